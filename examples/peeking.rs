@@ -1,4 +1,5 @@
-//! Prints what the pictures of docs/statistics.md show: experiments without an effect, looked at every ten minutes for a week.
+//! Prints what the pictures of docs/statistics.md show: experiments without an effect, looked at every ten minutes for a week, and
+//! one for two weeks whose effect changes.
 //!
 //! ```text
 //! cargo run --release --example peeking > docs/statistics.txt
@@ -9,19 +10,33 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use abgauge::statistics::{
-    ArmPair, ArmTotals, Comparison, Effect, Epoch, EpochWeights, Interval, Kept, RatioSums, Settings, Terms,
-    Time, Totals, compare, look,
+    ArmPair, ArmTotals, Comparison, Decided, Effect, Epoch, EpochWeights, Interval, Kept, RatioSums,
+    Settings, Terms, Time, Totals, compare, look,
 };
 
 /// Seeds 1 to this many.
 const N_EXPERIMENTS: u64 = 400;
 /// The experiment whose looks are drawn.
 const SHOWN: u64 = 1;
-const N_USERS: usize = 5_000;
+
+/// Arms that do not differ.
+const ALIKE: Plan = Plan {
+    n_users: 5_000,
+    n_weeks: 1,
+    effect: |_| 0.0,
+};
+
+/// An effect whose average over each week is 0. There are more users, so that the band shows it on day 2.
+const CHANGING: Plan = Plan {
+    n_users: 20_000,
+    n_weeks: 2,
+    effect: |day| if day % 7.0 < 2.0 { 0.12 } else { -0.048 },
+};
+
 const N_BUCKETS: usize = 256;
 const ALPHA: f64 = 0.05;
 
-/// Of a week.
+/// In a week.
 const N_LOOKS: usize = 1_008;
 const LOOKS_AN_HOUR: usize = 6;
 const LOOK_MS: i64 = 600_000;
@@ -29,14 +44,43 @@ const LOOK_MS: i64 = 600_000;
 const METRIC: &str = "hit_rate@10";
 
 fn main() {
-    print!("{}", text(1..=N_EXPERIMENTS));
+    print!("{}{}", text(1..=N_EXPERIMENTS), changing());
+}
+
+/// The size of an experiment, and what its arm does.
+struct Plan {
+    /// In each arm.
+    n_users: usize,
+    n_weeks: usize,
+    /// Lift of the click rate of the arm, by days since the start.
+    effect: fn(f64) -> f64,
+}
+
+impl Plan {
+    /// Effect during the hour that ends at `hour`. It changes on the hour only.
+    fn effect_of(&self, hour: usize) -> f64 {
+        (self.effect)((hour - 1) as f64 / 24.0)
+    }
+
+    /// True lift since the start. Each hour counts alike, since traffic is even.
+    fn lift_since_start(&self, hour: usize) -> f64 {
+        let effects = (1..=hour).map(|hour| self.effect_of(hour));
+        effects.sum::<f64>() / hour as f64
+    }
+}
+
+/// Prints the experiment whose effect changes.
+pub fn changing() -> String {
+    let mut text = String::new();
+    Course::of(&CHANGING, SHOWN).write_change(&CHANGING, &mut text);
+    text
 }
 
 /// What experiments of these seeds give.
 pub fn text(seeds: impl Iterator<Item = u64>) -> String {
     let mut text = String::new();
     for seed in seeds {
-        let course = Course::of(seed);
+        let course = Course::of(&ALIKE, seed);
         if seed == SHOWN {
             course.write_looks(&mut text);
         }
@@ -66,18 +110,20 @@ struct Seen {
 struct Course {
     /// None before burn-in is done.
     looks: Vec<Option<Seen>>,
+    /// Each decision look.
+    decisions: Vec<Decided>,
     /// At the end, of independent lists: half the width of the interval of the lift, in percent.
     by_list: f64,
 }
 
 impl Course {
-    fn of(seed: u64) -> Course {
-        let mut lists = lists(&mut Random(seed));
+    fn of(plan: &Plan, seed: u64) -> Course {
+        let mut lists = lists(plan, &mut Random(seed));
         lists.sort_by_key(|list| list.look);
         let mut lists = lists.into_iter().peekable();
         let (settings, mut kept, mut totals) = (settings(), Kept::default(), nothing());
-        let mut looks = Vec::new();
-        for number in 0..N_LOOKS {
+        let (mut looks, mut decisions) = (Vec::new(), Vec::new());
+        for number in 0..plan.n_weeks * N_LOOKS {
             while let Some(list) = lists.next_if(|list| list.look == number) {
                 add(&mut totals, &list);
             }
@@ -86,32 +132,56 @@ impl Course {
                 as_of_ms: (number as i64 + 1) * LOOK_MS,
             };
             let report = look(&settings, &mut kept, &totals, time);
-            let sequence = report.arms["arm"]
-                .metrics
-                .get(METRIC)
-                .and_then(|metric| metric.interval);
+            let arm = &report.arms["arm"];
+            let sequence = arm.metrics.get(METRIC).and_then(|metric| metric.interval);
             looks.push(sequence.and_then(|sequence| seen(&totals, sequence)));
+            // A report repeats the last decision look until the next one.
+            if let Some(decided) = &arm.decided
+                && decisions.last() != Some(decided)
+            {
+                decisions.push(decided.clone());
+            }
         }
         Course {
             looks,
+            decisions,
             by_list: by_list(&totals),
         }
     }
 
     fn write_looks(&self, text: &mut String) {
-        for (number, seen) in self
-            .looks
-            .iter()
-            .enumerate()
-            .skip(LOOKS_AN_HOUR - 1)
-            .step_by(LOOKS_AN_HOUR)
-        {
-            let Some(seen) = seen else { continue };
-            let [fixed, sequence] =
-                [seen.fixed, seen.sequence].map(|of| format!("{:.2} {:.2}", of.lower, of.upper));
-            let hour = (number + 1) / LOOKS_AN_HOUR;
+        for (hour, seen) in self.hours() {
+            let [fixed, sequence] = [seen.fixed, seen.sequence].map(ends);
             writeln!(text, "look {hour} {:.2} {fixed} {sequence}", seen.lift).expect("a String takes all");
         }
+    }
+
+    /// Writes the sequence and the true lift, hour by hour, then each decision look.
+    fn write_change(&self, plan: &Plan, text: &mut String) {
+        for (hour, seen) in self.hours() {
+            let effect = 100.0 * plan.effect_of(hour);
+            let truth = 100.0 * plan.lift_since_start(hour);
+            let (lift, sequence) = (seen.lift, ends(seen.sequence));
+            writeln!(text, "change {hour} {effect:.1} {truth:.2} {lift:.2} {sequence}")
+                .expect("a String takes all");
+        }
+        for decided in &self.decisions {
+            let metric = &decided.metrics[METRIC];
+            let (at, lift, interval) = decided
+                .at
+                .zip(metric.lift)
+                .zip(metric.interval)
+                .map(|((at, lift), interval)| (at, 100.0 * lift, ends(percent(interval))))
+                .expect("burn-in is done after a week");
+            writeln!(text, "decision {} {lift:.2} {interval}", at.day).expect("a String takes all");
+        }
+    }
+
+    /// The looks on the hour, from burn-in on.
+    fn hours(&self) -> impl Iterator<Item = (usize, &Seen)> {
+        let on_the_hour = self.looks.iter().skip(LOOKS_AN_HOUR - 1).step_by(LOOKS_AN_HOUR);
+        let hours = (1..).zip(on_the_hour);
+        hours.filter_map(|(hour, seen)| Some((hour, seen.as_ref()?)))
     }
 
     /// The look from which on each interval was once without 0, and widths at the end.
@@ -140,10 +210,10 @@ impl Course {
     }
 }
 
-/// Users of both arms, who come as often as they like and each have a click rate of their own; the arms do not differ.
-fn lists(random: &mut Random) -> Vec<List> {
+/// Users of both arms, who come as often as they like and each have a click rate of their own.
+fn lists(plan: &Plan, random: &mut Random) -> Vec<List> {
     let mut lists = Vec::new();
-    for user in 0..2 * N_USERS {
+    for user in 0..2 * plan.n_users {
         let bucket = (random.next() * N_BUCKETS as f64) as usize;
         // Log-normal, 4 in the mean: one user in a hundred has a seventh of all lists.
         let lists_a_week = 4.0 * (1.3 * random.normal() - 1.3 * 1.3 / 2.0).exp();
@@ -152,14 +222,19 @@ fn lists(random: &mut Random) -> Vec<List> {
         let mut week = 0.0;
         loop {
             week -= (1.0 - random.next()).ln() / lists_a_week;
-            if week >= 1.0 {
+            if week >= plan.n_weeks as f64 {
                 break;
             }
+            let arm = user % ARMS.len();
+            let effect = match ARMS[arm] {
+                "control" => 0.0,
+                _ => (plan.effect)(7.0 * week),
+            };
             lists.push(List {
                 look: (week * N_LOOKS as f64) as usize,
-                arm: user % 2,
+                arm,
                 bucket,
-                is_hit: random.next() < rate,
+                is_hit: random.next() < rate * (1.0 + effect),
             });
         }
     }
@@ -221,15 +296,22 @@ fn add(totals: &mut Totals, list: &List) {
 
 fn seen(totals: &Totals, sequence: Interval) -> Option<Seen> {
     let lift = compared(totals).lift?;
-    let percent = |of: Interval| Interval {
-        lower: 100.0 * of.lower,
-        upper: 100.0 * of.upper,
-    };
     Some(Seen {
         lift: 100.0 * lift.value,
         fixed: percent(Effect::interval_at_one_look(&lift, ALPHA)?),
         sequence: percent(sequence),
     })
+}
+
+fn percent(of: Interval) -> Interval {
+    Interval {
+        lower: 100.0 * of.lower,
+        upper: 100.0 * of.upper,
+    }
+}
+
+fn ends(of: Interval) -> String {
+    format!("{:.2} {:.2}", of.lower, of.upper)
 }
 
 fn compared(totals: &Totals) -> Comparison {

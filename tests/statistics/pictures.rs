@@ -15,6 +15,38 @@ fn the_first_experiments_of_the_pictures_are_those_of_the_code() {
     assert_eq!(found.lines().collect::<Vec<_>>(), first);
 }
 
+#[test]
+fn the_experiment_whose_effect_changes_is_that_of_the_code() {
+    let shown = include_str!("../../docs/statistics.txt");
+    let is_of_it = |line: &&str| line.starts_with("change ") || line.starts_with("decision ");
+    let shown: Vec<&str> = shown.lines().filter(is_of_it).collect();
+    let found = peeking::changing();
+    assert_eq!(found.lines().collect::<Vec<_>>(), shown);
+}
+
+/// The page says this below the picture.
+#[test]
+fn the_band_of_the_changing_effect_leaves_zero_on_day_2_and_each_decision_interval_holds_it() {
+    let lines = include_str!("../../docs/statistics.txt").lines();
+    // The interval comes last.
+    let intervals = |first: &'static str| {
+        let lines = lines.clone().filter(move |line| line.starts_with(first));
+        lines.map(|line| {
+            let numbers = line.split(' ').skip(1);
+            let numbers = numbers.map(|number| number.parse::<f64>().expect("a number"));
+            let numbers: Vec<f64> = numbers.collect();
+            numbers[numbers.len() - 2..].to_vec()
+        })
+    };
+    let at_day_2 = intervals("change 48 ").next().expect("burn-in is done by then");
+    assert!(at_day_2[0] > 0.0, "{at_day_2:?}");
+    let decisions: Vec<_> = intervals("decision ").collect();
+    assert_eq!(decisions.len(), 2);
+    for interval in decisions {
+        assert!(interval[0] < 0.0 && 0.0 < interval[1], "{interval:?}");
+    }
+}
+
 /// How many of all experiments were wrong, by each way to look.
 #[test]
 fn the_page_says_how_many_of_the_experiments_were_wrong() {
