@@ -2,18 +2,12 @@
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
-use serde_json::value::RawValue;
 
 use super::json;
 use super::shape::{TsUnit, Zone};
 use crate::engine::event::Reason;
 
-/// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
-pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
-    epoch_ms_of(raw.get(), None)
-}
-
-/// The same of raw text; times without a zone are of this one.
+/// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits. Text without a zone is of this one.
 pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if raw.starts_with('"') {
         return text_ms_in(&json::text(raw)?, zone);
@@ -181,8 +175,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: Result<i64, Reason>) {
-        let raw: &RawValue = serde_json::from_str(json).unwrap();
-        assert_eq!(epoch_ms(raw), expected, "{json}");
+        assert_eq!(epoch_ms_of(json, None), expected, "{json}");
     }
 
     #[test]

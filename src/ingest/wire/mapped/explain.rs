@@ -1,6 +1,6 @@
 //! What a record says, or why it cannot be read, for people.
 
-use super::super::shape::{Path, Paths, Shape};
+use super::super::shape::{Path, Paths};
 use super::super::{Decoder, check_label, json};
 use super::arms::word;
 use super::items::{FaultyElement, ItemPart};
@@ -57,13 +57,7 @@ pub struct Place {
 impl Decoder {
     /// What [`Decoder::decode`] makes of a record, in words. It takes its time.
     pub fn explain(&self, payload: &[u8], topic_says: Option<Kind>) -> Explained {
-        match &self.mapped {
-            Some(mapped) => self.explain_as(mapped, payload, topic_says),
-            None => self.explain_as(&Mapped::new(&Shape::default()), payload, topic_says),
-        }
-    }
-
-    fn explain_as(&self, mapped: &Mapped, payload: &[u8], topic_says: Option<Kind>) -> Explained {
+        let mapped = &*self.mapped;
         let (mut batch, mut texts) = (Batch::default(), Vec::new());
         let mut sink = Sink {
             hash: self.hash,

@@ -217,7 +217,7 @@ fn decode_all(records: &[(&str, Kind)], batch: &mut Batch) {
             record_ts_ms: 0,
         };
         decoder.decode(Some(json.as_bytes()), Some(*kind), at, batch);
-        decoder.decode_by_serde_json(Some(json.as_bytes()), Some(*kind), at, &mut parsed);
+        decoder.decode_by_paths(Some(json.as_bytes()), Some(*kind), at, &mut parsed);
     }
     assert_same(batch, &parsed);
 }
