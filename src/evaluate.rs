@@ -58,7 +58,7 @@ use crate::engine::settling::Settled;
 use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
-use crate::ingest::wire::{Decoder, UserKey};
+use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 use comparison::{Beside, Compared};
 pub use comparison::{Compare, Comparison, Halfway};
@@ -99,6 +99,8 @@ pub struct Options {
     pub hash_seed: u64,
     /// What users are hashed with.
     pub user_key: UserKey,
+    /// Ids that mean that a user is not known.
+    pub no_user: NoUser,
     /// Bytes of lists and clicks that are kept; beyond it records are shed.
     pub max_state_bytes: u64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
@@ -123,6 +125,7 @@ impl Default for Options {
             max_off_list: 1_000,
             hash_seed: 0,
             user_key: UserKey::of("", 0),
+            no_user: NoUser::default(),
             max_state_bytes: u64::MAX,
             span_ms: None,
             compare: None,
@@ -132,7 +135,9 @@ impl Default for Options {
 
 impl Options {
     fn decoder(&self) -> Decoder {
-        Decoder::new(self.hash_seed, self.max_items, self.max_experiments).knowing_users_by(self.user_key)
+        Decoder::new(self.hash_seed, self.max_items, self.max_experiments)
+            .knowing_users_by(self.user_key)
+            .without_users(self.no_user.clone())
     }
 }
 
@@ -247,24 +252,27 @@ impl Evaluator {
         };
         self.n_lines += 1;
         let decoder = if is_own { &self.own_decoder } else { &self.decoder };
+        let start = self.batch.events.len();
         decoder.decode(Some(record), None, at, &mut self.batch);
-        match self.batch.events.last().map(|event| &event.body) {
-            Some(Body::Invalid(reason)) => {
-                let unreadable = self.unreadable.entry(*reason).or_default();
-                unreadable.n += 1;
-                if unreadable.places.len() < MAX_PLACES {
-                    unreadable.places.push(format!("{name}:{number}"));
+        for event in &self.batch.events[start..] {
+            match &event.body {
+                Body::Invalid(reason) => {
+                    let unreadable = self.unreadable.entry(*reason).or_default();
+                    unreadable.n += 1;
+                    if unreadable.places.len() < MAX_PLACES {
+                        unreadable.places.push(format!("{name}:{number}"));
+                    }
                 }
+                Body::Served(list) => {
+                    self.n_lists += 1;
+                    let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
+                    self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
+                    self.n_lists_without_arm += u64::from(list.arms.is_empty());
+                }
+                Body::Click(_) | Body::Ignored | Body::Skipped => {}
             }
-            Some(Body::Served(list)) => {
-                self.n_lists += 1;
-                let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
-                self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
-                self.n_lists_without_arm += u64::from(list.arms.is_empty());
-            }
-            _ => {}
         }
-        if self.batch.events.len() == BATCH {
+        if self.batch.events.len() >= BATCH {
             self.count();
         }
     }

@@ -139,10 +139,7 @@ pub(crate) fn read(tracker: &mut PairTracker, offset: usize, lists: &[(&str, i64
             offset: offset as i64 + i64::from(n),
             record_ts_ms: i64::MAX,
         };
-        batch.events.push(Event {
-            at,
-            body: Body::Served(list),
-        });
+        batch.events.push(Event::new(at, Body::Served(list)));
     }
     tracker.apply(&batch, u64::MAX);
 }

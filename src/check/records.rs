@@ -61,8 +61,13 @@ impl Records {
     pub fn take(&mut self, line: u64, payload: &[u8]) {
         self.first
             .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
-        let explained = self.decoder.explain(payload, self.topic_says);
-        let outcome = match &explained {
+        for explained in self.decoder.explain(payload, self.topic_says) {
+            self.take_event(line, &explained);
+        }
+    }
+
+    fn take_event(&mut self, line: u64, explained: &Explained) {
+        let outcome = match explained {
             Explained::Served { arms, .. } => {
                 self.n_without_arm += u64::from(arms.is_empty());
                 SampleOutcome::Served
@@ -77,7 +82,7 @@ impl Records {
         let n = self.n_of.entry(outcome).or_default();
         *n += 1;
         if *n <= MAX_SHOWN {
-            let mut finding = finding(line, &explained);
+            let mut finding = finding(line, explained);
             if !self.remedies.insert(finding.remedy.clone()) {
                 finding.remedy.clear();
             }
@@ -147,7 +152,9 @@ fn finding(line: u64, explained: &Explained) -> Finding {
             user_id,
             ts_ms,
             arms,
+            left_out,
             items,
+            clicked,
             n_skipped,
             alternatives,
         } => {
@@ -158,8 +165,19 @@ fn finding(line: u64, explained: &Explained) -> Finding {
                 0 => String::new(),
                 n => format!("\nelements that are no items, skipped: {n}"),
             };
+            let left_out = match left_out.len() {
+                0 => String::new(),
+                _ => format!(
+                    "\nno arm of 1 to 128 bytes, so not in: {}",
+                    names(left_out.iter().map(|experiment| short(experiment)))
+                ),
+            };
+            let clicked = match clicked.len() {
+                0 => String::new(),
+                _ => format!("\nclicked: {}", names(clicked.iter().map(|item| short(item)))),
+            };
             Finding::ok(format!(
-                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}{skipped}{}",
+                "line {line}: served list {}{} at {}\nexperiments: {}{left_out}\nitems: {}{clicked}{skipped}{}",
                 short(request_id),
                 of_user(user_id),
                 time(*ts_ms),
@@ -343,9 +361,7 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::TsRange => "send epoch milliseconds, or RFC 3339 text with its offset (+01:00, with the colon), from 2001 to 2286; where numbers \
                             are of another unit, set events.ts_unit, where text names no zone, events.ts_zone"
             .into(),
-        Reason::LabelLength => "send names of experiments and arms of 1 to 128 bytes".into(),
-        Reason::LabelReserved => "give no experiment or arm the name __other__".into(),
-        Reason::IdLength => "send ids and items of 1 to 512 bytes".into(),
+        Reason::IdLength => "send ids and items of 1 to 2048 bytes".into(),
         Reason::TooManyItems => "send shorter lists, or raise join.max_items".into(),
         Reason::TooManyExperiments => "send the experiments that chose the list, or raise join.max_experiments; where they \
                                        stand among other attributes, set events.served.only"

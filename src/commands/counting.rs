@@ -54,6 +54,7 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         max_off_list: join.max_off_list,
         hash_seed: join.hash_seed,
         user_key: join.user_key,
+        no_user: join.no_user.clone(),
         max_state_bytes: args.max_state.unwrap_or(u64::MAX),
         span_ms: None,
     };

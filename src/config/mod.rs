@@ -62,7 +62,7 @@ use hyper::header::HeaderName;
 use crate::engine::ranking::{Measures, Profile};
 use crate::ingest::skips::Skips;
 use crate::ingest::wire::shape::Shape;
-use crate::ingest::wire::{Decoder, UserKey};
+use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::looks;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -211,12 +211,16 @@ pub struct Join {
     pub hash_seed: u64,
     /// Of `user_key` and the seed.
     pub user_key: UserKey,
+    /// Ids that mean that a user is not known.
+    pub no_user: NoUser,
 }
 
 impl Join {
     /// What reads records by these settings, in our own shape.
     pub fn decoder(&self) -> Decoder {
-        Decoder::new(self.hash_seed, self.max_items, self.max_experiments).knowing_users_by(self.user_key)
+        Decoder::new(self.hash_seed, self.max_items, self.max_experiments)
+            .knowing_users_by(self.user_key)
+            .without_users(self.no_user.clone())
     }
 }
 

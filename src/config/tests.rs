@@ -69,7 +69,10 @@ fn full_sample() -> String {
         Some(setting) if is_setting(setting) => setting.to_owned() + "\n",
         _ => line.to_owned() + "\n",
     };
-    Config::default_toml().lines().map(line).collect()
+    let sample: String = Config::default_toml().lines().map(line).collect();
+    // Clicks within lists come from the topic of lists.
+    let sample = sample.replace("clicks_topic = \"clicks\"", "clicks_topic = \"served\"");
+    sample.replace("\"clicks/", "\"served/")
 }
 
 #[test]
@@ -330,8 +333,10 @@ fn every_setting_has_its_variable() {
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
                 .collect();
-            // A key needs a certificate, a secret somebody to tell it to, and the global view what is stored.
+            // A key needs a certificate, a secret somebody to tell it to, the global view what is stored, and clicks within lists one
+            // topic.
             let needed = [
+                ("ABGAUGE_KAFKA__CLICKS_TOPIC", "served"),
                 ("ABGAUGE_STATE__TOPIC", "kept"),
                 ("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt"),
                 ("ABGAUGE_WEBHOOK__URL", "https://a"),

@@ -197,6 +197,11 @@ impl Engine {
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
         self.changes.counts.skipped_elements += batch.skipped_elements;
+        self.changes.counts.add_bad_arms(&batch.bad_arms);
+        for side in Side::BOTH {
+            let n = batch.several[side as usize];
+            self.changes.counts.count_many(side, Outcome::Several, n);
+        }
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
         let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();
@@ -251,10 +256,17 @@ impl Engine {
     }
 
     fn count_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
-        let side = event.at.side;
-        match (self.decide(event, tag, batch), &event.body) {
-            (_, Body::Invalid(reason)) => self.changes.counts.count_invalid(side, *reason),
-            (outcome, _) => self.changes.counts.count(side, outcome),
+        let outcome = self.decide(event, tag, batch);
+        if let Body::Invalid(reason) = &event.body {
+            self.changes.counts.count_reason(event.at.side, *reason);
+        }
+        self.count_outcome(event, outcome);
+    }
+
+    fn count_outcome(&mut self, event: &Event, outcome: Outcome) {
+        match event.is_part {
+            true => self.changes.counts.count_part(event.at.side, outcome),
+            false => self.changes.counts.count(event.at.side, outcome),
         }
     }
 

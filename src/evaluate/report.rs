@@ -85,7 +85,14 @@ impl Evaluation {
             ),
         ];
         let notes = notes.into_iter().filter(|(_, n)| *n > 0);
-        notes.map(|(what, n)| format!("{what}: {n}")).collect()
+        let bad_arms = self.counts.bad_arms.iter();
+        let bad_arms = bad_arms.map(|(experiment, n)| {
+            format!("lists whose arm of {experiment} is no text of 1 to 128 bytes, left out of that experiment: {n}")
+        });
+        notes
+            .map(|(what, n)| format!("{what}: {n}"))
+            .chain(bad_arms)
+            .collect()
     }
 }
 

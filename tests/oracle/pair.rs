@@ -68,7 +68,7 @@ impl Pair {
         self.settle();
         let after = self.counts();
         let counted = |outcome: &Outcome| after.outcome(side, *outcome) > before.outcome(side, *outcome);
-        Outcome::ALL
+        Outcome::OF_EVENTS
             .into_iter()
             .find(counted)
             .expect("every record has an outcome")

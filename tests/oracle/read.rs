@@ -60,7 +60,10 @@ impl<'a> Read<'a> {
         let begin_ms = world.begin_ms.unwrap_or(i64::MIN);
         // D1 and the order of checks under "Outcomes". `reach_ms` is the last time that a list of this event may have.
         let (ts_ms, reach_ms) = match &record.says {
-            Says::Invalid(reason) => return self.counts.count_invalid(side, *reason),
+            Says::Invalid(reason) => {
+                self.counts.count(side, Outcome::Invalid);
+                return self.counts.count_reason(side, *reason);
+            }
             Says::Ignored => return self.counts.count(side, Outcome::Ignored),
             Says::List(list) => (list.ts_ms, list.ts_ms),
             Says::Click(click) => (click.ts_ms, click.ts_ms + world.rules.click_skew_ms),

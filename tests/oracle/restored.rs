@@ -139,7 +139,7 @@ fn outcomes(counts: &Counts) -> Vec<u64> {
         counts.shared_id_lists,
     ];
     for side in Side::BOTH {
-        let others = Outcome::ALL
+        let others = Outcome::OF_EVENTS
             .iter()
             .filter(|outcome| **outcome != Outcome::Replayed);
         all.extend(others.map(|outcome| counts.outcome(side, *outcome)));

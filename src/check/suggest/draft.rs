@@ -182,26 +182,30 @@ impl Trial {
         let mut items_of: HashMap<String, HashSet<String>> = HashMap::new();
         let mut clicks = Vec::new();
         for (line, record) in lines {
-            match decoder.explain(record, topic_says) {
-                Explained::Served {
-                    request_id,
-                    arms,
-                    items,
-                    n_skipped,
-                    ..
-                } => {
-                    trial.n_lists += 1;
-                    trial.n_with_arm += usize::from(!arms.is_empty());
-                    trial.n_skipped += n_skipped;
-                    items_of.entry(request_id).or_default().extend(items);
-                }
-                Explained::Click { request_id, item, .. } => clicks.push((request_id, item)),
-                Explained::Ignored(_) => trial.n_ignored += 1,
-                Explained::Refused { reason, place } => {
-                    trial.n_refused += 1;
-                    let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
-                    let refusal = trial.refusals.entry((reason, setting));
-                    refusal.or_insert((0, *line, place)).0 += 1;
+            for explained in decoder.explain(record, topic_says) {
+                match explained {
+                    Explained::Served {
+                        request_id,
+                        arms,
+                        items,
+                        clicked,
+                        n_skipped,
+                        ..
+                    } => {
+                        trial.n_lists += 1;
+                        trial.n_with_arm += usize::from(!arms.is_empty());
+                        trial.n_skipped += n_skipped;
+                        clicks.extend(clicked.into_iter().map(|item| (request_id.clone(), item)));
+                        items_of.entry(request_id).or_default().extend(items);
+                    }
+                    Explained::Click { request_id, item, .. } => clicks.push((request_id, item)),
+                    Explained::Ignored(_) => trial.n_ignored += 1,
+                    Explained::Refused { reason, place } => {
+                        trial.n_refused += 1;
+                        let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
+                        let refusal = trial.refusals.entry((reason, setting));
+                        refusal.or_insert((0, *line, place)).0 += 1;
+                    }
                 }
             }
         }

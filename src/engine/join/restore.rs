@@ -173,7 +173,7 @@ impl Engine {
         let outcome = self.decide(event, tag, batch);
         self.is_again = false;
         self.changes.counts.set_of_lists(of_lists);
-        self.changes.counts.count(side, Outcome::Replayed);
+        self.count_outcome(event, Outcome::Replayed);
         if outcome == Outcome::Accepted {
             let hash = match &event.body {
                 Body::Served(list) => hash_of_list(list),

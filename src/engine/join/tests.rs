@@ -47,7 +47,7 @@ fn batch(bodies: impl IntoIterator<Item = Body>) -> Batch {
             offset,
             record_ts_ms: i64::MAX,
         };
-        batch.events.push(Event { at, body });
+        batch.events.push(Event::new(at, body));
     }
     batch
 }

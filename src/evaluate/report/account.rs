@@ -21,7 +21,7 @@ pub(super) struct Account {
 
 impl Evaluation {
     pub(super) fn account(&self) -> Account {
-        let outcomes = Outcome::ALL.map(|outcome| (outcome.name(), self.n_of(outcome)));
+        let outcomes = Outcome::OF_EVENTS.map(|outcome| (outcome.name(), self.n_of(outcome)));
         let reasons = self.unreadable.iter();
         let results = ClickResult::ALL.map(|result| (result.name(), self.counts.result(result)));
         Account {
@@ -33,10 +33,10 @@ impl Evaluation {
         }
     }
 
-    /// Lines that ended so.
+    /// Events that ended so.
     pub(super) fn n_of(&self, outcome: Outcome) -> u64 {
         Side::BOTH
-            .map(|side| self.counts.outcome(side, outcome))
+            .map(|side| self.counts.events(side, outcome))
             .iter()
             .sum()
     }

@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod mapped;
 mod marks;
+mod no_user;
 mod plain;
 mod scan;
 pub mod shape;
@@ -26,6 +27,7 @@ use serde_json::value::RawValue;
 pub use self::hash::Hashes;
 pub use self::mapped::{Explained, Place};
 use self::mapped::{Mapped, Sink};
+pub use self::no_user::NoUser;
 use self::shape::Shape;
 pub use self::time::is_time;
 pub use self::user_key::UserKey;
@@ -34,7 +36,7 @@ use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason};
 
 /// The longest id or item, in bytes of UTF-8 without escapes.
-pub const MAX_ID_BYTES: usize = 512;
+pub const MAX_ID_BYTES: usize = 2048;
 /// The longest integer that is an id or a time; its sign is not a digit.
 pub const MAX_ID_DIGITS: usize = 20;
 /// The longest name of an experiment or arm, in bytes of UTF-8 without escapes.
@@ -65,7 +67,7 @@ impl Decoder {
             hash: Hashes::new(hash_seed, UserKey::of("", hash_seed)),
             max_items: max_items as usize,
             max_experiments: max_experiments as usize,
-            mapped: Arc::new(Mapped::new(&Shape::default())),
+            mapped: Arc::new(Mapped::new(&Shape::default(), NoUser::default())),
             is_own_shape: true,
         }
     }
@@ -78,13 +80,24 @@ impl Decoder {
         }
     }
 
+    /// The same, for which these user ids are none, instead of the usual ones.
+    pub fn without_users(self, no_user: NoUser) -> Self {
+        Decoder {
+            mapped: Arc::new(Mapped::new(self.mapped.shape(), no_user)),
+            ..self
+        }
+    }
+
     /// The same for records of another shape; `None` for our own, which has shorter ways than any [`Shape`].
     ///
     /// # Panics
     /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
     pub fn reading(self, shape: Option<&Shape>) -> Self {
         Decoder {
-            mapped: Arc::new(Mapped::new(shape.unwrap_or(&Shape::default()))),
+            mapped: Arc::new(Mapped::new(
+                shape.unwrap_or(&Shape::default()),
+                self.mapped.no_user().clone(),
+            )),
             is_own_shape: shape.is_none(),
             ..self
         }
@@ -95,7 +108,7 @@ impl Decoder {
         self.hash
     }
 
-    /// Appends exactly one event. `topic_says` what its topic holds, where that is one kind: a record that says it is the
+    /// Appends the events of a record, at least one. `topic_says` what its topic holds, where that is one kind: a record that says it is the
     /// other one is invalid. Without it the record's `type` is required, or what [`Shape::without_kind`] says. An invalid or
     /// ignored record leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
@@ -103,7 +116,7 @@ impl Decoder {
             return self.decode_by_paths(payload, topic_says, at, batch);
         }
         match payload.and_then(|payload| self.usual::<Compact>(payload, topic_says, batch)) {
-            Some(body) => batch.events.push(Event { at, body }),
+            Some(body) => batch.events.push(Event::new(at, body)),
             None => self.decode_plain(payload, topic_says, at, batch),
         }
     }
@@ -117,7 +130,7 @@ impl Decoder {
         batch: &mut Batch,
     ) {
         if let Some(body) = payload.and_then(|payload| self.usual::<Spaced>(payload, topic_says, batch)) {
-            batch.events.push(Event { at, body });
+            batch.events.push(Event::new(at, body));
             return;
         }
         let before = Ends::of(batch);
@@ -140,16 +153,38 @@ impl Decoder {
         at: Position,
         batch: &mut Batch,
     ) {
-        let before = Ends::of(batch);
+        let start = batch.events.len();
         let mut sink = Sink {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            clicked: &mut Vec::new(),
             batch,
             texts: None,
         };
-        let body = self.mapped.body(payload, topic_says, &mut sink);
-        before.append(body, at, batch);
+        self.mapped.each_event(payload, |fields| {
+            let before = Ends::of(sink.batch);
+            let said = fields.and_then(|fields| self.mapped.read(&fields, topic_says, &mut sink));
+            // The clicks that a list holds come behind it and leave what it has.
+            let mut is_first = true;
+            self.mapped.body(said, &mut sink, |batch, body| {
+                match std::mem::take(&mut is_first) {
+                    true => before.append(body, at, batch),
+                    false => batch.events.push(Event::new(at, body)),
+                }
+            });
+        });
+        match batch.events.len() - start {
+            0 => batch.events.push(Event::new(at, Body::Ignored)),
+            1 => {}
+            _ => batch.mark_several(start),
+        }
+    }
+
+    #[inline(always)]
+    fn known_user(&self, id: Option<&[u8]>) -> Option<u64> {
+        let id = id.filter(|id| !self.mapped.no_user().contains(id))?;
+        Some(self.hash.user(id))
     }
 
     /// The text and the hash of an item, as a list or a click may spell it; none where it is not one.
@@ -183,7 +218,7 @@ impl Ends {
         if !matches!(body, Body::Served(_)) && Ends::of(batch) != self {
             self.cut(batch);
         }
-        batch.events.push(Event { at, body });
+        batch.events.push(Event::new(at, body));
     }
 
     /// Drops what lies behind.
@@ -204,12 +239,9 @@ fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
     }
 }
 
-fn check_label(label: &str) -> Result<(), Reason> {
-    match label.len() {
-        _ if label == OTHER => Err(Reason::LabelReserved),
-        1..=MAX_LABEL_BYTES => Ok(()),
-        _ => Err(Reason::LabelLength),
-    }
+/// Whether an experiment or arm can have this name.
+fn is_label(label: &str) -> bool {
+    (1..=MAX_LABEL_BYTES).contains(&label.len()) && label != OTHER
 }
 
 /// Keeps the problem that [`Reason`] lists first.

@@ -5,6 +5,7 @@ mod both_ways;
 mod cases;
 mod plain;
 mod random;
+mod several;
 mod shapes;
 mod spellings;
 mod usual;
