@@ -1,4 +1,4 @@
-//! The time of an event: epoch milliseconds, or RFC 3339 text.
+//! The time of an event: epoch milliseconds, also in quotes, or RFC 3339 text.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -18,8 +18,12 @@ pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> 
     if raw.starts_with('"') {
         return text_ms_in(&json::text(raw)?, zone);
     }
+    integer_ms(raw)
+}
+
+fn integer_ms(integer: &str) -> Result<i64, Reason> {
     // What does not fit into 64 bits is negative or too large, whatever its unit.
-    let number: u64 = json::integer(raw)?.parse().map_err(|_| Reason::TsRange)?;
+    let number: u64 = json::integer(integer)?.parse().map_err(|_| Reason::TsRange)?;
     within_span(number)
 }
 
@@ -123,7 +127,7 @@ impl Decimal {
     }
 }
 
-/// The same span, as RFC 3339 text.
+/// The same span, as text: digits or RFC 3339.
 pub(super) fn text_ms(text: &str) -> Result<i64, Reason> {
     text_ms_in(text, None)
 }
@@ -134,6 +138,9 @@ pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
 }
 
 fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return integer_ms(text);
+    }
     rfc3339_ms(text, zone)
         .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
         .ok_or(Reason::TsRange)
@@ -237,6 +244,27 @@ mod tests {
     }
 
     #[test]
+    fn digits_in_quotes_are_the_number_that_they_spell() {
+        for (json, expected) in [
+            ("\"1763596800123\"", Ok(1_763_596_800_123)),
+            ("\"\\u0031763596800123\"", Ok(1_763_596_800_123)),
+            ("\"1763596800\"", Err(Reason::TsSeconds)),
+            ("\"1763596800123456\"", Err(Reason::TsMicros)),
+            ("\"1763596800123456789\"", Err(Reason::TsMicros)),
+            ("\"0\"", Err(Reason::TsRange)),
+            ("\"99999999999999999999\"", Err(Reason::TsRange)),
+            ("\"123456789012345678901\"", Err(Reason::Number)),
+            // Other spellings of a number need a unit.
+            ("\"-1763596800123\"", Err(Reason::TsRange)),
+            ("\"1763596800123.0\"", Err(Reason::TsRange)),
+            ("\" 1763596800123\"", Err(Reason::TsRange)),
+            ("\"\u{661}763596800123\"", Err(Reason::TsRange)),
+        ] {
+            check(json, expected);
+        }
+    }
+
+    #[test]
     fn other_types_are_no_times() {
         for json in ["null", "true", "[]", "{}"] {
             check(json, Err(Reason::WrongType));
@@ -330,7 +358,6 @@ mod tests {
         for text in [
             "",
             "now",
-            "1763596800123",
             "2025-11-20",
             "2025-11-20T00:00:00",
             "2025-11-20T00:00Z",
