@@ -137,7 +137,7 @@ fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
     }
     if found.items.is_empty() {
         error(
-            "no item was found: `abgauge check --sample FILE` says what is made of events; for those of another shape add \
+            "no item was found: `abgauge check --sample FILE` says what is made of events; for JSON of another shape add \
              --suggest, which drafts the section [events] of a --config",
         );
         return Ok(ExitCode::from(BAD_DATA));

@@ -19,7 +19,8 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         let decoder = counting.join.decoder();
         let shape = source::shape_of(path, counting.events.as_ref());
-        let mut records = Records::new(decoder.reading(shape.as_ref()), args.records_are.map(Kind::from));
+        let mut records = Records::new(decoder.reading(shape.as_ref()), args.records_are.map(Kind::from))
+            .of_rows(source::has_own_columns(path));
         source::read(path, shape.as_ref(), &|_| {}, |line, record| {
             records.take(line, record)
         })?;
@@ -34,7 +35,7 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         if source::has_own_columns(path) {
             let message =
-                "--suggest: Parquet has our own fields as its columns, whatever is under [events]";
+                "--suggest: columns of Parquet are named as our own fields, so there are no paths to draft";
             return Ok(misuse("check", message));
         }
         let mut sample = Unmapped::default();
