@@ -67,7 +67,7 @@ type KnownColumn = (
     &'static str,
 );
 /// Types that an id may have.
-const IDS: &str = "strings, integers, UUIDs or DECIMALs";
+const IDS: &str = "strings, integers, UUIDs or DECIMALs of up to 38 digits";
 const COLUMNS: [KnownColumn; 7] = [
     (
         "type",
@@ -93,7 +93,7 @@ const COLUMNS: [KnownColumn; 7] = [
         "items",
         false,
         |found, _| items(found),
-        "lists of strings, integers, UUIDs or DECIMALs, or strings of JSON arrays",
+        "lists of strings, integers, UUIDs or DECIMALs of up to 38 digits, or strings of JSON arrays",
     ),
     ("item", false, |found, _| scalar(found, id), IDS),
 ];

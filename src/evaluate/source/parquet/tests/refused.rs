@@ -6,8 +6,8 @@ use super::*;
 
 #[test]
 fn a_column_of_another_type_is_named_with_what_to_write() {
-    let ids = "strings, integers, UUIDs or DECIMALs";
-    let items = "lists of strings, integers, UUIDs or DECIMALs, or strings of JSON arrays";
+    let ids = "strings, integers, UUIDs or DECIMALs of up to 38 digits";
+    let items = "lists of strings, integers, UUIDs or DECIMALs of up to 38 digits, or strings of JSON arrays";
     for (column, stored, written, may_hold) in [
         ("item", Values::Double(vec![1.0]), "REQUIRED DOUBLE item", ids),
         ("item", Values::Bool(vec![true]), "REQUIRED BOOLEAN item", ids),
