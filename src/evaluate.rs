@@ -78,7 +78,7 @@ const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 /// What joins and what is counted. The defaults are the daemon's, so that the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The shape of events in JSON lines; `None`: our own, which Parquet always has.
+    /// The shape of events in JSON lines; `None`: our own. Parquet has our own fields, with times as this shape has them.
     pub shape: Option<Shape>,
     pub measures: Measures,
     /// What the metrics that need a catalogue go by; see [`read_catalogue`]. It stands for `measures.catalogue`.
@@ -159,9 +159,9 @@ pub struct UnreadableLines {
 
 /// Reads files one after the other into one engine.
 pub struct Evaluator {
+    /// For events of our own shape.
     decoder: Decoder,
-    /// For the events of files whose columns are ours.
-    own_decoder: Decoder,
+    shape: Option<Shape>,
     engine: Engine,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
@@ -201,10 +201,9 @@ impl Evaluator {
         if let Some(catalogue) = &options.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
-        let own_decoder = options.decoder();
         Evaluator {
-            decoder: own_decoder.clone().reading(options.shape.as_ref()),
-            own_decoder,
+            decoder: options.decoder(),
+            shape: options.shape.clone(),
             engine,
             ranking,
             catalogue: options.catalogue.clone(),
@@ -226,9 +225,10 @@ impl Evaluator {
     /// Where it cannot be read to its end: see [`source::read`].
     pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
         let name = source::name(path);
-        let is_own = source::has_own_columns(path);
-        source::read(path, watch, |number, record| {
-            self.line(record, is_own, &name, number)
+        let shape = source::shape_of(path, self.shape.as_ref());
+        let decoder = self.decoder.clone().reading(shape.as_ref());
+        source::read(path, shape.as_ref(), watch, |number, record| {
+            self.line(record, &decoder, &name, number)
         })?;
         self.count();
         Ok(())
@@ -239,19 +239,19 @@ impl Evaluator {
     /// # Errors
     /// Where they cannot be read to their end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
-        source::read_stream(input, |number, record| self.line(record, false, name, number))?;
+        let decoder = self.decoder.clone().reading(self.shape.as_ref());
+        source::read_stream(input, |number, record| self.line(record, &decoder, name, number))?;
         self.count();
         Ok(())
     }
 
-    fn line(&mut self, record: &[u8], is_own: bool, name: &str, number: u64) {
+    fn line(&mut self, record: &[u8], decoder: &Decoder, name: &str, number: u64) {
         let at = Position {
             side: Side::Served,
             offset: self.n_lines,
             record_ts_ms: i64::MAX,
         };
         self.n_lines += 1;
-        let decoder = if is_own { &self.own_decoder } else { &self.decoder };
         let start = self.batch.events.len();
         decoder.decode(Some(record), None, at, &mut self.batch);
         for event in &self.batch.events[start..] {

@@ -105,7 +105,7 @@ fn remedy(reason: Reason) -> &'static str {
         }
         Reason::TsSeconds => "ts_seconds: multiply ts by 1000: it is in milliseconds",
         Reason::TsMicros => "ts_micros: divide ts down to milliseconds",
-        Reason::TsRange => "ts_range: ts is epoch milliseconds, or text as in RFC 3339",
+        Reason::TsRange => "ts_range: ts is epoch milliseconds, or text with its zone",
         Reason::IdLength => "id_length: ids and items have 1 to 2048 bytes",
         Reason::TooManyItems => "too_many_items: send shorter lists, or raise join.max_items",
         Reason::TooManyExperiments => {

@@ -461,6 +461,28 @@ fn a_time_that_cannot_be_read_hides_nothing_else() {
 }
 
 #[test]
+fn digits_in_quotes_need_no_unit_if_they_are_milliseconds() {
+    for (time, unit) in [
+        ("1763596800123", ""),
+        ("1763596800", "ts_unit = \"s\""),
+        ("1763596800123.5", "ts_unit = \"ms\""),
+    ] {
+        let records = stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","timestamp":"{time}","variant":"a","results":{items:?}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","timestamp":"{time}","item":{item}}}"#),
+        );
+        let (text, trial) = drafted(&records, None);
+        assert_eq!(trial.n_refused, 0, "{text}");
+        let drafted = text.lines().find(|line| line.starts_with("ts_unit"));
+        assert_eq!(drafted.unwrap_or_default(), unit, "{text}");
+    }
+}
+
+#[test]
 fn values_that_say_nothing_are_told_apart_by_what_their_records_hold() {
     let records = stream(
         |n, items| {

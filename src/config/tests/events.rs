@@ -20,7 +20,7 @@ fn our_own_shape_is_none_whoever_writes_it() {
     assert_ne!(
         shape("[events]\nts_unit = \"ms\"\n", &[]),
         None,
-        "it reads numbers in quotes"
+        "it reads fractions"
     );
 }
 

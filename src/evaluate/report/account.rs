@@ -79,15 +79,15 @@ impl Evaluation {
                  \"request_id\":\"r-1\",\"ts\":1763596800000,\"experiments\":{\"ranker\":\"neural\"},\"items\":[\"i1\",\"i2\"]}"
             }
             () if self.n_of(Outcome::Invalid) == self.n_read() => {
-                "no line can be read as an event: `abgauge check --sample FILE` says of each what is wrong with it; for events of \
+                "no line can be read as an event: `abgauge check --sample FILE` says of each what is wrong with it; for JSON of \
                  another shape add --suggest, which drafts the section [events] of a --config"
             }
             () if self.n_lists == 0 => {
-                "no served list was found: lines of \"type\":\"served\" are expected, to which clicks belong; for events of another \
+                "no served list was found: lines of \"type\":\"served\" are expected, to which clicks belong; for JSON of another \
                  shape `abgauge check --sample FILE --suggest` drafts the section [events] of a --config"
             }
             () if self.n_lists == self.n_lists_without_arm => {
-                "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected in each, or experiment_name \
+                "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected in each, or for JSON experiment_name \
                  and arm_name under [events.served]"
             }
             () => "no served list was counted",

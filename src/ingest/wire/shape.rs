@@ -136,6 +136,16 @@ impl Shape {
         ("ubi", presets::ubi),
         ("personalize", presets::personalize),
     ];
+
+    /// Our own fields with the times of this shape; `None` if these are written as our own.
+    pub fn own_with_times(&self) -> Option<Shape> {
+        let has_own_times = self.ts_unit.is_none() && self.ts_zone.is_none();
+        (!has_own_times).then(|| Shape {
+            ts_unit: self.ts_unit,
+            ts_zone: self.ts_zone,
+            ..Shape::default()
+        })
+    }
 }
 
 impl Default for Shape {

@@ -465,7 +465,8 @@ impl Mapped {
     }
 
     fn time(&self, fields: &Fields, field: Field) -> Result<i64, Problem> {
-        let read = |raw| match self.shape.ts_unit {
+        let read = |raw: &str| match self.shape.ts_unit {
+            _ if raw.starts_with('[') => time::array_ms(raw, self.shape.ts_zone),
             None => time::epoch_ms_of(raw, self.shape.ts_zone),
             Some(unit) => time::in_unit(raw, unit, self.shape.ts_zone),
         };

@@ -460,7 +460,8 @@ fn times_are_of_the_unit_that_is_said() {
         time(Some(TsUnit::Milliseconds), "\"1763596800123\""),
         Ok(1_763_596_800_123)
     );
-    assert_eq!(time(None, "\"1763596800123\""), Err(Reason::TsRange));
+    assert_eq!(time(None, "\"1763596800123\""), Ok(1_763_596_800_123));
+    assert_eq!(time(None, "\"1763596800123.4\""), Err(Reason::TsRange));
     assert_eq!(time(None, "1763596800"), Err(Reason::TsSeconds));
 }
 
