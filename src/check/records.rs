@@ -25,6 +25,7 @@ pub struct Records {
     topic_says: Option<Kind>,
     /// Records are rows of a file whose columns are our fields: paths do not apply to them.
     are_rows: bool,
+    n_records: u64,
     /// The first record, as far as it tells what the file is.
     first: Option<Vec<u8>>,
     /// Those that are shown, in the order of the file.
@@ -51,6 +52,7 @@ impl Records {
             decoder,
             topic_says,
             are_rows: false,
+            n_records: 0,
             first: None,
             shown: Vec::new(),
             n_of: BTreeMap::new(),
@@ -69,6 +71,7 @@ impl Records {
     pub fn take(&mut self, line: u64, payload: &[u8]) {
         self.first
             .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
+        self.n_records += 1;
         for explained in self.decoder.explain(payload, self.topic_says) {
             self.take_event(line, &explained);
         }
@@ -107,8 +110,13 @@ impl Records {
             n(SampleOutcome::Click),
             n(SampleOutcome::Refused),
         );
+        let several = match n_all == self.n_records {
+            true => String::new(),
+            false => format!(" with {n_all} events"),
+        };
         let mut summary = format!(
-            "records: {n_all}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",
+            "records: {}{several}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",
+            self.n_records,
             n(SampleOutcome::Ignored)
         );
         if self.n_of.values().any(|n| *n > MAX_SHOWN) {

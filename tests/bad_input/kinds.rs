@@ -135,14 +135,6 @@ fn all_kinds() -> Vec<Bad> {
             json!((0..10_000).map(|i| format!("i{i}")).collect::<Vec<_>>()),
             "too_many_items",
         ),
-        list_with(
-            "experiments",
-            json!({"ranker": "x".repeat(10_000)}),
-            "label_length",
-        ),
-        list_with("experiments", json!({"x".repeat(10_000): SECRET}), "label_length"),
-        list_with("experiments", json!({"ranker": ""}), "label_length"),
-        list_with("experiments", json!({"ranker": "__other__"}), "label_reserved"),
         list_with("experiments", many_experiments(101), "too_many_experiments"),
         // The other kind than the topic's.
         list_with("type", json!("click"), "wrong_topic"),
