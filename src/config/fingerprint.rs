@@ -19,6 +19,7 @@ impl Config {
             ("slot_ms", join.slot_ms),
             ("attribution_ms", join.attribution_ms),
             ("click_skew_ms", join.click_skew_ms),
+            ("same_list_ms", join.same_list_ms),
             ("lateness_ms", join.lateness_ms),
             ("max_future_ms", join.max_future_ms),
             ("max_items", join.max_items.into()),
