@@ -731,7 +731,7 @@ impl Engine {
     /// Visits up to `n` lists with a final outcome, slot by slot, oldest first, each exactly once. Returns their number.
     pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
         let n_told = self.settling.visit(&mut self.store.chunks, n, tell);
-        if self.lists.n_settled() > 0 {
+        if self.lists.n_settled() > 0 || self.copies.bytes() > 0 {
             self.forget_lists();
         }
         n_told

@@ -41,10 +41,7 @@ fn see(rules: &Rules, parts: &[Vec<&Record>], is_silent: bool) -> Seen {
         }
         let newest = Side::BOTH.map(|side| pair.newest(side)).into_iter().max();
         if let Some(newest) = newest.flatten().filter(|_| is_silent) {
-            let longest_ms = rules
-                .click_skew_ms
-                .max(rules.same_list_ms)
-                .max(rules.attribution_ms);
+            let longest_ms = longest_ms(rules);
             let border = (newest - rules.lateness_ms - longest_ms + COMMON_MS - 1).div_euclid(COMMON_MS);
             let live_end = border * COMMON_MS + longest_ms + rules.lateness_ms;
             let sides = if rules.one_topic { 1 } else { 2 };
@@ -67,6 +64,17 @@ fn see(rules: &Rules, parts: &[Vec<&Record>], is_silent: bool) -> Seen {
         n_lists: counts.outcome(Side::Served, Outcome::Accepted),
         ..seen
     }
+}
+
+/// How far watermarks are beyond a slot that settles.
+fn longest_ms(rules: &Rules) -> i64 {
+    let Rules {
+        attribution_ms,
+        click_skew_ms,
+        same_list_ms,
+        ..
+    } = rules;
+    *attribution_ms.max(click_skew_ms).max(same_list_ms)
 }
 
 /// Cuts both logs into as many parts as there are lengths of them, and what is left; each part in this order of runs.
@@ -109,8 +117,9 @@ proptest! {
     ) {
         let mut rules = world.rules.clone();
         if is_silent {
-            // Else clicks that come before lists move the frontier further than lists that come before clicks.
-            rules.same_list_ms = rules.same_list_ms.max(rules.attribution_ms);
+            // Else the side that is read first moves the frontier further, by what silence has lent to the other one.
+            let longest_ms = longest_ms(&rules);
+            (rules.attribution_ms, rules.same_list_ms) = (longest_ms, longest_ms);
         }
         let seen = |slot_ms, reading| {
             let rules = Rules { slot_ms, ..rules.clone() };

@@ -58,10 +58,10 @@ impl<'a> Read<'a> {
     pub fn copies_from_ms(&self, rules: &Rules) -> i64 {
         let watermark_ms = self.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
         let next_ms = watermark_ms.max(self.frontier_ms);
-        let border_ms = next_ms
-            .saturating_sub(rules.same_list_ms)
-            .div_euclid(rules.slot_ms)
-            * rules.slot_ms;
+        if next_ms == i64::MIN {
+            return next_ms;
+        }
+        let border_ms = (next_ms - rules.same_list_ms).div_euclid(rules.slot_ms) * rules.slot_ms;
         border_ms.min(self.frontier_ms)
     }
 

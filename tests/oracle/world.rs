@@ -286,7 +286,7 @@ pub fn any_world() -> impl Strategy<Value = World> {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let attribution_ms = prop_oneof![0..9_i64, 9..40_i64];
-    let same_list_ms = prop_oneof![Just(0_i64), 1..9_i64, 9..40_i64];
+    let same_list_ms = prop_oneof![2 => Just(0_i64), 1 => 1..9_i64, 1 => 9..40_i64];
     let spans = (
         attribution_ms,
         0..4_i64,
