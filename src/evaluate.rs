@@ -87,6 +87,8 @@ pub struct Options {
     pub attribution_ms: i64,
     /// A click counts from this long before its list.
     pub click_skew_ms: i64,
+    /// A list of the same request id and a time no farther away is a copy.
+    pub same_list_ms: i64,
     pub slot_ms: i64,
     /// A longer list is unreadable.
     pub max_items: u32,
@@ -118,6 +120,7 @@ impl Default for Options {
             catalogue: None,
             attribution_ms: 30 * 60_000,
             click_skew_ms: 0,
+            same_list_ms: 30 * 60_000,
             slot_ms: 5_000,
             max_items: 1_000,
             max_experiments: 100,
@@ -182,6 +185,7 @@ impl Evaluator {
         let rules = Rules {
             attribution_ms: options.attribution_ms,
             click_skew_ms: options.click_skew_ms,
+            same_list_ms: options.same_list_ms,
             lateness_ms: UNBOUNDED_MS,
             max_future_ms: UNBOUNDED_MS,
             slot_ms: options.slot_ms,

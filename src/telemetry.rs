@@ -412,7 +412,7 @@ impl Telemetry {
             conflicting_lists: counter(
                 &registry,
                 "abgauge_conflicting_lists_total",
-                "Duplicate lists whose content differs from the list that was kept.",
+                "Copies of a list that show other items or arms than the list that counts.",
             ),
             repeated_items: counter(
                 &registry,

@@ -100,6 +100,7 @@ fn rules() -> Rules {
     Rules {
         attribution_ms: 10_000,
         click_skew_ms: 0,
+        same_list_ms: 0,
         lateness_ms: 0,
         max_future_ms: 0,
         slot_ms: 1000,

@@ -3,6 +3,7 @@
 use toml::Value;
 
 use super::rules::{EPOCH_WEIGHTS, GOALS, KINDS, NO_ITEMS, UNITS, VALIDITIES, WHOLE};
+use super::units::display_ms;
 use super::{Config, Experiment, TOTAL, paths};
 use crate::ingest::wire::shape::{Nested, Paths, Shape, TsUnit};
 
@@ -13,6 +14,7 @@ pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
     let export = &config.export;
     match key {
         "ingest.workers" => i64::try_from(config.ingest.n_workers()).ok().map(Value::from),
+        "join.same_list" => Some(display_ms(config.join.same_list_ms).into()),
         "metrics.metrics" => Some(list(config.measures.metrics.iter().copied())),
         "export.metrics" => words(&export.metrics),
         "export.k" => numbers(export.k.as_ref().unwrap_or(&config.measures.ks)),
@@ -50,6 +52,7 @@ pub(super) fn reason(key: &str, is_written: impl Fn(&str) -> bool) -> Option<&'s
     match key {
         "ingest.workers" => Some("one for each core"),
         "http.tls_key" => Some("in the file of the certificate"),
+        "join.same_list" => Some("as long as join.attribution"),
         "export.metrics" => Some("all that are measured"),
         "export.k" | "export.windows" => Some("all of them"),
         "export.views" => Some("live in the shortest window, settled in longer ones, both in total"),

@@ -194,6 +194,8 @@ pub struct Join {
     pub attribution_ms: i64,
     /// A click counts from this long before its list.
     pub click_skew_ms: i64,
+    /// A list of the same request id and a time no farther away is a copy.
+    pub same_list_ms: i64,
     /// How far behind the newest event of its topic partition an event may come.
     pub lateness_ms: i64,
     /// How far ahead of its record's timestamp an event may be.
@@ -216,6 +218,12 @@ pub struct Join {
 }
 
 impl Join {
+    /// How long after its time a list settles, in a stream that goes on.
+    pub fn settle_after_ms(&self) -> i64 {
+        let open_ms = self.attribution_ms.max(self.same_list_ms).max(self.click_skew_ms);
+        open_ms + self.lateness_ms
+    }
+
     /// What reads records by these settings, in our own shape.
     pub fn decoder(&self) -> Decoder {
         Decoder::new(self.hash_seed, self.max_items, self.max_experiments)

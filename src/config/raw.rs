@@ -140,6 +140,8 @@ section! {
     RawJoin {
         attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)),
         click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)),
+        /// `None`: as long as `attribution`.
+        same_list: Option<Spanned<TimeSpan>> = None,
         lateness: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(2)),
         max_future: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
         idle_after: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),

@@ -118,7 +118,7 @@ pub(super) fn profiles() -> Vec<String> {
 
 /// Spans that may be nothing; others are refused then.
 pub(super) fn may_be_nothing(key: &str) -> bool {
-    ["join.click_skew", "join.max_future"].contains(&key)
+    ["join.click_skew", "join.same_list", "join.max_future"].contains(&key)
 }
 
 /// Settings that name a file.

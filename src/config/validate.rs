@@ -104,6 +104,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
         click_skew_ms: raw.click_skew.get_ref().ms,
+        same_list_ms: raw.same_list.as_ref().unwrap_or(&raw.attribution).get_ref().ms,
         lateness_ms: positive("join.lateness", &raw.lateness, report),
         max_future_ms: raw.max_future.get_ref().ms,
         idle_after_ms: positive("join.idle_after", &raw.idle_after, report),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::copies::CopiesCheckpoint;
 use super::event::Side;
 use super::open_events::{Digest, ResumePoint};
 
@@ -18,6 +19,7 @@ pub struct Checkpoint {
     pub is_exact: bool,
     /// One for each topic.
     pub logs: Vec<LogCheckpoint>,
+    pub copies: CopiesCheckpoint,
 }
 
 /// How far one topic partition has been read.
@@ -28,8 +30,8 @@ pub struct LogCheckpoint {
     pub position: ResumePoint,
     /// The record to read again from, and M there; the position where nothing before it is open.
     pub resume: ResumePoint,
-    /// Of the accepted events before the position that are open: lists of slots that are not settled, and clicks that may belong to
-    /// such a list.
+    /// Of the accepted events before the position that are open: lists of slots that are not settled or that a copy may still come
+    /// of, and clicks that may belong to a list that is not settled.
     pub open: Digest,
 }
 

@@ -8,7 +8,7 @@ use super::event::{Reason, Side};
 #[repr(usize)]
 pub enum Outcome {
     Accepted,
-    /// A list that the slot already has.
+    /// A copy of an accepted list.
     Duplicate,
     /// Older than the topic partition's watermark.
     Late,
@@ -108,7 +108,7 @@ pub struct Counts {
     parts: [[u64; N_OUTCOMES]; 2],
     invalid: [[u64; Reason::ALL.len()]; 2],
     results: [u64; ClickResult::ALL.len()],
-    /// Duplicates whose content differed from the list that stands.
+    /// Copies that show other items or arms than their list.
     pub conflicting_lists: u64,
     /// Positions of accepted lists that repeat an item from a higher rank.
     pub repeated_items: u64,

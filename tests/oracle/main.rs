@@ -1,6 +1,7 @@
 //! The engine against a brute-force twin that counts the same records anew, over small worlds made to collide.
 
 mod account;
+mod borders;
 mod cases;
 mod checkpoint;
 mod drive;

@@ -9,9 +9,11 @@ use crate::drive::Driver;
 use crate::read::read;
 use crate::world::{Reading, Record, T0, World, any_world, idle_reading};
 
-/// The lowest offset of a list that is not before this time, or of a click that may belong to such a list, and how many there are.
+/// The lowest offset of a list that is not before this time or that a copy may still come of, or of a click that may belong to a list
+/// that is not before it, and how many there are.
 fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> (Option<ResumePoint>, u64) {
     let read = read(world, history);
+    let copies_from_ms = until_ms.min(read.copies_from_ms(&world.rules));
     let at = |step: usize, newest_ms| match history[step] {
         Step::Read(Record { at, .. }) => ResumePoint {
             offset: at.offset,
@@ -27,9 +29,13 @@ fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> (Option<R
         let reach_ms = click.event.ts_ms + skew_ms;
         (Side::Clicks, reach_ms, at(click.step, click.newest_ms))
     });
-    let open = lists
-        .chain(clicks)
-        .filter(|(kind, reach_ms, _)| *reach_ms >= until_ms && (world.rules.one_topic || *kind == side));
+    let open = lists.chain(clicks).filter(|(kind, reach_ms, _)| {
+        let from_ms = match kind {
+            Side::Served => copies_from_ms,
+            Side::Clicks => until_ms,
+        };
+        *reach_ms >= from_ms && (world.rules.one_topic || *kind == side)
+    });
     let open: Vec<ResumePoint> = open.map(|(.., at)| at).collect();
     let first = open.iter().min_by_key(|at| at.offset).copied();
     (first, open.len() as u64)

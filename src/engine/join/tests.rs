@@ -16,6 +16,7 @@ fn engine() -> Engine {
     let rules = Rules {
         attribution_ms: 10_000,
         click_skew_ms: 0,
+        same_list_ms: 999,
         lateness_ms: 0,
         max_future_ms: 0,
         slot_ms: 1000,
