@@ -53,6 +53,12 @@ impl Evaluation {
             ));
         }
         warnings.extend(self.losses());
+        warnings.extend(self.n_without_a_hit().map(|n| {
+            format!(
+                "clicks: {n}, and none is on an item that its list shows: the request ids or the items of clicks are not those of the lists, or \
+                 clicks come later than `attribution`; `abgauge check --sample FILE --suggest` says what ties them"
+            )
+        }));
         warnings
     }
 

@@ -68,6 +68,17 @@ impl Evaluation {
         losses.chain(overflow).collect()
     }
 
+    /// Clicks, if there are any and none is on an item that its list shows: what ties them to lists is then not read as it is meant,
+    /// and no hit ratio is one.
+    pub fn n_without_a_hit(&self) -> Option<u64> {
+        let n_clicks = ClickResult::ALL
+            .map(|result| self.counts.result(result))
+            .iter()
+            .sum();
+        let has_hits = self.counts.result(ClickResult::Matched) > 0;
+        (n_clicks > 0 && !has_hits && self.n_lists > 0).then_some(n_clicks)
+    }
+
     /// Why there is no number to show, and what was expected instead; none where there is one.
     pub fn nothing(&self) -> Option<&'static str> {
         if !self.is_empty() {

@@ -64,6 +64,14 @@ impl Path {
         &self.names
     }
 
+    /// The same names, from the record around the event.
+    pub fn around(&self) -> Path {
+        Path {
+            names: self.names.clone(),
+            is_outer: true,
+        }
+    }
+
     /// Whether it leads from the record around the event.
     pub fn is_outer(&self) -> bool {
         self.is_outer
