@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::copies::CopiesCheckpoint;
+use super::copies::{CopiesCheckpoint, CopiesReach};
 use super::event::Side;
 use super::open_events::{Digest, ResumePoint};
 
@@ -22,6 +22,18 @@ pub struct Checkpoint {
     pub copies: CopiesCheckpoint,
 }
 
+impl Checkpoint {
+    /// The logs as they are read again if they still reach far enough back: further, where copies may come of settled lists.
+    pub fn logs_for_copies(&self) -> impl Iterator<Item = LogCheckpoint> {
+        self.logs.iter().map(|log| match self.copies.reach {
+            Some(CopiesReach { resume, open }) if log.side == Side::Served => {
+                LogCheckpoint { resume, open, ..*log }
+            }
+            _ => *log,
+        })
+    }
+}
+
 /// How far one topic partition has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogCheckpoint {
@@ -30,8 +42,8 @@ pub struct LogCheckpoint {
     pub position: ResumePoint,
     /// The record to read again from, and M there; the position where nothing before it is open.
     pub resume: ResumePoint,
-    /// Of the accepted events before the position that are open: lists of slots that are not settled or that a copy may still come
-    /// of, and clicks that may belong to a list that is not settled.
+    /// Of the accepted events before the position that are open: lists of slots that are not settled, and clicks that may belong to
+    /// such a list.
     pub open: Digest,
 }
 

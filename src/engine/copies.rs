@@ -10,6 +10,8 @@
 
 use std::collections::BTreeSet;
 
+use super::open_events::{Digest, ResumePoint};
+
 /// A copy and its original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Copied {
@@ -18,6 +20,13 @@ pub struct Copied {
     pub id: u128,
     /// Time of the original, epoch ms.
     pub original_ms: i64,
+}
+
+impl Copied {
+    /// Whether the copy is read again, and its original is not, where lists are from this border on, epoch ms.
+    pub fn is_across(&self, from_ms: i64) -> bool {
+        (self.original_ms..self.slot_ms).contains(&(from_ms - 1))
+    }
 }
 
 /// From this offset on, lists before a time came after their slot was settled.
@@ -35,6 +44,17 @@ pub struct CopiesCheckpoint {
     pub copied: Vec<Copied>,
     /// Offsets and times ascend.
     pub refusals: Vec<Refusal>,
+    /// None where a log is read again no further than open lists need.
+    pub reach: Option<CopiesReach>,
+}
+
+/// How far the log of lists is to be read again if it still reaches so far: to the first list that a copy may come of, beyond what
+/// is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopiesReach {
+    pub resume: ResumePoint,
+    /// Of the accepted events from there to the position that are open or that a copy may come of.
+    pub open: Digest,
 }
 
 /// Both, as far as lists may be read again.
@@ -55,8 +75,9 @@ impl Copies {
         }
     }
 
-    /// What matters if lists are read again from this border on, epoch ms; without one all lists are.
-    pub fn checkpoint(&self, from_ms: Option<i64>) -> CopiesCheckpoint {
+    /// What matters if lists are read again from the first of these borders on, or from the second one, epoch ms; without them all
+    /// lists are.
+    pub fn checkpoint(&self, from_ms: Option<[i64; 2]>) -> CopiesCheckpoint {
         let Some(from_ms) = from_ms else {
             return CopiesCheckpoint::default();
         };
@@ -64,9 +85,10 @@ impl Copies {
         let refusals = self.refusals.iter().copied();
         CopiesCheckpoint {
             copied: copied
-                .filter(|copied| (copied.original_ms..copied.slot_ms).contains(&(from_ms - 1)))
+                .filter(|copied| from_ms.iter().any(|from_ms| copied.is_across(*from_ms)))
                 .collect(),
-            refusals: refusals.filter(|refusal| refusal.until_ms > from_ms).collect(),
+            refusals: refusals.filter(|refusal| refusal.until_ms > from_ms[0]).collect(),
+            reach: None,
         }
     }
 
@@ -127,7 +149,7 @@ mod tests {
             .into_iter()
             .for_each(|copied| copies.insert(copied));
         assert_eq!(copies.checkpoint(None), CopiesCheckpoint::default());
-        let at = |copies: &Copies, from_ms| copies.checkpoint(Some(from_ms)).copied;
+        let at = |copies: &Copies, from_ms| copies.checkpoint(Some([from_ms; 2])).copied;
         assert_eq!(at(&copies, 0), []);
         assert_eq!(at(&copies, 5), [copied(10, 4), copied(20, 4)]);
         assert_eq!(at(&copies, 10), [copied(10, 4), copied(20, 4)]);
@@ -153,6 +175,6 @@ mod tests {
             offset: 9,
             until_ms: 200,
         };
-        assert_eq!(copies.checkpoint(Some(100)).refusals, [left]);
+        assert_eq!(copies.checkpoint(Some([100; 2])).refusals, [left]);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::arms::{Arm, ArmId, Arms};
 use super::catalogue::Catalogue;
+use super::checkpoint::Checkpoint;
 use super::clicks::KeptClicks;
 use super::contributions::{Before, Contributions};
 use super::copies::{Copied, Copies};
@@ -95,6 +96,8 @@ pub struct Engine {
     copies: Copies,
     /// Lists before it, epoch ms, have no effect if they are read again.
     again_from_ms: i64,
+    /// What it goes on from if a log no longer holds what only copies are looked for in.
+    less: Option<Box<Checkpoint>>,
     /// By `Side as usize`, of its topics; empty if it was not resumed.
     replays: Vec<Replay>,
     /// A topic has not reached its position yet.
@@ -145,6 +148,7 @@ impl Engine {
             open: [OpenEvents::new(slot_ms), OpenEvents::new(slot_ms)],
             copies: Copies::default(),
             again_from_ms: i64::MIN,
+            less: None,
             replays: Vec::new(),
             is_replaying: false,
             is_again: false,

@@ -30,7 +30,7 @@ pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};
 pub use checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
-pub use copies::{Copied, CopiesCheckpoint, Refusal};
+pub use copies::{Copied, CopiesCheckpoint, CopiesReach, Refusal};
 pub use join::{Changes, Engine, Rules};
 pub use lists::ArmInSlot;
 pub use open_events::{Digest, ResumePoint};

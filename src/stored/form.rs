@@ -4,14 +4,17 @@ use std::fmt;
 
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::event::Side;
-use crate::engine::{Accepted, Checkpoint, Copied, CopiesCheckpoint, LogCheckpoint, Refusal, ResumePoint};
+use crate::engine::{
+    Accepted, Checkpoint, Copied, CopiesCheckpoint, CopiesReach, LogCheckpoint, Refusal, ResumePoint,
+};
 use crate::keeper::Roles;
 use crate::ledger::{LedgerError, Part, Parts};
 use crate::looks::{AsOfError, PairLooks};
 use crate::state::{Digest, Header, Identity, Reach};
 
 /// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position, then
-/// copies and refusals, each with their number before them. Where there are neither, it ends before these.
+/// copies and refusals, each with their number before them, then 0, or 1 and how far lists are read again for copies: offset, M there,
+/// number of events and their digest. Where there is none of these, it ends before them.
 const CHECKPOINT: &str = "checkpoint";
 
 /// The role of what tells the pair apart from one that begins anew: 8 random bytes.
@@ -113,8 +116,12 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
     for log in &checkpoint.logs {
         to.time(log.position.newest_ms);
     }
-    let CopiesCheckpoint { copied, refusals } = &checkpoint.copies;
-    if copied.is_empty() && refusals.is_empty() {
+    let CopiesCheckpoint {
+        copied,
+        refusals,
+        reach,
+    } = &checkpoint.copies;
+    if checkpoint.copies == CopiesCheckpoint::default() {
         return to.into_bytes();
     }
     to.number(copied.len() as u64);
@@ -132,6 +139,13 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
     for Refusal { offset, until_ms } in refusals {
         to.signed((*offset).into());
         to.signed((*until_ms).into());
+    }
+    to.byte(u8::from(reach.is_some()));
+    if let Some(CopiesReach { resume, open }) = reach {
+        to.signed(resume.offset.into());
+        to.time(resume.newest_ms);
+        to.number(open.n);
+        to.bytes(&open.hash.to_le_bytes());
     }
     to.into_bytes()
 }
@@ -230,6 +244,18 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
                 until_ms: from.ms()?,
             });
         }
+        if from.flag()? {
+            copies.reach = Some(CopiesReach {
+                resume: ResumePoint {
+                    offset: from.ms()?,
+                    newest_ms: from.time()?,
+                },
+                open: crate::engine::Digest {
+                    n: from.number()?,
+                    hash: u64::from_le_bytes(from.array()?),
+                },
+            });
+        }
     }
     from.end()?;
     Ok((accepted, newest_ms, copies))
@@ -250,11 +276,19 @@ mod tests {
             offset: 1 << 40,
             until_ms: 300,
         };
-        for (copied, refusals) in [
-            (vec![], vec![]),
-            (vec![copied(u128::MAX), copied(0)], vec![]),
-            (vec![], vec![refusal]),
-            (vec![copied(1)], vec![refusal]),
+        let reach = CopiesReach {
+            resume: ResumePoint {
+                offset: 3,
+                newest_ms: Some(70),
+            },
+            open: crate::engine::Digest { n: 2, hash: u64::MAX },
+        };
+        for (copied, refusals, reach) in [
+            (vec![], vec![], None),
+            (vec![copied(u128::MAX), copied(0)], vec![], None),
+            (vec![], vec![refusal], Some(reach)),
+            (vec![copied(1)], vec![refusal], None),
+            (vec![], vec![], Some(reach)),
         ] {
             let checkpoint = Checkpoint {
                 until_ms: None,
@@ -262,7 +296,11 @@ mod tests {
                 accepted: None,
                 is_exact: true,
                 logs: Vec::new(),
-                copies: CopiesCheckpoint { copied, refusals },
+                copies: CopiesCheckpoint {
+                    copied,
+                    refusals,
+                    reach,
+                },
             };
             let bytes = encode(&checkpoint);
             assert_eq!(decode(&bytes, 0), Ok((None, Vec::new(), checkpoint.copies)));

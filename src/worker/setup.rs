@@ -114,7 +114,10 @@ impl Setup {
             // Its end is not known yet.
             PartitionLog::new(log.side, log.resume.offset, log.position.offset).skipping(skips)
         };
-        Ok(Pair::new(tracker, from.logs.iter().map(log).collect()))
+        Ok(Pair::new(
+            tracker,
+            from.logs_for_copies().map(|read| log(&read)).collect(),
+        ))
     }
 
     /// Where pairs are stored, so are their cells of users, for as long as looks need them.

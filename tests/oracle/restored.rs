@@ -380,7 +380,7 @@ fn with_catalogue(mut pair: Pair, catalogue: Option<&Arc<Catalogue>>) -> Pair {
 
 /// The records of a topic from its resume point to its position.
 fn records_again<'a>(world: &'a World, from: &Checkpoint, side: Side) -> VecDeque<&'a Record> {
-    let log = from.logs.iter().find(|log| log.side == side);
+    let log = from.logs_for_copies().find(|log| log.side == side);
     let records = world.logs[side as usize].iter();
     let offsets = log.map_or(0..0, |log| log.resume.offset..log.position.offset);
     records

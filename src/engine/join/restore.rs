@@ -4,7 +4,7 @@ use super::{Engine, copies_from_ms, new_list};
 use crate::engine::Rules;
 use crate::engine::arms::{Arm, Arms};
 use crate::engine::checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
-use crate::engine::copies::Copies;
+use crate::engine::copies::{Copied, Copies, CopiesCheckpoint, CopiesReach};
 use crate::engine::event::{Batch, Body, Event, Position, Served, Side};
 use crate::engine::lists::{NewList, Standing};
 use crate::engine::open_events::{Digest, ResumePoint, hash_of_click, hash_of_list};
@@ -39,6 +39,9 @@ impl Engine {
     /// [`Copied`]: crate::engine::Copied
     /// [`Refusal`]: crate::engine::Refusal
     ///
+    /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead ([`Self::read_less`]):
+    /// all that is open comes back, and copies of settled lists are no longer known.
+    ///
     /// F is never behind what the marks allow while topics are read again: these are no further than they were. So the
     /// same events are accepted, whatever the order in which the topics are read (D2), also where one is ahead of its position.
     ///
@@ -64,10 +67,11 @@ impl Engine {
         {
             return Err(ResumeError::Until);
         }
-        let sides = from.logs.iter().map(|log| log.side);
+        let logs: Vec<LogCheckpoint> = from.logs_for_copies().collect();
+        let sides = logs.iter().map(|log| log.side);
         let n_topics = if rules.one_topic { 1 } else { 2 };
         let is_read_again = |log: &LogCheckpoint| log.resume.offset <= log.position.offset;
-        if !sides.eq(Side::BOTH.into_iter().take(n_topics)) || !from.logs.iter().all(is_read_again) {
+        if !sides.eq(Side::BOTH.into_iter().take(n_topics)) || !logs.iter().all(is_read_again) {
             return Err(ResumeError::Logs);
         }
         let arms = Arms::resume(rules.max_arms, arms).ok_or(ResumeError::Arms)?;
@@ -82,11 +86,21 @@ impl Engine {
         }
         engine.keep_originals(from);
         engine.is_replaying = true;
-        for log in &from.logs {
+        engine.less = from.copies.reach.map(|_| {
+            let copies = CopiesCheckpoint {
+                reach: None,
+                ..from.copies.clone()
+            };
+            Box::new(Checkpoint {
+                copies,
+                ..from.clone()
+            })
+        });
+        for log in &logs {
             engine.marks.resume(log.side, log.resume.newest_ms);
             engine.replays.push(Replay::new(log));
         }
-        for log in &from.logs {
+        for log in &logs {
             engine.reached(log.side, log.resume.offset);
         }
         Ok(engine)
@@ -105,10 +119,13 @@ impl Engine {
             .map(|newest_ms| newest_ms - lateness_ms);
         if let Some(until_ms) = from.until_ms {
             let next_ms = until_ms.max(watermark_ms.unwrap_or(i64::MIN));
-            self.again_from_ms = until_ms.min(copies_from_ms(next_ms, same_list_ms, self.settle_ms));
+            let copies_ms = copies_from_ms(next_ms, same_list_ms, self.settle_ms);
+            self.again_from_ms = from.copies.reach.map_or(until_ms, |_| until_ms.min(copies_ms));
         }
         self.copies = Copies::resume(&from.copies);
-        for copied in &from.copies.copied {
+        let again_from_ms = self.again_from_ms;
+        let is_across = |copied: &&Copied| copied.is_across(again_from_ms);
+        for copied in from.copies.copied.iter().filter(is_across) {
             let key = self.store.key(copied.id, self.store.tag(copied.id));
             let found = self.store.find(&key);
             let standing = self
@@ -189,27 +206,73 @@ impl Engine {
             accepted,
             is_exact: !self.has_shed && !self.changes.overflowed,
             logs: positions.iter().map(log).collect(),
-            copies: self.copies.checkpoint(self.needed_from_ms(Side::Served)),
+            copies: self.copies_checkpoint(positions),
         })
     }
 
-    /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not or that a
-    /// copy may come of, or at the first accepted click that may belong to a list that is not settled. None where there is none. M at
-    /// each decides as it did at first.
+    fn copies_checkpoint(&self, positions: &[(Side, i64)]) -> CopiesCheckpoint {
+        let needed_from_ms = self.needed_from_ms(Side::Served);
+        let borders = needed_from_ms.zip(self.settled_until_ms());
+        let reaches_further = borders.is_some_and(|(from_ms, until_ms)| from_ms < until_ms);
+        let position = positions.iter().find(|(side, _)| *side == Side::Served);
+        let reach = position.filter(|_| reaches_further).map(|(side, offset)| {
+            let (resume, open) = self.reach_for_copies(*side);
+            let resume = resume.unwrap_or(ResumePoint {
+                offset: *offset,
+                newest_ms: self.newest_ms(*side),
+            });
+            CopiesReach { resume, open }
+        });
+        CopiesCheckpoint {
+            reach,
+            ..self
+                .copies
+                .checkpoint(borders.map(|(from_ms, until_ms)| [from_ms, until_ms]))
+        }
+    }
+
+    /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not, or at the
+    /// first accepted click that may belong to such a list. None where there is none. M at each decides as it did at first.
     pub fn resume_point(&self, side: Side) -> Option<ResumePoint> {
-        let firsts = self
-            .kinds_of(side)
-            .filter_map(|kind| self.open[kind as usize].first(self.needed_from_ms(kind)));
-        firsts.min_by_key(|first| first.offset)
+        self.first_from(side, |_| self.settled_until_ms())
     }
 
     /// Of the accepted events of a topic that are read again from there.
     pub fn open_digest(&self, side: Side) -> Digest {
+        self.digest_from(side, |_| self.settled_until_ms())
+    }
+
+    /// The same, where lists are read again also for copies that may come of them.
+    pub fn reach_for_copies(&self, side: Side) -> (Option<ResumePoint>, Digest) {
+        let from_ms = |kind| self.needed_from_ms(kind);
+        (self.first_from(side, from_ms), self.digest_from(side, from_ms))
+    }
+
+    /// The first event of a topic that is of no slot before the border of its kind.
+    fn first_from(&self, side: Side, from_ms: impl Fn(Side) -> Option<i64>) -> Option<ResumePoint> {
+        let firsts = self
+            .kinds_of(side)
+            .filter_map(|kind| self.open[kind as usize].first(from_ms(kind)));
+        firsts.min_by_key(|first| first.offset)
+    }
+
+    fn digest_from(&self, side: Side, from_ms: impl Fn(Side) -> Option<i64>) -> Digest {
         let mut digest = Digest::default();
         for kind in self.kinds_of(side) {
-            digest.merge(self.open[kind as usize].digest(self.needed_from_ms(kind)));
+            digest.merge(self.open[kind as usize].digest(from_ms(kind)));
         }
         digest
+    }
+
+    /// Begins to read the log of lists again where only what is open needs it, if the log begins at `low`, behind what copies might
+    /// be of; returns the offset. Nothing has been read again yet. Copies of lists that are gone will count as lists.
+    pub fn read_less(&mut self, low: i64) -> Option<i64> {
+        let less = self.less.take()?;
+        let log = less.logs.iter().find(|log| log.side == Side::Served)?;
+        let offset = Some(log.resume.offset).filter(|offset| low <= *offset)?;
+        let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
+        *self = Engine::resume(rules, ranking, &less, self.arms.all()).ok()?;
+        Some(offset)
     }
 
     /// What a topic holds.
