@@ -273,7 +273,7 @@ impl World {
                 offset: self.n_read as i64,
                 record_ts_ms: i64::MAX,
             };
-            batch.events.push(Event { at, body });
+            batch.events.push(Event::new(at, body));
         }
         batch
     }
@@ -538,10 +538,7 @@ fn coverage(mut config: Config, n_arms: usize, n_rounds: usize) {
                 offset: n_lists as i64,
                 record_ts_ms: i64::MAX,
             };
-            batch.events.push(Event {
-                at,
-                body: Body::Served(body),
-            });
+            batch.events.push(Event::new(at, Body::Served(body)));
         }
         board.set_live_end(T0 + n_lists as i64 / 100);
         tracker.apply(&batch, u64::MAX);

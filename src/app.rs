@@ -151,7 +151,7 @@ impl Daemon {
             controls: config.experiment_controls(),
             experiments: config.experiments.clone(),
             export: config.export.clone(),
-            settle_after_ms: config.join.attribution_ms + config.join.lateness_ms,
+            settle_after_ms: config.join.settle_after_ms(),
             started_ms: clock.now_ms(),
         });
         Bounds::of(config).log();

@@ -107,21 +107,29 @@ impl ItemUsers {
     /// It takes more memory than it may. What was counted before stands.
     pub fn take(&mut self, record: &[u8], topic_says: Option<Kind>) -> Result<(), OutOfRoom> {
         let hashes = self.decoder.hashes();
-        match self.decoder.explain(record, topic_says) {
-            Explained::Served {
-                request_id,
-                user_id,
-                items,
-                ..
-            } => self.list(&hashes, &request_id, user_id.as_deref(), items),
-            Explained::Click {
-                request_id,
-                user_id,
-                item,
-                ..
-            } => self.click(&hashes, &request_id, user_id.as_deref(), item),
-            Explained::Ignored(_) => self.counted.n_ignored += 1,
-            Explained::Refused { reason, .. } => *self.counted.refused.entry(reason).or_default() += 1,
+        for explained in self.decoder.explain(record, topic_says) {
+            match explained {
+                Explained::Served {
+                    request_id,
+                    user_id,
+                    items,
+                    clicked,
+                    ..
+                } => {
+                    self.list(&hashes, &request_id, user_id.as_deref(), items);
+                    for item in clicked {
+                        self.click(&hashes, &request_id, user_id.as_deref(), item);
+                    }
+                }
+                Explained::Click {
+                    request_id,
+                    user_id,
+                    item,
+                    ..
+                } => self.click(&hashes, &request_id, user_id.as_deref(), item),
+                Explained::Ignored(_) => self.counted.n_ignored += 1,
+                Explained::Refused { reason, .. } => *self.counted.refused.entry(reason).or_default() += 1,
+            }
         }
         match self.n_bytes() > self.max_bytes {
             true => Err(OutOfRoom {
@@ -402,7 +410,7 @@ mod tests {
                 .iter()
                 .zip(&is_click)
                 .map(|((request, user, items), is_click)| {
-                    let user = user.as_ref().map(text);
+                    let user = user.as_ref().map(|n| format!("u{n}"));
                     let items: Vec<String> = items.iter().map(text).collect();
                     let items: Vec<&str> = items.iter().map(String::as_str).collect();
                     match is_click {

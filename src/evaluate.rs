@@ -58,7 +58,7 @@ use crate::engine::settling::Settled;
 use crate::engine::{Engine, Rules};
 use crate::ingest::catalogue::{self, CatalogueError};
 use crate::ingest::wire::shape::Shape;
-use crate::ingest::wire::{Decoder, UserKey};
+use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 use comparison::{Beside, Compared};
 pub use comparison::{Compare, Comparison, Halfway};
@@ -78,7 +78,7 @@ const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 /// What joins and what is counted. The defaults are the daemon's, so that the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The shape of events in JSON lines; `None`: our own, which Parquet always has.
+    /// The shape of events in JSON lines; `None`: our own. Parquet has our own fields, with times as this shape has them.
     pub shape: Option<Shape>,
     pub measures: Measures,
     /// What the metrics that need a catalogue go by; see [`read_catalogue`]. It stands for `measures.catalogue`.
@@ -87,6 +87,8 @@ pub struct Options {
     pub attribution_ms: i64,
     /// A click counts from this long before its list.
     pub click_skew_ms: i64,
+    /// A list of the same request id and a time no farther away is a copy.
+    pub same_list_ms: i64,
     pub slot_ms: i64,
     /// A longer list is unreadable.
     pub max_items: u32,
@@ -99,6 +101,8 @@ pub struct Options {
     pub hash_seed: u64,
     /// What users are hashed with.
     pub user_key: UserKey,
+    /// Ids that mean that a user is not known.
+    pub no_user: NoUser,
     /// Bytes of lists and clicks that are kept; beyond it records are shed.
     pub max_state_bytes: u64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
@@ -116,6 +120,7 @@ impl Default for Options {
             catalogue: None,
             attribution_ms: 30 * 60_000,
             click_skew_ms: 0,
+            same_list_ms: 30 * 60_000,
             slot_ms: 5_000,
             max_items: 1_000,
             max_experiments: 100,
@@ -123,6 +128,7 @@ impl Default for Options {
             max_off_list: 1_000,
             hash_seed: 0,
             user_key: UserKey::of("", 0),
+            no_user: NoUser::default(),
             max_state_bytes: u64::MAX,
             span_ms: None,
             compare: None,
@@ -132,7 +138,9 @@ impl Default for Options {
 
 impl Options {
     fn decoder(&self) -> Decoder {
-        Decoder::new(self.hash_seed, self.max_items, self.max_experiments).knowing_users_by(self.user_key)
+        Decoder::new(self.hash_seed, self.max_items, self.max_experiments)
+            .knowing_users_by(self.user_key)
+            .without_users(self.no_user.clone())
     }
 }
 
@@ -154,9 +162,9 @@ pub struct UnreadableLines {
 
 /// Reads files one after the other into one engine.
 pub struct Evaluator {
+    /// For events of our own shape.
     decoder: Decoder,
-    /// For the events of files whose columns are ours.
-    own_decoder: Decoder,
+    shape: Option<Shape>,
     engine: Engine,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
@@ -177,6 +185,7 @@ impl Evaluator {
         let rules = Rules {
             attribution_ms: options.attribution_ms,
             click_skew_ms: options.click_skew_ms,
+            same_list_ms: options.same_list_ms,
             lateness_ms: UNBOUNDED_MS,
             max_future_ms: UNBOUNDED_MS,
             slot_ms: options.slot_ms,
@@ -196,10 +205,9 @@ impl Evaluator {
         if let Some(catalogue) = &options.catalogue {
             engine.set_catalogue(Arc::clone(catalogue));
         }
-        let own_decoder = options.decoder();
         Evaluator {
-            decoder: own_decoder.clone().reading(options.shape.as_ref()),
-            own_decoder,
+            decoder: options.decoder(),
+            shape: options.shape.clone(),
             engine,
             ranking,
             catalogue: options.catalogue.clone(),
@@ -221,9 +229,10 @@ impl Evaluator {
     /// Where it cannot be read to its end: see [`source::read`].
     pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
         let name = source::name(path);
-        let is_own = source::has_own_columns(path);
-        source::read(path, watch, |number, record| {
-            self.line(record, is_own, &name, number)
+        let shape = source::shape_of(path, self.shape.as_ref());
+        let decoder = self.decoder.clone().reading(shape.as_ref());
+        source::read(path, shape.as_ref(), watch, |number, record| {
+            self.line(record, &decoder, &name, number)
         })?;
         self.count();
         Ok(())
@@ -234,37 +243,40 @@ impl Evaluator {
     /// # Errors
     /// Where they cannot be read to their end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
-        source::read_stream(input, |number, record| self.line(record, false, name, number))?;
+        let decoder = self.decoder.clone().reading(self.shape.as_ref());
+        source::read_stream(input, |number, record| self.line(record, &decoder, name, number))?;
         self.count();
         Ok(())
     }
 
-    fn line(&mut self, record: &[u8], is_own: bool, name: &str, number: u64) {
+    fn line(&mut self, record: &[u8], decoder: &Decoder, name: &str, number: u64) {
         let at = Position {
             side: Side::Served,
             offset: self.n_lines,
             record_ts_ms: i64::MAX,
         };
         self.n_lines += 1;
-        let decoder = if is_own { &self.own_decoder } else { &self.decoder };
+        let start = self.batch.events.len();
         decoder.decode(Some(record), None, at, &mut self.batch);
-        match self.batch.events.last().map(|event| &event.body) {
-            Some(Body::Invalid(reason)) => {
-                let unreadable = self.unreadable.entry(*reason).or_default();
-                unreadable.n += 1;
-                if unreadable.places.len() < MAX_PLACES {
-                    unreadable.places.push(format!("{name}:{number}"));
+        for event in &self.batch.events[start..] {
+            match &event.body {
+                Body::Invalid(reason) => {
+                    let unreadable = self.unreadable.entry(*reason).or_default();
+                    unreadable.n += 1;
+                    if unreadable.places.len() < MAX_PLACES {
+                        unreadable.places.push(format!("{name}:{number}"));
+                    }
                 }
+                Body::Served(list) => {
+                    self.n_lists += 1;
+                    let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
+                    self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
+                    self.n_lists_without_arm += u64::from(list.arms.is_empty());
+                }
+                Body::Click(_) | Body::Ignored | Body::Skipped => {}
             }
-            Some(Body::Served(list)) => {
-                self.n_lists += 1;
-                let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
-                self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
-                self.n_lists_without_arm += u64::from(list.arms.is_empty());
-            }
-            _ => {}
         }
-        if self.batch.events.len() == BATCH {
+        if self.batch.events.len() >= BATCH {
             self.count();
         }
     }

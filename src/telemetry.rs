@@ -6,7 +6,7 @@
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 #[cfg(target_os = "linux")]
@@ -27,7 +27,13 @@ pub struct Telemetry {
     version: String,
     /// By `Side as usize`; the same name twice where one topic carries both.
     topics: [String; 2],
-    records: [[IntCounter; Outcome::ALL.len()]; 2],
+    records: [[IntCounter; Outcome::OF_EVENTS.len()]; 2],
+    /// Where records with several events get a series.
+    records_family: IntCounterVec,
+    /// Shown from the first record with several events on.
+    events_family: IntCounterVec,
+    events: [[IntCounter; Outcome::OF_EVENTS.len()]; 2],
+    shows_events: Once,
     invalid: [[IntCounter; Reason::ALL.len()]; 2],
     excess: IntGaugeVec,
     click_results: [IntCounter; ClickResult::ALL.len()],
@@ -36,6 +42,7 @@ pub struct Telemetry {
     skipped_elements: IntCounter,
     shared_id_lists: IntCounter,
     cut_clicks: IntCounter,
+    bad_arms: IntCounterVec,
     rebalances: IntCounter,
     pair_restarts: IntCounter,
     key_findings: IntCounterVec,
@@ -311,6 +318,14 @@ impl Telemetry {
             "Records read, by outcome.",
             &["topic", "outcome"],
         );
+        let events_family = IntCounterVec::new(
+            Opts::new(
+                "abgauge_events_total",
+                "Events read, by outcome: where records have several events, in place of abgauge_records_total.",
+            ),
+            &["topic", "outcome"],
+        );
+        let events_family = events_family.expect("names and labels are valid");
         let invalid = counters(
             &registry,
             "abgauge_invalid_records_total",
@@ -353,10 +368,11 @@ impl Telemetry {
 
         let telemetry = Telemetry {
             version: version.to_owned(),
-            records: Side::BOTH.map(|side| {
-                Outcome::ALL
-                    .map(|outcome| records.with_label_values(&[&*topics[side as usize], outcome.name()]))
-            }),
+            records: outcomes(&records, &topics),
+            events: outcomes(&events_family, &topics),
+            records_family: records,
+            events_family,
+            shows_events: Once::new(),
             invalid: Side::BOTH.map(|side| {
                 Reason::ALL.map(|reason| invalid.with_label_values(&[&*topics[side as usize], reason.name()]))
             }),
@@ -366,6 +382,12 @@ impl Telemetry {
                 "abgauge_share_exceeded",
                 "1 while the recent share of invalid, late, future or duplicate records, or of unmatched clicks, exceeds its setting in [limits], else 0.",
                 &["topic", "of"],
+            ),
+            bad_arms: counters(
+                &registry,
+                "abgauge_bad_arms_total",
+                "Lists that count without this experiment, because what they name as its arm cannot be one.",
+                &["experiment"],
             ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),
             dead_letters: DeadLetter::ALL.map(|result| dead_letters.with_label_values(&[result.name()])),
@@ -390,7 +412,7 @@ impl Telemetry {
             conflicting_lists: counter(
                 &registry,
                 "abgauge_conflicting_lists_total",
-                "Duplicate lists whose content differs from the list that was kept.",
+                "Copies of a list that show other items or arms than the list that counts.",
             ),
             repeated_items: counter(
                 &registry,
@@ -546,9 +568,11 @@ impl Telemetry {
     /// Adds the counts of a batch.
     pub fn add_counts(&self, counts: &Counts) {
         for side in Side::BOTH {
-            for (outcome, counter) in Outcome::ALL.into_iter().zip(&self.records[side as usize]) {
-                counter.inc_by(counts.outcome(side, outcome));
+            for (place, outcome) in Outcome::OF_EVENTS.into_iter().enumerate() {
+                self.records[side as usize][place].inc_by(counts.outcome(side, outcome));
+                self.events[side as usize][place].inc_by(counts.events(side, outcome));
             }
+            self.add_several(side, counts.outcome(side, Outcome::Several));
             for (reason, counter) in Reason::ALL.into_iter().zip(&self.invalid[side as usize]) {
                 counter.inc_by(counts.invalid(side, reason));
             }
@@ -561,6 +585,20 @@ impl Telemetry {
         self.skipped_elements.inc_by(counts.skipped_elements);
         self.shared_id_lists.inc_by(counts.shared_id_lists);
         self.cut_clicks.inc_by(counts.cut_clicks);
+        for (experiment, n) in &counts.bad_arms {
+            self.bad_arms.with_label_values(&[experiment]).inc_by(*n);
+        }
+    }
+
+    fn add_several(&self, side: Side, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.shows_events.call_once(|| {
+            register(&self.registry, self.events_family.clone());
+        });
+        let labels = [&*self.topics[side as usize], Outcome::Several.name()];
+        self.records_family.with_label_values(&labels).inc_by(n);
     }
 
     /// The partitions owned have changed.
@@ -821,7 +859,7 @@ impl Telemetry {
                 .map(|side| {
                     (
                         self.topics[side as usize].clone(),
-                        values(Outcome::ALL.map(Outcome::name), &self.records[side as usize]),
+                        values(Outcome::OF_EVENTS.map(Outcome::name), &self.events[side as usize]),
                     )
                 })
                 .into(),
@@ -944,6 +982,14 @@ fn seconds(ms: i64) -> f64 {
 
 fn saturated(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// By topic, those of each outcome.
+fn outcomes(family: &IntCounterVec, topics: &[String; 2]) -> [[IntCounter; Outcome::OF_EVENTS.len()]; 2] {
+    let of = |topic: &String| {
+        Outcome::OF_EVENTS.map(|outcome| family.with_label_values(&[&**topic, outcome.name()]))
+    };
+    topics.each_ref().map(of)
 }
 
 fn counter(registry: &Registry, name: &str, help: &str) -> IntCounter {

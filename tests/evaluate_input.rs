@@ -119,7 +119,9 @@ mod parquet {
     use std::path::Path;
     use std::sync::Arc;
 
-    use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use ::parquet::data_type::{
+        ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
+    };
     use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
     use ::parquet::schema::parser::parse_message_type;
     use serde_json::Value;
@@ -223,6 +225,218 @@ mod parquet {
         assert_eq!(evaluated(&path, b""), expected);
     }
 
+    /// A served list and a click on it, in a file of these columns.
+    struct Pair {
+        request_id: Column,
+        ts: Column,
+        items: &'static str,
+    }
+
+    /// A type, and the two values.
+    enum Column {
+        Text(&'static str, [&'static str; 2]),
+        Integer(&'static str, [i64; 2]),
+        Double([f64; 2]),
+        Uuid([u8; 16]),
+    }
+
+    impl Column {
+        fn declared(&self, name: &str) -> String {
+            match self {
+                Column::Text(of, _) => format!("required binary {name} {of};"),
+                Column::Integer(of, _) => format!("required int64 {name} {of};"),
+                Column::Double(_) => format!("required double {name};"),
+                Column::Uuid(_) => format!("required fixed_len_byte_array(16) {name} (UUID);"),
+            }
+        }
+
+        fn write(&self, row_group: &mut SerializedRowGroupWriter<File>) {
+            fn all<T: DataType>(row_group: &mut SerializedRowGroupWriter<File>, values: &[T::T]) {
+                let mut column = row_group.next_column().expect("write").expect("one more");
+                column
+                    .typed::<T>()
+                    .write_batch(values, None, None)
+                    .expect("write");
+                column.close().expect("write");
+            }
+            match self {
+                Column::Text(_, texts) => all::<ByteArrayType>(row_group, &texts.map(ByteArray::from)),
+                Column::Integer(_, integers) => all::<Int64Type>(row_group, integers),
+                Column::Double(doubles) => all::<DoubleType>(row_group, doubles),
+                Column::Uuid(uuid) => {
+                    let uuids = [uuid, uuid].map(|uuid| FixedLenByteArray::from(uuid.to_vec()));
+                    all::<FixedLenByteArrayType>(row_group, &uuids);
+                }
+            }
+        }
+    }
+
+    impl Default for Pair {
+        fn default() -> Pair {
+            Pair {
+                request_id: Column::Text("(STRING)", ["r", "r"]),
+                ts: Column::Integer("", [1_763_596_800_123, 1_763_596_805_123]),
+                items: r#"["a","b"]"#,
+            }
+        }
+    }
+
+    impl Pair {
+        fn write(&self, path: &str) {
+            let columns = [
+                ("type", &Column::Text("(STRING)", ["served", "click"])),
+                ("request_id", &self.request_id),
+                ("ts", &self.ts),
+                (
+                    "experiments",
+                    &Column::Text("(JSON)", [r#"{"ranker":"neural"}"#, "null"]),
+                ),
+                ("items", &Column::Text("(STRING)", [self.items, ""])),
+                ("item", &Column::Text("(STRING)", ["", "b"])),
+            ];
+            let schema = columns.map(|(name, column)| column.declared(name)).concat();
+            let schema = parse_message_type(&format!("message events {{ {schema} }}")).expect("a schema");
+            let file = File::create(path).expect("a file");
+            let mut writer =
+                SerializedFileWriter::new(file, Arc::new(schema), Arc::default()).expect("write");
+            let mut row_group = writer.next_row_group().expect("write");
+            for (_, column) in columns {
+                column.write(&mut row_group);
+            }
+            row_group.close().expect("write");
+            writer.close().expect("write");
+        }
+    }
+
+    /// What the program prints with these settings, its notes behind it.
+    fn printed(arguments: &[&str], settings: &[(&str, &str)]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+        command.args(arguments).envs(settings.iter().copied());
+        let output = command.output().expect("abgauge starts");
+        let [result, notes] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+        result + &notes
+    }
+
+    const MATCHED: &str = r#"{"ranker":{"arms":{"neural":{"lists":1,"clicks":1,"#;
+
+    #[test]
+    fn a_table_is_read_as_many_writers_write_it() {
+        let dir = temporary_dir();
+        let path = file(&dir, b"");
+        for pair in [
+            Pair::default(),
+            Pair {
+                request_id: Column::Uuid(*b"0123456789abcdef"),
+                ..Pair::default()
+            },
+            Pair {
+                request_id: Column::Integer("(DECIMAL(18,2))", [700, 700]),
+                ..Pair::default()
+            },
+            Pair {
+                ts: Column::Double([1_763_596_800_123.0, 1_763_596_805_123.0]),
+                ..Pair::default()
+            },
+            Pair {
+                ts: Column::Text("(STRING)", ["1763596800123", "2025-11-20T00:00:05Z"]),
+                ..Pair::default()
+            },
+        ] {
+            pair.write(&path);
+            let (result, _) = evaluated(&path, b"");
+            assert!(result.contains(MATCHED), "{result}");
+        }
+    }
+
+    /// Each row is refused for a reason, with a remedy; a setting that the remedy names makes it readable.
+    #[test]
+    fn a_refused_row_is_explained_with_a_remedy_that_works() {
+        let dir = temporary_dir();
+        let path = file(&dir, b"");
+        let seconds = [1_763_596_800, 1_763_596_805];
+        let unit = |unit: &'static str| Some(("ABGAUGE_EVENTS__TS_UNIT", unit));
+        for (pair, told, remedy, setting) in [
+            (
+                Pair {
+                    ts: Column::Integer("", seconds.map(|s| s * 1_000_000_000)),
+                    ..Pair::default()
+                },
+                "ts_micros: `ts` is 1763596800000000000",
+                "if they are numbers, set events.ts_unit = \"us\" or \"ns\"",
+                unit("ns"),
+            ),
+            (
+                Pair {
+                    ts: Column::Integer("", seconds.map(|s| s * 1_000_000)),
+                    ..Pair::default()
+                },
+                "ts_micros: `ts` is 1763596800000000",
+                "if they are numbers, set events.ts_unit = \"us\" or \"ns\"",
+                unit("us"),
+            ),
+            (
+                Pair {
+                    ts: Column::Integer("", seconds),
+                    ..Pair::default()
+                },
+                "ts_seconds: `ts` is 1763596800",
+                "if they are numbers, set events.ts_unit = \"s\"",
+                unit("s"),
+            ),
+            (
+                Pair {
+                    ts: Column::Double([1_763_596_800_123.5; 2]),
+                    ..Pair::default()
+                },
+                "number: `ts` is 1763596800123.5",
+                "write whole milliseconds, or timestamps; or set events.ts_unit, which cuts fractions off",
+                unit("ms"),
+            ),
+            (
+                Pair {
+                    ts: Column::Text("(STRING)", ["2025-11-20 00:00:00", "2025-11-20 00:00:05"]),
+                    ..Pair::default()
+                },
+                "ts_range: `ts` is \"2025-11-20 00:00:00\"",
+                "where text names no zone, events.ts_zone",
+                Some(("ABGAUGE_EVENTS__TS_ZONE", "UTC")),
+            ),
+            (
+                Pair {
+                    items: "['a', 'b']",
+                    ..Pair::default()
+                },
+                "wrong_type: `items` is \"['a', 'b']\"",
+                r#"write a list of strings or integers, or one as JSON text such as ["i5","i9"]"#,
+                None,
+            ),
+            (
+                Pair {
+                    request_id: Column::Integer("(DECIMAL(18,2))", [750, 750]),
+                    ..Pair::default()
+                },
+                "number: `request_id` is 7.5",
+                "send an integer of at most 20 digits, or text",
+                None,
+            ),
+        ] {
+            pair.write(&path);
+            let checked = printed(&["check", "--sample", &path], &[]);
+            for part in [told, remedy] {
+                assert!(checked.contains(part), "{part}: {checked}");
+            }
+            // Paths lead nowhere in a file of columns.
+            for foreign in ["--suggest", "events.served", "events.click"] {
+                assert!(!checked.contains(foreign), "{foreign}: {checked}");
+            }
+            if let Some(setting) = setting {
+                let shown = printed(&["evaluate", &path, "--format", "json"], &[setting]);
+                assert!(shown.contains(MATCHED), "{setting:?}: {shown}");
+            }
+        }
+    }
+
     #[test]
     fn a_table_has_our_columns_whatever_shape_other_events_have() {
         let dir = temporary_dir();
@@ -230,13 +444,19 @@ mod parquet {
         write_events(&path);
         let expected = evaluated(&path, b"").0;
         let output = |arguments: &[&str]| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
-            command.args(arguments).env("ABGAUGE_EVENTS__PRESET", "metarank");
-            String::from_utf8(command.output().expect("abgauge starts").stdout).expect("UTF-8")
+            // Each has a unit for times that are numbers.
+            ["metarank", "personalize"].map(|preset| {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+                command.args(arguments).env("ABGAUGE_EVENTS__PRESET", preset);
+                String::from_utf8(command.output().expect("abgauge starts").stdout).expect("UTF-8")
+            })
         };
-        assert_eq!(output(&["evaluate", &path, "--format", "json"]), expected);
+        let [metarank, personalize] = output(&["evaluate", &path, "--format", "json"]);
+        assert_eq!((&metarank, &personalize), (&expected, &expected));
         let checked = output(&["check", "--sample", &path]);
-        assert!(checked.contains("ignored: 0, refused: 0"), "{checked}");
+        for checked in checked {
+            assert!(checked.contains("ignored: 0, refused: 0"), "{checked}");
+        }
     }
 
     /// The seeds of fuzzing were written by pyarrow 26: packings, encodings, both versions of pages, types of columns.

@@ -1,4 +1,4 @@
-//! The decoder's short way and serde_json never disagree, whatever the bytes are.
+//! The decoder's short ways and its paths never disagree, whatever the bytes are.
 
 #![no_main]
 

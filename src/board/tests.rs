@@ -100,6 +100,7 @@ fn rules() -> Rules {
     Rules {
         attribution_ms: 10_000,
         click_skew_ms: 0,
+        same_list_ms: 0,
         lateness_ms: 0,
         max_future_ms: 0,
         slot_ms: 1000,
@@ -139,10 +140,7 @@ pub(crate) fn read(tracker: &mut PairTracker, offset: usize, lists: &[(&str, i64
             offset: offset as i64 + i64::from(n),
             record_ts_ms: i64::MAX,
         };
-        batch.events.push(Event {
-            at,
-            body: Body::Served(list),
-        });
+        batch.events.push(Event::new(at, Body::Served(list)));
     }
     tracker.apply(&batch, u64::MAX);
 }

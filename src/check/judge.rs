@@ -156,7 +156,7 @@ fn reach_ms(config: &Config) -> i64 {
         .windows
         .last()
         .map_or(0, |window| window.span_ms + window.cell_ms());
-    window + join.attribution_ms + join.lateness_ms + join.max_future_ms + join.click_skew_ms
+    window + join.settle_after_ms() + join.max_future_ms + join.click_skew_ms
 }
 
 /// What is said of a topic of events whose records may vanish before they are counted.

@@ -23,6 +23,9 @@ const MAX_CHARS: usize = 80;
 pub struct Records {
     decoder: Decoder,
     topic_says: Option<Kind>,
+    /// Records are rows of a file whose columns are our fields: paths do not apply to them.
+    are_rows: bool,
+    n_records: u64,
     /// The first record, as far as it tells what the file is.
     first: Option<Vec<u8>>,
     /// Those that are shown, in the order of the file.
@@ -48,6 +51,8 @@ impl Records {
         Records {
             decoder,
             topic_says,
+            are_rows: false,
+            n_records: 0,
             first: None,
             shown: Vec::new(),
             n_of: BTreeMap::new(),
@@ -57,12 +62,23 @@ impl Records {
         }
     }
 
+    /// Makes remedies name columns and not paths, if the records are rows of a file with our fields as columns.
+    pub fn of_rows(self, are_rows: bool) -> Records {
+        Records { are_rows, ..self }
+    }
+
     /// Adds the record that stands at this line.
     pub fn take(&mut self, line: u64, payload: &[u8]) {
         self.first
             .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
-        let explained = self.decoder.explain(payload, self.topic_says);
-        let outcome = match &explained {
+        self.n_records += 1;
+        for explained in self.decoder.explain(payload, self.topic_says) {
+            self.take_event(line, &explained);
+        }
+    }
+
+    fn take_event(&mut self, line: u64, explained: &Explained) {
+        let outcome = match explained {
             Explained::Served { arms, .. } => {
                 self.n_without_arm += u64::from(arms.is_empty());
                 SampleOutcome::Served
@@ -77,7 +93,7 @@ impl Records {
         let n = self.n_of.entry(outcome).or_default();
         *n += 1;
         if *n <= MAX_SHOWN {
-            let mut finding = finding(line, &explained);
+            let mut finding = finding(line, explained, self.are_rows);
             if !self.remedies.insert(finding.remedy.clone()) {
                 finding.remedy.clear();
             }
@@ -94,18 +110,26 @@ impl Records {
             n(SampleOutcome::Click),
             n(SampleOutcome::Refused),
         );
+        let several = match n_all == self.n_records {
+            true => String::new(),
+            false => format!(" with {n_all} events"),
+        };
         let mut summary = format!(
-            "records: {n_all}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",
+            "records: {}{several}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",
+            self.n_records,
             n(SampleOutcome::Ignored)
         );
         if self.n_of.values().any(|n| *n > MAX_SHOWN) {
             let _ = write!(summary, "; of each the first {MAX_SHOWN} are shown");
         }
         let form = Form::of(self.first.as_deref()).filter(|_| n_refused == n_all);
+        // Remedies for lines and for rows.
+        let fitting = |lines: &'static str, rows: &'static str| if self.are_rows { rows } else { lines };
         let mut findings = self.shown;
         if let Some(form) = form {
             findings.clear();
-            findings.push(Finding::new(REFUSED, form.what(), form.remedy()));
+            let remedy = fitting(form.remedy(), "write one row an event");
+            findings.push(Finding::new(REFUSED, form.what(), remedy));
             return findings;
         }
         findings.push(if n_refused > 0 {
@@ -115,7 +139,10 @@ impl Records {
                 .map(|(reason, n)| format!("{} {n}", reason.name()));
             let reasons = reasons.collect::<Vec<_>>().join(", ");
             let remedy = match n_lists + n_clicks {
-                0 => "if they are events of another shape, `--suggest` drafts the section [events] from them",
+                0 => fitting(
+                    "if they are events of another shape, `--suggest` drafts the section [events] from them",
+                    "",
+                ),
                 _ => "",
             };
             Finding::new(REFUSED, format!("{summary} ({reasons})"), remedy)
@@ -126,28 +153,36 @@ impl Records {
             findings.push(Finding::new(
                 REFUSED,
                 "no record is a served list or a click",
-                "correct events.type, and `types` under [events.served] and [events.click]; `--suggest` drafts them from this sample",
+                fitting(
+                    "correct events.type, and `types` under [events.served] and [events.click]; `--suggest` drafts them from this sample",
+                    "write \"served\" or \"click\" in the column `type`",
+                ),
             ));
         }
         if self.n_without_arm > 0 {
             findings.push(Finding::new(
                 Level::Warning,
                 format!("{} of {n_lists} served lists name no experiment: they count in no arm", self.n_without_arm),
-                "send it, correct `experiments` under [events.served], or set `experiment_name` and `arm_name` there",
+                fitting(
+                    "send it, correct `experiments` under [events.served], or set `experiment_name` and `arm_name` there",
+                    "write it in the column `experiments`",
+                ),
             ));
         }
         findings
     }
 }
 
-fn finding(line: u64, explained: &Explained) -> Finding {
+fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
     match explained {
         Explained::Served {
             request_id,
             user_id,
             ts_ms,
             arms,
+            left_out,
             items,
+            clicked,
             n_skipped,
             alternatives,
         } => {
@@ -158,8 +193,19 @@ fn finding(line: u64, explained: &Explained) -> Finding {
                 0 => String::new(),
                 n => format!("\nelements that are no items, skipped: {n}"),
             };
+            let left_out = match left_out.len() {
+                0 => String::new(),
+                _ => format!(
+                    "\nno arm of 1 to 128 bytes, so not in: {}",
+                    names(left_out.iter().map(|experiment| short(experiment)))
+                ),
+            };
+            let clicked = match clicked.len() {
+                0 => String::new(),
+                _ => format!("\nclicked: {}", names(clicked.iter().map(|item| short(item)))),
+            };
             Finding::ok(format!(
-                "line {line}: served list {}{} at {}\nexperiments: {}\nitems: {}{skipped}{}",
+                "line {line}: served list {}{} at {}\nexperiments: {}{left_out}\nitems: {}{clicked}{skipped}{}",
                 short(request_id),
                 of_user(user_id),
                 time(*ts_ms),
@@ -200,7 +246,10 @@ fn finding(line: u64, explained: &Explained) -> Finding {
                 ),
                 None => format!("line {line}: refused as {}", reason.name()),
             },
-            remedy(*reason, place.as_ref()),
+            match is_row {
+                true => remedy_in_columns(*reason, place.as_ref()),
+                false => remedy(*reason, place.as_ref()),
+            },
         ),
     }
 }
@@ -297,6 +346,36 @@ fn short(text: &str) -> String {
     visible(&short)
 }
 
+/// Remedy for a row: the value to write in its column. Paths under `[events]` do not apply to it.
+fn remedy_in_columns(reason: Reason, place: Option<&Place>) -> String {
+    let column = place.and_then(|place| place.setting.rsplit('.').next());
+    match (reason, column.unwrap_or_default()) {
+        (Reason::NotJson, "") => {
+            "write strings in UTF-8, and JSON in them nested at most 126 levels deep".into()
+        }
+        (Reason::MissingField, "type") => "write \"served\" or \"click\" in this column".into(),
+        (Reason::MissingField, _) => "write it in this column: a null is an absent field".into(),
+        (Reason::WrongType, "items") => {
+            "write a list of strings or integers, or one as JSON text such as [\"i5\",\"i9\"]".into()
+        }
+        (Reason::WrongType, "experiments") => {
+            "write a map or a struct of strings, or JSON text such as {\"ranker\":\"neural\"}".into()
+        }
+        (Reason::WrongType, "ts") => "write a timestamp, a number, or text".into(),
+        (Reason::WrongType, _) => "write a string or an integer".into(),
+        (Reason::WrongTopic, _) => "read the file without --as: its column `type` says what a row is".into(),
+        (Reason::Number, "ts") => {
+            "write whole milliseconds, or timestamps; or set events.ts_unit, which cuts fractions off".into()
+        }
+        (Reason::TsSeconds, _) => "if they are numbers, set events.ts_unit = \"s\"; if they are timestamps, correct their unit".into(),
+        (Reason::TsMicros, _) => "if they are numbers, set events.ts_unit = \"us\" or \"ns\"; if they are timestamps, correct their unit".into(),
+        (Reason::TooManyExperiments, _) => {
+            "write the experiments that chose the list, or raise join.max_experiments".into()
+        }
+        _ => remedy(reason, place),
+    }
+}
+
 /// What to send, or what to write under `[events]`, instead.
 fn remedy(reason: Reason, place: Option<&Place>) -> String {
     let setting = place.map_or("", |place| place.setting);
@@ -340,12 +419,10 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::Number => "send an integer of at most 20 digits, or text".into(),
         Reason::TsSeconds => "set events.ts_unit = \"s\", or send milliseconds".into(),
         Reason::TsMicros => "set events.ts_unit = \"us\" or \"ns\", or send milliseconds".into(),
-        Reason::TsRange => "send epoch milliseconds, or RFC 3339 text with its offset (+01:00, with the colon), from 2001 to 2286; where numbers \
+        Reason::TsRange => "send epoch milliseconds, or text with its zone such as 2025-11-20T00:00:00Z, from 2001 to 2286; where numbers \
                             are of another unit, set events.ts_unit, where text names no zone, events.ts_zone"
             .into(),
-        Reason::LabelLength => "send names of experiments and arms of 1 to 128 bytes".into(),
-        Reason::LabelReserved => "give no experiment or arm the name __other__".into(),
-        Reason::IdLength => "send ids and items of 1 to 512 bytes".into(),
+        Reason::IdLength => "send ids and items of 1 to 2048 bytes".into(),
         Reason::TooManyItems => "send shorter lists, or raise join.max_items".into(),
         Reason::TooManyExperiments => "send the experiments that chose the list, or raise join.max_experiments; where they \
                                        stand among other attributes, set events.served.only"

@@ -105,10 +105,8 @@ fn remedy(reason: Reason) -> &'static str {
         }
         Reason::TsSeconds => "ts_seconds: multiply ts by 1000: it is in milliseconds",
         Reason::TsMicros => "ts_micros: divide ts down to milliseconds",
-        Reason::TsRange => "ts_range: ts is epoch milliseconds, or text as in RFC 3339",
-        Reason::LabelLength => "label_length: names of experiments and arms have 1 to 128 bytes",
-        Reason::LabelReserved => "label_reserved: no experiment or arm may have the name __other__",
-        Reason::IdLength => "id_length: ids and items have 1 to 512 bytes",
+        Reason::TsRange => "ts_range: ts is epoch milliseconds, or text with its zone",
+        Reason::IdLength => "id_length: ids and items have 1 to 2048 bytes",
         Reason::TooManyItems => "too_many_items: send shorter lists, or raise join.max_items",
         Reason::TooManyExperiments => {
             "too_many_experiments: send the experiments that chose the list, and no other attributes, or raise \

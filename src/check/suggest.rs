@@ -18,10 +18,10 @@ mod kinds;
 mod tests;
 mod text;
 mod times;
+mod views;
 mod words;
 
-use self::columns::Columns;
-use self::draft::{Draft, Trial, parsed};
+use self::draft::{Draft, Trial};
 use super::form::Form;
 use crate::engine::event::Kind;
 use crate::ingest::wire::Decoder;
@@ -45,7 +45,8 @@ pub struct Unmapped {
 pub struct Suggestion {
     /// TOML with remarks.
     pub text: String,
-    /// Whether it can be used as it is: all records that were looked at can be read with it, and clicks find their lists.
+    /// Whether it can be used as it is: all records that were looked at can be read with it, lists name arms, and clicks are on items
+    /// of their lists.
     pub is_sound: bool,
 }
 
@@ -79,13 +80,8 @@ impl Unmapped {
         let (way, trial) = self
             .known(decoder, topic_says)
             .unwrap_or_else(|| self.drafted(decoder, topic_says));
-        let is_whole = match way {
-            Way::Own | Way::Preset(_) => true,
-            Way::Drafted(_) => topic_says.is_some() || trial.n_of_list > 0,
-            Way::None => false,
-        };
         Suggestion {
-            is_sound: is_whole && trial.reads_all(),
+            is_sound: !matches!(way, Way::None) && trial.is_sound(topic_says),
             text: text::text(self, topic_says, &way, &trial),
         }
     }
@@ -97,27 +93,41 @@ impl Unmapped {
         let presets = presets.map(|(name, preset)| (Way::Preset(name), preset()));
         let all = [own].into_iter().chain(presets);
         let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_says, &self.lines)));
-        let sound = |trial: &Trial| trial.reads_all() && (trial.n_lists == 0 || trial.n_with_arm > 0);
-        tried.filter(|(_, trial)| sound(trial)).reduce(better)
+        tried
+            .filter(|(_, trial)| trial.is_sound(topic_says))
+            .reduce(better)
     }
 
     fn drafted(&self, decoder: &Decoder, topic_says: Option<Kind>) -> (Way, Trial) {
-        let records = parsed(&self.lines);
-        let columns = Columns::of(&records);
-        let splits = kinds::splits(&columns, records.len(), topic_says);
-        let drafts = splits.into_iter().map(|split| {
-            let draft = draft::draft(&columns, split);
-            let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
-            (Way::Drafted(Box::new(draft)), trial)
+        let drafts = views::views(&self.lines).into_iter().flat_map(|view| {
+            let columns = view.columns();
+            let splits = kinds::splits(&columns, view.events.len(), topic_says);
+            let drafts = splits.into_iter().map(|split| {
+                let mut draft = draft::draft(&columns, split);
+                view.put(&mut draft.shape);
+                let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                (Way::Drafted(Box::new(draft)), trial)
+            });
+            drafts.collect::<Vec<_>>()
         });
         let is_seen = |(way, trial): &(Way, Trial)| {
             let sees_some = matches!(way, Way::Drafted(draft) if draft.sees_some());
             sees_some || trial.n_lists + trial.n_clicks > 0
         };
-        drafts.filter(is_seen).reduce(better).unwrap_or_else(|| {
-            let trial = Trial::of(decoder, &Shape::default(), topic_says, &self.lines);
-            (Way::None, trial)
-        })
+        let best = drafts.filter(is_seen).reduce(better);
+        match best {
+            Some((Way::Drafted(mut draft), trial)) if draft.split.kind.is_some() && trial.lacks_items() => {
+                // A producer that leaves out empty arrays. Where nothing says what a record is, it may as well be no list.
+                draft.shape.served.absent_is_empty = true;
+                let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                (Way::Drafted(draft), trial)
+            }
+            Some(best) => best,
+            None => {
+                let trial = Trial::of(decoder, &Shape::default(), topic_says, &self.lines);
+                (Way::None, trial)
+            }
+        }
     }
 }
 

@@ -22,9 +22,9 @@ pub struct CountArgs {
     pub files: Vec<PathBuf>,
     /// Take from a daemon's configuration what decides its numbers; flags win
     ///
-    /// The profile, metrics, k, alpha and catalog of its section `metrics`; attribution, click_skew, slot, max_items,
-    /// max_experiments, max_lists_per_click, max_off_list and hash_seed of `join`; the section `events`; and the profiles of
-    /// your own. Brokers need not be set. Environment variables override its settings as they do for the daemon.
+    /// The profile, metrics, k, alpha and catalog of its section `metrics`; attribution, click_skew, same_list, slot,
+    /// max_items, max_experiments, max_lists_per_click, max_off_list and hash_seed of `join`; the section `events`; and the
+    /// profiles of your own. Brokers need not be set. Environment variables override its settings as they do for the daemon.
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// Conventions to compute by, several side by side: `abgauge profiles` lists them [default: default]

@@ -29,15 +29,15 @@ pub fn catalog(args: &CatalogArgs) -> anyhow::Result<ExitCode> {
 
 fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
-        let own = of_shape(&counting.join.decoder(), None);
-        let shaped = of_shape(&counting.join.decoder(), counting.events.as_ref());
-        let mut counter = ItemUsers::new(shaped.clone(), args.touched.into(), args.max_state);
+        let events = counting.events.as_ref();
+        let decoder = of_shape(&counting.join.decoder(), events);
+        let mut counter = ItemUsers::new(decoder.clone(), args.touched.into(), args.max_state);
         let bar = progress(source::total_bytes(&args.files));
         for path in &args.files {
-            let is_own = source::has_own_columns(path);
-            counter.read_by(if is_own { own.clone() } else { shaped.clone() });
+            let shape = source::shape_of(path, events);
+            counter.read_by(of_shape(&decoder, shape.as_ref()));
             let mut outcome = Ok(());
-            source::read(path, &|n_bytes| bar.inc(n_bytes), |_, record| {
+            source::read(path, shape.as_ref(), &|n_bytes| bar.inc(n_bytes), |_, record| {
                 if outcome.is_ok() {
                     outcome = counter.take(record, None);
                 }
@@ -137,7 +137,7 @@ fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
     }
     if found.items.is_empty() {
         error(
-            "no item was found: `abgauge check --sample FILE` says what is made of events; for those of another shape add \
+            "no item was found: `abgauge check --sample FILE` says what is made of events; for JSON of another shape add \
              --suggest, which drafts the section [events] of a --config",
         );
         return Ok(ExitCode::from(BAD_DATA));

@@ -27,6 +27,12 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         );
     }
     let join = &counting.join;
+    let attribution_ms = args.attribution.unwrap_or(join.attribution_ms);
+    // Unless it is set, it is as long as attribution, also if a flag sets that.
+    let same_list_ms = match join.same_list_ms == join.attribution_ms {
+        true => attribution_ms,
+        false => join.same_list_ms,
+    };
     let mut profiles = profiles(args, counting)?;
     let (metrics, note) = metrics(args, counting, &mut profiles)?;
     // A file that a flag names is read in any case, so that a slip is told.
@@ -45,8 +51,9 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         compare: None,
         measures,
         catalogue: None,
-        attribution_ms: args.attribution.unwrap_or(join.attribution_ms),
+        attribution_ms,
         click_skew_ms: args.click_skew.unwrap_or(join.click_skew_ms),
+        same_list_ms,
         slot_ms: join.slot_ms,
         max_items: join.max_items,
         max_experiments: join.max_experiments,
@@ -54,6 +61,7 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         max_off_list: join.max_off_list,
         hash_seed: join.hash_seed,
         user_key: join.user_key,
+        no_user: join.no_user.clone(),
         max_state_bytes: args.max_state.unwrap_or(u64::MAX),
         span_ms: None,
     };

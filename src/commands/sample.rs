@@ -18,12 +18,12 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     }
     with_counting(args.config.config.as_deref(), |counting| {
         let decoder = counting.join.decoder();
-        let shape = counting
-            .events
-            .as_ref()
-            .filter(|_| !source::has_own_columns(path));
-        let mut records = Records::new(decoder.reading(shape), args.records_are.map(Kind::from));
-        source::read(path, &|_| {}, |line, record| records.take(line, record))?;
+        let shape = source::shape_of(path, counting.events.as_ref());
+        let mut records = Records::new(decoder.reading(shape.as_ref()), args.records_are.map(Kind::from))
+            .of_rows(source::has_own_columns(path));
+        source::read(path, shape.as_ref(), &|_| {}, |line, record| {
+            records.take(line, record)
+        })?;
         let findings = records.findings();
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
@@ -34,11 +34,12 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
 fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         if source::has_own_columns(path) {
-            let message = "--suggest: Parquet has our own fields as its columns, whatever is under [events]";
+            let message =
+                "--suggest: columns of Parquet are named as our own fields, so there are no paths to draft";
             return Ok(misuse("check", message));
         }
         let mut sample = Unmapped::default();
-        source::read(path, &|_| {}, |line, record| sample.take(line, record))?;
+        source::read(path, None, &|_| {}, |line, record| sample.take(line, record))?;
         let suggestion = sample.suggest(&counting.join.decoder(), args.records_are.map(Kind::from));
         print(&suggestion.text)?;
         Ok(match suggestion.is_sound {

@@ -2,9 +2,10 @@
 
 use toml::Value;
 
-use super::rules::{EPOCH_WEIGHTS, GOALS, KINDS, UNITS, VALIDITIES};
+use super::rules::{EPOCH_WEIGHTS, GOALS, KINDS, NO_ITEMS, UNITS, VALIDITIES, WHOLE};
+use super::units::display_ms;
 use super::{Config, Experiment, TOTAL, paths};
-use crate::ingest::wire::shape::{Paths, Shape, TsUnit};
+use crate::ingest::wire::shape::{Nested, Paths, Shape, TsUnit};
 
 /// The value that `key` has without being written; none where nothing stands in its place.
 pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
@@ -13,6 +14,7 @@ pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
     let export = &config.export;
     match key {
         "ingest.workers" => i64::try_from(config.ingest.n_workers()).ok().map(Value::from),
+        "join.same_list" => Some(display_ms(config.join.same_list_ms).into()),
         "metrics.metrics" => Some(list(config.measures.metrics.iter().copied())),
         "export.metrics" => words(&export.metrics),
         "export.k" => numbers(export.k.as_ref().unwrap_or(&config.measures.ks)),
@@ -50,6 +52,7 @@ pub(super) fn reason(key: &str, is_written: impl Fn(&str) -> bool) -> Option<&'s
     match key {
         "ingest.workers" => Some("one for each core"),
         "http.tls_key" => Some("in the file of the certificate"),
+        "join.same_list" => Some("as long as join.attribution"),
         "export.metrics" => Some("all that are measured"),
         "export.k" | "export.windows" => Some("all of them"),
         "export.views" => Some("live in the shortest window, settled in longer ones, both in total"),
@@ -97,7 +100,7 @@ pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Ve
     });
     let settings = of_sample.filter_map(|key| {
         let (value, default) = (of_events(&key, shape), of_events(&key, &own));
-        let is_list = ["types", "actions", "only"]
+        let is_list = ["types", "actions", "only", "not_in"]
             .iter()
             .any(|list| key.ends_with(list));
         let text = match &value {
@@ -135,6 +138,11 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
     match key {
         "type" => opt_path(&shape.kind),
         "without_type" => shape.without_kind.map(|kind| word_of(&KINDS, &Some(kind)).into()),
+        "nested" => shape.nested.as_ref().map(|nested| match nested {
+            Nested::Whole => WHOLE.into(),
+            Nested::At(path) => path.to_string().into(),
+        }),
+        "records" => shape.records.as_ref().map(|path| path.to_string().into()),
         "ts_unit" => shape.ts_unit.map(|unit| word_of(&TsUnit::ALL, &unit).into()),
         "ts_zone" => shape.ts_zone.map(|zone| zone.to_string().into()),
         "served.types" => words(&served.kinds),
@@ -142,6 +150,10 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
         "served.user_id" => opt_path(&served.user_id),
         "served.ts" => path(&served.ts),
         "served.items" => path(&served.items),
+        "served.no_items" => Some(word_of(&NO_ITEMS, &served.absent_is_empty).into()),
+        "served.clicked" => opt_path(&served.clicked),
+        "served.clicked_items" => opt_path(&served.clicked_items),
+        "served.clicked_ts" => opt_path(&served.clicked_ts),
         "served.item_id" => opt_path(&served.item_id),
         "served.position" => opt_path(&served.position),
         "served.skip_others" => Some(served.skip_others.into()),
@@ -151,6 +163,10 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
         "served.experiment" => opt_path(&arms.experiment),
         "served.arm" => opt_path(&arms.arm),
         "served.only" => words(&arms.only),
+        "served.not_in" => words(&arms.not_in),
+        "served.prefix" => word(&arms.prefix),
+        "served.arm_separator" => word(&arms.arm_separator),
+        "served.pair_separator" => word(&arms.pair_separator),
         "served.experiment_name" => word(&arms.experiment_name),
         "served.arm_name" => word(&arms.arm_name),
         "click.types" => words(&click.kinds),

@@ -3,7 +3,7 @@
 use super::{Config, TopicKey};
 
 /// Goes up with a change of the program that counts the same log otherwise.
-const COUNTING: u32 = 1;
+const COUNTING: u32 = 2;
 
 impl Config {
     /// The settings that decide which events count where. Metrics, cut-offs and windows are not among them: what is stored says of
@@ -19,6 +19,7 @@ impl Config {
             ("slot_ms", join.slot_ms),
             ("attribution_ms", join.attribution_ms),
             ("click_skew_ms", join.click_skew_ms),
+            ("same_list_ms", join.same_list_ms),
             ("lateness_ms", join.lateness_ms),
             ("max_future_ms", join.max_future_ms),
             ("max_items", join.max_items.into()),

@@ -62,7 +62,7 @@ use hyper::header::HeaderName;
 use crate::engine::ranking::{Measures, Profile};
 use crate::ingest::skips::Skips;
 use crate::ingest::wire::shape::Shape;
-use crate::ingest::wire::{Decoder, UserKey};
+use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::looks;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -194,6 +194,8 @@ pub struct Join {
     pub attribution_ms: i64,
     /// A click counts from this long before its list.
     pub click_skew_ms: i64,
+    /// A list of the same request id and a time no farther away is a copy.
+    pub same_list_ms: i64,
     /// How far behind the newest event of its topic partition an event may come.
     pub lateness_ms: i64,
     /// How far ahead of its record's timestamp an event may be.
@@ -211,12 +213,22 @@ pub struct Join {
     pub hash_seed: u64,
     /// Of `user_key` and the seed.
     pub user_key: UserKey,
+    /// Ids that mean that a user is not known.
+    pub no_user: NoUser,
 }
 
 impl Join {
+    /// How long after its time a list settles, in a stream that goes on.
+    pub fn settle_after_ms(&self) -> i64 {
+        let open_ms = self.attribution_ms.max(self.same_list_ms).max(self.click_skew_ms);
+        open_ms + self.lateness_ms
+    }
+
     /// What reads records by these settings, in our own shape.
     pub fn decoder(&self) -> Decoder {
-        Decoder::new(self.hash_seed, self.max_items, self.max_experiments).knowing_users_by(self.user_key)
+        Decoder::new(self.hash_seed, self.max_items, self.max_experiments)
+            .knowing_users_by(self.user_key)
+            .without_users(self.no_user.clone())
     }
 }
 

@@ -12,6 +12,7 @@ use super::paths::RawPaths;
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
+use crate::ingest::wire::NoUser;
 
 /// A section, with the default of each setting.
 macro_rules! section {
@@ -83,6 +84,8 @@ pub(super) struct RawEvents {
     pub preset: Option<Spanned<String>>,
     pub r#type: Option<Spanned<RawPaths>>,
     pub without_type: Option<Spanned<String>>,
+    pub nested: Option<Spanned<String>>,
+    pub records: Option<Spanned<String>>,
     pub ts_unit: Option<Spanned<String>>,
     pub ts_zone: Option<Spanned<String>>,
     /// Of lists and of clicks.
@@ -99,6 +102,10 @@ pub(super) struct RawServed {
     pub user_id: Option<Spanned<RawPaths>>,
     pub ts: Option<Spanned<RawPaths>>,
     pub items: Option<Spanned<RawPaths>>,
+    pub no_items: Option<Spanned<String>>,
+    pub clicked: Option<Spanned<RawPaths>>,
+    pub clicked_items: Option<Spanned<RawPaths>>,
+    pub clicked_ts: Option<Spanned<RawPaths>>,
     pub item_id: Option<Spanned<RawPaths>>,
     pub position: Option<Spanned<RawPaths>>,
     pub skip_others: Option<Spanned<bool>>,
@@ -108,6 +115,11 @@ pub(super) struct RawServed {
     pub experiment: Option<Spanned<RawPaths>>,
     pub arm: Option<Spanned<RawPaths>>,
     pub only: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Text, `true`, `false` and integers.
+    pub not_in: Option<Spanned<Vec<Spanned<toml::Value>>>>,
+    pub prefix: Option<Spanned<String>>,
+    pub arm_separator: Option<Spanned<String>>,
+    pub pair_separator: Option<Spanned<String>>,
     pub experiment_name: Option<Spanned<String>>,
     pub arm_name: Option<Spanned<String>>,
 }
@@ -128,6 +140,8 @@ section! {
     RawJoin {
         attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)),
         click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)),
+        /// `None`: as long as `attribution`.
+        same_list: Option<Spanned<TimeSpan>> = None,
         lateness: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(2)),
         max_future: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
         idle_after: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
@@ -139,6 +153,7 @@ section! {
         hash_seed: Spanned<i64> = unwritten(0),
         /// `None`: the key is made from the seed only.
         user_key: Option<Spanned<String>> = None,
+        no_user: Spanned<Vec<Spanned<String>>> = list(NoUser::USUAL.map(str::to_owned)),
     }
 }
 

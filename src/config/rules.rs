@@ -46,6 +46,12 @@ pub(super) const KINDS: [(&str, Option<Kind>); 3] = [
     ("", None),
 ];
 
+/// What a list without items is, and whether it is empty.
+pub(super) const NO_ITEMS: [(&str, bool); 2] = [("invalid", false), ("empty", true)];
+
+/// The whole record, where a path would stand.
+pub(super) const WHOLE: &str = ".";
+
 /// Characters of a secret: shorter ones are guessed.
 pub(super) const MIN_SECRET: usize = 16;
 
@@ -97,6 +103,7 @@ pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
         "events.preset" => names(&Shape::PRESETS),
         "events.without_type" => names(&KINDS),
         "events.ts_unit" => names(&TsUnit::ALL),
+        "events.served.no_items" => names(&NO_ITEMS),
         "export.views" => View::BOTH.iter().map(|view| view.name()).collect(),
         "metrics.metrics" | "export.metrics" | "export.numerators" => names(&validate::metric_names()),
         _ => return None,
@@ -111,7 +118,7 @@ pub(super) fn profiles() -> Vec<String> {
 
 /// Spans that may be nothing; others are refused then.
 pub(super) fn may_be_nothing(key: &str) -> bool {
-    ["join.click_skew", "join.max_future"].contains(&key)
+    ["join.click_skew", "join.same_list", "join.max_future"].contains(&key)
 }
 
 /// Settings that name a file.
@@ -128,13 +135,20 @@ pub(super) fn is_path_in_event(key: &str) -> bool {
     let others = [
         "preset",
         "without_type",
+        "nested",
+        "records",
         "ts_unit",
         "ts_zone",
         "types",
         "actions",
         "skip_others",
         "rows",
+        "no_items",
         "only",
+        "not_in",
+        "prefix",
+        "arm_separator",
+        "pair_separator",
         "experiment_name",
         "arm_name",
     ];

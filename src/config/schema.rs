@@ -110,6 +110,9 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) ->
         let list = json!({"type": "array", "items": names, "minItems": 1, "uniqueItems": true});
         schema = json!({"anyOf": [names, list], "default": default});
     }
+    if key == "events.served.not_in" {
+        schema["items"] = json!({"type": ["string", "boolean", "integer"]});
+    }
     if rules::is_path_in_event(key) {
         schema = json!({"anyOf": [{"type": "string"}, alternatives()]});
     }

@@ -69,7 +69,10 @@ fn full_sample() -> String {
         Some(setting) if is_setting(setting) => setting.to_owned() + "\n",
         _ => line.to_owned() + "\n",
     };
-    Config::default_toml().lines().map(line).collect()
+    let sample: String = Config::default_toml().lines().map(line).collect();
+    // Clicks within lists come from the topic of lists.
+    let sample = sample.replace("clicks_topic = \"clicks\"", "clicks_topic = \"served\"");
+    sample.replace("\"clicks/", "\"served/")
 }
 
 #[test]
@@ -171,12 +174,27 @@ fn evaluate_has_the_defaults_of_the_daemon() {
     assert_eq!(evaluate.measures, daemon.measures);
     assert_eq!(evaluate.attribution_ms, daemon.join.attribution_ms);
     assert_eq!(evaluate.click_skew_ms, daemon.join.click_skew_ms);
+    assert_eq!(evaluate.same_list_ms, daemon.join.same_list_ms);
     assert_eq!(evaluate.slot_ms, daemon.join.slot_ms);
     assert_eq!(evaluate.max_items, daemon.join.max_items);
     assert_eq!(evaluate.max_experiments, daemon.join.max_experiments);
     assert_eq!(evaluate.max_lists_per_click, daemon.join.max_lists_per_click);
     assert_eq!(evaluate.max_off_list, daemon.join.max_off_list);
     assert_eq!(evaluate.hash_seed, daemon.join.hash_seed);
+}
+
+#[test]
+fn copies_are_as_near_as_clicks_unless_that_is_set() {
+    let join = |text: &str| config(text, &[]).join;
+    assert_eq!(join("").same_list_ms, 30 * 60_000);
+    assert_eq!(join("[join]\nattribution = \"1h\"").same_list_ms, 3_600_000);
+    let own = join("[join]\nattribution = \"1h\"\nsame_list = \"0s\"");
+    assert_eq!((own.same_list_ms, own.settle_after_ms()), (0, 62 * 60_000));
+    let longer = join("[join]\nsame_list = \"2h\"");
+    assert_eq!(longer.settle_after_ms(), 122 * 60_000);
+    let fingerprint = |text: &str| config(text, &[]).fingerprint();
+    assert!(fingerprint("").contains("same_list_ms 1800000"));
+    assert_ne!(fingerprint(""), fingerprint("[join]\nsame_list = \"0s\""));
 }
 
 #[test]
@@ -330,8 +348,10 @@ fn every_setting_has_its_variable() {
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
                 .collect();
-            // A key needs a certificate, a secret somebody to tell it to, and the global view what is stored.
+            // A key needs a certificate, a secret somebody to tell it to, the global view what is stored, and clicks within lists one
+            // topic.
             let needed = [
+                ("ABGAUGE_KAFKA__CLICKS_TOPIC", "served"),
                 ("ABGAUGE_STATE__TOPIC", "kept"),
                 ("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt"),
                 ("ABGAUGE_WEBHOOK__URL", "https://a"),
@@ -552,6 +572,7 @@ fn doubtful_settings_are_legal_and_named() {
     let table = [
         ("[join]\nattribution = \"48h\"", "join.attribution"),
         ("[join]\nclick_skew = \"1h\"", "join.click_skew"),
+        ("[join]\nsame_list = \"1h\"", "join.same_list"),
         ("[export]\nforget_after = \"1h\"", "export.forget_after"),
         ("[metrics]\nk = [5, 2000]", "metrics.k"),
         ("[metrics]\ncatalog = \"items.jsonl\"", "metrics.catalog is set"),

@@ -26,7 +26,7 @@ pub use kafka::{parse_brokers, parse_topic};
 pub(super) use measures::names as metric_names;
 use values::{choice, either, path, positive, share, whole};
 
-use crate::ingest::wire::UserKey;
+use crate::ingest::wire::{NoUser, UserKey};
 
 /// The configuration, to be believed only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
@@ -87,11 +87,24 @@ fn user_key(secret: Option<&Spanned<String>>, hash_seed: u64, report: &mut Error
     UserKey::of(text, hash_seed)
 }
 
+fn no_user(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> NoUser {
+    let mut texts = Vec::new();
+    for text in list.get_ref() {
+        if texts.contains(text.get_ref()) {
+            let message = format!("{:?} is there twice", text.get_ref());
+            report.refuse("join.no_user", text, message, "leave one of them out");
+        }
+        texts.push(text.get_ref().clone());
+    }
+    NoUser::new(texts)
+}
+
 fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     let hash_seed = whole("join.hash_seed", &raw.hash_seed, report);
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
         click_skew_ms: raw.click_skew.get_ref().ms,
+        same_list_ms: raw.same_list.as_ref().unwrap_or(&raw.attribution).get_ref().ms,
         lateness_ms: positive("join.lateness", &raw.lateness, report),
         max_future_ms: raw.max_future.get_ref().ms,
         idle_after_ms: positive("join.idle_after", &raw.idle_after, report),
@@ -102,6 +115,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
         max_off_list: whole("join.max_off_list", &raw.max_off_list, report),
         hash_seed,
         user_key: user_key(raw.user_key.as_ref(), hash_seed, report),
+        no_user: no_user(&raw.no_user, report),
     };
     if join.lateness_ms < 2 * join.max_future_ms
         && let Some((key, value)) = either(

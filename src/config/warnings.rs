@@ -51,6 +51,14 @@ impl Config {
                 display_ms(join.attribution_ms)
             ));
         }
+        if join.same_list_ms > join.attribution_ms {
+            warnings.push(format!(
+                "join.same_list ({}) is longer than join.attribution ({}): lists settle that much later, and stay in memory \
+                 for as long",
+                display_ms(join.same_list_ms),
+                display_ms(join.attribution_ms)
+            ));
+        }
         if self.export.forget_after_ms < longest {
             warnings.push(format!(
                 "export.forget_after ({}) is shorter than the longest window ({}): an arm vanishes while its lists \

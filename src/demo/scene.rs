@@ -231,7 +231,7 @@ fn outcomes(status: &StreamStatus) -> String {
         let topics = status.records.values();
         topics.filter_map(|outcomes| outcomes.get(outcome.name())).sum()
     };
-    let parts = Outcome::ALL.map(|outcome| (of(outcome), outcome.name()));
+    let parts = Outcome::OF_EVENTS.map(|outcome| (of(outcome), outcome.name()));
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(n, _)| *n > 0)

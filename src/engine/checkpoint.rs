@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::copies::{CopiesCheckpoint, CopiesReach};
 use super::event::Side;
 use super::open_events::{Digest, ResumePoint};
 
@@ -18,6 +19,19 @@ pub struct Checkpoint {
     pub is_exact: bool,
     /// One for each topic.
     pub logs: Vec<LogCheckpoint>,
+    pub copies: CopiesCheckpoint,
+}
+
+impl Checkpoint {
+    /// The logs as they are read again if they still reach far enough back: further, where copies may come of settled lists.
+    pub fn logs_for_copies(&self) -> impl Iterator<Item = LogCheckpoint> {
+        self.logs.iter().map(|log| match self.copies.reach {
+            Some(CopiesReach { resume, open }) if log.side == Side::Served => {
+                LogCheckpoint { resume, open, ..*log }
+            }
+            _ => *log,
+        })
+    }
 }
 
 /// How far one topic partition has been read.

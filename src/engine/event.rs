@@ -1,8 +1,11 @@
 //! What the engine is fed: batches of decoded records of one pair of partitions, in offset order.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use foldhash::HashMap;
+
+use super::OTHER;
 
 /// What a record says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,18 +54,14 @@ pub enum Reason {
     TsMicros,
     /// `ts` is no time between 2001 and 2286, or text that is not RFC 3339.
     TsRange,
-    /// An experiment or arm is not of 1 to 128 bytes.
-    LabelLength,
-    /// An experiment or arm has the name `__other__`, which is ours.
-    LabelReserved,
-    /// An id or item is not of 1 to 512 bytes.
+    /// An id or item is not of 1 to 2048 bytes.
     IdLength,
     TooManyItems,
     TooManyExperiments,
 }
 
 impl Reason {
-    pub const ALL: [Reason; 14] = [
+    pub const ALL: [Reason; 12] = [
         Reason::NotJson,
         Reason::Tombstone,
         Reason::MissingField,
@@ -72,8 +71,6 @@ impl Reason {
         Reason::TsSeconds,
         Reason::TsMicros,
         Reason::TsRange,
-        Reason::LabelLength,
-        Reason::LabelReserved,
         Reason::IdLength,
         Reason::TooManyItems,
         Reason::TooManyExperiments,
@@ -91,8 +88,6 @@ impl Reason {
             Reason::TsSeconds => "ts_seconds",
             Reason::TsMicros => "ts_micros",
             Reason::TsRange => "ts_range",
-            Reason::LabelLength => "label_length",
-            Reason::LabelReserved => "label_reserved",
             Reason::IdLength => "id_length",
             Reason::TooManyItems => "too_many_items",
             Reason::TooManyExperiments => "too_many_experiments",
@@ -109,11 +104,24 @@ pub struct Position {
     pub record_ts_ms: i64,
 }
 
-/// One decoded record. Ranges point into the arenas of its [`Batch`].
+/// A record, or a part of one. Ranges point into the arenas of its [`Batch`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     pub at: Position,
     pub body: Body,
+    /// Its record has others too.
+    pub is_part: bool,
+}
+
+impl Event {
+    /// The only event of a record.
+    pub fn new(at: Position, body: Body) -> Event {
+        Event {
+            at,
+            body,
+            is_part: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -159,6 +167,8 @@ pub struct ArmName {
     pub arm: Range<u32>,
 }
 
+/// The most experiments whose bad arms are counted apart.
+pub const MAX_BAD_ARMS: usize = 100;
 /// The most arms, objects of them, and bytes of names that a batch keeps when it is cleared.
 const MAX_KEPT_ARMS: usize = 32_768;
 const MAX_KEPT_BYTES: usize = 4 << 20;
@@ -177,14 +187,45 @@ pub struct Batch {
     pub arms_by_json: HashMap<Box<[u8]>, Range<u32>>,
     /// Elements of its lists that are no items, and were passed over.
     pub skipped_elements: u64,
+    /// Records of several events, by `Side as usize`.
+    pub several: [u64; 2],
+    /// Arms that cannot be one, by experiment.
+    pub bad_arms: BTreeMap<String, u64>,
 }
 
 impl Batch {
+    /// Counts an arm that cannot be one; of very many experiments, the rest as those of [`OTHER`].
+    #[cold]
+    pub fn count_bad_arm(&mut self, experiment: &str) {
+        let has_room = self.bad_arms.len() < MAX_BAD_ARMS || self.bad_arms.contains_key(experiment);
+        let experiment = if has_room { experiment } else { OTHER };
+        *self.bad_arms.entry(experiment.to_owned()).or_default() += 1;
+    }
+
+    /// Why an event from `start` on is invalid; of several the first.
+    pub fn first_reason(&self, start: usize) -> Option<Reason> {
+        self.events[start..].iter().find_map(|event| match event.body {
+            Body::Invalid(reason) => Some(reason),
+            _ => None,
+        })
+    }
+
+    /// The events from `start` on are those of one record.
+    pub fn mark_several(&mut self, start: usize) {
+        let events = &mut self.events[start..];
+        events.iter_mut().for_each(|event| event.is_part = true);
+        if let Some(event) = events.first() {
+            self.several[event.at.side as usize] += 1;
+        }
+    }
+
     /// Drops all events. Arms stay for later lists to share, up to a bound.
     pub fn clear(&mut self) {
         self.events.clear();
         self.items.clear();
         self.skipped_elements = 0;
+        self.several = [0; 2];
+        self.bad_arms.clear();
         let n_kept = self.arms.len().max(self.arms_by_json.len());
         if n_kept > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
             self.arms.clear();

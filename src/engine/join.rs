@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use super::arms::{Arm, ArmId, Arms};
 use super::catalogue::Catalogue;
+use super::checkpoint::Checkpoint;
 use super::clicks::KeptClicks;
 use super::contributions::{Before, Contributions};
+use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::lists::{
-    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, SlotMatch, Worth,
+    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
 };
 use super::open_events::{OpenEvents, hash_of_click, hash_of_list};
 use super::outcome::{ClickResult, Counts, Outcome};
@@ -40,6 +42,8 @@ const CLICK_BUCKETS_OF_LATENESS: i64 = 4096;
 pub struct Rules {
     pub attribution_ms: i64,
     pub click_skew_ms: i64,
+    /// A list is a copy of an accepted one of its id with a lower offset and a time no farther away.
+    pub same_list_ms: i64,
     pub lateness_ms: i64,
     pub max_future_ms: i64,
     pub slot_ms: i64,
@@ -89,6 +93,11 @@ pub struct Engine {
     last_record_ms: i64,
     /// By `Side as usize`: lists and clicks, also where they share a topic.
     open: [OpenEvents; 2],
+    copies: Copies,
+    /// Lists before it, epoch ms, have no effect if they are read again.
+    again_from_ms: i64,
+    /// What it goes on from if a log no longer holds what only copies are looked for in.
+    less: Option<Box<Checkpoint>>,
     /// By `Side as usize`, of its topics; empty if it was not resumed.
     replays: Vec<Replay>,
     /// A topic has not reached its position yet.
@@ -125,7 +134,7 @@ impl Engine {
         Engine {
             marks: Watermarks::new(rules.lateness_ms, rules.max_future_ms, rules.one_topic),
             store: Store::new(),
-            lists: OpenLists::new(slot_ms, rules.max_off_list, ranking.width()),
+            lists: OpenLists::new(slot_ms, rules.same_list_ms, rules.max_off_list, ranking.width()),
             settling: Settling::default(),
             clicks: KeptClicks::new(click_bucket_ms(&rules)),
             arms: Arms::new(rules.max_arms),
@@ -137,6 +146,9 @@ impl Engine {
             last_accepted_ms: None,
             last_record_ms: i64::MAX,
             open: [OpenEvents::new(slot_ms), OpenEvents::new(slot_ms)],
+            copies: Copies::default(),
+            again_from_ms: i64::MIN,
+            less: None,
             replays: Vec::new(),
             is_replaying: false,
             is_again: false,
@@ -165,7 +177,7 @@ impl Engine {
     pub fn settling_by(self, settle_ms: i64) -> Engine {
         debug_assert_eq!(settle_ms % self.rules.slot_ms, 0);
         let Rules {
-            slot_ms,
+            same_list_ms,
             max_off_list,
             ..
         } = self.rules;
@@ -173,7 +185,7 @@ impl Engine {
             settle_ms,
             frontier: self.begin_ms.map(|begin| begin.div_euclid(settle_ms)),
             open: [OpenEvents::new(settle_ms), OpenEvents::new(settle_ms)],
-            lists: OpenLists::new(settle_ms, max_off_list, self.ranking.width()).telling_apart_by(slot_ms),
+            lists: OpenLists::new(settle_ms, same_list_ms, max_off_list, self.ranking.width()),
             ..self
         }
     }
@@ -197,6 +209,11 @@ impl Engine {
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.room_bytes = room_bytes;
         self.changes.counts.skipped_elements += batch.skipped_elements;
+        self.changes.counts.add_bad_arms(&batch.bad_arms);
+        for side in Side::BOTH {
+            let n = batch.several[side as usize];
+            self.changes.counts.count_many(side, Outcome::Several, n);
+        }
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
         let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();
@@ -251,10 +268,17 @@ impl Engine {
     }
 
     fn count_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
-        let side = event.at.side;
-        match (self.decide(event, tag, batch), &event.body) {
-            (_, Body::Invalid(reason)) => self.changes.counts.count_invalid(side, *reason),
-            (outcome, _) => self.changes.counts.count(side, outcome),
+        let outcome = self.decide(event, tag, batch);
+        if let Body::Invalid(reason) = &event.body {
+            self.changes.counts.count_reason(event.at.side, *reason);
+        }
+        self.count_outcome(event, outcome);
+    }
+
+    fn count_outcome(&mut self, event: &Event, outcome: Outcome) {
+        match event.is_part {
+            true => self.changes.counts.count_part(event.at.side, outcome),
+            false => self.changes.counts.count(event.at.side, outcome),
         }
     }
 
@@ -276,9 +300,24 @@ impl Engine {
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(list.ts_ms) {
-            return refused;
+            return match refused {
+                Outcome::AfterSettled => self.apply_settled_list(at, list, tag, batch),
+                other => other,
+            };
         }
         self.open(at, list, &self.store.key(list.id, tag), batch)
+    }
+
+    /// A list of a slot that is settled. It comes too late, unless it had come in time and is read again.
+    #[cold]
+    fn apply_settled_list(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
+        if self.is_again {
+            return self.keep_again(at, list, tag, batch);
+        }
+        if let Some(until_ms) = self.frontier_ms() {
+            self.copies.refuse(at.offset, until_ms);
+        }
+        Outcome::AfterSettled
     }
 
     fn open(&mut self, at: Position, list: &Served, key: &LookupKey, batch: &Batch) -> Outcome {
@@ -288,18 +327,19 @@ impl Engine {
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
-        if standing != SlotMatch::Nowhere && self.shared_id.observe(list.id) {
+        if standing != Standing::Only && self.shared_id.observe(list.id) {
             self.changes.counts.shared_id_lists += 1;
         }
-        if let SlotMatch::InSlot(standing) = standing {
+        if let Standing::CopyOf(original) = standing {
             // A list that does not count does not admit an arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
             let are_known = arm_ids.len() == names.len();
             let folded = self.arms.count_once(names, arm_ids);
-            let again = new_list(list, arm_ids, folded, items);
-            if !are_known || !self.lists.same_content(&self.store, standing, &again) {
+            let copy = new_list(list, arm_ids, folded, items);
+            if !are_known || !self.lists.same_content(&self.store, original, &copy) {
                 self.changes.counts.conflicting_lists += 1;
             }
+            self.note_copy(list, found);
             return Outcome::Duplicate;
         }
         // Kept clicks may turn out to be off the list, and these are remembered up to a bound.
@@ -321,6 +361,31 @@ impl Engine {
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
         self.take_kept_clicks(handle, list, found);
         Outcome::Accepted
+    }
+
+    /// Notes a copy, so that it is one again if its log is read from a place behind its original.
+    fn note_copy(&mut self, list: &Served, found: Handles) {
+        let slot_ms = list.ts_ms.div_euclid(self.settle_ms) * self.settle_ms;
+        let original_ms = self
+            .lists
+            .latest_original_ms(&self.store, list.id, found, list.ts_ms);
+        // If the original is not before the copy's slot, it is read again with it. And files are not read again.
+        let Some(original_ms) = original_ms.filter(|ms| *ms < slot_ms && self.lists.tracks_live()) else {
+            return;
+        };
+        let copied = Copied {
+            slot_ms,
+            id: list.id,
+            original_ms,
+        };
+        if self.copies.contains(&copied) {
+            return;
+        }
+        if self.has_room(Copies::COST) {
+            self.copies.insert(copied);
+        } else {
+            self.has_shed = true;
+        }
     }
 
     /// Kept clicks of an id in the order of their offsets.
@@ -375,7 +440,9 @@ impl Engine {
             click_skew_ms,
             ..
         } = self.rules;
-        let times_ms = click.ts_ms - attribution_ms..=click.ts_ms + click_skew_ms;
+        // Lists of settled slots may be kept for copies of them, and take no click.
+        let first_ms = (click.ts_ms - attribution_ms).max(self.frontier_ms().unwrap_or(i64::MIN));
+        let times_ms = first_ms..=click.ts_ms + click_skew_ms;
         self.lists
             .add_of_times(&self.store, click.id, found, times_ms, &mut lists);
         if lists.len() > 1 {
@@ -527,7 +594,7 @@ impl Engine {
     fn add_new_list(
         &mut self,
         key: &LookupKey,
-        (found, standing): (Handles, SlotMatch),
+        (found, standing): (Handles, Standing),
         list: &Served,
         folded: u32,
         items: &[u64],
@@ -607,21 +674,56 @@ impl Engine {
     fn advance(&mut self) {
         self.move_frontier();
         while self.close_next() {}
-        if let Some(until_ms) = self.settled_until_ms() {
-            self.open.iter_mut().for_each(|open| open.drop_before(until_ms));
+        for kind in Side::BOTH {
+            if let Some(until_ms) = self.needed_from_ms(kind) {
+                self.open[kind as usize].drop_before(until_ms);
+            }
         }
+        self.forget_lists();
         self.trim_slots();
         self.expire_clicks();
-        self.store.tidy(self.lists.len() + self.clicks.len());
+        let n_lists = self.lists.len() + self.lists.n_settled();
+        self.store.tidy(n_lists + self.clicks.len());
+    }
+
+    /// From when on events of a kind are needed, at the border of a slot, epoch ms: clicks as long as a list that they may belong to
+    /// is not settled, lists also as long as a copy of them may come. None before the pair had a record: all are.
+    fn needed_from_ms(&self, kind: Side) -> Option<i64> {
+        let settled_until_ms = self.settled_until_ms()?;
+        Some(match kind {
+            Side::Served => settled_until_ms.min(self.copies_from_ms()?),
+            Side::Clicks => settled_until_ms,
+        })
+    }
+
+    /// No list that comes is a copy of one before it, at the border of a slot, epoch ms. It is start(F) or later, unless silence
+    /// has moved F beyond what the served topic's own watermark has passed.
+    fn copies_from_ms(&self) -> Option<i64> {
+        let next_ms = self.marks.watermark_ms(Side::Served).max(self.frontier_ms());
+        next_ms.map(|next_ms| copies_from_ms(next_ms, self.rules.same_list_ms, self.settle_ms))
+    }
+
+    /// Forgets settled lists of which no copy can come any more. What is read again may not be all that had come.
+    fn forget_lists(&mut self) {
+        if self.is_replaying {
+            return;
+        }
+        if let Some(from_ms) = self.needed_from_ms(Side::Served) {
+            self.lists.forget_before(&mut self.store, from_ms);
+            self.copies.forget_before(from_ms);
+        }
     }
 
     /// Closes the oldest slot before the frontier, and returns whether there was one. Its live sums are added to the
     /// changes.
     fn close_next(&mut self) -> bool {
+        let copies_from_ms = self.copies_from_ms();
         let next = self
             .frontier
             .and_then(|frontier| self.lists.take_before(frontier));
-        let Some(mut slot) = next else { return false };
+        let Some((place, mut slot)) = next else {
+            return false;
+        };
         let Engine {
             lists,
             changes,
@@ -634,13 +736,21 @@ impl Engine {
         changes.overflowed |= lists.hand_over_slot(&mut slot, contributions, room, |of, sums| {
             changes.live.push(of, sums)
         });
-        self.settling.push(self.lists.close(&mut self.store, slot));
+        let copies_may_come = Some(self.lists.end_ms(&slot)) > copies_from_ms;
+        self.settling.push(match copies_may_come {
+            true => self.lists.keep(&mut self.store, (place, slot)),
+            false => self.lists.close(&mut self.store, (place, slot)),
+        });
         true
     }
 
     /// Visits up to `n` lists with a final outcome, slot by slot, oldest first, each exactly once. Returns their number.
     pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
-        self.settling.visit(&mut self.store.chunks, n, tell)
+        let n_told = self.settling.visit(&mut self.store.chunks, n, tell);
+        if self.lists.n_settled() > 0 || self.copies.bytes() > 0 {
+            self.forget_lists();
+        }
+        n_told
     }
 
     /// Whether lists wait for [`Self::visit_settled`].
@@ -648,12 +758,18 @@ impl Engine {
         self.settling.start_ms().is_some()
     }
 
-    /// Slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
+    /// Slot s settles when the served watermark ≥ end(s) + max(click_skew, same_list) and the clicks watermark ≥ end(s) + A.
     fn move_frontier(&mut self) {
         let served = self.marks.effective_ms(Side::Served);
         let clicks = self.marks.effective_ms(Side::Clicks);
         if let (Some(served), Some(clicks)) = (served, clicks) {
-            let settled_ms = (served - self.rules.click_skew_ms).min(clicks - self.rules.attribution_ms);
+            let Rules {
+                attribution_ms,
+                click_skew_ms,
+                same_list_ms,
+                ..
+            } = self.rules;
+            let settled_ms = (served - click_skew_ms.max(same_list_ms)).min(clicks - attribution_ms);
             self.frontier = self.frontier.max(Some(settled_ms.div_euclid(self.settle_ms)));
         }
     }
@@ -804,7 +920,8 @@ impl Engine {
         self.lists.len()
     }
 
-    /// Bytes of lists, until they are visited as settled, and of kept clicks: `max_state` bounds them.
+    /// Bytes of lists, until they are visited as settled and no copy of them can come, and of kept clicks: `max_state` bounds
+    /// them.
     pub fn state_bytes(&self) -> u64 {
         self.bytes_of(Side::Served) + self.bytes_of(Side::Clicks)
     }
@@ -812,7 +929,7 @@ impl Engine {
     /// Bytes of lists, or of kept clicks.
     pub fn bytes_of(&self, side: Side) -> u64 {
         match side {
-            Side::Served => self.lists.bytes() + self.settling.bytes(),
+            Side::Served => self.lists.bytes() + self.settling.bytes() + self.copies.bytes(),
             Side::Clicks => self.clicks.bytes(),
         }
     }
@@ -821,6 +938,11 @@ impl Engine {
 fn click_bucket_ms(rules: &Rules) -> i64 {
     let of_slot = rules.slot_ms / CLICK_BUCKETS;
     of_slot.max(rules.lateness_ms / CLICK_BUCKETS_OF_LATENESS).max(1)
+}
+
+/// No list from `next_ms` on is a copy of one before this border, epoch ms.
+fn copies_from_ms(next_ms: i64, same_list_ms: i64, slot_ms: i64) -> i64 {
+    (next_ms - same_list_ms).div_euclid(slot_ms) * slot_ms
 }
 
 /// Consecutive events, and the tag of each.

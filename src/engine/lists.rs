@@ -1,4 +1,4 @@
-//! The lists of the slots that are not settled, found by request id.
+//! The lists of the slots that are not settled, and those of which copies may still come, found by request id.
 //!
 //! ```text
 //! slots  ──▶ OpenSlot { chunks ──▶ [ list │ list │ … ] [ list │ … ], tally }
@@ -96,13 +96,15 @@ impl Hit {
     }
 }
 
-/// Where a list of an id is open.
+/// What a new list is to the others of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlotMatch {
-    /// In the slot that was asked for.
-    InSlot(Handle),
-    InOtherSlot,
-    Nowhere,
+pub enum Standing {
+    /// A copy: of the lists near its time, this one has the lowest offset.
+    CopyOf(Handle),
+    /// Another list: all others are farther away in time.
+    Another,
+    /// No other list of its id is known.
+    Only,
 }
 
 /// Maximum cost of the index for each record: just after its segments were split.
@@ -120,7 +122,7 @@ const SPARE: usize = 16;
 const MAX_SPARE_BYTES: u64 = 64 << 10;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
 
-/// The lists of one id. No two have the same time: they would be the same.
+/// The lists of one id. No two have the same time: one would be a copy.
 #[derive(Debug, Default)]
 struct Crowd {
     by_time: BTreeMap<i64, Crowded>,
@@ -138,8 +140,8 @@ pub struct Crowded {
 #[derive(Debug)]
 pub struct OpenLists {
     slot_ms: i64,
-    /// Two lists of an id are the same if they are in the same part of a slot. Length of such a part.
-    same_ms: i64,
+    /// A list is a copy of another one of its id that is no farther away in time.
+    same_list_ms: i64,
     max_off_list: usize,
     /// Columns of a slot's sums.
     width: usize,
@@ -150,6 +152,8 @@ pub struct OpenLists {
     /// All lists of an id, if several were open at the same time.
     crowded: HashMap<u128, Crowd>,
     by_number: BTreeMap<i64, u32>,
+    /// Settled slots, by number: copies of their lists may still come.
+    settled: BTreeMap<i64, u32>,
     /// Begin and place of the last slot that a list joined: most lists join the same one.
     last: (i64, u32),
     places: Vec<Option<OpenSlot>>,
@@ -160,33 +164,31 @@ pub struct OpenLists {
     #[expect(clippy::vec_box, reason = "slots hold them in boxes, and these go to and fro")]
     spare: Vec<Box<SlotTally>>,
     n_lists: u64,
+    n_settled: u64,
     bytes: u64,
 }
 
 impl OpenLists {
-    pub fn new(slot_ms: i64, max_off_list: u32, width: usize) -> OpenLists {
+    pub fn new(slot_ms: i64, same_list_ms: i64, max_off_list: u32, width: usize) -> OpenLists {
         OpenLists {
             slot_ms,
-            same_ms: slot_ms,
+            same_list_ms,
             max_off_list: max_off_list as usize,
             width,
             tracks_live: true,
             catalogue: None,
             crowded: HashMap::default(),
             by_number: BTreeMap::new(),
+            settled: BTreeMap::new(),
             last: NO_SLOT,
             places: Vec::new(),
             free: Vec::new(),
             fresh: Vec::new(),
             spare: Vec::new(),
             n_lists: 0,
+            n_settled: 0,
             bytes: 0,
         }
-    }
-
-    /// The same, but lists of one id are distinct only in different parts of this length.
-    pub fn telling_apart_by(self, same_ms: i64) -> OpenLists {
-        OpenLists { same_ms, ..self }
     }
 
     /// The same, without sums of changes.
@@ -205,7 +207,12 @@ impl OpenLists {
         self.n_lists
     }
 
-    /// Bytes of open lists and their index.
+    /// Lists of settled slots that are kept for copies of them.
+    pub fn n_settled(&self) -> u64 {
+        self.n_settled
+    }
+
+    /// Bytes of open lists and of those that are kept for copies, with their index.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -248,8 +255,8 @@ impl OpenLists {
         OpenList::at(words, slot.is_some_and(|slot| slot.catalogue.is_some()))
     }
 
-    /// Adds the lists of this id with such a time. `found` is the store's result for the id. There is at most one list for each
-    /// part of a slot in which lists of one id are the same.
+    /// Adds the lists of this id with such a time. `found` is the store's result for the id. Any two are farther apart than
+    /// copies.
     pub fn add_of_times(
         &self,
         store: &Store,
@@ -275,20 +282,33 @@ impl OpenLists {
         self.crowded.get(&id)
     }
 
-    /// Whether a list of this id is open, in the slot of `ts_ms` or elsewhere.
-    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> SlotMatch {
+    /// What a list of this id and time is to those that are known.
+    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> Standing {
         let crowd = self.crowd_of(id);
         // Nearly always.
         if found.list.is_none() && crowd.is_none() {
-            return SlotMatch::Nowhere;
+            return Standing::Only;
         }
-        let start_ms = ts_ms.div_euclid(self.same_ms) * self.same_ms;
-        let part = start_ms..start_ms + self.same_ms;
-        let stands = match crowd {
-            Some(crowd) => crowd.by_time.range(part).next().map(|(_, other)| other.list),
-            None => Some(found.list).filter(|list| part.contains(&self.ts_ms(store, *list))),
+        let near_ms = ts_ms - self.same_list_ms..=ts_ms + self.same_list_ms;
+        let original = match crowd {
+            Some(crowd) => {
+                let near = crowd.by_time.range(near_ms).map(|(_, other)| other);
+                near.min_by_key(|other| other.arrival).map(|other| other.list)
+            }
+            None => Some(found.list).filter(|list| near_ms.contains(&self.ts_ms(store, *list))),
         };
-        stands.map_or(SlotMatch::InOtherSlot, SlotMatch::InSlot)
+        original.map_or(Standing::Another, Standing::CopyOf)
+    }
+
+    /// The latest time of a list that one of this id and time is a copy of. Unlike [`Self::look_up`] it does not depend on their
+    /// order.
+    pub fn latest_original_ms(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> Option<i64> {
+        let near_ms = ts_ms - self.same_list_ms..=ts_ms + self.same_list_ms;
+        match self.crowd_of(id) {
+            Some(crowd) => crowd.by_time.range(near_ms).next_back().map(|(ms, _)| *ms),
+            None if found.list.is_none() => None,
+            None => Some(self.ts_ms(store, found.list)).filter(|ms| near_ms.contains(ms)),
+        }
     }
 
     /// Opens the slot of a time if necessary; returns its begin, epoch ms, and its catalogue.
@@ -299,8 +319,7 @@ impl OpenLists {
         (start_ms, slot.catalogue.as_deref())
     }
 
-    /// Opens a list that [`Self::look_up`] found in another slot or nowhere, and adds its contribution to the rows of its
-    /// arms.
+    /// Opens a list that is no copy by [`Self::look_up`], and adds its contribution to the rows of its arms.
     // Inlined into its one caller, so the arguments stay in registers.
     #[inline(always)]
     pub fn insert(
@@ -308,15 +327,74 @@ impl OpenLists {
         store: &mut Store,
         key: &LookupKey,
         found: Handles,
-        standing: SlotMatch,
+        standing: Standing,
         list: &NewList,
         worth: &Worth,
     ) -> Handle {
-        let (start_ms, place) = self.slot_of(list.ts_ms);
+        let slot = self.slot_of(list.ts_ms);
+        let handle = self.append(store, key, found, standing, slot, list, worth.places);
+        self.n_lists += 1;
+        let (start_ms, place) = slot;
+        let list_ms = (list.ts_ms - start_ms) as u32;
+        self.add_to_rows(place, list.arms, |tally, row| {
+            tally.note_time(row, list_ms);
+            match worth.of_length {
+                OfLength::Remembered(contributions) => {
+                    tally.count(row, list.items.len() as u32, contributions);
+                }
+                OfLength::Terms(terms) => tally.add(row, 0, terms),
+            }
+            // A row that is only counted has no sums.
+            if !worth.of_catalogue.is_empty() {
+                tally.add(row, worth.first, worth.of_catalogue);
+            }
+        });
+        handle
+    }
+
+    /// Keeps a list of a settled slot, so that copies of it are found. It adds to nothing, and no click falls to it.
+    pub fn insert_settled(
+        &mut self,
+        store: &mut Store,
+        key: &LookupKey,
+        found: Handles,
+        standing: Standing,
+        list: &NewList,
+    ) {
+        let number = list.ts_ms.div_euclid(self.slot_ms);
+        let place = match self.settled.get(&number) {
+            Some(place) => *place,
+            None => {
+                let place = self.new_slot(number, None);
+                self.settled.insert(number, place);
+                place
+            }
+        };
+        let slot = (number * self.slot_ms, place);
+        self.append(store, key, found, standing, slot, list, &[]);
+        self.n_settled += 1;
+    }
+
+    /// Appends a list to the slot of this begin and place, and indexes it.
+    #[inline(always)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "inlined into two callers, so they stay in registers"
+    )]
+    fn append(
+        &mut self,
+        store: &mut Store,
+        key: &LookupKey,
+        found: Handles,
+        standing: Standing,
+        (start_ms, place): (i64, u32),
+        list: &NewList,
+        places: &[u32],
+    ) -> Handle {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
         debug_assert_eq!(
-            worth.places.len(),
+            places.len(),
             slot.catalogue.as_ref().map_or(0, |_| list.items.len())
         );
         let n_words = list.n_words(slot.catalogue.is_some());
@@ -341,31 +419,16 @@ impl OpenLists {
             ts_in_slot_ms: (list.ts_ms - start_ms) as u32,
         };
         let (handle, words) = store.chunks.append(chunk, n_words);
-        list.write(stamp, worth.places, words);
+        list.write(stamp, places, words);
         if is_only {
             store.index(key, handle);
         }
         slot.bytes += cost;
         slot.n_lists += 1;
         self.bytes += cost;
-        self.n_lists += 1;
-        if standing != SlotMatch::Nowhere {
+        if standing != Standing::Only {
             self.join_crowd(store, list.id, found, (list.ts_ms, handle));
         }
-        let list_ms = stamp.ts_in_slot_ms;
-        self.add_to_rows(place, list.arms, |tally, row| {
-            tally.note_time(row, list_ms);
-            match worth.of_length {
-                OfLength::Remembered(contributions) => {
-                    tally.count(row, list.items.len() as u32, contributions);
-                }
-                OfLength::Terms(terms) => tally.add(row, 0, terms),
-            }
-            // A row that is only counted has no sums.
-            if !worth.of_catalogue.is_empty() {
-                tally.add(row, worth.first, worth.of_catalogue);
-            }
-        });
         handle
     }
 
@@ -434,9 +497,16 @@ impl OpenLists {
     }
 
     fn open(&mut self, number: i64) -> u32 {
+        let place = self.new_slot(number, self.catalogue.clone());
+        self.by_number.insert(number, place);
+        place
+    }
+
+    /// The place of a slot that begins now.
+    fn new_slot(&mut self, number: i64, catalogue: Option<Arc<Catalogue>>) -> u32 {
         let slot = OpenSlot {
             start_ms: number * self.slot_ms,
-            catalogue: self.catalogue.clone(),
+            catalogue,
             chunks: Vec::new(),
             n_lists: 0,
             off_list: HashMap::default(),
@@ -450,7 +520,6 @@ impl OpenLists {
             (self.places.len() - 1) as u32
         });
         self.places[place as usize] = Some(slot);
-        self.by_number.insert(number, place);
         place
     }
 
@@ -589,13 +658,14 @@ impl OpenLists {
         overflowed
     }
 
-    /// Whether the kept list has the same content as a duplicate.
-    pub fn same_content(&self, store: &Store, handle: Handle, other: &NewList) -> bool {
-        self.ts_ms(store, handle) == other.ts_ms && self.list(store, handle).is_same(other)
+    /// Whether a list shows the same items in the same arms as a copy of it.
+    pub fn same_content(&self, store: &Store, handle: Handle, copy: &NewList) -> bool {
+        self.list(store, handle).has_content_of(copy)
     }
 
-    /// Takes out the first slot before `frontier`, in the order of time. It counts as open until it is [closed](Self::close).
-    pub fn take_before(&mut self, frontier: i64) -> Option<OpenSlot> {
+    /// Takes out the first slot before `frontier`, in the order of time, and its place. It counts as open until it is
+    /// [closed](Self::close) or [kept](Self::keep).
+    pub fn take_before(&mut self, frontier: i64) -> Option<(u32, OpenSlot)> {
         let (number, place) = self.by_number.first_key_value()?;
         if *number >= frontier {
             return None;
@@ -604,15 +674,81 @@ impl OpenLists {
         self.by_number.pop_first();
         self.last = NO_SLOT;
         let slot = self.places[place as usize].take();
-        self.free.push(place);
-        Some(slot.expect("a numbered slot has its place"))
+        Some((place, slot.expect("a numbered slot has its place")))
+    }
+
+    /// End of a slot, epoch ms.
+    pub fn end_ms(&self, slot: &OpenSlot) -> i64 {
+        slot.start_ms + self.slot_ms
     }
 
     /// Ends a slot that was taken out and handed over: its lists are final and no longer reachable.
-    pub fn close(&mut self, store: &mut Store, slot: OpenSlot) -> ClosedSlot {
+    pub fn close(&mut self, store: &mut Store, (place, slot): (u32, OpenSlot)) -> ClosedSlot {
         debug_assert!(slot.fresh.is_none(), "it was handed over");
+        self.free.push(place);
         self.n_lists -= slot.n_lists;
         self.bytes -= slot.bytes;
+        self.leave_crowds(&slot);
+        let chunks = slot
+            .chunks
+            .iter()
+            .map(|chunk| (*chunk, Some(store.chunks.take(*chunk))));
+        ClosedSlot {
+            start_ms: slot.start_ms,
+            end_ms: slot.start_ms + self.slot_ms,
+            catalogue: slot.catalogue,
+            chunks: chunks.collect(),
+            off_list: slot.off_list,
+            bytes: slot.bytes,
+        }
+    }
+
+    /// Ends a slot likewise, but keeps its lists where they are until [`Self::forget_before`]: copies of them may still come.
+    pub fn keep(&mut self, store: &mut Store, (place, mut slot): (u32, OpenSlot)) -> ClosedSlot {
+        debug_assert!(slot.fresh.is_none(), "it was handed over");
+        self.n_lists -= slot.n_lists;
+        self.n_settled += slot.n_lists;
+        if let Some(chunk) = slot.chunks.last() {
+            store.chunks.shrink(*chunk);
+        }
+        let off_list = std::mem::take(&mut slot.off_list);
+        let n_off_list: usize = off_list.values().map(Vec::len).sum();
+        let bytes = n_off_list as u64 * OFF_LIST_BYTES;
+        slot.bytes -= bytes;
+        self.bytes -= bytes;
+        let closed = ClosedSlot {
+            start_ms: slot.start_ms,
+            end_ms: slot.start_ms + self.slot_ms,
+            catalogue: slot.catalogue.clone(),
+            chunks: slot.chunks.iter().map(|chunk| (*chunk, None)).collect(),
+            off_list,
+            bytes,
+        };
+        self.settled.insert(slot.start_ms.div_euclid(self.slot_ms), place);
+        self.places[place as usize] = Some(slot);
+        closed
+    }
+
+    /// Forgets the lists of settled slots that end by this time, epoch ms.
+    pub fn forget_before(&mut self, store: &mut Store, until_ms: i64) {
+        while let Some(first) = self.settled.first_entry()
+            && *first.key() < until_ms.div_euclid(self.slot_ms)
+        {
+            let place = first.remove();
+            self.free.push(place);
+            let slot = self.places[place as usize].take();
+            let slot = slot.expect("a numbered slot has its place");
+            self.n_settled -= slot.n_lists;
+            self.bytes -= slot.bytes;
+            self.leave_crowds(&slot);
+            for chunk in &slot.chunks {
+                store.chunks.close(*chunk);
+            }
+        }
+    }
+
+    /// Takes the lists of a slot out of the lists of their ids.
+    fn leave_crowds(&mut self, slot: &OpenSlot) {
         let times_ms = slot.start_ms..slot.start_ms + self.slot_ms;
         for id in &slot.crowded {
             if let Some(crowd) = self.crowded.get_mut(id) {
@@ -624,18 +760,6 @@ impl OpenLists {
                     self.crowded.remove(id);
                 }
             }
-        }
-        let chunks = slot
-            .chunks
-            .iter()
-            .map(|chunk| (*chunk, store.chunks.take(*chunk)));
-        ClosedSlot {
-            start_ms: slot.start_ms,
-            end_ms: times_ms.end,
-            catalogue: slot.catalogue,
-            chunks: chunks.collect(),
-            off_list: slot.off_list,
-            bytes: slot.bytes,
         }
     }
 

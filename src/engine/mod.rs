@@ -6,6 +6,7 @@ mod checkpoint;
 mod chunks;
 mod clicks;
 pub mod contributions;
+mod copies;
 pub mod coverage;
 pub mod event;
 mod first_clicks;
@@ -29,6 +30,7 @@ pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};
 pub use checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
+pub use copies::{Copied, CopiesCheckpoint, CopiesReach, Refusal};
 pub use join::{Changes, Engine, Rules};
 pub use lists::ArmInSlot;
 pub use open_events::{Digest, ResumePoint};

@@ -190,11 +190,10 @@ impl<'a> OpenList<'a> {
         self.words[self.tags_at()].iter().position(|other| *other == tag)
     }
 
-    /// Whether it says the same as another one of its time.
-    pub fn is_same(self, other: &NewList) -> bool {
+    /// Whether another list shows the same items in the same arms.
+    pub fn has_content_of(self, other: &NewList) -> bool {
         let tags = &self.words[self.tags_at()];
-        self.words[USER] == other.user.map_or(0, half_of_user)
-            && self.words[FOLDED] == other.folded
+        self.words[FOLDED] == other.folded
             && self.arms() == other.arms
             && tags.len() == other.items.len()
             && tags
@@ -244,9 +243,13 @@ mod tests {
         words.resize(start + new.n_words(false), 0);
         new.write(stamp, &[], &mut words[start..]);
         let list = OpenList::at(&words[start..], false);
-        assert!(list.is_same(&new));
-        assert!(!list.is_same(&NewList { user: None, ..new }));
-        assert!(!list.is_same(&NewList { folded: 5, ..new }));
+        assert!(list.has_content_of(&new));
+        assert!(list.has_content_of(&NewList {
+            user: None,
+            ts_ms: 1,
+            ..new
+        }));
+        assert!(!list.has_content_of(&NewList { folded: 5, ..new }));
         assert_eq!(list.ts_in_slot_ms(), 5);
         assert_eq!(list.mask(), vec![0; n_items.div_ceil(32)]);
         for (position, item) in items.iter().enumerate().rev().take(3) {

@@ -1,12 +1,14 @@
 //! What became of each record: every one read ends as exactly one outcome, every accepted click as one result.
 
+use std::collections::BTreeMap;
+
 use super::event::{Reason, Side};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Outcome {
     Accepted,
-    /// A list that the slot already has.
+    /// A copy of an accepted list.
     Duplicate,
     /// Older than the topic partition's watermark.
     Late,
@@ -23,10 +25,15 @@ pub enum Outcome {
     Shed,
     /// The operator leaves it out.
     Skipped,
+    /// It has several events, each of which has its own.
+    Several,
 }
 
+const N_OUTCOMES: usize = Outcome::Several as usize + 1;
+
 impl Outcome {
-    pub const ALL: [Outcome; 10] = [
+    /// Those of events; a record of one event has the same.
+    pub const OF_EVENTS: [Outcome; 10] = [
         Outcome::Accepted,
         Outcome::Duplicate,
         Outcome::Late,
@@ -52,6 +59,7 @@ impl Outcome {
             Outcome::Replayed => "replayed",
             Outcome::Shed => "shed",
             Outcome::Skipped => "skipped",
+            Outcome::Several => "several",
         }
     }
 }
@@ -95,10 +103,12 @@ impl ClickResult {
 /// Counts since they were last taken, of one pair.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    outcomes: [[u64; Outcome::ALL.len()]; 2],
+    outcomes: [[u64; N_OUTCOMES]; 2],
+    /// Of events in records that have several.
+    parts: [[u64; N_OUTCOMES]; 2],
     invalid: [[u64; Reason::ALL.len()]; 2],
     results: [u64; ClickResult::ALL.len()],
-    /// Duplicates whose content differed from the list that stands.
+    /// Copies that show other items or arms than their list.
     pub conflicting_lists: u64,
     /// Positions of accepted lists that repeat an item from a higher rank.
     pub repeated_items: u64,
@@ -108,6 +118,8 @@ pub struct Counts {
     pub shared_id_lists: u64,
     /// Clicks that fall to more lists of their request id than they count for.
     pub cut_clicks: u64,
+    /// Arms that cannot be one, by experiment: their lists count without it.
+    pub bad_arms: BTreeMap<String, u64>,
 }
 
 impl Counts {
@@ -115,12 +127,17 @@ impl Counts {
         self.outcomes[side as usize][outcome as usize] += 1;
     }
 
+    #[cold]
+    pub fn count_part(&mut self, side: Side, outcome: Outcome) {
+        self.parts[side as usize][outcome as usize] += 1;
+    }
+
     pub fn count_many(&mut self, side: Side, outcome: Outcome, n: u64) {
         self.outcomes[side as usize][outcome as usize] += n;
     }
 
-    pub fn count_invalid(&mut self, side: Side, reason: Reason) {
-        self.count(side, Outcome::Invalid);
+    /// Counts why an event is invalid, besides its outcome.
+    pub fn count_reason(&mut self, side: Side, reason: Reason) {
         self.invalid[side as usize][reason as usize] += 1;
     }
 
@@ -146,6 +163,14 @@ impl Counts {
         self.outcomes[side as usize][outcome as usize]
     }
 
+    /// Events of this outcome: records of one event, and parts of others.
+    pub fn events(&self, side: Side, outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Several => 0,
+            _ => self.outcome(side, outcome) + self.parts[side as usize][outcome as usize],
+        }
+    }
+
     pub fn invalid(&self, side: Side, reason: Reason) -> u64 {
         self.invalid[side as usize][reason as usize]
     }
@@ -159,9 +184,19 @@ impl Counts {
         self.outcomes[side as usize].iter().sum()
     }
 
+    pub fn add_bad_arms(&mut self, more: &BTreeMap<String, u64>) {
+        for (experiment, n) in more {
+            *self.bad_arms.entry(experiment.clone()).or_default() += n;
+        }
+    }
+
     pub fn add(&mut self, other: &Counts) {
         let ours = self.outcomes.as_flattened_mut().iter_mut();
         for (a, b) in ours.zip(other.outcomes.as_flattened()) {
+            *a += b;
+        }
+        let ours = self.parts.as_flattened_mut().iter_mut();
+        for (a, b) in ours.zip(other.parts.as_flattened()) {
             *a += b;
         }
         let ours = self.invalid.as_flattened_mut().iter_mut();
@@ -176,5 +211,6 @@ impl Counts {
         self.skipped_elements += other.skipped_elements;
         self.shared_id_lists += other.shared_id_lists;
         self.cut_clicks += other.cut_clicks;
+        self.add_bad_arms(&other.bad_arms);
     }
 }

@@ -68,8 +68,8 @@ pub struct ClosedSlot {
     pub start_ms: i64,
     pub end_ms: i64,
     pub catalogue: Option<Arc<Catalogue>>,
-    /// With the words that they had.
-    pub chunks: VecDeque<(ChunkId, Vec<u32>)>,
+    /// With the words that they had; none where they still have them.
+    pub chunks: VecDeque<(ChunkId, Option<Vec<u32>>)>,
     /// Distinct off-list items clicked, by list.
     pub off_list: HashMap<Handle, Vec<u64>>,
     pub bytes: u64,
@@ -104,14 +104,16 @@ impl Settling {
     pub fn visit(&mut self, chunks: &mut Chunks, n: usize, mut tell: impl FnMut(Settled)) -> usize {
         let mut left = n;
         while let Some(slot) = self.slots.front_mut() {
-            while let Some((chunk, words)) = slot.chunks.front() {
+            while let Some((chunk, taken)) = slot.chunks.front() {
+                let words = taken.as_deref().unwrap_or_else(|| chunks.all(*chunk));
                 self.word = slot.tell(*chunk, words, self.word, &mut left, &mut tell);
                 if self.word < words.len() {
                     return n;
                 }
                 self.word = 0;
-                let told = slot.chunks.pop_front();
-                told.into_iter().for_each(|(_, words)| chunks.give_back(words));
+                if let Some((_, Some(words))) = slot.chunks.pop_front() {
+                    chunks.give_back(words);
+                }
             }
             let (start_ms, end_ms) = (slot.start_ms, slot.end_ms);
             self.bytes -= slot.bytes;

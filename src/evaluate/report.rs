@@ -53,6 +53,12 @@ impl Evaluation {
             ));
         }
         warnings.extend(self.losses());
+        warnings.extend(self.n_without_a_hit().map(|n| {
+            format!(
+                "clicks: {n}, and none is on an item that its list shows: the request ids or the items of clicks are not those of the lists, or \
+                 clicks come later than `attribution`; `abgauge check --sample FILE --suggest` says what ties them"
+            )
+        }));
         warnings
     }
 
@@ -85,7 +91,14 @@ impl Evaluation {
             ),
         ];
         let notes = notes.into_iter().filter(|(_, n)| *n > 0);
-        notes.map(|(what, n)| format!("{what}: {n}")).collect()
+        let bad_arms = self.counts.bad_arms.iter();
+        let bad_arms = bad_arms.map(|(experiment, n)| {
+            format!("lists whose arm of {experiment} is no text of 1 to 128 bytes, left out of that experiment: {n}")
+        });
+        notes
+            .map(|(what, n)| format!("{what}: {n}"))
+            .chain(bad_arms)
+            .collect()
     }
 }
 

@@ -20,6 +20,7 @@ use anyhow::{Context as _, bail};
 use flate2::bufread::MultiGzDecoder;
 
 use self::lines::ReadBounds;
+use crate::ingest::wire::shape::Shape;
 
 /// Bytes of packed data that are read at a time.
 const PACKED_BUFFER: usize = 128 << 10;
@@ -36,19 +37,25 @@ const HEAD: usize = 6;
 /// Reads JSON lines, also in gzip (of any number of members) and zstd (of any number of frames), and Parquet where the
 /// feature `parquet` is on. White space around a line is taken off, a line of nothing else passed over. A line of 64 MiB
 /// or more is not read into memory: it comes as an empty record, which is no JSON. `watch` is told how many bytes of the
-/// file have been read since it was told last; packed ones count as they are.
+/// file have been read since it was told last; packed ones count as they are. The records are to be read as `shape`, that of
+/// [`shape_of`].
 ///
 /// # Errors
 /// Where the file cannot be read to its end, or is of a format or has a column that cannot be read; each names the file.
 /// Records may have come before.
-pub fn read(path: &Path, watch: &dyn Fn(u64), mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
+pub fn read(
+    path: &Path,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    mut record: impl FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
     let name = name(path);
     if is_standard_input(path) {
         let input = ProgressReader::new(io::stdin().lock(), watch);
         return stream(input, &mut record).with_context(|| format!("read {name}"));
     }
     let file = open(path).with_context(|| format!("open {name}"))?;
-    read_file(file, watch, &mut record).with_context(|| format!("read {name}"))
+    read_file(file, shape, watch, &mut record).with_context(|| format!("read {name}"))
 }
 
 /// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
@@ -66,6 +73,15 @@ pub fn has_own_columns(path: &Path) -> bool {
     // What can be read once only cannot be Parquet.
     let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
     is_file && format() == Some(FileFormat::Parquet)
+}
+
+/// The shape of the records that [`read`] makes of a file; `None` for our own. A file that has our fields as columns takes
+/// from the shape of other events how times are written.
+pub fn shape_of(path: &Path, events: Option<&Shape>) -> Option<Shape> {
+    match has_own_columns(path) {
+        true => events?.own_with_times(),
+        false => events.cloned(),
+    }
 }
 
 /// What a path is called in messages.
@@ -102,14 +118,19 @@ fn open(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-fn read_file(mut file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+fn read_file(
+    mut file: File,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return stream(ProgressReader::new(file, watch), record);
     }
     let (format, head) = sniff(&mut file)?;
     if format == FileFormat::Parquet {
-        return rows(file, watch, record);
+        return rows(file, shape, watch, record);
     }
     let input = ProgressReader::new(head.chain(file), watch);
     unpack(format, input, record)
@@ -125,12 +146,17 @@ fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::R
 }
 
 #[cfg(feature = "parquet")]
-fn rows(file: File, watch: &dyn Fn(u64), record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
-    parquet::read(file, watch, record)
+fn rows(
+    file: File,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
+    parquet::read(file, shape, watch, record)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn rows(_: File, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+fn rows(_: File, _: Option<&Shape>, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
     bail!(
         "it is Parquet, which this build cannot read: build with the feature `parquet`, or write JSON lines"
     );

@@ -174,7 +174,7 @@ mod tests {
             ("[]", &["line 2", "\"of_users\":200"][..]),
             ("{}", &["line 2", "missing field `item`"]),
             ("{\"item\":\"a\"}", &["line 2", "line 1 already"]),
-            ("{\"item\":\"\"}", &["line 2", "1 to 512 bytes"]),
+            ("{\"item\":\"\"}", &["line 2", "1 to 2048 bytes"]),
             ("{\"item\":1.5}", &["line 2", "integer"]),
             (
                 "{\"item\":\"b\",\"users\":5,\"of_users\":4}",

@@ -96,6 +96,11 @@ impl PairTracker {
         Ok(PairTracker::with(engine, ledger, keep))
     }
 
+    /// See [`Engine::read_less`].
+    pub fn read_less(&mut self, low: i64) -> Option<i64> {
+        self.engine.read_less(low)
+    }
+
     fn with(engine: Engine, ledger: Ledger, keep: &Keep) -> PairTracker {
         PairTracker {
             engine,

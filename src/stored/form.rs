@@ -4,13 +4,17 @@ use std::fmt;
 
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::event::Side;
-use crate::engine::{Accepted, Checkpoint, LogCheckpoint, ResumePoint};
+use crate::engine::{
+    Accepted, Checkpoint, Copied, CopiesCheckpoint, CopiesReach, LogCheckpoint, Refusal, ResumePoint,
+};
 use crate::keeper::Roles;
 use crate::ledger::{LedgerError, Part, Parts};
 use crate::looks::{AsOfError, PairLooks};
 use crate::state::{Digest, Header, Identity, Reach};
 
-/// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position.
+/// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position, then
+/// copies and refusals, each with their number before them, then 0, or 1 and how far lists are read again for copies: offset, M there,
+/// number of events and their digest. Where there is none of these, it ends before them.
 const CHECKPOINT: &str = "checkpoint";
 
 /// The role of what tells the pair apart from one that begins anew: 8 random bytes.
@@ -112,6 +116,37 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
     for log in &checkpoint.logs {
         to.time(log.position.newest_ms);
     }
+    let CopiesCheckpoint {
+        copied,
+        refusals,
+        reach,
+    } = &checkpoint.copies;
+    if checkpoint.copies == CopiesCheckpoint::default() {
+        return to.into_bytes();
+    }
+    to.number(copied.len() as u64);
+    for Copied {
+        slot_ms,
+        id,
+        original_ms,
+    } in copied
+    {
+        to.signed((*slot_ms).into());
+        to.bytes(&id.to_le_bytes());
+        to.signed((*original_ms).into());
+    }
+    to.number(refusals.len() as u64);
+    for Refusal { offset, until_ms } in refusals {
+        to.signed((*offset).into());
+        to.signed((*until_ms).into());
+    }
+    to.byte(u8::from(reach.is_some()));
+    if let Some(CopiesReach { resume, open }) = reach {
+        to.signed(resume.offset.into());
+        to.time(resume.newest_ms);
+        to.number(open.n);
+        to.bytes(&open.hash.to_le_bytes());
+    }
     to.into_bytes()
 }
 
@@ -124,7 +159,7 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
         return Err(FormError::Topics);
     }
     let bytes = roles.get(CHECKPOINT).ok_or(FormError::Missing(CHECKPOINT))?;
-    let (accepted, newest_ms) = decode(bytes, sides.len()).map_err(FormError::Checkpoint)?;
+    let (accepted, newest_ms, copies) = decode(bytes, sides.len()).map_err(FormError::Checkpoint)?;
     let logs = sides.iter().zip(&header.reaches).zip(newest_ms);
     let log = |((side, reach), newest_ms): ((&Side, &Reach), Option<i64>)| LogCheckpoint {
         side: *side,
@@ -147,6 +182,7 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
         accepted,
         is_exact: header.is_exact,
         logs: logs.map(log).collect(),
+        copies,
     };
     // Other roles are those of a newer version, or of something that is no longer kept.
     let part = |(role, bytes): (&crate::state::Role, &crate::state::Bytes)| {
@@ -178,7 +214,10 @@ fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
     }
 }
 
-fn decode(bytes: &[u8], n_logs: usize) -> Result<(Option<Accepted>, Vec<Option<i64>>), Malformed> {
+/// The times of accepted events, M at each position, and what decides on copies.
+type Decoded = (Option<Accepted>, Vec<Option<i64>>, CopiesCheckpoint);
+
+fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
     let mut from = Reader::new(bytes);
     let accepted = if from.flag()? {
         Some(Accepted {
@@ -190,6 +229,81 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<(Option<Accepted>, Vec<Option<i
         None
     };
     let newest_ms = (0..n_logs).map(|_| from.time()).collect::<Result<_, _>>()?;
+    let mut copies = CopiesCheckpoint::default();
+    if !from.rest().is_empty() {
+        for _ in 0..from.length()? {
+            copies.copied.push(Copied {
+                slot_ms: from.ms()?,
+                id: u128::from_le_bytes(from.array()?),
+                original_ms: from.ms()?,
+            });
+        }
+        for _ in 0..from.length()? {
+            copies.refusals.push(Refusal {
+                offset: from.ms()?,
+                until_ms: from.ms()?,
+            });
+        }
+        if from.flag()? {
+            copies.reach = Some(CopiesReach {
+                resume: ResumePoint {
+                    offset: from.ms()?,
+                    newest_ms: from.time()?,
+                },
+                open: crate::engine::Digest {
+                    n: from.number()?,
+                    hash: u64::from_le_bytes(from.array()?),
+                },
+            });
+        }
+    }
     from.end()?;
-    Ok((accepted, newest_ms))
+    Ok((accepted, newest_ms, copies))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_comes_back_with_what_decides_on_copies() {
+        let copied = |id| Copied {
+            slot_ms: 20,
+            id,
+            original_ms: -7,
+        };
+        let refusal = Refusal {
+            offset: 1 << 40,
+            until_ms: 300,
+        };
+        let reach = CopiesReach {
+            resume: ResumePoint {
+                offset: 3,
+                newest_ms: Some(70),
+            },
+            open: crate::engine::Digest { n: 2, hash: u64::MAX },
+        };
+        for (copied, refusals, reach) in [
+            (vec![], vec![], None),
+            (vec![copied(u128::MAX), copied(0)], vec![], None),
+            (vec![], vec![refusal], Some(reach)),
+            (vec![copied(1)], vec![refusal], None),
+            (vec![], vec![], Some(reach)),
+        ] {
+            let checkpoint = Checkpoint {
+                until_ms: None,
+                begin_ms: None,
+                accepted: None,
+                is_exact: true,
+                logs: Vec::new(),
+                copies: CopiesCheckpoint {
+                    copied,
+                    refusals,
+                    reach,
+                },
+            };
+            let bytes = encode(&checkpoint);
+            assert_eq!(decode(&bytes, 0), Ok((None, Vec::new(), checkpoint.copies)));
+        }
+    }
 }

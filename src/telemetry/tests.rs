@@ -27,7 +27,7 @@ fn value(telemetry: &Telemetry, series: &str) -> Option<f64> {
 fn every_known_label_stands_at_zero_from_the_start() {
     let telemetry = telemetry();
     for topic in ["served", "clicks"] {
-        for outcome in Outcome::ALL {
+        for outcome in Outcome::OF_EVENTS {
             let series = format!(
                 r#"abgauge_records_total{{outcome="{}",topic="{topic}"}}"#,
                 outcome.name()
@@ -164,7 +164,8 @@ fn counts() -> Counts {
     counts.count(Side::Served, Outcome::Accepted);
     counts.count(Side::Clicks, Outcome::Accepted);
     counts.count(Side::Clicks, Outcome::Accepted);
-    counts.count_invalid(Side::Clicks, Reason::NotJson);
+    counts.count(Side::Clicks, Outcome::Invalid);
+    counts.count_reason(Side::Clicks, Reason::NotJson);
     counts.count_result(ClickResult::Repeat);
     counts
 }

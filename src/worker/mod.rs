@@ -285,7 +285,7 @@ impl Worker {
             now_ms: self.clock.now_ms(),
             steady_ms: self.clock.steady_ms(),
             tell_open_after_ms: self.setup.idle_after_ms,
-            settle_after_ms: self.setup.rules.attribution_ms + self.setup.rules.lateness_ms,
+            settle_after_ms: self.setup.settle_after_ms,
             exact: self.board.is_exact(),
             arms_folded: engines.map(Engine::n_folded_arms).sum(),
             arms_without_coverage: self.board.n_arms_without_coverage(),
@@ -447,6 +447,7 @@ pub fn rules(config: &Config) -> Rules {
     Rules {
         attribution_ms: join.attribution_ms,
         click_skew_ms: join.click_skew_ms,
+        same_list_ms: join.same_list_ms,
         lateness_ms: join.lateness_ms,
         max_future_ms: join.max_future_ms,
         slot_ms: join.slot_ms,

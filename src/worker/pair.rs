@@ -214,6 +214,22 @@ impl Pair {
         self.strayed(logs).is_none()
     }
 
+    /// Reads the log of lists from a later record on, if those before are gone and only copies were looked for in them; whether it
+    /// does. Nothing was read yet.
+    pub fn read_less(&mut self, logs: &[(Side, LogStart)]) -> bool {
+        let Pair {
+            tracker, logs: own, ..
+        } = self;
+        let Some(log) = own.iter_mut().find(|log| log.side == Side::Served) else {
+            return false;
+        };
+        let start = logs.iter().find(|(side, _)| *side == Side::Served);
+        let gone = start.filter(|(_, start)| log.position < start.low);
+        let offset = gone.and_then(|(_, start)| tracker.read_less(start.low));
+        offset.into_iter().for_each(|offset| log.position = offset);
+        offset.is_some()
+    }
+
     /// The first of its positions that is not in one of these logs, which hold all that it reads.
     pub fn strayed(&self, logs: &[(Side, LogStart)]) -> Option<Strayed> {
         self.logs.iter().find_map(|log| {

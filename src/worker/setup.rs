@@ -27,6 +27,8 @@ pub struct Setup {
     fingerprint: String,
     pub skips: Skips,
     pub idle_after_ms: i64,
+    /// How long after its time a list settles, in a stream that goes on.
+    pub settle_after_ms: i64,
     /// Bytes of state that topics may fill by being read far ahead of their twins.
     pub max_ahead_bytes: u64,
     /// Bytes of what has settled that may wait to be stored.
@@ -48,6 +50,7 @@ impl Setup {
             fingerprint: config.fingerprint(),
             skips: config.ingest.skips.clone(),
             idle_after_ms: config.join.idle_after_ms,
+            settle_after_ms: config.join.settle_after_ms(),
             max_ahead_bytes: config.limits.max_state_bytes / AHEAD_PART,
             max_unsealed_bytes: config.limits.max_unsealed_bytes(),
             topics: [kafka.served_topic.clone(), kafka.clicks_topic.clone()],
@@ -111,7 +114,10 @@ impl Setup {
             // Its end is not known yet.
             PartitionLog::new(log.side, log.resume.offset, log.position.offset).skipping(skips)
         };
-        Ok(Pair::new(tracker, from.logs.iter().map(log).collect()))
+        Ok(Pair::new(
+            tracker,
+            from.logs_for_copies().map(|read| log(&read)).collect(),
+        ))
     }
 
     /// Where pairs are stored, so are their cells of users, for as long as looks need them.

@@ -157,19 +157,21 @@ impl RecordReader {
             };
             if range_at(skips, record.offset).is_some() {
                 let body = Body::Skipped;
-                self.batch.events.push(Event { at, body });
+                self.batch.events.push(Event::new(at, body));
                 continue;
             }
+            let start = self.batch.events.len();
             self.decoder
                 .decode(record.payload, topic_says, at, &mut self.batch);
-            if let Some(Body::Invalid(reason)) = self.batch.events.last().map(|event| &event.body) {
+            // One of its events is enough to have the record looked at.
+            if let Some(reason) = self.batch.first_reason(start) {
                 self.unreadable.push(UnreadableRecord {
                     at: (side, record.partition),
                     offset: record.offset,
-                    reason: *reason,
+                    reason,
                 });
                 if let Some(bury) = &self.dead_letters {
-                    bury(record, *reason);
+                    bury(record, reason);
                 }
             }
         }

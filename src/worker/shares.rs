@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::Limits;
-use crate::engine::event::Side;
+use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 use crate::telemetry::{Excess, Warning};
 
@@ -47,13 +47,18 @@ impl TopicShares {
         let place = self.place();
         for side in Side::BOTH {
             let tally = &mut self.tallies[side as usize][place];
-            tally.n_records += counts.records(side);
-            for (of, n) in Excess::ALL.into_iter().zip(&mut tally.n) {
-                *n += outcomes_of(of)
+            let n_of = |outcomes: &[Outcome]| {
+                outcomes
                     .iter()
-                    .map(|outcome| counts.outcome(side, *outcome))
-                    .sum::<u64>();
+                    .map(|outcome| counts.events(side, *outcome))
+                    .sum::<u64>()
+            };
+            tally.n_records += n_of(&Outcome::OF_EVENTS);
+            for (of, n) in Excess::ALL.into_iter().zip(&mut tally.n) {
+                *n += n_of(outcomes_of(of));
             }
+            // A compacted topic has them, and they are nobody's mistake.
+            tally.n[Excess::Invalid as usize] -= counts.invalid(side, Reason::Tombstone);
         }
         let lists = &mut self.tallies[Side::Served as usize][place];
         lists.n_shared_id += counts.shared_id_lists;
@@ -168,12 +173,11 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::event::Reason;
 
     fn counts(side: Side, n_accepted: u64, n_invalid: u64) -> Counts {
         let mut counts = Counts::default();
         (0..n_accepted).for_each(|_| counts.count(side, Outcome::Accepted));
-        (0..n_invalid).for_each(|_| counts.count_invalid(side, Reason::NotJson));
+        counts.count_many(side, Outcome::Invalid, n_invalid);
         counts
     }
 

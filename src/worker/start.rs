@@ -24,7 +24,7 @@ impl StartRule {
         let margin_ms = join.max_future_ms + join.click_skew_ms;
         StartRule {
             start: config.kafka.start,
-            reach_ms: span_ms + cell_ms + join.attribution_ms + join.lateness_ms + margin_ms,
+            reach_ms: span_ms + cell_ms + join.settle_after_ms() + margin_ms,
             margin_ms,
             cell_ms,
         }

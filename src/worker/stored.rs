@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tracing::info;
+use tracing::{info, warn};
 
 use self::remedy::{begin_anew, remedy};
 pub use self::status::{not_cleaned, unsealed};
@@ -313,6 +313,37 @@ impl Worker {
 
     /// Whether the pair may be read from where it stands: where it is stored it is never begun anew, for what is stored would be lost.
     /// Memory that was read on and has lost its place is thrown away for what is stored; if that has no place either, it is refused.
+    pub(super) fn read_less(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
+        let own = self
+            .stored
+            .as_ref()
+            .and_then(|stored| stored.pairs.get(&partition));
+        if own.is_none_or(|own| own.is_located) {
+            return;
+        }
+        let catalogue = self.catalogue.clone();
+        let mut has_less = false;
+        self.shards.change(partition, |life| {
+            let mut life = life;
+            if let Some(pair) = life.pair_mut() {
+                has_less = pair.read_less(logs);
+                if let Some(catalogue) = catalogue.filter(|_| has_less) {
+                    pair.tracker.set_catalogue(catalogue);
+                }
+            }
+            life
+        });
+        if has_less {
+            let topic = self.setup.topic(Side::Served);
+            warn!(
+                partition,
+                topic,
+                "lists that were settled have left the log: copies of them that still come count as lists. Retention must be longer than an \
+                 instance may be down"
+            );
+        }
+    }
+
     pub(super) fn is_where_it_was_stored(&mut self, partition: PairId, logs: &[(Side, LogStart)]) -> bool {
         let Some(stored) = &mut self.stored else {
             return true;

@@ -32,7 +32,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     feed.flush();
     let mut daemon = feed.daemon(
         &kafka,
-        "limits.max_invalid_share = 0.5\njoin.max_lists_per_click = 7",
+        "limits.max_invalid_share = 0.5\njoin.max_lists_per_click = 7\njoin.same_list = \"4s\"",
     );
     let scrape = feed.wait_until_read(&mut daemon);
     let n_slots = N_SLOTS as f64;
@@ -45,7 +45,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     assert_eq!(
         outcome("accepted"),
         Some(3.0 * n_slots),
-        "one of an id in each slot"
+        "one of an id in each five seconds"
     );
     assert_eq!(outcome("duplicate"), Some(7.0 * n_slots));
     // The eight clicks of a slot fall to the lists of all slots before it.
@@ -77,7 +77,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     }
     daemon.wait_for_log("it too", |log| log.contains("share one request id"));
     // What is cut is cut alike whenever it is read.
-    let mut again = feed.daemon(&kafka, "join.max_lists_per_click = 7");
+    let mut again = feed.daemon(&kafka, "join.max_lists_per_click = 7\njoin.same_list = \"4s\"");
     let second = feed.wait_until_read(&mut again);
     assert_eq!(second.value("abgauge_clicks_cut_total", &[]), Some(cut));
     let clicks = [("window", "total"), ("view", "live")];

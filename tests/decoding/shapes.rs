@@ -88,9 +88,17 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
     let explained = decoder.explain(record, topic_says);
     let hash = decoder.hashes();
     let text = String::from_utf8_lossy(record);
-    assert_eq!(batch.events.len(), 1, "one event a record");
-    let body = &batch.events[0].body;
-    match (body, &explained) {
+    let n_clicked = |explained: &Explained| match explained {
+        Explained::Served { clicked, .. } => clicked.len(),
+        _ => 0,
+    };
+    let n_explained: usize = explained.iter().map(|explained| 1 + n_clicked(explained)).sum();
+    assert_eq!(batch.events.len(), n_explained.max(1), "{text}");
+    let ([event], [explained]) = (&batch.events[..], &explained[..]) else {
+        return;
+    };
+    let body = &event.body;
+    match (body, explained) {
         (
             Body::Served(list),
             Explained::Served {

@@ -8,6 +8,7 @@ mod catalogued;
 mod compare;
 mod conventions;
 mod converted;
+mod drafted;
 mod feed;
 mod formats;
 mod growthbook;

@@ -413,7 +413,7 @@ fn users_are_tested_against_their_shares_as_by_ssrm() {
         for (n, (increment, expected)) in increments.iter().zip(expected).enumerate() {
             for (arm, more) in arms.iter().zip(rows(increment)) {
                 for _ in 0..number(more) as usize {
-                    feed.user(&format!("{n_users}"), arm, of_first_ranks(1, 0));
+                    feed.user(&format!("u{n_users}"), arm, of_first_ranks(1, 0));
                     n_users += 1;
                 }
             }

@@ -141,7 +141,7 @@ impl Stage {
         let path = file(&self.dir, "another.toml", &text);
         let ran = run(&["state", "show", "--config", &path]);
         let of_us = format!(
-            ": of another group\ngroup: {}\ncounted by: counting 1, slot_ms 1000",
+            ": of another group\ngroup: {}\ncounted by: counting 2, slot_ms 1000",
             self.group
         );
         assert!(ran.stdout.contains(&of_us), "{}{}", ran.stdout, ran.stderr);

@@ -68,6 +68,7 @@ fn case(lists: &[Clicked], measures: Measures) -> Case {
         rules: Rules {
             attribution_ms: 1000,
             click_skew_ms: 0,
+            same_list_ms: 1000,
             slot_ms: 1000,
         },
         measures,

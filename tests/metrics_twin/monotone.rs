@@ -31,7 +31,7 @@ fn default() -> Vec<Profile> {
 
 const NOT_ABOUT_CLICKS: [&str; 3] = ["coverage", "popularity", "surprisal"];
 
-/// Changes the list of this index, and all that come again, by their id and slot.
+/// Changes the list of this index, and its copies, which have its id and time.
 fn change_list(case: &Case, index: Index, change: impl Fn(&mut List)) -> Option<Case> {
     let lists = case.events.iter().filter_map(|event| match event {
         Event::List(list) => Some(list),
@@ -39,7 +39,7 @@ fn change_list(case: &Case, index: Index, change: impl Fn(&mut List)) -> Option<
     });
     let lists: Vec<&List> = lists.collect();
     let chosen = *lists.get(index.index(lists.len().max(1)))?;
-    let key = |list: &List| (list.id, case.rules.slot_of(list.at_ms));
+    let key = |list: &List| (list.id, list.at_ms);
     let mut events = case.events.clone();
     for event in &mut events {
         if let Event::List(list) = event

@@ -57,6 +57,7 @@ pub fn perfect(lengths: &[usize], measures: Measures) -> Case {
         rules: Rules {
             attribution_ms: 1000,
             click_skew_ms: 0,
+            same_list_ms: 1000,
             slot_ms: 1000,
         },
         measures,

@@ -1,6 +1,6 @@
 //! Counts events anew: every click is held against every list, every metric is worked out from sets of words.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use abgauge::engine::Arm;
 use abgauge::engine::ranking::{Column, Measures};
@@ -16,17 +16,19 @@ pub struct Joined {
     pub outcome: Outcome,
 }
 
-/// The lists of a case, each once, in the order of id and slot.
+/// The lists of a case, each once, in the order of id and time.
 pub fn join(case: &Case) -> Vec<Joined> {
-    let mut lists: BTreeMap<(u8, i64), &List> = BTreeMap::new();
+    let mut lists: Vec<&List> = Vec::new();
     for event in &case.events {
-        if let Event::List(list) = event {
-            let slot = case.rules.slot_of(list.at_ms);
-            lists.entry((list.id, slot)).or_insert(list);
+        if let Event::List(list) = event
+            && !lists.iter().any(|accepted| case.rules.is_copy(list, accepted))
+        {
+            lists.push(list);
         }
     }
+    lists.sort_by_key(|list| (list.id, list.at_ms));
     let joined = |list| joined(list, &case.events, &case.rules);
-    lists.into_values().map(joined).collect()
+    lists.into_iter().map(joined).collect()
 }
 
 /// A list with those of the events that are clicks on it.

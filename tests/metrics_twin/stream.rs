@@ -107,12 +107,18 @@ impl Event {
 pub struct Rules {
     pub attribution_ms: i64,
     pub click_skew_ms: i64,
+    pub same_list_ms: i64,
     pub slot_ms: i64,
 }
 
 impl Rules {
     pub fn slot_of(&self, at_ms: i64) -> i64 {
         at_ms.div_euclid(self.slot_ms) * self.slot_ms
+    }
+
+    /// Whether a list is a copy of one that was accepted before it.
+    pub fn is_copy(&self, list: &List, accepted: &List) -> bool {
+        list.id == accepted.id && (list.at_ms - accepted.at_ms).abs() <= self.same_list_ms
     }
 }
 
@@ -138,6 +144,7 @@ impl Case {
                 .then(|| Arc::new(catalogue().expect("it can be read"))),
             attribution_ms: self.rules.attribution_ms,
             click_skew_ms: self.rules.click_skew_ms,
+            same_list_ms: self.rules.same_list_ms,
             slot_ms: self.rules.slot_ms,
             span_ms: self.span_ms,
             ..Options::default()
@@ -166,18 +173,19 @@ impl Case {
         }
     }
 
-    /// Lists of one id and slot say the same: which one stands is then no matter of order.
+    /// Copies say the same as their list, at the same time: which one stands is then no matter of order.
     fn agreeing(mut self) -> Case {
-        let mut first: HashMap<(u8, i64), List> = HashMap::new();
+        let mut accepted: Vec<List> = Vec::new();
         for event in &mut self.events {
             if let Event::List(list) = event {
-                let slot = self.rules.slot_of(list.at_ms);
-                let stands = first.entry((list.id, slot)).or_insert_with(|| list.clone());
-                let numbers = list.numbers;
-                *list = List {
-                    numbers,
-                    ..stands.clone()
-                };
+                let mut stands = accepted.iter().filter(|other| self.rules.is_copy(list, other));
+                match stands.next().cloned() {
+                    None => accepted.push(list.clone()),
+                    Some(stands) => {
+                        let numbers = list.numbers;
+                        *list = List { numbers, ..stands };
+                    }
+                }
             }
         }
         self
@@ -189,11 +197,13 @@ pub fn case(profiles: impl Strategy<Value = Vec<Profile>>) -> impl Strategy<Valu
     let rules = (
         select(vec![0, 2000, 10_000]),
         select(vec![0, 1000]),
+        select(vec![0, 1000, 5000]),
         select(vec![1000, 5000]),
     );
-    let rules = rules.prop_map(|(attribution_ms, click_skew_ms, slot_ms)| Rules {
+    let rules = rules.prop_map(|(attribution_ms, click_skew_ms, same_list_ms, slot_ms)| Rules {
         attribution_ms,
         click_skew_ms,
+        same_list_ms,
         slot_ms,
     });
     let measures = measures(profiles, &[1, 2, 3, 5, 10, 64], 3);

@@ -28,6 +28,7 @@ use crate::twin::measured::{measures, profile};
 const RULES: Rules = Rules {
     attribution_ms: 4000,
     click_skew_ms: 500,
+    same_list_ms: 2500,
     slot_ms: 1000,
 };
 const LATENESS_MS: i64 = 2000;
@@ -160,6 +161,7 @@ fn rules() -> engine::Rules {
     engine::Rules {
         attribution_ms: RULES.attribution_ms,
         click_skew_ms: RULES.click_skew_ms,
+        same_list_ms: RULES.same_list_ms,
         lateness_ms: LATENESS_MS,
         max_future_ms: 0,
         slot_ms: RULES.slot_ms,
@@ -297,16 +299,16 @@ impl Recount {
 }
 
 impl Pair {
-    /// The first list of an id and slot stands; says whether this is one.
+    /// Adds a list that is no copy; says whether it is none.
     fn add(&mut self, list: &List, held: usize) -> bool {
+        if self.lists.iter().any(|(other, _)| RULES.is_copy(list, other)) {
+            return false;
+        }
         let slot = |list: &List| RULES.slot_of(list.at_ms);
         let mut of_slot = self.lists.iter().filter(|(other, _)| slot(other) == slot(list));
-        let opened_by = of_slot.clone().next().map_or(held, |(_, catalogue)| *catalogue);
-        let is_first = !of_slot.any(|(other, _)| other.id == list.id);
-        if is_first {
-            self.lists.push((list.clone(), opened_by));
-        }
-        is_first
+        let opened_by = of_slot.next().map_or(held, |(_, catalogue)| *catalogue);
+        self.lists.push((list.clone(), opened_by));
+        true
     }
 }
 

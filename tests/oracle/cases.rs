@@ -12,7 +12,7 @@ use crate::pair::{Pair, RULES, list};
 use crate::twin::Items;
 use crate::twin::items::Known;
 use crate::twin::measured::all_metrics;
-use crate::world::{Click, Says, T0, usual};
+use crate::world::{Click, List, Says, T0, usual};
 
 #[test]
 fn a_late_list_moves_nothing_and_one_at_the_watermark_is_not_late() {
@@ -39,7 +39,7 @@ fn an_event_too_far_ahead_of_its_record_moves_nothing() {
 
 #[test]
 fn a_duplicate_moves_the_watermark_but_is_no_accepted_time() {
-    let mut pair = Pair::new();
+    let mut pair = copies_within(9);
     assert_eq!(pair.list(1, 100, &[]), Accepted);
     assert_eq!(pair.list(1, 109, &[]), Duplicate);
     assert_eq!(pair.newest(Side::Served), Some(109));
@@ -103,7 +103,7 @@ fn a_matched_click_is_kept_for_a_second_list_of_its_id() {
     pair.list(1, 9, &[7, 5]);
     pair.click(1, 12, 5);
     assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
-    pair.list(1, 11, &[5]);
+    assert_eq!(pair.list(1, 11, &[5]), Accepted);
     assert_eq!(pair.results(), [1, 0, 0, 0, 0]);
     assert_eq!(pair.end(), [(0, [1, 2, 1]), (10, [1, 1, 1])]);
 }
@@ -123,13 +123,139 @@ fn a_click_has_the_result_of_the_list_with_the_lower_offset() {
 }
 
 #[test]
-fn of_two_contents_in_one_slot_the_lower_offset_stands() {
+fn of_two_contents_the_lower_offset_stands() {
     let mut pair = Pair::new();
     pair.list(1, 3, &[5]);
     assert_eq!(pair.list(1, 4, &[5, 6]), Duplicate);
     assert_eq!(pair.list(1, 3, &[5]), Duplicate);
     assert_eq!(pair.counts().conflicting_lists, 1);
     assert_eq!(pair.end(), [(0, [1, 1, 0])]);
+}
+
+/// Slots settle as with [`RULES`] where this is no more than its skew.
+fn copies_within(same_list_ms: i64) -> Pair {
+    let rules = Rules {
+        same_list_ms,
+        ..RULES
+    };
+    Pair::with(rules, None)
+}
+
+#[test]
+fn a_copy_eight_later_is_one_across_the_border_of_its_slot() {
+    let mut pair = copies_within(30);
+    assert_eq!(pair.list(1, 6, &[5]), Accepted);
+    assert_eq!(pair.list(1, 14, &[5]), Duplicate);
+    assert_eq!(pair.counts().conflicting_lists, 0, "another time is no conflict");
+    assert_eq!(pair.end(), [(0, [1, 1, 0])]);
+}
+
+#[test]
+fn a_list_just_beyond_is_another_one_and_a_copy_of_both_is_held_against_the_lower_offset() {
+    // B comes after A or before it, in time.
+    for (a, b) in [(20, 41), (41, 20)] {
+        let mut pair = Pair::with(
+            Rules {
+                same_list_ms: 20,
+                lateness_ms: 30,
+                ..RULES
+            },
+            None,
+        );
+        assert_eq!(pair.list(1, a, &[5]), Accepted);
+        assert_eq!(pair.list(1, b, &[6]), Accepted);
+        assert_eq!(pair.list(1, 30, &[5]), Duplicate);
+        assert_eq!(pair.counts().conflicting_lists, 0, "it is as A");
+        assert_eq!(pair.list(1, 31, &[6]), Duplicate);
+        assert_eq!(pair.counts().conflicting_lists, 1, "it is not as A");
+    }
+}
+
+#[test]
+fn copies_of_copies_do_not_count() {
+    let mut pair = copies_within(10);
+    assert_eq!(pair.list(1, 0, &[5]), Accepted);
+    assert_eq!(pair.list(1, 8, &[5]), Duplicate);
+    assert_eq!(pair.list(1, 11, &[5]), Accepted, "8 was none");
+    assert_eq!(pair.list(1, 21, &[5]), Duplicate);
+    assert_eq!(pair.list(1, 22, &[5]), Accepted);
+}
+
+#[test]
+fn with_a_span_of_nothing_only_the_very_same_time_makes_a_copy() {
+    let mut pair = copies_within(0);
+    assert_eq!(pair.list(1, 3, &[5]), Accepted);
+    assert_eq!(pair.list(1, 4, &[5]), Accepted);
+    assert_eq!(pair.list(1, 3, &[5]), Duplicate);
+    assert_eq!(pair.end(), [(0, [2, 2, 0])]);
+}
+
+#[test]
+fn a_user_makes_no_conflict_but_items_and_arms_do() {
+    let mut pair = Pair::new();
+    let to = |user, items: &[u16], arms: &[(u8, u8)]| {
+        Says::List(List {
+            user,
+            ..list(arms, 1, 0, items)
+        })
+    };
+    pair.read(Side::Served, 0, to(Some(1), &[5, 6], &[(0, 0)]));
+    let mut conflicts = |says| {
+        let before = pair.counts().conflicting_lists;
+        assert_eq!(pair.read(Side::Served, 0, says), Duplicate);
+        pair.counts().conflicting_lists - before
+    };
+    assert_eq!(conflicts(to(Some(2), &[5, 6], &[(0, 0)])), 0);
+    assert_eq!(conflicts(to(None, &[5, 6], &[(0, 0)])), 0);
+    assert_eq!(conflicts(to(Some(1), &[6, 5], &[(0, 0)])), 1);
+    assert_eq!(conflicts(to(Some(1), &[5, 6], &[(0, 1)])), 1);
+}
+
+#[test]
+fn a_slot_is_open_while_a_copy_of_its_lists_may_come() {
+    let mut pair = copies_within(20);
+    pair.list(1, 9, &[]);
+    pair.click(3, 100, 1);
+    pair.list(2, 34, &[]);
+    assert_eq!(pair.frontier(), Some(0));
+    pair.list(2, 35, &[]);
+    assert_eq!(pair.frontier(), Some(10));
+}
+
+/// Silence settles a list, and its copy comes with a time that is not settled.
+#[test]
+fn a_copy_of_a_list_that_silence_has_settled_is_one_until_the_own_watermark_has_passed() {
+    let mut pair = copies_within(20);
+    pair.list(1, 57, &[5]);
+    pair.idle(Side::Served, Some(96));
+    pair.idle(Side::Clicks, Some(96));
+    assert_eq!((pair.frontier(), pair.engine.n_open_lists()), (Some(60), 0));
+    assert!(pair.engine.state_bytes() > 0, "it is kept");
+    assert_eq!(pair.list(1, 60, &[5]), Duplicate);
+    assert_eq!(pair.list(1, 77, &[6]), Duplicate);
+    assert_eq!(pair.counts().conflicting_lists, 1);
+    assert_eq!(pair.list(1, 78, &[6]), Accepted);
+    assert_eq!(pair.list(1, 77, &[6]), Duplicate);
+    assert_eq!(
+        pair.counts().conflicting_lists,
+        2,
+        "the first one has the lower offset"
+    );
+    // No click falls to it any more.
+    assert_eq!(pair.click(1, 85, 5), Accepted);
+    assert_eq!(pair.results(), [0, 0, 1, 0, 0], "off the list of 78");
+}
+
+#[test]
+fn what_is_kept_for_copies_leaves_as_silence_goes_on() {
+    let mut pair = copies_within(20);
+    pair.list(1, 57, &[5]);
+    for (live_end, is_kept) in [(96, true), (106, true), (116, false)] {
+        Side::BOTH
+            .into_iter()
+            .for_each(|side| pair.idle(side, Some(live_end)));
+        assert_eq!(pair.engine.state_bytes() > 0, is_kept, "{live_end}");
+    }
 }
 
 #[test]

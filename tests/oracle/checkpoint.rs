@@ -2,7 +2,7 @@
 
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::Ranking;
-use abgauge::engine::{Accepted, Checkpoint, LogCheckpoint, ResumePoint, Rules};
+use abgauge::engine::{Accepted, Checkpoint, CopiesCheckpoint, LogCheckpoint, ResumePoint, Rules};
 use abgauge::ledger::{Keep, PairTracker};
 
 use crate::drive::push;
@@ -13,6 +13,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
     let rules = Rules {
         attribution_ms: 10,
         click_skew_ms: 0,
+        same_list_ms: 0,
         lateness_ms: 5,
         max_future_ms: 0,
         slot_ms: 5,
@@ -64,6 +65,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
                 resume,
                 open,
             }],
+            copies: CopiesCheckpoint::default(),
         };
         assert_eq!(found, expected);
     };

@@ -302,7 +302,7 @@ pub fn push(batch: &mut Batch, record: &Record) {
         Says::Invalid(reason) => Body::Invalid(*reason),
         Says::Ignored => Body::Ignored,
     };
-    batch.events.push(Event { at: record.at, body });
+    batch.events.push(Event::new(record.at, body));
 }
 
 fn push_list(batch: &mut Batch, list: &List) -> Served {

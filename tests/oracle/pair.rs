@@ -15,6 +15,7 @@ use crate::world::{Click, List, Record, Says, T0, usual};
 pub const RULES: Rules = Rules {
     attribution_ms: 30,
     click_skew_ms: 2,
+    same_list_ms: 1,
     lateness_ms: 5,
     max_future_ms: 3,
     slot_ms: 10,
@@ -68,7 +69,7 @@ impl Pair {
         self.settle();
         let after = self.counts();
         let counted = |outcome: &Outcome| after.outcome(side, *outcome) > before.outcome(side, *outcome);
-        Outcome::ALL
+        Outcome::OF_EVENTS
             .into_iter()
             .find(counted)
             .expect("every record has an outcome")

@@ -54,13 +54,27 @@ pub fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
 }
 
 impl<'a> Read<'a> {
+    /// A list from here on may have a copy that is yet to come: D7. At the border of a slot, no later than start(F).
+    pub fn copies_from_ms(&self, rules: &Rules) -> i64 {
+        let watermark_ms = self.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
+        let next_ms = watermark_ms.max(self.frontier_ms);
+        if next_ms == i64::MIN {
+            return next_ms;
+        }
+        let border_ms = (next_ms - rules.same_list_ms).div_euclid(rules.slot_ms) * rules.slot_ms;
+        border_ms.min(self.frontier_ms)
+    }
+
     fn record(&mut self, world: &World, record: &'a Record, step: usize, shed: bool) {
         let side = record.at.side;
         self.marks.busy(side, &world.rules);
         let begin_ms = world.begin_ms.unwrap_or(i64::MIN);
         // D1 and the order of checks under "Outcomes". `reach_ms` is the last time that a list of this event may have.
         let (ts_ms, reach_ms) = match &record.says {
-            Says::Invalid(reason) => return self.counts.count_invalid(side, *reason),
+            Says::Invalid(reason) => {
+                self.counts.count(side, Outcome::Invalid);
+                return self.counts.count_reason(side, *reason);
+            }
             Says::Ignored => return self.counts.count(side, Outcome::Ignored),
             Says::List(list) => (list.ts_ms, list.ts_ms),
             Says::Click(click) => (click.ts_ms, click.ts_ms + world.rules.click_skew_ms),
@@ -75,12 +89,14 @@ impl<'a> Read<'a> {
         } else {
             match &record.says {
                 Says::List(list) => {
-                    let slot = world.slot_of(list.ts_ms);
-                    let same = |other: &&Accepted<List>| {
-                        other.event.id == list.id && world.slot_of(other.event.ts_ms) == slot
+                    // D3. Lists were accepted in the order of their offsets.
+                    let is_near = |other: &&Accepted<List>| {
+                        let apart_ms = other.event.ts_ms.abs_diff(list.ts_ms);
+                        other.event.id == list.id && apart_ms <= world.rules.same_list_ms as u64
                     };
-                    if let Some(stands) = self.lists.iter().find(same) {
-                        self.counts.conflicting_lists += u64::from(stands.event != list);
+                    if let Some(Accepted { event, .. }) = self.lists.iter().find(is_near) {
+                        let is_same = (&event.items, &event.arms) == (&list.items, &list.arms);
+                        self.counts.conflicting_lists += u64::from(!is_same);
                         Outcome::Duplicate
                     } else if shed {
                         Outcome::Shed
@@ -108,12 +124,13 @@ impl<'a> Read<'a> {
         self.counts.count(side, outcome);
     }
 
-    /// D4: slot s settles when the served watermark ≥ end(s) + click_skew and the clicks watermark ≥ end(s) + A.
+    /// D4: slot s settles when the served watermark ≥ end(s) + max(click_skew, same_list) and the clicks watermark ≥ end(s) + A.
     fn settle(&mut self, rules: &Rules) {
         let [Some(served), Some(clicks)] = self.marks.for_settling(rules) else {
             return;
         };
-        let ends_until = (served - rules.click_skew_ms).min(clicks - rules.attribution_ms);
+        let after_ms = rules.click_skew_ms.max(rules.same_list_ms);
+        let ends_until = (served - after_ms).min(clicks - rules.attribution_ms);
         let start = ends_until.div_euclid(rules.slot_ms) * rules.slot_ms;
         self.frontier_ms = self.frontier_ms.max(start);
     }

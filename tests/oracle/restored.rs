@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use abgauge::engine::catalogue::Catalogue;
-use abgauge::engine::event::{Batch, Reason, Side};
+use abgauge::engine::event::{Batch, Position, Reason, Side};
 use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::{ArmId, Checkpoint, Replayed};
+use abgauge::engine::{ArmId, Checkpoint, Replayed, Rules};
 use abgauge::ledger::{Cell, Epochs, Keep, Ledger, PairTracker, Parts, Users};
 use proptest::bool;
 use proptest::collection::vec;
@@ -14,9 +14,13 @@ use proptest::prelude::*;
 
 use crate::account::Step;
 use crate::drive::{catalogue, push};
+use crate::pair::{RULES, list};
 use crate::read::read;
 use crate::recount::Twin;
-use crate::world::{Reading, Record, Says, T0, World, any_world, conflicting_world, idle_reading};
+use crate::twin::Items;
+use crate::world::{
+    Click, IdleMove, Reading, Record, Says, T0, World, any_world, conflicting_world, idle_reading, usual,
+};
 
 const ROOM: u64 = u64::MAX;
 
@@ -139,7 +143,7 @@ fn outcomes(counts: &Counts) -> Vec<u64> {
         counts.shared_id_lists,
     ];
     for side in Side::BOTH {
-        let others = Outcome::ALL
+        let others = Outcome::OF_EVENTS
             .iter()
             .filter(|outcome| **outcome != Outcome::Replayed);
         all.extend(others.map(|outcome| counts.outcome(side, *outcome)));
@@ -376,7 +380,7 @@ fn with_catalogue(mut pair: Pair, catalogue: Option<&Arc<Catalogue>>) -> Pair {
 
 /// The records of a topic from its resume point to its position.
 fn records_again<'a>(world: &'a World, from: &Checkpoint, side: Side) -> VecDeque<&'a Record> {
-    let log = from.logs.iter().find(|log| log.side == side);
+    let log = from.logs_for_copies().find(|log| log.side == side);
     let records = world.logs[side as usize].iter();
     let offsets = log.map_or(0..0, |log| log.resume.offset..log.position.offset);
     records
@@ -482,6 +486,100 @@ proptest! {
         both.cut.tracker.reached(side, both.positions[side as usize]);
         prop_assert_eq!(both.cut.tracker.replayed(side), Some(Replayed::Other));
     }
+}
+
+/// A world of slots of 10, in which lists no more than 20 apart are copies: lists by id and time, and clicks by time.
+fn world_of(lists: &[(u8, i64)], clicks: &[i64]) -> World {
+    let lists = lists
+        .iter()
+        .map(|(id, ts)| Says::List(list(&[(0, 0)], *id, *ts, &[5])));
+    let clicks = clicks.iter().map(|ts| {
+        let ts_ms = T0 + ts;
+        Says::Click(Click {
+            id: 9,
+            ts_ms,
+            item: 5,
+        })
+    });
+    let log = |side, says: Vec<Says>| {
+        let records = (0..).zip(says).map(|(offset, says)| Record {
+            at: Position {
+                side,
+                offset,
+                record_ts_ms: T0 + 1000,
+            },
+            says,
+        });
+        records.collect()
+    };
+    World {
+        rules: Rules {
+            same_list_ms: 20,
+            ..RULES
+        },
+        begin_ms: None,
+        logs: [
+            log(Side::Served, lists.collect()),
+            log(Side::Clicks, clicks.collect()),
+        ],
+        measures: usual(),
+        catalogues: vec![Items {
+            known: BTreeMap::new(),
+            n_users: 1,
+        }],
+    }
+}
+
+/// Follows it one record at a time, a click after each of these runs of lists. Served lists are silent after this record, and there
+/// is a cut after another.
+fn follow_by_hand(world: &World, runs: &[usize], silent_after: Option<usize>, cut_after: usize) -> u64 {
+    let n = world.logs.iter().map(Vec::len).sum::<usize>();
+    let silence = IdleMove {
+        side: Side::Served,
+        ahead_ms: None,
+    };
+    let reading = Reading {
+        runs: runs.iter().flat_map(|run| [*run, 1]).collect(),
+        batches: vec![1],
+        hand_overs: vec![true],
+        idles: (0..n)
+            .map(|step| (Some(step) == silent_after).then_some(silence))
+            .collect(),
+        reloads: vec![None],
+    };
+    let cuts = Cuts {
+        cuts: (0..n).map(|step| usize::from(step == cut_after)).collect(),
+        lags: vec![1],
+        batches: vec![1],
+        deaths: vec![None],
+        of_users_only: false,
+    };
+    follow(world, &reading, &cuts)
+}
+
+#[test]
+fn a_copy_of_a_list_that_silence_had_settled_is_one_after_a_cut_too() {
+    // The click lets silence settle the list at 57. Its copy comes after the cut.
+    let world = world_of(&[(1, 57), (1, 70)], &[96]);
+    assert_eq!(
+        follow_by_hand(&world, &[1], Some(1), 1),
+        1 + 1,
+        "the list is read again, and the click"
+    );
+}
+
+#[test]
+fn a_copy_that_is_read_again_without_its_original_is_one() {
+    // The list at 12 and the copy at 14 are read again; the list at 4 is settled.
+    let world = world_of(&[(1, 4), (2, 12), (1, 14), (3, 40)], &[45]);
+    assert_eq!(follow_by_hand(&world, &[4], None, 4), 3 + 1);
+}
+
+#[test]
+fn a_list_that_came_after_silence_had_settled_its_slot_has_no_copies_after_a_cut_either() {
+    // Silence settles up to 60 with the click. The list at 55 comes too late, so that at 61 is no copy of it.
+    let world = world_of(&[(2, 57), (1, 55), (1, 61)], &[96]);
+    assert_eq!(follow_by_hand(&world, &[1, 9], Some(1), 2), 2 + 1);
 }
 
 /// Another record in its place, or none.

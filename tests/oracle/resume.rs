@@ -9,9 +9,20 @@ use crate::drive::Driver;
 use crate::read::read;
 use crate::world::{Reading, Record, T0, World, any_world, idle_reading};
 
-/// The lowest offset of a list that is not before this time, or of a click that may belong to such a list, and how many there are.
-fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> (Option<ResumePoint>, u64) {
+/// The lowest offset of a list that is not before this time, or if asked for that a copy may still come of, or of a click that may belong to a list
+/// that is not before it, and how many there are.
+fn scan(
+    world: &World,
+    history: &[Step],
+    side: Side,
+    until_ms: i64,
+    for_copies: bool,
+) -> (Option<ResumePoint>, u64) {
     let read = read(world, history);
+    let copies_from_ms = match for_copies {
+        true => until_ms.min(read.copies_from_ms(&world.rules)),
+        false => until_ms,
+    };
     let at = |step: usize, newest_ms| match history[step] {
         Step::Read(Record { at, .. }) => ResumePoint {
             offset: at.offset,
@@ -27,9 +38,13 @@ fn scan(world: &World, history: &[Step], side: Side, until_ms: i64) -> (Option<R
         let reach_ms = click.event.ts_ms + skew_ms;
         (Side::Clicks, reach_ms, at(click.step, click.newest_ms))
     });
-    let open = lists
-        .chain(clicks)
-        .filter(|(kind, reach_ms, _)| *reach_ms >= until_ms && (world.rules.one_topic || *kind == side));
+    let open = lists.chain(clicks).filter(|(kind, reach_ms, _)| {
+        let from_ms = match kind {
+            Side::Served => copies_from_ms,
+            Side::Clicks => until_ms,
+        };
+        *reach_ms >= from_ms && (world.rules.one_topic || *kind == side)
+    });
     let open: Vec<ResumePoint> = open.map(|(.., at)| at).collect();
     let first = open.iter().min_by_key(|at| at.offset).copied();
     (first, open.len() as u64)
@@ -44,10 +59,12 @@ fn follow(world: &World, reading: &Reading, room_bytes: u64) {
     let compare = |driver: &Driver| {
         let until_ms = driver.engine.settled_until_ms().unwrap_or(i64::MIN);
         for side in Side::BOTH {
-            let expected = scan(world, &driver.history, side, until_ms);
+            let expected = |for_copies| scan(world, &driver.history, side, until_ms, for_copies);
             let engine = &driver.engine;
             let found = (engine.resume_point(side), engine.open_digest(side).n);
-            assert_eq!(found, expected, "{side:?}: {:?}", driver.history);
+            assert_eq!(found, expected(false), "{side:?}: {:?}", driver.history);
+            let (first, open) = engine.reach_for_copies(side);
+            assert_eq!((first, open.n), expected(true), "{side:?}: {:?}", driver.history);
         }
     };
     while !rest.is_empty() {

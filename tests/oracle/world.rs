@@ -1,7 +1,6 @@
 //! Small worlds in which everything collides: rules whose borders are hit exactly, two logs, and ways to read them.
 
-use std::collections::hash_map;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -123,20 +122,24 @@ impl World {
         ts_ms.div_euclid(self.rules.slot_ms) * self.rules.slot_ms
     }
 
-    /// Gives every list the content of the first of its id and slot, as a producer that only retries does, but for
-    /// what `differs` makes of the n-th repetition.
+    /// Gives every copy the content of the first list that it is one of, as a producer that only retries does, but for
+    /// what `differs` makes of the n-th copy.
     fn with_repetitions(mut self, differs: impl Fn(&mut List, usize)) -> World {
-        let mut first: HashMap<(u8, i64), List> = HashMap::new();
-        let slot_ms = self.rules.slot_ms;
+        let mut firsts: Vec<List> = Vec::new();
+        let same_list_ms = self.rules.same_list_ms as u64;
         let mut n = 0;
         for record in self.logs.iter_mut().flatten() {
             let Says::List(list) = &mut record.says else {
                 continue;
             };
-            match first.entry((list.id, list.ts_ms.div_euclid(slot_ms))) {
-                hash_map::Entry::Vacant(new) => _ = new.insert(list.clone()),
-                hash_map::Entry::Occupied(stands) => {
-                    *list = stands.get().clone();
+            let is_near =
+                |first: &&List| first.id == list.id && first.ts_ms.abs_diff(list.ts_ms) <= same_list_ms;
+            match firsts.iter().find(is_near).cloned() {
+                None => firsts.push(list.clone()),
+                Some(first) => {
+                    // As some producers stamp a list again, and others do not.
+                    let ts_ms = if n % 2 == 0 { list.ts_ms } else { first.ts_ms };
+                    *list = List { ts_ms, ..first };
                     differs(list, n);
                     n += 1;
                 }
@@ -231,7 +234,7 @@ pub fn idle_reading() -> impl Strategy<Value = Reading> {
     })
 }
 
-/// A world whose lists of one id and slot are all the same.
+/// A world whose copies all have the content of their list.
 pub fn world() -> impl Strategy<Value = World> {
     any_world().prop_map(|world| world.with_repetitions(|_, _| ()))
 }
@@ -239,9 +242,8 @@ pub fn world() -> impl Strategy<Value = World> {
 /// A world in which a list may come again with one thing changed.
 pub fn conflicting_world() -> impl Strategy<Value = World> {
     any_world().prop_map(|world| {
-        let slot_ms = world.rules.slot_ms;
         world.with_repetitions(|list, n| match n % 8 {
-            0 => list.ts_ms = list.ts_ms.div_euclid(slot_ms) * slot_ms,
+            0 => list.ts_ms += 1,
             1 => list.user = list.user.map(|user| user + 1),
             2 => list.user = list.user.xor(Some(0)),
             3 => list.items.reverse(),
@@ -284,15 +286,24 @@ pub fn any_world() -> impl Strategy<Value = World> {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let attribution_ms = prop_oneof![0..9_i64, 9..40_i64];
-    let spans = (attribution_ms, 0..4_i64, 0..9_i64, 0..5_i64, 1..8_i64);
+    let same_list_ms = prop_oneof![2 => Just(0_i64), 1 => 1..9_i64, 1 => 9..40_i64];
+    let spans = (
+        attribution_ms,
+        0..4_i64,
+        same_list_ms,
+        0..9_i64,
+        0..5_i64,
+        1..8_i64,
+    );
     let max_arms = prop_oneof![2 => Just(100_u32), 1 => 0..5_u32];
     let bounds = (0..3_u32, prop_oneof![1..4_u32, Just(100)], max_arms);
     (spans, bounds, bool::weighted(0.3)).prop_map(|(spans, bounds, one_topic)| {
         let (max_off_list, max_lists_per_click, max_arms) = bounds;
-        let (attribution_ms, click_skew_ms, lateness_ms, max_future_ms, slot_ms) = spans;
+        let (attribution_ms, click_skew_ms, same_list_ms, lateness_ms, max_future_ms, slot_ms) = spans;
         Rules {
             attribution_ms,
             click_skew_ms,
+            same_list_ms,
             lateness_ms,
             max_future_ms,
             slot_ms,

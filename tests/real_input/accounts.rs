@@ -18,7 +18,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Counts events of which none is late and each request is of one slot. Their order does not matter.
+    /// Counts events of which none is late and the lists of a request are near in time. Their order does not matter.
     pub fn of(events: &[Event], served_topic: &str, clicks_topic: &str) -> Accounts {
         let mut lists: HashMap<&str, &[String]> = HashMap::new();
         let mut accounts = Accounts::default();

@@ -135,7 +135,7 @@ impl Feed {
             record_ts_ms: draft.arrival_ms,
         };
         self.offset += 1;
-        self.batch.events.push(Event { at, body });
+        self.batch.events.push(Event::new(at, body));
     }
 }
 

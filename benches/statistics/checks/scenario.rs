@@ -296,6 +296,7 @@ fn rules() -> Rules {
     Rules {
         attribution_ms: 30 * MINUTE_MS,
         click_skew_ms: 5_000,
+        same_list_ms: 30 * MINUTE_MS,
         lateness_ms: 2 * MINUTE_MS,
         max_future_ms: 30_000,
         slot_ms: SLOT_MS,

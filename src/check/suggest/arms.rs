@@ -30,12 +30,152 @@ pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
             object(column, lists),
             array(column, lists),
             attributes(column, lists),
+            texts(column, lists),
         ];
         ways.into_iter().flatten()
     });
-    let all = of_one.chain(in_record(columns, lists));
-    all.filter(|draft| draft.n > 0)
-        .max_by(|one, other| one.score.total_cmp(&other.score))
+    let all = of_one
+        .chain(prefixed(columns, lists))
+        .chain(in_record(columns, lists));
+    let mut best = all
+        .filter(|draft| draft.n > 0)
+        .max_by(|one, other| one.score.total_cmp(&other.score))?;
+    best.shape.not_in = not_in(&best.shape, columns, lists);
+    Some(best)
+}
+
+/// What producers write for "not in the experiment".
+const NOT_IN: [&str; 3] = ["false", "", "none"];
+
+/// Which of these are among the arms.
+fn not_in(shape: &ArmsShape, columns: &Columns, lists: &Members) -> Vec<String> {
+    let is_arm = |column: &&Column| match &shape.prefix {
+        Some(prefix) => column.name().starts_with(prefix.as_str()),
+        None => {
+            let mut paths = shape.experiments.iter().chain(&shape.arm);
+            paths.any(|path| *path.first() == column.path)
+        }
+    };
+    let values = columns
+        .iter()
+        .filter(is_arm)
+        .flat_map(|column| column.within(lists));
+    let inner = |value: &'_ Value| match value {
+        Value::Object(fields) => fields.values().cloned().collect(),
+        value => vec![value.clone()],
+    };
+    let seen: Vec<Value> = values.flat_map(inner).collect();
+    let is_seen = |word: &&str| {
+        seen.iter().any(|value| match value {
+            Value::String(text) => text == word,
+            Value::Bool(is_set) => is_set.to_string() == **word,
+            _ => false,
+        })
+    };
+    NOT_IN
+        .iter()
+        .filter(|word| is_seen(word))
+        .map(|word| (*word).to_owned())
+        .collect()
+}
+
+/// What may stand between experiment and arm in a text.
+const SEPARATORS: [&str; 5] = [":", "=", "/", "|", "."];
+/// And between such pairs.
+const BETWEEN: [&str; 4] = [";", ",", "|", " "];
+
+/// `["ranker:neural","layout:grid"]`, or `"ranker:neural;layout:grid"`; or an object that is JSON text.
+fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+    if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
+        return None;
+    }
+    let values: Vec<&Value> = column.within(lists).collect();
+    let draft = |shape: ArmsShape, n: usize| ArmsDraft {
+        shape: ArmsShape {
+            experiments: Some(column.path.clone().into()),
+            ..shape
+        },
+        n,
+        score: 4.0 + share(n, lists.len()),
+    };
+    let is_json = |value: &&&Value| {
+        value
+            .as_str()
+            .is_some_and(|text| serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok())
+    };
+    let n_json = values.iter().filter(is_json).count();
+    if 2 * n_json > values.len() {
+        return Some(draft(ArmsShape::default(), n_json));
+    }
+    let is_pair = |text: &str, separator: &str| {
+        let pair = text.split_once(separator);
+        pair.is_some_and(|(experiment, arm)| !experiment.trim().is_empty() && !arm.contains(separator))
+    };
+    let arrays = values.iter().filter_map(|value| value.as_array());
+    let elements: Vec<&str> = arrays.clone().flatten().filter_map(Value::as_str).collect();
+    let all = |texts: &[&str], separator: &str| {
+        !texts.is_empty() && texts.iter().all(|text| is_pair(text, separator))
+    };
+    if let Some(separator) = SEPARATORS.iter().find(|separator| all(&elements, separator)) {
+        let shape = ArmsShape {
+            arm_separator: Some((*separator).to_owned()),
+            ..ArmsShape::default()
+        };
+        return Some(draft(shape, arrays.filter(|array| !array.is_empty()).count()));
+    }
+    let whole: Vec<&str> = values.iter().filter_map(|value| value.as_str()).collect();
+    let mut ways = SEPARATORS
+        .iter()
+        .flat_map(|separator| BETWEEN.map(|between| (*separator, between)));
+    let (separator, between) = ways.find(|(separator, between)| {
+        let parts: Vec<&str> = whole
+            .iter()
+            .flat_map(|text| text.split(between))
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect();
+        separator != between && parts.len() > whole.len() && all(&parts, separator)
+    })?;
+    let shape = ArmsShape {
+        arm_separator: Some(separator.to_owned()),
+        pair_separator: Some(between.to_owned()),
+        ..ArmsShape::default()
+    };
+    Some(draft(shape, whole.len()))
+}
+
+/// `"$feature/ranker":"neural"`: fields whose names begin alike, with a word for an experiment.
+fn prefixed(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
+    let of = |column: &Column| {
+        let name = column.name();
+        let end = name.rfind(['/', ':', '.', '$'])? + 1;
+        let prefix = name.get(..end).filter(|_| end < name.len())?;
+        let says =
+            hints(prefix, &EXPERIMENT) || hints(prefix, &ARM) || hints(prefix, &["feature", "features"]);
+        let n = column.count(lists, |value| is_label(value) || value.as_str() == Some(""));
+        let (_, parents) = column.path.names().split_last()?;
+        (says && n > 0).then(|| (parents.to_vec(), prefix.to_owned()))
+    };
+    let (parents, prefix) = columns.iter().find_map(of)?;
+    let is_one = |column: &&Column| of(column).as_ref() == Some(&(parents.clone(), prefix.clone()));
+    let fields: Vec<&Column> = columns.iter().filter(is_one).collect();
+    let n = lists
+        .iter()
+        .filter(|number| fields.iter().any(|column| column.values.contains_key(number)))
+        .count();
+    let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
+    Some(ArmsDraft {
+        shape: ArmsShape {
+            experiments: match parents.is_empty() {
+                true => None,
+                false => Some(Path::of(&parents)?.into()),
+            },
+            prefix: Some(prefix),
+            ..ArmsShape::default()
+        },
+        n,
+        score: 4.5 + share(n, lists.len()),
+    })
 }
 
 fn is_label(value: &Value) -> bool {

@@ -36,6 +36,24 @@ impl<'a> Columns<'a> {
         Columns(finder.columns)
     }
 
+    /// The same with the fields of the records around these, by number.
+    pub fn with_outer(mut self, around: &'a [Value]) -> Columns<'a> {
+        let outer = Columns::of(around).0.into_iter();
+        self.0.extend(outer.filter_map(|column| {
+            // Not what holds the events.
+            let is_plain = column
+                .values
+                .values()
+                .all(|value| !value.is_object() && !value.is_array());
+            let is_json = column.values.values().any(|value| is_json_text(value));
+            (is_plain && !is_json).then(|| Column {
+                path: column.path.around(),
+                ..column
+            })
+        }));
+        self
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Column<'a>> {
         self.0.iter()
     }
@@ -131,9 +149,24 @@ impl<'a> Column<'a> {
     }
 }
 
+/// Whether a text is an object or an array of JSON: no id is.
+pub(super) fn is_json_text(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    text.starts_with(['{', '['])
+}
+
+/// The ids of an array of them, or the one that a value is.
+pub(super) fn ids(value: &Value) -> Vec<Cow<'_, str>> {
+    match value {
+        Value::Array(elements) if elements.iter().all(is_id) => elements.iter().filter_map(id).collect(),
+        value => id(value).into_iter().collect(),
+    }
+}
+
 /// The text of what may be an id.
 pub(super) fn id(value: &Value) -> Option<Cow<'_, str>> {
     match value {
+        Value::String(_) if is_json_text(value) => None,
         Value::String(text) if (1..=MAX_ID_BYTES).contains(&text.len()) => Some(Cow::Borrowed(text)),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(Cow::Owned(number.to_string())),
         _ => None,

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::Value;
-
 use super::arms::{self, ArmsDraft};
 use super::columns::{Columns, Members, id};
 use super::fields::{self, Choice};
@@ -27,6 +25,10 @@ pub(super) struct Draft {
     pub item: Option<Choice>,
     /// Clicks that the second field leaves.
     pub clicks: Members,
+    /// Where lists have the ids of their clicked items.
+    pub clicked_items: Option<Path>,
+    /// If records show one item each: the id of their list, and the item.
+    pub row: Option<(Path, Path)>,
 }
 
 pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
@@ -46,7 +48,12 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
     let served_user = fields::user(columns, lists, None);
     let users = [fields::user(columns, &clicks, served_user.as_ref()), served_user];
     let [click_user, served_user] = users;
+    let clicked_items = items
+        .as_ref()
+        .and_then(|items| items::clicked(columns, lists, items));
     let mut draft = Draft {
+        row: items.is_none().then(|| items::row(columns, lists)).flatten(),
+        clicked_items,
         shape: Shape::default(),
         times: times::times(columns, lists, &clicks),
         arms: arms::arms(columns, lists),
@@ -134,6 +141,14 @@ impl Draft {
             served.rows = items.rows;
             served.row_items = items.row_items.clone().map(Paths::from);
             served.skip_others = items.n_others > 0;
+            served.clicked = items
+                .clicked
+                .clone()
+                .filter(|_| self.clicks.is_empty())
+                .map(Paths::from);
+        }
+        if self.clicks.is_empty() && served.clicked.is_none() {
+            served.clicked_items = self.clicked_items.clone().map(Paths::from);
         }
         let own = ArmsShape::default();
         let is_there = |path: &Option<Paths>| {
@@ -182,26 +197,30 @@ impl Trial {
         let mut items_of: HashMap<String, HashSet<String>> = HashMap::new();
         let mut clicks = Vec::new();
         for (line, record) in lines {
-            match decoder.explain(record, topic_says) {
-                Explained::Served {
-                    request_id,
-                    arms,
-                    items,
-                    n_skipped,
-                    ..
-                } => {
-                    trial.n_lists += 1;
-                    trial.n_with_arm += usize::from(!arms.is_empty());
-                    trial.n_skipped += n_skipped;
-                    items_of.entry(request_id).or_default().extend(items);
-                }
-                Explained::Click { request_id, item, .. } => clicks.push((request_id, item)),
-                Explained::Ignored(_) => trial.n_ignored += 1,
-                Explained::Refused { reason, place } => {
-                    trial.n_refused += 1;
-                    let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
-                    let refusal = trial.refusals.entry((reason, setting));
-                    refusal.or_insert((0, *line, place)).0 += 1;
+            for explained in decoder.explain(record, topic_says) {
+                match explained {
+                    Explained::Served {
+                        request_id,
+                        arms,
+                        items,
+                        clicked,
+                        n_skipped,
+                        ..
+                    } => {
+                        trial.n_lists += 1;
+                        trial.n_with_arm += usize::from(!arms.is_empty());
+                        trial.n_skipped += n_skipped;
+                        clicks.extend(clicked.into_iter().map(|item| (request_id.clone(), item)));
+                        items_of.entry(request_id).or_default().extend(items);
+                    }
+                    Explained::Click { request_id, item, .. } => clicks.push((request_id, item)),
+                    Explained::Ignored(_) => trial.n_ignored += 1,
+                    Explained::Refused { reason, place } => {
+                        trial.n_refused += 1;
+                        let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
+                        let refusal = trial.refusals.entry((reason, setting));
+                        refusal.or_insert((0, *line, place)).0 += 1;
+                    }
                 }
             }
         }
@@ -214,8 +233,30 @@ impl Trial {
         trial
     }
 
-    pub fn reads_all(&self) -> bool {
-        self.n_refused == 0 && self.n_lists + self.n_clicks > 0
+    /// Whether numbers can be had by this shape: all can be read, lists name arms, and clicks are on items of their lists. Where the topic
+    /// says what all are, that is all that can be asked.
+    pub fn is_sound(&self, topic_says: Option<Kind>) -> bool {
+        let has_lists = self.n_lists > 0 && self.n_with_arm > 0;
+        self.n_refused == 0
+            && match topic_says {
+                Some(Kind::Served) => has_lists,
+                Some(Kind::Click) => self.n_clicks > 0,
+                None => has_lists && self.n_on_item > 0,
+            }
+    }
+
+    /// Whether some lists, and no more than the others, have no array of items where the others have one.
+    pub fn lacks_items(&self) -> bool {
+        let absent = self.refusals.iter().filter(|((reason, setting), (.., place))| {
+            let is_absent = place
+                .as_ref()
+                .is_some_and(|place| place.value.as_deref().is_none_or(|value| value == "null"));
+            setting == "served.items"
+                && is_absent
+                && matches!(reason, Reason::MissingField | Reason::WrongType)
+        });
+        let n: usize = absent.map(|(_, (n, ..))| n).sum();
+        n > 0 && n <= self.n_lists
     }
 
     /// More is better. A record that has no id or no time that can be read may still be what it is taken for; nor do lists whose items
@@ -237,12 +278,4 @@ impl Trial {
             + refusals.sum::<i64>()
             + i64::from(self.n_clicks > 0 && self.n_lists > 0)
     }
-}
-
-/// Records of a line each that are objects.
-pub(super) fn parsed(lines: &[(u64, Vec<u8>)]) -> Vec<Value> {
-    let values = lines
-        .iter()
-        .filter_map(|(_, line)| serde_json::from_slice(line).ok());
-    values.filter(Value::is_object).collect()
 }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::columns::{Column, Columns, Members, id, is_id, share};
+use super::columns::{Column, Columns, Members, id, ids, is_id, share};
 use super::times::is_time;
-use super::words::{ITEM, REQUEST, USER, hint, hints};
+use super::words::{ARM, EXPERIMENT, ITEM, REQUEST, USER, VAGUE, hint, hints};
 use crate::ingest::wire::shape::Path;
 
 /// Of so few lists nothing can be said of what they share.
@@ -57,7 +57,10 @@ fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Colum
 /// Whether a field may be the id of a list: not what says the kind of a record, nor who the user is, nor a time.
 fn may_be_request(column: &Column, n_ids: usize, members: &Members, kind: Option<&Path>) -> bool {
     let is_time = || 2 * column.count(members, is_time) > n_ids;
-    !is_kind(column, kind) && (is_called_request(column) || !(hints(&column.called(), &USER) || is_time()))
+    let is_arm = || hints(&column.called(), &ARM) || hints(&column.called(), &EXPERIMENT);
+    !is_kind(column, kind)
+        && !is_arm()
+        && (is_called_request(column) || !(hints(&column.called(), &USER) || is_time()))
 }
 
 fn is_kind(column: &Column, kind: Option<&Path>) -> bool {
@@ -164,23 +167,32 @@ pub(super) fn item(
     items_of: &HashMap<String, HashSet<String>>,
 ) -> Option<Choice> {
     let named = request.and_then(|request| columns.get(&request.path));
-    let fields = of_ids(columns, clicks).into_iter().filter_map(|(column, n)| {
+    // A click may name several.
+    let fields = columns.iter().filter_map(|column| {
+        let n = column.count(clicks, |value| !ids(value).is_empty());
+        if n == 0 || 2 * n < clicks.len() {
+            return None;
+        }
         if is_kind(column, kind) || request.is_some_and(|request| request.path == column.path) {
             return None;
         }
         let is_in_list = |number: &&usize| {
             let list = named.and_then(|named| id(named.values.get(number)?));
             let items = list.and_then(|list| items_of.get(&*list));
-            let item = column.values.get(number).and_then(|value| id(value));
+            let clicked = column.values.get(number).map(|value| ids(value));
             items
-                .zip(item)
-                .is_some_and(|(items, item)| items.contains(&*item))
+                .zip(clicked)
+                .is_some_and(|(items, clicked)| clicked.iter().any(|item| items.contains(&**item)))
         };
         let n_found = clicks.iter().filter(is_in_list).count();
         let score =
             4.0 * share(n_found, clicks.len()) + share(n, clicks.len()) + hint(&column.called(), &ITEM)
                 - hint(&column.called(), &USER);
-        let is_user = || hints(&column.called(), &USER) && !hints(&column.called(), &ITEM);
+        let says_item = || {
+            let words: Vec<&str> = ITEM.into_iter().filter(|word| !VAGUE.contains(word)).collect();
+            hints(&column.called(), &words)
+        };
+        let is_user = || hints(&column.called(), &USER) && !says_item();
         let is_other = n_found == 0 && (is_user() || 2 * column.count(clicks, is_time) > n);
         (!is_other).then_some((score, column, n))
     });

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::columns::{Column, Columns, Members, id, is_id, share};
+use super::columns::{Column, Columns, Members, id, ids, is_id, share};
 use super::text::short;
-use super::words::{ITEM, ITEMS, POSITION, hint, hints};
+use super::words::{CLICK, ITEM, ITEMS, POSITION, REQUEST, hint, hints};
 use crate::ingest::wire::shape::Path;
 
 /// One array, read in one way.
@@ -17,6 +17,8 @@ pub(super) struct ItemsDraft {
     pub rows: bool,
     pub row_items: Option<Path>,
     pub position: Option<Path>,
+    /// Where an item says whether it was clicked.
+    pub clicked: Option<Path>,
     /// Whether the order of the array is that of the positions in every list.
     pub is_in_order: bool,
     /// Elements that are no items.
@@ -52,6 +54,43 @@ pub(super) fn candidates(columns: &Columns, lists: &Members, clicked: &[HashSet<
         .collect();
     all.sort_by(|one, other| other.score.total_cmp(&one.score));
     all
+}
+
+/// The field of lists with the ids of those of their items that were clicked.
+pub(super) fn clicked(columns: &Columns, lists: &Members, items: &ItemsDraft) -> Option<Path> {
+    let array = columns.get(&items.path)?;
+    let mut fields = columns
+        .iter()
+        .filter(|column| column.path != items.path && hints(&column.called(), &CLICK));
+    let is_of_list = |column: &&Column| {
+        let are_shown = |number: &usize| {
+            let clicked = ids(column.values.get(number)?);
+            let shown = items.ids(array.values.get(number)?);
+            let is_shown = |item: &std::borrow::Cow<str>| shown.iter().any(|shown| shown == item);
+            (!clicked.is_empty()).then(|| clicked.iter().all(is_shown))
+        };
+        let found: Vec<bool> = lists.iter().filter_map(are_shown).collect();
+        !found.is_empty() && 2 * found.iter().filter(|are| **are).count() > found.len()
+    };
+    fields.find(is_of_list).map(|column| column.path.clone())
+}
+
+/// Where records show one item each: the id that several share, and the item, by their names.
+pub(super) fn row(columns: &Columns, members: &Members) -> Option<(Path, Path)> {
+    let called = |words: &[&str]| {
+        columns.iter().find(|column| {
+            let words: Vec<&str> = words
+                .iter()
+                .copied()
+                .filter(|word| *word != "id" && *word != "key")
+                .collect();
+            hints(&column.called(), &words) && 2 * column.count(members, is_id) > members.len()
+        })
+    };
+    let (request, item) = (called(&REQUEST)?, called(&ITEM)?);
+    let distinct: HashSet<String> = request.within(members).map(Value::to_string).collect();
+    (request.path != item.path && 2 * distinct.len() <= members.len())
+        .then(|| (request.path.clone(), item.path.clone()))
 }
 
 /// What keeps the field that is called like items, or else is an array, from being read as them.
@@ -150,6 +189,7 @@ fn drafts(column: &Column, lists: &Members) -> Vec<ItemsDraft> {
         rows: false,
         row_items: None,
         position: None,
+        clicked: None,
         is_in_order: true,
         n_others: 0,
         n_read: 0,
@@ -202,6 +242,11 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .iter()
         .filter(|column| hints(&column.called(), &POSITION))
         .find(|column| column.values.values().all(|value| value.is_i64()));
+    let is_flag = |value: &&Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
+    let clicked = objects
+        .iter()
+        .filter(|column| hints(&column.called(), &CLICK))
+        .find(|column| column.values.values().all(|value| is_flag(value)));
     // Each item must have one.
     let of_all =
         |ids: &Column| position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)));
@@ -209,6 +254,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .map(|column| ItemsDraft {
             item_id: Some(column.path.clone()),
             position: of_all(column).map(|position| position.path.clone()),
+            clicked: clicked.map(|clicked| clicked.path.clone()),
             ..form.clone()
         })
         .collect()

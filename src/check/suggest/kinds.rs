@@ -130,7 +130,8 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     // A field of experiments or arms is none, unless it says that something was clicked; nor is one that says nothing at all.
     let says = |words: &[&str]| groups.iter().any(|group| group.says(words));
     let name = field.called();
-    let is_of_arms = hints(&name, &EXPERIMENT) || hints(&name, &ARM);
+    let mut names = field.path.names().iter();
+    let is_of_arms = names.any(|name| hints(name, &EXPERIMENT) || hints(name, &ARM));
     if !says(&CLICK) && is_of_arms {
         return None;
     }

@@ -447,7 +447,7 @@ fn a_time_that_cannot_be_read_hides_nothing_else() {
             |n, item| format!(r#"{{"event":"click","rid":"r{n}","timestamp":"{time}","item":{item}}}"#),
         )
     };
-    for time in ["27/11/2025 10:00:00", "2025-11-27T10:00:00+0100"] {
+    for time in ["27/11/2025 10:00:00", "2025-11-27T10:00:00 CET"] {
         let has = format!("called so and has \"{time}\"");
         let settings = [
             "ts = \"timestamp\"",
@@ -457,6 +457,28 @@ fn a_time_that_cannot_be_read_hides_nothing_else() {
         ];
         check_told(&with_time(time), false, &[&has, "refused as ts_range: 30"]);
         check_told(&with_time(time), false, &settings);
+    }
+}
+
+#[test]
+fn digits_in_quotes_need_no_unit_if_they_are_milliseconds() {
+    for (time, unit) in [
+        ("1763596800123", ""),
+        ("1763596800", "ts_unit = \"s\""),
+        ("1763596800123.5", "ts_unit = \"ms\""),
+    ] {
+        let records = stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","timestamp":"{time}","variant":"a","results":{items:?}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","timestamp":"{time}","item":{item}}}"#),
+        );
+        let (text, trial) = drafted(&records, None);
+        assert_eq!(trial.n_refused, 0, "{text}");
+        let drafted = text.lines().find(|line| line.starts_with("ts_unit"));
+        assert_eq!(drafted.unwrap_or_default(), unit, "{text}");
     }
 }
 

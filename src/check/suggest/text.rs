@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::columns::{Columns, Members};
-use super::draft::{Draft, Trial, parsed};
+use super::columns::Members;
+use super::draft::{Draft, Trial};
 use super::fields::Choice;
-use super::items;
-use super::{Unmapped, Way};
+use super::{Unmapped, Way, items, views};
 use crate::check::records::refused;
 use crate::config::event_settings;
 use crate::engine::event::Kind;
@@ -54,17 +53,17 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
                 "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file \
                  holds one kind of them, say which: --as served or --as click.",
             );
-            not_a_list(&mut text, sample, &Members::new());
+            not_a_list(&mut text, sample, &Shape::default(), &Members::new());
         }
     }
     text
 }
 
 /// Why what may be meant for a list cannot be read as one; the clicks are not.
-fn not_a_list(text: &mut String, sample: &Unmapped, clicks: &Members) {
-    let records = parsed(&sample.lines);
-    let others = (0..records.len()).filter(|number| clicks.binary_search(number).is_err());
-    if let Some(why) = items::why_not(&Columns::of(&records), &others.collect()) {
+fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Members) {
+    let view = views::of(&sample.lines, shape);
+    let others = (0..view.events.len()).filter(|number| clicks.binary_search(number).is_err());
+    if let Some(why) = items::why_not(&view.columns(), &others.collect()) {
         remark(text, &format!("Not read as a list: {why}."));
     }
 }
@@ -102,6 +101,13 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
         );
     }
     remark(text, &outcome);
+    if trial.n_lists > 0 && trial.n_with_arm == 0 {
+        remark(
+            text,
+            "No list names an arm. If the arm comes in an event of its own, put it into the list where it is served: events of assignment are \
+             not read.",
+        );
+    }
     if trial.n_lists > 0 && trial.n_clicks > 0 {
         let told = format!(
             "clicks on a list of the sample: {} of {}, and on an item of it: {}",
@@ -112,7 +118,13 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
             remark(
                 text,
                 "No click finds its list: either the sample does not hold a list and its clicks together, or request_id is not what ties \
-                 them.",
+                 them. Clicks that name the user and the item alone, or an item that was shown, cannot be tied to a list: send the id of the \
+                 list with each of its clicks.",
+            );
+        } else if trial.n_on_item == 0 {
+            remark(
+                text,
+                "No click is on an item of its list: `item` is not what the lists show, or is written otherwise.",
             );
         }
     }
@@ -259,6 +271,17 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     if draft.shape.served.position.is_some() {
         notes.add("served.position", "not all arrays are in this order".to_owned());
     }
+    if draft.shape.served.absent_is_empty {
+        let note = "some lists have none: taken for empty ones, as of producers that leave out empty arrays";
+        notes.add("served.no_items", note.to_owned());
+    }
+    let in_list = "lists have their clicks within them; both topics must then be the same";
+    if draft.shape.served.clicked.is_some() {
+        notes.add("served.clicked", in_list.to_owned());
+    }
+    if draft.shape.served.clicked_items.is_some() {
+        notes.add("served.clicked_items", in_list.to_owned());
+    }
     if items.n_others > 0 {
         let note = format!(
             "elements that are no items: {}",
@@ -290,9 +313,11 @@ fn of_arms(notes: &mut Notes, draft: &Draft) {
 fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft, trial: &Trial) {
     let notes = notes(draft, trial);
     unused(text, sample, topic_says, draft);
+    let served = &draft.shape.served;
+    let has_clicks = served.clicked.is_some() || served.clicked_items.is_some();
     for (kind, is_absent, name) in [
         (Kind::Served, draft.split.lists.is_empty(), "served list"),
-        (Kind::Click, draft.clicks.is_empty(), "click"),
+        (Kind::Click, draft.clicks.is_empty() && !has_clicks, "click"),
     ] {
         if is_absent && topic_says.is_none_or(|says| says == kind) {
             remark(
@@ -304,8 +329,19 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
             );
         }
     }
+    if let Some((request, item)) = &draft.row {
+        remark(
+            text,
+            &format!(
+                "Records show one item each: many have the same `{}`, and each another `{}`. Write a record a list, with its items in an \
+                 array, as `jq` can with `group_by`: docs/cookbook.md has the recipe. They are not read as lists of one item.",
+                short(&request.to_string()),
+                short(&item.to_string())
+            ),
+        );
+    }
     if draft.items.is_none() && topic_says != Some(Kind::Click) {
-        not_a_list(text, sample, &draft.clicks);
+        not_a_list(text, sample, &draft.shape, &draft.clicks);
     }
     if !draft.split.lists.is_empty() && draft.users[0].is_none() {
         remark(
@@ -339,13 +375,13 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
 
 /// Fields that the draft leaves alone.
 fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft) {
-    let records = parsed(&sample.lines);
-    let columns = Columns::of(&records);
+    let view = views::of(&sample.lines, &draft.shape);
+    let columns = view.columns();
     let used = used(&draft.shape, topic_says);
     let is_used = |path: &Path| {
         let touches = |used: &&Path| {
             let n = used.names().len().min(path.names().len());
-            used.names()[..n] == path.names()[..n]
+            used.is_outer() == path.is_outer() && used.names()[..n] == path.names()[..n]
         };
         used.iter().any(touches)
     };
@@ -374,6 +410,7 @@ fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
         served.user_id.as_ref(),
         Some(&served.ts),
         Some(&served.items),
+        served.clicked_items.as_ref(),
         arms.experiments.as_ref(),
         arms.experiment.as_ref().filter(|_| in_record),
         arms.arm.as_ref().filter(|_| in_record),

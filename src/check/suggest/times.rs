@@ -14,7 +14,7 @@ use crate::ingest::wire::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeForm {
-    /// A number of a unit; plain is an integer that stands in no quotes.
+    /// A number of a unit; plain is one of digits alone, which needs no unit if it is milliseconds.
     Number {
         unit: TsUnit,
         is_plain: bool,
@@ -119,10 +119,8 @@ fn form(value: &Value) -> Option<TimeForm> {
         _ => return None,
     };
     if let Ok(number) = text.parse() {
-        return unit(number).map(|unit| TimeForm::Number {
-            unit,
-            is_plain: false,
-        });
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        return unit(number).map(|unit| TimeForm::Number { unit, is_plain });
     }
     match () {
         () if wire::is_time(text, None) => Some(TimeForm::Zoned),

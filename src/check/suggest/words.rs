@@ -139,7 +139,7 @@ pub(super) const REQUEST: [&str; 13] = [
     "rid",
     "trace",
 ];
-pub(super) const USER: [&str; 18] = [
+pub(super) const USER: [&str; 19] = [
     "account",
     "anonymous",
     "cid",
@@ -150,6 +150,7 @@ pub(super) const USER: [&str; 18] = [
     "customerid",
     "device",
     "deviceid",
+    "distinct",
     "member",
     "profile",
     "uid",

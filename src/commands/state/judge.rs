@@ -261,7 +261,7 @@ mod tests {
     use crate::config;
     use crate::engine::event::Side;
     use crate::engine::ranking::Ranking;
-    use crate::engine::{Checkpoint, Digest, LogCheckpoint, ResumePoint};
+    use crate::engine::{Checkpoint, CopiesCheckpoint, Digest, LogCheckpoint, ResumePoint};
     use crate::kafka::inspect::Trouble;
     use crate::keeper::Roles;
     use crate::ledger::Ledger;
@@ -300,6 +300,7 @@ mod tests {
                 accepted: None,
                 is_exact: true,
                 logs: Side::BOTH.map(log).into(),
+                copies: CopiesCheckpoint::default(),
             };
             let topic = |name: &str| Topic {
                 name: name.to_owned(),

@@ -6,10 +6,12 @@ use super::values::choice;
 use crate::config::error::{ErrorReport, Location};
 use crate::config::paths::RawPaths;
 use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
-use crate::config::rules::KINDS;
+use crate::config::rules::{KINDS, NO_ITEMS, WHOLE};
 use crate::engine::OTHER;
 use crate::ingest::wire::MAX_LABEL_BYTES;
-use crate::ingest::wire::shape::{ArmsShape, ClickShape, Path, Paths, ServedShape, Shape, TsUnit, Zone};
+use crate::ingest::wire::shape::{
+    ArmsShape, ClickShape, Nested, Path, Paths, ServedShape, Shape, TsUnit, Zone,
+};
 
 const TYPE: &str = "events.type";
 const ACTION: &str = "events.click.action";
@@ -32,6 +34,8 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     if let Some(word) = &raw.without_type {
         shape.without_kind = choice("events.without_type", word, &KINDS, report).flatten();
     }
+    nested(&raw.nested, &mut shape.nested, report);
+    records(&raw.records, &mut shape.records, report);
     if let Some(word) = &raw.ts_unit {
         shape.ts_unit = choice("events.ts_unit", word, &TsUnit::ALL, report);
     }
@@ -48,6 +52,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     arms(raw, &shape.served.arms, report);
     rows(raw, &shape.served, report);
     alternatives(&shape, report);
+    outer(raw, &shape, report);
     (shape != Shape::default()).then_some(shape)
 }
 
@@ -59,7 +64,27 @@ pub(super) fn of_one_topic(
     report: &mut ErrorReport,
 ) {
     let one_topic = kafka.served_topic.get_ref() == kafka.clicks_topic.get_ref();
-    let says_nothing = shape.is_some_and(|shape| shape.kind.is_none());
+    let served = shape.map(|shape| &shape.served);
+    for (key, path) in [
+        (
+            "events.served.clicked",
+            served.and_then(|served| served.clicked.as_ref()),
+        ),
+        (
+            "events.served.clicked_items",
+            served.and_then(|served| served.clicked_items.as_ref()),
+        ),
+    ] {
+        if path.is_some() && !one_topic {
+            let message = format!(
+                "has the clicks within the lists, and kafka.clicks_topic is another topic ({})",
+                kafka.clicks_topic.get_ref()
+            );
+            let remedy = format!("set kafka.clicks_topic to {:?} too", kafka.served_topic.get_ref());
+            report.refuse_at(key, Location::Nowhere, message, remedy);
+        }
+    }
+    let says_nothing = shape.is_some_and(|shape| shape.kind.is_none() && shape.without_kind.is_none());
     if let (true, true, Some(kind)) = (one_topic, says_nothing, &raw.r#type) {
         let message = "is empty, and one topic has both served lists and clicks: nothing tells them apart";
         let remedy = "write the path of the field that says what an event is, or another kafka.clicks_topic";
@@ -78,6 +103,21 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
     may_be_absent("events.served.user_id", &raw.user_id, &mut shape.user_id, report);
     must_be("events.served.ts", &raw.ts, &mut shape.ts, report);
     must_be("events.served.items", &raw.items, &mut shape.items, report);
+    if let Some(word) = &raw.no_items {
+        let is_empty = choice("events.served.no_items", word, &NO_ITEMS, report);
+        shape.absent_is_empty = is_empty.unwrap_or_default();
+    }
+    for (key, written, paths) in [
+        ("events.served.clicked", &raw.clicked, &mut shape.clicked),
+        (
+            "events.served.clicked_items",
+            &raw.clicked_items,
+            &mut shape.clicked_items,
+        ),
+        ("events.served.clicked_ts", &raw.clicked_ts, &mut shape.clicked_ts),
+    ] {
+        may_be_absent(key, written, paths, report);
+    }
     may_be_absent("events.served.item_id", &raw.item_id, &mut shape.item_id, report);
     may_be_absent(
         "events.served.position",
@@ -104,6 +144,25 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
     may_be_absent(EXPERIMENT, &raw.experiment, &mut arms.experiment, report);
     may_be_absent(ARM, &raw.arm, &mut arms.arm, report);
     words("events.served.only", &raw.only, &mut arms.only, report);
+    not_in(&raw.not_in, &mut arms.not_in, report);
+    for (written, text) in [
+        (&raw.prefix, &mut arms.prefix),
+        (&raw.arm_separator, &mut arms.arm_separator),
+        (&raw.pair_separator, &mut arms.pair_separator),
+    ] {
+        if let Some(written) = written {
+            *text = Some(written.get_ref().clone()).filter(|text| !text.is_empty());
+        }
+    }
+    if let (Some(written), Some(_), None) = (&raw.pair_separator, &arms.pair_separator, &arms.arm_separator) {
+        let remedy = "write `arm_separator` too, such as \":\" in \"ranker:neural;layout:grid\"";
+        report.refuse(
+            "events.served.pair_separator",
+            written,
+            "nothing says where the name of an experiment ends",
+            remedy,
+        );
+    }
     label(
         "events.served.experiment_name",
         &raw.experiment_name,
@@ -261,6 +320,97 @@ fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
             report,
         );
     }
+}
+
+/// Empty text takes away what the preset has.
+fn nested(word: &Word, nested: &mut Option<Nested>, report: &mut ErrorReport) {
+    let Some(word) = word else { return };
+    *nested = match word.get_ref().as_str() {
+        "" => None,
+        WHOLE => Some(Nested::Whole),
+        path => parse_one("events.nested", path, word, report).map(Nested::At),
+    };
+}
+
+/// Likewise.
+fn records(word: &Word, records: &mut Option<Path>, report: &mut ErrorReport) {
+    let Some(word) = word else { return };
+    *records = match word.get_ref().as_str() {
+        "" => None,
+        path => parse_one("events.records", path, word, report),
+    };
+}
+
+/// Arms that are none: text, or `true`, `false` and integers by their text.
+fn not_in(
+    list: &Option<Spanned<Vec<Spanned<toml::Value>>>>,
+    words: &mut Vec<String>,
+    report: &mut ErrorReport,
+) {
+    let Some(list) = list else { return };
+    words.clear();
+    for value in list.get_ref() {
+        let word = match value.get_ref() {
+            toml::Value::String(text) => Some(text.clone()),
+            value @ (toml::Value::Boolean(_) | toml::Value::Integer(_)) => Some(value.to_string()),
+            _ => None,
+        };
+        match word {
+            Some(word) if words.contains(&word) => {
+                let message = format!("{word:?} is there twice");
+                report.refuse("events.served.not_in", value, message, "leave one of them out");
+            }
+            Some(word) => words.push(word),
+            None => report.refuse(
+                "events.served.not_in",
+                value,
+                "is no name that an arm can have",
+                "write text, true, false or an integer",
+            ),
+        }
+    }
+}
+
+/// There must be a record around the event, and it is looked at last.
+fn outer(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
+    let has_record = shape.records.is_some() || shape.nested.is_some();
+    let (served, click) = (&raw.served, &raw.click);
+    for (key, written) in [
+        (TYPE, &raw.r#type),
+        ("events.user_id", &raw.user_id),
+        ("events.served.request_id", &served.request_id),
+        ("events.served.user_id", &served.user_id),
+        ("events.served.ts", &served.ts),
+        ("events.served.items", &served.items),
+        ("events.served.clicked_items", &served.clicked_items),
+        ("events.served.clicked_ts", &served.clicked_ts),
+        ("events.served.experiments", &served.experiments),
+        (EXPERIMENT, &served.experiment),
+        (ARM, &served.arm),
+        (ACTION, &click.action),
+        ("events.click.request_id", &click.request_id),
+        ("events.click.user_id", &click.user_id),
+        ("events.click.ts", &click.ts),
+        ("events.click.item", &click.item),
+    ] {
+        let Some(written) = written else { continue };
+        let are_outer: Vec<bool> = match written.get_ref() {
+            RawPaths::One(path) => vec![is_outer(path)],
+            RawPaths::Any(paths) => paths.iter().map(|path| is_outer(path.get_ref())).collect(),
+        };
+        if are_outer.contains(&true) && !has_record {
+            let message = "begins with `^.`, and no record holds the events";
+            let remedy = "write `records` or `nested` under [events], where the events are in their record, or leave `^.` out";
+            report.refuse(key, written, message, remedy);
+        } else if !are_outer.is_sorted() {
+            let message = "looks into the record around the event before the event itself";
+            report.refuse(key, written, message, "put the paths that begin with `^.` last");
+        }
+    }
+}
+
+fn is_outer(path: &str) -> bool {
+    Path::parse(path).is_ok_and(|path| path.is_outer())
 }
 
 /// Empty text takes away what the preset has.

@@ -1,10 +1,12 @@
 //! An engine that goes on where another one stood: what is stored of it, and how it comes back from the logs.
 
-use super::Engine;
+use super::{Engine, copies_from_ms, new_list};
 use crate::engine::Rules;
 use crate::engine::arms::{Arm, Arms};
 use crate::engine::checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
-use crate::engine::event::{Batch, Body, Event, Side};
+use crate::engine::copies::{Copied, Copies, CopiesCheckpoint, CopiesReach};
+use crate::engine::event::{Batch, Body, Event, Position, Served, Side};
+use crate::engine::lists::{NewList, Standing};
 use crate::engine::open_events::{Digest, ResumePoint, hash_of_click, hash_of_list};
 use crate::engine::outcome::Outcome;
 use crate::engine::ranking::Ranking;
@@ -16,15 +18,29 @@ impl Engine {
     /// from its resume point on. Records before the position are `replayed`: they bring back what is open, and nothing of them is
     /// counted again. From there on all is as it would have been without a pause.
     ///
-    /// Why records before the resume points have no effect any more, given that no event there was accepted of a slot ≥ F, where
-    /// a click is of the slot of its time + `click_skew`:
+    /// Why records before the resume points have no effect any more, given that no click there with a time + `click_skew` ≥
+    /// start(F) was accepted, and no list with a time ≥ R. R is the border that no later copy reaches beyond: start(F), or after
+    /// silence max(served watermark, start(F)) − `same_list`, if that is earlier.
     /// - M at the resume point is stored. It depends on nothing but the topic's records up to there, so every later record
-    ///   has the outcome that it had: what is late or in the future by M and its timestamp alone, and what is before F by F.
-    /// - A list there is of a slot < F. It is settled, so that it is in the ledger and changes no more, and no list after the resume
-    ///   point can be the same: that would be of its slot.
+    ///   has the outcome that it had: what is late or in the future by M and its timestamp alone.
+    /// - A list there is of a slot < R ≤ F. It is settled, so that it is in the ledger and changes no more. No list behind the
+    ///   position is a copy of it. One between may be: then its id and its time are stored ([`Copied`]), and it is kept.
+    /// - A list between of a slot ≥ F was accepted unless it is a copy: of a list that is stored, or of one between.
+    /// - A list between of a slot ≥ R and < F was accepted likewise, unless it was before F when it came. Where silence has moved F
+    ///   so far is stored too ([`Refusal`]). It is in the ledger, and kept again for copies of it.
+    /// - A list between of a slot < R has no effect.
     /// - A click there has a time + `click_skew` < start(F). A list that it counts for has a time no later than that, so it
     ///   is of a slot < F.
     /// - Arms are stored in the order of their admission.
+    ///
+    /// Why ids and times of originals are stored, and not only read again: whether an original was accepted depends on the list
+    /// before it, and so on without end, where lists of one id follow one another.
+    ///
+    /// [`Copied`]: crate::engine::Copied
+    /// [`Refusal`]: crate::engine::Refusal
+    ///
+    /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead ([`Self::read_less`]):
+    /// all that is open comes back, and copies of settled lists are no longer known.
     ///
     /// F is never behind what the marks allow while topics are read again: these are no further than they were. So the
     /// same events are accepted, whatever the order in which the topics are read (D2), also where one is ahead of its position.
@@ -51,10 +67,11 @@ impl Engine {
         {
             return Err(ResumeError::Until);
         }
-        let sides = from.logs.iter().map(|log| log.side);
+        let logs: Vec<LogCheckpoint> = from.logs_for_copies().collect();
+        let sides = logs.iter().map(|log| log.side);
         let n_topics = if rules.one_topic { 1 } else { 2 };
         let is_read_again = |log: &LogCheckpoint| log.resume.offset <= log.position.offset;
-        if !sides.eq(Side::BOTH.into_iter().take(n_topics)) || !from.logs.iter().all(is_read_again) {
+        if !sides.eq(Side::BOTH.into_iter().take(n_topics)) || !logs.iter().all(is_read_again) {
             return Err(ResumeError::Logs);
         }
         let arms = Arms::resume(rules.max_arms, arms).ok_or(ResumeError::Arms)?;
@@ -67,15 +84,97 @@ impl Engine {
             engine.last_accepted_ms = Some(accepted.last_ms);
             engine.last_record_ms = accepted.last_record_ms;
         }
+        engine.keep_originals(from);
         engine.is_replaying = true;
-        for log in &from.logs {
+        engine.less = from.copies.reach.map(|_| {
+            let copies = CopiesCheckpoint {
+                reach: None,
+                ..from.copies.clone()
+            };
+            Box::new(Checkpoint {
+                copies,
+                ..from.clone()
+            })
+        });
+        for log in &logs {
             engine.marks.resume(log.side, log.resume.newest_ms);
             engine.replays.push(Replay::new(log));
         }
-        for log in &from.logs {
+        for log in &logs {
             engine.reached(log.side, log.resume.offset);
         }
         Ok(engine)
+    }
+
+    /// Notes from when on lists are read again, and keeps those before it that have copies among them.
+    fn keep_originals(&mut self, from: &Checkpoint) {
+        let Rules {
+            lateness_ms,
+            same_list_ms,
+            ..
+        } = self.rules;
+        let served = from.logs.iter().find(|log| log.side == Side::Served);
+        let watermark_ms = served
+            .and_then(|log| log.position.newest_ms)
+            .map(|newest_ms| newest_ms - lateness_ms);
+        if let Some(until_ms) = from.until_ms {
+            let next_ms = until_ms.max(watermark_ms.unwrap_or(i64::MIN));
+            let copies_ms = copies_from_ms(next_ms, same_list_ms, self.settle_ms);
+            self.again_from_ms = from.copies.reach.map_or(until_ms, |_| until_ms.min(copies_ms));
+        }
+        self.copies = Copies::resume(&from.copies);
+        let again_from_ms = self.again_from_ms;
+        let is_across = |copied: &&Copied| copied.is_across(again_from_ms);
+        for copied in from.copies.copied.iter().filter(is_across) {
+            let key = self.store.key(copied.id, self.store.tag(copied.id));
+            let found = self.store.find(&key);
+            let standing = self
+                .lists
+                .look_up(&self.store, copied.id, found, copied.original_ms);
+            // Only its id and its time matter: what conflicts was counted before.
+            let original = NewList {
+                id: copied.id,
+                user: None,
+                ts_ms: copied.original_ms,
+                arms: &[],
+                folded: 0,
+                items: &[],
+            };
+            // One original may have several copies.
+            if !matches!(standing, Standing::CopyOf(_)) {
+                self.lists
+                    .insert_settled(&mut self.store, &key, found, standing, &original);
+            }
+        }
+    }
+
+    /// Decides on a list of a settled slot that is read again. One that had been accepted is kept, as long as copies of it may come.
+    pub(super) fn keep_again(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
+        if list.ts_ms < self.again_from_ms || self.copies.refused(at.offset, list.ts_ms) {
+            return Outcome::AfterSettled;
+        }
+        let key = self.store.key(list.id, tag);
+        let found = self.store.find(&key);
+        let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
+        if let Standing::CopyOf(_) = standing {
+            self.note_copy(list, found);
+            return Outcome::Duplicate;
+        }
+        let (items, names) = (batch.items_of(list), batch.arms_of(list));
+        if !self.has_room(self.lists.cost(items.len(), names.len())) || self.store.chunks.is_full() {
+            self.has_shed = true;
+            return Outcome::Shed;
+        }
+        let arms = &mut self.arms;
+        let arm_ids = &mut self.scratch.arms;
+        arm_ids.clear();
+        arm_ids.extend(names.iter().map(|name| arms.admit(name, batch)));
+        let folded = arms.count_once(names, arm_ids);
+        self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), self.marks.resume_at(at));
+        let list = new_list(list, &self.scratch.arms, folded, items);
+        self.lists
+            .insert_settled(&mut self.store, &key, found, standing, &list);
+        Outcome::Accepted
     }
 
     /// What it stands at, given the offset of the next record of each of its topics, the one of lists first. None while it
@@ -107,26 +206,73 @@ impl Engine {
             accepted,
             is_exact: !self.has_shed && !self.changes.overflowed,
             logs: positions.iter().map(log).collect(),
+            copies: self.copies_checkpoint(positions),
         })
+    }
+
+    fn copies_checkpoint(&self, positions: &[(Side, i64)]) -> CopiesCheckpoint {
+        let needed_from_ms = self.needed_from_ms(Side::Served);
+        let borders = needed_from_ms.zip(self.settled_until_ms());
+        let reaches_further = borders.is_some_and(|(from_ms, until_ms)| from_ms < until_ms);
+        let position = positions.iter().find(|(side, _)| *side == Side::Served);
+        let reach = position.filter(|_| reaches_further).map(|(side, offset)| {
+            let (resume, open) = self.reach_for_copies(*side);
+            let resume = resume.unwrap_or(ResumePoint {
+                offset: *offset,
+                newest_ms: self.newest_ms(*side),
+            });
+            CopiesReach { resume, open }
+        });
+        CopiesCheckpoint {
+            reach,
+            ..self
+                .copies
+                .checkpoint(borders.map(|(from_ms, until_ms)| [from_ms, until_ms]))
+        }
     }
 
     /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not, or at the
     /// first accepted click that may belong to such a list. None where there is none. M at each decides as it did at first.
     pub fn resume_point(&self, side: Side) -> Option<ResumePoint> {
-        let until_ms = self.settled_until_ms();
-        let firsts = self
-            .kinds_of(side)
-            .filter_map(|kind| self.open[kind as usize].first(until_ms));
-        firsts.min_by_key(|first| first.offset)
+        self.first_from(side, |_| self.settled_until_ms())
     }
 
     /// Of the accepted events of a topic that are read again from there.
     pub fn open_digest(&self, side: Side) -> Digest {
-        let until_ms = self.settled_until_ms();
+        self.digest_from(side, |_| self.settled_until_ms())
+    }
+
+    /// The same, where lists are read again also for copies that may come of them.
+    pub fn reach_for_copies(&self, side: Side) -> (Option<ResumePoint>, Digest) {
+        let from_ms = |kind| self.needed_from_ms(kind);
+        (self.first_from(side, from_ms), self.digest_from(side, from_ms))
+    }
+
+    /// The first event of a topic that is of no slot before the border of its kind.
+    fn first_from(&self, side: Side, from_ms: impl Fn(Side) -> Option<i64>) -> Option<ResumePoint> {
+        let firsts = self
+            .kinds_of(side)
+            .filter_map(|kind| self.open[kind as usize].first(from_ms(kind)));
+        firsts.min_by_key(|first| first.offset)
+    }
+
+    fn digest_from(&self, side: Side, from_ms: impl Fn(Side) -> Option<i64>) -> Digest {
         let mut digest = Digest::default();
-        self.kinds_of(side)
-            .for_each(|kind| digest.merge(self.open[kind as usize].digest(until_ms)));
+        for kind in self.kinds_of(side) {
+            digest.merge(self.open[kind as usize].digest(from_ms(kind)));
+        }
         digest
+    }
+
+    /// Begins to read the log of lists again where only what is open needs it, if the log begins at `low`, behind what copies might
+    /// be of; returns the offset. Nothing has been read again yet. Copies of lists that are gone will count as lists.
+    pub fn read_less(&mut self, low: i64) -> Option<i64> {
+        let less = self.less.take()?;
+        let log = less.logs.iter().find(|log| log.side == Side::Served)?;
+        let offset = Some(log.resume.offset).filter(|offset| low <= *offset)?;
+        let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
+        *self = Engine::resume(rules, ranking, &less, self.arms.all()).ok()?;
+        Some(offset)
     }
 
     /// What a topic holds.
@@ -173,7 +319,7 @@ impl Engine {
         let outcome = self.decide(event, tag, batch);
         self.is_again = false;
         self.changes.counts.set_of_lists(of_lists);
-        self.changes.counts.count(side, Outcome::Replayed);
+        self.count_outcome(event, Outcome::Replayed);
         if outcome == Outcome::Accepted {
             let hash = match &event.body {
                 Body::Served(list) => hash_of_list(list),

@@ -5,8 +5,10 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::checkpoint::LogCheckpoint;
 use crate::engine::event::ArmName;
 use crate::engine::ranking::Measures;
+use crate::engine::replay::Replayed;
 use crate::engine::tally::SlotTally;
 
 const T0: i64 = 1_763_596_800_000;
@@ -16,6 +18,7 @@ fn engine() -> Engine {
     let rules = Rules {
         attribution_ms: 10_000,
         click_skew_ms: 0,
+        same_list_ms: 999,
         lateness_ms: 0,
         max_future_ms: 0,
         slot_ms: 1000,
@@ -47,7 +50,7 @@ fn batch(bodies: impl IntoIterator<Item = Body>) -> Batch {
             offset,
             record_ts_ms: i64::MAX,
         };
-        batch.events.push(Event { at, body });
+        batch.events.push(Event::new(at, body));
     }
     batch
 }
@@ -305,4 +308,63 @@ fn lists_of_an_id_leave_with_their_slots() {
     }
     engine.close_each(|_| {});
     assert_eq!((n_of_id(&engine), engine.state_bytes()), (0, 0));
+}
+
+/// Two lists that silence has settled, and the log of which only copies would be looked for.
+#[test]
+fn a_log_that_no_longer_has_what_only_copies_are_looked_for_in_is_read_from_what_is_open() {
+    let rules = Rules {
+        same_list_ms: 10_000,
+        ..engine().rules
+    };
+    let ranking = || Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
+    let at = |id: u32, ts_ms: i64| match list(id) {
+        Body::Served(list) => Body::Served(Served {
+            ts_ms,
+            arms: 0..1,
+            ..list
+        }),
+        other => other,
+    };
+    let mut before = Engine::new(rules.clone(), ranking(), None);
+    before.apply(&batch([at(1, T0), at(2, T0 + 2_000)]), u64::MAX);
+    for side in Side::BOTH {
+        before.idle(side, Some(T0 + 14_000), i64::MAX);
+    }
+    before.visit_settled(usize::MAX, |_| ());
+    let checkpoint = before.checkpoint(&[(Side::Served, 2)]).expect("it stands still");
+    let offsets = |log: LogCheckpoint| log.resume.offset;
+    assert_eq!(
+        checkpoint.logs.iter().copied().map(offsets).collect::<Vec<_>>(),
+        [2]
+    );
+    assert_eq!(checkpoint.logs_for_copies().map(offsets).collect::<Vec<_>>(), [0]);
+
+    let resumed =
+        || Engine::resume(rules.clone(), ranking(), &checkpoint, before.arms()).expect("the same rules");
+    let mut copy = batch([at(1, T0), at(2, T0 + 2_000), at(1, T0 + 4_000)]);
+    let outcomes = |engine: &mut Engine, batch: &Batch| {
+        engine.apply(batch, u64::MAX);
+        let replayed = engine.replayed(Side::Served);
+        let n = |outcome| engine.counts().outcome(Side::Served, outcome);
+        (
+            replayed,
+            [
+                n(Outcome::Replayed),
+                n(Outcome::Duplicate),
+                n(Outcome::AfterSettled),
+            ],
+        )
+    };
+    let mut whole = resumed();
+    assert_eq!(outcomes(&mut whole, &copy), (Some(Replayed::Same), [2, 1, 0]));
+
+    let mut less = resumed();
+    assert_eq!(less.read_less(3), None, "more is gone than that");
+    let mut less = resumed();
+    assert_eq!(less.read_less(1), Some(2));
+    copy.events.drain(..2);
+    // Silence had settled its slot: it is too late, as it would be without silence's lists.
+    let (replayed, [_, n_duplicate, _]) = outcomes(&mut less, &copy);
+    assert_eq!((replayed, n_duplicate), (Some(Replayed::Same), 0));
 }

@@ -21,7 +21,7 @@ pub(super) struct Account {
 
 impl Evaluation {
     pub(super) fn account(&self) -> Account {
-        let outcomes = Outcome::ALL.map(|outcome| (outcome.name(), self.n_of(outcome)));
+        let outcomes = Outcome::OF_EVENTS.map(|outcome| (outcome.name(), self.n_of(outcome)));
         let reasons = self.unreadable.iter();
         let results = ClickResult::ALL.map(|result| (result.name(), self.counts.result(result)));
         Account {
@@ -33,10 +33,10 @@ impl Evaluation {
         }
     }
 
-    /// Lines that ended so.
+    /// Events that ended so.
     pub(super) fn n_of(&self, outcome: Outcome) -> u64 {
         Side::BOTH
-            .map(|side| self.counts.outcome(side, outcome))
+            .map(|side| self.counts.events(side, outcome))
             .iter()
             .sum()
     }
@@ -68,6 +68,17 @@ impl Evaluation {
         losses.chain(overflow).collect()
     }
 
+    /// Clicks, if there are any and none is on an item that its list shows: what ties them to lists is then not read as it is meant,
+    /// and no hit ratio is one.
+    pub fn n_without_a_hit(&self) -> Option<u64> {
+        let n_clicks = ClickResult::ALL
+            .map(|result| self.counts.result(result))
+            .iter()
+            .sum();
+        let has_hits = self.counts.result(ClickResult::Matched) > 0;
+        (n_clicks > 0 && !has_hits && self.n_lists > 0).then_some(n_clicks)
+    }
+
     /// Why there is no number to show, and what was expected instead; none where there is one.
     pub fn nothing(&self) -> Option<&'static str> {
         if !self.is_empty() {
@@ -79,15 +90,15 @@ impl Evaluation {
                  \"request_id\":\"r-1\",\"ts\":1763596800000,\"experiments\":{\"ranker\":\"neural\"},\"items\":[\"i1\",\"i2\"]}"
             }
             () if self.n_of(Outcome::Invalid) == self.n_read() => {
-                "no line can be read as an event: `abgauge check --sample FILE` says of each what is wrong with it; for events of \
+                "no line can be read as an event: `abgauge check --sample FILE` says of each what is wrong with it; for JSON of \
                  another shape add --suggest, which drafts the section [events] of a --config"
             }
             () if self.n_lists == 0 => {
-                "no served list was found: lines of \"type\":\"served\" are expected, to which clicks belong; for events of another \
+                "no served list was found: lines of \"type\":\"served\" are expected, to which clicks belong; for JSON of another \
                  shape `abgauge check --sample FILE --suggest` drafts the section [events] of a --config"
             }
             () if self.n_lists == self.n_lists_without_arm => {
-                "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected in each, or experiment_name \
+                "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected in each, or for JSON experiment_name \
                  and arm_name under [events.served]"
             }
             () => "no served list was counted",

@@ -2,6 +2,7 @@
 //!
 //! Only the columns of events are read, a few rows at a time. A null is an absent field.
 
+mod decimal;
 mod leaf;
 mod pages;
 mod schema;
@@ -17,8 +18,9 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
 use self::leaf::{Leaf, LeafValue};
-use self::schema::{FieldShape, RecordField};
+use self::schema::{FieldShape, RecordField, Times};
 use super::table::Cells;
+use crate::ingest::wire::shape::Shape;
 
 /// Rows that are read at a time.
 const BATCH: usize = 512;
@@ -29,15 +31,17 @@ const MAGIC: &[u8] = b"PAR1";
 #[error("it is damaged: its parts do not fit together")]
 struct Damaged;
 
-/// Calls back with the number of each row, counted from 1, and its record. `watch` is told the share of the file's bytes
-/// that the rows are of all rows.
+/// Calls back with the number of each row, counted from 1, and its record, which is to be read as this shape. `watch` is
+/// told the share of the file's bytes that the rows are of all rows.
 pub(super) fn read(
     file: File,
+    shape: Option<&Shape>,
     watch: &dyn Fn(u64),
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<()> {
     let mut json = Vec::new();
-    each_row(file, watch, schema::fields, &mut |number, fields| {
+    let open = |schema: &SchemaDescriptor| schema::fields(schema, Times::of(shape));
+    each_row(file, watch, open, &mut |number, fields| {
         write_record(fields, &mut json);
         record(number, &json);
         Ok(())

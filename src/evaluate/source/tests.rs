@@ -19,7 +19,7 @@ fn file(content: &[u8]) -> (TempDir, PathBuf) {
 
 fn records(path: &Path) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
-    read(path, &|_| {}, |number, record| {
+    read(path, None, &|_| {}, |number, record| {
         records.push((number, String::from_utf8_lossy(record).into_owned()));
     })?;
     Ok(records)
@@ -211,7 +211,7 @@ fn all_bytes_of_a_file_are_told_as_it_holds_them() {
     ] {
         let (_dir, path) = file(&content);
         let n_told = Cell::new(0);
-        read(&path, &|n| n_told.set(n_told.get() + n), |_, _| {}).unwrap();
+        read(&path, None, &|n| n_told.set(n_told.get() + n), |_, _| {}).unwrap();
         assert_eq!(n_told.get(), content.len() as u64);
         assert_eq!(total_bytes(&[path.clone(), path]), Some(2 * content.len() as u64));
     }

@@ -27,6 +27,44 @@ pub(super) fn push(hash: &Hashes, experiment: &str, arm: &str, batch: &mut Batch
     });
 }
 
+/// An experiment whose arm cannot be one, until [`drop_bad`]; no other arm is empty.
+pub(super) fn push_bad(experiment: &str, batch: &mut Batch) {
+    let start = batch.text.len();
+    batch.text.push_str(experiment);
+    batch.arms.push(ArmName {
+        hash: 0,
+        experiment: range(start, batch.text.len()),
+        arm: 0..0,
+    });
+}
+
+pub(super) fn drop_bad(start: usize, batch: &mut Batch) {
+    let mut arms = batch.arms.split_off(start);
+    arms.retain(|arm| !arm.arm.is_empty());
+    batch.arms.append(&mut arms);
+}
+
+/// Drops the experiments that an array names more than once, and counts them: it is not known which arm was meant.
+pub(super) fn drop_doubles(start: usize, batch: &mut Batch) {
+    let text_of = |batch: &Batch, name: &Range<u32>| batch.text_of(name).to_owned();
+    let names = batch.arms[start..].iter();
+    let mut names: Vec<String> = names.map(|arm| text_of(batch, &arm.experiment)).collect();
+    names.sort_unstable();
+    let mut doubles: Vec<String> = names
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0].clone())
+        .collect();
+    doubles.dedup();
+    if doubles.is_empty() {
+        return;
+    }
+    let mut arms = batch.arms.split_off(start);
+    arms.retain(|arm| !doubles.contains(&text_of(batch, &arm.experiment)));
+    batch.arms.append(&mut arms);
+    doubles.iter().for_each(|name| batch.count_bad_arm(name));
+}
+
 /// Sorts the arms of one list by experiment.
 ///
 /// # Errors

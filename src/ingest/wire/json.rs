@@ -1,12 +1,8 @@
-//! The JSON of one record: split into the raw text of its known fields, then read field by field.
+//! Raw JSON text: its parts, and the values that fields may have.
 //!
 //! Raw text keeps what a parsed number loses: `99999999999999999999` and `-0` are ids, `1.0` is none.
 
 use std::borrow::Cow;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny};
-use serde_json::value::RawValue;
 
 use super::digits::zeros;
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
@@ -14,49 +10,6 @@ use crate::engine::event::Reason;
 
 /// Arrays and objects within each other, the record itself included.
 const MAX_DEPTH: usize = 127;
-
-/// The known fields of a record; `None` where absent, `null` is a value. Doubled keys are refused.
-#[derive(Deserialize)]
-pub(super) struct Record<'a> {
-    #[serde(rename = "type", borrow, default, deserialize_with = "present")]
-    pub kind: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub request_id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub user_id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub ts: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub experiments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub items: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub item: Option<&'a RawValue>,
-}
-
-/// Keeps `null` apart from an absent field.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(field).map(Some)
-}
-
-impl<'a> Record<'a> {
-    /// Checks the syntax of the whole payload; the fields are read later. Needs no stack for nested values.
-    pub fn parse(payload: &'a [u8]) -> Result<Self, Reason> {
-        let json = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
-        let is_object = json.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{');
-        let record = if is_object {
-            Ok(serde_json::from_str(json).map_err(|_| Reason::NotJson)?)
-        } else {
-            serde_json::from_str::<IgnoredAny>(json).map_err(|_| Reason::NotJson)?;
-            Err(Reason::WrongType)
-        };
-        if is_too_deep(json) {
-            Err(Reason::NotJson)
-        } else {
-            record
-        }
-    }
-}
 
 /// Whether valid JSON nests deeper than [`MAX_DEPTH`].
 pub(super) fn is_too_deep(json: &str) -> bool {

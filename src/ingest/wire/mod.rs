@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod mapped;
 mod marks;
+mod no_user;
 mod plain;
 mod scan;
 pub mod shape;
@@ -24,18 +25,18 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
-use self::json::Record;
 pub use self::mapped::{Explained, Place};
 use self::mapped::{Mapped, Sink};
+pub use self::no_user::NoUser;
 use self::shape::Shape;
 pub use self::time::is_time;
 pub use self::user_key::UserKey;
 use self::usual::{Compact, Spaced};
 use crate::engine::OTHER;
-use crate::engine::event::{Batch, Body, Click, Event, Kind, Position, Reason, Served};
+use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason};
 
 /// The longest id or item, in bytes of UTF-8 without escapes.
-pub const MAX_ID_BYTES: usize = 512;
+pub const MAX_ID_BYTES: usize = 2048;
 /// The longest integer that is an id or a time; its sign is not a digit.
 pub const MAX_ID_DIGITS: usize = 20;
 /// The longest name of an experiment or arm, in bytes of UTF-8 without escapes.
@@ -54,8 +55,9 @@ pub struct Decoder {
     hash: Hashes,
     max_items: usize,
     max_experiments: usize,
-    /// `None`: records are of our own shape.
-    mapped: Option<Arc<Mapped>>,
+    mapped: Arc<Mapped>,
+    /// Records are of our own shape, for which there are shorter ways.
+    is_own_shape: bool,
 }
 
 impl Decoder {
@@ -65,7 +67,8 @@ impl Decoder {
             hash: Hashes::new(hash_seed, UserKey::of("", hash_seed)),
             max_items: max_items as usize,
             max_experiments: max_experiments as usize,
-            mapped: None,
+            mapped: Arc::new(Mapped::new(&Shape::default(), NoUser::default())),
+            is_own_shape: true,
         }
     }
 
@@ -77,13 +80,25 @@ impl Decoder {
         }
     }
 
-    /// The same for records of another shape; `None` for our own, which is read faster than as a [`Shape`].
+    /// The same, for which these user ids are none, instead of the usual ones.
+    pub fn without_users(self, no_user: NoUser) -> Self {
+        Decoder {
+            mapped: Arc::new(Mapped::new(self.mapped.shape(), no_user)),
+            ..self
+        }
+    }
+
+    /// The same for records of another shape; `None` for our own, which has shorter ways than any [`Shape`].
     ///
     /// # Panics
     /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
     pub fn reading(self, shape: Option<&Shape>) -> Self {
         Decoder {
-            mapped: shape.map(|shape| Arc::new(Mapped::new(shape))),
+            mapped: Arc::new(Mapped::new(
+                shape.unwrap_or(&Shape::default()),
+                self.mapped.no_user().clone(),
+            )),
+            is_own_shape: shape.is_none(),
             ..self
         }
     }
@@ -93,15 +108,15 @@ impl Decoder {
         self.hash
     }
 
-    /// Appends exactly one event. `topic_says` what its topic holds, where that is one kind: a record that says it is the
+    /// Appends the events of a record, at least one. `topic_says` what its topic holds, where that is one kind: a record that says it is the
     /// other one is invalid. Without it the record's `type` is required, or what [`Shape::without_kind`] says. An invalid or
     /// ignored record leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
-        if let Some(mapped) = &self.mapped {
-            return self.decode_mapped(mapped, payload, topic_says, at, batch);
+        if !self.is_own_shape {
+            return self.decode_by_paths(payload, topic_says, at, batch);
         }
         match payload.and_then(|payload| self.usual::<Compact>(payload, topic_says, batch)) {
-            Some(body) => batch.events.push(Event { at, body }),
+            Some(body) => batch.events.push(Event::new(at, body)),
             None => self.decode_plain(payload, topic_says, at, batch),
         }
     }
@@ -115,7 +130,7 @@ impl Decoder {
         batch: &mut Batch,
     ) {
         if let Some(body) = payload.and_then(|payload| self.usual::<Spaced>(payload, topic_says, batch)) {
-            batch.events.push(Event { at, body });
+            batch.events.push(Event::new(at, body));
             return;
         }
         let before = Ends::of(batch);
@@ -123,55 +138,53 @@ impl Decoder {
             Some(body) => before.append(body, at, batch),
             None => {
                 before.cut(batch);
-                self.decode_by_serde_json(payload, topic_says, at, batch);
+                self.decode_by_paths(payload, topic_says, at, batch);
             }
         }
     }
 
-    /// What [`Decoder::decode`] gives, by way of serde_json alone. This is the law, for any record at all; the other way
-    /// is only faster. Public so that tests and fuzzing can compare them. Records of another shape have one way only.
+    /// What [`Decoder::decode`] gives, by the paths of the shape alone. This is the law, for any record at all; the other ways
+    /// are only faster. Public so that tests and fuzzing can compare them.
     #[inline(never)]
-    pub fn decode_by_serde_json(
+    pub fn decode_by_paths(
         &self,
         payload: Option<&[u8]>,
         topic_says: Option<Kind>,
         at: Position,
         batch: &mut Batch,
     ) {
-        if let Some(mapped) = &self.mapped {
-            return self.decode_mapped(mapped, payload, topic_says, at, batch);
-        }
-        let before = Ends::of(batch);
-        let body = self.parsed(payload, topic_says, batch);
-        before.append(body, at, batch);
-    }
-
-    #[inline(never)]
-    fn decode_mapped(
-        &self,
-        mapped: &Mapped,
-        payload: Option<&[u8]>,
-        topic_says: Option<Kind>,
-        at: Position,
-        batch: &mut Batch,
-    ) {
-        let before = Ends::of(batch);
+        let start = batch.events.len();
         let mut sink = Sink {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            clicked: &mut Vec::new(),
             batch,
             texts: None,
         };
-        let body = mapped.body(payload, topic_says, &mut sink);
-        before.append(body, at, batch);
+        self.mapped.each_event(payload, |fields| {
+            let before = Ends::of(sink.batch);
+            let said = fields.and_then(|fields| self.mapped.read(&fields, topic_says, &mut sink));
+            // The clicks that a list holds come behind it and leave what it has.
+            let mut is_first = true;
+            self.mapped.body(said, &mut sink, |batch, body| {
+                match std::mem::take(&mut is_first) {
+                    true => before.append(body, at, batch),
+                    false => batch.events.push(Event::new(at, body)),
+                }
+            });
+        });
+        match batch.events.len() - start {
+            0 => batch.events.push(Event::new(at, Body::Ignored)),
+            1 => {}
+            _ => batch.mark_several(start),
+        }
     }
 
-    fn parsed(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, batch: &mut Batch) -> Body {
-        payload
-            .ok_or(Reason::Tombstone)
-            .and_then(|payload| self.body(payload, topic_says, batch))
-            .unwrap_or_else(Body::Invalid)
+    #[inline(always)]
+    fn known_user(&self, id: Option<&[u8]>) -> Option<u64> {
+        let id = id.filter(|id| !self.mapped.no_user().contains(id))?;
+        Some(self.hash.user(id))
     }
 
     /// The text and the hash of an item, as a list or a click may spell it; none where it is not one.
@@ -179,119 +192,6 @@ impl Decoder {
         let id = json::id(raw.get()).ok()?;
         let hash = self.hash.item(id.as_bytes());
         Some((id.into_owned(), hash))
-    }
-
-    fn body(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Result<Body, Reason> {
-        let record = Record::parse(payload)?;
-        let kind = match record.kind {
-            None => topic_says.ok_or(Reason::MissingField)?,
-            Some(kind) => match &*json::text(kind.get())? {
-                "served" => Kind::Served,
-                "click" => Kind::Click,
-                _ => return Ok(Body::Ignored),
-            },
-        };
-        check_topic(kind, topic_says)?;
-        match kind {
-            Kind::Served => self.served(&record, batch),
-            Kind::Click => self.click(&record),
-        }
-    }
-
-    fn served(&self, record: &Record, batch: &mut Batch) -> Result<Body, Reason> {
-        let id = self.request(record);
-        let ts_ms = required(record.ts).and_then(time::epoch_ms);
-        let items = required(record.items).and_then(|items| self.items(items, batch));
-        let arms = self.arms(record.experiments, batch);
-        let user = self.user(record);
-        json_first([
-            id.err(),
-            ts_ms.err(),
-            items.clone().err(),
-            arms.clone().err(),
-            user.err(),
-        ])?;
-        Ok(Body::Served(Served {
-            id: id?,
-            ts_ms: ts_ms?,
-            items: items?,
-            arms: arms?,
-            user: user?,
-        }))
-    }
-
-    fn click(&self, record: &Record) -> Result<Body, Reason> {
-        let id = self.request(record);
-        let ts_ms = required(record.ts).and_then(time::epoch_ms);
-        let item = required(record.item)
-            .and_then(|id| json::id(id.get()))
-            .map(|item| self.hash.item(item.as_bytes()));
-        let user = self.user(record);
-        json_first([id.err(), ts_ms.err(), item.err(), user.err()])?;
-        Ok(Body::Click(Click {
-            id: id?,
-            ts_ms: ts_ms?,
-            item: item?,
-            user: user?,
-        }))
-    }
-
-    fn request(&self, record: &Record) -> Result<u128, Reason> {
-        required(record.request_id)
-            .and_then(|id| json::id(id.get()))
-            .map(|id| self.hash.request(id.as_bytes()))
-    }
-
-    fn user(&self, record: &Record) -> Result<Option<u64>, Reason> {
-        let Some(user) = record.user_id.filter(|user| !is_null(user)) else {
-            return Ok(None);
-        };
-        json::id(user.get()).map(|user| Some(self.hash.user(user.as_bytes())))
-    }
-
-    /// A list that is too long is just that, whatever its elements are.
-    fn items(&self, array: &RawValue, batch: &mut Batch) -> Result<Range<u32>, Reason> {
-        let start = batch.items.len();
-        let mut n_elements = 0;
-        let mut problem = None;
-        for element in json::elements(array.get())? {
-            n_elements += 1;
-            if n_elements <= self.max_items {
-                match json::id(element) {
-                    Ok(item) => batch.items.push(self.hash.item(item.as_bytes())),
-                    Err(reason) => note(&mut problem, reason),
-                }
-            }
-        }
-        if n_elements > self.max_items {
-            return Err(Reason::TooManyItems);
-        }
-        problem.map_or(Ok(range(start, batch.items.len())), Err)
-    }
-
-    /// A list in too many experiments is just that, whatever their names are.
-    fn arms(&self, experiments: Option<&RawValue>, batch: &mut Batch) -> Result<Range<u32>, Reason> {
-        let start = batch.arms.len();
-        let Some(object) = experiments.filter(|object| !is_null(object)) else {
-            return Ok(range(start, start));
-        };
-        let mut problem = None;
-        for (experiment, arm) in json::entries(object.get())? {
-            if batch.arms.len() - start == self.max_experiments {
-                return Err(Reason::TooManyExperiments);
-            }
-            // Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
-            let mut name = |raw| {
-                let label = json::text(raw);
-                let checked = label.as_deref().map_err(|reason| *reason).and_then(check_label);
-                checked.unwrap_or_else(|reason| note(&mut problem, reason));
-                label.unwrap_or_default()
-            };
-            let (experiment, arm) = (name(experiment), name(arm));
-            arms::push(&self.hash, &experiment, &arm, batch);
-        }
-        arms::sort(start, batch)?;
-        problem.map_or(Ok(range(start, batch.arms.len())), Err)
     }
 }
 
@@ -318,7 +218,7 @@ impl Ends {
         if !matches!(body, Body::Served(_)) && Ends::of(batch) != self {
             self.cut(batch);
         }
-        batch.events.push(Event { at, body });
+        batch.events.push(Event::new(at, body));
     }
 
     /// Drops what lies behind.
@@ -331,14 +231,6 @@ impl Ends {
     }
 }
 
-fn required(field: Option<&RawValue>) -> Result<&RawValue, Reason> {
-    field.ok_or(Reason::MissingField)
-}
-
-fn is_null(raw: &RawValue) -> bool {
-    raw.get() == "null"
-}
-
 /// A record may not be of another kind than all of its topic.
 fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
     match topic_says {
@@ -347,26 +239,14 @@ fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
     }
 }
 
-fn check_label(label: &str) -> Result<(), Reason> {
-    match label.len() {
-        _ if label == OTHER => Err(Reason::LabelReserved),
-        1..=MAX_LABEL_BYTES => Ok(()),
-        _ => Err(Reason::LabelLength),
-    }
+/// Whether an experiment or arm can have this name.
+fn is_label(label: &str) -> bool {
+    (1..=MAX_LABEL_BYTES).contains(&label.len()) && label != OTHER
 }
 
 /// Keeps the problem that [`Reason`] lists first.
 fn note(problem: &mut Option<Reason>, reason: Reason) {
     *problem = Some(problem.map_or(reason, |known| known.min(reason)));
-}
-
-/// What is not JSON goes before all fields: text that no UTF-8 can hold, a doubled experiment.
-fn json_first<const N: usize>(problems: [Option<Reason>; N]) -> Result<(), Reason> {
-    if problems.contains(&Some(Reason::NotJson)) {
-        Err(Reason::NotJson)
-    } else {
-        Ok(())
-    }
 }
 
 /// A part of an arena; Kafka bounds a batch far below 4 GiB.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::arms;
 use super::keys::Key;
 use super::scan::Scanner;
-use super::{Decoder, check_label, check_topic, range, time};
+use super::{Decoder, check_topic, is_label, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// The known fields that have come. Items and arms are in the batch.
@@ -72,13 +72,13 @@ impl Decoder {
                     ts_ms: fields.ts_ms,
                     items: range(items_start, batch.items.len()),
                     arms: fields.arms,
-                    user: fields.user_id.map(|id| self.hash.user(id)),
+                    user: self.known_user(fields.user_id),
                 }))
             }
             Some(Kind::Click) => {
                 let click = Click {
                     id: fields.request_id,
-                    user: fields.user_id.map(|id| self.hash.user(id)),
+                    user: self.known_user(fields.user_id),
                     ts_ms: fields.ts_ms,
                     item: fields.item,
                 };
@@ -208,7 +208,7 @@ fn epoch_ms(json: &mut Scanner) -> Option<i64> {
 
 fn label(text: &[u8]) -> Option<&str> {
     let label = std::str::from_utf8(text).ok()?;
-    check_label(label).is_ok().then_some(label)
+    is_label(label).then_some(label)
 }
 
 fn kind(name: &[u8]) -> Option<Kind> {

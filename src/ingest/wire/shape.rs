@@ -19,6 +19,10 @@ pub struct Shape {
     pub kind: Option<Paths>,
     /// What a record is that does not say so, and whose topic does not either.
     pub without_kind: Option<Kind>,
+    /// Where the JSON text is that holds the events, if a record is not JSON itself.
+    pub nested: Option<Nested>,
+    /// Where a record has its array of events. `None`: it is one.
+    pub records: Option<Path>,
     /// `None`: as in our own shape, a number of milliseconds or RFC 3339 text.
     pub ts_unit: Option<TsUnit>,
     /// The zone of times that are text without one; `None`: they are no times.
@@ -35,6 +39,14 @@ pub struct ServedShape {
     pub user_id: Option<Paths>,
     pub ts: Paths,
     pub items: Paths,
+    /// A list without items is empty. Otherwise it is invalid.
+    pub absent_is_empty: bool,
+    /// Where an item that is an object says whether it was clicked.
+    pub clicked: Option<Paths>,
+    /// Where the ids of the clicked items are.
+    pub clicked_items: Option<Paths>,
+    /// The time of these clicks; `None`, or where it is absent: that of the list.
+    pub clicked_ts: Option<Paths>,
     /// Where an item that is an object has its id.
     pub item_id: Option<Paths>,
     /// Where an item that is an object says its place in its row, an integer: items rank by it. `None`: by their order.
@@ -59,6 +71,14 @@ pub struct ArmsShape {
     pub arm: Option<Paths>,
     /// The experiments that count; empty: all of them.
     pub only: Vec<String>,
+    /// Arms that mean that a list is not in the experiment, besides `null`.
+    pub not_in: Vec<String>,
+    /// What the names of the fields begin with that are experiments; the rest is the name of the experiment.
+    pub prefix: Option<String>,
+    /// What stands between experiment and arm in a text.
+    pub arm_separator: Option<String>,
+    /// What stands between such texts, where one text has all of them.
+    pub pair_separator: Option<String>,
     /// The experiment of arms that stand without one, and of lists that name none.
     pub experiment_name: Option<String>,
     /// The arm of lists that name none, in the experiment `experiment_name`.
@@ -76,6 +96,15 @@ pub struct ClickShape {
     pub user_id: Option<Paths>,
     pub ts: Paths,
     pub item: Paths,
+}
+
+/// Where the JSON text of a record is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Nested {
+    /// The whole record is one JSON string.
+    Whole,
+    /// A field.
+    At(Path),
 }
 
 /// The unit of times that are numbers.
@@ -107,6 +136,16 @@ impl Shape {
         ("ubi", presets::ubi),
         ("personalize", presets::personalize),
     ];
+
+    /// Our own fields with the times of this shape; `None` if these are written as our own.
+    pub fn own_with_times(&self) -> Option<Shape> {
+        let has_own_times = self.ts_unit.is_none() && self.ts_zone.is_none();
+        (!has_own_times).then(|| Shape {
+            ts_unit: self.ts_unit,
+            ts_zone: self.ts_zone,
+            ..Shape::default()
+        })
+    }
 }
 
 impl Default for Shape {
@@ -115,6 +154,8 @@ impl Default for Shape {
         Shape {
             kind: Some(path(&["type"])),
             without_kind: None,
+            nested: None,
+            records: None,
             ts_unit: None,
             ts_zone: None,
             served: ServedShape {
@@ -123,6 +164,10 @@ impl Default for Shape {
                 user_id: Some(path(&["user_id"])),
                 ts: path(&["ts"]),
                 items: path(&["items"]),
+                absent_is_empty: false,
+                clicked: None,
+                clicked_items: None,
+                clicked_ts: None,
                 item_id: None,
                 position: None,
                 skip_others: false,

@@ -1,25 +1,23 @@
-//! The time of an event: epoch milliseconds, or RFC 3339 text.
+//! The time of an event: epoch milliseconds, also in quotes, or text that names its zone.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
-use serde_json::value::RawValue;
 
 use super::json;
 use super::shape::{TsUnit, Zone};
 use crate::engine::event::Reason;
 
-/// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits.
-pub(super) fn epoch_ms(raw: &RawValue) -> Result<i64, Reason> {
-    epoch_ms_of(raw.get(), None)
-}
-
-/// The same of raw text; times without a zone are of this one.
+/// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits. Text without a zone is of this one.
 pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if raw.starts_with('"') {
         return text_ms_in(&json::text(raw)?, zone);
     }
+    integer_ms(raw)
+}
+
+fn integer_ms(integer: &str) -> Result<i64, Reason> {
     // What does not fit into 64 bits is negative or too large, whatever its unit.
-    let number: u64 = json::integer(raw)?.parse().map_err(|_| Reason::TsRange)?;
+    let number: u64 = json::integer(integer)?.parse().map_err(|_| Reason::TsRange)?;
     within_span(number)
 }
 
@@ -123,7 +121,7 @@ impl Decimal {
     }
 }
 
-/// The same span, as RFC 3339 text.
+/// The same span, as text: digits or RFC 3339.
 pub(super) fn text_ms(text: &str) -> Result<i64, Reason> {
     text_ms_in(text, None)
 }
@@ -134,26 +132,26 @@ pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
 }
 
 fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
-    rfc3339_ms(text, zone)
-        .filter(|ms| (1_000_000_000_000..10_000_000_000_000).contains(ms))
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return integer_ms(text);
+    }
+    iso_ms(text, zone)
+        .or_else(|| http_ms(text))
+        .and_then(within_ms)
         .ok_or(Reason::TsRange)
 }
 
-/// Epoch milliseconds of RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`; what is finer is cut off.
-/// Text that ends before its offset is of `zone`.
-///
-/// jiff alone would also read other forms of ISO 8601, and no more than nine digits of a second.
-fn rfc3339_ms(text: &str, zone: Option<Zone>) -> Option<i64> {
-    let (date_time, rest) = text.split_at_checked("2025-11-20T00:00:00".len())?;
-    let fits = |(byte, form): (u8, u8)| match form {
-        b'0' => byte.is_ascii_digit(),
-        b'T' => matches!(byte, b'T' | b't' | b' '),
-        punctuation => byte == punctuation,
-    };
-    if !date_time.bytes().zip(*b"0000-00-00T00:00:00").all(fits) {
-        return None;
-    }
-    let date_time: DateTime = date_time.parse().ok()?;
+fn within_ms(ms: i64) -> Option<i64> {
+    (1_000_000_000_000..10_000_000_000_000)
+        .contains(&ms)
+        .then_some(ms)
+}
+
+/// Epoch milliseconds of RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`, or of a form of ISO 8601 that says as much:
+/// without seconds, `20251120T000000Z`, `… UTC`, `+0100`, `+01`, `+01:00[Europe/Berlin]`. What is finer is cut off. Text that ends
+/// before its offset is of `zone`.
+fn iso_ms(text: &str, zone: Option<Zone>) -> Option<i64> {
+    let (date_time, rest) = date_time(text)?;
     let (fraction_ms, offset) = match rest.strip_prefix('.') {
         Some(rest) => {
             let (digits, offset) =
@@ -164,10 +162,89 @@ fn rfc3339_ms(text: &str, zone: Option<Zone>) -> Option<i64> {
     };
     let zone = match offset {
         "" => zone?,
-        offset => Zone::of_offset(offset)?,
+        offset => zone_of(offset)?,
     };
     let utc_as_written = Offset::UTC.to_timestamp(date_time).ok()?.as_millisecond();
     Some(utc_as_written + fraction_ms - zone.ahead_ms())
+}
+
+/// The date and time that a text begins with, and what is behind them. jiff would read dates of other calendars too.
+fn date_time(text: &str) -> Option<(DateTime, &str)> {
+    let form = |form: &str| {
+        let (date_time, rest) = text.split_at_checked(form.len())?;
+        let fits = |(byte, form): (u8, u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'T' => matches!(byte, b'T' | b't' | b' '),
+            punctuation => byte == punctuation,
+        };
+        date_time
+            .bytes()
+            .zip(form.bytes())
+            .all(fits)
+            .then_some((date_time, rest))
+    };
+    let parsed = |text: &str| text.parse().ok();
+    if let Some((date_time, rest)) = form("0000-00-00T00:00:00") {
+        return Some((parsed(date_time)?, rest));
+    }
+    let (written, rest) = form("0000-00-00T00:00")
+        .or_else(|| form("00000000T000000"))
+        .or_else(|| form("00000000T0000"))?;
+    // A fraction is one of seconds.
+    let may_go_on = written.len() == "00000000T000000".len() || !rest.starts_with(['.', ':']);
+    let digits: String = written.chars().filter(char::is_ascii_digit).collect();
+    let part = |place: std::ops::Range<usize>| digits.get(place).unwrap_or("00");
+    let [year, month, day] = [part(0..4), part(4..6), part(6..8)];
+    let [hour, minute, second] = [part(8..10), part(10..12), part(12..14)];
+    let date_time = parsed(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}"))?;
+    may_go_on.then_some((date_time, rest))
+}
+
+/// What a text says of its zone behind date and time.
+fn zone_of(offset: &str) -> Option<Zone> {
+    let offset = match offset.split_once('[') {
+        Some((offset, name)) if name.ends_with(']') && !offset.is_empty() => offset,
+        Some(_) => return None,
+        None => offset,
+    };
+    let offset = offset.strip_prefix(' ').unwrap_or(offset);
+    if ["UTC", "GMT"]
+        .iter()
+        .any(|name| offset.eq_ignore_ascii_case(name))
+    {
+        return Some(Zone::UTC);
+    }
+    match (offset.len(), offset.is_ascii()) {
+        (3, true) => Zone::of_offset(&format!("{offset}:00")),
+        (5, true) => Zone::of_offset(&format!("{}:{}", &offset[..3], &offset[3..])),
+        _ => Zone::of_offset(offset),
+    }
+}
+
+/// Epoch milliseconds of `Thu, 20 Nov 2025 00:00:00 GMT`.
+fn http_ms(text: &str) -> Option<i64> {
+    let time = jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()?;
+    Some(time.as_millisecond())
+}
+
+/// Epoch milliseconds of `[2025,11,20,0,0,5,123000000]`, as some serializers of Java write a time without a zone: year, month, day,
+/// hour and minute, and if they are not 0 second and nanosecond.
+pub(super) fn array_ms(array: &str, zone: Option<Zone>) -> Result<i64, Reason> {
+    let zone = zone.ok_or(Reason::WrongType)?;
+    let numbers = json::elements(array)?
+        .map(|number| json::integer(number)?.parse::<u32>().map_err(|_| Reason::TsRange));
+    let numbers = numbers.collect::<Result<Vec<u32>, Reason>>()?;
+    let (&[year, month, day, hour, minute], rest) = numbers.split_first_chunk().ok_or(Reason::WrongType)?;
+    let (second, nanosecond) = match *rest {
+        [] => (0, 0),
+        [second] => (second, 0),
+        [second, nanosecond] => (second, nanosecond),
+        _ => return Err(Reason::WrongType),
+    };
+    let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanosecond:09}");
+    text_ms_in(&text, Some(zone))
 }
 
 /// `1234` → 123, `5` → 500; none without a digit.
@@ -181,8 +258,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: Result<i64, Reason>) {
-        let raw: &RawValue = serde_json::from_str(json).unwrap();
-        assert_eq!(epoch_ms(raw), expected, "{json}");
+        assert_eq!(epoch_ms_of(json, None), expected, "{json}");
     }
 
     #[test]
@@ -233,6 +309,27 @@ mod tests {
             "-0.0",
         ] {
             check(json, Err(Reason::Number));
+        }
+    }
+
+    #[test]
+    fn digits_in_quotes_are_the_number_that_they_spell() {
+        for (json, expected) in [
+            ("\"1763596800123\"", Ok(1_763_596_800_123)),
+            ("\"\\u0031763596800123\"", Ok(1_763_596_800_123)),
+            ("\"1763596800\"", Err(Reason::TsSeconds)),
+            ("\"1763596800123456\"", Err(Reason::TsMicros)),
+            ("\"1763596800123456789\"", Err(Reason::TsMicros)),
+            ("\"0\"", Err(Reason::TsRange)),
+            ("\"99999999999999999999\"", Err(Reason::TsRange)),
+            ("\"123456789012345678901\"", Err(Reason::Number)),
+            // Other spellings of a number need a unit.
+            ("\"-1763596800123\"", Err(Reason::TsRange)),
+            ("\"1763596800123.0\"", Err(Reason::TsRange)),
+            ("\" 1763596800123\"", Err(Reason::TsRange)),
+            ("\"\u{661}763596800123\"", Err(Reason::TsRange)),
+        ] {
+            check(json, expected);
         }
     }
 
@@ -326,23 +423,64 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_rfc_3339_is_no_time() {
+    fn other_text_that_says_as_much_is_a_time() {
+        const MS: i64 = 1_763_596_800_000;
+        for text in [
+            "2025-11-20T00:00Z",
+            "2025-11-20 00:00 UTC",
+            "2025-11-20 00:00:00 UTC",
+            "2025-11-20 00:00:00.000 utc",
+            "2025-11-20T01:00:00+01",
+            "2025-11-20T01:00:00 +0100",
+            "2025-11-20T01:00+01:00[Europe/Berlin]",
+            "2025-11-20T00:00:00Z[UTC]",
+            "20251120T000000Z",
+            "20251120T000000.0Z",
+            "20251120T0000Z",
+            "20251120 010000+0100",
+            "Thu, 20 Nov 2025 00:00:00 GMT",
+            "20 Nov 2025 01:00:00 +0100",
+        ] {
+            check(&format!("\"{text}\""), Ok(MS));
+        }
+        check("\"2025-11-20 00:00:00.1 UTC\"", Ok(MS + 100));
+    }
+
+    #[test]
+    fn an_array_is_a_time_where_a_zone_is_said() {
+        let zone = Zone::parse("+01:00");
+        for (array, expected) in [
+            ("[2025,11,20,1,0]", Ok(1_763_596_800_000)),
+            ("[2025, 11, 20, 1, 0, 5]", Ok(1_763_596_805_000)),
+            ("[2025,11,20,1,0,5,123456789]", Ok(1_763_596_805_123)),
+            ("[2025,13,20,1,0]", Err(Reason::TsRange)),
+            ("[2025,11,20]", Err(Reason::WrongType)),
+            ("[2025,11,20,1,0,5,1,1]", Err(Reason::WrongType)),
+            ("[2025,11,20,1,0.5]", Err(Reason::Number)),
+            ("[2025,11,20,-1,0]", Err(Reason::TsRange)),
+            ("[2025,11,20,1,0,5,9999999999]", Err(Reason::TsRange)),
+        ] {
+            assert_eq!(array_ms(array, zone), expected, "{array}");
+        }
+        assert_eq!(array_ms("[2025,11,20,1,0]", None), Err(Reason::WrongType));
+    }
+
+    #[test]
+    fn other_text_is_no_time() {
         for text in [
             "",
             "now",
-            "1763596800123",
             "2025-11-20",
             "2025-11-20T00:00:00",
-            "2025-11-20T00:00Z",
-            "20251120T000000Z",
+            "11/20/2025 00:00:00",
+            "2025-11-20T00:00:00 CET",
+            "2025-11-20T00:00:00[Europe/Berlin]",
+            "2025-11-20T00:00.5Z",
             "2025-11-20T00:00:00,5Z",
             "2025-11-20T00:00:00.Z",
             "2025-11-20T00:00:00.5",
-            "2025-11-20T00:00:00+01",
-            "2025-11-20T00:00:00+0100",
             "2025-11-20T00:00:00+24:00",
             "2025-11-20T00:00:00+00:60",
-            "2025-11-20T00:00:00Z[UTC]",
             "2025-11-20T24:00:00Z",
             "2025-02-29T00:00:00Z",
             "2025-13-01T00:00:00Z",

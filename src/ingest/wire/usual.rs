@@ -87,7 +87,7 @@ impl Decoder {
                     ts_ms,
                     items,
                     arms,
-                    user: user.map(|id| self.hash.user(id)),
+                    user: self.known_user(user),
                 }))
             }
             Kind::Click => {
@@ -96,7 +96,7 @@ impl Decoder {
                 json.is_last(b"}")?;
                 Some(Body::Click(Click {
                     id: self.hash.request(id),
-                    user: user.map(|id| self.hash.user(id)),
+                    user: self.known_user(user),
                     ts_ms,
                     item,
                 }))

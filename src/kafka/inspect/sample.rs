@@ -79,10 +79,10 @@ impl Sample {
         };
         let mut batch = Batch::default();
         decoder.decode(payload, topic_says, at, &mut batch);
-        match batch.events.first().map(|event| &event.body) {
-            Some(Body::Invalid(reason)) => *self.unreadable.entry(*reason).or_default() += 1,
-            Some(Body::Ignored) => self.n_ignored += 1,
-            _ => {}
+        match batch.first_reason(0) {
+            Some(reason) => *self.unreadable.entry(reason).or_default() += 1,
+            None if batch.events.iter().all(|event| event.body == Body::Ignored) => self.n_ignored += 1,
+            None => {}
         }
     }
 }

@@ -52,7 +52,7 @@ impl Stored {
 
 /// Offsets of each log that are read again: from the resume offset to the read position.
 pub(super) fn counted(checkpoint: &Checkpoint) -> Vec<(Side, Range<i64>)> {
-    let logs = checkpoint.logs.iter();
+    let logs = checkpoint.logs_for_copies();
     logs.map(|log| (log.side, log.resume.offset..log.position.offset))
         .collect()
 }

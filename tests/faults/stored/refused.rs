@@ -165,7 +165,7 @@ fn two_sets_of_rules_in_one_group_are_told_and_so_is_that_nothing_is_stored_by_o
         let log = daemon.log();
         let parts = [
             "in the same group",
-            "(attribution_ms 2000; here attribution_ms 3000)",
+            "(attribution_ms 2000, same_list_ms 2000; here attribution_ms 3000, same_list_ms 3000)",
             "Give all instances of a group the same settings",
             "nothing is stored of the pair, though others have stored something in its partition",
         ];

@@ -1,10 +1,13 @@
 //! A leaf column of a Parquet file: its values as JSON text, some rows at a time.
 
+use std::rc::Rc;
+
 use anyhow::{Context as _, bail, ensure};
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{
-    ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type, Int96, Int96Type,
+    ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,
+    Int32Type, Int64Type, Int96, Int96Type,
 };
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -16,12 +19,13 @@ use super::pages::Checked;
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Appends a value as JSON.
-pub(super) type Write<T> = fn(&T, &mut Vec<u8>);
+pub(super) type Write<T> = Rc<dyn Fn(&T, &mut Vec<u8>)>;
 
 /// How the values of a column are written, by their physical type.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) enum Render {
     Bytes(Write<ByteArray>),
+    Fixed(Write<FixedLenByteArray>),
     Int32(Write<i32>),
     Int64(Write<i64>),
     Int96(Write<Int96>),
@@ -100,11 +104,16 @@ impl Leaf {
             let name = metadata.column_path().string();
             bail!("column {name} is packed with {packing}: write it with snappy, zstd, gzip, lz4 or none");
         }
-        let pages = Box::new(Checked(row_group.get_column_page_reader(self.index)?));
-        let reader = get_column_reader(metadata.column_descr_ptr(), pages);
-        self.column = Some(match (self.render, reader) {
+        let column = metadata.column_descr_ptr();
+        let pages = row_group.get_column_page_reader(self.index)?;
+        let pages = Box::new(Checked::new(pages, &column));
+        let reader = get_column_reader(column, pages);
+        self.column = Some(match (self.render.clone(), reader) {
             (Render::Bytes(write), ColumnReader::ByteArrayColumnReader(it)) => {
                 typed::<ByteArrayType>(it, write)
+            }
+            (Render::Fixed(write), ColumnReader::FixedLenByteArrayColumnReader(it)) => {
+                typed::<FixedLenByteArrayType>(it, write)
             }
             (Render::Int32(write), ColumnReader::Int32ColumnReader(it)) => typed::<Int32Type>(it, write),
             (Render::Int64(write), ColumnReader::Int64ColumnReader(it)) => typed::<Int64Type>(it, write),

@@ -1,30 +1,48 @@
 //! Pages of a column, each looked at before its values are read: a page of a few bytes can say any number of them.
 
+use parquet::basic::Type as Physical;
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::ColumnDescriptor;
 
 /// Values and nulls that a page may hold: those that repeat take next to nothing in it, and 4 bytes each once they are read.
 const MAX_VALUES: usize = 1 << 26;
 
-pub(super) struct Checked(pub Box<dyn PageReader>);
+pub(super) struct Checked {
+    pages: Box<dyn PageReader>,
+    /// Bytes that a value takes at least.
+    n_value_bytes: usize,
+}
+
+impl Checked {
+    pub(super) fn new(pages: Box<dyn PageReader>, column: &ColumnDescriptor) -> Checked {
+        let n_value_bytes = match column.physical_type() {
+            Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).unwrap_or(0).max(1),
+            // The length of text is 4 bytes of its own.
+            _ => 4,
+        };
+        Checked { pages, n_value_bytes }
+    }
+}
 
 impl PageReader for Checked {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.0.get_next_page()?;
-        page.as_ref().map_or(Ok(()), check)?;
+        let page = self.pages.get_next_page()?;
+        page.as_ref()
+            .map_or(Ok(()), |page| check(page, self.n_value_bytes))?;
         Ok(page)
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.0.peek_next_page()
+        self.pages.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.0.skip_next_page()
+        self.pages.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
-        self.0.at_record_boundary()
+        self.pages.at_record_boundary()
     }
 }
 
@@ -36,10 +54,9 @@ impl Iterator for Checked {
     }
 }
 
-fn check(page: &Page) -> Result<()> {
+fn check(page: &Page, n_value_bytes: usize) -> Result<()> {
     let most = match page {
-        // A value takes 4 bytes at least.
-        Page::DictionaryPage { buf, .. } => buf.len() / 4,
+        Page::DictionaryPage { buf, .. } => buf.len() / n_value_bytes,
         Page::DataPage { .. } | Page::DataPageV2 { .. } => MAX_VALUES,
     };
     if page.num_values() as usize > most {
@@ -63,8 +80,10 @@ mod tests {
             encoding: Encoding::PLAIN,
             is_sorted: false,
         };
-        assert!(check(&dictionary(25)).is_ok());
-        assert!(check(&dictionary(26)).is_err());
+        for (n_value_bytes, most) in [(4, 25), (1, 103)] {
+            assert!(check(&dictionary(most), n_value_bytes).is_ok());
+            assert!(check(&dictionary(most + 1), n_value_bytes).is_err());
+        }
         let values = |num_values| Page::DataPage {
             buf: vec![0; 5].into(),
             num_values,
@@ -73,7 +92,7 @@ mod tests {
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        assert!(check(&values(1 << 26)).is_ok());
-        assert!(check(&values((1 << 26) + 1)).is_err());
+        assert!(check(&values(1 << 26), 4).is_ok());
+        assert!(check(&values((1 << 26) + 1), 4).is_err());
     }
 }

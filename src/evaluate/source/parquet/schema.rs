@@ -1,14 +1,18 @@
 //! What the columns of a Parquet file are to a record, and which cannot be.
 
+use std::rc::Rc;
+
 use anyhow::bail;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
-use parquet::data_type::{ByteArray, Int96};
+use parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
 use parquet::schema::printer::print_schema;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use serde_json::value::RawValue;
 
 use super::super::table::NoColumn;
+use super::decimal::{moved_point, unscaled};
 use super::leaf::{Leaf, Render};
+use crate::ingest::wire::shape::{Shape, TsUnit, Zone};
 
 /// A field of the record, with the leaf columns that hold it.
 pub(super) struct RecordField {
@@ -37,42 +41,66 @@ impl RecordField {
     }
 }
 
+/// Unit and zone of times that name none, as the decoder of the records takes them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Times {
+    /// The unit of numbers; `None`: milliseconds.
+    unit: Option<TsUnit>,
+    /// The zone of times without one; `None`: UTC.
+    zone: Option<Zone>,
+}
+
+impl Times {
+    pub(super) fn of(shape: Option<&Shape>) -> Times {
+        shape.map_or(Times::default(), |shape| Times {
+            unit: shape.ts_unit,
+            zone: shape.ts_zone,
+        })
+    }
+}
+
 /// The columns that are read: name, whether every file has it, reader, and what it may hold.
 type KnownColumn = (
     &'static str,
     bool,
-    fn(&[LeafColumn]) -> Option<FieldShape>,
+    fn(&[LeafColumn], Times) -> Option<FieldShape>,
     &'static str,
 );
+/// Types that an id may have.
+const IDS: &str = "strings, integers, UUIDs or DECIMALs of up to 38 digits";
 const COLUMNS: [KnownColumn; 7] = [
     (
         "type",
         true,
-        |found| scalar(found, text),
+        |found, _| scalar(found, text),
         r#"strings, "served" or "click""#,
     ),
-    (
-        "request_id",
-        true,
-        |found| scalar(found, id),
-        "strings or integers",
-    ),
-    ("user_id", false, |found| scalar(found, id), "strings or integers"),
+    ("request_id", true, |found, _| scalar(found, id), IDS),
+    ("user_id", false, |found, _| scalar(found, id), IDS),
     (
         "ts",
         true,
-        |found| scalar(found, time),
-        "timestamps, 64-bit integers of epoch milliseconds, or strings of RFC 3339",
+        |found, times| scalar(found, |column| time(column, times)),
+        "timestamps, 64-bit integers or doubles of epoch milliseconds, or strings of RFC 3339",
     ),
     (
         "experiments",
         false,
-        experiments,
+        |found, _| experiments(found),
         "maps of strings to strings, structs of strings, or strings of JSON",
     ),
-    ("items", false, items, "lists of strings or integers"),
-    ("item", false, |found| scalar(found, id), "strings or integers"),
+    (
+        "items",
+        false,
+        |found, _| items(found),
+        "lists of strings, integers, UUIDs or DECIMALs of up to 38 digits, or strings of JSON arrays",
+    ),
+    ("item", false, |found, _| scalar(found, id), IDS),
 ];
+
+/// Digits that a decimal may have: so many fit into 128 bits.
+const MAX_PRECISION: i32 = 38;
+const UUID_BYTES: i32 = 16;
 
 /// A leaf column below a column of the file, with its place among all leaf columns.
 struct LeafColumn<'a> {
@@ -84,15 +112,10 @@ struct LeafColumn<'a> {
 ///
 /// # Errors
 /// Where a column is absent that every file has, or cannot be what it is to be.
-pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<RecordField>> {
+pub(super) fn fields(schema: &SchemaDescriptor, times: Times) -> anyhow::Result<Vec<RecordField>> {
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
-        let Some(column) = schema
-            .root_schema()
-            .get_fields()
-            .iter()
-            .find(|field| field.name() == name)
-        else {
+        let Some(column) = column(schema, name)? else {
             if is_required {
                 bail!("it has no column {name}: {may_hold}");
             }
@@ -101,14 +124,8 @@ pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<RecordFiel
         if is_only_nulls(column) {
             continue;
         }
-        let found: Vec<LeafColumn> = (0..schema.num_columns())
-            .filter(|index| schema.get_column_root(*index).name() == name)
-            .map(|index| LeafColumn {
-                index,
-                column: &schema.columns()[index],
-            })
-            .collect();
-        match shape(&found) {
+        let found = leaves(schema, name);
+        match shape(&found, times) {
             Some(shape) => fields.push(RecordField { name, shape }),
             None => bail!("column {name} is `{}`: write {may_hold}", described(column)),
         }
@@ -121,20 +138,13 @@ pub(super) fn fields(schema: &SchemaDescriptor) -> anyhow::Result<Vec<RecordFiel
 /// # Errors
 /// Where one is absent, or holds something else.
 pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<RecordField>> {
-    let all = schema.root_schema().get_fields();
     let field = |name: &&str| {
-        let Some(column) = all.iter().find(|field| field.name() == *name) else {
+        let Some(column) = column(schema, name)? else {
+            let all = schema.root_schema().get_fields();
             let known: Vec<&str> = all.iter().map(|field| field.name()).collect();
             return Err(NoColumn::new(name, &known).into());
         };
-        let leaves = (0..schema.num_columns()).filter(|index| schema.get_column_root(*index).name() == *name);
-        let found: Vec<LeafColumn> = leaves
-            .map(|index| LeafColumn {
-                index,
-                column: &schema.columns()[index],
-            })
-            .collect();
-        match scalar(&found, |column| {
+        match scalar(&leaves(schema, name), |column| {
             id(column).or_else(|| float(column)).or_else(|| nulls(column))
         }) {
             Some(shape) => Ok(RecordField { name: "", shape }),
@@ -145,6 +155,31 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
         }
     };
     names.iter().map(field).collect()
+}
+
+/// The column of the file with this name.
+fn column<'a>(schema: &'a SchemaDescriptor, name: &str) -> anyhow::Result<Option<&'a Type>> {
+    let mut found = schema
+        .root_schema()
+        .get_fields()
+        .iter()
+        .filter(|field| field.name() == name);
+    let column = found.next();
+    if found.next().is_some() {
+        bail!("it has several columns {name}: give each a name of its own");
+    }
+    Ok(column.map(|column| &**column))
+}
+
+/// The leaf columns below the column of the file with this name.
+fn leaves<'a>(schema: &'a SchemaDescriptor, name: &str) -> Vec<LeafColumn<'a>> {
+    (0..schema.num_columns())
+        .filter(|index| schema.get_column_root(*index).name() == name)
+        .map(|index| LeafColumn {
+            index,
+            column: &schema.columns()[index],
+        })
+        .collect()
 }
 
 /// A column that its writer saw no value of has no type either.
@@ -161,9 +196,7 @@ fn described(column: &Type) -> String {
     words.join(" ").trim_end_matches(';').to_owned()
 }
 
-type Reading = fn(&ColumnDescriptor) -> Option<Render>;
-
-fn leaf(found: &LeafColumn, reading: Reading) -> Option<Leaf> {
+fn leaf(found: &LeafColumn, reading: impl Fn(&ColumnDescriptor) -> Option<Render>) -> Option<Leaf> {
     Some(Leaf::new(found.index, found.column, reading(found.column)?))
 }
 
@@ -175,7 +208,7 @@ fn is_in_one_list(found: &LeafColumn) -> bool {
     found.column.max_rep_level() == 1
 }
 
-fn scalar(found: &[LeafColumn], reading: Reading) -> Option<FieldShape> {
+fn scalar(found: &[LeafColumn], reading: impl Fn(&ColumnDescriptor) -> Option<Render>) -> Option<FieldShape> {
     match found {
         [it] if is_plain(it) => Some(FieldShape::Scalar(leaf(it, reading)?)),
         _ => None,
@@ -184,6 +217,7 @@ fn scalar(found: &[LeafColumn], reading: Reading) -> Option<FieldShape> {
 
 fn items(found: &[LeafColumn]) -> Option<FieldShape> {
     match found {
+        [it] if is_plain(it) => scalar(found, json),
         [it] if is_in_one_list(it) => {
             Some(FieldShape::List(leaf(it, |column| id(column).or(nulls(column)))?))
         }
@@ -192,7 +226,7 @@ fn items(found: &[LeafColumn]) -> Option<FieldShape> {
 }
 
 fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
-    let text_or_null: Reading = |column| text(column).or(nulls(column));
+    let text_or_null = |column: &ColumnDescriptor| text(column).or(nulls(column));
     match found {
         [it] if is_plain(it) => scalar(found, json),
         [key, value] if is_in_one_list(key) && is_in_one_list(value) => Some(FieldShape::Map {
@@ -214,14 +248,24 @@ fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
     }
 }
 
-/// Strings, also those that an old writer does not say to be such.
+/// Strings, also those that an old writer does not say to be such. A column of JSON has them in quotes.
 fn text(column: &ColumnDescriptor) -> Option<Render> {
-    is_text(column).then_some(Render::Bytes(write_text))
+    match is_json(column) {
+        true => json(column),
+        false => is_text(column).then(|| Render::Bytes(Rc::new(write_text))),
+    }
 }
 
-/// Strings that hold JSON themselves.
+/// Strings of JSON, or of text that is not JSON.
 fn json(column: &ColumnDescriptor) -> Option<Render> {
-    is_text(column).then_some(Render::Bytes(write_json))
+    is_text(column).then(|| Render::Bytes(Rc::new(write_json)))
+}
+
+fn is_json(column: &ColumnDescriptor) -> bool {
+    match column.logical_type_ref() {
+        Some(logical) => *logical == LogicalType::Json,
+        None => column.converted_type() == ConvertedType::JSON,
+    }
 }
 
 fn is_text(column: &ColumnDescriptor) -> bool {
@@ -237,9 +281,46 @@ fn is_text(column: &ColumnDescriptor) -> bool {
         }
 }
 
-/// Strings or integers.
+/// Strings, integers, UUIDs or decimals.
 fn id(column: &ColumnDescriptor) -> Option<Render> {
-    text(column).or_else(|| integer(column))
+    text(column)
+        .or_else(|| integer(column))
+        .or_else(|| uuid(column))
+        .or_else(|| decimal(column))
+}
+
+fn uuid(column: &ColumnDescriptor) -> Option<Render> {
+    let is_uuid = column.logical_type_ref() == Some(&LogicalType::Uuid) && column.type_length() == UUID_BYTES;
+    is_uuid.then(|| Render::Fixed(Rc::new(|value, out| write_uuid(value.data(), out))))
+}
+
+/// Decimals of up to 38 digits, as numbers.
+fn decimal(column: &ColumnDescriptor) -> Option<Render> {
+    let scale = match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Decimal(decimal)), _) => decimal.scale,
+        (None, ConvertedType::DECIMAL) => column.type_scale(),
+        _ => return None,
+    };
+    if column.type_precision() > MAX_PRECISION || scale > MAX_PRECISION {
+        return None;
+    }
+    let scale = usize::try_from(scale).ok()?;
+    let of_bytes = move |bytes: &[u8], out: &mut Vec<u8>| match unscaled(bytes) {
+        Some(value) => write_decimal(value, scale, out),
+        // It has more digits than its precision allows: the decoder refuses a record with this.
+        None => out.extend_from_slice(b"NaN"),
+    };
+    Some(match column.physical_type() {
+        Physical::INT32 => Render::Int32(Rc::new(move |value, out| write_decimal(*value, scale, out))),
+        Physical::INT64 => Render::Int64(Rc::new(move |value, out| write_decimal(*value, scale, out))),
+        Physical::BYTE_ARRAY => Render::Bytes(Rc::new(move |value, out| of_bytes(value.data(), out))),
+        Physical::FIXED_LEN_BYTE_ARRAY => {
+            Render::Fixed(Rc::new(move |value: &FixedLenByteArray, out: &mut Vec<u8>| {
+                of_bytes(value.data(), out);
+            }))
+        }
+        _ => return None,
+    })
 }
 
 fn integer(column: &ColumnDescriptor) -> Option<Render> {
@@ -251,51 +332,102 @@ fn integer(column: &ColumnDescriptor) -> Option<Render> {
         _ => return None,
     };
     match (column.physical_type(), is_signed) {
-        (Physical::INT32, true) => Some(Render::Int32(|value, out| write_integer(*value, out))),
-        (Physical::INT32, false) => Some(Render::Int32(|value, out| write_integer(*value as u32, out))),
-        (Physical::INT64, true) => Some(Render::Int64(|value, out| write_integer(*value, out))),
-        (Physical::INT64, false) => Some(Render::Int64(|value, out| write_integer(*value as u64, out))),
+        (Physical::INT32, true) => Some(Render::Int32(Rc::new(|value, out| write_integer(*value, out)))),
+        (Physical::INT32, false) => Some(Render::Int32(Rc::new(|value, out| {
+            write_integer(*value as u32, out);
+        }))),
+        (Physical::INT64, true) => Some(Render::Int64(Rc::new(|value, out| write_integer(*value, out)))),
+        (Physical::INT64, false) => Some(Render::Int64(Rc::new(|value, out| {
+            write_integer(*value as u64, out);
+        }))),
         _ => None,
     }
 }
 
 fn float(column: &ColumnDescriptor) -> Option<Render> {
     match column.physical_type() {
-        Physical::FLOAT => Some(Render::Float(|value, out| write_float(*value, out))),
-        Physical::DOUBLE => Some(Render::Double(|value, out| write_float(*value, out))),
+        Physical::FLOAT => Some(Render::Float(Rc::new(|value, out| write_float(*value, out)))),
+        Physical::DOUBLE => Some(Render::Double(Rc::new(|value, out| write_float(*value, out)))),
         _ => None,
     }
 }
 
-/// Times: as they are, or in epoch milliseconds; what is finer is cut off. A timestamp without a zone is taken for UTC.
-fn time(column: &ColumnDescriptor) -> Option<Render> {
-    let unit = match (column.logical_type_ref(), column.converted_type()) {
-        (Some(LogicalType::Timestamp(timestamp)), _) => timestamp.unit,
-        (None, ConvertedType::TIMESTAMP_MILLIS) => TimeUnit::MILLIS,
-        (None, ConvertedType::TIMESTAMP_MICROS) => TimeUnit::MICROS,
+/// Times: text and numbers as they are, and timestamps as numbers of the unit that the decoder takes numbers to have. Parts
+/// of a millisecond are cut off. A timestamp without a zone is of the zone of text without one, or else UTC.
+fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
+    let (unit, is_utc) = match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(timestamp)), _) => (timestamp.unit, timestamp.is_adjusted_to_u_t_c),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => (TimeUnit::MILLIS, true),
+        (None, ConvertedType::TIMESTAMP_MICROS) => (TimeUnit::MICROS, true),
         _ if column.physical_type() == Physical::INT96 => {
-            return Some(Render::Int96(|value: &Int96, out| {
-                write_integer(value.to_millis(), out)
-            }));
+            return Some(Render::Int96(Rc::new(move |value: &Int96, out| {
+                write_ms(value.to_millis(), times.unit, out);
+            })));
         }
-        _ => return id(column),
+        _ => return text(column).or_else(|| number(column)),
     };
-    Some(Render::Int64(match unit {
-        TimeUnit::MILLIS => |value, out| write_integer(*value, out),
-        TimeUnit::MICROS => |value, out| write_integer(value.div_euclid(1_000), out),
-        TimeUnit::NANOS => |value, out| write_integer(value.div_euclid(1_000_000), out),
-    }))
+    let divisor = match unit {
+        TimeUnit::MILLIS => 1,
+        TimeUnit::MICROS => 1_000,
+        TimeUnit::NANOS => 1_000_000,
+    };
+    let ahead_ms = times.zone.filter(|_| !is_utc).map_or(0, Zone::ahead_ms);
+    Some(Render::Int64(Rc::new(move |value, out| {
+        write_ms(
+            value.div_euclid(divisor).saturating_sub(ahead_ms),
+            times.unit,
+            out,
+        );
+    })))
+}
+
+/// Integers, decimals and doubles. NaN is null: pandas writes it for an absent number.
+fn number(column: &ColumnDescriptor) -> Option<Render> {
+    if column.physical_type() == Physical::DOUBLE {
+        return Some(Render::Double(Rc::new(|value, out| match value.is_finite() {
+            true => write_float(*value, out),
+            false => out.extend_from_slice(b"null"),
+        })));
+    }
+    integer(column).or_else(|| decimal(column))
 }
 
 /// Elements of which the writer saw none but nulls: they are never written.
 fn nulls(column: &ColumnDescriptor) -> Option<Render> {
     let is_unknown = column.logical_type_ref() == Some(&LogicalType::Unknown);
     (is_unknown && column.physical_type() == Physical::INT32)
-        .then_some(Render::Int32(|value, out| write_integer(*value, out)))
+        .then(|| Render::Int32(Rc::new(|value, out| write_integer(*value, out))))
 }
 
 fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Epoch milliseconds as a number of this unit.
+fn write_ms(ms: i64, unit: Option<TsUnit>, out: &mut Vec<u8>) {
+    write_integer(ms, out);
+    out.extend_from_slice(match unit {
+        None | Some(TsUnit::Milliseconds) => b"",
+        Some(TsUnit::Seconds) => b"e-3",
+        Some(TsUnit::Microseconds) => b"e3",
+        Some(TsUnit::Nanoseconds) => b"e6",
+    });
+}
+
+fn write_decimal(unscaled: impl itoa::Integer, scale: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(moved_point(itoa::Buffer::new().format(unscaled), scale).as_bytes());
+}
+
+/// Such as `"00112233-4455-6677-8899-aabbccddeeff"`.
+fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for (n, byte) in bytes.iter().enumerate() {
+        if matches!(n, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+    }
+    out.push(b'"');
 }
 
 /// The shortest text that is this number again; one that is none, as Rust has it.
@@ -322,7 +454,7 @@ fn write_text(value: &ByteArray, out: &mut Vec<u8>) {
     }
 }
 
-/// What is no JSON becomes a string, which is refused as experiments.
+/// Text that is not JSON becomes a string, which the decoder refuses as items and as experiments.
 fn write_json(value: &ByteArray, out: &mut Vec<u8>) {
     match serde_json::from_slice::<&RawValue>(value.data()) {
         Ok(json) => out.extend_from_slice(json.get().as_bytes()),

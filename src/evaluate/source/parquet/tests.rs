@@ -99,7 +99,7 @@ fn file(columns: &str, stored: &[Stored], n_row_groups: usize, properties: Write
 
 fn records(file: File) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
-    read(file, &|_| {}, &mut |number, record| {
+    read(file, None, &|_| {}, &mut |number, record| {
         records.push((number, String::from_utf8_lossy(record).into_owned()));
     })?;
     Ok(records)

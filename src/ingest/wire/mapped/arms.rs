@@ -1,81 +1,151 @@
 //! The experiments and arms of a list of any shape.
 //!
 //! ```text
-//! {"ranker":"neural"}                       experiments
-//! {"ranker":{"arm":"neural","bucket":3}}    experiments, arm
-//! [{"name":"ranker","arm":"neural"}]        experiments, experiment, arm
-//! "test":"ranker","variant":"neural"        experiment, arm: in the record itself
+//! {"ranker":"neural"}                         experiments
+//! {"ranker":{"arm":"neural","bucket":3}}      experiments, arm
+//! {"$feature/ranker":"neural","os":"ios"}     experiments, prefix
+//! [{"name":"ranker","arm":"neural"}]          experiments, experiment, arm
+//! ["ranker:neural","layout:grid"]             experiments, arm_separator
+//! "ranker:neural;layout:grid"                 experiments, arm_separator, pair_separator
+//! "{\"ranker\":\"neural\"}"                   any of these as JSON text
+//! "test":"ranker","variant":"neural"          experiment, arm: in the event itself
 //! ```
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::{arms, check_label, json, note, range};
-use super::{Field, Fields, Mapped, Sink};
+use serde::de::IgnoredAny;
+
+use super::super::{arms, is_label, json, range};
+use super::{Field, Fields, Mapped, Sink, only_text};
+use crate::engine::OTHER;
 use crate::engine::event::Reason;
 
 impl Mapped {
     pub(super) fn arms(&self, fields: &Fields, sink: &mut Sink) -> Result<Range<u32>, Reason> {
         let start = sink.batch.arms.len();
+        let of = &self.shape.served.arms;
         let mut arms = Arms {
-            only: &self.shape.served.arms.only,
+            only: &of.only,
+            not_in: &of.not_in,
             n: 0,
+            has_bad: false,
             sink,
-            problem: None,
         };
-        match self.shape.served.arms.experiments {
-            Some(_) => match fields.unless_null(Field::Experiments)? {
-                Some(all) if all.starts_with('[') => self.array(all, &mut arms)?,
-                Some(all) => self.object(all, &mut arms)?,
+        match (&of.experiments, &of.prefix) {
+            (Some(_), _) => match fields.unless_null(Field::Experiments)? {
+                Some(all) => self.value(all, &mut arms)?,
                 None => {}
             },
-            None => self.record(fields, &mut arms)?,
+            (None, Some(_)) => self.object(fields.objects[0], &mut arms)?,
+            (None, None) => self.event(fields, &mut arms)?,
         }
-        let problem = arms.problem;
-        let names_none = problem.is_none() && sink.batch.arms.len() == start;
-        let spare = &self.shape.served.arms;
-        if let (true, Some(experiment), Some(arm)) = (names_none, &spare.experiment_name, &spare.arm_name) {
+        let has_bad = arms.has_bad;
+        let names_none = !has_bad && sink.batch.arms.len() == start;
+        if let (true, Some(experiment), Some(arm)) = (names_none, &of.experiment_name, &of.arm_name) {
             arms::push(&sink.hash, experiment, arm, sink.batch);
         }
         arms::sort(start, sink.batch)?;
-        problem.map_or(Ok(range(start, sink.batch.arms.len())), Err)
+        if has_bad {
+            arms::drop_bad(start, sink.batch);
+        }
+        Ok(range(start, sink.batch.arms.len()))
+    }
+
+    fn value(&self, value: &str, arms: &mut Arms) -> Result<(), Reason> {
+        let of = &self.shape.served.arms;
+        match value.as_bytes().first() {
+            Some(b'[') => self.array(value, arms),
+            Some(b'"') => {
+                let text = json::text(value)?;
+                match &of.pair_separator {
+                    Some(separator) => {
+                        let pairs = text.split(separator.as_str()).map(str::trim);
+                        pairs
+                            .filter(|pair| !pair.is_empty())
+                            .try_for_each(|pair| self.pair(pair, arms))
+                    }
+                    None => self.json_text(text.trim(), arms),
+                }
+            }
+            _ => self.object(value, arms),
+        }
+    }
+
+    /// An object or an array that is text; or one pair.
+    fn json_text(&self, text: &str, arms: &mut Arms) -> Result<(), Reason> {
+        let is_json = text.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok();
+        match (is_json, text.is_empty()) {
+            (true, _) if json::is_too_deep(text) => Err(Reason::WrongType),
+            (true, _) if text.starts_with('[') => self.array(text, arms),
+            (true, _) => self.object(text, arms),
+            (false, true) => Ok(()),
+            (false, false) => self.pair(text, arms),
+        }
+    }
+
+    /// `ranker:neural`.
+    fn pair(&self, pair: &str, arms: &mut Arms) -> Result<(), Reason> {
+        let separator = self
+            .shape
+            .served
+            .arms
+            .arm_separator
+            .as_ref()
+            .ok_or(Reason::WrongType)?;
+        match pair.split_once(separator.as_str()) {
+            Some((experiment, arm)) => arms.push(Ok(experiment.trim().into()), Ok(arm.trim().into())),
+            // A flag without a value.
+            None => arms.push(Ok(pair.into()), Err(Reason::MissingField)),
+        }
     }
 
     /// Experiment → arm.
     fn object(&self, object: &str, arms: &mut Arms) -> Result<(), Reason> {
+        let of = &self.shape.served.arms;
         for (experiment, raw) in json::entries(object)? {
-            let arm = match &self.in_arm {
-                None => json::text(raw),
-                Some(tree) if raw.starts_with('{') => {
-                    let arm = tree.find(raw).and_then(|[arm]| arm.required());
-                    arm.and_then(word)
+            let mut experiment = json::text(experiment);
+            if let (Some(prefix), Ok(name)) = (&of.prefix, &mut experiment) {
+                match name.strip_prefix(prefix.as_str()) {
+                    Some(rest) => *name = Cow::Owned(rest.to_owned()),
+                    None => continue,
                 }
-                Some(_) => word(raw),
+            }
+            let arm = match &self.in_arm {
+                Some(tree) if raw.starts_with('{') => tree.find(raw).and_then(|[arm]| arm.required()),
+                _ => Ok(raw),
             };
-            arms.push(json::text(experiment), arm)?;
+            arms.push_raw(experiment, arm, self.is_own_object())?;
         }
         Ok(())
+    }
+
+    /// In our own shape an arm is text and nothing else.
+    fn is_own_object(&self) -> bool {
+        let of = &self.shape.served.arms;
+        self.in_arm.is_none() && of.prefix.is_none() && of.not_in.is_empty()
     }
 
     fn array(&self, array: &str, arms: &mut Arms) -> Result<(), Reason> {
-        let tree = self.in_element.as_ref().ok_or(Reason::WrongType)?;
+        let start = arms.sink.batch.arms.len();
+        let separator = &self.shape.served.arms.arm_separator;
         for element in json::elements(array)? {
-            match element.starts_with('{') {
-                true => {
+            match (&self.in_element, separator) {
+                (None, None) => return Err(Reason::WrongType),
+                (Some(tree), _) if element.starts_with('{') => {
                     let [experiment, arm] = tree.find(element)?.map(|found| found.required());
-                    arms.push(experiment.and_then(word), arm.and_then(word))?;
+                    arms.push_raw(experiment.and_then(word), arm, false)?;
                 }
-                false => {
-                    arms.one_more()?;
-                    note(&mut arms.problem, Reason::WrongType);
-                }
+                (_, Some(_)) if element.starts_with('"') => self.pair(&json::text(element)?, arms)?,
+                _ => arms.push(Err(Reason::WrongType), Err(Reason::WrongType))?,
             }
         }
+        arms::drop_doubles(start, arms.sink.batch);
         Ok(())
     }
 
-    /// The experiment that the record itself names.
-    fn record(&self, fields: &Fields, arms: &mut Arms) -> Result<(), Reason> {
+    /// The experiment that the event itself names.
+    fn event(&self, fields: &Fields, arms: &mut Arms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
         let Some(arm) = fields.unless_null(Field::Arm)? else {
             // An experiment without an arm is as good as none.
@@ -86,51 +156,76 @@ impl Mapped {
             (None, Some(name)) => Ok(Cow::Borrowed(name.as_str())),
             (None, None) => return Ok(()),
         };
-        arms.push(experiment, word(arm))
+        arms.push_raw(experiment, Ok(only_text(arm)), false)
     }
 }
 
 /// The arms of a list on their way into the batch.
 struct Arms<'s, 'b> {
     only: &'s [String],
+    not_in: &'s [String],
     /// Those of this list so far.
     n: usize,
+    /// Whether any of them is to be dropped again.
+    has_bad: bool,
     sink: &'s mut Sink<'b>,
-    problem: Option<Reason>,
 }
 
 impl Arms<'_, '_> {
-    /// Faulty names enter too, so that an experiment that comes twice is found whatever its arms are.
+    /// `null` is no arm.
+    fn push_raw<'a>(
+        &mut self,
+        experiment: Result<Cow<'a, str>, Reason>,
+        arm: Result<&'a str, Reason>,
+        is_text: bool,
+    ) -> Result<(), Reason> {
+        if arm == Ok("null") {
+            return Ok(());
+        }
+        let read = if is_text { json::text } else { word };
+        self.push(experiment, arm.and_then(read))
+    }
+
+    /// An arm that cannot be one is counted and leaves its experiment out. It enters nevertheless, so that an experiment that
+    /// comes twice is found whatever its arms are.
     ///
     /// # Errors
-    /// One too many, whatever its names are.
+    /// One too many, whatever its names are; text that is none.
     fn push<'a>(
         &mut self,
         experiment: Result<Cow<'a, str>, Reason>,
         arm: Result<Cow<'a, str>, Reason>,
     ) -> Result<(), Reason> {
-        let is_passed_over =
-            |name: &Cow<str>| !self.only.is_empty() && !self.only.iter().any(|known| known == name);
-        if experiment.as_ref().is_ok_and(is_passed_over) {
+        let is_among = |names: &[String], name: &str| names.iter().any(|known| known == name);
+        if let Ok(name) = &experiment
+            && !self.only.is_empty()
+            && !is_among(self.only, name)
+        {
             return Ok(());
         }
-        self.one_more()?;
-        let mut name = |label: Result<Cow<'a, str>, Reason>| -> Cow<'a, str> {
-            let checked = label.as_deref().map_err(|reason| *reason).and_then(check_label);
-            checked.unwrap_or_else(|reason| note(&mut self.problem, reason));
-            label.unwrap_or_default()
-        };
-        let (experiment, arm) = (name(experiment), name(arm));
-        arms::push(&self.sink.hash, &experiment, &arm, self.sink.batch);
-        Ok(())
-    }
-
-    /// # Errors
-    /// Where these are too many.
-    fn one_more(&mut self) -> Result<(), Reason> {
+        if let Ok(arm) = &arm
+            && is_among(self.not_in, arm)
+        {
+            return Ok(());
+        }
+        if [experiment.as_ref().err(), arm.as_ref().err()].contains(&Some(&Reason::NotJson)) {
+            return Err(Reason::NotJson);
+        }
         self.n += 1;
         if self.n > self.sink.max_experiments {
             return Err(Reason::TooManyExperiments);
+        }
+        let Sink { hash, batch, .. } = &mut *self.sink;
+        let arm = arm.ok().filter(|arm| is_label(arm));
+        let is_good = arm.is_some() && experiment.as_deref().is_ok_and(is_label);
+        self.has_bad |= !is_good;
+        match (experiment, arm) {
+            (Ok(experiment), Some(arm)) if is_good => arms::push(hash, &experiment, &arm, batch),
+            (Ok(experiment), _) => {
+                batch.count_bad_arm(if is_label(&experiment) { &experiment } else { OTHER });
+                arms::push_bad(&experiment, batch);
+            }
+            (Err(_), _) => batch.count_bad_arm(OTHER),
         }
         Ok(())
     }

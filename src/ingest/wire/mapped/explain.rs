@@ -1,11 +1,10 @@
 //! What a record says, or why it cannot be read, for people.
 
-use super::super::shape::{Path, Paths, Shape};
-use super::super::{Decoder, check_label, json};
-use super::arms::word;
+use super::super::shape::{Nested, Path, Paths};
+use super::super::{Decoder, json};
 use super::items::{FaultyElement, ItemPart};
 use super::tree::{Found, Tree};
-use super::{Field, Mapped, Problem, Said, Sink};
+use super::{ClickedItem, Field, Fields, Mapped, Problem, Said, Sink, Texts};
 use crate::engine::event::{Batch, Kind, Reason, Served};
 
 /// How a record is read.
@@ -18,8 +17,12 @@ pub enum Explained {
         ts_ms: i64,
         /// Experiment and arm, sorted by experiment.
         arms: Vec<(String, String)>,
+        /// Experiments whose arm cannot be one.
+        left_out: Vec<String>,
         /// In rank order.
         items: Vec<String>,
+        /// Items that the list itself says were clicked.
+        clicked: Vec<String>,
         /// Elements of the list that are no items, and were passed over.
         n_skipped: u64,
         /// Fields of the record that have alternative paths, and where each was found.
@@ -55,24 +58,35 @@ pub struct Place {
 }
 
 impl Decoder {
-    /// What [`Decoder::decode`] makes of a record, in words. It takes its time.
-    pub fn explain(&self, payload: &[u8], topic_says: Option<Kind>) -> Explained {
-        match &self.mapped {
-            Some(mapped) => self.explain_as(mapped, payload, topic_says),
-            None => self.explain_as(&Mapped::new(&Shape::default()), payload, topic_says),
-        }
+    /// What [`Decoder::decode`] makes of each event of a record, in words. It takes its time.
+    pub fn explain(&self, payload: &[u8], topic_says: Option<Kind>) -> Vec<Explained> {
+        let mut explained = Vec::new();
+        self.mapped.each_event(Some(payload), |fields| match fields {
+            Ok(fields) => self.explain_event(&fields, topic_says, &mut explained),
+            Err(Problem { reason, field }) => explained.push(Explained::Refused {
+                reason,
+                place: field.and_then(|field| self.mapped.place_of_events(field)),
+            }),
+        });
+        explained
     }
 
-    fn explain_as(&self, mapped: &Mapped, payload: &[u8], topic_says: Option<Kind>) -> Explained {
-        let (mut batch, mut texts) = (Batch::default(), Vec::new());
+    fn explain_event(&self, fields: &Fields, topic_says: Option<Kind>, to: &mut Vec<Explained>) {
+        let mapped = &*self.mapped;
+        let (mut batch, mut texts) = (Batch::default(), Texts::default());
         let mut sink = Sink {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            clicked: &mut Vec::new(),
             batch: &mut batch,
             texts: Some(&mut texts),
         };
-        match mapped.read(payload, topic_says, &mut sink) {
+        let refused = |reason, field: Option<Field>| Explained::Refused {
+            reason,
+            place: field.map(|field| mapped.place_of_fault(field, reason, fields)),
+        };
+        match mapped.read(fields, topic_says, &mut sink) {
             Ok(Said::Served {
                 id,
                 user,
@@ -80,6 +94,7 @@ impl Decoder {
                 items,
                 arms,
                 n_skipped,
+                ..
             }) => {
                 let list = Served {
                     id: 0,
@@ -89,7 +104,7 @@ impl Decoder {
                     arms,
                 };
                 let names = batch.arms_of(&list).iter();
-                Explained::Served {
+                to.push(Explained::Served {
                     request_id: id.into_owned(),
                     user_id: user.map(|user| user.into_owned()),
                     ts_ms,
@@ -97,53 +112,79 @@ impl Decoder {
                         .map(|arm| [&arm.experiment, &arm.arm].map(|name| batch.text_of(name).to_owned()))
                         .map(|[experiment, arm]| (experiment, arm))
                         .collect(),
-                    items: texts,
+                    left_out: batch.bad_arms.keys().cloned().collect(),
+                    items: texts.items,
+                    clicked: texts.clicked,
                     n_skipped,
-                    alternatives: mapped.alternatives(Kind::Served, payload),
-                }
+                    alternatives: mapped.alternatives(Kind::Served, fields),
+                });
             }
             Ok(Said::Click {
                 id,
                 user,
                 ts_ms,
                 item,
-            }) => Explained::Click {
-                request_id: id.into_owned(),
-                user_id: user.map(|user| user.into_owned()),
-                ts_ms,
-                item: item.into_owned(),
-                alternatives: mapped.alternatives(Kind::Click, payload),
-            },
-            Ok(Said::Ignored(field)) => Explained::Ignored(mapped.place(field, payload)),
-            Err(Problem { reason, field }) => Explained::Refused {
-                reason,
-                place: field.map(|field| mapped.place_of_fault(field, reason, payload)),
-            },
+            }) => {
+                let click = |item: &str| Explained::Click {
+                    request_id: id.clone().into_owned(),
+                    user_id: user.clone().map(|user| user.into_owned()),
+                    ts_ms,
+                    item: item.to_owned(),
+                    alternatives: mapped.alternatives(Kind::Click, fields),
+                };
+                match item {
+                    ClickedItem::One(item) => to.push(click(&item)),
+                    ClickedItem::Each(array) => {
+                        to.extend(json::elements(array).into_iter().flatten().map(|item| {
+                            match json::id(item) {
+                                Ok(item) => click(&item),
+                                Err(reason) => refused(reason, Some(Field::Item)),
+                            }
+                        }))
+                    }
+                }
+            }
+            Ok(Said::Ignored(field)) => to.push(Explained::Ignored(mapped.place(field, fields))),
+            Err(Problem { reason, field }) => to.push(refused(reason, field)),
         }
     }
 }
 
 impl Mapped {
-    /// The field that makes a record invalid; a part of one where it is that.
-    fn place_of_fault(&self, field: Field, reason: Reason, payload: &[u8]) -> Place {
-        let place = self.place(field, payload);
+    /// Where the events of a record were looked for.
+    fn place_of_events(&self, field: Field) -> Option<Place> {
+        let path = match (field, &self.shape.nested) {
+            (Field::Nested, Some(Nested::At(path))) => Some(path),
+            (Field::Records, _) => self.shape.records.as_ref(),
+            _ => None,
+        };
+        Some(Place {
+            setting: field.setting(),
+            paths: vec![path?.to_string()],
+            within: None,
+            value: None,
+        })
+    }
+
+    /// The field that makes an event invalid; a part of one where it is that.
+    fn place_of_fault(&self, field: Field, reason: Reason, fields: &Fields) -> Place {
+        let place = self.place(field, fields);
         // Where there is a value, the path to it is the only one.
         let found = place.value.as_deref().zip(place.paths.first());
         let inner = found.and_then(|(value, path)| match field {
             Field::Items => self.place_in_items(value, path, reason),
-            Field::Experiments => self.place_in_experiments(value, path, reason),
             _ => None,
         });
         inner.unwrap_or(place)
     }
 
     /// The fields of a record of this kind that have alternative paths.
-    fn alternatives(&self, kind: Kind, payload: &[u8]) -> Vec<Place> {
-        let fields = Field::ALL.into_iter().filter(|field| {
+    fn alternatives(&self, kind: Kind, fields: &Fields) -> Vec<Place> {
+        let with_alternatives = Field::ALL.into_iter().filter(|field| {
             let has_alternatives = self.shape.path(*field).is_some_and(Paths::has_alternatives);
             has_alternatives && field.kind().is_none_or(|of| of == kind)
         });
-        fields.map(|field| self.place(field, payload)).collect()
+        with_alternatives.map(|field| self.place(field, fields)).collect()
     }
 
     /// The part of an element that makes the list of items invalid.
@@ -158,6 +199,7 @@ impl Mapped {
             ItemPart::Element => ("served.items", None),
             ItemPart::Id => ("served.item_id", served.item_id.as_ref()),
             ItemPart::Position => ("served.position", served.position.as_ref()),
+            ItemPart::Clicked => ("served.clicked", served.clicked.as_ref()),
             ItemPart::Row => ("served.row_items", served.row_items.as_ref()),
         };
         let within = match places[..] {
@@ -167,56 +209,11 @@ impl Mapped {
         Some(within_element(setting, path, within, element))
     }
 
-    /// The part of an element of the array of experiments, or of an object that is an arm, that makes the list invalid.
-    fn place_in_experiments(&self, value: &str, all: &str, reason: Reason) -> Option<Place> {
-        let arms = &self.shape.served.arms;
-        let parts = [
-            ("served.experiment", arms.experiment.as_ref()),
-            ("served.arm", arms.arm.as_ref()),
-        ];
-        let faulty = |element: &str, within: String| {
-            let fault = |path: &Paths| {
-                let [found] = Tree::new([Some(path)]).find(element).ok()?;
-                let name = found.required().and_then(word);
-                name.and_then(|name| check_label(&name)).err()
-            };
-            let is_faulty = |path: &&Paths| fault(path) == Some(reason);
-            let faulty = parts
-                .iter()
-                .find_map(|(setting, path)| Some((setting, path.filter(is_faulty)?)));
-            faulty.map(|(setting, path)| within_element(setting, Some(path), within, element))
-        };
-        let counts = |name: &str| arms.only.is_empty() || arms.only.iter().any(|only| only == name);
-        if value.starts_with('[') {
-            let experiment = arms.experiment.as_ref()?;
-            let is_passed_over = |element: &str| match Tree::new([Some(experiment)]).find(element) {
-                Ok([Found::Value(name)]) => word(name).is_ok_and(|name| !counts(&name)),
-                _ => false,
-            };
-            let elements = json::elements(value).ok()?.zip(1..);
-            let mut objects =
-                elements.filter(|(element, _)| element.starts_with('{') && !is_passed_over(element));
-            return objects.find_map(|(element, n)| faulty(element, format!("element {n} of `{all}`")));
-        }
-        let mut entries = json::entries(value).ok()?;
-        entries.find_map(|(name, arm)| {
-            let name = json::text(name).ok()?;
-            match arm.starts_with('{') && counts(&name) && arms.arm.is_some() {
-                true => faulty(arm, format!("`{name}` of `{all}`")),
-                false => None,
-            }
-        })
-    }
-
-    fn place(&self, field: Field, payload: &[u8]) -> Place {
-        let fields = self.fields(payload);
-        let value = fields.and_then(|fields| fields.optional(field));
-        let value = value.ok().flatten();
-        let record = std::str::from_utf8(payload).unwrap_or_default();
-        let record = record.trim_matches([' ', '\t', '\n', '\r']);
+    fn place(&self, field: Field, fields: &Fields) -> Place {
+        let value = fields.optional(field).ok().flatten();
         Place {
             setting: field.setting(),
-            paths: paths_to(value, self.shape.path(field), record),
+            paths: paths_to(value, self.shape.path(field), fields.objects),
             within: None,
             value: value.map(str::to_owned),
         }
@@ -234,20 +231,21 @@ fn within_element(setting: &'static str, paths: Option<&Paths>, within: String, 
     };
     Place {
         setting,
-        paths: paths_to(value, paths, element),
+        paths: paths_to(value, paths, [element; 2]),
         within: Some(within),
         value: value.map(str::to_owned),
     }
 }
 
-/// The path that led to a value of the object; without a value, all of them.
-fn paths_to(value: Option<&str>, paths: Option<&Paths>, object: &str) -> Vec<String> {
+/// The path that led to a value of the object or of the one around it; without a value, all of them.
+fn paths_to(value: Option<&str>, paths: Option<&Paths>, objects: [&str; 2]) -> Vec<String> {
     let Some(paths) = paths else {
         return Vec::new();
     };
     // Two values may be alike: the one that was read is known by its place in the text.
     let leads_to = |path: &Path, value: &str| {
         let tree = Tree::new([Some(&Paths::from(path.clone()))]);
+        let object = objects[usize::from(path.is_outer())];
         matches!(tree.find(object), Ok([Found::Value(found)]) if std::ptr::eq(found, value))
     };
     let read = value.and_then(|value| paths.iter().find(|path| leads_to(path, value)));
@@ -261,11 +259,13 @@ impl Field {
     /// The kind of records that have it; `None` for both.
     fn kind(self) -> Option<Kind> {
         match self {
-            Field::Kind => None,
+            Field::Kind | Field::Nested | Field::Records => None,
             Field::ServedRequest
             | Field::ServedUser
             | Field::ServedTs
             | Field::Items
+            | Field::ClickedItems
+            | Field::ClickedTs
             | Field::Experiments
             | Field::Experiment
             | Field::Arm => Some(Kind::Served),
@@ -283,6 +283,8 @@ impl Field {
             Field::ServedUser => "served.user_id",
             Field::ServedTs => "served.ts",
             Field::Items => "served.items",
+            Field::ClickedItems => "served.clicked_items",
+            Field::ClickedTs => "served.clicked_ts",
             Field::Experiments => "served.experiments",
             Field::Experiment => "served.experiment",
             Field::Arm => "served.arm",
@@ -290,6 +292,8 @@ impl Field {
             Field::ClickUser => "click.user_id",
             Field::ClickTs => "click.ts",
             Field::Item => "click.item",
+            Field::Nested => "nested",
+            Field::Records => "records",
         }
     }
 }

@@ -19,9 +19,10 @@ use crate::ingest::wire::shape::ServedShape;
 /// How to read what is within an item or a row.
 #[derive(Debug, Clone)]
 pub(super) struct InItems {
-    /// Within an item that is an object: its id and its position.
-    item: Option<Tree<2>>,
+    /// Within an item that is an object: its id, its position, and whether it was clicked.
+    item: Option<Tree<3>>,
     has_position: bool,
+    says_clicked: bool,
     skips_others: bool,
     has_rows: bool,
     /// Within a row that is an object: its items.
@@ -40,6 +41,7 @@ pub(super) enum ItemPart {
     Element,
     Id,
     Position,
+    Clicked,
     /// The items of a row.
     Row,
 }
@@ -52,8 +54,12 @@ pub(super) struct FaultyElement<'a> {
     pub part: ItemPart,
 }
 
-/// An id, and where in its row it stands.
-type Placed<'a> = (Cow<'a, str>, i64);
+struct Placed<'a> {
+    id: Cow<'a, str>,
+    /// Where in its row it stands.
+    position: i64,
+    is_clicked: bool,
+}
 
 /// What an element of the array is.
 enum Element<'a> {
@@ -66,10 +72,11 @@ enum Element<'a> {
 
 impl InItems {
     pub fn new(shape: &ServedShape) -> Self {
-        let (id, position) = (shape.item_id.as_ref(), shape.position.as_ref());
+        let paths = [&shape.item_id, &shape.position, &shape.clicked].map(Option::as_ref);
         InItems {
-            item: (id.is_some() || position.is_some()).then(|| Tree::new([id, position])),
-            has_position: position.is_some(),
+            item: paths.iter().any(Option::is_some).then(|| Tree::new(paths)),
+            has_position: shape.position.is_some(),
+            says_clicked: shape.clicked.is_some(),
             skips_others: shape.skip_others,
             has_rows: shape.rows,
             row: shape.row_items.as_ref().map(|path| Tree::new([Some(path)])),
@@ -115,24 +122,50 @@ impl InItems {
             let id = json::id(element).map_err(fault(ItemPart::Element))?;
             return match self.has_position {
                 true => Err(fault(ItemPart::Position)(Reason::MissingField)),
-                false => Ok((id, 0)),
+                false => Ok(Placed {
+                    id,
+                    position: 0,
+                    is_clicked: false,
+                }),
             };
         };
-        let [id, position] = tree.find(element).map_err(fault(ItemPart::Element))?;
+        let [id, position, clicked] = tree.find(element).map_err(fault(ItemPart::Element))?;
         let id = id.required().and_then(json::id);
         let id = id.map_err(fault(ItemPart::Id))?;
-        if !self.has_position {
-            return Ok((id, 0));
-        }
-        let position = position.required().and_then(integer);
-        Ok((id, position.map_err(fault(ItemPart::Position))?))
+        let position = match self.has_position {
+            true => position
+                .required()
+                .and_then(integer)
+                .map_err(fault(ItemPart::Position))?,
+            false => 0,
+        };
+        let is_clicked = self.says_clicked && is_true(clicked).map_err(fault(ItemPart::Clicked))?;
+        Ok(Placed {
+            id,
+            position,
+            is_clicked,
+        })
     }
 }
 
 impl ItemFault {
     /// Neither an id nor an object with one: not an item that is written wrongly.
     fn is_of_another_kind(self) -> bool {
-        self.part != ItemPart::Position && matches!(self.reason, Reason::MissingField | Reason::WrongType)
+        !matches!(self.part, ItemPart::Position | ItemPart::Clicked)
+            && matches!(self.reason, Reason::MissingField | Reason::WrongType)
+    }
+}
+
+/// Whether a flag is set. Absent, `null`, `false` and 0 are not; any other integer is. Either may stand in quotes.
+fn is_true(found: Found) -> Result<bool, Reason> {
+    let raw = match found {
+        Found::Nothing => return Ok(false),
+        found => found.required()?,
+    };
+    match raw.trim_matches('"') {
+        "true" => Ok(true),
+        "false" | "null" => Ok(false),
+        number => json::integer(number).map(|number| number != "0"),
     }
 }
 
@@ -144,7 +177,12 @@ impl Mapped {
     /// A list that is too long is just that, whatever its elements are. Also gives the number of elements that were passed over.
     pub(super) fn items(&self, array: &str, sink: &mut Sink) -> Result<(Range<u32>, u64), Reason> {
         let start = sink.batch.items.len();
-        let may_be_plain = sink.texts.is_none() && !self.in_items.has_position;
+        let InItems {
+            has_position,
+            says_clicked,
+            ..
+        } = self.in_items;
+        let may_be_plain = sink.texts.is_none() && !has_position && !says_clicked;
         if may_be_plain && sink.plain_items(array).is_some() {
             return Ok((range(start, sink.batch.items.len()), 0));
         }
@@ -221,10 +259,17 @@ impl NewItems<'_, '_, '_> {
                 self.row += 1;
             }
             Element::Other => self.n_skipped += 1,
-            Element::Item((id, position)) => {
+            Element::Item(Placed {
+                id,
+                position,
+                is_clicked,
+            }) => {
                 self.n += 1;
                 if self.n <= self.sink.max_items {
                     self.sink.item(&id);
+                    if is_clicked {
+                        self.sink.click(&id);
+                    }
                     if self.rules.has_position {
                         self.places.push((self.row, position));
                     }
@@ -251,7 +296,10 @@ impl NewItems<'_, '_, '_> {
         let ranked: Vec<u64> = order.iter().map(|n| items[*n]).collect();
         items.copy_from_slice(&ranked);
         if let Some(texts) = &mut self.sink.texts {
-            **texts = order.iter().map(|n| std::mem::take(&mut texts[*n])).collect();
+            texts.items = order
+                .iter()
+                .map(|n| std::mem::take(&mut texts.items[*n]))
+                .collect();
         }
     }
 }

@@ -15,9 +15,10 @@ pub use self::explain::{Explained, Place};
 use self::items::InItems;
 use self::tree::{Found, MAX_PATHS, Tree};
 use super::hash::Hashes;
+use super::no_user::NoUser;
 use super::scan::Scanner;
-use super::shape::{Paths, Shape};
-use super::{check_topic, json, time};
+use super::shape::{Nested, Path, Paths, Shape};
+use super::{MAX_ID_BYTES, check_topic, json, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
 
 /// The fields of both kinds of records.
@@ -29,6 +30,8 @@ pub(super) enum Field {
     ServedUser,
     ServedTs,
     Items,
+    ClickedItems,
+    ClickedTs,
     Experiments,
     /// These two only where the record itself names its experiment.
     Experiment,
@@ -37,15 +40,26 @@ pub(super) enum Field {
     ClickUser,
     ClickTs,
     Item,
+    /// These two hold the events, and are none of their fields.
+    Nested,
+    Records,
 }
 
-const N_FIELDS: usize = 13;
+const N_FIELDS: usize = 15;
 
 /// A shape, made ready for reading.
 #[derive(Debug, Clone)]
 pub(super) struct Mapped {
     shape: Shape,
-    record: Tree<N_FIELDS>,
+    no_user: NoUser,
+    /// Where the JSON text is in a record.
+    nested: Option<Tree<1>>,
+    /// Where the array of events is in a record.
+    records: Option<Tree<1>>,
+    /// Within an event.
+    event: Tree<N_FIELDS>,
+    /// Within the record around it, if any path leads from there.
+    outer: Option<Tree<N_FIELDS>>,
     in_items: InItems,
     /// Within an element of the array of experiments: experiment and arm.
     in_element: Option<Tree<2>>,
@@ -60,7 +74,7 @@ pub(super) struct Problem {
     pub field: Option<Field>,
 }
 
-/// What a record says, in its own words.
+/// What an event says, in its own words.
 #[derive(Debug)]
 pub(super) enum Said<'a> {
     Served {
@@ -72,15 +86,25 @@ pub(super) enum Said<'a> {
         arms: Range<u32>,
         /// Elements of the list that are no items, and were passed over.
         n_skipped: u64,
+        /// Time of the clicks that the list holds itself; their items are in [`Sink::clicked`].
+        clicked_ts_ms: i64,
     },
     Click {
         id: Cow<'a, str>,
         user: Option<Cow<'a, str>>,
         ts_ms: i64,
-        item: Cow<'a, str>,
+        item: ClickedItem<'a>,
     },
     /// This field has a value that is none of ours.
     Ignored(Field),
+}
+
+/// What was clicked.
+#[derive(Debug)]
+pub(super) enum ClickedItem<'a> {
+    One(Cow<'a, str>),
+    /// An array of ids, each a click of its own.
+    Each(&'a str),
 }
 
 /// Where the items and arms of a list go.
@@ -89,40 +113,155 @@ pub(super) struct Sink<'b> {
     pub max_items: usize,
     pub max_experiments: usize,
     pub batch: &'b mut Batch,
+    /// Items that the list says were clicked.
+    pub clicked: &'b mut Vec<u64>,
     /// The items as they are written, where somebody wants to see them.
-    pub texts: Option<&'b mut Vec<String>>,
+    pub texts: Option<&'b mut Texts>,
 }
 
-/// Where the fields of one record are.
-struct Fields<'a>([Found<'a>; N_FIELDS]);
+/// What a list is made of, as it is written.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub items: Vec<String>,
+    pub clicked: Vec<String>,
+}
+
+/// Where the fields of one event are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a> {
+    found: [Found<'a>; N_FIELDS],
+    /// The event, and the record around it.
+    objects: [&'a str; 2],
+}
 
 impl Mapped {
     /// # Panics
     /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
-    pub fn new(shape: &Shape) -> Self {
+    pub fn new(shape: &Shape, no_user: NoUser) -> Self {
         let served = &shape.served;
         let arms = &served.arms;
         let in_record = arms.experiments.is_none();
         let [experiment, arm] = [&arms.experiment, &arms.arm].map(Option::as_ref);
+        let paths = |is_outer| Field::ALL.map(|field| shape.path(field)?.that_are(is_outer));
+        let tree = |paths: &[Option<Paths>; N_FIELDS]| {
+            Tree::new(paths.each_ref().map(Option::as_ref))
+                .skipping(Field::ServedUser as usize, &no_user)
+                .skipping(Field::ClickUser as usize, &no_user)
+        };
+        let (inner, outer) = (paths(false), paths(true));
+        let at = |path: &Path| Tree::new([Some(&Paths::from(path.clone()))]);
         Mapped {
-            record: Tree::new(Field::ALL.map(|field| shape.path(field)))
-                .skipping_empty(Field::ServedUser as usize)
-                .skipping_empty(Field::ClickUser as usize),
+            nested: match &shape.nested {
+                Some(Nested::At(path)) => Some(at(path)),
+                Some(Nested::Whole) | None => None,
+            },
+            records: shape.records.as_ref().map(at),
+            event: tree(&inner),
+            outer: outer.iter().any(Option::is_some).then(|| tree(&outer)),
             in_items: InItems::new(served),
             in_element: experiment
                 .filter(|_| !in_record)
                 .map(|experiment| Tree::new([Some(experiment), arm])),
             in_arm: arm.filter(|_| !in_record).map(|arm| Tree::new([Some(arm)])),
             shape: shape.clone(),
+            no_user,
         }
     }
 
-    /// What a record becomes; an invalid one may leave parts of itself in the arenas.
-    pub fn body(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, sink: &mut Sink) -> Body {
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub fn no_user(&self) -> &NoUser {
+        &self.no_user
+    }
+
+    /// Tells what each event of a record says; a faulty one may leave parts of itself in the arenas.
+    pub fn each_event(&self, payload: Option<&[u8]>, mut take: impl FnMut(Result<Fields, Problem>)) {
+        let record = payload.ok_or(Reason::Tombstone).and_then(Record::of);
+        match record {
+            Err(reason) => take(Err(Problem::of_record(reason))),
+            Ok(record) => match self.text_of(record) {
+                Ok(Text::Itself) => self.each_event_of(record, None, &mut take),
+                Ok(Text::Within(text)) => match Record::of(text.as_bytes()) {
+                    Ok(inner) => self.each_event_of(inner, Some(record), &mut take),
+                    Err(reason) => take(Err(Problem::of(Field::Nested)(reason))),
+                },
+                Err(problem) => take(Err(problem)),
+            },
+        }
+    }
+
+    /// The JSON text that a record holds, if the shape says that there is one. What is no text there may be JSON itself.
+    fn text_of<'a>(&self, record: Record<'a>) -> Result<Text<'a>, Problem> {
+        let Some(nested) = &self.shape.nested else {
+            return Ok(Text::Itself);
+        };
+        let problem = Problem::of(Field::Nested);
+        let value = match &self.nested {
+            Some(tree) => {
+                let [found] = record.find(tree).map_err(Problem::of_record)?;
+                found.required().map_err(&problem)?
+            }
+            None => record.checked().map_err(Problem::of_record)?,
+        };
+        match (nested, value.starts_with('"')) {
+            (_, true) => json::text(value).map(Text::Within).map_err(problem),
+            (Nested::Whole, false) => Ok(Text::Itself),
+            (Nested::At(_), false) => Ok(Text::Within(Cow::Borrowed(value))),
+        }
+    }
+
+    fn each_event_of(
+        &self,
+        record: Record,
+        around: Option<Record>,
+        take: &mut impl FnMut(Result<Fields, Problem>),
+    ) {
+        let Some(tree) = &self.records else {
+            let around = around.unwrap_or(record);
+            let fields = record.find(&self.event).map_err(Problem::of_record);
+            let fields = fields.and_then(|found| self.with_outer(found, [record.text, around.text]));
+            return take(fields);
+        };
+        let events = record.find(tree).map_err(Problem::of_record);
+        let events = events.and_then(|[found]| {
+            let array = found.required();
+            array
+                .and_then(json::elements)
+                .map_err(Problem::of(Field::Records))
+        });
+        match events {
+            Err(problem) => take(Err(problem)),
+            Ok(events) => {
+                for event in events {
+                    let fields = self.event.find(event).map_err(Problem::of_record);
+                    take(fields.and_then(|found| self.with_outer(found, [event, record.text])));
+                }
+            }
+        }
+    }
+
+    /// Fields that the event does not have, from the record around it.
+    fn with_outer<'a>(
+        &self,
+        mut found: [Found<'a>; N_FIELDS],
+        objects: [&'a str; 2],
+    ) -> Result<Fields<'a>, Problem> {
+        if let Some(tree) = &self.outer {
+            let outer = tree.find(objects[1]).map_err(Problem::of_record)?;
+            for (found, outer) in found.iter_mut().zip(outer) {
+                if *found == Found::Nothing {
+                    *found = outer;
+                }
+            }
+        }
+        Ok(Fields { found, objects })
+    }
+
+    /// What an event becomes, and the clicks that it holds itself if it is a list.
+    pub fn body(&self, said: Result<Said, Problem>, sink: &mut Sink, mut push: impl FnMut(&mut Batch, Body)) {
         let hash = sink.hash;
-        let said = payload
-            .ok_or(Problem::of_record(Reason::Tombstone))
-            .and_then(|payload| self.read(payload, topic_says, sink));
         match said {
             Ok(Said::Served {
                 id,
@@ -131,62 +270,75 @@ impl Mapped {
                 items,
                 arms,
                 n_skipped,
+                clicked_ts_ms,
             }) => {
                 sink.batch.skipped_elements += n_skipped;
-                Body::Served(Served {
-                    id: hash.request(id.as_bytes()),
-                    user: user.map(|user| hash.user(user.as_bytes())),
+                let id = hash.request(id.as_bytes());
+                let user = user.map(|user| hash.user(user.as_bytes()));
+                let list = Served {
+                    id,
+                    user,
                     ts_ms,
                     items,
                     arms,
-                })
+                };
+                push(sink.batch, Body::Served(list));
+                for item in sink.clicked.drain(..) {
+                    let click = Click {
+                        id,
+                        user,
+                        ts_ms: clicked_ts_ms,
+                        item,
+                    };
+                    push(sink.batch, Body::Click(click));
+                }
             }
             Ok(Said::Click {
                 id,
                 user,
                 ts_ms,
                 item,
-            }) => Body::Click(Click {
-                id: hash.request(id.as_bytes()),
-                user: user.map(|user| hash.user(user.as_bytes())),
-                ts_ms,
-                item: hash.item(item.as_bytes()),
-            }),
-            Ok(Said::Ignored(_)) => Body::Ignored,
-            Err(problem) => Body::Invalid(problem.reason),
+            }) => {
+                let id = hash.request(id.as_bytes());
+                let user = user.map(|user| hash.user(user.as_bytes()));
+                let click = |item: &str| {
+                    Body::Click(Click {
+                        id,
+                        user,
+                        ts_ms,
+                        item: hash.item(item.as_bytes()),
+                    })
+                };
+                match item {
+                    ClickedItem::One(item) => push(sink.batch, click(&item)),
+                    ClickedItem::Each(array) => {
+                        for item in json::elements(array).into_iter().flatten() {
+                            let body = json::id(item).map_or_else(Body::Invalid, |item| click(&item));
+                            push(sink.batch, body);
+                        }
+                    }
+                }
+            }
+            Ok(Said::Ignored(_)) => push(sink.batch, Body::Ignored),
+            Err(problem) => push(sink.batch, Body::Invalid(problem.reason)),
         }
     }
 
-    fn read<'a>(
+    pub fn read<'a>(
         &self,
-        payload: &'a [u8],
+        fields: &Fields<'a>,
         topic_says: Option<Kind>,
         sink: &mut Sink,
     ) -> Result<Said<'a>, Problem> {
-        let fields = self.fields(payload).map_err(Problem::of_record)?;
-        let kind = match self.kind(&fields, topic_says)? {
+        let kind = match self.kind(fields, topic_says)? {
             Ok(kind) => kind,
             Err(other) => return Ok(Said::Ignored(other)),
         };
         check_topic(kind, topic_says).map_err(Problem::of(Field::Kind))?;
         match kind {
-            Kind::Served => self.served(&fields, sink),
-            Kind::Click => self.click(&fields),
+            Kind::Served => self.served(fields, sink),
+            Kind::Click => self.click(fields, sink),
         }
-    }
-
-    /// Checks the syntax of the whole payload; the fields are read later.
-    fn fields<'a>(&self, payload: &'a [u8]) -> Result<Fields<'a>, Reason> {
-        let json = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
-        if let Some(found) = self.record.find_plain(json) {
-            return found.map(Fields);
-        }
-        serde_json::from_str::<IgnoredAny>(json).map_err(|_| Reason::NotJson)?;
-        if json::is_too_deep(json) {
-            return Err(Reason::NotJson);
-        }
-        let object = json.trim_matches([' ', '\t', '\n', '\r']);
-        self.record.find(object).map(Fields)
     }
 
     /// What a record is, or the field whose value is none of ours.
@@ -195,7 +347,7 @@ impl Mapped {
         let kind = match fields.optional(Field::Kind).map_err(&problem)? {
             None => topic_says.or(self.shape.without_kind),
             Some(raw) => {
-                let word = json::text(raw).map_err(&problem)?;
+                let word = json::text(only_text(raw)).map_err(&problem)?;
                 let is_among = |words: &[String]| words.iter().any(|known| *known == word);
                 match (
                     is_among(&self.shape.served.kinds),
@@ -225,18 +377,25 @@ impl Mapped {
             .and_then(json::id)
             .map_err(Problem::of(field));
         let ts_ms = self.time(fields, Field::ServedTs);
+        sink.clicked.clear();
         let field = Field::Items;
-        let items = fields.required(field).and_then(|items| self.items(items, sink));
+        let items = match self.shape.served.absent_is_empty {
+            true => fields.unless_null(field),
+            false => fields.required_whole(field).map(Some),
+        };
+        let items = items.and_then(|items| self.items(items.unwrap_or("[]"), sink));
         let items = items.map_err(Problem::of(field));
         let arms = self.arms(fields, sink);
         let arms = arms.map_err(Problem::of(self.shape.field_of_arms()));
-        let user = fields.user(Field::ServedUser);
+        let user = fields.user(Field::ServedUser, &self.no_user);
+        let clicks = self.clicks_of_list(fields, sink);
         not_json_first([
             id.as_ref().err(),
             ts_ms.as_ref().err(),
             items.as_ref().err(),
             arms.as_ref().err(),
             user.as_ref().err(),
+            clicks.as_ref().err(),
         ])?;
         // The first that is at fault is told.
         let (id, ts_ms) = (id?, ts_ms?);
@@ -248,10 +407,37 @@ impl Mapped {
             n_skipped,
             arms: arms?,
             user: user?,
+            clicked_ts_ms: clicks?.unwrap_or(ts_ms),
         })
     }
 
-    fn click<'a>(&self, fields: &Fields<'a>) -> Result<Said<'a>, Problem> {
+    /// Takes the clicked items that stand apart from the list, and gives the time of all clicks that it holds, if there is one of
+    /// their own.
+    fn clicks_of_list(&self, fields: &Fields, sink: &mut Sink) -> Result<Option<i64>, Problem> {
+        if let Some(items) = fields
+            .unless_null(Field::ClickedItems)
+            .map_err(Problem::of(Field::ClickedItems))?
+        {
+            let mut n_clicked = 0;
+            let mut take = |item| {
+                n_clicked += 1;
+                match n_clicked > sink.max_items {
+                    true => Err(Reason::TooManyItems),
+                    false => json::id(item).map(|item| sink.click(&item)),
+                }
+            };
+            let taken = match items.starts_with('[') {
+                true => json::elements(items).and_then(|mut items| items.try_for_each(take)),
+                false => take(items),
+            };
+            taken.map_err(Problem::of(Field::ClickedItems))?;
+        }
+        let field = Field::ClickedTs;
+        let has_time = fields.unless_null(field).map_err(Problem::of(field))?.is_some();
+        has_time.then(|| self.time(fields, field)).transpose()
+    }
+
+    fn click<'a>(&self, fields: &Fields<'a>, sink: &Sink) -> Result<Said<'a>, Problem> {
         let id_in = |field| {
             fields
                 .required(field)
@@ -260,8 +446,10 @@ impl Mapped {
         };
         let id = id_in(Field::ClickRequest);
         let ts_ms = self.time(fields, Field::ClickTs);
-        let item = id_in(Field::Item);
-        let user = fields.user(Field::ClickUser);
+        let item = fields.required_whole(Field::Item);
+        let item = item.and_then(|item| clicked_item(item, sink.max_items));
+        let item = item.map_err(Problem::of(Field::Item));
+        let user = fields.user(Field::ClickUser, &self.no_user);
         not_json_first([
             id.as_ref().err(),
             ts_ms.as_ref().err(),
@@ -277,7 +465,8 @@ impl Mapped {
     }
 
     fn time(&self, fields: &Fields, field: Field) -> Result<i64, Problem> {
-        let read = |raw| match self.shape.ts_unit {
+        let read = |raw: &str| match self.shape.ts_unit {
+            _ if raw.starts_with('[') => time::array_ms(raw, self.shape.ts_zone),
             None => time::epoch_ms_of(raw, self.shape.ts_zone),
             Some(unit) => time::in_unit(raw, unit, self.shape.ts_zone),
         };
@@ -299,8 +488,66 @@ impl Sink<'_> {
     fn item(&mut self, item: &str) {
         self.batch.items.push(self.hash.item(item.as_bytes()));
         if let Some(texts) = &mut self.texts {
-            texts.push(item.to_owned());
+            texts.items.push(item.to_owned());
         }
+    }
+
+    /// An item that its list says was clicked.
+    fn click(&mut self, item: &str) {
+        self.clicked.push(self.hash.item(item.as_bytes()));
+        if let Some(texts) = &mut self.texts {
+            texts.clicked.push(item.to_owned());
+        }
+    }
+}
+
+/// # Errors
+/// Where there is no item, or too many of them. An element that is no id is a fault of its own click.
+fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> {
+    if !raw.starts_with('[') {
+        return json::id(raw).map(ClickedItem::One);
+    }
+    match json::elements(raw)?.count() {
+        0 => Err(Reason::MissingField),
+        n if n > max_items => Err(Reason::TooManyItems),
+        _ => Ok(ClickedItem::Each(raw)),
+    }
+}
+
+/// A record whose text is UTF-8.
+#[derive(Debug, Clone, Copy)]
+struct Record<'a> {
+    text: &'a str,
+}
+
+/// Where the JSON of a record's events is.
+enum Text<'a> {
+    Itself,
+    Within(Cow<'a, str>),
+}
+
+impl<'a> Record<'a> {
+    fn of(payload: &'a [u8]) -> Result<Record<'a>, Reason> {
+        let text = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
+        Ok(Record {
+            text: text.trim_matches([' ', '\t', '\n', '\r']),
+        })
+    }
+
+    fn checked(self) -> Result<&'a str, Reason> {
+        let is_json = serde_json::from_str::<IgnoredAny>(self.text).is_ok();
+        match is_json && !json::is_too_deep(self.text) {
+            true => Ok(self.text),
+            false => Err(Reason::NotJson),
+        }
+    }
+
+    /// The fields of the record, whose syntax is checked as a whole.
+    fn find<const N: usize>(self, tree: &Tree<N>) -> Result<[Found<'a>; N], Reason> {
+        if let Some(found) = tree.find_plain(self.text) {
+            return found;
+        }
+        tree.find(self.checked()?)
     }
 }
 
@@ -312,6 +559,8 @@ impl Field {
         Field::ServedUser,
         Field::ServedTs,
         Field::Items,
+        Field::ClickedItems,
+        Field::ClickedTs,
         Field::Experiments,
         Field::Experiment,
         Field::Arm,
@@ -334,6 +583,8 @@ impl Shape {
             Field::ServedUser => served.user_id.as_ref(),
             Field::ServedTs => Some(&served.ts),
             Field::Items => Some(&served.items),
+            Field::ClickedItems => served.clicked_items.as_ref(),
+            Field::ClickedTs => served.clicked_ts.as_ref(),
             Field::Experiments => served.arms.experiments.as_ref(),
             Field::Experiment => served.arms.experiment.as_ref().filter(|_| in_record),
             Field::Arm => served.arms.arm.as_ref().filter(|_| in_record),
@@ -341,6 +592,7 @@ impl Shape {
             Field::ClickUser => click.user_id.as_ref(),
             Field::ClickTs => Some(&click.ts),
             Field::Item => Some(&click.item),
+            Field::Nested | Field::Records => None,
         }
     }
 
@@ -364,11 +616,16 @@ impl Shape {
 
 impl<'a> Fields<'a> {
     fn of(&self, field: Field) -> Found<'a> {
-        self.0[field as usize]
+        self.found[field as usize]
+    }
+
+    /// The value of a field that may be an array.
+    fn required_whole(&self, field: Field) -> Result<&'a str, Reason> {
+        self.of(field).required()
     }
 
     fn required(&self, field: Field) -> Result<&'a str, Reason> {
-        self.of(field).required()
+        self.required_whole(field).map(only_text)
     }
 
     /// `null` is a value.
@@ -384,10 +641,34 @@ impl<'a> Fields<'a> {
         Ok(self.optional(field)?.filter(|raw| *raw != "null"))
     }
 
-    fn user(&self, field: Field) -> Result<Option<Cow<'a, str>>, Problem> {
+    fn user(&self, field: Field, no_user: &NoUser) -> Result<Option<Cow<'a, str>>, Problem> {
+        let read = |raw| {
+            let id = match only_text(raw) {
+                text if text.starts_with('"') => json::text(text)?,
+                number => json::integer(number).map(Cow::Borrowed)?,
+            };
+            match id.len() {
+                _ if no_user.contains(id.as_bytes()) => Ok(None),
+                1..=MAX_ID_BYTES => Ok(Some(id)),
+                _ => Err(Reason::IdLength),
+            }
+        };
         let user = self.unless_null(field);
-        let user = user.and_then(|user| user.map(json::id).transpose());
+        let user = user.and_then(|user| user.map_or(Ok(None), read));
         user.map_err(Problem::of(field))
+    }
+}
+
+/// The text that an array of one holds, or else the value as it is.
+fn only_text(raw: &str) -> &str {
+    let only = |raw| {
+        let mut elements = json::elements(raw).ok()?;
+        let only = elements.next().filter(|only| only.starts_with('"'))?;
+        elements.next().is_none().then_some(only)
+    };
+    match raw.starts_with('[') {
+        true => only(raw).unwrap_or(raw),
+        false => raw,
     }
 }
 

@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::super::json;
+use super::super::no_user::NoUser;
 use super::super::scan::Scanner;
 use super::super::shape::{Path, Paths};
 use crate::engine::event::Reason;
@@ -30,8 +31,8 @@ struct Choice {
     field: usize,
     /// Slots of its other paths.
     others: Range<usize>,
-    /// Whether an empty text counts as absent.
-    skips_empty: bool,
+    /// Values that count as absent.
+    absent: Option<NoUser>,
 }
 
 #[derive(Debug, Clone)]
@@ -82,18 +83,18 @@ impl<const N: usize> Tree<N> {
                 tree.choices.push(Choice {
                     field,
                     others: start..n_slots,
-                    skips_empty: false,
+                    absent: None,
                 });
             }
         }
         tree
     }
 
-    /// The same, where an empty text in this field gives way to a later path.
-    pub fn skipping_empty(mut self, field: usize) -> Self {
+    /// The same, where an id in this field that means that there is no user gives way to a later path.
+    pub fn skipping(mut self, field: usize, no_user: &NoUser) -> Self {
         let mut choices = self.choices.iter_mut();
         if let Some(choice) = choices.find(|choice| choice.field == field) {
-            choice.skips_empty = true;
+            choice.absent = Some(no_user.clone());
         }
         self
     }
@@ -162,8 +163,13 @@ impl Choice {
     fn is_there(&self, found: Found) -> bool {
         match found {
             Found::Value("null") => false,
-            Found::Value("\"\"") => !self.skips_empty,
-            Found::Value(_) => true,
+            Found::Value(value) => {
+                let text = value.trim_matches('"');
+                !self
+                    .absent
+                    .as_ref()
+                    .is_some_and(|absent| absent.contains(text.as_bytes()))
+            }
             Found::Nothing | Found::Astray => false,
         }
     }

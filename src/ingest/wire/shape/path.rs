@@ -5,9 +5,15 @@ use std::fmt;
 /// The names that lead to a field, from the outside in.
 ///
 /// Written with dots between them; a name that has a dot or a quote in it stands in quotes, single or double:
-/// `attributes.'ab.arm'`.
+/// `attributes.'ab.arm'`. One that begins with `^.` leads from the record around the event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Path(Vec<String>);
+pub struct Path {
+    names: Vec<String>,
+    is_outer: bool,
+}
+
+/// What a path begins with that leads from the record around the event.
+const OUTER: &str = "^.";
 
 /// Names of a path: deeper fields take longer to find.
 const MAX_NAMES: usize = 16;
@@ -24,8 +30,9 @@ impl Path {
         if text.len() > MAX_BYTES {
             return Err("is longer than 512 bytes");
         }
+        let inner = text.strip_prefix(OUTER);
         let mut names = Vec::new();
-        let mut rest = Some(text);
+        let mut rest = Some(inner.unwrap_or(text));
         while let Some(text) = rest {
             let (name, behind) = first_name(text)?;
             names.push(name.to_owned());
@@ -34,7 +41,10 @@ impl Path {
         if names.len() > MAX_NAMES {
             return Err("has more than 16 names");
         }
-        Ok(Path(names))
+        Ok(Path {
+            names,
+            is_outer: inner.is_some(),
+        })
     }
 
     /// The path of these names; none where it could not be written as text.
@@ -44,11 +54,27 @@ impl Path {
     }
 
     pub(super) fn of_names(names: &[&str]) -> Path {
-        Path(names.iter().map(|name| (*name).to_owned()).collect())
+        Path {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            is_outer: false,
+        }
     }
 
     pub fn names(&self) -> &[String] {
-        &self.0
+        &self.names
+    }
+
+    /// The same names, from the record around the event.
+    pub fn around(&self) -> Path {
+        Path {
+            names: self.names.clone(),
+            is_outer: true,
+        }
+    }
+
+    /// Whether it leads from the record around the event.
+    pub fn is_outer(&self) -> bool {
+        self.is_outer
     }
 }
 
@@ -78,11 +104,16 @@ fn first_name(text: &str) -> Result<(&str, Option<&str>), &'static str> {
 /// As it can be parsed again, unless a name has both quotes in it.
 impl fmt::Display for Path {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        for (n, name) in self.0.iter().enumerate() {
+        if self.is_outer {
+            out.write_str(OUTER)?;
+        }
+        for (n, name) in self.names.iter().enumerate() {
             let dot = if n > 0 { "." } else { "" };
             match name {
                 _ if name.contains('"') => write!(out, "{dot}'{name}'")?,
-                _ if name.is_empty() || name.contains(['.', '\'']) => write!(out, "{dot}\"{name}\"")?,
+                _ if name.is_empty() || name == "^" || name.contains(['.', '\'']) => {
+                    write!(out, "{dot}\"{name}\"")?
+                }
                 _ => write!(out, "{dot}{name}")?,
             }
         }
@@ -103,6 +134,8 @@ mod tests {
             ("\"it's\"", &["it's"]),
             ("'say \"x\"'.y", &["say \"x\"", "y"]),
             ("\"\".é é", &["", "é é"]),
+            ("^.userId", &["userId"]),
+            ("\"^\".userId", &["^", "userId"]),
         ] {
             let path = Path::parse(text).expect(text);
             assert_eq!(path.names(), names, "{text}");

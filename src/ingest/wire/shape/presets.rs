@@ -17,11 +17,10 @@ fn words(words: &[&str]) -> Vec<String> {
 /// Metarank's ranking and interaction events: <https://docs.metarank.ai/reference/event-schema>. They have no place for
 /// experiments of their own; additional `fields`, with a name and a value each, may say anything.
 pub(super) fn metarank() -> Shape {
+    let own = Shape::default();
     Shape {
         kind: Some(path(&["event"])),
-        without_kind: None,
         ts_unit: Some(TsUnit::Milliseconds),
-        ts_zone: None,
         served: ServedShape {
             kinds: words(&["ranking"]),
             request_id: path(&["id"]),
@@ -29,10 +28,6 @@ pub(super) fn metarank() -> Shape {
             ts: path(&["timestamp"]),
             items: path(&["items"]),
             item_id: Some(path(&["id"])),
-            position: None,
-            skip_others: false,
-            rows: false,
-            row_items: None,
             arms: ArmsShape {
                 experiments: Some(path(&["fields"])),
                 experiment: Some(path(&["name"])),
@@ -40,7 +35,9 @@ pub(super) fn metarank() -> Shape {
                 only: words(&["experiment"]),
                 experiment_name: Some(ALL.to_owned()),
                 arm_name: Some(ALL.to_owned()),
+                ..ArmsShape::default()
             },
+            ..own.served
         },
         click: ClickShape {
             kinds: words(&["interaction"]),
@@ -51,6 +48,7 @@ pub(super) fn metarank() -> Shape {
             ts: path(&["timestamp"]),
             item: path(&["item"]),
         },
+        ..own
     }
 }
 
@@ -58,22 +56,17 @@ pub(super) fn metarank() -> Shape {
 /// <https://docs.opensearch.org/latest/search-plugins/ubi/schemas/>. A query has no field that says what it is; an event
 /// has its action. Experiments stand among the attributes of a query.
 pub(super) fn ubi() -> Shape {
+    let own = Shape::default();
     Shape {
         kind: Some(path(&["action_name"])),
         without_kind: Some(Kind::Served),
         ts_unit: Some(TsUnit::Milliseconds),
-        ts_zone: None,
         served: ServedShape {
             kinds: Vec::new(),
             request_id: path(&["query_id"]),
             user_id: Some(path(&["client_id"])),
             ts: path(&["timestamp"]),
             items: path(&["query_response_hit_ids"]),
-            item_id: None,
-            position: None,
-            skip_others: false,
-            rows: false,
-            row_items: None,
             arms: ArmsShape {
                 experiments: Some(path(&["query_attributes"])),
                 only: words(&["experiment"]),
@@ -81,59 +74,51 @@ pub(super) fn ubi() -> Shape {
                 arm_name: Some(ALL.to_owned()),
                 ..ArmsShape::default()
             },
+            ..own.served
         },
         click: ClickShape {
             kinds: words(&["click", "click_through"]),
-            action: None,
-            actions: Vec::new(),
             request_id: path(&["query_id"]),
             user_id: Some(path(&["client_id"])),
             ts: path(&["timestamp"]),
             item: path(&["event_attributes", "object", "object_id"]),
+            ..own.click
         },
+        ..own
     }
 }
 
-/// Requests of Amazon Personalize's PutEvents with one event each:
-/// <https://docs.aws.amazon.com/personalize/latest/dg/API_UBS_PutEvents.html>. The types of events are the sender's own
-/// words. The source that metrics are attributed to takes the place of an arm.
+/// Requests of Amazon Personalize's PutEvents: <https://docs.aws.amazon.com/personalize/latest/dg/API_UBS_PutEvents.html>. The
+/// types of events are the sender's own words. The source that metrics are attributed to takes the place of an arm.
 pub(super) fn personalize() -> Shape {
-    let event = |name| path(&["eventList", name]);
+    let own = Shape::default();
+    let user = Paths::parse("^.userId").expect("it is a path");
     Shape {
-        kind: Some(event("eventType")),
-        without_kind: None,
+        records: Some(Path::of_names(&["eventList"])),
+        kind: Some(path(&["eventType"])),
         ts_unit: Some(TsUnit::Seconds),
-        ts_zone: None,
         served: ServedShape {
             kinds: words(&["impression", "Impression"]),
-            request_id: event("recommendationId"),
-            user_id: Some(path(&["userId"])),
-            ts: event("sentAt"),
-            items: event("impression"),
-            item_id: None,
-            position: None,
-            skip_others: false,
-            rows: false,
-            row_items: None,
+            request_id: path(&["recommendationId"]),
+            user_id: Some(user.clone()),
+            ts: path(&["sentAt"]),
+            items: path(&["impression"]),
             arms: ArmsShape {
-                arm: Some(path(&[
-                    "eventList",
-                    "metricAttribution",
-                    "eventAttributionSource",
-                ])),
+                arm: Some(path(&["metricAttribution", "eventAttributionSource"])),
                 experiment_name: Some("source".to_owned()),
                 arm_name: Some("undefined".to_owned()),
                 ..ArmsShape::default()
             },
+            ..own.served
         },
         click: ClickShape {
             kinds: words(&["click", "Click"]),
-            action: None,
-            actions: Vec::new(),
-            request_id: event("recommendationId"),
-            user_id: Some(path(&["userId"])),
-            ts: event("sentAt"),
-            item: event("itemId"),
+            request_id: path(&["recommendationId"]),
+            user_id: Some(user),
+            ts: path(&["sentAt"]),
+            item: path(&["itemId"]),
+            ..own.click
         },
+        ..own
     }
 }

@@ -69,8 +69,8 @@ fn records_as_documented_are_usual() {
         (CLICK, Kind::Click),
         (&with_user, Kind::Click),
         (&LIST.replace("i5", "grün"), Kind::Served),
-        (&LIST.replace("r-1", &"x".repeat(512)), Kind::Served),
-        (&LIST.replace("i5", &"x".repeat(512)), Kind::Served),
+        (&LIST.replace("r-1", &"x".repeat(2048)), Kind::Served),
+        (&LIST.replace("i5", &"x".repeat(2048)), Kind::Served),
         (&LIST.replace("\",\"i9", "\", \"i9"), Kind::Served),
     ] {
         assert!(is_usual(json, Some(kind)), "{json}");
@@ -118,7 +118,7 @@ fn all_others_are_not() {
         let json = spaced(LIST).replace(&spaced(from), &spaced(to));
         assert!(!is_usual(&json, Some(Kind::Served)), "{json}");
     }
-    let longest = "x".repeat(513);
+    let longest = "x".repeat(2049);
     for name in ["r-1", "u-7", "i5", "i9"] {
         assert!(!is_usual(&LIST.replace(name, &longest), Some(Kind::Served)));
     }

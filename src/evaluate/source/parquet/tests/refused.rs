@@ -6,7 +6,8 @@ use super::*;
 
 #[test]
 fn a_column_of_another_type_is_named_with_what_to_write() {
-    let ids = "strings or integers";
+    let ids = "strings, integers, UUIDs or DECIMALs of up to 38 digits";
+    let items = "lists of strings, integers, UUIDs or DECIMALs of up to 38 digits, or strings of JSON arrays";
     for (column, stored, written, may_hold) in [
         ("item", Values::Double(vec![1.0]), "REQUIRED DOUBLE item", ids),
         ("item", Values::Bool(vec![true]), "REQUIRED BOOLEAN item", ids),
@@ -24,21 +25,21 @@ fn a_column_of_another_type_is_named_with_what_to_write() {
         ),
         (
             "user_id",
-            Values::Int64(vec![1]),
-            "REQUIRED INT64 user_id (DECIMAL(9,2))",
+            Values::Fixed(vec![FixedLenByteArray::from(vec![0; 17])]),
+            "REQUIRED FIXED_LEN_BYTE_ARRAY (17) user_id (DECIMAL(39,0))",
             ids,
         ),
         (
-            "items",
-            texts(["[]"]),
-            "REQUIRED BYTE_ARRAY items (STRING)",
-            "lists of strings or integers",
+            "user_id",
+            Values::Fixed(vec![FixedLenByteArray::from(vec![0; 16])]),
+            "REQUIRED FIXED_LEN_BYTE_ARRAY (16) user_id",
+            ids,
         ),
         (
             "items",
             Values::Int32(vec![1]),
             "REQUIRED group items { REQUIRED INT32 first; }",
-            "lists of strings or integers",
+            items,
         ),
         (
             "experiments",
@@ -47,7 +48,7 @@ fn a_column_of_another_type_is_named_with_what_to_write() {
             "maps of strings to strings, structs of strings, or strings of JSON",
         ),
     ] {
-        let schema = written.replace("BYTE_ARRAY", "BINARY");
+        let schema = written.replace("BYTE_ARRAY (", "BYTE_ARRAY(");
         let schema = if schema.ends_with('}') {
             schema
         } else {
@@ -59,13 +60,39 @@ fn a_column_of_another_type_is_named_with_what_to_write() {
             &format!("column {column} is `{written}`: write {may_hold}"),
         );
     }
-    let uuid = Values::Fixed(vec![FixedLenByteArray::from(vec![0; 16])]);
-    let stored = [texts(["click"]), uuid, Values::Int64(vec![1])].map(Values::required);
-    let columns =
-        "required binary type; required fixed_len_byte_array(16) request_id (UUID); required int64 ts;";
-    let error = records(file(columns, &stored, 1, WriterProperties::default())).unwrap_err();
-    let told = "column request_id is `REQUIRED FIXED_LEN_BYTE_ARRAY (16) request_id (UUID)`: write strings or integers";
-    assert_eq!(error.to_string(), told);
+}
+
+#[test]
+fn times_of_other_types_are_refused() {
+    for column in [
+        "REQUIRED FLOAT ts",
+        "REQUIRED INT32 ts (DATE)",
+        "REQUIRED INT32 ts (TIME(MILLIS,true))",
+        "REQUIRED FIXED_LEN_BYTE_ARRAY (16) ts (UUID)",
+    ] {
+        let columns = format!(
+            "required binary type; required binary request_id; {};",
+            column.replace("BYTE_ARRAY (", "BYTE_ARRAY(")
+        );
+        let stored = [texts(["click"; 0]), texts([""; 0])].map(Values::required);
+        let error = records(file(&columns, &stored, 0, WriterProperties::default())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "column ts is `{column}`: write timestamps, 64-bit integers or doubles of epoch milliseconds, or strings \
+                 of RFC 3339"
+            )
+        );
+    }
+}
+
+#[test]
+fn a_name_of_several_columns_is_refused() {
+    let stored = [click(), vec![texts(["i"]).required(), texts(["j"]).required()]].concat();
+    let columns = format!("{CLICK} required binary item; required binary item;");
+    let file = file(&columns, &stored, 1, WriterProperties::default());
+    let told = "it has several columns item: give each a name of its own";
+    assert_eq!(records(file).unwrap_err().to_string(), told);
 }
 
 #[test]
@@ -73,7 +100,7 @@ fn a_column_that_every_file_has_must_be_there() {
     let columns = "required binary type; required binary request_id;";
     let stored = [texts(["click"]), texts(["r"])].map(Values::required);
     let error = records(file(columns, &stored, 1, WriterProperties::default())).unwrap_err();
-    let times = "timestamps, 64-bit integers of epoch milliseconds, or strings of RFC 3339";
+    let times = "timestamps, 64-bit integers or doubles of epoch milliseconds, or strings of RFC 3339";
     assert_eq!(error.to_string(), format!("it has no column ts: {times}"));
 }
 

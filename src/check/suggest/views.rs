@@ -1,0 +1,122 @@
+//! What the events of a sample are: its records, what is in an array of each, or JSON text.
+
+use serde_json::Value;
+
+use super::columns::Columns;
+use crate::ingest::wire::shape::{Nested, Path, Shape};
+
+/// Events as they would be read, and what a shape says to read them so.
+#[derive(Default)]
+pub(super) struct View {
+    pub nested: Option<Nested>,
+    pub records: Option<Path>,
+    pub events: Vec<Value>,
+    /// The record around each event; empty where there is none.
+    pub around: Vec<Value>,
+}
+
+/// The ways to take a sample, the plain one first.
+pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
+    let values = lines.iter();
+    let values: Vec<Value> = values
+        .filter_map(|(_, line)| serde_json::from_slice(line).ok())
+        .collect();
+    let (objects, texts): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_object);
+    let whole = View {
+        nested: Some(Nested::Whole),
+        events: texts.iter().filter_map(object_in).collect(),
+        ..View::default()
+    };
+    let mut views = Vec::new();
+    for path in fields(&objects, |value| object_in(value).is_some()) {
+        let pairs = objects
+            .iter()
+            .filter_map(|record| Some((object_in(at(record, &path)?)?, record.clone())));
+        let (events, around) = pairs.unzip();
+        views.push(View {
+            nested: Some(Nested::At(path)),
+            records: None,
+            events,
+            around,
+        });
+    }
+    for path in fields(&objects, has_several) {
+        let pairs = objects.iter().flat_map(|record| {
+            let events = at(record, &path).and_then(Value::as_array).into_iter().flatten();
+            events.map(|event| (event.clone(), record.clone()))
+        });
+        let (events, around) = pairs.unzip();
+        views.push(View {
+            nested: None,
+            records: Some(path),
+            events,
+            around,
+        });
+    }
+    let plain = View {
+        events: objects,
+        ..View::default()
+    };
+    let all = [plain, whole].into_iter().chain(views);
+    all.filter(|view| !view.events.is_empty()).collect()
+}
+
+/// The view by which a shape reads a sample.
+pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> View {
+    let is_it = |view: &View| (&view.nested, &view.records) == (&shape.nested, &shape.records);
+    views(lines).into_iter().find(is_it).unwrap_or_default()
+}
+
+impl View {
+    /// Fields of the events, and those of the records around them.
+    pub fn columns(&self) -> Columns<'_> {
+        Columns::of(&self.events).with_outer(&self.around)
+    }
+
+    pub fn put(&self, shape: &mut Shape) {
+        (shape.nested, shape.records) = (self.nested.clone(), self.records.clone());
+    }
+}
+
+/// An object that is JSON text.
+fn object_in(value: &Value) -> Option<Value> {
+    let text = value.as_str().filter(|text| text.trim_start().starts_with('{'))?;
+    let inner: Value = serde_json::from_str(text).ok()?;
+    inner.is_object().then_some(inner)
+}
+
+/// Whether it may be the events of a record: objects that say of what kind they are.
+fn has_several(value: &Value) -> bool {
+    let kinds = |element: &Value| {
+        let fields = element.as_object();
+        fields.is_some_and(|fields| fields.len() > 2 && fields.values().any(|value| value.is_string()))
+    };
+    let says_kind = |element: &Value| {
+        element.as_object().is_some_and(|fields| {
+            let mut names = fields.keys();
+            names.any(|name| super::words::hint(name, &super::words::KIND) > 0.0)
+        })
+    };
+    let elements = value.as_array();
+    elements.is_some_and(|elements| {
+        !elements.is_empty()
+            && elements
+                .iter()
+                .all(|element| kinds(element) && says_kind(element))
+    })
+}
+
+/// The fields at the top of records, or one level down, that are so in all records that have them, and in half of all.
+fn fields(records: &[Value], is_one: impl Fn(&Value) -> bool) -> Vec<Path> {
+    let columns = Columns::of(records);
+    let found = columns.iter().filter(|column| {
+        column.path.names().len() <= 2
+            && 2 * column.values.len() > records.len()
+            && column.values.values().all(|value| is_one(value))
+    });
+    found.map(|column| column.path.clone()).collect()
+}
+
+fn at<'a>(record: &'a Value, path: &Path) -> Option<&'a Value> {
+    super::items::at(record, path)
+}

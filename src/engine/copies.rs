@@ -1,0 +1,180 @@
+//! What decides on a list that is read again, and is not read again itself: originals that are settled, and how far silence
+//! had moved the frontier.
+//!
+//! ```text
+//! offset   3           7           9             20
+//! list     A at 4 s    B at 6 s    A at 8 s      resume at B: without this, the copy of A would count
+//!          original                copy
+//! ```
+//! A log is read again from its first list at or after a border. A copy behind the border may have its original before it.
+
+use std::collections::BTreeSet;
+
+use super::open_events::{Digest, ResumePoint};
+
+/// A copy and its original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Copied {
+    /// Begin of the copy's slot, epoch ms.
+    pub slot_ms: i64,
+    pub id: u128,
+    /// Time of the original, epoch ms.
+    pub original_ms: i64,
+}
+
+impl Copied {
+    /// Whether the copy is read again, and its original is not, where lists are from this border on, epoch ms.
+    pub fn is_across(&self, from_ms: i64) -> bool {
+        (self.original_ms..self.slot_ms).contains(&(from_ms - 1))
+    }
+}
+
+/// From this offset on, lists before a time came after their slot was settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    pub offset: i64,
+    /// start(F), epoch ms.
+    pub until_ms: i64,
+}
+
+/// What a checkpoint has of them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct CopiesCheckpoint {
+    /// Ascending.
+    pub copied: Vec<Copied>,
+    /// Offsets and times ascend.
+    pub refusals: Vec<Refusal>,
+    /// None where a log is read again no further than open lists need.
+    pub reach: Option<CopiesReach>,
+}
+
+/// How far the log of lists is to be read again if it still reaches so far: to the first list that a copy may come of, beyond what
+/// is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopiesReach {
+    pub resume: ResumePoint,
+    /// Of the accepted events from there to the position that are open or that a copy may come of.
+    pub open: Digest,
+}
+
+/// Both, as far as lists may be read again.
+#[derive(Debug, Default)]
+pub struct Copies {
+    copied: BTreeSet<Copied>,
+    refusals: Vec<Refusal>,
+}
+
+impl Copies {
+    /// Bytes of a copy, with what nodes of the tree leave empty.
+    pub const COST: u64 = 80;
+
+    pub fn resume(from: &CopiesCheckpoint) -> Copies {
+        Copies {
+            copied: from.copied.iter().copied().collect(),
+            refusals: from.refusals.clone(),
+        }
+    }
+
+    /// What matters if lists are read again from the first of these borders on, or from the second one, epoch ms; without them all
+    /// lists are.
+    pub fn checkpoint(&self, from_ms: Option<[i64; 2]>) -> CopiesCheckpoint {
+        let Some(from_ms) = from_ms else {
+            return CopiesCheckpoint::default();
+        };
+        let copied = self.copied.iter().copied();
+        let refusals = self.refusals.iter().copied();
+        CopiesCheckpoint {
+            copied: copied
+                .filter(|copied| from_ms.iter().any(|from_ms| copied.is_across(*from_ms)))
+                .collect(),
+            refusals: refusals.filter(|refusal| refusal.until_ms > from_ms[0]).collect(),
+            reach: None,
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        Copies::COST * self.copied.len() as u64
+    }
+
+    pub fn contains(&self, copied: &Copied) -> bool {
+        self.copied.contains(copied)
+    }
+
+    pub fn insert(&mut self, copied: Copied) {
+        self.copied.insert(copied);
+    }
+
+    /// Notes that a list came after its slot was settled, with start(F) at this time.
+    pub fn refuse(&mut self, offset: i64, until_ms: i64) {
+        let last = self.refusals.last();
+        if last.is_none_or(|last| last.until_ms < until_ms) {
+            self.refusals.push(Refusal { offset, until_ms });
+        }
+    }
+
+    /// Whether a list had come after its slot was settled.
+    pub fn refused(&self, offset: i64, ts_ms: i64) -> bool {
+        let mut refusals = self.refusals.iter();
+        refusals.any(|refusal| refusal.offset <= offset && ts_ms < refusal.until_ms)
+    }
+
+    /// Forgets what does not matter once lists are read again from this border on, epoch ms, or from a later one.
+    pub fn forget_before(&mut self, from_ms: i64) {
+        while self.copied.first().is_some_and(|copied| copied.slot_ms < from_ms) {
+            self.copied.pop_first();
+        }
+        if self
+            .refusals
+            .first()
+            .is_some_and(|first| first.until_ms <= from_ms)
+        {
+            self.refusals.retain(|refusal| refusal.until_ms > from_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_has_the_copies_whose_original_is_on_the_other_side_of_the_border() {
+        let copied = |slot_ms, original_ms| Copied {
+            slot_ms,
+            id: 7,
+            original_ms,
+        };
+        let mut copies = Copies::default();
+        [copied(10, 4), copied(20, 4), copied(20, 12)]
+            .into_iter()
+            .for_each(|copied| copies.insert(copied));
+        assert_eq!(copies.checkpoint(None), CopiesCheckpoint::default());
+        let at = |copies: &Copies, from_ms| copies.checkpoint(Some([from_ms; 2])).copied;
+        assert_eq!(at(&copies, 0), []);
+        assert_eq!(at(&copies, 5), [copied(10, 4), copied(20, 4)]);
+        assert_eq!(at(&copies, 10), [copied(10, 4), copied(20, 4)]);
+        assert_eq!(at(&copies, 15), [copied(20, 4), copied(20, 12)]);
+        assert_eq!(at(&copies, 20), [copied(20, 4), copied(20, 12)]);
+        assert_eq!(at(&copies, 25), []);
+        copies.forget_before(20);
+        assert_eq!(copies.bytes(), 2 * Copies::COST);
+    }
+
+    #[test]
+    fn a_list_had_come_too_late_by_the_frontier_of_its_offset() {
+        let mut copies = Copies::default();
+        copies.refuse(5, 100);
+        copies.refuse(6, 100);
+        copies.refuse(9, 200);
+        assert!(!copies.refused(4, 99));
+        assert!(copies.refused(5, 99) && !copies.refused(5, 100));
+        assert!(!copies.refused(8, 150));
+        assert!(copies.refused(9, 150) && copies.refused(9, 50));
+        copies.forget_before(100);
+        let left = Refusal {
+            offset: 9,
+            until_ms: 200,
+        };
+        assert_eq!(copies.checkpoint(Some([100; 2])).refusals, [left]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Decimals of Parquet: an integer, and the number of its digits behind the point.
+
+use std::borrow::Cow;
+
+/// The integer of big-endian bytes in two's complement; `None` if it does not fit into 128 bits.
+pub(super) fn unscaled(bytes: &[u8]) -> Option<i128> {
+    let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
+    let sign = if is_negative { 0xff } else { 0 };
+    let (head, tail) = bytes.split_at(bytes.len().saturating_sub(size_of::<i128>()));
+    let mut all = [sign; size_of::<i128>()];
+    let start = all.len() - tail.len();
+    all[start..].copy_from_slice(tail);
+    let value = i128::from_be_bytes(all);
+    // Bytes in front may only repeat the sign.
+    let fits = head.iter().all(|byte| *byte == sign) && (value < 0) == is_negative;
+    fits.then_some(value)
+}
+
+/// The text of an integer with its point moved to the left: `-1250` by 2 is `-12.5`, and `1200` by 2 the integer `12`.
+pub(super) fn moved_point(integer: &str, scale: usize) -> Cow<'_, str> {
+    if scale == 0 || integer == "0" {
+        return Cow::Borrowed(integer);
+    }
+    let (sign, digits) = match integer.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", integer),
+    };
+    // There is a digit before the point, if only 0.
+    let padded = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = padded.split_at(padded.len() - scale);
+    match fraction.trim_end_matches('0') {
+        "" => Cow::Owned(format!("{sign}{whole}")),
+        fraction => Cow::Owned(format!("{sign}{whole}.{fraction}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn moves_the_point_and_drops_zeros_behind_it() {
+        for (integer, scale, expected) in [
+            ("5", 0, "5"),
+            ("-5", 0, "-5"),
+            ("500", 2, "5"),
+            ("0", 2, "0"),
+            ("5", 2, "0.05"),
+            ("-5", 2, "-0.05"),
+            ("-1250", 2, "-12.5"),
+            ("1200", 3, "1.2"),
+            ("100", 2, "1"),
+            ("12", 2, "0.12"),
+        ] {
+            assert_eq!(moved_point(integer, scale), expected, "{integer} by {scale}");
+        }
+    }
+
+    #[test]
+    fn reads_an_integer_of_any_number_of_bytes_that_fits() {
+        assert_eq!(unscaled(&[]), Some(0));
+        assert_eq!(unscaled(&[0x80]), Some(-128));
+        assert_eq!(unscaled(&[0x00, 0x80]), Some(128));
+        let beyond = [&[0][..], &[0xff; 16]].concat();
+        assert_eq!(unscaled(&beyond), None);
+        let below = [&[0xff][..], &[0; 16]].concat();
+        assert_eq!(unscaled(&below), None);
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_any_integer_with_repeated_signs(value: i128, n_more in 0_usize..20) {
+            let sign = if value < 0 { 0xff } else { 0 };
+            let bytes = [vec![sign; n_more], value.to_be_bytes().to_vec()].concat();
+            prop_assert_eq!(unscaled(&bytes), Some(value));
+        }
+    }
+}

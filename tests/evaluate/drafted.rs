@@ -1,0 +1,420 @@
+//! Shapes of events that teams send, each the way a newcomer takes: a draft by `check --sample FILE --suggest`, then `evaluate` with
+//! it. The draft is used as it is, and the values are those that the events were made with; or the draft is refused, and what the
+//! shape is, is told.
+
+use serde_json::{Value, json};
+
+use super::program::run;
+
+/// A list of forty, and its click if it has one.
+struct Shown {
+    n: i64,
+    arm: &'static str,
+    items: Vec<String>,
+    clicked: Option<String>,
+}
+
+const START_MS: i64 = 1_763_596_800_000;
+
+impl Shown {
+    fn request(&self) -> String {
+        format!("req-{:03}", self.n)
+    }
+
+    fn user(&self) -> String {
+        format!("user-{}", self.n % 13)
+    }
+
+    fn ts_ms(&self) -> i64 {
+        START_MS + self.n * 7_000
+    }
+
+    /// In our own shape.
+    fn list(&self) -> Value {
+        json!({"type": "served", "request_id": self.request(), "user_id": self.user(), "ts": self.ts_ms(),
+            "experiments": {"ranker": self.arm}, "items": self.items})
+    }
+
+    fn click(&self) -> Option<Value> {
+        let item = self.clicked.as_ref()?;
+        Some(json!({"type": "click", "request_id": self.request(), "ts": self.ts_ms() + 4_000, "item": item}))
+    }
+}
+
+/// Arm `b` is clicked more often, and every fifth of its lists is empty.
+fn world() -> Vec<Shown> {
+    let shown = |n: i64| {
+        let arm = if n % 2 == 0 { "a" } else { "b" };
+        let is_empty = n % 10 == 9;
+        let items: Vec<String> = (0..3)
+            .filter(|_| !is_empty)
+            .map(|rank| format!("sku-{}", (n * 7 + rank * 11) % 40))
+            .collect();
+        let has_click = if arm == "a" { n % 8 == 0 } else { n % 4 == 1 };
+        let clicked = items.get(1).filter(|_| has_click).cloned();
+        Shown {
+            n,
+            arm,
+            items,
+            clicked,
+        }
+    };
+    (0..40).map(shown).collect()
+}
+
+/// Lists and lists with a click, by arm.
+fn expected() -> [(u64, u64); 2] {
+    ["a", "b"].map(|arm| {
+        let world = world();
+        let of_arm = || world.iter().filter(|shown| shown.arm == arm);
+        let n_hits = of_arm().filter(|shown| shown.clicked.is_some()).count();
+        (of_arm().count() as u64, n_hits as u64)
+    })
+}
+
+/// A line for each list and click, as these write them.
+fn lines(list: impl Fn(&Shown) -> Vec<Value>, click: impl Fn(&Shown, Value) -> Value) -> String {
+    let mut text = String::new();
+    for shown in world() {
+        let clicks = shown.click().map(|own| click(&shown, own));
+        for event in list(&shown).into_iter().chain(clicks) {
+            text.push_str(&event.to_string());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn own_click(_: &Shown, click: Value) -> Value {
+    click
+}
+
+/// The list, changed.
+fn list_with(change: impl Fn(&Shown, &mut Value)) -> impl Fn(&Shown) -> Vec<Value> {
+    move |shown| {
+        let mut list = shown.list();
+        change(shown, &mut list);
+        vec![list]
+    }
+}
+
+/// The draft of a sample and its exit code, with the sample.
+fn drafted(sample: &str) -> (Option<i32>, String, tempfile::TempDir) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("events.jsonl");
+    std::fs::write(&path, sample).expect("it can be written");
+    let ran = run(&["check", "--sample", path.to_str().expect("UTF-8"), "--suggest"]);
+    (ran.code, ran.stdout, dir)
+}
+
+/// The draft is sound as it is, and says these settings.
+#[track_caller]
+fn check(sample: &str, settings: &[&str], arms: [&str; 2], expected: [(u64, u64); 2]) {
+    let (code, draft, dir) = drafted(sample);
+    assert_eq!(code, Some(0), "{draft}");
+    for setting in settings {
+        assert!(draft.contains(setting), "{setting} is missing:\n{draft}");
+    }
+    let config = dir.path().join("draft.toml");
+    std::fs::write(&config, &draft).expect("it can be written");
+    let [config, events] =
+        [config, dir.path().join("events.jsonl")].map(|path| path.to_str().expect("UTF-8").to_owned());
+    let ran = run(&[
+        "evaluate",
+        &events,
+        "--config",
+        &config,
+        "--metrics",
+        "hit_rate",
+        "--k",
+        "3",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(ran.code, Some(0), "{draft}\n{}", ran.stderr);
+    let all: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let results = all["experiments"].as_object().expect("experiments");
+    let all_arms = results.values().map(|experiment| &experiment["arms"]);
+    let of_arms = all_arms
+        .clone()
+        .find(|of| arms.iter().all(|arm| of.get(arm).is_some()));
+    let of_arms = of_arms.unwrap_or_else(|| panic!("no experiment has {arms:?}: {}", ran.stdout));
+    let found = arms.map(|arm| {
+        let of = &of_arms[arm];
+        let n_lists = of["lists"].as_u64().expect("a number");
+        let hit_rate = of["metrics"]["hit_rate@3"].as_f64().expect("a number");
+        (n_lists, (hit_rate * n_lists as f64).round() as u64)
+    });
+    assert_eq!(found, expected, "{draft}\n{}", ran.stdout);
+}
+
+#[track_caller]
+fn check_own_arms(sample: &str, settings: &[&str]) {
+    check(sample, settings, ["a", "b"], expected());
+}
+
+/// The draft is not to be used, and this is told.
+#[track_caller]
+fn check_refused(sample: &str, told: &[&str]) {
+    let (code, draft, _dir) = drafted(sample);
+    let words = draft.replace("\n# ", " ");
+    assert_eq!(code, Some(65), "{draft}");
+    for told in told {
+        assert!(words.contains(told), "{told:?} is missing:\n{draft}");
+    }
+}
+
+#[test]
+fn lists_of_another_type_are_found() {
+    let sample = lines(list_with(|_, list| list["type"] = "impression".into()), own_click);
+    check_own_arms(&sample, &["types = [\"impression\"]"]);
+}
+
+#[test]
+fn lists_whose_empty_array_is_left_out_count_as_empty() {
+    let list = list_with(|shown, list| {
+        if shown.items.is_empty() {
+            list.as_object_mut().expect("an object").remove("items");
+        }
+    });
+    check_own_arms(&lines(list, own_click), &["no_items = \"empty\""]);
+    let null = list_with(|shown, list| {
+        if shown.items.is_empty() {
+            list["items"] = Value::Null;
+        }
+    });
+    check_own_arms(&lines(null, own_click), &["no_items = \"empty\""]);
+}
+
+#[test]
+fn clicks_that_name_their_items_in_an_array_are_read() {
+    let list = |shown: &Shown| {
+        let hits: Vec<Value> = shown.items.iter().map(|item| json!({"objectID": item})).collect();
+        vec![
+            json!({"eventType": "search", "queryID": shown.request(), "userToken": shown.user(), "timestamp": shown.ts_ms(),
+            "variant": shown.arm, "hits": hits}),
+        ]
+    };
+    let click = |shown: &Shown, click: Value| {
+        json!({"eventType": "click", "eventName": "Clicked", "queryID": shown.request(), "userToken": shown.user(),
+            "timestamp": click["ts"], "objectIDs": [click["item"]], "positions": [2]})
+    };
+    check_own_arms(
+        &lines(list, click),
+        &["item = \"objectIDs\"", "item_id = \"objectID\""],
+    );
+}
+
+#[test]
+fn flags_with_a_prefix_are_experiments_and_false_is_none() {
+    let list = |shown: &Shown| {
+        let other = if shown.n % 3 == 0 {
+            json!("on")
+        } else {
+            json!(false)
+        };
+        vec![
+            json!({"event": "reco_shown", "distinct_id": shown.user(), "timestamp": shown.ts_ms(), "properties": {
+            "$feature/ranker": shown.arm, "$feature/banner": other, "request_id": shown.request(), "items": shown.items}}),
+        ]
+    };
+    let click = |shown: &Shown, click: Value| {
+        json!({"event": "reco_click", "distinct_id": shown.user(), "timestamp": click["ts"],
+            "properties": {"request_id": shown.request(), "item": click["item"]}})
+    };
+    let settings = [
+        "prefix = \"$feature/\"",
+        "not_in = [\"false\"]",
+        "user_id = \"distinct_id\"",
+    ];
+    check_own_arms(&lines(list, click), &settings);
+}
+
+#[test]
+fn arms_that_are_null_leave_their_list_to_other_experiments() {
+    let list = list_with(|shown, list| {
+        list["experiments"]["layout"] = if shown.n % 3 == 0 {
+            "grid".into()
+        } else {
+            Value::Null
+        };
+    });
+    check_own_arms(&lines(list, own_click), &["our own shape"]);
+}
+
+#[test]
+fn experiments_may_be_texts_and_json_text() {
+    let arrays = list_with(|shown, list| {
+        list["experiments"] = json!([format!("ranker={}", shown.arm), "layout=grid"]);
+    });
+    check_own_arms(&lines(arrays, own_click), &["arm_separator = \"=\""]);
+    let text =
+        list_with(|shown, list| list["experiments"] = format!("ranker:{};layout:grid", shown.arm).into());
+    check_own_arms(
+        &lines(text, own_click),
+        &["arm_separator = \":\"", "pair_separator = \";\""],
+    );
+    let json_text =
+        list_with(|shown, list| list["experiments"] = json!({"ranker": shown.arm}).to_string().into());
+    check_own_arms(&lines(json_text, own_click), &[]);
+}
+
+#[test]
+fn json_within_json_is_read() {
+    let quoted = |event: Value| Value::from(event.to_string());
+    let whole = lines(|shown| vec![quoted(shown.list())], |_, click| quoted(click));
+    check_own_arms(&whole, &["nested = \".\""]);
+    let held = |event: Value| json!({"version": 1, "payload": event.to_string()});
+    let field = lines(|shown| vec![held(shown.list())], |_, click| held(click));
+    check_own_arms(&field, &["nested = \"payload\""]);
+}
+
+#[test]
+fn records_may_hold_several_events() {
+    let mut text = String::new();
+    for shown in world() {
+        let mut list = shown.list();
+        list.as_object_mut().expect("an object").remove("user_id");
+        let events: Vec<Value> = [list].into_iter().chain(shown.click()).collect();
+        text.push_str(&json!({"userId": shown.user(), "sessionId": "s", "eventList": events}).to_string());
+        text.push('\n');
+    }
+    check_own_arms(&text, &["records = \"eventList\"", "user_id = \"^.userId\""]);
+}
+
+#[test]
+fn lists_may_hold_their_clicks() {
+    let base = |shown: &Shown| json!({"request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(), "arm": shown.arm});
+    let flags = |shown: &Shown| {
+        let mut list = base(shown);
+        let item = |item: &String| json!({"id": item, "clicked": shown.clicked.as_ref() == Some(item)});
+        list["items"] = shown.items.iter().map(item).collect();
+        vec![list]
+    };
+    let without_clicks = |list: &dyn Fn(&Shown) -> Vec<Value>| {
+        let events = world().into_iter().flat_map(|shown| list(&shown));
+        events.map(|event| format!("{event}\n")).collect::<String>()
+    };
+    check_own_arms(&without_clicks(&flags), &["clicked = \"clicked\""]);
+    let ids = |shown: &Shown| {
+        let mut list = base(shown);
+        list["items"] = json!(shown.items);
+        list["clicked_skus"] = shown.clicked.iter().cloned().collect();
+        vec![list]
+    };
+    check_own_arms(&without_clicks(&ids), &["clicked_items = \"clicked_skus\""]);
+}
+
+#[test]
+fn times_that_name_their_zone_are_read_however_they_are_written() {
+    for form in [
+        "%Y-%m-%d %H:%M:%S UTC",
+        "%Y-%m-%dT%H:%M:%S+0000",
+        "%Y%m%dT%H%M%SZ",
+        "%a, %d %b %Y %H:%M:%S GMT",
+    ] {
+        let text = |event: &mut Value| {
+            let ms = event["ts"].as_i64().expect("a number");
+            let time = jiff::Timestamp::from_millisecond(ms).expect("a time");
+            event["ts"] = time.strftime(form).to_string().into();
+        };
+        let sample = lines(list_with(|_, list| text(list)), |_, mut click| {
+            text(&mut click);
+            click
+        });
+        check_own_arms(&sample, &["our own shape"]);
+    }
+}
+
+#[test]
+fn lists_that_one_arm_sends_again_count_once() {
+    let again = |shown: &Shown| {
+        let mut later = shown.list();
+        later["ts"] = (shown.ts_ms() + 8_000).into();
+        match shown.arm {
+            "b" => vec![shown.list(), later],
+            _ => vec![shown.list()],
+        }
+    };
+    check_own_arms(&lines(again, own_click), &["our own shape"]);
+}
+
+#[test]
+fn users_who_are_not_known_are_none() {
+    for nobody in ["", "0", "anonymous"] {
+        let list = list_with(|_, list| list["user_id"] = nobody.into());
+        check_own_arms(&lines(list, own_click), &["our own shape"]);
+    }
+}
+
+#[test]
+fn a_record_for_each_item_is_named_and_not_taken_for_a_list_of_one() {
+    let rows = |shown: &Shown| {
+        let row = |(position, item): (usize, &String)| {
+            json!({"type": "impression", "request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(),
+                "experiment": "ranker", "arm": shown.arm, "position": position, "item": item})
+        };
+        shown.items.iter().enumerate().map(row).collect()
+    };
+    check_refused(
+        &lines(rows, own_click),
+        &["Records show one item each", "docs/cookbook.md"],
+    );
+}
+
+#[test]
+fn arms_in_events_of_their_own_are_named() {
+    let list = |shown: &Shown| {
+        let mut list = shown.list();
+        list.as_object_mut().expect("an object").remove("experiments");
+        let enroll = json!({"type": "enroll", "user_id": shown.user(), "ts": shown.ts_ms() - 500, "variant": shown.arm});
+        vec![enroll, list]
+    };
+    check_refused(
+        &lines(list, own_click),
+        &["No list names an arm", "an event of its own"],
+    );
+}
+
+#[test]
+fn clicks_that_nothing_ties_to_a_list_are_named() {
+    let list = list_with(|_, list| drop(list.as_object_mut().expect("an object").remove("request_id")));
+    let click = |shown: &Shown, mut click: Value| {
+        click.as_object_mut().expect("an object").remove("request_id");
+        click["user_id"] = shown.user().into();
+        click
+    };
+    check_refused(
+        &lines(list, click),
+        &["no field is an id of its own for each list"],
+    );
+    let of_item = list_with(|shown, list| {
+        let item = |item: &String| json!({"impression_id": format!("{}-{item}", shown.n), "sku": item});
+        list["items"] = shown.items.iter().map(item).collect();
+    });
+    let click = |shown: &Shown, click: Value| {
+        let item = click["item"].as_str().expect("text");
+        json!({"type": "click", "impression_id": format!("{}-{item}", shown.n), "user_id": shown.user(), "ts": click["ts"]})
+    };
+    check_refused(&lines(of_item, click), &["there is no `item`"]);
+}
+
+#[test]
+fn a_file_of_which_no_click_matches_has_no_numbers() {
+    let sample = lines(list_with(|_, _| ()), |_, mut click| {
+        click["item"] = "elsewhere".into();
+        click
+    });
+    check_refused(&sample, &["No click is on an item of its list"]);
+    let (_, _, dir) = drafted(&sample);
+    let ran = run(&[
+        "evaluate",
+        dir.path().join("events.jsonl").to_str().expect("UTF-8"),
+    ]);
+    assert_eq!(ran.code, Some(65), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("none is on an item that its list shows"),
+        "{}",
+        ran.stderr
+    );
+}
