@@ -36,7 +36,6 @@ ok       records: 1 with 2 events; served lists: 1, clicks: 1, ignored: 0, refus
 }
 
 /// The program with one setting more.
-
 fn run_as(preset: &str, arguments: &[&str]) -> Ran {
     let mut command = program(arguments);
     command.env("ABGAUGE_EVENTS__PRESET", preset);

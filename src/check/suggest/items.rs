@@ -242,7 +242,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .iter()
         .filter(|column| hints(&column.called(), &POSITION))
         .find(|column| column.values.values().all(|value| value.is_i64()));
-    let is_flag = |value: &&Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
+    let is_flag = |value: &Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
     let clicked = objects
         .iter()
         .filter(|column| hints(&column.called(), &CLICK))

@@ -52,7 +52,7 @@ impl Default for NoUser {
 #[inline(always)]
 fn mark(id: &[u8]) -> u64 {
     let first = id.first().map_or(0, u8::to_ascii_lowercase);
-    1 << ((id.len() as u64 * 5 ^ u64::from(first)) & 63)
+    1 << (((id.len() as u64 * 5) ^ u64::from(first)) & 63)
 }
 
 #[cfg(test)]

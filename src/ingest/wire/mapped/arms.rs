@@ -33,10 +33,11 @@ impl Mapped {
             sink,
         };
         match (&of.experiments, &of.prefix) {
-            (Some(_), _) => match fields.unless_null(Field::Experiments)? {
-                Some(all) => self.value(all, &mut arms)?,
-                None => {}
-            },
+            (Some(_), _) => {
+                if let Some(all) = fields.unless_null(Field::Experiments)? {
+                    self.value(all, &mut arms)?;
+                }
+            }
             (None, Some(_)) => self.object(fields.objects[0], &mut arms)?,
             (None, None) => self.event(fields, &mut arms)?,
         }
