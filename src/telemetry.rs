@@ -28,7 +28,7 @@ pub struct Telemetry {
     /// By `Side as usize`; the same name twice where one topic carries both.
     topics: [String; 2],
     records: [[IntCounter; Outcome::OF_EVENTS.len()]; 2],
-    /// Where records with several events get a series.
+    /// Family to which records with several events are added.
     records_family: IntCounterVec,
     /// Shown from the first record with several events on.
     events_family: IntCounterVec,
@@ -984,7 +984,7 @@ fn saturated(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// By topic, those of each outcome.
+/// Counters by topic and outcome.
 fn outcomes(family: &IntCounterVec, topics: &[String; 2]) -> [[IntCounter; Outcome::OF_EVENTS.len()]; 2] {
     let of = |topic: &String| {
         Outcome::OF_EVENTS.map(|outcome| family.with_label_values(&[&**topic, outcome.name()]))

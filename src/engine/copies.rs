@@ -23,7 +23,7 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// Whether the copy is read again, and its original is not, where lists are from this border on, epoch ms.
+    /// Returns true if reading lists from `from_ms` on brings back the copy without its original.
     pub fn is_across(&self, from_ms: i64) -> bool {
         (self.original_ms..self.slot_ms).contains(&(from_ms - 1))
     }
@@ -37,14 +37,14 @@ pub struct Refusal {
     pub until_ms: i64,
 }
 
-/// What a checkpoint has of them.
+/// The part of a checkpoint about copies.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CopiesCheckpoint {
     /// Ascending.
     pub copied: Vec<Copied>,
     /// Offsets and times ascend.
     pub refusals: Vec<Refusal>,
-    /// None where a log is read again no further than open lists need.
+    /// `None` if copies need no earlier records than open lists do.
     pub reach: Option<CopiesReach>,
 }
 
@@ -53,7 +53,7 @@ pub struct CopiesCheckpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopiesReach {
     pub resume: ResumePoint,
-    /// Of the accepted events from there to the position that are open or that a copy may come of.
+    /// Digest of the accepted events from `resume` to the position that are open or may still be copied.
     pub open: Digest,
 }
 
@@ -75,8 +75,7 @@ impl Copies {
         }
     }
 
-    /// What matters if lists are read again from the first of these borders on, or from the second one, epoch ms; without them all
-    /// lists are.
+    /// The entries needed to read lists again from either border (epoch ms). `None` means that all lists are read again.
     pub fn checkpoint(&self, from_ms: Option<[i64; 2]>) -> CopiesCheckpoint {
         let Some(from_ms) = from_ms else {
             return CopiesCheckpoint::default();
@@ -112,7 +111,7 @@ impl Copies {
         }
     }
 
-    /// Whether a list had come after its slot was settled.
+    /// Returns true if a list arrived after its slot had settled.
     pub fn refused(&self, offset: i64, ts_ms: i64) -> bool {
         let mut refusals = self.refusals.iter();
         refusals.any(|refusal| refusal.offset <= offset && ts_ms < refusal.until_ms)

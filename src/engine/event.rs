@@ -109,7 +109,7 @@ pub struct Position {
 pub struct Event {
     pub at: Position,
     pub body: Body,
-    /// Its record has others too.
+    /// True if the record has further events.
     pub is_part: bool,
 }
 
@@ -202,7 +202,7 @@ impl Batch {
         *self.bad_arms.entry(experiment.to_owned()).or_default() += 1;
     }
 
-    /// Why an event from `start` on is invalid; of several the first.
+    /// The first reason for which an event from `start` on is invalid.
     pub fn first_reason(&self, start: usize) -> Option<Reason> {
         self.events[start..].iter().find_map(|event| match event.body {
             Body::Invalid(reason) => Some(reason),

@@ -96,7 +96,7 @@ pub struct Engine {
     copies: Copies,
     /// Lists before it, epoch ms, have no effect if they are read again.
     again_from_ms: i64,
-    /// What it goes on from if a log no longer holds what only copies are looked for in.
+    /// The checkpoint to resume from if retention has deleted records that only copies need.
     less: Option<Box<Checkpoint>>,
     /// By `Side as usize`, of its topics; empty if it was not resumed.
     replays: Vec<Replay>,

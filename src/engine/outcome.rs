@@ -25,14 +25,14 @@ pub enum Outcome {
     Shed,
     /// The operator leaves it out.
     Skipped,
-    /// It has several events, each of which has its own.
+    /// A record of several events, each with its own outcome.
     Several,
 }
 
 const N_OUTCOMES: usize = Outcome::Several as usize + 1;
 
 impl Outcome {
-    /// Those of events; a record of one event has the same.
+    /// Outcomes of events, and so of records with one event.
     pub const OF_EVENTS: [Outcome; 10] = [
         Outcome::Accepted,
         Outcome::Duplicate,
@@ -104,7 +104,7 @@ impl ClickResult {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
     outcomes: [[u64; N_OUTCOMES]; 2],
-    /// Of events in records that have several.
+    /// Counts of events in records of several.
     parts: [[u64; N_OUTCOMES]; 2],
     invalid: [[u64; Reason::ALL.len()]; 2],
     results: [u64; ClickResult::ALL.len()],

@@ -96,7 +96,7 @@ impl Feed {
         }
     }
 
-    /// Of a list or a click of this user.
+    /// Hash of the user's id, if the user has one.
     fn user(&self, user: u32) -> Option<u64> {
         let bytes = user.to_le_bytes();
         let lacks_first = |share| fraction(xxh3_64_with_seed(&bytes, 2)) < share;
@@ -139,7 +139,7 @@ impl Feed {
     }
 }
 
-/// From 0 to 1, the same for the same hash.
+/// A number from 0 to 1 made from a hash.
 fn fraction(hash: u64) -> f64 {
     hash as f64 / u64::MAX as f64
 }

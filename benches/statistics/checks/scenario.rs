@@ -69,9 +69,9 @@ pub enum Ids {
     /// One of each user.
     #[default]
     All,
-    /// This share of the users has none.
+    /// A share of the users without an id.
     Missing(f64),
-    /// This share of the users has none, but a second one that is read instead.
+    /// A share of the users without a first id, but with a second one.
     Second(f64),
     /// One more user of the first treatment gets this share of all lists and clicks on none.
     Crawler(f64),

@@ -44,10 +44,10 @@ pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     Some(best)
 }
 
-/// What producers write for "not in the experiment".
+/// Values that producers write for "not in the experiment".
 const NOT_IN: [&str; 3] = ["false", "", "none"];
 
-/// Which of these are among the arms.
+/// The values of [`NOT_IN`] that the arms have.
 fn not_in(shape: &ArmsShape, columns: &Columns, lists: &Members) -> Vec<String> {
     let is_arm = |column: &&Column| match &shape.prefix {
         Some(prefix) => column.name().starts_with(prefix.as_str()),
@@ -79,9 +79,9 @@ fn not_in(shape: &ArmsShape, columns: &Columns, lists: &Members) -> Vec<String> 
         .collect()
 }
 
-/// What may stand between experiment and arm in a text.
+/// Candidates for `arm_separator`.
 const SEPARATORS: [&str; 5] = [":", "=", "/", "|", "."];
-/// And between such pairs.
+/// Candidates for `pair_separator`.
 const BETWEEN: [&str; 4] = [";", ",", "|", " "];
 
 /// `["ranker:neural","layout:grid"]`, or `"ranker:neural;layout:grid"`; or an object that is JSON text.

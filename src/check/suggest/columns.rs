@@ -36,7 +36,7 @@ impl<'a> Columns<'a> {
         Columns(finder.columns)
     }
 
-    /// The same with the fields of the records around these, by number.
+    /// Adds the fields of the surrounding records, by record number.
     pub fn with_outer(mut self, around: &'a [Value]) -> Columns<'a> {
         let outer = Columns::of(around).0.into_iter();
         self.0.extend(outer.filter_map(|column| {
@@ -149,7 +149,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether a text is an object or an array of JSON: no id is.
+/// Returns true for text that is a JSON object or array. Such text is never an id.
 pub(super) fn is_json_text(value: &Value) -> bool {
     let text = value.as_str().unwrap_or_default();
     text.starts_with(['{', '['])

@@ -25,9 +25,9 @@ pub(super) struct Draft {
     pub item: Option<Choice>,
     /// Clicks that the second field leaves.
     pub clicks: Members,
-    /// Where lists have the ids of their clicked items.
+    /// Path to the ids of clicked items in a list.
     pub clicked_items: Option<Path>,
-    /// If records show one item each: the id of their list, and the item.
+    /// Paths to the list id and the item, if each record shows a single item.
     pub row: Option<(Path, Path)>,
 }
 
@@ -233,7 +233,7 @@ impl Trial {
         trial
     }
 
-    /// Whether numbers can be had by this shape: all can be read, lists name arms, and clicks are on items of their lists. Where the topic
+    /// Returns true if the shape gives numbers: every record is read, lists name arms, and clicks are on items of their lists. If the topic
     /// says what all are, that is all that can be asked.
     pub fn is_sound(&self, topic_says: Option<Kind>) -> bool {
         let has_lists = self.n_lists > 0 && self.n_with_arm > 0;
@@ -245,7 +245,7 @@ impl Trial {
             }
     }
 
-    /// Whether some lists, and no more than the others, have no array of items where the others have one.
+    /// Returns true if a minority of the lists lacks the array of items.
     pub fn lacks_items(&self) -> bool {
         let absent = self.refusals.iter().filter(|((reason, setting), (.., place))| {
             let is_absent = place

@@ -17,7 +17,7 @@ pub(super) struct ItemsDraft {
     pub rows: bool,
     pub row_items: Option<Path>,
     pub position: Option<Path>,
-    /// Where an item says whether it was clicked.
+    /// Path to an item's click flag.
     pub clicked: Option<Path>,
     /// Whether the order of the array is that of the positions in every list.
     pub is_in_order: bool,
@@ -75,7 +75,7 @@ pub(super) fn clicked(columns: &Columns, lists: &Members, items: &ItemsDraft) ->
     fields.find(is_of_list).map(|column| column.path.clone())
 }
 
-/// Where records show one item each: the id that several share, and the item, by their names.
+/// Paths to the list id and the item, for records that show a single item each.
 pub(super) fn row(columns: &Columns, members: &Members) -> Option<(Path, Path)> {
     let called = |words: &[&str]| {
         columns.iter().find(|column| {

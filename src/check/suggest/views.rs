@@ -1,4 +1,4 @@
-//! What the events of a sample are: its records, what is in an array of each, or JSON text.
+//! Views of a sample: events as its records, as elements of an array in each record, or as JSON text.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) struct View {
     pub around: Vec<Value>,
 }
 
-/// The ways to take a sample, the plain one first.
+/// All views of a sample, the plain one first.
 pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
     let values = lines.iter();
     let values: Vec<Value> = values
@@ -68,7 +68,7 @@ pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> View {
 }
 
 impl View {
-    /// Fields of the events, and those of the records around them.
+    /// Columns of the events and of the surrounding records.
     pub fn columns(&self) -> Columns<'_> {
         Columns::of(&self.events).with_outer(&self.around)
     }
@@ -85,7 +85,7 @@ fn object_in(value: &Value) -> Option<Value> {
     inner.is_object().then_some(inner)
 }
 
-/// Whether it may be the events of a record: objects that say of what kind they are.
+/// Returns true for an array of objects that each name their kind.
 fn has_several(value: &Value) -> bool {
     let kinds = |element: &Value| {
         let fields = element.as_object();

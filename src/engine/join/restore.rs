@@ -237,12 +237,12 @@ impl Engine {
         self.first_from(side, |_| self.settled_until_ms())
     }
 
-    /// Of the accepted events of a topic that are read again from there.
+    /// Digest of a topic's accepted events from [`Self::resume_point`] on.
     pub fn open_digest(&self, side: Side) -> Digest {
         self.digest_from(side, |_| self.settled_until_ms())
     }
 
-    /// The same, where lists are read again also for copies that may come of them.
+    /// Resume point and digest, extended to settled lists that may still be copied.
     pub fn reach_for_copies(&self, side: Side) -> (Option<ResumePoint>, Digest) {
         let from_ms = |kind| self.needed_from_ms(kind);
         (self.first_from(side, from_ms), self.digest_from(side, from_ms))

@@ -80,7 +80,7 @@ impl Decoder {
         }
     }
 
-    /// The same, for which these user ids are none, instead of the usual ones.
+    /// Replaces the user ids that count as no user.
     pub fn without_users(self, no_user: NoUser) -> Self {
         Decoder {
             mapped: Arc::new(Mapped::new(self.mapped.shape(), no_user)),
@@ -88,7 +88,7 @@ impl Decoder {
         }
     }
 
-    /// The same for records of another shape; `None` for our own, which has shorter ways than any [`Shape`].
+    /// Reads records of another shape; `None` is our own, which has faster paths than any [`Shape`].
     ///
     /// # Panics
     /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
@@ -239,7 +239,7 @@ fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
     }
 }
 
-/// Whether an experiment or arm can have this name.
+/// Returns true for a valid name of an experiment or arm.
 fn is_label(label: &str) -> bool {
     (1..=MAX_LABEL_BYTES).contains(&label.len()) && label != OTHER
 }

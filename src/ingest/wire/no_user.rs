@@ -1,4 +1,4 @@
-//! Texts that stand where a user id would, and mean that there is none.
+//! Placeholder texts that mean that there is no user.
 
 /// Compared without regard to the case of ASCII letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct NoUser {
 }
 
 impl NoUser {
-    /// What producers write for users who are not known.
+    /// Placeholders that producers write for unknown users.
     pub const USUAL: [&str; 7] = [
         "",
         "0",

@@ -19,9 +19,9 @@ pub struct Shape {
     pub kind: Option<Paths>,
     /// What a record is that does not say so, and whose topic does not either.
     pub without_kind: Option<Kind>,
-    /// Where the JSON text is that holds the events, if a record is not JSON itself.
+    /// Location of the JSON text that holds the events; `None` if a record is JSON itself.
     pub nested: Option<Nested>,
-    /// Where a record has its array of events. `None`: it is one.
+    /// Path to a record's array of events; `None` if a record is one event.
     pub records: Option<Path>,
     /// `None`: as in our own shape, a number of milliseconds or RFC 3339 text.
     pub ts_unit: Option<TsUnit>,
@@ -41,9 +41,9 @@ pub struct ServedShape {
     pub items: Paths,
     /// A list without items is empty. Otherwise it is invalid.
     pub absent_is_empty: bool,
-    /// Where an item that is an object says whether it was clicked.
+    /// Path to the click flag of an item that is an object.
     pub clicked: Option<Paths>,
-    /// Where the ids of the clicked items are.
+    /// Path to the ids of clicked items.
     pub clicked_items: Option<Paths>,
     /// The time of these clicks; `None`, or where it is absent: that of the list.
     pub clicked_ts: Option<Paths>,
@@ -73,11 +73,11 @@ pub struct ArmsShape {
     pub only: Vec<String>,
     /// Arms that mean that a list is not in the experiment, besides `null`.
     pub not_in: Vec<String>,
-    /// What the names of the fields begin with that are experiments; the rest is the name of the experiment.
+    /// Prefix of the fields that are experiments; the rest of the name is the experiment.
     pub prefix: Option<String>,
-    /// What stands between experiment and arm in a text.
+    /// Separator of experiment and arm in a text.
     pub arm_separator: Option<String>,
-    /// What stands between such texts, where one text has all of them.
+    /// Separator of such pairs in one text.
     pub pair_separator: Option<String>,
     /// The experiment of arms that stand without one, and of lists that name none.
     pub experiment_name: Option<String>,
@@ -98,7 +98,7 @@ pub struct ClickShape {
     pub item: Paths,
 }
 
-/// Where the JSON text of a record is.
+/// Location of a record's JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nested {
     /// The whole record is one JSON string.

@@ -200,7 +200,7 @@ fn date_time(text: &str) -> Option<(DateTime, &str)> {
     may_go_on.then_some((date_time, rest))
 }
 
-/// What a text says of its zone behind date and time.
+/// The zone at the end of a time.
 fn zone_of(offset: &str) -> Option<Zone> {
     let offset = match offset.split_once('[') {
         Some((offset, name)) if name.ends_with(']') && !offset.is_empty() => offset,

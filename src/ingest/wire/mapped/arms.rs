@@ -121,7 +121,7 @@ impl Mapped {
         Ok(())
     }
 
-    /// In our own shape an arm is text and nothing else.
+    /// Returns true for our own shape, in which an arm is text and nothing else.
     fn is_own_object(&self) -> bool {
         let of = &self.shape.served.arms;
         self.in_arm.is_none() && of.prefix.is_none() && of.not_in.is_empty()
@@ -167,7 +167,7 @@ struct Arms<'s, 'b> {
     not_in: &'s [String],
     /// Those of this list so far.
     n: usize,
-    /// Whether any of them is to be dropped again.
+    /// True if a bad arm is to be dropped at the end.
     has_bad: bool,
     sink: &'s mut Sink<'b>,
 }
@@ -187,8 +187,8 @@ impl Arms<'_, '_> {
         self.push(experiment, arm.and_then(read))
     }
 
-    /// An arm that cannot be one is counted and leaves its experiment out. It enters nevertheless, so that an experiment that
-    /// comes twice is found whatever its arms are.
+    /// A bad arm is counted and leaves its experiment out. It is pushed nevertheless, so that a doubled experiment is found whatever
+    /// its arms are.
     ///
     /// # Errors
     /// One too many, whatever its names are; text that is none.

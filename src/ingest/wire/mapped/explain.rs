@@ -23,7 +23,7 @@ pub enum Explained {
         items: Vec<String>,
         /// Items that the list itself says were clicked.
         clicked: Vec<String>,
-        /// Elements of the list that are no items, and were passed over.
+        /// Skipped elements of the list that are no items.
         n_skipped: u64,
         /// Fields of the record that have alternative paths, and where each was found.
         alternatives: Vec<Place>,
@@ -151,7 +151,7 @@ impl Decoder {
 }
 
 impl Mapped {
-    /// Where the events of a record were looked for.
+    /// The path at which events were looked for.
     fn place_of_events(&self, field: Field) -> Option<Place> {
         let path = match (field, &self.shape.nested) {
             (Field::Nested, Some(Nested::At(path))) => Some(path),

@@ -56,7 +56,7 @@ pub(super) struct FaultyElement<'a> {
 
 struct Placed<'a> {
     id: Cow<'a, str>,
-    /// Where in its row it stands.
+    /// Position within the row.
     position: i64,
     is_clicked: bool,
 }
@@ -156,7 +156,7 @@ impl ItemFault {
     }
 }
 
-/// Whether a flag is set. Absent, `null`, `false` and 0 are not; any other integer is. Either may stand in quotes.
+/// Reads a flag, quoted or not. Absent, `null`, `false` and 0 are false; `true` and other integers are true.
 fn is_true(found: Found) -> Result<bool, Reason> {
     let raw = match found {
         Found::Nothing => return Ok(false),

@@ -40,7 +40,7 @@ pub(super) enum Field {
     ClickUser,
     ClickTs,
     Item,
-    /// These two hold the events, and are none of their fields.
+    /// Not fields of an event: `nested` and `records` locate the events.
     Nested,
     Records,
 }
@@ -52,9 +52,9 @@ const N_FIELDS: usize = 15;
 pub(super) struct Mapped {
     shape: Shape,
     no_user: NoUser,
-    /// Where the JSON text is in a record.
+    /// Locates the JSON text of a record.
     nested: Option<Tree<1>>,
-    /// Where the array of events is in a record.
+    /// Locates the array of events in a record.
     records: Option<Tree<1>>,
     /// Within an event.
     event: Tree<N_FIELDS>,
@@ -74,19 +74,19 @@ pub(super) struct Problem {
     pub field: Option<Field>,
 }
 
-/// What an event says, in its own words.
+/// The values of an event, not yet hashed.
 #[derive(Debug)]
 pub(super) enum Said<'a> {
     Served {
         id: Cow<'a, str>,
         user: Option<Cow<'a, str>>,
         ts_ms: i64,
-        /// Of the sink's batch.
+        /// Range in the sink's batch.
         items: Range<u32>,
         arms: Range<u32>,
-        /// Elements of the list that are no items, and were passed over.
+        /// Skipped elements of the list that are no items.
         n_skipped: u64,
-        /// Time of the clicks that the list holds itself; their items are in [`Sink::clicked`].
+        /// Time of the list's own clicks, whose items are in [`Sink::clicked`].
         clicked_ts_ms: i64,
     },
     Click {
@@ -99,7 +99,7 @@ pub(super) enum Said<'a> {
     Ignored(Field),
 }
 
-/// What was clicked.
+/// The item, or items, of a click.
 #[derive(Debug)]
 pub(super) enum ClickedItem<'a> {
     One(Cow<'a, str>),
@@ -113,20 +113,20 @@ pub(super) struct Sink<'b> {
     pub max_items: usize,
     pub max_experiments: usize,
     pub batch: &'b mut Batch,
-    /// Items that the list says were clicked.
+    /// Items of the list's own clicks.
     pub clicked: &'b mut Vec<u64>,
-    /// The items as they are written, where somebody wants to see them.
+    /// Items as text, for explanations.
     pub texts: Option<&'b mut Texts>,
 }
 
-/// What a list is made of, as it is written.
+/// The items of a list as text.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub items: Vec<String>,
     pub clicked: Vec<String>,
 }
 
-/// Where the fields of one event are.
+/// Locations of one event's fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a> {
     found: [Found<'a>; N_FIELDS],
@@ -176,7 +176,7 @@ impl Mapped {
         &self.no_user
     }
 
-    /// Tells what each event of a record says; a faulty one may leave parts of itself in the arenas.
+    /// Calls `take` with the fields of each event of a record, or with the problem of the record.
     pub fn each_event(&self, payload: Option<&[u8]>, mut take: impl FnMut(Result<Fields, Problem>)) {
         let record = payload.ok_or(Reason::Tombstone).and_then(Record::of);
         match record {
@@ -192,7 +192,7 @@ impl Mapped {
         }
     }
 
-    /// The JSON text that a record holds, if the shape says that there is one. What is no text there may be JSON itself.
+    /// The JSON text of a record, if the shape has one. A value there that is not text is taken as JSON itself.
     fn text_of<'a>(&self, record: Record<'a>) -> Result<Text<'a>, Problem> {
         let Some(nested) = &self.shape.nested else {
             return Ok(Text::Itself);
@@ -242,7 +242,7 @@ impl Mapped {
         }
     }
 
-    /// Fields that the event does not have, from the record around it.
+    /// Fills absent fields from the surrounding record.
     fn with_outer<'a>(
         &self,
         mut found: [Found<'a>; N_FIELDS],
@@ -259,7 +259,7 @@ impl Mapped {
         Ok(Fields { found, objects })
     }
 
-    /// What an event becomes, and the clicks that it holds itself if it is a list.
+    /// Pushes the body of an event and, for a list, its own clicks.
     pub fn body(&self, said: Result<Said, Problem>, sink: &mut Sink, mut push: impl FnMut(&mut Batch, Body)) {
         let hash = sink.hash;
         match said {
@@ -492,7 +492,7 @@ impl Sink<'_> {
         }
     }
 
-    /// An item that its list says was clicked.
+    /// Notes a clicked item of a list.
     fn click(&mut self, item: &str) {
         self.clicked.push(self.hash.item(item.as_bytes()));
         if let Some(texts) = &mut self.texts {
@@ -502,7 +502,7 @@ impl Sink<'_> {
 }
 
 /// # Errors
-/// Where there is no item, or too many of them. An element that is no id is a fault of its own click.
+/// No item, or too many. An element that is no id makes only its own click invalid.
 fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> {
     if !raw.starts_with('[') {
         return json::id(raw).map(ClickedItem::One);
@@ -514,13 +514,13 @@ fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> 
     }
 }
 
-/// A record whose text is UTF-8.
+/// A record of UTF-8 text.
 #[derive(Debug, Clone, Copy)]
 struct Record<'a> {
     text: &'a str,
 }
 
-/// Where the JSON of a record's events is.
+/// The JSON text that holds a record's events.
 enum Text<'a> {
     Itself,
     Within(Cow<'a, str>),
@@ -659,7 +659,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The text that an array of one holds, or else the value as it is.
+/// Unwraps an array of one text; returns any other value as it is.
 fn only_text(raw: &str) -> &str {
     let only = |raw| {
         let mut elements = json::elements(raw).ok()?;

@@ -90,7 +90,7 @@ impl<const N: usize> Tree<N> {
         tree
     }
 
-    /// The same, where an id in this field that means that there is no user gives way to a later path.
+    /// Makes a placeholder user id in `field` give way to a later path.
     pub fn skipping(mut self, field: usize, no_user: &NoUser) -> Self {
         let mut choices = self.choices.iter_mut();
         if let Some(choice) = choices.find(|choice| choice.field == field) {

@@ -12,7 +12,7 @@ pub struct Path {
     is_outer: bool,
 }
 
-/// What a path begins with that leads from the record around the event.
+/// Prefix of a path that begins at the surrounding record.
 const OUTER: &str = "^.";
 
 /// Names of a path: deeper fields take longer to find.
@@ -64,7 +64,7 @@ impl Path {
         &self.names
     }
 
-    /// The same names, from the record around the event.
+    /// The same path, begun at the surrounding record.
     pub fn around(&self) -> Path {
         Path {
             names: self.names.clone(),
@@ -72,7 +72,7 @@ impl Path {
         }
     }
 
-    /// Whether it leads from the record around the event.
+    /// Returns true if the path begins at the surrounding record.
     pub fn is_outer(&self) -> bool {
         self.is_outer
     }

@@ -46,7 +46,7 @@ impl Paths {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Those that lead from the event, or from the record around it; `None` if there are none.
+    /// The paths that begin at the event, or at the surrounding record; `None` if there are none.
     pub fn that_are(&self, is_outer: bool) -> Option<Paths> {
         let paths = self.iter().filter(|path| path.is_outer() == is_outer);
         Paths::any(paths.cloned().collect())

@@ -11,7 +11,7 @@ fn paths(text: &str) -> Paths {
     path(text).into()
 }
 
-/// All events of a record whose topic says nothing, and whether each is a part.
+/// Decodes a record; the topic gives no kind. Each event comes with its `is_part`.
 fn events(shape: Option<&Shape>, json: &str) -> Vec<(Read, bool)> {
     let at = Position {
         side: Side::Served,
