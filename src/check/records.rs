@@ -395,15 +395,20 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
                                                   are rows with items of their own set events.served.rows and row_items; where \
                                                   they are no items set events.served.skip_others = true"
             .into(),
+        Reason::MissingField if is("items") => "send it, or correct events.served.items, the path to it; if the producer leaves out \
+                                                empty arrays, set events.served.no_items = \"empty\""
+            .into(),
         Reason::MissingField => format!("send it, or correct events.{setting}, the path to it"),
-        Reason::WrongType if place.is_none() => "send one JSON object".into(),
+        Reason::WrongType if place.is_none() => {
+            "send one JSON object; if the record is JSON text in quotes, set events.nested = \".\"".into()
+        }
         Reason::WrongType if is("items") => "send an array of texts or integers; for objects with an id set \
                                              events.served.item_id, the path to it; for arrays of arrays \
                                              events.served.rows; to skip what is no item events.served.skip_others"
             .into(),
         Reason::WrongType if is("experiments") => {
             "send an object of texts, experiment → arm; for an array of objects set events.served.experiment and \
-             events.served.arm, the paths to both in each of them"
+             events.served.arm, the paths to both in each of them; for texts such as ranker:neural events.served.arm_separator"
                 .into()
         }
         Reason::WrongType if is("ts") => "send a number or text; a path leads through objects, and through arrays of one".into(),
