@@ -62,6 +62,7 @@ use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 use comparison::{Beside, Compared};
 pub use comparison::{Compare, Comparison, Halfway};
+use evaluation::FLOAT_STEP_MS;
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -177,6 +178,7 @@ pub struct Evaluator {
     /// Times of the first list and of the last one, epoch ms.
     served_ms: Option<(i64, i64)>,
     n_lists_without_arm: u64,
+    n_lists_on_float_steps: u64,
     unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 
@@ -219,6 +221,7 @@ impl Evaluator {
             n_lists: 0,
             served_ms: None,
             n_lists_without_arm: 0,
+            n_lists_on_float_steps: 0,
             unreadable: BTreeMap::new(),
         }
     }
@@ -272,6 +275,7 @@ impl Evaluator {
                     let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
                     self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
                     self.n_lists_without_arm += u64::from(list.arms.is_empty());
+                    self.n_lists_on_float_steps += u64::from(list.ts_ms % FLOAT_STEP_MS == 0);
                 }
                 Body::Click(_) | Body::Ignored | Body::Skipped => {}
             }
@@ -364,6 +368,7 @@ impl Evaluator {
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,
+            n_lists_on_float_steps: self.n_lists_on_float_steps,
             exact,
             unreadable: self.unreadable,
             ranking: self.ranking,

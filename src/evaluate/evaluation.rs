@@ -14,6 +14,9 @@ use crate::ledger::Numbers;
 /// Sums by arm, as wide as the ranking.
 pub type Totals = BTreeMap<Arm, Box<[i128]>>;
 
+/// Distance of neighboring 32-bit floats of the size of today's epoch milliseconds: 2¹⁷.
+pub const FLOAT_STEP_MS: i64 = 131_072;
+
 /// The numbers of a set of files.
 pub struct Evaluation {
     pub ranking: Ranking,
@@ -30,6 +33,8 @@ pub struct Evaluation {
     pub n_lists: u64,
     /// Those of them that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
+    /// Lists whose time is a multiple of [`FLOAT_STEP_MS`].
+    pub n_lists_on_float_steps: u64,
     /// Whether no sum has overflowed.
     pub exact: bool,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,

@@ -9,9 +9,13 @@ mod tables;
 
 use std::collections::BTreeMap;
 
+use super::evaluation::FLOAT_STEP_MS;
 use super::{Evaluation, Totals};
 use crate::engine::outcome::{ClickResult, Outcome};
 use crate::engine::ranking::Column;
+
+/// Lists from which on their times tell of 32-bit floats.
+const MIN_ON_STEPS: u64 = 10;
 
 /// What is shown of an evaluation.
 #[derive(Clone, Copy)]
@@ -53,6 +57,13 @@ impl Evaluation {
             ));
         }
         warnings.extend(self.losses());
+        if self.n_lists >= MIN_ON_STEPS && 2 * self.n_lists_on_float_steps > self.n_lists {
+            warnings.push(format!(
+                "times of {} of {} lists are multiples of {FLOAT_STEP_MS} ms, as 32-bit floats are: they may be off by a minute. Give `ts` a \
+                 64-bit integer in the schema of its topic",
+                self.n_lists_on_float_steps, self.n_lists
+            ));
+        }
         warnings.extend(self.n_without_a_hit().map(|n| {
             format!(
                 "clicks: {n}, and none is on an item that its list shows: the request ids or the items of clicks are not those of the lists, or \

@@ -418,3 +418,27 @@ fn a_file_of_which_no_click_matches_has_no_numbers() {
         ran.stderr
     );
 }
+
+#[test]
+fn times_that_went_through_a_float_of_32_bits_are_named() {
+    let step_ms = 131_072;
+    let on_steps = |event: &mut Value| {
+        let ms = event["ts"].as_i64().expect("a number");
+        event["ts"] = ((ms + step_ms / 2) / step_ms * step_ms).into();
+    };
+    let sample = lines(list_with(|_, list| on_steps(list)), |_, mut click| {
+        on_steps(&mut click);
+        click
+    });
+    let (_, _, dir) = drafted(&sample);
+    let events = dir.path().join("events.jsonl");
+    let warned = run(&["evaluate", events.to_str().expect("UTF-8")]).stderr;
+    assert!(
+        warned.contains("times of 40 of 40 lists are multiples of 131072 ms"),
+        "{warned}"
+    );
+    let (_, _, dir) = drafted(&lines(list_with(|_, _| ()), own_click));
+    let events = dir.path().join("events.jsonl");
+    let warned = run(&["evaluate", events.to_str().expect("UTF-8")]).stderr;
+    assert!(!warned.contains("131072"), "{warned}");
+}
