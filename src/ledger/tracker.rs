@@ -97,8 +97,8 @@ impl PairTracker {
     }
 
     /// See [`Engine::read_less`].
-    pub fn read_less(&mut self, low: i64) -> Option<i64> {
-        self.engine.read_less(low)
+    pub fn read_less(&mut self) -> Option<i64> {
+        self.engine.read_less()
     }
 
     fn with(engine: Engine, ledger: Ledger, keep: &Keep) -> PairTracker {

@@ -214,8 +214,8 @@ impl Pair {
         self.strayed(logs).is_none()
     }
 
-    /// Reads the log of lists from a later record on, if those before are gone and only copies were looked for in them; whether it
-    /// does. Nothing was read yet.
+    /// Reads the log of lists from the first open list on, if it no longer holds what only copies need; returns whether it does.
+    /// Nothing was read yet.
     pub fn read_less(&mut self, logs: &[(Side, LogStart)]) -> bool {
         let Pair {
             tracker, logs: own, ..
@@ -223,9 +223,9 @@ impl Pair {
         let Some(log) = own.iter_mut().find(|log| log.side == Side::Served) else {
             return false;
         };
-        let start = logs.iter().find(|(side, _)| *side == Side::Served);
-        let gone = start.filter(|(_, start)| log.position < start.low);
-        let offset = gone.and_then(|(_, start)| tracker.read_less(start.low));
+        let mut starts = logs.iter().filter(|(side, _)| *side == Side::Served);
+        let is_gone = starts.any(|(_, start)| log.position < start.low);
+        let offset = is_gone.then(|| tracker.read_less()).flatten();
         offset.into_iter().for_each(|offset| log.position = offset);
         offset.is_some()
     }

@@ -326,10 +326,11 @@ impl Worker {
         self.shards.change(partition, |life| {
             let mut life = life;
             if let Some(pair) = life.pair_mut() {
-                has_less = pair.read_less(logs);
-                if let Some(catalogue) = catalogue.filter(|_| has_less) {
+                let reads_less = pair.read_less(logs);
+                if let Some(catalogue) = catalogue.filter(|_| reads_less) {
                     pair.tracker.set_catalogue(catalogue);
                 }
+                has_less = reads_less && pair.stands_within(logs);
             }
             life
         });

@@ -341,7 +341,7 @@ fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgott
     assert_eq!(lists, [(0, 50), (1, 50)].into());
     let ran = stage.state(&["show"]);
     let of_ours = format!(
-        "that of the configuration\ngroup: {}\ncounted by: counting 1, slot_ms 1000",
+        "that of the configuration\ngroup: {}\ncounted by: counting 2, slot_ms 1000",
         stage.group
     );
     assert!(ran.stdout.contains(&of_ours), "{}", ran.stdout);

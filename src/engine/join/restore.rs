@@ -264,12 +264,12 @@ impl Engine {
         digest
     }
 
-    /// Begins to read the log of lists again where only what is open needs it, if the log begins at `low`, behind what copies might
-    /// be of; returns the offset. Nothing has been read again yet. Copies of lists that are gone will count as lists.
-    pub fn read_less(&mut self, low: i64) -> Option<i64> {
+    /// Gives up what only copies need, because the log of lists no longer holds it, and returns the offset that open lists need.
+    /// Nothing has been read again yet. Copies of lists that are gone will count as lists.
+    pub fn read_less(&mut self) -> Option<i64> {
         let less = self.less.take()?;
         let log = less.logs.iter().find(|log| log.side == Side::Served)?;
-        let offset = Some(log.resume.offset).filter(|offset| low <= *offset)?;
+        let offset = log.resume.offset;
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
         *self = Engine::resume(rules, ranking, &less, self.arms.all()).ok()?;
         Some(offset)
