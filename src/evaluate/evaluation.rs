@@ -33,7 +33,7 @@ pub struct Evaluation {
     pub n_lists: u64,
     /// Those of them that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
-    /// Lists whose time is a multiple of [`FLOAT_STEP_MS`].
+    /// Lists whose time is a multiple of 131,072 ms.
     pub n_lists_on_float_steps: u64,
     /// Whether no sum has overflowed.
     pub exact: bool,
