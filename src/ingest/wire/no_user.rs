@@ -4,9 +4,12 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoUser {
     texts: Vec<String>,
-    /// A bit for each text, by its length and first byte: most ids need no comparison.
-    marks: u64,
+    /// Bits for the first and last bytes of texts, by their length: most ids need no comparison.
+    marks: [u32; MAX_MARKED],
 }
+
+/// Longer texts are always compared.
+const MAX_MARKED: usize = 64;
 
 impl NoUser {
     /// Placeholders that producers write for unknown users.
@@ -21,7 +24,12 @@ impl NoUser {
     ];
 
     pub fn new(texts: Vec<String>) -> NoUser {
-        let marks = texts.iter().fold(0, |marks, text| marks | mark(text.as_bytes()));
+        let mut marks = [0; MAX_MARKED];
+        for text in &texts {
+            if let Some(marks) = marks.get_mut(text.len()) {
+                *marks |= mark(text.as_bytes());
+            }
+        }
         NoUser { texts, marks }
     }
 
@@ -31,7 +39,8 @@ impl NoUser {
 
     #[inline(always)]
     pub fn contains(&self, id: &[u8]) -> bool {
-        self.marks & mark(id) != 0 && self.compare(id)
+        let marks = self.marks.get(id.len()).copied().unwrap_or(u32::MAX);
+        marks & mark(id) != 0 && self.compare(id)
     }
 
     #[cold]
@@ -49,10 +58,12 @@ impl Default for NoUser {
     }
 }
 
+/// One bit, whatever the case of letters.
 #[inline(always)]
-fn mark(id: &[u8]) -> u64 {
-    let first = id.first().map_or(0, u8::to_ascii_lowercase);
-    1 << (((id.len() as u64 * 5) ^ u64::from(first)) & 63)
+fn mark(id: &[u8]) -> u32 {
+    let [first, last] =
+        [id.first(), id.last()].map(|byte| u32::from(byte.copied().unwrap_or_default() | 0x20));
+    1 << (((3 * first) ^ last) & 31)
 }
 
 #[cfg(test)]
