@@ -250,8 +250,11 @@ impl Mapped {
     ) -> Result<Fields<'a>, Problem> {
         if let Some(tree) = &self.outer {
             let outer = tree.find(objects[1]).map_err(Problem::of_record)?;
-            for (found, outer) in found.iter_mut().zip(outer) {
-                if *found == Found::Nothing {
+            let users = [Field::ServedUser, Field::ClickUser].map(|field| field as usize);
+            for (field, (found, outer)) in found.iter_mut().zip(outer).enumerate() {
+                let no_user = users.contains(&field).then_some(&self.no_user);
+                let gives_way = *found == Found::Nothing || outer.is_there(no_user);
+                if !found.is_there(no_user) && gives_way {
                     *found = outer;
                 }
             }

@@ -151,7 +151,7 @@ impl<const N: usize> Tree<N> {
         for choice in &self.choices {
             let others = &slots[choice.others.clone()];
             let candidates = || std::iter::once(found[choice.field]).chain(others.iter().copied());
-            let there = candidates().find(|found| choice.is_there(*found));
+            let there = candidates().find(|found| found.is_there(choice.absent.as_ref()));
             let something = || candidates().find(|found| *found != Found::Nothing);
             found[choice.field] = there.or_else(something).unwrap_or(Found::Nothing);
         }
@@ -159,19 +159,14 @@ impl<const N: usize> Tree<N> {
     }
 }
 
-impl Choice {
-    fn is_there(&self, found: Found) -> bool {
-        match found {
-            Found::Value("null") => false,
-            Found::Value(value) => {
-                let text = value.trim_matches('"');
-                !self
-                    .absent
-                    .as_ref()
-                    .is_some_and(|absent| absent.contains(text.as_bytes()))
-            }
-            Found::Nothing | Found::Astray => false,
-        }
+impl Found<'_> {
+    /// Returns true for a value other than `null`, and other than an id that means no user.
+    pub fn is_there(self, no_user: Option<&NoUser>) -> bool {
+        let Found::Value(value) = self else {
+            return false;
+        };
+        let id = value.trim_matches('"').as_bytes();
+        value != "null" && !no_user.is_some_and(|no_user| no_user.contains(id))
     }
 }
 

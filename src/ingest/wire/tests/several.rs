@@ -83,6 +83,20 @@ fn a_record_has_the_events_of_its_array_with_fields_from_around_them() {
         &format!(r#"{{"batch":{{"events":[{click}]}}}}"#),
         &[a_click("r", None, "b")],
     );
+    // An absent value gives way to the record around the event, as to any later path.
+    for absent in ["null", r#""""#, r#""anonymous""#] {
+        let named = served.replace(r#""u""#, absent);
+        check(
+            &shape,
+            &format!(r#"{{"who":"w","batch":{{"events":[{named}]}}}}"#),
+            &[a_list("r", Some("w"), &["a", "b"], &[])],
+        );
+        check(
+            &shape,
+            &format!(r#"{{"batch":{{"events":[{named}]}}}}"#),
+            &[a_list("r", None, &["a", "b"], &[])],
+        );
+    }
     check(&shape, r#"{"batch":{"events":[]}}"#, &[Read::Ignored]);
     for (json, reason) in [
         (r#"{"batch":{}}"#, Reason::MissingField),
