@@ -97,7 +97,7 @@ pub struct Engine {
     /// Lists before it, epoch ms, have no effect if they are read again.
     again_from_ms: i64,
     /// The checkpoint to resume from if retention has deleted records that only copies need.
-    less: Option<Box<Checkpoint>>,
+    without_copies: Option<Box<Checkpoint>>,
     /// By `Side as usize`, of its topics; empty if it was not resumed.
     replays: Vec<Replay>,
     /// A topic has not reached its position yet.
@@ -148,7 +148,7 @@ impl Engine {
             open: [OpenEvents::new(slot_ms), OpenEvents::new(slot_ms)],
             copies: Copies::default(),
             again_from_ms: i64::MIN,
-            less: None,
+            without_copies: None,
             replays: Vec::new(),
             is_replaying: false,
             is_again: false,

@@ -96,9 +96,9 @@ impl PairTracker {
         Ok(PairTracker::with(engine, ledger, keep))
     }
 
-    /// See [`Engine::read_less`].
-    pub fn read_less(&mut self) -> Option<i64> {
-        self.engine.read_less()
+    /// See [`Engine::give_up_copies`].
+    pub fn give_up_copies(&mut self) -> Option<i64> {
+        self.engine.give_up_copies()
     }
 
     fn with(engine: Engine, ledger: Ledger, keep: &Keep) -> PairTracker {

@@ -191,7 +191,7 @@ impl Worker {
 
     /// A pair whose position is no longer in the log restarts by the start rule, and this is reported; but not where it is stored.
     fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
-        self.read_less(partition, logs);
+        self.give_up_copies(partition, logs);
         if !self.is_where_it_was_stored(partition, logs) {
             return;
         }

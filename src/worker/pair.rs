@@ -216,7 +216,7 @@ impl Pair {
 
     /// Reads the log of lists from the first open list on, if it no longer holds what only copies need; returns whether it does.
     /// Nothing was read yet.
-    pub fn read_less(&mut self, logs: &[(Side, LogStart)]) -> bool {
+    pub fn give_up_copies(&mut self, logs: &[(Side, LogStart)]) -> bool {
         let Pair {
             tracker, logs: own, ..
         } = self;
@@ -225,7 +225,7 @@ impl Pair {
         };
         let mut starts = logs.iter().filter(|(side, _)| *side == Side::Served);
         let is_gone = starts.any(|(_, start)| log.position < start.low);
-        let offset = is_gone.then(|| tracker.read_less()).flatten();
+        let offset = is_gone.then(|| tracker.give_up_copies()).flatten();
         offset.into_iter().for_each(|offset| log.position = offset);
         offset.is_some()
     }

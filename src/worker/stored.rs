@@ -313,7 +313,7 @@ impl Worker {
 
     /// Whether the pair may be read from where it stands: where it is stored it is never begun anew, for what is stored would be lost.
     /// Memory that was read on and has lost its place is thrown away for what is stored; if that has no place either, it is refused.
-    pub(super) fn read_less(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
+    pub(super) fn give_up_copies(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
         let own = self
             .stored
             .as_ref()
@@ -322,19 +322,19 @@ impl Worker {
             return;
         }
         let catalogue = self.catalogue.clone();
-        let mut has_less = false;
+        let mut goes_on = false;
         self.shards.change(partition, |life| {
             let mut life = life;
             if let Some(pair) = life.pair_mut() {
-                let reads_less = pair.read_less(logs);
-                if let Some(catalogue) = catalogue.filter(|_| reads_less) {
+                let gave_up = pair.give_up_copies(logs);
+                if let Some(catalogue) = catalogue.filter(|_| gave_up) {
                     pair.tracker.set_catalogue(catalogue);
                 }
-                has_less = reads_less && pair.stands_within(logs);
+                goes_on = gave_up && pair.stands_within(logs);
             }
             life
         });
-        if has_less {
+        if goes_on {
             let topic = self.setup.topic(Side::Served);
             warn!(
                 partition,

@@ -39,7 +39,7 @@ impl Engine {
     /// [`Copied`]: crate::engine::Copied
     /// [`Refusal`]: crate::engine::Refusal
     ///
-    /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead ([`Self::read_less`]):
+    /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead ([`Self::give_up_copies`]):
     /// all that is open comes back, and copies of settled lists are no longer known.
     ///
     /// F is never behind what the marks allow while topics are read again: these are no further than they were. So the
@@ -86,7 +86,7 @@ impl Engine {
         }
         engine.keep_originals(from);
         engine.is_replaying = true;
-        engine.less = from.copies.reach.map(|_| {
+        engine.without_copies = from.copies.reach.map(|_| {
             let copies = CopiesCheckpoint {
                 reach: None,
                 ..from.copies.clone()
@@ -266,12 +266,12 @@ impl Engine {
 
     /// Gives up what only copies need, because the log of lists no longer holds it, and returns the offset that open lists need.
     /// Nothing has been read again yet. Copies of lists that are gone will count as lists.
-    pub fn read_less(&mut self) -> Option<i64> {
-        let less = self.less.take()?;
-        let log = less.logs.iter().find(|log| log.side == Side::Served)?;
+    pub fn give_up_copies(&mut self) -> Option<i64> {
+        let without_copies = self.without_copies.take()?;
+        let log = without_copies.logs.iter().find(|log| log.side == Side::Served)?;
         let offset = log.resume.offset;
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
-        *self = Engine::resume(rules, ranking, &less, self.arms.all()).ok()?;
+        *self = Engine::resume(rules, ranking, &without_copies, self.arms.all()).ok()?;
         Some(offset)
     }
 

@@ -359,11 +359,11 @@ fn a_log_that_no_longer_has_what_only_copies_are_looked_for_in_is_read_from_what
     let mut whole = resumed();
     assert_eq!(outcomes(&mut whole, &copy), (Some(Replayed::Same), [2, 1, 0]));
 
-    let mut less = resumed();
-    assert_eq!(less.read_less(), Some(2));
-    assert_eq!(less.read_less(), None, "there is no less");
+    let mut without_copies = resumed();
+    assert_eq!(without_copies.give_up_copies(), Some(2));
+    assert_eq!(without_copies.give_up_copies(), None, "they are given up once");
     copy.events.drain(..2);
     // Silence had settled its slot: it is too late, as it would be without silence's lists.
-    let (replayed, [_, n_duplicate, _]) = outcomes(&mut less, &copy);
+    let (replayed, [_, n_duplicate, _]) = outcomes(&mut without_copies, &copy);
     assert_eq!((replayed, n_duplicate), (Some(Replayed::Same), 0));
 }
