@@ -321,7 +321,7 @@ impl Telemetry {
         let events_family = IntCounterVec::new(
             Opts::new(
                 "abgauge_events_total",
-                "Events read, by outcome: where records have several events, in place of abgauge_records_total.",
+                "Events read, by outcome. Exported once a record has several events.",
             ),
             &["topic", "outcome"],
         );
@@ -386,7 +386,7 @@ impl Telemetry {
             bad_arms: counters(
                 &registry,
                 "abgauge_bad_arms_total",
-                "Lists that count without this experiment, because what they name as its arm cannot be one.",
+                "Lists left out of this experiment because their arm is invalid.",
                 &["experiment"],
             ),
             click_results: ClickResult::ALL.map(|result| click_results.with_label_values(&[result.name()])),

@@ -196,7 +196,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
             let left_out = match left_out.len() {
                 0 => String::new(),
                 _ => format!(
-                    "\nno arm of 1 to 128 bytes, so not in: {}",
+                    "\ninvalid arm, left out of: {}",
                     names(left_out.iter().map(|experiment| short(experiment)))
                 ),
             };

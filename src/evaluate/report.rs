@@ -59,8 +59,8 @@ impl Evaluation {
         warnings.extend(self.losses());
         if self.n_lists >= MIN_ON_STEPS && 2 * self.n_lists_on_float_steps > self.n_lists {
             warnings.push(format!(
-                "times of {} of {} lists are multiples of {FLOAT_STEP_MS} ms, as 32-bit floats are: they may be off by a minute. Give `ts` a \
-                 64-bit integer in the schema of its topic",
+                "times of {} of {} lists are multiples of {FLOAT_STEP_MS} ms, like 32-bit floats: they may be off by a minute. Make `ts` a \
+                 64-bit integer in its schema",
                 self.n_lists_on_float_steps, self.n_lists
             ));
         }
@@ -104,7 +104,7 @@ impl Evaluation {
         let notes = notes.into_iter().filter(|(_, n)| *n > 0);
         let bad_arms = self.counts.bad_arms.iter();
         let bad_arms = bad_arms.map(|(experiment, n)| {
-            format!("lists whose arm of {experiment} is no text of 1 to 128 bytes, left out of that experiment: {n}")
+            format!("lists left out of {experiment} because their arm is not text of 1 to 128 bytes: {n}")
         });
         notes
             .map(|(what, n)| format!("{what}: {n}"))

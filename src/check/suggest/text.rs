@@ -104,8 +104,8 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
     if trial.n_lists > 0 && trial.n_with_arm == 0 {
         remark(
             text,
-            "No list names an arm. If the arm comes in an event of its own, put it into the list where it is served: events of assignment are \
-             not read.",
+            "No list names an arm. If arms are assigned in an event of its own, add the arm to each served list: assignment events are not \
+             read.",
         );
     }
     if trial.n_lists > 0 && trial.n_clicks > 0 {
@@ -124,7 +124,7 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
         } else if trial.n_on_item == 0 {
             remark(
                 text,
-                "No click is on an item of its list: `item` is not what the lists show, or is written otherwise.",
+                "No click is on an item of its list: `item` points to a different kind of id, or ids are written differently.",
             );
         }
     }
@@ -333,8 +333,8 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
         remark(
             text,
             &format!(
-                "Records show one item each: many have the same `{}`, and each another `{}`. Write a record a list, with its items in an \
-                 array, as `jq` can with `group_by`: docs/cookbook.md has the recipe. They are not read as lists of one item.",
+                "Records show one item each: many share `{}`, each with a different `{}`. Write one record per list, with its items in an \
+                 array; docs/cookbook.md has a recipe for jq. They are not read as lists of one item.",
                 short(&request.to_string()),
                 short(&item.to_string())
             ),
