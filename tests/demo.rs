@@ -183,13 +183,17 @@ fn the_terminal_and_the_page_say_the_same_first() {
         let sentences = sentences.join(" ");
         (sentences.matches("split as planned").count() == 2).then_some(sentences)
     });
-    // It was printed while the page was asked, before or after.
-    on_the_page.extend(said(&page));
-    let of_the_page = on_the_page.iter().filter(|said| block.contains(said.as_str()));
-    let told: Vec<&str> = of_the_page
-        .map(|said| said.split(':').next().expect("a name"))
-        .collect();
-    assert_eq!(told, ["layout", "ranker"], "{on_the_page:#?}\n{block}");
+    // The page is a moment behind, and a look stands for two seconds.
+    let told = wait::until("both sentences on the page", wait::PATIENCE, || {
+        on_the_page.extend(said(&page));
+        let of_the_page = on_the_page.iter().filter(|said| block.contains(said.as_str()));
+        let told: Vec<String> = of_the_page.cloned().collect();
+        (told.len() == 2).then_some(told)
+    });
+    assert!(
+        told[0].starts_with("layout: ") && told[1].starts_with("ranker: "),
+        "{told:?}"
+    );
     assert!(block.contains("CTR@10"), "{block}");
     demo.process.signal(libc::SIGINT);
     assert_eq!(demo.process.wait_exit(Duration::from_secs(10)), Some(0));
