@@ -426,6 +426,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         decided: None,
         open_again: None,
         notes: Vec::new(),
+        refused: [0.0; 2],
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 1e4,

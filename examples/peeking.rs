@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use abgauge::statistics::{
     ArmPair, ArmTotals, Comparison, Decided, Effect, Epoch, EpochWeights, Interval, Kept, RatioSums,
-    Settings, Terms, Time, Totals, compare, look,
+    RefusedLists, Settings, Terms, Time, Totals, compare, look,
 };
 
 /// Seeds 1 to this many.
@@ -262,6 +262,7 @@ fn nothing() -> Totals {
         lists_without_user: 0.0,
         capped_lists: 0.0,
         top_user_lists: None,
+        refused: RefusedLists::default(),
         metrics: BTreeMap::from([(
             METRIC.to_owned(),
             Terms {

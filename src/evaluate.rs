@@ -263,7 +263,7 @@ impl Evaluator {
         decoder.decode(Some(record), None, at, &mut self.batch);
         for event in &self.batch.events[start..] {
             match &event.body {
-                Body::Invalid(reason) => {
+                Body::Invalid(reason, _) => {
                     let unreadable = self.unreadable.entry(*reason).or_default();
                     unreadable.n += 1;
                     if unreadable.places.len() < MAX_PLACES {
@@ -312,6 +312,8 @@ impl Evaluator {
         };
         let mut ledger = Ledger::new(&self.ranking, &keep);
         ledger.admit(self.engine.arms());
+        let refused = self.engine.take_refused();
+        refused.iter().for_each(|list| ledger.refuse(list));
         let arms = self.engine.arms().to_vec();
         let totals = |numbers: Numbers<'_>| {
             evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())

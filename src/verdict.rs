@@ -26,7 +26,8 @@ const VERSION: u32 = 1;
 ///  "metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
 ///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
 ///   "decision":{"look":1008,"at":1763500000000,"k":1,"lift":0.09,"lower":-0.01,"upper":0.19,"p":0.08,"p_adjusted":0.16}}},
-///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0}},
+///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0},
+///   "refused":{"arm":0.02,"control":0.0}},
 ///  "notes":[]}
 /// ```
 /// Times are epoch ms.
@@ -163,6 +164,9 @@ struct Checks {
     list_ratio: Option<ListRatioVerdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_arm: Option<Share>,
+    /// Absent where no list was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<RefusedShares>,
 }
 
 #[derive(Debug, Serialize)]
@@ -176,6 +180,13 @@ struct ListRatioVerdict {
     #[serde(flatten)]
     interval: Option<Bounds>,
     p: f64,
+}
+
+/// Shares of refused lists.
+#[derive(Debug, Serialize)]
+struct RefusedShares {
+    arm: f64,
+    control: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -253,12 +264,14 @@ impl Bounds {
 impl Checks {
     fn new(report: &Report, arm: &ArmReport) -> Checks {
         let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
+        let [of_arm, control] = arm.refused;
         Checks {
             srm: report.srm_p.map(|p| SampleRatio { p }),
             list_ratio: arm.list_ratio.map(ListRatioVerdict::new),
             multi_arm: multi_arm.map(|multi_arm| Share {
                 share: multi_arm.in_two / multi_arm.users,
             }),
+            refused: (of_arm + control > 0.0).then_some(RefusedShares { arm: of_arm, control }),
         }
     }
 }
@@ -350,6 +363,7 @@ mod tests {
             }),
             open_again: None,
             notes: vec!["a note on the arm".to_owned()],
+            refused: [0.0; 2],
             burn_in: BurnIn {
                 occupied: 256,
                 expected_hits: 900.0,

@@ -113,6 +113,7 @@ mod tests {
             decided: None,
             open_again: None,
             notes: Vec::new(),
+            refused: [0.0; 2],
             burn_in: BurnIn {
                 occupied: 131,
                 expected_hits: 64.0,

@@ -128,7 +128,8 @@ impl Event {
 pub enum Body {
     Served(Served),
     Click(Click),
-    Invalid(Reason),
+    /// Where its arms can be read, with a place in [`Batch::unreadable_lists`].
+    Invalid(Reason, Option<u32>),
     /// A record of a type that is not ours.
     Ignored,
     /// A record that the operator leaves out.
@@ -167,6 +168,16 @@ pub struct ArmName {
     pub arm: Range<u32>,
 }
 
+/// A list that cannot be read, of which the arms can.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadableList {
+    /// Keyed hash of the user id, where it can be read.
+    pub user: Option<u64>,
+    pub ts_ms: Option<i64>,
+    /// Into [`Batch::arms`].
+    pub arms: Range<u32>,
+}
+
 /// The most experiments whose bad arms are counted apart.
 pub const MAX_BAD_ARMS: usize = 100;
 /// The most arms, objects of them, and bytes of names that a batch keeps when it is cleared.
@@ -191,6 +202,8 @@ pub struct Batch {
     pub several: [u64; 2],
     /// Arms that cannot be one, by experiment.
     pub bad_arms: BTreeMap<String, u64>,
+    /// Of invalid events.
+    pub unreadable_lists: Vec<UnreadableList>,
 }
 
 impl Batch {
@@ -205,7 +218,7 @@ impl Batch {
     /// The first reason for which an event from `start` on is invalid.
     pub fn first_reason(&self, start: usize) -> Option<Reason> {
         self.events[start..].iter().find_map(|event| match event.body {
-            Body::Invalid(reason) => Some(reason),
+            Body::Invalid(reason, _) => Some(reason),
             _ => None,
         })
     }
@@ -226,6 +239,7 @@ impl Batch {
         self.skipped_elements = 0;
         self.several = [0; 2];
         self.bad_arms.clear();
+        self.unreadable_lists.clear();
         let n_kept = self.arms.len().max(self.arms_by_json.len());
         if n_kept > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
             self.arms.clear();

@@ -17,6 +17,7 @@ use super::lists::{
 use super::open_events::{OpenEvents, hash_of_click, hash_of_list};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::ranking::{self, Ranking, Relevant};
+use super::refused::RefusedList;
 use super::repeats::Repeats;
 use super::replay::Replay;
 use super::settling::{Settled, Settling};
@@ -72,14 +73,14 @@ pub struct Changes {
 pub struct Engine {
     rules: Rules,
     /// Span that settles at once: a slot, or several.
-    settle_ms: i64,
+    pub(super) settle_ms: i64,
     ranking: Ranking,
     marks: Watermarks,
     store: Store,
     lists: OpenLists,
     settling: Settling,
     clicks: KeptClicks,
-    arms: Arms,
+    pub(super) arms: Arms,
     shared_id: SharedId,
     /// Where this process begins to count, epoch ms, at the border of a slot: earlier events are replayed.
     begin_ms: Option<i64>,
@@ -94,6 +95,8 @@ pub struct Engine {
     /// By `Side as usize`: lists and clicks, also where they share a topic.
     open: [OpenEvents; 2],
     copies: Copies,
+    /// Since they were last taken.
+    pub(super) refused: Vec<RefusedList>,
     /// Lists before it, epoch ms, have no effect if they are read again.
     again_from_ms: i64,
     /// The checkpoint to resume from if retention has deleted records that only copies need.
@@ -147,6 +150,7 @@ impl Engine {
             last_record_ms: i64::MAX,
             open: [OpenEvents::new(slot_ms), OpenEvents::new(slot_ms)],
             copies: Copies::default(),
+            refused: Vec::new(),
             again_from_ms: i64::MIN,
             without_copies: None,
             replays: Vec::new(),
@@ -238,7 +242,7 @@ impl Engine {
     fn tag_of(&self, event: &Event) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => self.store.tag(*id),
-            Body::Invalid(_) | Body::Ignored | Body::Skipped => Tag::default(),
+            Body::Invalid(..) | Body::Ignored | Body::Skipped => Tag::default(),
         }
     }
 
@@ -269,8 +273,14 @@ impl Engine {
 
     fn count_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
         let outcome = self.decide(event, tag, batch);
-        if let Body::Invalid(reason) = &event.body {
-            self.changes.counts.count_reason(event.at.side, *reason);
+        match &event.body {
+            Body::Invalid(reason, list) => {
+                self.changes.counts.count_reason(event.at.side, *reason);
+                list.iter()
+                    .for_each(|list| self.refuse_unreadable(event.at, *list, batch));
+            }
+            Body::Served(list) if outcome.is_refusal() => self.refuse(event.at, list, batch),
+            _ => {}
         }
         self.count_outcome(event, outcome);
     }
@@ -289,7 +299,7 @@ impl Engine {
         match &event.body {
             Body::Served(list) => self.apply_list(at, list, tag, batch),
             Body::Click(click) => self.apply_click(at, click, tag),
-            Body::Invalid(_) => Outcome::Invalid,
+            Body::Invalid(..) => Outcome::Invalid,
             Body::Ignored => Outcome::Ignored,
             Body::Skipped => Outcome::Skipped,
         }

@@ -209,7 +209,7 @@ fn tag(item: u64) -> u32 {
 }
 
 /// What is kept of the keyed hash of a user: its upper 32 bits, of which 0 counts as 1.
-fn half_of_user(user: u64) -> u32 {
+pub fn half_of_user(user: u64) -> u32 {
     ((user >> 32) as u32).max(1)
 }
 

@@ -13,7 +13,7 @@ use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 use crate::ledger::{BucketSums, Numbers};
-use crate::looks::arm_totals;
+use crate::looks::{arm_totals, refused_lists};
 use crate::statistics::per_user::is_per_user;
 use crate::statistics::{ArmTotals, Epoch, Report, Settings, Time, Totals, Unit, one_look};
 
@@ -239,6 +239,7 @@ fn totals(
         let totals = ArmTotals {
             lists_without_user: units(id).without_user as f64,
             capped_lists: units(id).capped as f64,
+            refused: numbers.refused.get(id).map(refused_lists).unwrap_or_default(),
             top_user_lists: top_users.get(id).copied().map(f64::from),
             ..arm_totals(&[sums], users_of(id), ranking)
         };

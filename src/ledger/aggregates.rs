@@ -9,6 +9,7 @@ use super::exposures::Exposures;
 use super::keep::Keep;
 use super::latest::Latest;
 use super::parts::Part;
+use super::refused::Refused;
 use super::seen::Seen;
 use super::stored::Stored;
 use super::sums::Sums;
@@ -224,6 +225,8 @@ aggregates! {
     exposures: Exposures,
     /// Lists without a user, and lists beyond a cap; nothing where users are not told apart.
     units: Units,
+    /// Refused lists, and accepted ones by hour; nothing where users are not told apart.
+    refused: Refused,
     /// The latest time of a list, epoch ms.
     latest: Latest,
 }

@@ -56,7 +56,7 @@ struct Salt {
 }
 
 /// Different in each experiment, so that a user who is at odds in one is not so in all.
-fn salt(experiment: &str) -> u64 {
+pub(super) fn salt(experiment: &str) -> u64 {
     xxh3_64_with_seed(experiment.as_bytes(), xxh3_64(b"bucket"))
 }
 
@@ -70,7 +70,7 @@ fn unit(list: &SettledList) -> u64 {
     }
 }
 
-fn bucket(unit: u64, salt: u64) -> u8 {
+pub(super) fn bucket(unit: u64, salt: u64) -> u8 {
     (xxh3_64_with_seed(&unit.to_le_bytes(), salt) % N_BUCKETS as u64) as u8
 }
 

@@ -35,6 +35,7 @@ mod latest;
 mod marks;
 mod packed;
 mod parts;
+mod refused;
 mod seen;
 mod starts;
 mod stored;
@@ -57,6 +58,7 @@ pub use self::exposures::{Exposed, USER_BYTES};
 pub use self::keep::{Epochs, Keep, Kept, Span, Users};
 pub use self::packed::PackedBuckets;
 pub use self::parts::{NoPart, Part, Parts};
+pub use self::refused::{HourCounts, N_HOURS, RefusedCounts};
 pub use self::seen::{Classes, Seen};
 pub use self::starts::Starts;
 pub use self::sums::Sums;
@@ -65,7 +67,7 @@ pub use self::units::{CAPPED_USER_BYTES, UnitCounts};
 use crate::engine::ranking::Ranking;
 use crate::engine::settling::{Settled, SettledList};
 use crate::engine::tally::Rows;
-use crate::engine::{Arm, ArmId, ShownLists};
+use crate::engine::{Arm, ArmId, RefusedList, ShownLists};
 
 /// What one slot has added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +155,11 @@ impl Ledger {
             ..list
         });
         self.books.units.aggregate.reuse(capped);
+    }
+
+    /// Counts a list that was refused; its arm is admitted.
+    pub fn refuse(&mut self, list: &RefusedList) {
+        self.books.refused.aggregate.refuse(list);
     }
 
     /// Names the arms that the engine has admitted since, in its order. An arm comes before its first list.

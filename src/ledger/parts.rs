@@ -18,7 +18,8 @@
 //! cells   n, (arm, cell)…
 //! cell    sums: a sum for each column │ buckets: n, (bucket, a sum for each column, lists with a click)…
 //!         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
-//!         latest: epoch ms
+//!         units: lists without a user, lists beyond a cap
+//!         refused: n, (bucket, refused)…, n, (hour of the week, refused, accepted)… │ latest: epoch ms
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

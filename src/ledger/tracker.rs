@@ -153,6 +153,11 @@ impl PairTracker {
     /// Processes a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.engine.apply(batch, room_bytes);
+        let refused = self.engine.take_refused();
+        if !refused.is_empty() {
+            self.admit();
+            refused.iter().for_each(|list| self.ledger.refuse(list));
+        }
         self.settle(LISTS_A_BATCH + LISTS_AN_EVENT * batch.events.len());
     }
 
@@ -207,13 +212,18 @@ impl PairTracker {
             return None;
         }
         self.settle(usize::MAX);
-        self.ledger.admit(&self.engine.arms()[self.ledger.arms().len()..]);
+        self.admit();
         let checkpoint = self.engine.checkpoint(positions)?;
         self.ledger.cover_until(checkpoint.until_ms);
         Some(Checkpoint {
             is_exact: checkpoint.is_exact && !self.ledger.overflowed(),
             ..checkpoint
         })
+    }
+
+    /// Names to the ledger the arms that the engine has admitted since.
+    fn admit(&mut self) {
+        self.ledger.admit(&self.engine.arms()[self.ledger.arms().len()..]);
     }
 
     /// The bytes of its ledger, whose complete cells are kept as bytes alone from now on.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::arms::{ArmLook, arms};
 use super::history::History;
 use super::pair::{ExperimentUsers, PairUsers};
-use super::sums::arm_totals;
+use super::sums::{arm_totals, refused_lists};
 use super::{Experiment, Rules};
-use crate::ledger::{BucketSums, PairId, UnitCounts};
+use crate::ledger::{BucketSums, PairId, RefusedCounts, UnitCounts};
 use crate::statistics::{ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, look_at};
 use crate::verdict::Size;
 
@@ -122,29 +122,40 @@ fn totals(asked: &Experiment, pairs: &[(&PairUsers, &ExperimentUsers)], rules: &
     }
 }
 
+/// An arm in an epoch, over all pairs.
+#[derive(Default)]
+struct OfArm<'a> {
+    sums: Vec<&'a BucketSums>,
+    n_users: u64,
+    units: UnitCounts,
+    refused: RefusedCounts,
+}
+
 fn epoch_arms(
     epoch: usize,
     pairs: &[(&PairUsers, &ExperimentUsers)],
     rules: &Rules,
 ) -> BTreeMap<String, ArmTotals> {
-    let mut arms: BTreeMap<&str, (Vec<&BucketSums>, u64, UnitCounts)> = BTreeMap::new();
+    let mut arms: BTreeMap<&str, OfArm> = BTreeMap::new();
     for (pair, users) in pairs {
         for (arm, epochs) in &users.arms {
             if let Some(arm_users) = epochs.get(&epoch) {
-                let (sums, n_users, units) = arms.entry(pair.name(*arm)).or_default();
-                sums.push(&arm_users.sums);
-                *n_users += arm_users.exposed.first;
-                units.add(arm_users.units);
+                let of_arm = arms.entry(pair.name(*arm)).or_default();
+                of_arm.sums.push(&arm_users.sums);
+                of_arm.n_users += arm_users.exposed.first;
+                of_arm.units.add(arm_users.units);
+                of_arm.refused.add(&arm_users.refused);
             }
         }
     }
     let arms = arms.into_iter();
-    arms.map(|(name, (sums, n_users, units))| {
-        let users = rules.counts_users.then_some(n_users as f64);
+    arms.map(|(name, of_arm)| {
+        let users = rules.counts_users.then_some(of_arm.n_users as f64);
         let totals = ArmTotals {
-            lists_without_user: units.without_user as f64,
-            capped_lists: units.capped as f64,
-            ..arm_totals(&sums, users, &rules.ranking)
+            lists_without_user: of_arm.units.without_user as f64,
+            capped_lists: of_arm.units.capped as f64,
+            refused: refused_lists(&of_arm.refused),
+            ..arm_totals(&of_arm.sums, users, &rules.ranking)
         };
         (name.to_owned(), totals)
     })

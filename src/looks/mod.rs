@@ -41,7 +41,7 @@ use self::pair::{Bytes, PairUsers};
 pub use self::published::{Published, Shown};
 pub use self::resume::{Found, Resumed};
 pub use self::stored::{AsOf, AsOfError, PairLooks, StoredLooks, StoredPair, UpTo};
-pub use self::sums::{arm_totals, compared, default_primary};
+pub use self::sums::{arm_totals, compared, default_primary, refused_lists};
 pub use self::window::{Window, max_window_bytes};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;

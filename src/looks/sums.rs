@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::engine::ranking::{CLICKS, Column, LISTS, Ranking, to_float};
-use crate::ledger::{BucketSums, N_BUCKETS};
-use crate::statistics::{ArmTotals, Terms};
+use crate::ledger::{BucketSums, N_BUCKETS, RefusedCounts};
+use crate::statistics::{ArmTotals, RefusedLists, Terms};
 
 /// The metrics that are compared: those of the first profile whose sums add up over users. Coverage has none.
 pub fn compared(ranking: &Ranking) -> impl Iterator<Item = &Column> + Clone {
@@ -44,7 +44,23 @@ pub fn arm_totals(pairs: &[&BucketSums], users: Option<f64>, ranking: &Ranking) 
         lists_without_user: 0.0,
         capped_lists: 0.0,
         top_user_lists: None,
+        refused: RefusedLists::default(),
         metrics: metrics.collect(),
+    }
+}
+
+/// Refused lists as the statistics take them.
+pub fn refused_lists(counts: &RefusedCounts) -> RefusedLists {
+    let mut by_bucket = vec![0.0; N_BUCKETS];
+    for (bucket, n) in &counts.by_bucket {
+        by_bucket[usize::from(*bucket)] = *n as f64;
+    }
+    let hours = counts.by_hour.values();
+    RefusedLists {
+        by_bucket,
+        by_hour: hours
+            .map(|hour| [hour.refused, hour.accepted].map(|n| n as f64))
+            .collect(),
     }
 }
 

@@ -67,6 +67,7 @@ impl LookedArm {
             decided: None,
             open_again: None,
             notes: Vec::new(),
+            refused: [0.0; 2],
             burn_in: self.burn_in,
             list_ratio: self.list_ratio,
             metrics: self.metrics.iter().map(shown).collect(),

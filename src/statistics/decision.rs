@@ -1,4 +1,4 @@
-//! The state of an arm at a look: the first of thirteen rules that applies.
+//! The state of an arm at a look: the first of fourteen rules that applies.
 //!
 //! A decision stands until a later decision look decides something else, or a check fails at one. All weights of decision looks add
 //! up to 1, so letting a decision stand costs no α.
@@ -21,6 +21,8 @@ pub enum State {
     InvalidMultiArm,
     /// Too many lists have no user, or one user has too many lists.
     InvalidUsers,
+    /// Arms lose different shares of their lists.
+    InvalidRefused,
     /// Arms do not get their shares of lists.
     InvalidListRatio,
     /// Too little is known for any test.
@@ -65,6 +67,8 @@ pub enum Basis {
 /// Everything that the rules ask for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts<'a> {
+    /// Shares of refused lists of the arm and of its control, if they differ.
+    pub refused: Option<[f64; 2]>,
     /// Whether shares of users are expected.
     pub has_shares: bool,
     /// None where users are not counted.
@@ -159,7 +163,8 @@ impl Facts<'_> {
     /// The first rule that applies.
     pub fn decide(&self) -> Decision {
         let check = self
-            .without_shares()
+            .refused()
+            .or_else(|| self.without_shares())
             .or_else(|| self.mismatch())
             .or_else(|| self.multi_arm())
             .or_else(|| self.users())
@@ -180,6 +185,11 @@ impl Facts<'_> {
             (Basis::ThisLook, self.open())
         };
         Decision { state, reason, basis }
+    }
+
+    fn refused(&self) -> Option<Said> {
+        let reason = refused_reason(self.refused?);
+        Some((State::InvalidRefused, reason))
     }
 
     fn without_shares(&self) -> Option<Said> {
@@ -341,6 +351,12 @@ impl PrimaryFact {
     }
 }
 
+/// Why arms that lose different shares of their lists do not compare.
+pub(super) fn refused_reason(shares: [f64; 2]) -> String {
+    let [arm, control] = shares.map(|share| format!("{:.1}%", 100.0 * share));
+    format!("{arm} of the lists of the arm were refused, and {control} of those of its control")
+}
+
 /// A reason, with the day of the decision.
 pub(super) fn dated(reason: &str, day: u32) -> String {
     format!("{reason}, decided on day {day}")
@@ -351,11 +367,12 @@ type Said = (State, String);
 
 impl State {
     /// All of them, in the order of export.
-    pub const ALL: [State; 10] = [
+    pub const ALL: [State; 11] = [
         State::NoDecision,
         State::InvalidSrm,
         State::InvalidMultiArm,
         State::InvalidUsers,
+        State::InvalidRefused,
         State::InvalidListRatio,
         State::Collecting,
         State::Harm,
@@ -371,6 +388,7 @@ impl State {
             State::InvalidSrm => "invalid(srm)",
             State::InvalidMultiArm => "invalid(multi_arm)",
             State::InvalidUsers => "invalid(users)",
+            State::InvalidRefused => "invalid(refused)",
             State::InvalidListRatio => "invalid(list_ratio)",
             State::Collecting => "collecting",
             State::Harm => "harm",

@@ -36,6 +36,7 @@ impl Shared<'_> {
             .iter()
             .map(|(metric, margin)| arm.guardrail(metric, *margin));
         Facts {
+            refused: units.refused.differ.then_some(units.refused.shares),
             has_shares: !settings.shares.is_empty(),
             srm_p: self.srm_p,
             multi_arm: self.multi_arm,

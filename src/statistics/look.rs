@@ -97,6 +97,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
             report.decision = Some(decide(shared, arm, &units, kept.n_looks, kept_arm));
             report.decided.clone_from(&kept_arm.decided);
         }
+        report.refused = units.refused.shares;
         report.notes = notes(name, arm, &units, settings);
         if let Some(decided) = &report.decided {
             report.open_again = open_again(arm, decided);

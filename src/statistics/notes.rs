@@ -10,6 +10,8 @@ use super::units::Units;
 
 /// Share of lists without a user from which on it is noted.
 const WITHOUT_USER: f64 = 0.01;
+/// Share of refused lists from which on it is noted.
+const REFUSED: f64 = 0.01;
 /// Share of the variance in one bucket of users above which it is noted.
 const TOP_BUCKET: f64 = 0.5;
 
@@ -24,6 +26,11 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Setti
                  list, or let events.user_id name a second field",
                 percent(*share)
             ));
+        }
+    }
+    for (side, share) in sides.iter().zip(units.refused.shares) {
+        if share >= REFUSED {
+            notes.push(format!("{} of the lists of {side} were refused", percent(share)));
         }
     }
     for metric in settings.watched() {

@@ -41,6 +41,8 @@ pub struct ArmReport {
     pub open_again: Option<String>,
     /// What a reader must know of its numbers.
     pub notes: Vec<String>,
+    /// Shares of refused lists, of the arm and of its control.
+    pub refused: [f64; 2],
     pub burn_in: BurnIn,
     /// None without shares, or before both arms have the buckets that burn-in asks for.
     pub list_ratio: Option<ListRatio>,

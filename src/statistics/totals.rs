@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::decision::MultiArm;
 use super::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use super::refused::RefusedLists;
 use super::settings::Settings;
 use super::srm::{self, Exposed};
 
@@ -41,6 +42,8 @@ pub struct ArmTotals {
     pub capped_lists: f64,
     /// Lists of the user who has most; none where that is not counted.
     pub top_user_lists: Option<f64>,
+    /// Not among `lists`.
+    pub refused: RefusedLists,
     /// By id.
     pub metrics: BTreeMap<String, Terms>,
 }

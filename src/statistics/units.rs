@@ -1,5 +1,7 @@
-//! How well lists of an arm and of its control are tied to users: intervals are only as wide as they should be if they are.
+//! How well lists of an arm and of its control are tied to users, and how many of them are missing: intervals are only as wide as they
+//! should be if few are, and arms only compare if they miss the same share.
 
+use super::refused::Refused;
 use super::settings::{Settings, Unit};
 use super::totals::{ArmTotals, Totals};
 
@@ -12,6 +14,7 @@ pub(super) struct Units {
     pub top_user: Option<f64>,
     /// Left out by the cap, in the arm and in its control; none without a cap.
     pub capped: Option<[f64; 2]>,
+    pub refused: Refused,
 }
 
 impl Units {
@@ -26,6 +29,7 @@ impl Units {
                 .then(|| sides.map(|side| share(side.without_user, side.lists))),
             top_user: top_users.reduce(f64::max),
             capped: capped.iter().any(|share| *share > 0.0).then_some(capped),
+            refused: Refused::new(totals, settings, arm),
         }
     }
 }

@@ -246,6 +246,9 @@ impl<'a> Looked<'a> {
         if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidUsers])) {
             return Some(said.text(arm.decision.reason.clone()));
         }
+        if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidRefused])) {
+            return Some(said.text(arm.decision.reason.clone()));
+        }
         let is_ratio = |arm: &Arm| arm.is(&[State::InvalidListRatio]);
         let first = arms
             .iter()

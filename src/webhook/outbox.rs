@@ -141,6 +141,7 @@ pub(super) mod fixture {
             decided: None,
             open_again: None,
             notes: Vec::new(),
+            refused: [0.0; 2],
             burn_in: BurnIn {
                 occupied: 256,
                 expected_hits: 900.0,

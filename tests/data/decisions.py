@@ -10,7 +10,8 @@ It shares no code with abgauge. Rows are random under fixed seeds; `../statistic
 - `needed_information`: what a decision look needs for power 0.8, by scipy's normal quantiles.
 - `benjamini_yekutieli`: families by statsmodels.
 - `harm`: one-sided boundaries of ville's normal mixture, of which abgauge has the e-value: ln E at the boundary is -ln alpha.
-- `decision`: states by the thirteen rules, from the rows of statistics.json with the new rule applied by hand, and new rows.
+- `refused`: shares of refused lists and their variance by cluster, by statsmodels' cluster-robust errors of a mean.
+- `decision`: states by the fourteen rules, from the rows of statistics.json with the new rule applied by hand, and new rows.
 """
 
 import json
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy
 import scipy.stats
+import statsmodels.api
 import statsmodels.stats.multitest
 import ville
 
@@ -103,6 +105,22 @@ def harm():
 CHANGED = {}
 
 
+def refused():
+    # A generator of its own, so that other blocks keep their rows.
+    own = numpy.random.default_rng(39)
+    rows = []
+    for n_clusters in [2, 5, 24]:
+        accepted = own.integers(1, 60, n_clusters)
+        lost = own.integers(0, 8, n_clusters)
+        clusters = numpy.arange(n_clusters)
+        groups = numpy.concatenate([numpy.repeat(clusters, accepted), numpy.repeat(clusters, lost)])
+        is_refused = numpy.concatenate([numpy.zeros(accepted.sum()), numpy.ones(lost.sum())])
+        fit = statsmodels.api.OLS(is_refused, numpy.ones(len(groups))).fit(cov_type="cluster", cov_kwds={"groups": groups})
+        rows.append({"clusters": numpy.stack([lost, accepted], axis=1).tolist(), "share": float(fit.params[0]),
+                     "variance": float(fit.cov_params()[0, 0])})
+    return rows
+
+
 def decision():
     old = json.loads((HERE / "statistics.json").read_text())["decision"]
     rows = []
@@ -139,6 +157,8 @@ def decision():
     case("users in two arms come first", "win", "invalid(multi_arm)", multi_arm_users=201, top_user={"share": 0.5})
     case("lists without a user come before harm", "harm in a guardrail, no decision look", "invalid(users)",
          without_user={"share_arm": 0.5, "share_control": 0.5})
+    case("arms that lose different shares of their lists come first, also without shares", "no shares configured",
+         "invalid(refused)", refused={"share_arm": 0.05, "share_control": 0.01})
     case("a win at harm is harm", "harm in a guardrail, no decision look", "harm", previous="win", decision_look=True)
     return {"alpha": old["alpha"], "list_ratio_margin": old["list_ratio_margin"], "rows": rows}
 
@@ -151,6 +171,7 @@ def main():
         "needed_information": needed_information(),
         "benjamini_yekutieli": benjamini_yekutieli(),
         "harm": harm(),
+        "refused": refused(),
         "decision": decision(),
     }
     (HERE / "decisions.json").write_text(json.dumps(blocks, indent=1) + "\n")

@@ -89,7 +89,7 @@ pub fn read(batch: &Batch, n: usize) -> Read {
             ts_ms: click.ts_ms,
             item: click.item,
         },
-        Body::Invalid(reason) => Read::Invalid(*reason),
+        Body::Invalid(reason, _) => Read::Invalid(*reason),
         Body::Ignored => Read::Ignored,
         Body::Skipped => unreachable!("no decoder skips a record"),
     }

@@ -147,7 +147,7 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
             assert_eq!((click.id, click.ts_ms, click.item), said, "{text}");
         }
         (Body::Ignored, Explained::Ignored(_)) => {}
-        (Body::Invalid(reason), Explained::Refused { reason: said, .. }) => {
+        (Body::Invalid(reason, _), Explained::Refused { reason: said, .. }) => {
             assert_eq!(reason, said, "{text}")
         }
         _ => panic!("{text}: {body:?} is explained as {explained:?}"),

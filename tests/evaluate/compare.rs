@@ -339,3 +339,48 @@ fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
         "{notes}"
     );
 }
+
+/// Lists of 600 users, in `a` and `b` by turns. Lists that `loses` names have no items, so they are refused.
+fn with_lost_lists(loses: impl Fn(usize, usize) -> bool) -> Value {
+    let mut events = String::new();
+    for number in 0..6000 {
+        let (user, ts) = (number % 600, MIDNIGHT_MS + 1000 * number as i64);
+        let arm = ["a", "b"][user % 2];
+        let mut list = json!({
+            "type": "served", "request_id": format!("r{number}"), "user_id": format!("u{user}"), "ts": ts,
+            "experiments": {"e": arm}, "items": ["x", "y"],
+        });
+        if loses(number, user) {
+            list["items"] = Value::Null;
+        }
+        events += &format!("{list}\n");
+        if number % 5 == 0 || user % 7 == 0 {
+            let click =
+                json!({"type": "click", "request_id": format!("r{number}"), "ts": ts + 500, "item": "x"});
+            events += &format!("{click}\n");
+        }
+    }
+    let arguments = "evaluate - --compare a --metrics hit_rate --k 1 --format json";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let ran = run_with_input(&arguments, &events);
+    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    document["comparisons"]["e"]["b"].clone()
+}
+
+#[test]
+fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
+    let lost = with_lost_lists(|number, user| user % 2 == 1 && number % 9 == 0);
+    assert_eq!(lost["state"], "invalid(refused)", "{lost}");
+    let reason = "11.1% of the lists of the arm were refused, and 0.0% of those of its control";
+    assert_eq!(lost["reason"], reason);
+    assert_eq!(lost["checks"]["refused"]["control"], 0.0);
+    let notes = lost["notes"].to_string();
+    assert!(notes.contains("11.1% of the lists of b were refused"), "{notes}");
+
+    // Every list of three clients, which are 1% of those of the arm.
+    let few = with_lost_lists(|_, user| [1, 201, 401].contains(&user));
+    assert_eq!(few["state"], "no_decision", "{few}");
+    let both = with_lost_lists(|number, _| number % 9 == 0);
+    assert_eq!(both["state"], "no_decision", "{both}");
+    assert_eq!(with_lost_lists(|_, _| false)["checks"].get("refused"), None);
+}

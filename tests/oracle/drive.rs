@@ -299,7 +299,7 @@ pub fn push(batch: &mut Batch, record: &Record) {
             ts_ms: click.ts_ms,
             item: item_hash(&click.item.to_string()),
         }),
-        Says::Invalid(reason) => Body::Invalid(*reason),
+        Says::Invalid(reason) => Body::Invalid(*reason, None),
         Says::Ignored => Body::Ignored,
     };
     batch.events.push(Event::new(record.at, body));

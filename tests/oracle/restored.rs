@@ -368,7 +368,16 @@ impl<'a> Both<'a> {
         }
         self.compare();
         let bytes = [&mut self.whole, &mut self.cut].map(|pair| pair.tracker.encode_ledger());
-        assert!(bytes[0] == bytes[1], "the ledgers differ: {:?}", self.history);
+        let differ: Vec<String> = bytes[0]
+            .keys()
+            .filter(|part| bytes[0].get(part) != bytes[1].get(part))
+            .map(|part| format!("{part}: {:?} {:?}", bytes[0].get(part), bytes[1].get(part)))
+            .collect();
+        assert!(
+            bytes[0] == bytes[1],
+            "the ledgers differ in {differ:?}: {:?}",
+            self.history
+        );
     }
 }
 

@@ -78,6 +78,9 @@ fn facts<'a>(case: &Value, given: &Value, previous: Option<&'a Decided>) -> Fact
     let harms = &given["harm"]["p"];
     let list_ratio = &given["list_ratio"];
     let facts = Facts {
+        refused: given
+            .get("refused")
+            .map(|refused| ["share_arm", "share_control"].map(|side| number(&refused[side]))),
         has_shares: yes("shares"),
         srm_p: given["srm_p"].as_f64(),
         multi_arm: Some(MultiArm {

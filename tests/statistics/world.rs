@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::statistics::{ArmTotals, Epoch, Goal, Kept, Report, Settings, Terms, Time, Totals, look};
+use abgauge::statistics::{
+    ArmTotals, Epoch, Goal, Kept, RefusedLists, Report, Settings, Terms, Time, Totals, look,
+};
 
 pub const DAY_MS: i64 = 86_400_000;
 const START_MS: i64 = 1_763_596_800_000;
@@ -137,6 +139,7 @@ fn empty() -> ArmTotals {
         lists_without_user: 0.0,
         capped_lists: 0.0,
         top_user_lists: None,
+        refused: RefusedLists::default(),
         metrics: BTreeMap::new(),
     }
 }

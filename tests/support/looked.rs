@@ -341,6 +341,7 @@ fn arm_report(state: Option<State>) -> ArmReport {
         }),
         open_again: None,
         notes: Vec::new(),
+        refused: [0.0; 2],
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 900.0,

@@ -324,7 +324,7 @@ impl Engine {
             let hash = match &event.body {
                 Body::Served(list) => hash_of_list(list),
                 Body::Click(click) => hash_of_click(click),
-                Body::Invalid(_) | Body::Ignored | Body::Skipped => return,
+                Body::Invalid(..) | Body::Ignored | Body::Skipped => return,
             };
             self.replays[side as usize].accept(hash);
         }

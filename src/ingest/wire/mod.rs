@@ -161,10 +161,14 @@ impl Decoder {
             clicked: &mut Vec::new(),
             batch,
             texts: None,
+            unreadable: None,
         };
         self.mapped.each_event(payload, |fields| {
-            let before = Ends::of(sink.batch);
+            let mut before = Ends::of(sink.batch);
             let said = fields.and_then(|fields| self.mapped.read(&fields, topic_says, &mut sink));
+            if sink.unreadable.is_some() {
+                before = before.with_arms(sink.batch);
+            }
             // The clicks that a list holds come behind it and leave what it has.
             let mut is_first = true;
             self.mapped.body(said, &mut sink, |batch, body| {
@@ -209,6 +213,14 @@ impl Ends {
             items: batch.items.len(),
             arms: batch.arms.len(),
             text: batch.text.len(),
+        }
+    }
+
+    /// The same, but arms stay.
+    fn with_arms(self, batch: &Batch) -> Ends {
+        Ends {
+            items: self.items,
+            ..Ends::of(batch)
         }
     }
 

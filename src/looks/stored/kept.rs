@@ -17,7 +17,7 @@ pub enum Rule {
 }
 
 /// In the order of their numbers, which never change.
-const STATES: [State; 10] = [
+const STATES: [State; 11] = [
     State::NoDecision,
     State::InvalidSrm,
     State::InvalidMultiArm,
@@ -28,6 +28,7 @@ const STATES: [State; 10] = [
     State::Win,
     State::NoEffect,
     State::InvalidUsers,
+    State::InvalidRefused,
 ];
 
 pub fn encode(kept: &Kept, to: &mut Writer) {

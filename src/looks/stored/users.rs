@@ -1,11 +1,13 @@
 //! What the users of a pair add up to, as bytes.
 //!
 //! ```text
-//! 2 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
-//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, buckets)…)…)…
+//! 3 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
+//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, refused
+//!   │ lists, buckets)…)…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
-//! Version 1 has neither count of lists.
+//! refused  as in a ledger
+//! Version 2 has no refused lists; version 1 has no count of lists at all.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,10 +16,12 @@ use super::{AsOfError, UpTo};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
-use crate::ledger::{BucketSums, Exposed, LedgerError, UnitCounts};
+use crate::ledger::{BucketSums, Exposed, LedgerError, RefusedCounts, UnitCounts};
 use crate::looks::pair::{ArmUsers, PairUsers};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Without refused lists.
+const WITHOUT_REFUSED: u8 = 2;
 /// Without a count of lists without a user.
 const UNCOUNTED: u8 = 1;
 
@@ -65,6 +69,7 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
             to.number(users.exposed.in_two);
             to.number(users.units.without_user);
             to.number(users.units.capped);
+            users.refused.encode(to);
             users.sums.encode(to);
         }
     }
@@ -79,7 +84,7 @@ pub fn begin(bytes: &[u8]) -> Result<(UpTo, Reader<'_>), AsOfError> {
 fn header(bytes: &[u8]) -> Result<(u8, UpTo, Reader<'_>), AsOfError> {
     let mut from = Reader::new(bytes);
     let version = from.byte()?;
-    if ![VERSION, UNCOUNTED].contains(&version) {
+    if ![VERSION, WITHOUT_REFUSED, UNCOUNTED].contains(&version) {
         return Err(AsOfError::Version);
     }
     let up_to = UpTo {
@@ -122,6 +127,10 @@ fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize, version: u8)
                         without_user: below(from.number()?, 1 << 56)?,
                         capped: below(from.number()?, 1 << 56)?,
                     },
+                },
+                refused: match version {
+                    VERSION => RefusedCounts::decode(from)?,
+                    _ => RefusedCounts::default(),
                 },
                 sums: BucketSums::decode(from, |from| columns.row(from))?,
             };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::statistics::per_user::LISTS_PER_USER;
-use crate::statistics::{ArmTotals, Terms};
+use crate::statistics::{ArmTotals, RefusedLists, Terms};
 
 /// Two buckets in three have 10 lists and 2 clicks, the third 10 and 5.
 fn arm(users: f64) -> ArmTotals {
@@ -21,6 +21,7 @@ fn arm(users: f64) -> ArmTotals {
         lists_without_user: 0.0,
         capped_lists: 0.0,
         top_user_lists: None,
+        refused: RefusedLists::default(),
         lists,
         hits,
     }

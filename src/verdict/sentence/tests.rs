@@ -98,6 +98,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
         decided: None,
         open_again: None,
         notes: Vec::new(),
+        refused: [0.0; 2],
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 900.0,
@@ -242,6 +243,18 @@ fn lists_without_a_user_are_not_to_be_read() {
     world.check(
         Badge::Invalid,
         "do not read this: one user has 41% of the lists of an arm",
+    );
+}
+
+#[test]
+fn arms_that_lose_different_shares_of_their_lists_are_not_to_be_read() {
+    let mut world = World::new(&[("neural", State::InvalidRefused, [0.01, 0.03, 0.07])]);
+    let arm = world.report.arms.get_mut("neural").expect("it is there");
+    arm.decision.as_mut().expect("it is tested").reason =
+        "11.1% of the lists of the arm were refused, and 0.0% of those of its control".to_owned();
+    world.check(
+        Badge::Invalid,
+        "do not read this: 11.1% of the lists of the arm were refused, and 0.0% of those of its control",
     );
 }
 

@@ -81,6 +81,7 @@ impl Decoder {
             clicked: &mut Vec::new(),
             batch: &mut batch,
             texts: Some(&mut texts),
+            unreadable: None,
         };
         let refused = |reason, field: Option<Field>| Explained::Refused {
             reason,

@@ -19,7 +19,7 @@ use super::no_user::NoUser;
 use super::scan::Scanner;
 use super::shape::{Nested, Path, Paths, Shape};
 use super::{MAX_ID_BYTES, check_topic, json, time};
-use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served};
+use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served, UnreadableList};
 
 /// The fields of both kinds of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +117,8 @@ pub(super) struct Sink<'b> {
     pub clicked: &'b mut Vec<u64>,
     /// Items as text, for explanations.
     pub texts: Option<&'b mut Texts>,
+    /// What is known of a list that cannot be read.
+    pub unreadable: Option<UnreadableList>,
 }
 
 /// The items of a list as text.
@@ -316,14 +318,21 @@ impl Mapped {
                     ClickedItem::One(item) => push(sink.batch, click(&item)),
                     ClickedItem::Each(array) => {
                         for item in json::elements(array).into_iter().flatten() {
-                            let body = json::id(item).map_or_else(Body::Invalid, |item| click(&item));
+                            let body = json::id(item)
+                                .map_or_else(|reason| Body::Invalid(reason, None), |item| click(&item));
                             push(sink.batch, body);
                         }
                     }
                 }
             }
             Ok(Said::Ignored(_)) => push(sink.batch, Body::Ignored),
-            Err(problem) => push(sink.batch, Body::Invalid(problem.reason)),
+            Err(problem) => {
+                let list = sink.unreadable.take().map(|list| {
+                    sink.batch.unreadable_lists.push(list);
+                    sink.batch.unreadable_lists.len() as u32 - 1
+                });
+                push(sink.batch, Body::Invalid(problem.reason, list));
+            }
         }
     }
 
@@ -392,14 +401,23 @@ impl Mapped {
         let arms = arms.map_err(Problem::of(self.shape.field_of_arms()));
         let user = fields.user(Field::ServedUser, &self.no_user);
         let clicks = self.clicks_of_list(fields, sink);
-        not_json_first([
+        let problems = [
             id.as_ref().err(),
             ts_ms.as_ref().err(),
             items.as_ref().err(),
             arms.as_ref().err(),
             user.as_ref().err(),
             clicks.as_ref().err(),
-        ])?;
+        ];
+        if let (Ok(arms), true) = (&arms, problems.iter().any(Option::is_some)) {
+            let user = user.as_ref().ok().and_then(Option::as_ref);
+            sink.unreadable = Some(UnreadableList {
+                user: user.map(|user| sink.hash.user(user.as_bytes())),
+                ts_ms: ts_ms.as_ref().ok().copied(),
+                arms: arms.clone(),
+            });
+        }
+        not_json_first(problems)?;
         // The first that is at fault is told.
         let (id, ts_ms) = (id?, ts_ms?);
         let (items, n_skipped) = items?;

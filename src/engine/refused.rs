@@ -1,0 +1,85 @@
+//! Lists that were refused although their arms are known.
+
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use super::arms::ArmId;
+use super::event::{Batch, Position, Served, Side};
+use super::join::Engine;
+use super::open_list::half_of_user;
+use super::outcome::Outcome;
+
+/// A list that would have counted in an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedList {
+    pub arm: ArmId,
+    /// Half of the keyed hash of its user, where that can be read.
+    pub user: Option<NonZeroU32>,
+    /// Its time, or that of its record where it has none, epoch ms.
+    pub ts_ms: i64,
+    /// It counts with the first slot with a list from this one on, by its begin, epoch ms: none that has ended, whatever the batches.
+    pub with_ms: i64,
+}
+
+impl Outcome {
+    /// Whether a list of this outcome is missing from the numbers of its arms.
+    pub(super) fn is_refusal(self) -> bool {
+        matches!(
+            self,
+            Outcome::Late | Outcome::Future | Outcome::AfterSettled | Outcome::Shed
+        )
+    }
+}
+
+impl Engine {
+    /// Takes the lists refused since the last call. An arm is known once it had a list.
+    pub fn take_refused(&mut self) -> Vec<RefusedList> {
+        std::mem::take(&mut self.refused)
+    }
+
+    #[cold]
+    pub(super) fn refuse(&mut self, at: Position, list: &Served, batch: &Batch) {
+        self.refuse_in_arms(at.side, &list.arms, (list.user, list.ts_ms), batch);
+    }
+
+    /// Notes a list that cannot be read.
+    #[cold]
+    pub(super) fn refuse_unreadable(&mut self, at: Position, place: u32, batch: &Batch) {
+        if let Some(list) = batch.unreadable_lists.get(place as usize) {
+            let ts_ms = list.ts_ms.unwrap_or_else(|| self.time_of(at));
+            self.refuse_in_arms(at.side, &list.arms, (list.user, ts_ms), batch);
+        }
+    }
+
+    /// A record of a file has no timestamp: the last one before it stands for it.
+    fn time_of(&self, at: Position) -> i64 {
+        match at.record_ts_ms {
+            i64::MAX => self.accepted_ms().map_or(0, |(_, last_ms)| last_ms),
+            ts_ms => ts_ms,
+        }
+    }
+
+    fn refuse_in_arms(
+        &mut self,
+        side: Side,
+        arms: &Range<u32>,
+        (user, ts_ms): (Option<u64>, i64),
+        batch: &Batch,
+    ) {
+        if Some(ts_ms) < self.begin_ms() {
+            return;
+        }
+        let with_ms = self.newest_ms(side).max(self.frontier_ms()).unwrap_or(ts_ms);
+        let with_ms = with_ms.div_euclid(self.settle_ms) * self.settle_ms;
+        let user = user.and_then(|user| NonZeroU32::new(half_of_user(user)));
+        let names = &batch.arms[arms.start as usize..arms.end as usize];
+        let arms = names.iter().filter_map(|name| self.arms.find(name, batch));
+        let refused = arms.map(|arm| RefusedList {
+            arm,
+            user,
+            ts_ms,
+            with_ms,
+        });
+        self.refused.extend(refused);
+    }
+}
