@@ -16,6 +16,10 @@ use crate::traffic::now_ms;
 
 const N_ITEMS: usize = 5;
 const UNTIL_CLICK_MS: i64 = 300;
+/// How much older than its list a list of the same id is: up to two slots of 1 s, and beyond what makes it a copy.
+const APART_MS: [i64; 6] = [0, 5, 120, 900, SAME_LIST_MS, SAME_LIST_MS + 700];
+/// As `join.attribution` of these tests.
+const SAME_LIST_MS: i64 = 2000;
 /// Between two times at which lists are sent.
 const STEP: Duration = Duration::from_millis(5);
 /// What was not sent in longer than this is not made up for: it would be a burst.
@@ -283,8 +287,14 @@ impl Shared {
         self.send(served, partition, &id, &list);
         expected.list(served, &arm);
         if number.is_multiple_of(23) {
-            self.send(served, partition, &id, &list);
-            expected.count(served, "duplicate");
+            let apart_ms = APART_MS[(number / 23) as usize % APART_MS.len()];
+            let again = Stream::list(&id, &arm, now_ms - apart_ms);
+            self.send(served, partition, &id, &again);
+            if apart_ms <= SAME_LIST_MS {
+                expected.count(served, "duplicate");
+            } else {
+                expected.list(served, &arm);
+            }
         }
         if number.is_multiple_of(29) {
             self.send(served, partition, &id, &json!("no list"));
