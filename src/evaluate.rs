@@ -106,6 +106,8 @@ pub struct Options {
     pub no_user: NoUser,
     /// Bytes of lists and clicks that are kept; beyond it records are shed.
     pub max_state_bytes: u64,
+    /// Share of lists that may be copies with other items or arms before a warning says so.
+    pub max_duplicate_share: f64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
     /// How arms are compared with their control; none: they are not.
@@ -131,6 +133,7 @@ impl Default for Options {
             user_key: UserKey::of("", 0),
             no_user: NoUser::default(),
             max_state_bytes: u64::MAX,
+            max_duplicate_share: 0.1,
             span_ms: None,
             compare: None,
         }
@@ -172,6 +175,7 @@ pub struct Evaluator {
     span_ms: Option<i64>,
     compare: Option<Compare>,
     max_state_bytes: u64,
+    max_duplicate_share: f64,
     batch: Batch,
     n_lines: i64,
     n_lists: u64,
@@ -216,6 +220,7 @@ impl Evaluator {
             span_ms: options.span_ms,
             compare: options.compare.clone(),
             max_state_bytes: options.max_state_bytes,
+            max_duplicate_share: options.max_duplicate_share,
             batch: Batch::default(),
             n_lines: 0,
             n_lists: 0,
@@ -370,6 +375,7 @@ impl Evaluator {
             n_lists_without_arm: self.n_lists_without_arm,
             n_lists_on_float_steps: self.n_lists_on_float_steps,
             exact,
+            max_duplicate_share: self.max_duplicate_share,
             unreadable: self.unreadable,
             ranking: self.ranking,
         }

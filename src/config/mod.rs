@@ -121,6 +121,7 @@ pub struct Counting {
     /// How records are read; `None`: they are of our own shape.
     pub events: Option<Shape>,
     pub join: Join,
+    pub limits: Limits,
     pub measures: Measures,
     /// Ids of the metrics that the operator chose, whatever the profiles define; none where nothing was said of them.
     pub chosen_metrics: Option<Vec<&'static str>>,

@@ -47,7 +47,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         measures: counting.measures,
         catalog: counting.catalog,
         windows,
-        limits: limits(&raw.limits, report),
+        limits: counting.limits,
         export,
         http: http(&raw.http, report),
         webhook: webhook::webhook(&raw.webhook, report),
@@ -66,6 +66,7 @@ pub(super) fn counting(raw: &Raw, report: &mut ErrorReport) -> Counting {
     Counting {
         events: events::events(&raw.events, report),
         join,
+        limits: limits(&raw.limits, report),
         measures,
         chosen_metrics,
         catalog: path("metrics.catalog", &raw.metrics.catalog, report),

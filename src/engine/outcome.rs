@@ -100,6 +100,10 @@ impl ClickResult {
     }
 }
 
+/// What many copies with other items or arms most likely are, and the remedy.
+pub const SHELVES: &str = "several lists share one id; do your pages show several shelves? Give each list an id of its own, or let the \
+                           shelf be part of it, as `request_id = { all = [\"request_id\", \"shelf\"] }` under [events] does (docs/events.md)";
+
 /// Counts since they were last taken, of one pair.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {

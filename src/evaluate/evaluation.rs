@@ -37,6 +37,8 @@ pub struct Evaluation {
     pub n_lists_on_float_steps: u64,
     /// Whether no sum has overflowed.
     pub exact: bool,
+    /// See [`Options::max_duplicate_share`](super::Options::max_duplicate_share).
+    pub max_duplicate_share: f64,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 

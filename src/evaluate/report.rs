@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::evaluation::FLOAT_STEP_MS;
 use super::{Evaluation, Totals};
-use crate::engine::outcome::{ClickResult, Outcome};
+use crate::engine::outcome::{ClickResult, Outcome, SHELVES};
 use crate::engine::ranking::Column;
 
 /// Lists from which on their times tell of 32-bit floats.
@@ -62,6 +62,14 @@ impl Evaluation {
                 "times of {} of {} lists are multiples of {FLOAT_STEP_MS} ms, like 32-bit floats: they may be off by a minute. Make `ts` a \
                  64-bit integer in its schema",
                 self.n_lists_on_float_steps, self.n_lists
+            ));
+        }
+        let n_conflicts = self.counts.conflicting_lists;
+        let max_conflicts = self.max_duplicate_share * self.n_lists as f64;
+        if n_conflicts as f64 > max_conflicts {
+            warnings.push(format!(
+                "copies with other items or arms: {n_conflicts} of {} lists: {SHELVES}",
+                self.n_lists
             ));
         }
         warnings.extend(self.n_without_a_hit().map(|n| {

@@ -538,7 +538,13 @@ impl WorkerReport {
             let topic = &self.topics[sides[0] as usize];
             let limit = shares::limit(excess, &self.limits);
             let share = self.shares.of(excess, sides).unwrap_or(0.0);
-            let warning = (share > limit).then(|| shares::warning(excess, topic, share, limit));
+            let conflicts = self.shares.of_conflicts().unwrap_or(0.0);
+            let warning = (share > limit).then(|| match excess {
+                Excess::Duplicate if conflicts > limit && sides.contains(&Side::Served) => {
+                    shares::conflict_warning(topic, conflicts, limit)
+                }
+                _ => shares::warning(excess, topic, share, limit),
+            });
             let raised = &mut self.raised[sides[0] as usize][excess as usize];
             match (std::mem::replace(raised, warning.is_some()), &warning) {
                 (false, Some(warning)) => warn!("{}", warning.message),
