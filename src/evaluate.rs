@@ -52,6 +52,7 @@ use std::sync::Arc;
 
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
+use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
 use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::settling::Settled;
@@ -62,7 +63,6 @@ use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 use comparison::{Beside, Compared};
 pub use comparison::{Compare, Comparison, Halfway};
-use evaluation::FLOAT_STEP_MS;
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -182,7 +182,8 @@ pub struct Evaluator {
     /// Times of the first list and of the last one, epoch ms.
     served_ms: Option<(i64, i64)>,
     n_lists_without_arm: u64,
-    n_lists_on_float_steps: u64,
+    /// Of lists.
+    float_times: FloatTimes,
     unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 
@@ -226,7 +227,7 @@ impl Evaluator {
             n_lists: 0,
             served_ms: None,
             n_lists_without_arm: 0,
-            n_lists_on_float_steps: 0,
+            float_times: FloatTimes::default(),
             unreadable: BTreeMap::new(),
         }
     }
@@ -280,7 +281,7 @@ impl Evaluator {
                     let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
                     self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
                     self.n_lists_without_arm += u64::from(list.arms.is_empty());
-                    self.n_lists_on_float_steps += u64::from(list.ts_ms % FLOAT_STEP_MS == 0);
+                    self.float_times.see(list.ts_ms);
                 }
                 Body::Click(_) | Body::Ignored | Body::Skipped => {}
             }
@@ -373,7 +374,7 @@ impl Evaluator {
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,
-            n_lists_on_float_steps: self.n_lists_on_float_steps,
+            float_times: self.float_times,
             exact,
             max_duplicate_share: self.max_duplicate_share,
             unreadable: self.unreadable,

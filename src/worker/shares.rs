@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::config::Limits;
 use crate::engine::event::{Reason, Side};
+use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::{ClickResult, Counts, Outcome, SHELVES};
 use crate::telemetry::{Excess, Warning};
 
@@ -34,6 +35,8 @@ struct Tally {
     n_cut: u64,
     /// Copies of lists with other items or arms.
     n_conflicts: u64,
+    times: FloatTimes,
+    n_days_late: u64,
 }
 
 impl TopicShares {
@@ -61,6 +64,8 @@ impl TopicShares {
             }
             // A compacted topic has them, and they are nobody's mistake.
             tally.n[Excess::Invalid as usize] -= counts.invalid(side, Reason::Tombstone);
+            tally.times.add(counts.float_times(side));
+            tally.n_days_late += counts.days_late[side as usize];
         }
         let lists = &mut self.tallies[Side::Served as usize][place];
         lists.n_shared_id += counts.shared_id_lists;
@@ -107,6 +112,23 @@ impl TopicShares {
     /// Copies with other items or arms than their list, likewise.
     pub fn of_conflicts(&self) -> Option<f64> {
         self.of_lists(|tally| tally.n_conflicts)
+    }
+
+    /// Times of events of these sides together.
+    pub fn float_times(&self, sides: &[Side]) -> FloatTimes {
+        let mut times = FloatTimes::default();
+        let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
+        spans.for_each(|tally| times.add(tally.times));
+        times
+    }
+
+    /// Whether most records of these sides are more than a day behind the newest: so late is an old log that was loaded in disorder.
+    pub fn is_old_log(&self, sides: &[Side]) -> bool {
+        let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
+        let (n_records, n_days_late) = spans.fold((0, 0), |(n_records, n_days_late), tally| {
+            (n_records + tally.n_records, n_days_late + tally.n_days_late)
+        });
+        2 * n_days_late > n_records
     }
 
     fn of_lists(&self, n: fn(&Tally) -> u64) -> Option<f64> {
@@ -180,6 +202,16 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
         ))
         .see("AbgaugeUnmatchedClicks"),
     }
+}
+
+/// The problem and its remedy if most records of a topic are days late.
+pub fn old_log_warning(topic: &str, share: f64) -> Warning {
+    Warning::critical(format!(
+        "topic `{topic}`: {:.1}% of the records of the last minutes come too late to count, and most of them lie more than a day behind \
+         the newest: this is an old log that was loaded out of order. Sort it by time first, or use `abgauge evaluate` on its file",
+        100.0 * share
+    ))
+    .see("AbgaugeLateRecords")
 }
 
 /// The problem and its remedy if so many copies have other content: those lists are lost, while plain copies are not.

@@ -251,7 +251,9 @@ fn many_copies_with_other_items_are_named_as_lists_that_share_one_id() {
     assert!(!retried.contains("shelves"), "{retried}");
     let mut allowed = program(&["evaluate", "-"]);
     allowed.env("ABGAUGE_LIMITS__MAX_DUPLICATE_SHARE", "0.5");
-    let allowed = assert_cmd::Command::from_std(allowed).write_stdin(shelves(r#"["k"]"#)).output();
+    let allowed = assert_cmd::Command::from_std(allowed)
+        .write_stdin(shelves(r#"["k"]"#))
+        .output();
     let allowed = String::from_utf8(allowed.expect("abgauge starts").stderr).expect("UTF-8");
     assert!(!allowed.contains("shelves"), "{allowed}");
 }
