@@ -108,6 +108,8 @@ pub struct Options {
     pub max_state_bytes: u64,
     /// Share of lists that may be copies with other items or arms before a warning says so.
     pub max_duplicate_share: f64,
+    /// Share of an arm's lists that one user may have before a warning says so, if arms are compared.
+    pub max_user_share: f64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
     /// How arms are compared with their control; none: they are not.
@@ -134,6 +136,7 @@ impl Default for Options {
             no_user: NoUser::default(),
             max_state_bytes: u64::MAX,
             max_duplicate_share: 0.1,
+            max_user_share: 0.05,
             span_ms: None,
             compare: None,
         }
@@ -176,6 +179,7 @@ pub struct Evaluator {
     compare: Option<Compare>,
     max_state_bytes: u64,
     max_duplicate_share: f64,
+    max_user_share: f64,
     batch: Batch,
     n_lines: i64,
     n_lists: u64,
@@ -222,6 +226,7 @@ impl Evaluator {
             compare: options.compare.clone(),
             max_state_bytes: options.max_state_bytes,
             max_duplicate_share: options.max_duplicate_share,
+            max_user_share: options.max_user_share,
             batch: Batch::default(),
             n_lines: 0,
             n_lists: 0,
@@ -377,6 +382,7 @@ impl Evaluator {
             float_times: self.float_times,
             exact,
             max_duplicate_share: self.max_duplicate_share,
+            max_user_share: self.max_user_share,
             unreadable: self.unreadable,
             ranking: self.ranking,
         }

@@ -279,6 +279,8 @@ pub struct Limits {
     pub max_future_share: f64,
     pub max_duplicate_share: f64,
     pub max_unmatched_share: f64,
+    /// Share of an arm's lists since the start that one user may have.
+    pub max_user_share: f64,
 }
 
 impl Limits {

@@ -178,6 +178,7 @@ fn limits(raw: &RawLimits, report: &mut ErrorReport) -> Limits {
         max_future_share: share("limits.max_future_share", &raw.max_future_share, report),
         max_duplicate_share: share("limits.max_duplicate_share", &raw.max_duplicate_share, report),
         max_unmatched_share: share("limits.max_unmatched_share", &raw.max_unmatched_share, report),
+        max_user_share: share("limits.max_user_share", &raw.max_user_share, report),
     }
 }
 

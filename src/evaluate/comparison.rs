@@ -114,6 +114,12 @@ impl Comparison {
         self.totals.multi_arm_users.is_some()
     }
 
+    /// By arm: its lists, and those of the user who has most of them.
+    pub fn top_user_lists(&self) -> impl Iterator<Item = (&str, [f64; 2])> {
+        let arms = self.totals.epochs.iter().flat_map(|epoch| &epoch.arms);
+        arms.filter_map(|(name, arm)| Some((name.as_str(), [arm.lists.iter().sum(), arm.top_user_lists?])))
+    }
+
     fn arm(&self, arm: &str) -> Option<&ArmTotals> {
         self.totals.epochs.first()?.arms.get(arm)
     }

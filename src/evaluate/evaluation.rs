@@ -37,6 +37,8 @@ pub struct Evaluation {
     pub exact: bool,
     /// See [`Options::max_duplicate_share`](super::Options::max_duplicate_share).
     pub max_duplicate_share: f64,
+    /// See [`Options::max_user_share`](super::Options::max_user_share).
+    pub max_user_share: f64,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 

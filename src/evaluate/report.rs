@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use super::{Evaluation, Totals};
 use crate::engine::outcome::{ClickResult, Outcome, SHELVES};
 use crate::engine::ranking::Column;
+use crate::statistics::top_user::top_user_warning;
+use crate::table::visible;
 
 /// What is shown of an evaluation.
 #[derive(Clone, Copy)]
@@ -61,6 +63,12 @@ impl Evaluation {
                 "copies with other items or arms: {n_conflicts} of {} lists: {SHELVES}",
                 self.n_lists
             ));
+        }
+        for (experiment, comparison) in self.comparisons.iter().flatten() {
+            for (arm, [lists, of_user]) in comparison.top_user_lists() {
+                let names = [&*visible(experiment), &*visible(arm)];
+                warnings.extend(top_user_warning(names, lists, of_user, self.max_user_share));
+            }
         }
         warnings.extend(self.n_without_a_hit().map(|n| {
             format!(
