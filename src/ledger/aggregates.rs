@@ -6,6 +6,7 @@ use super::LedgerError;
 use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::exposures::Exposures;
+use super::frequent::Frequent;
 use super::keep::Keep;
 use super::latest::Latest;
 use super::parts::Part;
@@ -224,6 +225,8 @@ aggregates! {
     exposures: Exposures,
     /// Lists without a user, and lists beyond a cap; nothing where users are not told apart.
     units: Units,
+    /// Lists by bits of their users, by which the user with most is found; nothing where users are not told apart.
+    frequent: Frequent,
     /// The latest time of a list, epoch ms.
     latest: Latest,
 }

@@ -18,7 +18,7 @@
 //! cells   n, (arm, cell)…
 //! cell    sums: a sum for each column │ buckets: n, (bucket, a sum for each column, lists with a click)…
 //!         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
-//!         latest: epoch ms
+//!         frequent: n, (place, lists, lists with each bit…)… │ latest: epoch ms
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -7,7 +7,7 @@ use super::stored::{StoredUsers, UpTo};
 use super::waiting::{WaitingArm, WaitingCell};
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, CAPPED_USER_BYTES, Cell, Exposed, USER_BYTES, UnitCounts};
+use crate::ledger::{BucketSums, CAPPED_USER_BYTES, Cell, Exposed, FrequentUsers, USER_BYTES, UnitCounts};
 
 #[derive(Debug)]
 pub(super) struct PairUsers {
@@ -45,6 +45,7 @@ pub(super) struct ArmUsers {
     pub sums: BucketSums,
     pub exposed: Exposed,
     pub units: UnitCounts,
+    pub frequent: FrequentUsers,
 }
 
 /// What an experiment takes, in bytes.
@@ -202,6 +203,7 @@ impl ExperimentUsers {
         let own = self.arms.entry(arm).or_default().entry(epoch).or_default();
         own.exposed.add(cell.exposed);
         own.units.add(cell.units);
+        own.frequent.merge(&cell.frequent);
         if let Some(sums) = cell.sums {
             let unpacked = sums.unpack();
             own.sums.merge(&unpacked);
@@ -222,7 +224,7 @@ impl ExperimentUsers {
 
     fn own_bytes(&self, user_bytes: u64) -> u64 {
         let arms = self.all();
-        arms.map(|arm| arm.sums.bytes() + arm.exposed.first * user_bytes)
+        arms.map(|arm| arm.sums.bytes() + arm.frequent.bytes() + arm.exposed.first * user_bytes)
             .sum()
     }
 }

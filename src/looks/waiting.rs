@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::ArmId;
-use crate::ledger::{Cell, Exposed, PackedBuckets, UnitCounts};
+use crate::ledger::{Cell, Exposed, FrequentUsers, PackedBuckets, UnitCounts};
 
 /// What the users of a pair add up to in a cell, by arm.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(super) struct WaitingArm {
     pub sums: Option<PackedBuckets>,
     pub exposed: Exposed,
     pub units: UnitCounts,
+    pub frequent: FrequentUsers,
 }
 
 /// Beside what is packed: its place in a map that is at least half full, and what allocations cost.
@@ -28,6 +29,7 @@ impl WaitingCell {
             sums: numbers.buckets.get(id).map(PackedBuckets::new),
             exposed: numbers.exposures.get(id).copied().unwrap_or_default(),
             units: numbers.units.get(id).copied().unwrap_or_default(),
+            frequent: numbers.frequent.get(id).cloned().unwrap_or_default(),
         };
         let ids = numbers
             .buckets
@@ -48,7 +50,10 @@ impl WaitingCell {
 
     /// Bytes of each arm.
     pub fn bytes(&self) -> impl Iterator<Item = (ArmId, u64)> {
-        let bytes = |arm: &WaitingArm| arm.sums.as_ref().map_or(0, |sums| sums.length() as u64) + ARM_BYTES;
+        let bytes = |arm: &WaitingArm| {
+            let sums = arm.sums.as_ref().map_or(0, |sums| sums.length() as u64);
+            sums + arm.frequent.bytes() + ARM_BYTES
+        };
         self.0.iter().map(move |(id, arm)| (*id, bytes(arm)))
     }
 

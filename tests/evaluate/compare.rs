@@ -363,7 +363,7 @@ fn a_user_with_more_than_its_share_is_warned_of_without_the_id() {
             .output();
         String::from_utf8(ran.expect("abgauge starts").stderr).expect("UTF-8")
     };
-    let told = "warning: experiment `e`: one user has at least 10.0% of the lists of the arm b, more than limits.max_user_share (5%): ";
+    let told = "warning: experiment `e`: one user has about 10.0% of the lists of the arm b, more than limits.max_user_share (5%): ";
     let text = warned(&[], "0.05");
     assert!(text.contains(told), "{text}");
     assert!(!text.contains("crawler") && !text.contains("arm a,"), "{text}");

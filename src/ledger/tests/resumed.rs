@@ -287,7 +287,15 @@ fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
 
 /// The names of aggregates as bytes, the last `n` of them left out.
 fn names(n_left_out: usize) -> Vec<u8> {
-    let ids = ["sums", "seen", "buckets", "exposures", "units", "latest"];
+    let ids = [
+        "sums",
+        "seen",
+        "buckets",
+        "exposures",
+        "units",
+        "frequent",
+        "latest",
+    ];
     let ids = &ids[..ids.len() - n_left_out];
     let named = ids
         .iter()
@@ -324,7 +332,15 @@ fn with_aggregates(parts: &Parts, names_now: &[u8], change: impl Fn(&mut Vec<u8>
 
 #[test]
 fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
-    for id in ["sums", "seen", "buckets", "exposures", "units", "latest"] {
+    for id in [
+        "sums",
+        "seen",
+        "buckets",
+        "exposures",
+        "units",
+        "frequent",
+        "latest",
+    ] {
         let mut newer = names(0);
         let at = newer.windows(id.len()).position(|window| window == id.as_bytes());
         newer[at.expect("it is there") + id.len()] += 1;
@@ -336,22 +352,22 @@ fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
 #[test]
 fn an_aggregate_that_is_gone_is_dropped() {
     let mut expected = decoded(&stored()).expect("it was encoded");
-    let gone = [&[7], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
+    let gone = [&[8], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
     let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
     let mut ledger = decoded(&parts).expect("what is gone is no damage");
     assert_eq!(ledger.encode(), expected.encode());
     // Named twice, it is damage.
-    let twice = [&[8], &gone[1..], &gone[gone.len() - 6..]].concat();
+    let twice = [&[9], &gone[1..], &gone[gone.len() - 6..]].concat();
     let parts = with_aggregates(&stored(), &twice, |bytes| bytes.extend([0, 0]));
     assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
 }
 
-/// Of six that follow each other, each with its length before it.
+/// Of seven that follow each other, each with its length before it.
 fn leave_out_the_last(bytes: &mut Vec<u8>) {
     let mut from = Reader::new(bytes);
     let mut to = Writer::default();
-    for _ in 0..5 {
-        let own = from.part().expect("there are six");
+    for _ in 0..6 {
+        let own = from.part().expect("there are seven");
         to.part(|to| to.bytes(own.rest()));
     }
     *bytes = to.into_bytes();
@@ -370,6 +386,7 @@ fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
             buckets: None,
             exposures: None,
             units: None,
+            frequent: None,
             latest: end,
         };
         assert_eq!(since, expected);

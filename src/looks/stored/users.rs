@@ -1,11 +1,12 @@
 //! What the users of a pair add up to, as bytes.
 //!
 //! ```text
-//! 2 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
-//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, buckets)…)…)…
+//! 3 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
+//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, frequent, buckets)…)…)…
+//! frequent n, (place, lists, lists with each bit of their user…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
-//! Version 1 has neither count of lists.
+//! Version 2 has no frequent users, and version 1 no count of lists either.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,10 +15,12 @@ use super::{AsOfError, UpTo};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
-use crate::ledger::{BucketSums, Exposed, LedgerError, UnitCounts};
+use crate::ledger::{BucketSums, Exposed, FrequentUsers, LedgerError, UnitCounts};
 use crate::looks::pair::{ArmUsers, PairUsers};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Without frequent users.
+const WITHOUT_FREQUENT: u8 = 2;
 /// Without a count of lists without a user.
 const UNCOUNTED: u8 = 1;
 
@@ -65,6 +68,7 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
             to.number(users.exposed.in_two);
             to.number(users.units.without_user);
             to.number(users.units.capped);
+            users.frequent.encode(to);
             users.sums.encode(to);
         }
     }
@@ -79,7 +83,7 @@ pub fn begin(bytes: &[u8]) -> Result<(UpTo, Reader<'_>), AsOfError> {
 fn header(bytes: &[u8]) -> Result<(u8, UpTo, Reader<'_>), AsOfError> {
     let mut from = Reader::new(bytes);
     let version = from.byte()?;
-    if ![VERSION, UNCOUNTED].contains(&version) {
+    if ![VERSION, WITHOUT_FREQUENT, UNCOUNTED].contains(&version) {
         return Err(AsOfError::Version);
     }
     let up_to = UpTo {
@@ -122,6 +126,10 @@ fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize, version: u8)
                         without_user: below(from.number()?, 1 << 56)?,
                         capped: below(from.number()?, 1 << 56)?,
                     },
+                },
+                frequent: match version {
+                    VERSION => FrequentUsers::decode(from)?,
+                    _ => FrequentUsers::default(),
                 },
                 sums: BucketSums::decode(from, |from| columns.row(from))?,
             };
