@@ -110,7 +110,13 @@ impl Daemon {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let looks = Arc::new(Published::default());
-        let looker = looker::start(config, &ranking, Arc::clone(&looks), &clock)?;
+        let looker = looker::start(
+            config,
+            &ranking,
+            Arc::clone(&looks),
+            Arc::clone(&telemetry),
+            &clock,
+        )?;
         let looker = looker.map(
             |Looker {
                  told,

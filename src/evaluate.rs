@@ -52,6 +52,7 @@ use std::sync::Arc;
 
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
+use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
 use crate::engine::ranking::{Measures, Ranking};
 use crate::engine::settling::Settled;
@@ -62,7 +63,6 @@ use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 use comparison::{Beside, Compared};
 pub use comparison::{Compare, Comparison, Halfway};
-use evaluation::FLOAT_STEP_MS;
 pub use evaluation::{Evaluation, Totals};
 pub use report::Report;
 
@@ -106,6 +106,10 @@ pub struct Options {
     pub no_user: NoUser,
     /// Bytes of lists and clicks that are kept; beyond it records are shed.
     pub max_state_bytes: u64,
+    /// Share of lists that may be copies with other items or arms before a warning says so.
+    pub max_duplicate_share: f64,
+    /// Share of an arm's lists that one user may have before a warning says so, if arms are compared.
+    pub max_user_share: f64,
     /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
     /// How arms are compared with their control; none: they are not.
@@ -131,6 +135,8 @@ impl Default for Options {
             user_key: UserKey::of("", 0),
             no_user: NoUser::default(),
             max_state_bytes: u64::MAX,
+            max_duplicate_share: 0.1,
+            max_user_share: 0.05,
             span_ms: None,
             compare: None,
         }
@@ -172,13 +178,16 @@ pub struct Evaluator {
     span_ms: Option<i64>,
     compare: Option<Compare>,
     max_state_bytes: u64,
+    max_duplicate_share: f64,
+    max_user_share: f64,
     batch: Batch,
     n_lines: i64,
     n_lists: u64,
     /// Times of the first list and of the last one, epoch ms.
     served_ms: Option<(i64, i64)>,
     n_lists_without_arm: u64,
-    n_lists_on_float_steps: u64,
+    /// Of lists.
+    float_times: FloatTimes,
     unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 
@@ -216,12 +225,14 @@ impl Evaluator {
             span_ms: options.span_ms,
             compare: options.compare.clone(),
             max_state_bytes: options.max_state_bytes,
+            max_duplicate_share: options.max_duplicate_share,
+            max_user_share: options.max_user_share,
             batch: Batch::default(),
             n_lines: 0,
             n_lists: 0,
             served_ms: None,
             n_lists_without_arm: 0,
-            n_lists_on_float_steps: 0,
+            float_times: FloatTimes::default(),
             unreadable: BTreeMap::new(),
         }
     }
@@ -275,7 +286,7 @@ impl Evaluator {
                     let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
                     self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
                     self.n_lists_without_arm += u64::from(list.arms.is_empty());
-                    self.n_lists_on_float_steps += u64::from(list.ts_ms % FLOAT_STEP_MS == 0);
+                    self.float_times.see(list.ts_ms);
                 }
                 Body::Click(_) | Body::Ignored | Body::Skipped => {}
             }
@@ -370,8 +381,10 @@ impl Evaluator {
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,
-            n_lists_on_float_steps: self.n_lists_on_float_steps,
+            float_times: self.float_times,
             exact,
+            max_duplicate_share: self.max_duplicate_share,
+            max_user_share: self.max_user_share,
             unreadable: self.unreadable,
             ranking: self.ranking,
         }

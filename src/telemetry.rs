@@ -80,6 +80,7 @@ struct TelemetryState {
     waiting_for: Vec<String>,
     warnings: Vec<Warning>,
     webhook_warning: Option<Warning>,
+    look_warnings: Vec<Warning>,
     was_ready: bool,
     was_restored: bool,
     catalog: Option<CatalogStatus>,
@@ -96,6 +97,7 @@ impl TelemetryState {
         self.warnings
             .iter()
             .chain(&self.webhook_warning)
+            .chain(&self.look_warnings)
             .cloned()
             .collect()
     }
@@ -657,6 +659,11 @@ impl Telemetry {
     /// What an operator should do about a webhook that takes nothing; none while it takes what it is told.
     pub fn set_webhook_warning(&self, warning: Option<Warning>) {
         self.state().webhook_warning = warning;
+    }
+
+    /// What an operator should know of the last look.
+    pub fn set_look_warnings(&self, warnings: Vec<Warning>) {
+        self.state().look_warnings = warnings;
     }
 
     /// Lines of the log that could not be written since the start.

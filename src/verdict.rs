@@ -75,8 +75,8 @@ pub fn of_arm<'a>(
         notes: report
             .notes
             .iter()
-            .copied()
-            .chain(of_arm.notes.iter().map(String::as_str))
+            .chain(&of_arm.notes)
+            .map(String::as_str)
             .chain(no_users)
             .collect(),
     })
@@ -305,7 +305,7 @@ mod tests {
             }),
             grown: Default::default(),
             arms: [("neural".to_owned(), arm)].into(),
-            notes: vec!["a note"],
+            notes: vec!["a note".to_owned()],
         }
     }
 

@@ -1,7 +1,7 @@
 //! The thread that takes looks: off the way of records, and one look after the other. Where state is stored, it goes by what is in
 //! force of all pairs, as all instances do; else by what the worker settles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
@@ -13,8 +13,12 @@ use crate::clock::Clock;
 use crate::config::{Config, TopicKey};
 use crate::engine::ranking::Ranking;
 use crate::ledger::{PairId, Users};
-use crate::looks::{self, Feed, Found, GivenUp, Inbox, Looks, News, Published, Rules, State, StoredLooks};
+use crate::looks::{
+    self, Feed, Found, GivenUp, Inbox, Looked, Looks, News, Published, Rules, State, StoredLooks,
+};
+use crate::statistics::top_user::top_user_warning;
 use crate::stored::keep;
+use crate::telemetry::{Telemetry, Warning};
 
 /// News that wait for a look to end. While a log is read back, the worker waits for the looks beyond it.
 const WAITING: usize = 256;
@@ -46,6 +50,7 @@ pub fn start(
     config: &Config,
     ranking: &Ranking,
     shown: Arc<Published>,
+    telemetry: Arc<Telemetry>,
     clock: &Clock,
 ) -> anyhow::Result<Option<Looker>> {
     if config.experiments.is_empty() {
@@ -56,6 +61,11 @@ pub fn start(
     let taker = Taker {
         looks: Looks::new(rules(config, ranking)),
         shown,
+        heavy_users: HeavyUsers {
+            telemetry,
+            max_share: config.limits.max_user_share,
+            told: BTreeSet::new(),
+        },
         give_up,
     };
     let thread = std::thread::Builder::new().name("looks".into());
@@ -105,7 +115,38 @@ fn rules(config: &Config, ranking: &Ranking) -> Rules {
 struct Taker {
     looks: Looks,
     shown: Arc<Published>,
+    heavy_users: HeavyUsers,
     give_up: Sender<GivenUp>,
+}
+
+/// Warns of users who have very many lists of an arm.
+struct HeavyUsers {
+    telemetry: Arc<Telemetry>,
+    max_share: f64,
+    /// The arms that the last look warned of, by experiment and name.
+    told: BTreeSet<[String; 2]>,
+}
+
+impl HeavyUsers {
+    /// Shows the warnings of a look. Logs those of arms that had none before.
+    fn look(&mut self, looked: &Looked) {
+        let (mut told, mut warnings) = (BTreeSet::new(), Vec::new());
+        for (experiment, look) in &looked.experiments {
+            for (name, arm) in &look.arms {
+                let top_user_lists = arm.top_user_lists.unwrap_or(0.0);
+                let warning = top_user_warning([experiment, name], arm.lists, top_user_lists, self.max_share);
+                let Some(warning) = warning else { continue };
+                let of_arm = [experiment.clone(), name.clone()];
+                if !self.told.contains(&of_arm) {
+                    warn!("{warning}");
+                }
+                told.insert(of_arm);
+                warnings.push(Warning::new(warning));
+            }
+        }
+        self.told = told;
+        self.telemetry.set_look_warnings(warnings);
+    }
 }
 
 impl Taker {
@@ -128,6 +169,7 @@ impl Taker {
                 tell(what);
                 given_up.push(what.clone());
             }
+            self.heavy_users.look(&looked);
             self.shown.show(looked, self.looks.waits_for());
         }
         self.shown.wait_for(self.looks.waits_for());
@@ -260,5 +302,56 @@ fn tell(given_up: &GivenUp) {
             experiment,
             "limits.max_statistics is reached: no more is said of this experiment"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looks::{ArmLook, ExperimentLook};
+
+    fn looked(top_user_lists: Option<f64>) -> Looked {
+        let arm = ArmLook {
+            lists: 400.0,
+            users: Some(300.0),
+            lists_without_user: 0.0,
+            top_user_lists,
+            metrics: BTreeMap::new(),
+            windows: BTreeMap::new(),
+        };
+        let look = ExperimentLook {
+            start_ms: 0,
+            as_of_ms: 600_000,
+            arms: [("neural".to_owned(), arm)].into(),
+            comparison: None,
+            no_users: None,
+            history: Arc::default(),
+        };
+        Looked {
+            as_of_ms: 600_000,
+            experiments: [("ranker".to_owned(), Arc::new(look))].into(),
+            given_up: None,
+        }
+    }
+
+    #[test]
+    fn a_user_with_too_many_lists_is_a_warning_until_a_look_has_none() {
+        let telemetry = Arc::new(Telemetry::new("served", "clicks", "test"));
+        let mut heavy_users = HeavyUsers {
+            telemetry: Arc::clone(&telemetry),
+            max_share: 0.05,
+            told: BTreeSet::new(),
+        };
+        let mut warnings = |top_user_lists| {
+            heavy_users.look(&looked(top_user_lists));
+            telemetry.warnings()
+        };
+        assert_eq!(warnings(Some(20.0)), []);
+        let [warning] = &warnings(Some(21.0))[..] else {
+            panic!("one warning is expected")
+        };
+        let told = "experiment `ranker`: one user has about 5.2% of the lists of the arm neural, more than limits.max_user_share (5%)";
+        assert!(warning.message.starts_with(told), "{}", warning.message);
+        assert_eq!(warnings(None), [], "users are not counted");
     }
 }

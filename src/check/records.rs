@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::form::Form;
 use super::{CheckFailure, Finding, Level};
 use crate::engine::event::{Kind, Reason};
+use crate::engine::float_times::FloatTimes;
 use crate::ingest::wire::{Decoder, Explained, Place};
 use crate::table::visible;
 
@@ -32,6 +33,8 @@ pub struct Records {
     shown: Vec<Finding>,
     n_of: BTreeMap<SampleOutcome, u64>,
     n_without_arm: u64,
+    list_times: FloatTimes,
+    click_times: FloatTimes,
     refused: BTreeMap<Reason, u64>,
     /// Remedies that were told, each once.
     remedies: BTreeSet<String>,
@@ -57,6 +60,8 @@ impl Records {
             shown: Vec::new(),
             n_of: BTreeMap::new(),
             n_without_arm: 0,
+            list_times: FloatTimes::default(),
+            click_times: FloatTimes::default(),
             refused: BTreeMap::new(),
             remedies: BTreeSet::new(),
         }
@@ -79,11 +84,15 @@ impl Records {
 
     fn take_event(&mut self, line: u64, explained: &Explained) {
         let outcome = match explained {
-            Explained::Served { arms, .. } => {
+            Explained::Served { arms, ts_ms, .. } => {
                 self.n_without_arm += u64::from(arms.is_empty());
+                self.list_times.see(*ts_ms);
                 SampleOutcome::Served
             }
-            Explained::Click { .. } => SampleOutcome::Click,
+            Explained::Click { ts_ms, .. } => {
+                self.click_times.see(*ts_ms);
+                SampleOutcome::Click
+            }
             Explained::Ignored(_) => SampleOutcome::Ignored,
             Explained::Refused { reason, .. } => {
                 *self.refused.entry(*reason).or_default() += 1;
@@ -158,6 +167,10 @@ impl Records {
                     "write \"served\" or \"click\" in the column `type`",
                 ),
             ));
+        }
+        for (times, what) in [(self.list_times, "lists"), (self.click_times, "clicks")] {
+            let warning = times.warning(what);
+            findings.extend(warning.map(|text| Finding::new(Level::Warning, text, "")));
         }
         if self.n_without_arm > 0 {
             findings.push(Finding::new(

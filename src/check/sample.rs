@@ -60,6 +60,9 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
             "topic `{topic}`: the last {n} records can be read"
         )));
     }
+    let floats = sample.times.warning("events");
+    let floats = floats.map(|text| format!("topic `{topic}`: {text}"));
+    content.extend(floats.map(|text| Finding::new(Level::Warning, text, "")));
     if sample.n_ignored > 0 {
         content.push(Finding::new(
             Level::Note,

@@ -16,8 +16,8 @@ pub struct CompareArgs {
     pub compare: Vec<Scoped<String>>,
     /// Expected shares of users, such as control=0.5,neural=0.5: without them nothing is decided
     ///
-    /// They are for the experiments that have all of these arms; others are compared without. Those of one experiment as
-    /// ranker:control=0.5,neural=0.5, and so for the flags that follow: what is for one experiment takes the
+    /// They are for the experiments that have most of these arms; others are compared without. If one of the arms has no list, the
+    /// comparison is invalid(srm). Those of one experiment as ranker:control=0.5,neural=0.5, and so for the flags that follow: what is for one experiment takes the
     /// place of what is for all.
     #[arg(long, value_name = "ARM=SHARE,…", value_parser = parse_numbers, requires = "compare")]
     pub shares: Vec<Scoped<Vec<(String, f64)>>>,

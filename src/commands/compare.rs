@@ -212,52 +212,14 @@ pub(super) fn missing(args: &CompareArgs, compare: &Compare, evaluation: &Evalua
     })
 }
 
-/// An arm that has a share and no list, if there is one; or shares for all that are those of no experiment.
-pub(super) fn strange_share(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
-    let arms = evaluation.arms();
-    let strange = |experiment: &str, shares: &BTreeMap<String, f64>| {
-        let arms = arms.get(experiment)?;
-        let stranger = shares.keys().find(|arm| !arms.contains(&arm.as_str()))?;
-        let flag = format!("--shares <{}:ARM=SHARE,…>", visible(experiment));
-        Some(unknown(stranger, &flag, arms))
-    };
-    let own = arms.iter().find_map(|(experiment, arms)| {
-        let settings = compare.settings(experiment, arms)?;
-        strange(experiment, &settings.shares)
+/// A warning for each experiment whose arms are not those that have a share.
+pub(super) fn on_arms(evaluation: &Evaluation) -> Vec<String> {
+    let comparisons = evaluation.comparisons.iter().flatten();
+    let notes = comparisons.flat_map(|(experiment, comparison)| {
+        let notes = comparison.report.notes.iter();
+        notes.map(move |note| visible(&format!("{experiment}: {note}")))
     });
-    let without = compare.without_shares(&arms);
-    let takes_them = |(experiment, arms): (&&str, &Vec<&str>)| {
-        let settings = compare.settings(experiment, arms);
-        settings.is_some_and(|settings| settings.shares == compare.shares)
-    };
-    if own.is_some() || arms.iter().any(takes_them) {
-        return own;
-    }
-    match without[..] {
-        [] => None,
-        [experiment] => strange(experiment, &compare.shares),
-        _ => Some(of_no_experiment(compare, &without, &arms)),
-    }
-}
-
-/// What to say of shares for all, where each of several experiments misses an arm of them.
-fn of_no_experiment(compare: &Compare, experiments: &[&str], arms: &BTreeMap<&str, Vec<&str>>) -> String {
-    let named: Vec<&str> = compare.shares.keys().map(String::as_str).collect();
-    let mut message = format!(
-        "no experiment has all arms of --shares <ARM=SHARE,…>: {}",
-        visible(&named.join(", "))
-    );
-    for experiment in experiments {
-        let own = arms.get(experiment).map(|arms| arms.join(", "));
-        let own = own.unwrap_or_default();
-        message.push_str(&format!(
-            "\n  [arms of {}: {}]",
-            visible(experiment),
-            visible(&own)
-        ));
-    }
-    message.push_str("\n\n  tip: shares of one experiment are --shares EXPERIMENT:ARM=SHARE,…");
-    message
+    notes.collect()
 }
 
 /// A note on each experiment that is compared without the shares that were given for all.

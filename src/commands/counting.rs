@@ -63,6 +63,8 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         user_key: join.user_key,
         no_user: join.no_user.clone(),
         max_state_bytes: args.max_state.unwrap_or(u64::MAX),
+        max_duplicate_share: counting.limits.max_duplicate_share,
+        max_user_share: counting.limits.max_user_share,
         span_ms: None,
     };
     Ok(Counted {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::counting::{Counted, counted};
 use super::reading::{self, BAD_DATA, tell};
-use super::{compare, misuse, note, print, with_counting};
+use super::{compare, misuse, note, print, warn, with_counting};
 use crate::cli::{EvaluateArgs, Format};
 use crate::config::{Counting, display_ms};
 use crate::evaluate::Evaluation;
@@ -28,14 +28,14 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             .compare
             .as_ref()
             .filter(|_| !evaluation.is_empty());
-        let missing = compare.and_then(|compare| {
-            compare::missing(&args.comparing, compare, &evaluation)
-                .or_else(|| compare::strange_share(compare, &evaluation))
-        });
+        let missing = compare.and_then(|compare| compare::missing(&args.comparing, compare, &evaluation));
         if let Some(message) = missing {
             return Ok(misuse("evaluate", &message));
         }
         tell(&counted, &evaluation);
+        for text in compare::on_arms(&evaluation) {
+            warn(&text);
+        }
         let left_out = compare.and_then(|compare| compare::left_out(compare, &evaluation));
         left_out.iter().for_each(|text| note(text));
         if let Some(compare) = compare {

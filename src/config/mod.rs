@@ -121,6 +121,7 @@ pub struct Counting {
     /// How records are read; `None`: they are of our own shape.
     pub events: Option<Shape>,
     pub join: Join,
+    pub limits: Limits,
     pub measures: Measures,
     /// Ids of the metrics that the operator chose, whatever the profiles define; none where nothing was said of them.
     pub chosen_metrics: Option<Vec<&'static str>>,
@@ -278,6 +279,8 @@ pub struct Limits {
     pub max_future_share: f64,
     pub max_duplicate_share: f64,
     pub max_unmatched_share: f64,
+    /// Share of an arm's lists since the start that one user may have.
+    pub max_user_share: f64,
 }
 
 impl Limits {

@@ -200,6 +200,7 @@ section! {
         max_future_share: Spanned<f64> = unwritten(0.05),
         max_duplicate_share: Spanned<f64> = unwritten(0.1),
         max_unmatched_share: Spanned<f64> = unwritten(0.05),
+        max_user_share: Spanned<f64> = unwritten(0.05),
     }
 }
 

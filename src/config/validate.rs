@@ -47,7 +47,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         measures: counting.measures,
         catalog: counting.catalog,
         windows,
-        limits: limits(&raw.limits, report),
+        limits: counting.limits,
         export,
         http: http(&raw.http, report),
         webhook: webhook::webhook(&raw.webhook, report),
@@ -66,6 +66,7 @@ pub(super) fn counting(raw: &Raw, report: &mut ErrorReport) -> Counting {
     Counting {
         events: events::events(&raw.events, report),
         join,
+        limits: limits(&raw.limits, report),
         measures,
         chosen_metrics,
         catalog: path("metrics.catalog", &raw.metrics.catalog, report),
@@ -177,6 +178,7 @@ fn limits(raw: &RawLimits, report: &mut ErrorReport) -> Limits {
         max_future_share: share("limits.max_future_share", &raw.max_future_share, report),
         max_duplicate_share: share("limits.max_duplicate_share", &raw.max_duplicate_share, report),
         max_unmatched_share: share("limits.max_unmatched_share", &raw.max_unmatched_share, report),
+        max_user_share: share("limits.max_user_share", &raw.max_user_share, report),
     }
 }
 

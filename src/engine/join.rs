@@ -11,6 +11,7 @@ use super::clicks::KeptClicks;
 use super::contributions::{Before, Contributions};
 use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
+use super::float_times::is_on_step;
 use super::lists::{
     ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
 };
@@ -306,7 +307,7 @@ impl Engine {
     }
 
     fn apply_list(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
-        if let Err(refused) = self.marks.check(at, list.ts_ms) {
+        if let Err(refused) = self.check_time(at, list.ts_ms) {
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(list.ts_ms) {
@@ -316,6 +317,17 @@ impl Engine {
             };
         }
         self.open(at, list, &self.store.key(list.id, tag), batch)
+    }
+
+    /// Checks a time against the future and the watermark, and counts times that look wrong.
+    fn check_time(&mut self, at: Position, ts_ms: i64) -> Result<(), Outcome> {
+        let counts = &mut self.changes.counts;
+        counts.on_float_steps[at.side as usize] += u64::from(is_on_step(ts_ms));
+        let checked = self.marks.check(at, ts_ms);
+        if checked == Err(Outcome::Late) {
+            counts.days_late[at.side as usize] += u64::from(self.marks.is_days_late(at.side, ts_ms));
+        }
+        checked
     }
 
     /// A list of a slot that is settled. It comes too late, unless it had come in time and is read again.
@@ -435,7 +447,7 @@ impl Engine {
     }
 
     fn apply_click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
-        if let Err(refused) = self.marks.check(at, click.ts_ms) {
+        if let Err(refused) = self.check_time(at, click.ts_ms) {
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {

@@ -10,6 +10,7 @@ mod copies;
 pub mod coverage;
 pub mod event;
 mod first_clicks;
+pub mod float_times;
 mod index;
 mod join;
 mod lists;

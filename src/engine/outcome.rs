@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::event::{Reason, Side};
+use super::float_times::FloatTimes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(usize)]
@@ -100,6 +101,10 @@ impl ClickResult {
     }
 }
 
+/// What many copies with other items or arms most likely are, and the remedy.
+pub const SHELVES: &str = "several lists share one id; do your pages show several shelves? Give each list an id of its own, or let the \
+                           shelf be part of it, as `request_id = { all = [\"request_id\", \"shelf\"] }` under [events] does (docs/events.md)";
+
 /// Counts since they were last taken, of one pair.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
@@ -118,6 +123,10 @@ pub struct Counts {
     pub shared_id_lists: u64,
     /// Clicks that fall to more lists of their request id than they count for.
     pub cut_clicks: u64,
+    /// Events whose time is [on a step](super::float_times) of 32-bit floats, by `Side as usize`.
+    pub on_float_steps: [u64; 2],
+    /// Late events that lie more than a day behind the newest one, likewise.
+    pub days_late: [u64; 2],
     /// Arms that cannot be one, by experiment: their lists count without it.
     pub bad_arms: BTreeMap<String, u64>,
 }
@@ -161,6 +170,17 @@ impl Counts {
 
     pub fn outcome(&self, side: Side, outcome: Outcome) -> u64 {
         self.outcomes[side as usize][outcome as usize]
+    }
+
+    /// Events of this side that have a time.
+    pub fn float_times(&self, side: Side) -> FloatTimes {
+        let without = [Outcome::Invalid, Outcome::Ignored, Outcome::Skipped];
+        let timed = Outcome::OF_EVENTS.into_iter();
+        let timed = timed.filter(|outcome| !without.contains(outcome));
+        FloatTimes {
+            n: timed.map(|outcome| self.events(side, outcome)).sum(),
+            n_on_steps: self.on_float_steps[side as usize],
+        }
     }
 
     /// Events of this outcome: records of one event, and parts of others.
@@ -211,6 +231,10 @@ impl Counts {
         self.skipped_elements += other.skipped_elements;
         self.shared_id_lists += other.shared_id_lists;
         self.cut_clicks += other.cut_clicks;
+        for side in Side::BOTH {
+            self.on_float_steps[side as usize] += other.on_float_steps[side as usize];
+            self.days_late[side as usize] += other.days_late[side as usize];
+        }
         self.add_bad_arms(&other.bad_arms);
     }
 }

@@ -9,6 +9,8 @@ use super::event::{Position, Side};
 use super::open_events::ResumePoint;
 use super::outcome::Outcome;
 
+/// An event that is later than this comes from an old log rather than from a slow producer.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Maximum number of offset ranges kept for [`Ahead`] records.
 const MAX_RANGES: usize = 32;
 
@@ -105,6 +107,12 @@ impl Watermarks {
 
     fn is_late(&self, newest_ms: Option<i64>, ts_ms: i64) -> bool {
         newest_ms.is_some_and(|newest_ms| ts_ms < newest_ms - self.lateness_ms)
+    }
+
+    /// Whether an event lies more than a day behind the newest one.
+    pub fn is_days_late(&self, side: Side, ts_ms: i64) -> bool {
+        let newest_ms = self.newest_ms[self.index(side)];
+        newest_ms.is_some_and(|newest_ms| ts_ms < newest_ms - DAY_MS)
     }
 
     /// Notes an event that lies ahead, or what becomes of one that follows such.

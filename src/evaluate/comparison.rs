@@ -3,7 +3,6 @@
 mod times;
 mod top_users;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
@@ -24,7 +23,7 @@ pub struct Compare {
     pub all: Option<Settings>,
     /// By experiment.
     pub each: BTreeMap<String, Settings>,
-    /// Expected shares of users in every experiment that has all of these arms, and no shares in its own settings.
+    /// Expected shares of users in the experiments that have most of these arms, and no shares in their own settings.
     pub shares: BTreeMap<String, f64>,
     /// Whether to tell as well what had added up by half of the time.
     pub halfway: bool,
@@ -33,35 +32,45 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Those of an experiment with these arms; none where it has no control.
-    pub fn settings(&self, experiment: &str, arms: &[&str]) -> Option<Cow<'_, Settings>> {
-        let settings = self.each.get(experiment).or(self.all.as_ref())?;
-        if !arms.contains(&settings.control.as_str()) {
-            return None;
+    /// The settings of each experiment that has its control. `arms` are all experiments with their arms.
+    pub fn settings<'a>(&self, arms: &BTreeMap<&'a str, Vec<&str>>) -> BTreeMap<&'a str, Settings> {
+        let with_control = arms.iter().filter_map(|(experiment, arms)| {
+            let settings = self.each.get(*experiment).or(self.all.as_ref())?;
+            let has_control = arms.contains(&settings.control.as_str());
+            has_control.then(|| (*experiment, settings.clone()))
+        });
+        let mut all: BTreeMap<&str, Settings> = with_control.collect();
+        if self.shares.is_empty() {
+            return all;
         }
-        if self.shares.is_empty() || !settings.shares.is_empty() {
-            return Some(Cow::Borrowed(settings));
+        // An arm that never came must show as a mismatch, so an experiment need not have all arms to be the one that is meant.
+        let n_shared = |experiment: &str| {
+            let arms = arms[experiment].iter();
+            arms.filter(|arm| self.shares.contains_key(**arm)).count()
+        };
+        let mut without: Vec<(&&str, &mut Settings)> = all.iter_mut().collect();
+        without.retain(|(_, settings)| settings.shares.is_empty());
+        let most = without.iter().map(|(experiment, _)| n_shared(experiment)).max();
+        for (experiment, settings) in without {
+            if Some(n_shared(experiment)) == most {
+                settings.shares.clone_from(&self.shares);
+            } else {
+                // They were asked for where there are shares, and are not known elsewhere.
+                settings.primary.retain(|metric| !is_per_user(metric));
+                settings.guardrails.retain(|metric, _| !is_per_user(metric));
+            }
         }
-        let mut settings = settings.clone();
-        if self.shares.keys().all(|arm| arms.contains(&arm.as_str())) {
-            settings.shares.clone_from(&self.shares);
-        } else {
-            // They were asked for where there are shares, and are not known elsewhere.
-            settings.primary.retain(|metric| !is_per_user(metric));
-            settings.guardrails.retain(|metric, _| !is_per_user(metric));
-        }
-        Some(Cow::Owned(settings))
+        all
     }
 
-    /// The experiments, of these with their arms, that have a control and miss an arm of `shares`: they are compared without.
+    /// The experiments, of these with their arms, that have a control but are compared without `shares`.
     pub fn without_shares<'a>(&self, arms: &BTreeMap<&'a str, Vec<&str>>) -> Vec<&'a str> {
-        let misses_shares = |experiment: &str, arms: &[&str]| {
-            let settings = self.settings(experiment, arms);
-            !self.shares.is_empty() && settings.is_some_and(|settings| settings.shares.is_empty())
-        };
-        let all = arms.iter();
-        all.filter(|(experiment, arms)| misses_shares(experiment, arms))
-            .map(|(experiment, _)| *experiment)
+        if self.shares.is_empty() {
+            return Vec::new();
+        }
+        let all = self.settings(arms).into_iter();
+        all.filter(|(_, settings)| settings.shares.is_empty())
+            .map(|(experiment, _)| experiment)
             .collect()
     }
 }
@@ -103,6 +112,12 @@ impl Comparison {
     /// Whether some list has a user.
     pub fn counts_users(&self) -> bool {
         self.totals.multi_arm_users.is_some()
+    }
+
+    /// By arm: its lists, and those of the user who has most of them.
+    pub fn top_user_lists(&self) -> impl Iterator<Item = (&str, [f64; 2])> {
+        let arms = self.totals.epochs.iter().flat_map(|epoch| &epoch.arms);
+        arms.filter_map(|(name, arm)| Some((name.as_str(), [arm.lists.iter().sum(), arm.top_user_lists?])))
     }
 
     fn arm(&self, arm: &str) -> Option<&ArmTotals> {
@@ -189,20 +204,21 @@ impl Compared<'_> {
             let arms = experiments.entry(&arm.experiment).or_default();
             arms.push((id, &arm.arm));
         }
-        let sums = experiments.into_iter().filter_map(|(experiment, arms)| {
-            let names: Vec<&str> = arms.iter().map(|(_, arm)| *arm).collect();
-            let settings = self.compare.settings(experiment, &names)?;
-            let totals = totals(numbers, &arms, self.ranking, &settings, top_users);
+        let names = experiments.iter().map(|(experiment, arms)| {
+            let names = arms.iter().map(|(_, arm)| *arm);
+            (*experiment, names.collect())
+        });
+        let settings = self.compare.settings(&names.collect());
+        let sums = settings.into_iter().map(|(experiment, settings)| {
+            let arms = &experiments[experiment];
+            let totals = totals(numbers, arms, self.ranking, &settings, top_users);
             let unit = if totals.multi_arm_users.is_some() {
                 Unit::User
             } else {
                 Unit::Request
             };
-            let settings = Settings {
-                unit,
-                ..settings.into_owned()
-            };
-            Some((experiment.to_owned(), (settings, totals)))
+            let settings = Settings { unit, ..settings };
+            (experiment.to_owned(), (settings, totals))
         });
         sums.collect()
     }
@@ -267,8 +283,8 @@ mod tests {
             ..Compare::default()
         };
         let control = |experiment: &str, arms: &[&str]| {
-            let settings = compare.settings(experiment, arms);
-            settings.map(|settings| settings.control.clone())
+            let mut settings = compare.settings(&BTreeMap::from([(experiment, arms.to_vec())]));
+            Some(settings.remove(experiment)?.control)
         };
         assert_eq!(control("ranker", &["base", "grid"]).as_deref(), Some("base"));
         assert_eq!(control("layout", &["base", "grid"]).as_deref(), Some("grid"));
@@ -277,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_all_are_those_of_experiments_with_all_of_their_arms() {
+    fn shares_of_all_are_for_the_experiments_that_have_most_of_their_arms() {
         let shares = |arms: &[&str]| arms.iter().map(|arm| ((*arm).to_owned(), 0.5)).collect();
         let own = Settings {
             shares: shares(&["base", "grid"]),
@@ -292,24 +308,28 @@ mod tests {
             shares: shares(&["base", "neural"]),
             ..Compare::default()
         };
-        let settings = |experiment: &str, arms: &[&str]| {
-            compare
-                .settings(experiment, arms)
-                .expect("a control")
-                .into_owned()
-        };
-        let ranker = settings("ranker", &["base", "neural", "other"]);
-        assert_eq!((&ranker.shares, ranker.primary.len()), (&compare.shares, 2));
-        let color = settings("color", &["base", "red"]);
-        assert!(color.shares.is_empty());
-        assert_eq!(color.primary, ["ctr"]);
-        assert_eq!(settings("layout", &["base"]).shares, own.shares);
-        let arms = BTreeMap::from([
-            ("ranker", vec!["base", "neural"]),
+        let mut arms = BTreeMap::from([
+            ("ranker", vec!["base", "neural", "other"]),
             ("color", vec!["base", "red"]),
             ("layout", vec!["base"]),
             ("without", vec!["red"]),
         ]);
+        let settings = compare.settings(&arms);
+        let ranker = &settings["ranker"];
+        assert_eq!((&ranker.shares, ranker.primary.len()), (&compare.shares, 2));
+        let color = &settings["color"];
+        assert!(color.shares.is_empty());
+        assert_eq!(color.primary, ["ctr"]);
+        assert_eq!(settings["layout"].shares, own.shares);
+        assert_eq!(settings.len(), 3);
         assert_eq!(compare.without_shares(&arms), ["color"]);
+        // Neural never came, so both have the control alone.
+        arms.insert("ranker", vec!["base", "other"]);
+        let settings = compare.settings(&arms);
+        assert_eq!(
+            [&settings["ranker"].shares, &settings["color"].shares],
+            [&compare.shares; 2]
+        );
+        assert!(compare.without_shares(&arms).is_empty());
     }
 }

@@ -7,15 +7,13 @@ use super::comparison::Comparison;
 use crate::engine::Arm;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::Reason;
+use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::Counts;
 use crate::engine::ranking::Ranking;
 use crate::ledger::Numbers;
 
 /// Sums by arm, as wide as the ranking.
 pub type Totals = BTreeMap<Arm, Box<[i128]>>;
-
-/// Distance of neighboring 32-bit floats of the size of today's epoch milliseconds: 2¹⁷.
-pub const FLOAT_STEP_MS: i64 = 131_072;
 
 /// The numbers of a set of files.
 pub struct Evaluation {
@@ -33,10 +31,14 @@ pub struct Evaluation {
     pub n_lists: u64,
     /// Those of them that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
-    /// Lists whose time is a multiple of 131,072 ms.
-    pub n_lists_on_float_steps: u64,
+    /// Lists, and how many of their times a 32-bit float can have.
+    pub float_times: FloatTimes,
     /// Whether no sum has overflowed.
     pub exact: bool,
+    /// See [`Options::max_duplicate_share`](super::Options::max_duplicate_share).
+    pub max_duplicate_share: f64,
+    /// See [`Options::max_user_share`](super::Options::max_user_share).
+    pub max_user_share: f64,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,
 }
 

@@ -9,13 +9,11 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use super::evaluation::FLOAT_STEP_MS;
 use super::{Evaluation, Totals};
-use crate::engine::outcome::{ClickResult, Outcome};
+use crate::engine::outcome::{ClickResult, Outcome, SHELVES};
 use crate::engine::ranking::Column;
-
-/// Lists from which on their times tell of 32-bit floats.
-const MIN_ON_STEPS: u64 = 10;
+use crate::statistics::top_user::top_user_warning;
+use crate::table::visible;
 
 /// What is shown of an evaluation.
 #[derive(Clone, Copy)]
@@ -57,12 +55,20 @@ impl Evaluation {
             ));
         }
         warnings.extend(self.losses());
-        if self.n_lists >= MIN_ON_STEPS && 2 * self.n_lists_on_float_steps > self.n_lists {
+        warnings.extend(self.float_times.warning("lists"));
+        let n_conflicts = self.counts.conflicting_lists;
+        let max_conflicts = self.max_duplicate_share * self.n_lists as f64;
+        if n_conflicts as f64 > max_conflicts {
             warnings.push(format!(
-                "times of {} of {} lists are multiples of {FLOAT_STEP_MS} ms, like 32-bit floats: they may be off by a minute. Make `ts` a \
-                 64-bit integer in its schema",
-                self.n_lists_on_float_steps, self.n_lists
+                "copies with other items or arms: {n_conflicts} of {} lists: {SHELVES}",
+                self.n_lists
             ));
+        }
+        for (experiment, comparison) in self.comparisons.iter().flatten() {
+            for (arm, [lists, of_user]) in comparison.top_user_lists() {
+                let names = [&*visible(experiment), &*visible(arm)];
+                warnings.extend(top_user_warning(names, lists, of_user, self.max_user_share));
+            }
         }
         warnings.extend(self.n_without_a_hit().map(|n| {
             format!(

@@ -6,6 +6,7 @@ use super::LedgerError;
 use super::book::{Aggregate, Book, ByArm};
 use super::buckets::Buckets;
 use super::exposures::Exposures;
+use super::frequent::Frequent;
 use super::keep::Keep;
 use super::latest::Latest;
 use super::parts::Part;
@@ -227,6 +228,8 @@ aggregates! {
     units: Units,
     /// Refused lists, and accepted ones by hour; nothing where users are not told apart.
     refused: Refused,
+    /// Lists by bits of their users, by which the user with most is found; nothing where users are not told apart.
+    frequent: Frequent,
     /// The latest time of a list, epoch ms.
     latest: Latest,
 }

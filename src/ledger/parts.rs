@@ -19,7 +19,8 @@
 //! cell    sums: a sum for each column │ buckets: n, (bucket, a sum for each column, lists with a click)…
 //!         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
 //!         units: lists without a user, lists beyond a cap
-//!         refused: n, (bucket, refused)…, n, (hour of the week, refused, accepted)… │ latest: epoch ms
+//!         refused: n, (bucket, refused)…, n, (hour of the week, refused, accepted)…
+//!         frequent: n, (place, lists, lists with each bit…)… │ latest: epoch ms
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -7,7 +7,7 @@ use super::Rules;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::engine::ranking::Column;
-use crate::ledger::BucketSums;
+use crate::ledger::{BucketSums, FrequentUsers};
 use crate::statistics::{ArmTotals, Interval, Level, Ratio, RatioShape, Sides, Totals, ratio};
 
 /// One arm by itself, over all epochs.
@@ -19,6 +19,8 @@ pub struct ArmLook {
     pub users: Option<f64>,
     /// Those among `lists` that have no user.
     pub lists_without_user: f64,
+    /// Those of the user who has most, about; none where users are not counted.
+    pub top_user_lists: Option<f64>,
     /// By id.
     pub metrics: BTreeMap<String, MetricLook>,
     /// What it is in the window that ends with the look, by the window's name: only where it has a list there.
@@ -58,6 +60,7 @@ pub(super) fn arms(
         by_arm.entry(name).or_default().push(arm);
     }
     let windows = window_sums(pairs);
+    let frequent = frequent_users(pairs);
     let [level, level_of_window] = [alpha.unwrap_or(ALPHA), ALPHA].map(Level::new);
     let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
         let window = rules.window.as_ref().zip(windows.get(name));
@@ -65,6 +68,9 @@ pub(super) fn arms(
             lists: n_lists(&epochs),
             users: epochs.iter().map(|arm| arm.users).sum(),
             lists_without_user: epochs.iter().map(|arm| arm.lists_without_user).sum(),
+            top_user_lists: rules
+                .counts_users
+                .then(|| frequent.get(name).map_or(0.0, FrequentUsers::most)),
             metrics: match epochs[..] {
                 [_] => metrics(&epochs, rules, &level, |keys| {
                     keys.iter().map(|key| sides.ratio(name, key)).collect()
@@ -79,6 +85,18 @@ pub(super) fn arms(
         (name.to_owned(), arm)
     };
     by_arm.into_iter().map(look).collect()
+}
+
+/// By which the user of each arm with most lists is found, over all pairs and epochs.
+fn frequent_users<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&'a str, FrequentUsers> {
+    let mut arms: BTreeMap<&str, FrequentUsers> = BTreeMap::new();
+    for (pair, users) in pairs {
+        for (arm, epochs) in &users.arms {
+            let of_arm = arms.entry(pair.name(*arm)).or_default();
+            epochs.values().for_each(|epoch| of_arm.merge(&epoch.frequent));
+        }
+    }
+    arms
 }
 
 /// What the window of each arm adds up to, pair by pair.

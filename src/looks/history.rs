@@ -192,6 +192,7 @@ mod tests {
                 lists: 1.0,
                 users: None,
                 lists_without_user: 0.0,
+                top_user_lists: None,
                 metrics: [("ctr".to_owned(), metric)].into(),
                 windows: BTreeMap::new(),
             };

@@ -7,7 +7,9 @@ use super::stored::{StoredUsers, UpTo};
 use super::waiting::{WaitingArm, WaitingCell};
 use super::window::WindowSums;
 use crate::engine::{Arm, ArmId};
-use crate::ledger::{BucketSums, CAPPED_USER_BYTES, Cell, Exposed, RefusedCounts, USER_BYTES, UnitCounts};
+use crate::ledger::{
+    BucketSums, CAPPED_USER_BYTES, Cell, Exposed, FrequentUsers, RefusedCounts, USER_BYTES, UnitCounts,
+};
 
 #[derive(Debug)]
 pub(super) struct PairUsers {
@@ -46,6 +48,7 @@ pub(super) struct ArmUsers {
     pub exposed: Exposed,
     pub units: UnitCounts,
     pub refused: RefusedCounts,
+    pub frequent: FrequentUsers,
 }
 
 /// What an experiment takes, in bytes.
@@ -204,6 +207,7 @@ impl ExperimentUsers {
         own.exposed.add(cell.exposed);
         own.units.add(cell.units);
         own.refused.add(&cell.refused);
+        own.frequent.merge(&cell.frequent);
         if let Some(sums) = cell.sums {
             let unpacked = sums.unpack();
             own.sums.merge(&unpacked);
@@ -224,8 +228,10 @@ impl ExperimentUsers {
 
     fn own_bytes(&self, user_bytes: u64) -> u64 {
         let arms = self.all();
-        arms.map(|arm| arm.sums.bytes() + arm.refused.bytes() + arm.exposed.first * user_bytes)
-            .sum()
+        arms.map(|arm| {
+            arm.sums.bytes() + arm.refused.bytes() + arm.frequent.bytes() + arm.exposed.first * user_bytes
+        })
+        .sum()
     }
 }
 

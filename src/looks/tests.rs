@@ -179,6 +179,32 @@ fn looks_are_taken_in_order_as_soon_as_every_pair_has_settled_up_to_them() {
     assert_eq!((report.look, report.as_of_ms), (4, 5 * LOOK_MS));
 }
 
+/// A user comes through one pair, over any number of cells and epochs.
+#[test]
+fn the_user_with_most_lists_of_an_arm_is_found_over_all_cells() {
+    let asked = Experiment {
+        epochs: vec![EpochStart {
+            start_ms: 2 * LOOK_MS,
+            shares: BTreeMap::new(),
+        }],
+        ..compared()
+    };
+    let mut looks = Looks::new(rules(asked.clone()));
+    let [mut one, mut other] = [0, 1].map(|id| Pair::of(id, &asked));
+    looks.take(owned(&[0, 1]));
+    let of_one = [(0, 1), (0, 1), (0, 2), (8, 1), (20, 1), (20, 2)].map(|(slot, user)| list(slot, user, "a"));
+    looks.take(one.settle(&of_one, 30));
+    let of_other = [list(0, 5, "a"), list(1, 5, "a"), list(1, 5, "a"), list(1, 6, "b")];
+    looks.take(other.settle(&of_other, 30));
+    let looked = all(&mut looks);
+    let top = |look: &Looked| {
+        let arms = &look.experiments["e"].arms;
+        ["a", "b"].map(|arm| arms[arm].top_user_lists)
+    };
+    assert_eq!(top(&looked[0]), [Some(3.0), Some(1.0)], "user 5, then user 6");
+    assert_eq!(top(&looked[4]), [Some(4.0), Some(1.0)], "user 1");
+}
+
 #[test]
 fn a_pair_that_never_had_a_record_holds_nothing_back_once_it_has_caught_up() {
     let mut looks = Looks::new(rules(compared()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::ArmId;
-use crate::ledger::{Cell, Exposed, PackedBuckets, RefusedCounts, UnitCounts};
+use crate::ledger::{Cell, Exposed, FrequentUsers, PackedBuckets, RefusedCounts, UnitCounts};
 
 /// What the users of a pair add up to in a cell, by arm.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(super) struct WaitingArm {
     pub exposed: Exposed,
     pub units: UnitCounts,
     pub refused: RefusedCounts,
+    pub frequent: FrequentUsers,
 }
 
 /// Beside what is packed: its place in a map that is at least half full, and what allocations cost.
@@ -30,6 +31,7 @@ impl WaitingCell {
             exposed: numbers.exposures.get(id).copied().unwrap_or_default(),
             units: numbers.units.get(id).copied().unwrap_or_default(),
             refused: numbers.refused.get(id).cloned().unwrap_or_default(),
+            frequent: numbers.frequent.get(id).cloned().unwrap_or_default(),
         };
         let ids = numbers
             .buckets
@@ -53,7 +55,7 @@ impl WaitingCell {
     pub fn bytes(&self) -> impl Iterator<Item = (ArmId, u64)> {
         let bytes = |arm: &WaitingArm| {
             let sums = arm.sums.as_ref().map_or(0, |sums| sums.length() as u64);
-            sums + arm.refused.bytes() + ARM_BYTES
+            sums + arm.refused.bytes() + arm.frequent.bytes() + ARM_BYTES
         };
         self.0.iter().map(move |(id, arm)| (*id, bytes(arm)))
     }

@@ -13,7 +13,7 @@ use super::decision::{Basis, Decision, State, dated};
 use super::facts::Shared;
 use super::family;
 use super::kept::{Decided, DecidedAt, Kept, KeptArm, raise};
-use super::notes::{notes, open_again, open_again_note};
+use super::notes::{notes, notes_on_arms, open_again, open_again_note};
 use super::power::Plan;
 use super::progress::Known;
 use super::report::Report;
@@ -114,6 +114,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         (name.clone(), report)
     };
     let arms_report = arms.iter().map(report).collect();
+    let sticky_note = (n_compared < totals.epochs.len()).then_some(STICKY_NOTE);
     let as_of_ms = kept.last_look_ms.unwrap_or_default();
     let grown = kept.progress.take(Known::new(settings, arms, as_of_ms));
     Report {
@@ -124,9 +125,10 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         next_decision_ms: shared.calendar.next_decision_ms(),
         srm_p: shared.srm_p,
         multi_arm: shared.multi_arm,
-        notes: (n_compared < totals.epochs.len())
-            .then_some(STICKY_NOTE)
+        notes: sticky_note
+            .map(str::to_owned)
             .into_iter()
+            .chain(notes_on_arms(totals))
             .collect(),
     }
 }

@@ -50,6 +50,7 @@ pub mod spending;
 pub mod srm;
 pub mod student;
 mod sums;
+pub mod top_user;
 mod totals;
 mod units;
 mod versus;

@@ -1,11 +1,14 @@
 //! What a reader must know of the numbers of an arm, beside its state.
 
+use std::collections::BTreeSet;
+
 use super::arm::LookedArm;
 use super::decision::State;
 use super::effect::Interval;
 use super::kept::{Decided, DecidedMetric};
 use super::names::name_of;
 use super::settings::Settings;
+use super::totals::Totals;
 use super::units::Units;
 
 /// Share of lists without a user from which on it is noted.
@@ -58,6 +61,35 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Setti
     notes
 }
 
+/// Notes on an experiment whose arms are not those that have a share.
+pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
+    let shares = totals.epochs.iter().flat_map(|epoch| epoch.shares.keys());
+    let planned: BTreeSet<&str> = shares.map(String::as_str).collect();
+    if planned.is_empty() {
+        return Vec::new();
+    }
+    let arms = totals.epochs.iter().flat_map(|epoch| &epoch.arms);
+    let with_lists = arms.filter(|(_, arm)| arm.lists.iter().any(|n| *n > 0.0));
+    let came: BTreeSet<&str> = with_lists.map(|(name, _)| name.as_str()).collect();
+    let names = |arms: Vec<&&str>| arms.into_iter().copied().collect::<Vec<_>>().join(", ");
+    let absent = names(planned.difference(&came).collect());
+    let unplanned = names(came.difference(&planned).collect());
+    let mut notes = Vec::new();
+    if !absent.is_empty() {
+        notes.push(format!("arms with a share but no list: {absent}"));
+    }
+    if !unplanned.is_empty() {
+        // Both at once is most likely a slip in the shares.
+        let hint = if absent.is_empty() {
+            ""
+        } else {
+            "; if the shares misspell an arm, correct its name there"
+        };
+        notes.push(format!("arms with lists but no share: {unplanned}{hint}"));
+    }
+    notes
+}
+
 /// A note on a decision whose interval has come to hold 0.
 pub(super) fn open_again_note(metric: &str, day: u32) -> String {
     format!(
@@ -89,4 +121,46 @@ pub(super) fn open_again(arm: &LookedArm, decided: &Decided) -> Option<String> {
 
 fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::totals::{ArmTotals, Epoch};
+    use super::*;
+
+    #[test]
+    fn arms_that_never_came_and_arms_that_were_not_planned_are_named() {
+        let notes = |shares: &[&str], arms: &[(&str, f64)]| {
+            let lists = |n: f64| ArmTotals {
+                lists: vec![0.0, n],
+                ..ArmTotals::default()
+            };
+            let epoch = Epoch {
+                shares: shares.iter().map(|arm| ((*arm).to_owned(), 0.5)).collect(),
+                arms: arms
+                    .iter()
+                    .map(|(arm, n)| ((*arm).to_owned(), lists(*n)))
+                    .collect(),
+            };
+            notes_on_arms(&Totals {
+                epochs: vec![epoch],
+                multi_arm_users: None,
+            })
+        };
+        let seen = [("a", 5.0), ("b", 5.0), ("c", 0.0)];
+        assert!(notes(&[], &seen).is_empty());
+        assert!(notes(&["a", "b"], &seen).is_empty());
+        assert_eq!(notes(&["a"], &seen), ["arms with lists but no share: b"]);
+        assert_eq!(
+            notes(&["a", "b", "c", "d"], &seen),
+            ["arms with a share but no list: c, d"]
+        );
+        assert_eq!(
+            notes(&["a", "bb"], &seen),
+            [
+                "arms with a share but no list: bb",
+                "arms with lists but no share: b; if the shares misspell an arm, correct its name there"
+            ]
+        );
+    }
 }

@@ -27,7 +27,7 @@ pub struct Report {
     /// By treatment arm.
     pub arms: BTreeMap<String, ArmReport>,
     /// About the whole experiment.
-    pub notes: Vec<&'static str>,
+    pub notes: Vec<String>,
 }
 
 /// One arm against the control.

@@ -83,6 +83,8 @@ pub struct WorkerReport {
     unsealed_told: bool,
     /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
     ids_are_shared: bool,
+    /// By `Side as usize`: the times of a topic are those of 32-bit floats.
+    times_are_floats: [bool; 2],
     /// From `join.max_lists_per_click` and `limits.max_arms`.
     max_lists_per_click: u32,
     max_arms: u32,
@@ -161,6 +163,7 @@ impl WorkerReport {
             not_cleaned_told: false,
             unsealed_told: false,
             ids_are_shared: false,
+            times_are_floats: [false; 2],
             max_lists_per_click: config.join.max_lists_per_click,
             max_arms: config.limits.max_arms,
             log_losses: LogLosses::default(),
@@ -524,21 +527,20 @@ impl WorkerReport {
 
     /// Reports topics whose share of records that do not count, for some cause, is above its limit. Logs changes.
     fn look_at_shares(&mut self) -> Vec<Warning> {
-        let one_topic = self.topics[0] == self.topics[1];
-        let groups: &[&[Side]] = if one_topic {
-            &[&Side::BOTH]
-        } else {
-            &[&[Side::Served], &[Side::Clicks]]
-        };
         let mut warnings = Vec::new();
-        for (sides, excess) in groups
-            .iter()
-            .flat_map(|sides| Excess::ALL.map(|excess| (*sides, excess)))
-        {
+        let groups = self.sides_of_topics().iter();
+        for (sides, excess) in groups.flat_map(|sides| Excess::ALL.map(|excess| (*sides, excess))) {
             let topic = &self.topics[sides[0] as usize];
             let limit = shares::limit(excess, &self.limits);
             let share = self.shares.of(excess, sides).unwrap_or(0.0);
-            let warning = (share > limit).then(|| shares::warning(excess, topic, share, limit));
+            let conflicts = self.shares.of_conflicts().unwrap_or(0.0);
+            let warning = (share > limit).then(|| match excess {
+                Excess::Duplicate if conflicts > limit && sides.contains(&Side::Served) => {
+                    shares::conflict_warning(topic, conflicts, limit)
+                }
+                Excess::Late if self.shares.is_old_log(sides) => shares::old_log_warning(topic, share),
+                _ => shares::warning(excess, topic, share, limit),
+            });
             let raised = &mut self.raised[sides[0] as usize][excess as usize];
             match (std::mem::replace(raised, warning.is_some()), &warning) {
                 (false, Some(warning)) => warn!("{}", warning.message),
@@ -549,6 +551,34 @@ impl WorkerReport {
             warnings.extend(warning);
         }
         warnings
+    }
+
+    /// Reports topics whose times went through a 32-bit float. Logs changes.
+    fn look_at_times(&mut self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for sides in self.sides_of_topics() {
+            let topic = &self.topics[sides[0] as usize];
+            let warning = self.shares.float_times(sides).warning("events");
+            let warning = warning.map(|text| format!("topic `{topic}`: {text}"));
+            let are_floats = &mut self.times_are_floats[sides[0] as usize];
+            match (std::mem::replace(are_floats, warning.is_some()), &warning) {
+                (false, Some(warning)) => warn!("{warning}"),
+                (true, None) => info!(topic, "times are no longer like 32-bit floats"),
+                _ => {}
+            }
+            warnings.extend(warning.map(|text| Warning::critical(text).see("AbgaugeLateRecords")));
+        }
+        warnings
+    }
+
+    /// The sides of each topic.
+    fn sides_of_topics(&self) -> &'static [&'static [Side]] {
+        let is_one_topic = self.topics[0] == self.topics[1];
+        if is_one_topic {
+            &[&Side::BOTH]
+        } else {
+            &[&[Side::Served], &[Side::Clicks]]
+        }
     }
 
     /// Reports that many lists share one request id, and how their clicks count. Logs changes.
@@ -633,6 +663,7 @@ impl WorkerReport {
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
         warnings.extend(round.held.iter().map(held));
         warnings.extend(self.look_at_shares());
+        warnings.extend(self.look_at_times());
         warnings.extend(self.look_at_shared_ids());
         if round.arms_folded > 0 {
             let warning = format!(

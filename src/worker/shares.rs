@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::config::Limits;
 use crate::engine::event::{Reason, Side};
-use crate::engine::outcome::{ClickResult, Counts, Outcome};
+use crate::engine::float_times::FloatTimes;
+use crate::engine::outcome::{ClickResult, Counts, Outcome, SHELVES};
 use crate::telemetry::{Excess, Warning};
 
 /// A share covers the current span and those before it, [`N_SPANS`] in all: the last four to five minutes.
@@ -32,6 +33,10 @@ struct Tally {
     /// Lists that share one request id, and clicks that fell to more lists than they count for.
     n_shared_id: u64,
     n_cut: u64,
+    /// Copies of lists with other items or arms.
+    n_conflicts: u64,
+    times: FloatTimes,
+    n_days_late: u64,
 }
 
 impl TopicShares {
@@ -59,10 +64,13 @@ impl TopicShares {
             }
             // A compacted topic has them, and they are nobody's mistake.
             tally.n[Excess::Invalid as usize] -= counts.invalid(side, Reason::Tombstone);
+            tally.times.add(counts.float_times(side));
+            tally.n_days_late += counts.days_late[side as usize];
         }
         let lists = &mut self.tallies[Side::Served as usize][place];
         lists.n_shared_id += counts.shared_id_lists;
         lists.n_cut += counts.cut_clicks;
+        lists.n_conflicts += counts.conflicting_lists;
         let clicks = &mut self.tallies[Side::Clicks as usize][place];
         let n_results = ClickResult::ALL.map(|result| counts.result(result));
         clicks.n_results += n_results.iter().sum::<u64>();
@@ -98,10 +106,36 @@ impl TopicShares {
 
     /// Lists that share one request id ÷ all records of the topic of lists; none if there are too few records.
     pub fn of_shared_id(&self) -> Option<f64> {
+        self.of_lists(|tally| tally.n_shared_id)
+    }
+
+    /// Copies with other items or arms than their list, likewise.
+    pub fn of_conflicts(&self) -> Option<f64> {
+        self.of_lists(|tally| tally.n_conflicts)
+    }
+
+    /// Times of events of these sides together.
+    pub fn float_times(&self, sides: &[Side]) -> FloatTimes {
+        let mut times = FloatTimes::default();
+        let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
+        spans.for_each(|tally| times.add(tally.times));
+        times
+    }
+
+    /// Whether most records of these sides are more than a day behind the newest: so late is an old log that was loaded in disorder.
+    pub fn is_old_log(&self, sides: &[Side]) -> bool {
+        let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
+        let (n_records, n_days_late) = spans.fold((0, 0), |(n_records, n_days_late), tally| {
+            (n_records + tally.n_records, n_days_late + tally.n_days_late)
+        });
+        2 * n_days_late > n_records
+    }
+
+    fn of_lists(&self, n: fn(&Tally) -> u64) -> Option<f64> {
         let spans = &self.tallies[Side::Served as usize];
         let n_records: u64 = spans.iter().map(|tally| tally.n_records).sum();
-        let n_shared_id: u64 = spans.iter().map(|tally| tally.n_shared_id).sum();
-        (n_records >= MIN_RECORDS).then(|| n_shared_id as f64 / n_records as f64)
+        let n: u64 = spans.iter().map(n).sum();
+        (n_records >= MIN_RECORDS).then(|| n as f64 / n_records as f64)
     }
 
     /// Clicks that fell to more lists than they count for.
@@ -168,6 +202,27 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
         ))
         .see("AbgaugeUnmatchedClicks"),
     }
+}
+
+/// The problem and its remedy if most records of a topic are days late.
+pub fn old_log_warning(topic: &str, share: f64) -> Warning {
+    Warning::critical(format!(
+        "topic `{topic}`: {:.1}% of the records of the last minutes come too late to count, and most of them lie more than a day behind \
+         the newest: this is an old log that was loaded out of order. Sort it by time first, or use `abgauge evaluate` on its file",
+        100.0 * share
+    ))
+    .see("AbgaugeLateRecords")
+}
+
+/// The problem and its remedy if so many copies have other content: those lists are lost, while plain copies are not.
+pub fn conflict_warning(topic: &str, share: f64, limit: f64) -> Warning {
+    Warning::new(format!(
+        "topic `{topic}`: {:.1}% of the records of the last minutes are copies with other items or arms, more than \
+         limits.max_duplicate_share ({}%): {SHELVES}",
+        100.0 * share,
+        100.0 * limit
+    ))
+    .see("AbgaugeDuplicateRecords")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::run_with_input;
+use crate::program::{program, run_with_input};
 use crate::{EVENTS, MIDNIGHT_MS, click, printed, two_arms};
 
 #[test]
@@ -383,4 +383,37 @@ fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
     let both = with_lost_lists(|number, _| number % 9 == 0);
     assert_eq!(both["state"], "no_decision", "{both}");
     assert_eq!(with_lost_lists(|_, _| false)["checks"].get("refused"), None);
+}
+
+/// One user has every tenth list of b, which is twice what may be, and far from a third.
+#[test]
+fn a_user_with_more_than_its_share_is_warned_of_without_the_id() {
+    let events: Vec<String> = (0..1000)
+        .map(|number| {
+            let user = if number % 20 == 1 { 1 } else { 10 + number };
+            let arm = ["a", "b"][number as usize % 2];
+            json!({
+                "type": "served", "request_id": format!("r{number}"), "user_id": format!("crawler-{user}"),
+                "ts": MIDNIGHT_MS + number, "experiments": {"e": arm}, "items": ["x"],
+            })
+            .to_string()
+        })
+        .collect();
+    let events = events.join("\n");
+    let warned = |more: &[&str], limit: &str| {
+        let mut command = program(&[&["evaluate", "-", "--compare", "a"], more].concat());
+        command.env("ABGAUGE_LIMITS__MAX_USER_SHARE", limit);
+        let ran = assert_cmd::Command::from_std(command)
+            .write_stdin(&*events)
+            .output();
+        String::from_utf8(ran.expect("abgauge starts").stderr).expect("UTF-8")
+    };
+    let told = "warning: experiment `e`: one user has about 10.0% of the lists of the arm b, more than limits.max_user_share (5%): ";
+    let text = warned(&[], "0.05");
+    assert!(text.contains(told), "{text}");
+    assert!(!text.contains("crawler") && !text.contains("arm a,"), "{text}");
+    for (more, limit) in [(&[][..], "0.1"), (&["--max-lists-per-user", "20"][..], "0.05")] {
+        let text = warned(more, limit);
+        assert!(!text.contains("one user"), "{limit}: {text}");
+    }
 }

@@ -437,8 +437,17 @@ fn times_that_went_through_a_float_of_32_bits_are_named() {
         warned.contains("times of 40 of 40 lists are multiples of 131072 ms"),
         "{warned}"
     );
+    let checked = run(&["check", "--sample", events.to_str().expect("UTF-8")]).stdout;
+    for told in [
+        "times of 40 of 40 lists are multiples of 131072 ms",
+        "of 13 clicks are multiples",
+    ] {
+        assert!(checked.contains(told), "{checked}");
+    }
     let (_, _, dir) = drafted(&lines(list_with(|_, _| ()), own_click));
     let events = dir.path().join("events.jsonl");
     let warned = run(&["evaluate", events.to_str().expect("UTF-8")]).stderr;
     assert!(!warned.contains("131072"), "{warned}");
+    let checked = run(&["check", "--sample", events.to_str().expect("UTF-8")]).stdout;
+    assert!(!checked.contains("131072"), "{checked}");
 }

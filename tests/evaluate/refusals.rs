@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{file, run, run_with_input, temporary_dir};
+use crate::program::{file, program, run, run_with_input, temporary_dir};
 use crate::{MIDNIGHT_MS, click, list, two_arms};
 
 #[test]
@@ -231,4 +231,29 @@ fn a_catalogue_that_cannot_be_read_is_told_by_its_line() {
     let ran = run_with_input(&["evaluate", "-", "--catalog", &path], &two_arms());
     assert_eq!((ran.code, &*ran.stdout), (Some(78), ""));
     assert!(ran.stderr.contains("catalog.jsonl: line 2: "), "{}", ran.stderr);
+}
+
+/// Two shelves of a page have its one request id.
+#[test]
+fn many_copies_with_other_items_are_named_as_lists_that_share_one_id() {
+    let shelves = |second: &str| {
+        let pages = (0..20).map(|page| {
+            let first = list(&format!("r{page}"), MIDNIGHT_MS + page, r#"{"e":"a"}"#);
+            format!("{first}\n{}", first.replace(r#"["i","j"]"#, second))
+        });
+        pages.collect::<Vec<_>>().join("\n")
+    };
+    let told = "copies with other items or arms: 20 of 40 lists: several lists share one id; do your pages show several shelves?";
+    let ran = run_with_input(&["evaluate", "-"], &shelves(r#"["k"]"#));
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let retried = run_with_input(&["evaluate", "-"], &shelves(r#"["i","j"]"#)).stderr;
+    assert!(!retried.contains("shelves"), "{retried}");
+    let mut allowed = program(&["evaluate", "-"]);
+    allowed.env("ABGAUGE_LIMITS__MAX_DUPLICATE_SHARE", "0.5");
+    let allowed = assert_cmd::Command::from_std(allowed)
+        .write_stdin(shelves(r#"["k"]"#))
+        .output();
+    let allowed = String::from_utf8(allowed.expect("abgauge starts").stderr).expect("UTF-8");
+    assert!(!allowed.contains("shelves"), "{allowed}");
 }

@@ -137,25 +137,49 @@ fn shares_of_all_are_for_the_experiments_that_have_their_arms() {
 }
 
 #[test]
-fn shares_whose_arms_no_experiment_has_are_refused_with_the_arms_that_there_are() {
-    let asked = [
-        "evaluate",
-        "-",
-        "--compare",
-        "base",
-        "--shares",
-        "base=.5,neurl=.5",
-    ];
-    let ran = run_with_input(&asked, &with_one_control());
-    assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
-    for told in [
-        "no experiment has all arms of --shares <ARM=SHARE,…>: base, neurl\n",
-        "[arms of layout: base, rows]\n",
-        "[arms of ranker: base, neural]\n",
-        "--shares EXPERIMENT:ARM=SHARE,…",
-    ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+fn an_arm_with_a_share_that_never_came_is_a_mismatch() {
+    for shares in ["base=.5,neurl=.5", "ranker:base=.5,neurl=.5"] {
+        let asked = ["--compare", "ranker=base", "--shares", shares];
+        let ran = run_with_input(&[&["evaluate", "-"], &asked[..]].concat(), &events());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let told = [
+            "ranker: arms with a share but no list: neurl\n",
+            "ranker: arms with lists but no share: neural; if the shares misspell an arm, correct its name there\n",
+        ];
+        for told in told {
+            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        }
+        assert!(ran.stdout.contains("ranker: neurl vs base\n"), "{}", ran.stdout);
+        for told in [
+            "\ninvalid(srm): ",
+            "\nnote: arms with a share but no list: neurl\n",
+        ] {
+            assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+        }
+        let json = document(&asked, &events());
+        let ranker = &json["comparisons"]["ranker"];
+        assert_eq!(ranker["neurl"]["state"], "invalid(srm)", "{json}");
+        assert_eq!(
+            ranker["neurl"]["checks"]["srm"]["p"].as_f64().map(|p| p < 1e-9),
+            Some(true)
+        );
+        // Shown, and not tested: it has no share.
+        assert_eq!(ranker["neural"].get("state"), None);
+        assert_eq!(ranker["neural"]["notes"].as_array().map(Vec::len), Some(2));
     }
+}
+
+/// A planned third arm that gets nobody is a mismatch for the arms that came.
+#[test]
+fn an_arm_that_came_is_invalid_too_if_another_never_came() {
+    let asked = ["--compare", "base", "--shares", "base=.4,neural=.4,new=.2"];
+    let json = document(&asked, &with_one_control());
+    let comparisons = &json["comparisons"];
+    for arm in ["neural", "new"] {
+        assert_eq!(comparisons["ranker"][arm]["state"], "invalid(srm)", "{json}");
+    }
+    // It has fewer of the planned arms, so the shares are not meant for it.
+    assert_eq!(comparisons["layout"]["rows"]["state"], "no_decision", "{json}");
 }
 
 #[test]
@@ -208,20 +232,6 @@ fn what_the_file_does_not_have_is_refused_with_what_it_has() {
             &[
                 "'lay' for '--mde <EXPERIMENT:SHARE>'",
                 "values: layout, ranker, third]",
-            ],
-        ),
-        (
-            &["--compare", "base", "--shares", "base=.5,neurl=.5"],
-            &[
-                "'neurl' for '--shares <ranker:ARM=SHARE,…>'",
-                "values: base, neural]",
-            ],
-        ),
-        (
-            &["--compare", "layout=grid", "--shares", "layout:grid=.5,base=.5"],
-            &[
-                "'base' for '--shares <layout:ARM=SHARE,…>'",
-                "values: grid, rows]",
             ],
         ),
         (

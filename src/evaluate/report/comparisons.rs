@@ -124,7 +124,8 @@ impl Versus<'_> {
     fn foot(&self) -> String {
         let lacks = self.report.burn_in.to_string();
         let no_users = (!self.comparison.counts_users()).then_some(NO_USERS);
-        let notes = self.report.notes.iter().map(String::as_str).chain(no_users);
+        let notes = self.comparison.report.notes.iter().chain(&self.report.notes);
+        let notes = notes.map(String::as_str).chain(no_users);
         let notes: String = notes.map(|note| format!("\nnote: {}", visible(note))).collect();
         let state = match &self.report.decision {
             Some(decision) if decision.reason.is_empty() => decision.state.name().to_owned(),

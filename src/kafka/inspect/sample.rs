@@ -13,6 +13,7 @@ use super::{Asker, Failure, Trouble};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use crate::engine::float_times::FloatTimes;
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 
@@ -48,6 +49,7 @@ pub struct Sample {
     pub unreadable: BTreeMap<Reason, u64>,
     /// Records of another `type`.
     pub n_ignored: u64,
+    pub times: FloatTimes,
 }
 
 impl Sample {
@@ -57,6 +59,7 @@ impl Sample {
             keys: KeyAudit::new(topic, n_partitions),
             unreadable: BTreeMap::new(),
             n_ignored: 0,
+            times: FloatTimes::default(),
         }
     }
 
@@ -79,6 +82,13 @@ impl Sample {
         };
         let mut batch = Batch::default();
         decoder.decode(payload, topic_says, at, &mut batch);
+        for event in &batch.events {
+            match &event.body {
+                Body::Served(list) => self.times.see(list.ts_ms),
+                Body::Click(click) => self.times.see(click.ts_ms),
+                Body::Invalid(..) | Body::Ignored | Body::Skipped => {}
+            }
+        }
         match batch.first_reason(0) {
             Some(reason) => *self.unreadable.entry(reason).or_default() += 1,
             None if batch.events.iter().all(|event| event.body == Body::Ignored) => self.n_ignored += 1,

@@ -286,13 +286,14 @@ fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
 }
 
 /// In the order of their bytes.
-const IDS: [&str; 7] = [
+const IDS: [&str; 8] = [
     "sums",
     "seen",
     "buckets",
     "exposures",
     "units",
     "refused",
+    "frequent",
     "latest",
 ];
 
@@ -346,12 +347,12 @@ fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
 #[test]
 fn an_aggregate_that_is_gone_is_dropped() {
     let mut expected = decoded(&stored()).expect("it was encoded");
-    let gone = [&[8], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
+    let gone = [&[9], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
     let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
     let mut ledger = decoded(&parts).expect("what is gone is no damage");
     assert_eq!(ledger.encode(), expected.encode());
     // Named twice, it is damage.
-    let twice = [&[9], &gone[1..], &gone[gone.len() - 6..]].concat();
+    let twice = [&[10], &gone[1..], &gone[gone.len() - 6..]].concat();
     let parts = with_aggregates(&stored(), &twice, |bytes| bytes.extend([0, 0]));
     assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
 }
@@ -381,6 +382,7 @@ fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
             exposures: None,
             units: None,
             refused: None,
+            frequent: None,
             latest: end,
         };
         assert_eq!(since, expected);

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! 3 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
-//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, refused
-//!   │ lists, buckets)…)…)…
+//!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, refused,
+//!   │ frequent, buckets)…)…)…
+//! refused  as in a ledger │ frequent n, (place, lists, lists with each bit of their user…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
-//! refused  as in a ledger
-//! Version 2 has no refused lists; version 1 has no count of lists at all.
+//! Version 2 has neither refused lists nor frequent users, and version 1 no count of lists either.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,11 +16,11 @@ use super::{AsOfError, UpTo};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::ranking::Ranking;
-use crate::ledger::{BucketSums, Exposed, LedgerError, RefusedCounts, UnitCounts};
+use crate::ledger::{BucketSums, Exposed, FrequentUsers, LedgerError, RefusedCounts, UnitCounts};
 use crate::looks::pair::{ArmUsers, PairUsers};
 
 const VERSION: u8 = 3;
-/// Without refused lists.
+/// Without refused lists and frequent users.
 const WITHOUT_REFUSED: u8 = 2;
 /// Without a count of lists without a user.
 const UNCOUNTED: u8 = 1;
@@ -70,6 +70,7 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
             to.number(users.units.without_user);
             to.number(users.units.capped);
             users.refused.encode(to);
+            users.frequent.encode(to);
             users.sums.encode(to);
         }
     }
@@ -131,6 +132,10 @@ fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize, version: u8)
                 refused: match version {
                     VERSION => RefusedCounts::decode(from)?,
                     _ => RefusedCounts::default(),
+                },
+                frequent: match version {
+                    VERSION => FrequentUsers::decode(from)?,
+                    _ => FrequentUsers::default(),
                 },
                 sums: BucketSums::decode(from, |from| columns.row(from))?,
             };

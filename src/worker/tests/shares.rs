@@ -1,4 +1,4 @@
-//! The state that too many unreadable records of a topic raise.
+//! The states that shares of records raise which do not count.
 
 use super::*;
 
@@ -32,4 +32,103 @@ fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
     assert!(is_raised(&stage, "served") && !is_raised(&stage, "clicks"));
     stage.pass(5 * 60 * 1000);
     assert!(!is_raised(&stage, "served"));
+}
+
+/// Pages with several shelves under one request id lose all but one: a retry loses nothing, so it is not called the same.
+#[test]
+fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
+    for (items, told) in [
+        ("y", "lists that came before"),
+        ("z", "do your pages show several shelves?"),
+    ] {
+        let mut stage = Stage::new();
+        stage.own(&[0], [0, 0]);
+        for page in 0..60 {
+            let id = format!("r-{page}");
+            stage.list_of(0, 2 * page, &id, T0, "a", &["x", "y"]);
+            stage.list_of(0, 2 * page + 1, &id, T0 + 1, "a", &["x", items]);
+        }
+        stage.pass(1000);
+        let warnings = stage.telemetry.warnings();
+        let [warning] = &warnings[..] else {
+            panic!("{warnings:?}")
+        };
+        assert!(warning.message.contains(told), "{}", warning.message);
+        assert!(warning.message.contains("limits.max_duplicate_share (10%)"));
+        assert_eq!(warning.runbook, Some("AbgaugeDuplicateRecords"));
+    }
+}
+
+/// Kafka stamps the records now, so nothing but their disorder tells them from late ones.
+#[test]
+fn an_old_log_that_was_loaded_out_of_order_is_named_as_that() {
+    const HOUR_MS: i64 = 60 * 60 * 1000;
+    for (step_ms, told) in [
+        (
+            HOUR_MS,
+            "an old log that was loaded out of order. Sort it by time first, or use `abgauge evaluate`",
+        ),
+        // Ten minutes in all are a producer that is slow.
+        (10_000, "fix the clock or the buffer of their producers"),
+    ] {
+        let mut stage = Stage::new();
+        stage.own(&[0], [0, 0]);
+        for offset in 0..200 {
+            let ts_ms = T0 - (offset * 61 % 200) * step_ms;
+            let json = format!(
+                r#"{{"request_id":"r-{offset}","ts":{ts_ms},"experiments":{{"ranker":"a"}},"items":["x"]}}"#
+            );
+            stage.record(SERVED, offset, T0, &json);
+        }
+        stage.pass(1000);
+        let warnings = stage.telemetry.warnings();
+        let of_served = |warning: &&Warning| warning.message.contains("topic `served`");
+        let [warning] = warnings.iter().filter(of_served).collect::<Vec<_>>()[..] else {
+            panic!("{warnings:?}")
+        };
+        assert!(
+            warning.message.contains("too late to count"),
+            "{}",
+            warning.message
+        );
+        assert!(warning.message.contains(told), "{}", warning.message);
+    }
+}
+
+#[test]
+fn times_that_went_through_a_float_of_32_bits_are_told_until_they_have_passed() {
+    let mut stage = Stage::new();
+    stage.own(&[0], [0, 0]);
+    let told = |stage: &Stage| -> Vec<String> {
+        let warnings = stage
+            .telemetry
+            .warnings()
+            .into_iter()
+            .map(|warning| warning.message);
+        warnings
+            .filter(|message| message.contains("like 32-bit floats"))
+            .collect()
+    };
+    for offset in 0..20 {
+        stage.list(0, offset, &format!("r-{offset}"), T0 + 1 + offset);
+    }
+    stage.pass(1000);
+    assert_eq!(told(&stage), [""; 0]);
+    let float_ms = T0 as f32 as i64;
+    for offset in 20..50 {
+        let json = format!(
+            r#"{{"request_id":"r-{offset}","ts":{float_ms},"experiments":{{"ranker":"a"}},"items":["x"]}}"#
+        );
+        stage.record(SERVED, offset, float_ms, &json);
+    }
+    stage.pass(1000);
+    assert_eq!(
+        told(&stage),
+        [
+            "topic `served`: times of 30 of 50 events are multiples of 131072 ms, like 32-bit floats: they may be off by a minute. Make `ts` \
+          a 64-bit integer in its schema"
+        ]
+    );
+    stage.pass(5 * 60 * 1000);
+    assert_eq!(told(&stage), [""; 0]);
 }

@@ -123,6 +123,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
         lists: 1.0,
         users: Some(123_456.0),
         lists_without_user: 0.0,
+        top_user_lists: None,
         metrics,
         windows: window.into_iter().collect(),
     };

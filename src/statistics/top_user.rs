@@ -1,0 +1,41 @@
+//! Whether one user has so many lists of an arm that its numbers are those of one user.
+
+/// An arm with fewer lists has no warning: a user easily has several of its first ones.
+const MIN_LISTS: f64 = 100.0;
+
+/// The problem and its remedy if one user has more than this share of the lists of an arm. `top_user_lists` are the lists of the user who
+/// has most, exact or an estimate.
+pub fn top_user_warning(
+    [experiment, arm]: [&str; 2],
+    lists: f64,
+    top_user_lists: f64,
+    max_share: f64,
+) -> Option<String> {
+    let share = top_user_lists / lists;
+    (lists >= MIN_LISTS && share > max_share).then(|| {
+        format!(
+            "experiment `{experiment}`: one user has about {:.1}% of the lists of the arm {arm}, more than limits.max_user_share ({}%): \
+             filter crawlers and monitors, set max_lists_per_user, or add the id to join.no_user if it stands for no user",
+            100.0 * share,
+            100.0 * max_share
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_told_above_the_share_and_never_of_few_lists() {
+        let warning = |lists, of_user, max| top_user_warning(["ranker", "neural"], lists, of_user, max);
+        assert_eq!(warning(99.0, 99.0, 0.05), None);
+        assert_eq!(warning(1000.0, 50.0, 0.05), None);
+        let told = warning(1000.0, 51.0, 0.05).expect("more than 5%");
+        assert!(
+            told.contains("`ranker`: one user has about 5.1% of the lists of the arm neural"),
+            "{told}"
+        );
+        assert_eq!(warning(1000.0, 1000.0, 1.0), None, "1 switches it off");
+    }
+}
