@@ -277,7 +277,7 @@ impl Evaluator {
                     self.n_lists_without_arm += u64::from(list.arms.is_empty());
                     self.n_lists_on_float_steps += u64::from(list.ts_ms % FLOAT_STEP_MS == 0);
                 }
-                Body::Click(_) | Body::Ignored | Body::Skipped => {}
+                Body::Click(_) | Body::PartialClick(_) | Body::Ignored | Body::Skipped => {}
             }
         }
         if self.batch.events.len() >= BATCH {
