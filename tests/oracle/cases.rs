@@ -148,7 +148,7 @@ fn a_click_that_names_no_shelf_belongs_to_the_lists_that_show_its_item() {
         (Side::Served, list_on(1, 1, &[5, 6])),
         (Side::Served, list_on(2, 2, &[7])),
         (Side::Served, list_on(3, 3, &[8, 7])),
-        // On both lists that show it, on none of them, and twice on that of the shelf it names.
+        // On both lists that show it, on none of them, and twice on the list of the shelf it names.
         (Side::Clicks, click_on(Shelf::Any, 4, 7)),
         (Side::Clicks, click_on(Shelf::Any, 4, 9)),
         (Side::Clicks, click_on(Shelf::Named(1), 4, 6)),
