@@ -18,20 +18,20 @@ use super::lists::{Crowded, Handle};
 pub struct PartialIds {
     /// The lists of each id with their times, in the order of their offsets.
     lists: HashMap<u128, Vec<(i64, Handle)>>,
-    /// By begin of the slot, epoch ms: ids that have lists in it.
+    /// Ids that have lists in a slot, by the start of the slot, epoch ms.
     by_slot: BTreeMap<i64, Vec<u128>>,
     bytes: u64,
 }
 
 impl PartialIds {
-    /// Maximum bytes of a list under one id: an entry of each map, and what vectors leave empty.
+    /// Maximum bytes of a list under one id: an entry of each map, and spare room of vectors.
     pub const COST: u64 = 160;
 
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds a list of this time to those of an id.
+    /// Adds a list to the lists of an id.
     pub fn add(&mut self, id: u128, ts_ms: i64, slot_ms: i64, list: Handle) {
         let start_ms = ts_ms.div_euclid(slot_ms) * slot_ms;
         self.lists.entry(id).or_default().push((ts_ms, list));
@@ -69,8 +69,35 @@ impl PartialIds {
             }
         }
         if self.bytes == 0 && self.lists.capacity() > 0 {
-            // What a spike has left.
+            // Gives memory back after a spike.
             self.lists = HashMap::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_keep_their_order_and_leave_with_their_slots() {
+        let mut partial = PartialIds::default();
+        let lists: Vec<Handle> = (0..4).map(Handle::of_word).collect();
+        for (id, ts_ms, list) in [(1, 17, 0), (1, 3, 1), (2, 4, 2), (1, 12, 3)] {
+            partial.add(id, ts_ms, 10, lists[list]);
+        }
+        let found = |partial: &PartialIds, id, times_ms| -> Vec<Handle> {
+            let mut all: Vec<Crowded> = partial.lists_of(id, times_ms).collect();
+            all.sort_by_key(|other| other.arrival);
+            all.iter().map(|other| other.list).collect()
+        };
+        assert_eq!(found(&partial, 1, 0..=100), [lists[0], lists[1], lists[3]]);
+        assert_eq!(found(&partial, 1, 3..=12), [lists[1], lists[3]]);
+        partial.forget_before(10);
+        assert_eq!(found(&partial, 1, 0..=100), [lists[0], lists[3]]);
+        assert_eq!(found(&partial, 2, 0..=100), []);
+        assert_eq!(partial.bytes(), 2 * PartialIds::COST);
+        partial.forget_before(20);
+        assert_eq!((partial.bytes(), partial.lists.capacity()), (0, 0));
     }
 }
