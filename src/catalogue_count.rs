@@ -107,6 +107,7 @@ impl ItemUsers {
     /// It takes more memory than it may. What was counted before stands.
     pub fn take(&mut self, record: &[u8], topic_says: Option<Kind>) -> Result<(), OutOfRoom> {
         let hashes = self.decoder.hashes();
+        // The first part of an id is enough to find the user: lists that share it were shown to the same one.
         for explained in self.decoder.explain(record, topic_says) {
             match explained {
                 Explained::Served {

@@ -288,7 +288,7 @@ impl Evaluator {
                     self.n_lists_without_arm += u64::from(list.arms.is_empty());
                     self.float_times.see(list.ts_ms);
                 }
-                Body::Click(_) | Body::Ignored | Body::Skipped => {}
+                Body::Click(_) | Body::PartialClick(_) | Body::Ignored | Body::Skipped => {}
             }
         }
         if self.batch.events.len() >= BATCH {

@@ -190,6 +190,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
     match explained {
         Explained::Served {
             request_id,
+            further_ids,
             user_id,
             ts_ms,
             arms,
@@ -219,7 +220,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
             };
             Finding::ok(format!(
                 "line {line}: served list {}{} at {}\nexperiments: {}{left_out}\nitems: {}{clicked}{skipped}{}",
-                short(request_id),
+                whole(request_id, further_ids),
                 of_user(user_id),
                 time(*ts_ms),
                 names(arms),
@@ -229,6 +230,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
         }
         Explained::Click {
             request_id,
+            further_ids,
             user_id,
             ts_ms,
             item,
@@ -236,7 +238,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
         } => Finding::ok(format!(
             "line {line}: click on {} of list {}{} at {}{}",
             short(item),
-            short(request_id),
+            whole(request_id, further_ids),
             of_user(user_id),
             time(*ts_ms),
             read_at(alternatives)
@@ -293,6 +295,16 @@ fn either(paths: &[String]) -> String {
         true => last,
         false => format!("{} or {last}", paths.join(", ")),
     }
+}
+
+/// All parts of an id: `r-1 / top`; `r-1 / any` if the click does not name the second one.
+fn whole(request_id: &str, further_ids: &[Option<String>]) -> String {
+    let mut whole = short(request_id);
+    for part in further_ids {
+        let part = part.as_deref().map_or_else(|| "any".to_owned(), short);
+        let _ = write!(whole, " / {part}");
+    }
+    whole
 }
 
 fn of_user(user_id: &Option<String>) -> String {

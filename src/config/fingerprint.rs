@@ -1,6 +1,7 @@
 //! What decides which events count where, in words: state that was counted otherwise is not gone on with.
 
 use super::{Config, TopicKey};
+use crate::ingest::wire::shape::{Path, Paths, Shape};
 
 /// Goes up with a change of the program that counts the same log otherwise.
 const COUNTING: u32 = 2;
@@ -34,7 +35,22 @@ impl Config {
                 format!("key {key}"),
                 format!("ids {:016x}", join.user_key.marker(join.hash_seed)),
             ])
+            .chain(self.events.as_ref().and_then(id_parts))
             .collect();
         words.join(", ")
     }
+}
+
+/// The parts of a composite id.
+fn id_parts(shape: &Shape) -> Option<String> {
+    let (served, click) = (&shape.served, &shape.click);
+    let parts = |first: &Paths, further: &[Path]| {
+        let paths: Vec<String> = first.iter().chain(further).map(Path::to_string).collect();
+        paths.join(" + ")
+    };
+    (!served.further_ids.is_empty()).then(|| {
+        let of_lists = parts(&served.request_id, &served.further_ids);
+        let of_clicks = parts(&click.request_id, &click.further_ids);
+        format!("id of lists {of_lists}, of clicks {of_clicks}")
+    })
 }

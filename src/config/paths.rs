@@ -1,4 +1,5 @@
-//! Paths as they are written under `[events]`: one in quotes, or several in `{ any = […] }`.
+//! Paths as they are written under `[events]`: one in quotes, or several in `{ any = […] }`; those to the parts of a request id in
+//! `{ all = […] }`.
 
 use std::fmt;
 
@@ -6,13 +7,15 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use toml::{Spanned, Table, Value};
 
-use crate::ingest::wire::shape::Paths;
+use crate::ingest::wire::shape::{Path, Paths};
 
 /// How a path, or several, are written.
 pub(super) const PATHS: &str =
     "a path in quotes, or { any = [\"ts\", \"timestamp\"] } to read the first that is there";
 /// The one name in such a table.
 pub(super) const ANY: &str = "any";
+/// The one name in the table of a composite id.
+pub(super) const ALL: &str = "all";
 
 /// One path, or alternatives.
 pub(super) enum RawPaths {
@@ -20,37 +23,70 @@ pub(super) enum RawPaths {
     Any(Vec<Spanned<String>>),
 }
 
+/// The paths to a request id.
+pub(super) enum RawId {
+    Whole(RawPaths),
+    /// Its parts, which are the id together.
+    All(Vec<Spanned<String>>),
+}
+
 impl<'de> Deserialize<'de> for RawPaths {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PathsVisitor)
+        match deserializer.deserialize_any(PathsVisitor { of_id: false })? {
+            RawId::Whole(paths) => Ok(paths),
+            RawId::All(_) => Err(D::Error::custom(format!(
+                "has `{ALL}` in its table, expected {PATHS}"
+            ))),
+        }
     }
 }
 
-struct PathsVisitor;
+impl<'de> Deserialize<'de> for RawId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PathsVisitor { of_id: true })
+    }
+}
+
+struct PathsVisitor {
+    /// Whether the paths may be those to the parts of an id.
+    of_id: bool,
+}
 
 impl<'de> Visitor<'de> for PathsVisitor {
-    type Value = RawPaths;
+    type Value = RawId;
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(PATHS)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<RawPaths, E> {
-        Ok(RawPaths::One(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<RawId, E> {
+        Ok(RawId::Whole(RawPaths::One(text.to_owned())))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<RawPaths, A::Error> {
-        let mut any = None;
+    fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<RawId, A::Error> {
+        let mut paths = None;
         while let Some(name) = table.next_key::<String>()? {
-            if name != ANY {
-                return Err(A::Error::custom(format!(
-                    "has `{name}` in its table, expected {PATHS}"
-                )));
-            }
-            any = Some(table.next_value()?);
+            let of_name = match name.as_str() {
+                ANY if paths.is_none() => RawId::Whole(RawPaths::Any(table.next_value()?)),
+                ALL if paths.is_none() && self.of_id => RawId::All(table.next_value()?),
+                _ => {
+                    return Err(A::Error::custom(format!(
+                        "has `{name}` in its table, expected {PATHS}"
+                    )));
+                }
+            };
+            paths = Some(of_name);
         }
-        any.map(RawPaths::Any)
-            .ok_or_else(|| A::Error::custom(format!("has no `any` in its table, expected {PATHS}")))
+        paths.ok_or_else(|| A::Error::custom(format!("has no `{ANY}` in its table, expected {PATHS}")))
+    }
+}
+
+impl Serialize for RawId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            RawId::Whole(paths) => paths.serialize(serializer),
+            RawId::All(paths) => serializer.collect_map([(ALL, paths)]),
+        }
     }
 }
 
@@ -67,9 +103,19 @@ impl Serialize for RawPaths {
 pub(super) fn written(paths: &Paths) -> Value {
     match paths.has_alternatives() {
         false => paths.first().to_string().into(),
-        true => {
-            let all = paths.iter().map(|path| Value::from(path.to_string()));
-            Table::from_iter([(ANY.to_owned(), all.collect::<Vec<_>>().into())]).into()
-        }
+        true => table(ANY, paths.iter()),
     }
+}
+
+/// The value of a setting that means the id of these parts.
+pub(super) fn written_id(first: &Paths, further: &[Path]) -> Value {
+    match further.is_empty() {
+        true => written(first),
+        false => table(ALL, first.iter().chain(further)),
+    }
+}
+
+fn table<'a>(name: &str, paths: impl Iterator<Item = &'a Path>) -> Value {
+    let paths = paths.map(|path| Value::from(path.to_string()));
+    Table::from_iter([(name.to_owned(), paths.collect::<Vec<_>>().into())]).into()
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use toml::Spanned;
 
 use super::access::HashList;
-use super::paths::RawPaths;
+use super::paths::{RawId, RawPaths};
 use super::properties::PropertyValue;
 use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
@@ -98,7 +98,7 @@ pub(super) struct RawEvents {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawServed {
     pub types: Option<Spanned<Vec<Spanned<String>>>>,
-    pub request_id: Option<Spanned<RawPaths>>,
+    pub request_id: Option<Spanned<RawId>>,
     pub user_id: Option<Spanned<RawPaths>>,
     pub ts: Option<Spanned<RawPaths>>,
     pub items: Option<Spanned<RawPaths>>,
@@ -130,7 +130,7 @@ pub(super) struct RawClick {
     pub types: Option<Spanned<Vec<Spanned<String>>>>,
     pub action: Option<Spanned<RawPaths>>,
     pub actions: Option<Spanned<Vec<Spanned<String>>>>,
-    pub request_id: Option<Spanned<RawPaths>>,
+    pub request_id: Option<Spanned<RawId>>,
     pub user_id: Option<Spanned<RawPaths>>,
     pub ts: Option<Spanned<RawPaths>>,
     pub item: Option<Spanned<RawPaths>>,

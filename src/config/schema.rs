@@ -7,18 +7,19 @@
 mod experiment;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
 use super::access::{COSTS, MAX_ENTRIES};
 use super::hosts::MAX_NAME;
 use super::layers::known_settings;
-use super::paths::ANY;
+use super::paths::{ALL, ANY};
 use super::sample::{self, SettingNote};
 use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
 use super::{MAX_CUT_OFFS, rules};
 use crate::engine::ranking::profile::CHOICES;
-use crate::ingest::wire::shape::Paths;
+use crate::ingest::wire::shape::{Paths, Shape};
 
 /// Settings that are one word or a list of words.
 const WORD_OR_WORDS: [&str; 1] = ["metrics.profile"];
@@ -114,26 +115,33 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) ->
         schema["items"] = json!({"type": ["string", "boolean", "integer"]});
     }
     if rules::is_path_in_event(key) {
-        schema = json!({"anyOf": [{"type": "string"}, alternatives()]});
+        schema = json!({"anyOf": [{"type": "string"}, table_of_paths(ANY, 1..=Paths::MAX)]});
+    }
+    if key.ends_with(".request_id") {
+        let all = table_of_paths(ALL, 2..=Shape::MAX_ID_PARTS);
+        schema["anyOf"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|forms| forms.push(all.clone()));
     }
     restrict(key, default.as_str().or_else(|| example?.as_str()), &mut schema);
     described(schema, note)
 }
 
-/// Several paths, of which the first that is there is read.
-fn alternatives() -> Value {
+/// A table of one name with several paths.
+fn table_of_paths(name: &str, n: RangeInclusive<usize>) -> Value {
     let paths = json!({
         "type": "array",
         "items": {"type": "string", "minLength": 1},
-        "minItems": 1,
-        "maxItems": Paths::MAX,
+        "minItems": n.start(),
+        "maxItems": n.end(),
         "uniqueItems": true,
     });
     json!({
         "type": "object",
         "additionalProperties": false,
-        "required": [ANY],
-        "properties": {ANY: paths},
+        "required": [name],
+        "properties": {name: paths},
     })
 }
 

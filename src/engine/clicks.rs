@@ -19,8 +19,10 @@ const ITEM: usize = TIME + 2;
 const NEXT: usize = ITEM + 2;
 /// The click before, or the last one where this is the first.
 const BACK: usize = NEXT + 1;
+/// How many clicks were kept before it: the order among clicks of different ids.
+const ORDER: usize = BACK + 1;
 /// Words of a click, in whole units.
-const N_WORDS: usize = (BACK + 1).next_multiple_of(UNIT);
+const N_WORDS: usize = (ORDER + 1).next_multiple_of(UNIT);
 /// Flag next to the kind: the result is known.
 const DECIDED: u32 = 1;
 /// Flag: no further list takes it, and it has left the chain of its id.
@@ -61,6 +63,8 @@ pub struct KeptClicks {
     free: Vec<u32>,
     n_kept: u64,
     n_waiting: u64,
+    /// Clicks that were ever kept, modulo 2³².
+    n_ever: u32,
     bytes: u64,
 }
 
@@ -78,6 +82,7 @@ impl KeptClicks {
             free: Vec::new(),
             n_kept: 0,
             n_waiting: 0,
+            n_ever: 0,
             bytes: 0,
         }
     }
@@ -135,6 +140,8 @@ impl KeptClicks {
         set(words, TIME, click.ts_ms as u64);
         set(words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
+        words[ORDER] = self.n_ever;
+        self.n_ever = self.n_ever.wrapping_add(1);
         if first.is_none() {
             set_link(store, kept, BACK, kept);
             store.index(key, kept);
@@ -167,6 +174,13 @@ impl KeptClicks {
     pub fn get(&self, store: &Store, click: Handle) -> (KeptClick, Handle) {
         let words = store.chunks.words(click);
         (read(words), Handle::of_word(words[NEXT]))
+    }
+
+    /// Sorts clicks of any ids by the order in which they were kept.
+    pub fn sort(&self, store: &Store, clicks: &mut [(Handle, bool)]) {
+        // Counted from the oldest that may still be kept: the counter wraps, and fewer than 2³² are.
+        let order = |click: Handle| store.chunks.words(click)[ORDER].wrapping_sub(self.n_ever);
+        clicks.sort_unstable_by_key(|(click, _)| order(*click));
     }
 
     /// How many lists have taken it.

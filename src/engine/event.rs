@@ -128,6 +128,8 @@ impl Event {
 pub enum Body {
     Served(Served),
     Click(Click),
+    /// A click that names fewer parts of a composite id than its list has.
+    PartialClick(Click),
     /// Where its arms can be read, with a place in [`Batch::unreadable_lists`].
     Invalid(Reason, Option<u32>),
     /// A record of a type that is not ours.
@@ -200,6 +202,8 @@ pub struct Batch {
     pub skipped_elements: u64,
     /// Records of several events, by `Side as usize`.
     pub several: [u64; 2],
+    /// Ids of clicks that name fewer parts of a list's composite id, by the list's id.
+    pub partial_ids: HashMap<u128, Vec<u128>>,
     /// Arms that cannot be one, by experiment.
     pub bad_arms: BTreeMap<String, u64>,
     /// Of invalid events.
@@ -238,6 +242,7 @@ impl Batch {
         self.items.clear();
         self.skipped_elements = 0;
         self.several = [0; 2];
+        self.partial_ids.clear();
         self.bad_arms.clear();
         self.unreadable_lists.clear();
         let n_kept = self.arms.len().max(self.arms_by_json.len());
@@ -254,6 +259,15 @@ impl Batch {
 
     pub fn items_of(&self, list: &Served) -> &[u64] {
         &self.items[list.items.start as usize..list.items.end as usize]
+    }
+
+    /// Ids of clicks that name fewer parts of the list's id than it has; none if the id is not composite.
+    pub fn partial_ids_of(&self, list: &Served) -> &[u128] {
+        // Nearly always.
+        if self.partial_ids.is_empty() {
+            return &[];
+        }
+        self.partial_ids.get(&list.id).map_or(&[], Vec::as_slice)
     }
 
     pub fn arms_of(&self, list: &Served) -> &[ArmName] {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::arms::{Arm, ArmId, Arms};
 use super::catalogue::Catalogue;
 use super::checkpoint::Checkpoint;
-use super::clicks::KeptClicks;
+use super::clicks::{KeptClick, KeptClicks};
 use super::contributions::{Before, Contributions};
 use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
@@ -17,6 +17,7 @@ use super::lists::{
 };
 use super::open_events::{OpenEvents, hash_of_click, hash_of_list};
 use super::outcome::{ClickResult, Counts, Outcome};
+use super::partial_ids::PartialIds;
 use super::ranking::{self, Ranking, Relevant};
 use super::refused::RefusedList;
 use super::repeats::Repeats;
@@ -81,6 +82,7 @@ pub struct Engine {
     lists: OpenLists,
     settling: Settling,
     clicks: KeptClicks,
+    partial: PartialIds,
     pub(super) arms: Arms,
     shared_id: SharedId,
     /// Where this process begins to count, epoch ms, at the border of a slot: earlier events are replayed.
@@ -129,6 +131,8 @@ struct Scratch {
     arms: Vec<ArmId>,
     repeats: Repeats,
     lists: Vec<Crowded>,
+    /// Kept clicks of a list, and whether each names fewer parts of its id.
+    clicks: Vec<(Handle, bool)>,
 }
 
 impl Engine {
@@ -141,6 +145,7 @@ impl Engine {
             lists: OpenLists::new(slot_ms, rules.same_list_ms, rules.max_off_list, ranking.width()),
             settling: Settling::default(),
             clicks: KeptClicks::new(click_bucket_ms(&rules)),
+            partial: PartialIds::default(),
             arms: Arms::new(rules.max_arms),
             shared_id: SharedId::default(),
             begin_ms,
@@ -170,6 +175,7 @@ impl Engine {
                 arms: Vec::new(),
                 repeats: Repeats::new(),
                 lists: Vec::new(),
+                clicks: Vec::new(),
             },
             settle_ms: rules.slot_ms,
             rules,
@@ -242,7 +248,9 @@ impl Engine {
     /// The tag that an event is looked up by, if it is.
     fn tag_of(&self, event: &Event) -> Tag {
         match &event.body {
-            Body::Served(Served { id, .. }) | Body::Click(Click { id, .. }) => self.store.tag(*id),
+            Body::Served(Served { id, .. })
+            | Body::Click(Click { id, .. })
+            | Body::PartialClick(Click { id, .. }) => self.store.tag(*id),
             Body::Invalid(..) | Body::Ignored | Body::Skipped => Tag::default(),
         }
     }
@@ -299,7 +307,8 @@ impl Engine {
         self.marks.busy(at.side);
         match &event.body {
             Body::Served(list) => self.apply_list(at, list, tag, batch),
-            Body::Click(click) => self.apply_click(at, click, tag),
+            Body::Click(click) => self.apply_click(at, click, tag, false),
+            Body::PartialClick(click) => self.apply_click(at, click, tag, true),
             Body::Invalid(..) => Outcome::Invalid,
             Body::Ignored => Outcome::Ignored,
             Body::Skipped => Outcome::Skipped,
@@ -367,7 +376,10 @@ impl Engine {
         // Kept clicks may turn out to be off the list, and these are remembered up to a bound.
         let max_off_list = self.rules.max_off_list as usize;
         let n_kept = self.kept_of(found).take(max_off_list).count() as u64;
-        let cost = self.lists.cost(items.len(), names.len()) + n_kept * OFF_LIST_BYTES;
+        let partial_ids = batch.partial_ids_of(list);
+        let cost = self.lists.cost(items.len(), names.len())
+            + n_kept * OFF_LIST_BYTES
+            + partial_ids.len() as u64 * PartialIds::COST;
         if !self.has_room(cost) || self.store.chunks.is_full() {
             self.has_shed = true;
             return Outcome::Shed;
@@ -381,8 +393,39 @@ impl Engine {
         self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), self.marks.resume_at(at));
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
-        self.take_kept_clicks(handle, list, found);
+        match partial_ids.is_empty() {
+            true => self.take_kept_clicks(handle, list, found),
+            false => self.open_to_partial_clicks(handle, list, found, partial_ids),
+        }
         Outcome::Accepted
+    }
+
+    /// Makes a list of a composite id known to clicks that name fewer of its parts. It takes the kept ones together with those that
+    /// name all parts, in the order of their offsets.
+    #[cold]
+    fn open_to_partial_clicks(
+        &mut self,
+        handle: Handle,
+        list: &Served,
+        found: Handles,
+        partial_ids: &[u128],
+    ) {
+        let mut clicks = std::mem::take(&mut self.scratch.clicks);
+        clicks.clear();
+        clicks.extend(self.kept_of(found).map(|click| (click, false)));
+        for id in partial_ids {
+            self.partial.add(*id, list.ts_ms, self.settle_ms, handle);
+            let found = self.store.find(&self.store.key(*id, self.store.tag(*id)));
+            clicks.extend(self.kept_of(found).map(|click| (click, true)));
+        }
+        self.clicks.sort(&self.store, &mut clicks);
+        for (place, is_partial) in &clicks {
+            let (click, _) = self.clicks.get(&self.store, *place);
+            if !is_partial || self.lists.shows(&self.store, handle, click.item) {
+                self.take_kept_click(*place, click, handle, list);
+            }
+        }
+        self.scratch.clicks = clicks;
     }
 
     /// Notes a copy, so that it is one again if its log is read from a place behind its original.
@@ -425,28 +468,33 @@ impl Engine {
             let place = next;
             let (click, after) = self.clicks.get(&self.store, place);
             next = after;
-            if !self.attributable(list.ts_ms, click.ts_ms) {
-                continue;
-            }
-            let n_lists = self.clicks.n_lists(&self.store, place);
-            if n_lists >= self.rules.max_lists_per_click {
-                if n_lists == self.rules.max_lists_per_click {
-                    let is_counted = self.clicks.is_counted(&self.store, place);
-                    self.changes.counts.cut_clicks += u64::from(!is_counted);
-                    // Exactly one more than it counts for: it is counted as cut only once.
-                    self.clicks.take(&mut self.store, place);
-                }
-                self.clicks.leave(&mut self.store, place);
-                continue;
-            }
-            let result = self.record_click(handle, click.item);
-            if self.clicks.take(&mut self.store, place) {
-                self.changes.counts.count_result(result);
-            }
+            self.take_kept_click(place, click, handle, list);
         }
     }
 
-    fn apply_click(&mut self, at: Position, click: &Click, tag: Tag) -> Outcome {
+    #[inline(always)]
+    fn take_kept_click(&mut self, place: Handle, click: KeptClick, handle: Handle, list: &Served) {
+        if !self.attributable(list.ts_ms, click.ts_ms) {
+            return;
+        }
+        let n_lists = self.clicks.n_lists(&self.store, place);
+        if n_lists >= self.rules.max_lists_per_click {
+            if n_lists == self.rules.max_lists_per_click {
+                let is_counted = self.clicks.is_counted(&self.store, place);
+                self.changes.counts.cut_clicks += u64::from(!is_counted);
+                // Exactly one more than it counts for: it is counted as cut only once.
+                self.clicks.take(&mut self.store, place);
+            }
+            self.clicks.leave(&mut self.store, place);
+            return;
+        }
+        let result = self.record_click(handle, click.item);
+        if self.clicks.take(&mut self.store, place) {
+            self.changes.counts.count_result(result);
+        }
+    }
+
+    fn apply_click(&mut self, at: Position, click: &Click, tag: Tag, is_partial: bool) -> Outcome {
         if let Err(refused) = self.check_time(at, click.ts_ms) {
             return refused;
         }
@@ -465,8 +513,17 @@ impl Engine {
         // Lists of settled slots may be kept for copies of them, and take no click.
         let first_ms = (click.ts_ms - attribution_ms).max(self.frontier_ms().unwrap_or(i64::MIN));
         let times_ms = first_ms..=click.ts_ms + click_skew_ms;
-        self.lists
-            .add_of_times(&self.store, click.id, found, times_ms, &mut lists);
+        if is_partial {
+            let shows = |list| self.lists.shows(&self.store, list, click.item);
+            lists.extend(
+                self.partial
+                    .lists_of(click.id, times_ms)
+                    .filter(|other| shows(other.list)),
+            );
+        } else {
+            self.lists
+                .add_of_times(&self.store, click.id, found, times_ms, &mut lists);
+        }
         if lists.len() > 1 {
             lists.sort_unstable_by_key(|other| other.arrival);
         }
@@ -696,6 +753,9 @@ impl Engine {
     fn advance(&mut self) {
         self.move_frontier();
         while self.close_next() {}
+        if let Some(frontier_ms) = self.frontier_ms() {
+            self.partial.forget_before(frontier_ms);
+        }
         for kind in Side::BOTH {
             if let Some(until_ms) = self.needed_from_ms(kind) {
                 self.open[kind as usize].drop_before(until_ms);
@@ -951,7 +1011,10 @@ impl Engine {
     /// Bytes of lists, or of kept clicks.
     pub fn bytes_of(&self, side: Side) -> u64 {
         match side {
-            Side::Served => self.lists.bytes() + self.settling.bytes() + self.copies.bytes(),
+            Side::Served => {
+                let of_lists = self.lists.bytes() + self.partial.bytes();
+                of_lists + self.settling.bytes() + self.copies.bytes()
+            }
             Side::Clicks => self.clicks.bytes(),
         }
     }

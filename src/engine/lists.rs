@@ -554,6 +554,12 @@ impl OpenLists {
         }
     }
 
+    pub fn shows(&self, store: &Store, handle: Handle, item: u64) -> bool {
+        // Its places do not matter here.
+        let list = OpenList::at(store.chunks.words(handle), false);
+        list.position(item).is_some()
+    }
+
     pub fn ts_ms(&self, store: &Store, handle: Handle) -> i64 {
         let list = OpenList::at(store.chunks.words(handle), false);
         self.start_ms(store, handle) + i64::from(list.ts_in_slot_ms())

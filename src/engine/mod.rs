@@ -17,6 +17,7 @@ mod lists;
 mod open_events;
 mod open_list;
 pub mod outcome;
+mod partial_ids;
 mod prefetch;
 pub mod ranking;
 mod refused;

@@ -90,6 +90,7 @@ pub fn read(batch: &Batch, n: usize) -> Read {
             item: click.item,
         },
         Body::Invalid(reason, _) => Read::Invalid(*reason),
+        Body::PartialClick(_) => unreachable!("ids have one part"),
         Body::Ignored => Read::Ignored,
         Body::Skipped => unreachable!("no decoder skips a record"),
     }

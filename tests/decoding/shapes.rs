@@ -3,7 +3,7 @@
 
 use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
 use abgauge::ingest::wire::shape::{ArmsShape, Path, Paths, Shape, TsUnit, Zone};
-use abgauge::ingest::wire::{Decoder, Explained};
+use abgauge::ingest::wire::{Decoder, Explained, Hashes};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 20;
@@ -53,9 +53,16 @@ fn shapes() -> Vec<Shape> {
     several.served.item_id = Some(any(&["e", "x"]));
     several.click.user_id = Some(any(&["a.b", "user_id", "item"]));
     several.click.ts = any(&["request_id", "ts"]);
+    let further = |paths: &[&str]| -> Vec<Path> {
+        let paths = paths.iter().map(|path| Path::parse(path).expect("a path"));
+        paths.collect()
+    };
+    let mut composite = Shape::default();
+    composite.served.further_ids = further(&["user_id", "experiments.e"]);
+    composite.click.further_ids = further(&["item", "user_id"]);
     let presets = Shape::PRESETS.iter().map(|(_, preset)| preset());
     presets
-        .chain([odd, flat, rows, several, Shape::default()])
+        .chain([odd, flat, rows, several, composite, Shape::default()])
         .collect()
 }
 
@@ -103,6 +110,7 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
             Body::Served(list),
             Explained::Served {
                 request_id,
+                further_ids,
                 user_id,
                 ts_ms,
                 arms,
@@ -112,7 +120,9 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
             },
         ) => {
             assert_eq!(batch.skipped_elements, *n_skipped, "{text}");
-            assert_eq!(list.id, hash.request(request_id.as_bytes()), "{text}");
+            assert_eq!(list.id, id_of(&hash, request_id, further_ids), "{text}");
+            let n_partial = batch.partial_ids_of(list).len();
+            assert_eq!(n_partial, (1 << further_ids.len()) - 1, "{text}");
             assert_eq!(
                 list.user,
                 user_id.as_ref().map(|user| hash.user(user.as_bytes())),
@@ -131,16 +141,19 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
             return;
         }
         (
-            Body::Click(click),
+            Body::Click(click) | Body::PartialClick(click),
             Explained::Click {
                 request_id,
+                further_ids,
                 ts_ms,
                 item,
                 ..
             },
         ) => {
+            let names_all = further_ids.iter().all(Option::is_some);
+            assert_eq!(matches!(body, Body::Click(_)), names_all, "{text}");
             let said = (
-                hash.request(request_id.as_bytes()),
+                id_of(&hash, request_id, further_ids),
                 *ts_ms,
                 hash.item(item.as_bytes()),
             );
@@ -157,4 +170,15 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
         (before, 0),
         "what is no list leaves nothing behind: {text}"
     );
+}
+
+/// The hash of an id of one part or several.
+fn id_of(hash: &Hashes, first: &str, further: &[Option<String>]) -> u128 {
+    match further {
+        [] => hash.request(first.as_bytes()),
+        _ => {
+            let further = further.iter().map(|part| part.as_deref().map(str::as_bytes));
+            hash.composite(std::iter::once(Some(first.as_bytes())).chain(further))
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod refusals;
 mod series;
 mod settings;
 mod several;
+mod shelves;
 mod simulated;
 mod vectors;
 

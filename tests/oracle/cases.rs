@@ -12,7 +12,7 @@ use crate::pair::{Pair, RULES, list};
 use crate::twin::Items;
 use crate::twin::items::Known;
 use crate::twin::measured::all_metrics;
-use crate::world::{Click, List, Says, T0, usual};
+use crate::world::{Click, List, Says, Shelf, T0, usual};
 
 #[test]
 fn a_late_list_moves_nothing_and_one_at_the_watermark_is_not_late() {
@@ -120,6 +120,80 @@ fn a_click_has_the_result_of_the_list_with_the_lower_offset() {
         "off the list that was read first"
     );
     assert_eq!(pair.end(), [(0, [1, 1, 1]), (10, [1, 1, 0])]);
+}
+
+/// A list, or a click, of request 1 on a shelf.
+fn list_on(shelf: u8, ts: i64, items: &[u16]) -> Says {
+    let shelf = Shelf::Named(shelf);
+    Says::List(List {
+        shelf,
+        ..list(&[(0, 0)], 1, ts, items)
+    })
+}
+
+fn click_on(shelf: Shelf, ts: i64, item: u16) -> Says {
+    let (id, ts_ms) = (1, T0 + ts);
+    Says::Click(Click {
+        id,
+        shelf,
+        ts_ms,
+        item,
+    })
+}
+
+#[test]
+fn a_click_that_names_no_shelf_belongs_to_the_lists_that_show_its_item() {
+    let mut pair = copies_within(9);
+    let steps = [
+        (Side::Served, list_on(1, 1, &[5, 6])),
+        (Side::Served, list_on(2, 2, &[7])),
+        (Side::Served, list_on(3, 3, &[8, 7])),
+        // On both lists that show it, on none of them, and twice on the list of the shelf it names.
+        (Side::Clicks, click_on(Shelf::Any, 4, 7)),
+        (Side::Clicks, click_on(Shelf::Any, 4, 9)),
+        (Side::Clicks, click_on(Shelf::Named(1), 4, 6)),
+        (Side::Clicks, click_on(Shelf::Any, 4, 6)),
+        // A click that names its shelf may be off the list.
+        (Side::Clicks, click_on(Shelf::Named(2), 4, 5)),
+    ];
+    for (side, says) in steps {
+        assert_eq!(pair.read(side, 5, says), Accepted);
+    }
+    assert_eq!(pair.end(), [(0, [3, 5, 3])]);
+    assert_eq!(pair.results(), [2, 1, 1, 1, 0]);
+}
+
+#[test]
+fn kept_clicks_that_name_a_shelf_and_those_that_do_not_are_taken_in_the_order_of_their_offsets() {
+    // The click on shelf 2 comes first, so that the other one is a repeat there, but it has its result from shelf 1.
+    for (first, second, expected) in [
+        (Shelf::Named(1), Shelf::Any, [1, 1, 0, 0, 0]),
+        (Shelf::Any, Shelf::Named(2), [1, 1, 0, 0, 0]),
+        (Shelf::Named(2), Shelf::Any, [2, 0, 0, 0, 0]),
+    ] {
+        let mut pair = copies_within(9);
+        for shelf in [first, second] {
+            assert_eq!(pair.read(Side::Clicks, 5, click_on(shelf, 4, 7)), Accepted);
+        }
+        for shelf in [1, 2] {
+            assert_eq!(pair.read(Side::Served, 5, list_on(shelf, 2, &[7])), Accepted);
+        }
+        assert_eq!(pair.end(), [(0, [2, 2, 2])]);
+        assert_eq!(pair.results(), expected, "{first:?}, {second:?}");
+    }
+}
+
+#[test]
+fn copies_are_of_the_whole_id_and_a_click_without_a_shelf_counts_for_as_many_lists_as_any() {
+    let mut pair = copies_within(9);
+    for shelf in 1..=4 {
+        assert_eq!(pair.read(Side::Served, 5, list_on(shelf, 2, &[7])), Accepted);
+        assert_eq!(pair.read(Side::Served, 5, list_on(shelf, 3, &[7])), Duplicate);
+    }
+    assert_eq!(pair.read(Side::Clicks, 5, click_on(Shelf::Any, 4, 7)), Accepted);
+    assert_eq!(pair.counts().cut_clicks, 1);
+    assert_eq!(pair.end(), [(0, [4, 4, 3])]);
+    assert_eq!(pair.engine.state_bytes(), 0);
 }
 
 #[test]
@@ -386,6 +460,7 @@ fn one_topic_has_one_watermark_for_both_kinds() {
     );
     let click = Says::Click(Click {
         id: 1,
+        shelf: Shelf::Without,
         ts_ms: T0 + 100,
         item: 5,
     });

@@ -6,7 +6,7 @@ use abgauge::engine::{Accepted, Checkpoint, CopiesCheckpoint, LogCheckpoint, Res
 use abgauge::ledger::{Keep, PairTracker};
 
 use crate::drive::push;
-use crate::world::{List, Record, Says, T0, usual};
+use crate::world::{List, Record, Says, Shelf, T0, usual};
 
 #[test]
 fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
@@ -32,6 +32,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
         },
         says: Says::List(List {
             id,
+            shelf: Shelf::Without,
             ts_ms: T0,
             user: None,
             items: vec![1],

@@ -13,7 +13,7 @@ use abgauge::ledger::{Keep, Ledger, SettledSlot};
 use crate::account::{Account, ArmName, Shown, Step};
 use crate::recount::{arm_name, experiment_name};
 use crate::twin::Items;
-use crate::world::{List, Reading, Record, Says, T0, World};
+use crate::world::{List, Reading, Record, Says, Shelf, T0, World};
 
 /// An engine, what it has handed over so far, and what was done to it.
 pub struct Driver<'a> {
@@ -293,12 +293,18 @@ fn add(sums: &mut Vec<i64>, terms: &[i64], width: usize) {
 pub fn push(batch: &mut Batch, record: &Record) {
     let body = match &record.says {
         Says::List(list) => Body::Served(push_list(batch, list)),
-        Says::Click(click) => Body::Click(event::Click {
-            id: hash(b'r', u64::from(click.id)),
-            user: None,
-            ts_ms: click.ts_ms,
-            item: item_hash(&click.item.to_string()),
-        }),
+        Says::Click(click) => {
+            let event = event::Click {
+                id: id_hash(click.id, click.shelf),
+                user: None,
+                ts_ms: click.ts_ms,
+                item: item_hash(&click.item.to_string()),
+            };
+            match click.shelf {
+                Shelf::Any => Body::PartialClick(event),
+                Shelf::Without | Shelf::Named(_) => Body::Click(event),
+            }
+        }
         Says::Invalid(reason) => Body::Invalid(*reason, None),
         Says::Ignored => Body::Ignored,
     };
@@ -324,8 +330,12 @@ fn push_list(batch: &mut Batch, list: &List) -> Served {
             arm: arm_text,
         });
     }
+    let id = id_hash(list.id, list.shelf);
+    if list.shelf != Shelf::Without {
+        batch.partial_ids.insert(id, vec![id_hash(list.id, Shelf::Any)]);
+    }
     Served {
-        id: hash(b'r', u64::from(list.id)),
+        id,
         user: list.user.map(|user| hash(b'u', u64::from(user)) as u64),
         ts_ms: list.ts_ms,
         items: items_from..batch.items.len() as u32,
@@ -342,6 +352,15 @@ pub fn catalogue(items: &Items, previous: Option<&Catalogue>) -> Catalogue {
         users: known.users,
     });
     Catalogue::new(new.collect(), items.n_users, previous)
+}
+
+fn id_hash(id: u8, shelf: Shelf) -> u128 {
+    let shelf = match shelf {
+        Shelf::Without => 0,
+        Shelf::Any => 1,
+        Shelf::Named(shelf) => 2 + u64::from(shelf),
+    };
+    hash(b'r', shelf << 8 | u64::from(id))
 }
 
 fn item_hash(name: &str) -> u64 {

@@ -9,7 +9,7 @@ use abgauge::engine::{Engine, Rules};
 use abgauge::ledger::{Keep, Ledger, SettledSlot};
 
 use crate::drive::push;
-use crate::world::{Click, List, Record, Says, T0, usual};
+use crate::world::{Click, List, Record, Says, Shelf, T0, usual};
 
 /// Slots of 10, lateness 5: the slot [0, 10) settles when a list of 17 and a click of 45 were read.
 pub const RULES: Rules = Rules {
@@ -90,6 +90,7 @@ impl Pair {
             ts,
             Says::Click(Click {
                 id,
+                shelf: Shelf::Without,
                 ts_ms: T0 + ts,
                 item,
             }),
@@ -178,6 +179,7 @@ pub fn list(arms: &[(u8, u8)], id: u8, ts: i64, items: &[u16]) -> List {
     let arms = arms.iter().copied().collect();
     List {
         id,
+        shelf: Shelf::Without,
         ts_ms: T0 + ts,
         user: None,
         items: items.to_vec(),

@@ -92,7 +92,8 @@ impl<'a> Read<'a> {
                     // D3. Lists were accepted in the order of their offsets.
                     let is_near = |other: &&Accepted<List>| {
                         let apart_ms = other.event.ts_ms.abs_diff(list.ts_ms);
-                        other.event.id == list.id && apart_ms <= world.rules.same_list_ms as u64
+                        let is_same = (other.event.id, other.event.shelf) == (list.id, list.shelf);
+                        is_same && apart_ms <= world.rules.same_list_ms as u64
                     };
                     if let Some(Accepted { event, .. }) = self.lists.iter().find(is_near) {
                         let is_same = (&event.items, &event.arms) == (&list.items, &list.arms);

@@ -13,7 +13,7 @@ use crate::account::{Account, ArmName, Shown, Step, Sums};
 use crate::read::{Accepted, Read, read};
 use crate::score::Scores;
 use crate::twin::Outcome;
-use crate::world::{Click, List, World};
+use crate::world::{Click, List, Shelf, World};
 
 /// An accepted list with what was clicked on it.
 #[derive(Debug)]
@@ -205,10 +205,15 @@ fn hit(list: &mut Outcome, item: String, max_off_list: u32) -> ClickResult {
     ClickResult::OffList
 }
 
-/// −click_skew ≤ click.ts − served.ts ≤ A.
+/// −click_skew ≤ click.ts − served.ts ≤ A, and the parts of the id that the click names agree. One that does not name all of them
+/// belongs to lists that show its item only.
 fn belongs(click: &Click, list: &List, rules: &Rules) -> bool {
     let after_ms = click.ts_ms - list.ts_ms;
-    click.id == list.id && -rules.click_skew_ms <= after_ms && after_ms <= rules.attribution_ms
+    let is_of_shelf = match click.shelf {
+        Shelf::Any => list.items.contains(&click.item),
+        shelf => shelf == list.shelf,
+    };
+    click.id == list.id && is_of_shelf && -rules.click_skew_ms <= after_ms && after_ms <= rules.attribution_ms
 }
 
 /// Arms by order of admission.

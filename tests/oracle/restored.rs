@@ -19,7 +19,8 @@ use crate::read::read;
 use crate::recount::Twin;
 use crate::twin::Items;
 use crate::world::{
-    Click, IdleMove, Reading, Record, Says, T0, World, any_world, conflicting_world, idle_reading, usual,
+    Click, IdleMove, Reading, Record, Says, Shelf, T0, World, any_world, conflicting_world, idle_reading,
+    usual,
 };
 
 const ROOM: u64 = u64::MAX;
@@ -506,6 +507,7 @@ fn world_of(lists: &[(u8, i64)], clicks: &[i64]) -> World {
         let ts_ms = T0 + ts;
         Says::Click(Click {
             id: 9,
+            shelf: Shelf::Without,
             ts_ms,
             item: 5,
         })

@@ -51,6 +51,7 @@ impl fmt::Debug for Record {
         match &self.says {
             Says::List(List {
                 id,
+                shelf,
                 ts_ms,
                 user,
                 items,
@@ -58,12 +59,17 @@ impl fmt::Debug for Record {
             }) => {
                 write!(
                     out,
-                    "list r{id} at {:+}, {items:?} by {arms:?} to {user:?}",
+                    "list r{id}{shelf} at {:+}, {items:?} by {arms:?} to {user:?}",
                     ts_ms - T0
                 )
             }
-            Says::Click(Click { id, ts_ms, item }) => {
-                write!(out, "click r{id} at {:+} on {item}", ts_ms - T0)
+            Says::Click(Click {
+                id,
+                shelf,
+                ts_ms,
+                item,
+            }) => {
+                write!(out, "click r{id}{shelf} at {:+} on {item}", ts_ms - T0)
             }
             Says::Invalid(reason) => write!(out, "{reason:?}"),
             Says::Ignored => write!(out, "ignored"),
@@ -79,10 +85,21 @@ pub enum Says {
     Ignored,
 }
 
+impl Says {
+    /// Makes the first part the whole id.
+    fn leave_shelf_out(&mut self) {
+        match self {
+            Says::List(List { shelf, .. }) | Says::Click(Click { shelf, .. }) => *shelf = Shelf::Without,
+            Says::Invalid(_) | Says::Ignored => {}
+        }
+    }
+}
+
 /// Names are small numbers: they become hashes and text where a batch is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List {
     pub id: u8,
+    pub shelf: Shelf,
     pub ts_ms: i64,
     pub user: Option<u8>,
     pub items: Vec<u16>,
@@ -93,8 +110,29 @@ pub struct List {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Click {
     pub id: u8,
+    pub shelf: Shelf,
     pub ts_ms: i64,
     pub item: u16,
+}
+
+/// The second part of an id.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shelf {
+    /// Ids have one part.
+    Without,
+    Named(u8),
+    /// A click does not name it.
+    Any,
+}
+
+impl fmt::Display for Shelf {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shelf::Without => Ok(()),
+            Shelf::Named(shelf) => write!(out, "/s{shelf}"),
+            Shelf::Any => out.write_str("/any"),
+        }
+    }
 }
 
 impl World {
@@ -132,8 +170,10 @@ impl World {
             let Says::List(list) = &mut record.says else {
                 continue;
             };
-            let is_near =
-                |first: &&List| first.id == list.id && first.ts_ms.abs_diff(list.ts_ms) <= same_list_ms;
+            let is_near = |first: &&List| {
+                let is_same = (first.id, first.shelf) == (list.id, list.shelf);
+                is_same && first.ts_ms.abs_diff(list.ts_ms) <= same_list_ms
+            };
             match firsts.iter().find(is_near).cloned() {
                 None => firsts.push(list.clone()),
                 Some(first) => {
@@ -264,24 +304,31 @@ pub fn any_world() -> impl Strategy<Value = World> {
         vec(1..4_usize, 1..8),
     );
     let measured = (measured(), vec(catalogue(), 1..4));
-    let parts = (rules(), weighted(0.3, 0..6_i64), logs, measured);
-    parts.prop_map(|(rules, begin, (served, clicks, runs), (measures, catalogues))| {
-        let begin_ms = begin.map(|slots| (T0 / rules.slot_ms + slots) * rules.slot_ms);
-        let mut logs = [
-            lay_out(served, &rules, Side::Served),
-            lay_out(clicks, &rules, Side::Clicks),
-        ];
-        if rules.one_topic {
-            logs = [into_one_topic(&logs, runs), Vec::new()];
-        }
-        World {
-            rules,
-            begin_ms,
-            logs,
-            measures,
-            catalogues,
-        }
-    })
+    let has_shelves = bool::weighted(0.3);
+    let parts = (rules(), weighted(0.3, 0..6_i64), logs, measured, has_shelves);
+    parts.prop_map(
+        |(rules, begin, (mut served, mut clicks, runs), (measures, catalogues), has_shelves)| {
+            if !has_shelves {
+                let says = served.iter_mut().chain(&mut clicks);
+                says.for_each(|entry| entry.says.leave_shelf_out());
+            }
+            let begin_ms = begin.map(|slots| (T0 / rules.slot_ms + slots) * rules.slot_ms);
+            let mut logs = [
+                lay_out(served, &rules, Side::Served),
+                lay_out(clicks, &rules, Side::Clicks),
+            ];
+            if rules.one_topic {
+                logs = [into_one_topic(&logs, runs), Vec::new()];
+            }
+            World {
+                rules,
+                begin_ms,
+                logs,
+                measures,
+                catalogues,
+            }
+        },
+    )
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
@@ -345,7 +392,16 @@ fn served() -> impl Strategy<Value = Says> {
 }
 
 fn click() -> impl Strategy<Value = Says> {
-    let click = (0..3_u8, 0..5_u16).prop_map(|(id, item)| Says::Click(Click { id, ts_ms: 0, item }));
+    let shelf = prop_oneof![1 => (0..2_u8).prop_map(Shelf::Named), 1 => Just(Shelf::Any)];
+    let click = (0..3_u8, shelf, 0..5_u16).prop_map(|(id, shelf, item)| {
+        let ts_ms = 0;
+        Says::Click(Click {
+            id,
+            shelf,
+            ts_ms,
+            item,
+        })
+    });
     prop_oneof![12 => click, 1 => refused()]
 }
 
@@ -366,7 +422,9 @@ fn list() -> impl Strategy<Value = Says> {
         option::of(0..2_u8),
         weighted(0.2, Just(0_u8)),
     );
-    (0..3_u8, weighted(0.5, 0..2_u8), items, arms).prop_map(|(id, user, items, (first, second, third))| {
+    let id = (0..3_u8, 0..2_u8);
+    (id, weighted(0.5, 0..2_u8), items, arms).prop_map(|(id, user, items, (first, second, third))| {
+        let (id, shelf) = (id.0, Shelf::Named(id.1));
         let arms = [first, second, third].into_iter().enumerate();
         let arms = arms
             .filter_map(|(experiment, arm)| Some((experiment as u8, arm?)))
@@ -374,6 +432,7 @@ fn list() -> impl Strategy<Value = Says> {
         let ts_ms = 0;
         Says::List(List {
             id,
+            shelf,
             ts_ms,
             user,
             items,

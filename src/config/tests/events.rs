@@ -107,6 +107,80 @@ fn a_path_may_have_alternatives_and_one_of_users_is_enough_for_a_shape() {
 }
 
 #[test]
+fn a_request_id_may_have_several_parts() {
+    let served = "[events.served]\nrequest_id = { all = [\"view\", \"ctx.shelf\"] }\n";
+    let both = format!("{served}[events.click]\nrequest_id.all = [\"rid\", \"shelf\"]\n");
+    let path = |text| Path::parse(text).expect(text);
+    let mut expected = Shape::default();
+    expected.served.request_id = path("view").into();
+    expected.served.further_ids = vec![path("ctx.shelf")];
+    expected.click.request_id = path("rid").into();
+    expected.click.further_ids = vec![path("shelf")];
+    assert_eq!(shape(&both, &[]), Some(expected.clone()));
+    let env = [(
+        "ABGAUGE_EVENTS__CLICK__REQUEST_ID",
+        "{ all = [\"rid\", \"shelf\"] }",
+    )];
+    assert_eq!(shape(served, &env), Some(expected.clone()));
+
+    // A click may have fewer parts than lists.
+    expected.click.request_id = path("rid").into();
+    expected.click.further_ids = Vec::new();
+    let fewer = format!("{served}[events.click]\nrequest_id = \"rid\"\n");
+    assert_eq!(shape(&fewer, &[]), Some(expected));
+
+    // State that was stored with other parts does not fit.
+    let fingerprint = |text: &str| config(text, &[]).fingerprint();
+    assert!(fingerprint(&both).ends_with("id of lists view + ctx.shelf, of clicks rid + shelf"));
+    assert_eq!(
+        fingerprint("[events.served]\nrequest_id = \"view\""),
+        fingerprint("")
+    );
+}
+
+#[test]
+fn parts_of_an_id_are_two_to_four_paths_that_lists_have() {
+    for (text, fragments) in [
+        (
+            "[events.served]\nrequest_id = { all = [\"a\"] }",
+            &[
+                "events.served.request_id",
+                ":2:14",
+                "`all` names 1 paths",
+                "2 to 4",
+            ][..],
+        ),
+        (
+            "[events.served]\nrequest_id = { all = [\"a\", \"b\", \"c\", \"d\", \"e\"] }",
+            &["`all` names 5 paths", "2 to 4"],
+        ),
+        (
+            "[events.served]\nrequest_id = { all = [\"a\", \"a\"] }",
+            &[":2:28", "the path `a` is there twice"],
+        ),
+        (
+            "[events.served]\nrequest_id = { all = [\"a\", \"^.b\"] }",
+            &[":2:28", "begins with `^.`"],
+        ),
+        (
+            "[events.click]\nrequest_id = { all = [\"a\", \"b\"] }",
+            &[
+                "events.click.request_id",
+                ":2:14",
+                "names 2 parts of the id, and events.served.request_id names 1",
+                "a click may have fewer",
+            ],
+        ),
+        (
+            "[events.served]\nrequest_id = { some = [\"a\", \"b\"] }",
+            &["events.served.request_id", "has `some` in its table"],
+        ),
+    ] {
+        check_refused(text, &[], fragments);
+    }
+}
+
+#[test]
 fn paths_beyond_the_places_of_a_record_are_refused() {
     let paths: Vec<String> = (0..8).map(|n| format!("\"p{n}\"")).collect();
     let any = format!("{{ any = [{}] }}", paths.join(", "));

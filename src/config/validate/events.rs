@@ -4,7 +4,7 @@ use toml::Spanned;
 
 use super::values::choice;
 use crate::config::error::{ErrorReport, Location};
-use crate::config::paths::RawPaths;
+use crate::config::paths::{RawId, RawPaths};
 use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
 use crate::config::rules::{KINDS, NO_ITEMS, WHOLE};
 use crate::engine::OTHER;
@@ -13,6 +13,8 @@ use crate::ingest::wire::shape::{
     ArmsShape, ClickShape, Nested, Path, Paths, ServedShape, Shape, TsUnit, Zone,
 };
 
+const SERVED_ID: &str = "events.served.request_id";
+const CLICK_ID: &str = "events.click.request_id";
 const TYPE: &str = "events.type";
 const ACTION: &str = "events.click.action";
 const ARM: &str = "events.served.arm";
@@ -47,6 +49,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     }
     served(&raw.served, &mut shape.served, report);
     click(&raw.click, &mut shape.click, report);
+    id_parts(raw, &shape, report);
     kinds(raw, &shape, report);
     actions(raw, &shape.click, report);
     arms(raw, &shape.served.arms, report);
@@ -94,10 +97,10 @@ pub(super) fn of_one_topic(
 
 fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
     words("events.served.types", &raw.types, &mut shape.kinds, report);
-    must_be(
-        "events.served.request_id",
+    request_id(
+        SERVED_ID,
         &raw.request_id,
-        &mut shape.request_id,
+        (&mut shape.request_id, &mut shape.further_ids),
         report,
     );
     may_be_absent("events.served.user_id", &raw.user_id, &mut shape.user_id, report);
@@ -181,10 +184,10 @@ fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut ErrorReport) {
     words("events.click.types", &raw.types, &mut shape.kinds, report);
     may_be_absent(ACTION, &raw.action, &mut shape.action, report);
     words("events.click.actions", &raw.actions, &mut shape.actions, report);
-    must_be(
-        "events.click.request_id",
+    request_id(
+        CLICK_ID,
         &raw.request_id,
-        &mut shape.request_id,
+        (&mut shape.request_id, &mut shape.further_ids),
         report,
     );
     may_be_absent("events.click.user_id", &raw.user_id, &mut shape.user_id, report);
@@ -375,10 +378,22 @@ fn not_in(
 fn outer(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     let has_record = shape.records.is_some() || shape.nested.is_some();
     let (served, click) = (&raw.served, &raw.click);
+    for (key, id) in [(SERVED_ID, &served.request_id), (CLICK_ID, &click.request_id)] {
+        let Some(id) = id else { continue };
+        match id.get_ref() {
+            RawId::Whole(paths) => outer_paths(key, id, paths, has_record, report),
+            // Each part is a field of its own.
+            RawId::All(parts) => {
+                for part in parts {
+                    let path = RawPaths::One(part.get_ref().clone());
+                    outer_paths(key, part, &path, has_record, report);
+                }
+            }
+        }
+    }
     for (key, written) in [
         (TYPE, &raw.r#type),
         ("events.user_id", &raw.user_id),
-        ("events.served.request_id", &served.request_id),
         ("events.served.user_id", &served.user_id),
         ("events.served.ts", &served.ts),
         ("events.served.items", &served.items),
@@ -388,24 +403,34 @@ fn outer(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
         (EXPERIMENT, &served.experiment),
         (ARM, &served.arm),
         (ACTION, &click.action),
-        ("events.click.request_id", &click.request_id),
         ("events.click.user_id", &click.user_id),
         ("events.click.ts", &click.ts),
         ("events.click.item", &click.item),
     ] {
-        let Some(written) = written else { continue };
-        let are_outer: Vec<bool> = match written.get_ref() {
-            RawPaths::One(path) => vec![is_outer(path)],
-            RawPaths::Any(paths) => paths.iter().map(|path| is_outer(path.get_ref())).collect(),
-        };
-        if are_outer.contains(&true) && !has_record {
-            let message = "begins with `^.`, and no record holds the events";
-            let remedy = "write `records` or `nested` under [events], where the events are in their record, or leave `^.` out";
-            report.refuse(key, written, message, remedy);
-        } else if !are_outer.is_sorted() {
-            let message = "looks into the record around the event before the event itself";
-            report.refuse(key, written, message, "put the paths that begin with `^.` last");
+        if let Some(written) = written {
+            outer_paths(key, written, written.get_ref(), has_record, report);
         }
+    }
+}
+
+fn outer_paths<T>(
+    key: &str,
+    place: &Spanned<T>,
+    written: &RawPaths,
+    has_record: bool,
+    report: &mut ErrorReport,
+) {
+    let are_outer: Vec<bool> = match written {
+        RawPaths::One(path) => vec![is_outer(path)],
+        RawPaths::Any(paths) => paths.iter().map(|path| is_outer(path.get_ref())).collect(),
+    };
+    if are_outer.contains(&true) && !has_record {
+        let message = "begins with `^.`, and no record holds the events";
+        let remedy = "write `records` or `nested` under [events], where the events are in their record, or leave `^.` out";
+        report.refuse(key, place, message, remedy);
+    } else if !are_outer.is_sorted() {
+        let message = "looks into the record around the event before the event itself";
+        report.refuse(key, place, message, "put the paths that begin with `^.` last");
     }
 }
 
@@ -458,7 +483,16 @@ fn may_be_absent(key: &str, written: &PathWord, paths: &mut Option<Paths>, repor
 
 /// `None` for paths that are refused.
 fn parse(key: &str, written: &Spanned<RawPaths>, report: &mut ErrorReport) -> Option<Paths> {
-    let any = match written.get_ref() {
+    parse_paths(key, written, written.get_ref(), report)
+}
+
+fn parse_paths<T>(
+    key: &str,
+    written: &Spanned<T>,
+    paths: &RawPaths,
+    report: &mut ErrorReport,
+) -> Option<Paths> {
+    let any = match paths {
         RawPaths::One(path) => return parse_one(key, path, written, report).map(Paths::from),
         RawPaths::Any(any) => any,
     };
@@ -473,8 +507,13 @@ fn parse(key: &str, written: &Spanned<RawPaths>, report: &mut ErrorReport) -> Op
         report.refuse(key, written, format!("`any` names {n} paths"), remedy);
         return None;
     }
-    let mut paths = Vec::with_capacity(n);
-    for path in any {
+    Paths::any(parse_each(key, any, report)?)
+}
+
+/// Several different paths.
+fn parse_each(key: &str, written: &[Spanned<String>], report: &mut ErrorReport) -> Option<Vec<Path>> {
+    let mut paths = Vec::with_capacity(written.len());
+    for path in written {
         let parsed = parse_one(key, path.get_ref(), path, report)?;
         if paths.contains(&parsed) {
             let message = format!("the path `{parsed}` is there twice");
@@ -483,7 +522,61 @@ fn parse(key: &str, written: &Spanned<RawPaths>, report: &mut ErrorReport) -> Op
         }
         paths.push(parsed);
     }
-    Paths::any(paths)
+    Some(paths)
+}
+
+/// An id, or the parts of a composite one.
+fn request_id(
+    key: &str,
+    written: &Option<Spanned<RawId>>,
+    (first, further): (&mut Paths, &mut Vec<Path>),
+    report: &mut ErrorReport,
+) {
+    let Some(written) = written else { return };
+    let parts = match written.get_ref() {
+        RawId::Whole(paths) => {
+            further.clear();
+            if let Some(paths) = parse_paths(key, written, paths, report) {
+                *first = paths;
+            }
+            return;
+        }
+        RawId::All(parts) => parts,
+    };
+    let n = parts.len();
+    if !(2..=Shape::MAX_ID_PARTS).contains(&n) {
+        let remedy = format!(
+            "write 2 to {} paths between the brackets, or one path in quotes",
+            Shape::MAX_ID_PARTS
+        );
+        report.refuse(key, written, format!("`all` names {n} paths"), remedy);
+        return;
+    }
+    if let Some(paths) = parse_each(key, parts, report) {
+        let mut paths = paths.into_iter();
+        *first = paths.next().map_or_else(|| first.clone(), Paths::from);
+        *further = paths.collect();
+    }
+}
+
+/// A click names no part that lists lack.
+fn id_parts(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
+    let [of_list, of_click] =
+        [&shape.served.further_ids, &shape.click.further_ids].map(|further| 1 + further.len());
+    if of_click <= of_list || !report.is_sound(SERVED_ID) || !report.is_sound(CLICK_ID) {
+        return;
+    }
+    let message = format!("names {of_click} parts of the id, and {SERVED_ID} names {of_list}");
+    let remedy = format!("give {SERVED_ID} the same parts, in the same order; a click may have fewer");
+    refuse_either(
+        [
+            (CLICK_ID, spot(&raw.click.request_id)),
+            (SERVED_ID, spot(&raw.served.request_id)),
+        ],
+        &message,
+        &remedy,
+        report,
+    );
 }
 
 fn parse_one<T>(key: &str, path: &str, place: &Spanned<T>, report: &mut ErrorReport) -> Option<Path> {

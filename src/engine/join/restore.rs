@@ -323,7 +323,7 @@ impl Engine {
         if outcome == Outcome::Accepted {
             let hash = match &event.body {
                 Body::Served(list) => hash_of_list(list),
-                Body::Click(click) => hash_of_click(click),
+                Body::Click(click) | Body::PartialClick(click) => hash_of_click(click),
                 Body::Invalid(..) | Body::Ignored | Body::Skipped => return,
             };
             self.replays[side as usize].accept(hash);

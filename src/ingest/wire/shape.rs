@@ -36,6 +36,8 @@ pub struct ServedShape {
     /// Values of [`Shape::kind`] that mean a served list.
     pub kinds: Vec<String>,
     pub request_id: Paths,
+    /// Further parts of a composite id; empty if `request_id` is the whole.
+    pub further_ids: Vec<Path>,
     pub user_id: Option<Paths>,
     pub ts: Paths,
     pub items: Paths,
@@ -93,6 +95,8 @@ pub struct ClickShape {
     pub action: Option<Paths>,
     pub actions: Vec<String>,
     pub request_id: Paths,
+    /// Further parts of a composite id, no more than lists have. A click need not name them.
+    pub further_ids: Vec<Path>,
     pub user_id: Option<Paths>,
     pub ts: Paths,
     pub item: Paths,
@@ -137,6 +141,9 @@ impl Shape {
         ("personalize", presets::personalize),
     ];
 
+    /// Most parts of a composite id: a list is found by each choice of further parts that a click may leave out.
+    pub const MAX_ID_PARTS: usize = 4;
+
     /// Our own fields with the times of this shape; `None` if these are written as our own.
     pub fn own_with_times(&self) -> Option<Shape> {
         let has_own_times = self.ts_unit.is_none() && self.ts_zone.is_none();
@@ -161,6 +168,7 @@ impl Default for Shape {
             served: ServedShape {
                 kinds: vec!["served".to_owned()],
                 request_id: path(&["request_id"]),
+                further_ids: Vec::new(),
                 user_id: Some(path(&["user_id"])),
                 ts: path(&["ts"]),
                 items: path(&["items"]),
@@ -183,6 +191,7 @@ impl Default for Shape {
                 action: None,
                 actions: Vec::new(),
                 request_id: path(&["request_id"]),
+                further_ids: Vec::new(),
                 user_id: Some(path(&["user_id"])),
                 ts: path(&["ts"]),
                 item: path(&["item"]),

@@ -85,7 +85,7 @@ impl Sample {
         for event in &batch.events {
             match &event.body {
                 Body::Served(list) => self.times.see(list.ts_ms),
-                Body::Click(click) => self.times.see(click.ts_ms),
+                Body::Click(click) | Body::PartialClick(click) => self.times.see(click.ts_ms),
                 Body::Invalid(..) | Body::Ignored | Body::Skipped => {}
             }
         }

@@ -12,6 +12,8 @@ use crate::engine::event::{Batch, Kind, Reason, Served};
 pub enum Explained {
     Served {
         request_id: String,
+        /// Further parts of a composite id.
+        further_ids: Vec<Option<String>>,
         user_id: Option<String>,
         /// Epoch milliseconds.
         ts_ms: i64,
@@ -30,6 +32,8 @@ pub enum Explained {
     },
     Click {
         request_id: String,
+        /// As many parts as lists have; absent ones are `None`.
+        further_ids: Vec<Option<String>>,
         user_id: Option<String>,
         /// Epoch milliseconds.
         ts_ms: i64,
@@ -106,7 +110,8 @@ impl Decoder {
                 };
                 let names = batch.arms_of(&list).iter();
                 to.push(Explained::Served {
-                    request_id: id.into_owned(),
+                    further_ids: mapped.further_ids_as_text(&id),
+                    request_id: id.first.into_owned(),
                     user_id: user.map(|user| user.into_owned()),
                     ts_ms,
                     arms: names
@@ -127,7 +132,8 @@ impl Decoder {
                 item,
             }) => {
                 let click = |item: &str| Explained::Click {
-                    request_id: id.clone().into_owned(),
+                    request_id: id.first.clone().into_owned(),
+                    further_ids: mapped.further_ids_as_text(&id),
                     user_id: user.clone().map(|user| user.into_owned()),
                     ts_ms,
                     item: item.to_owned(),
@@ -169,6 +175,14 @@ impl Mapped {
 
     /// The field that makes an event invalid; a part of one where it is that.
     fn place_of_fault(&self, field: Field, reason: Reason, fields: &Fields) -> Place {
+        let kind = match field {
+            Field::ServedFurther => Some(Kind::Served),
+            Field::ClickFurther => Some(Kind::Click),
+            _ => None,
+        };
+        if let Some(place) = kind.and_then(|kind| self.place_of_further(kind, fields)) {
+            return place;
+        }
         let place = self.place(field, fields);
         // Where there is a value, the path to it is the only one.
         let found = place.value.as_deref().zip(place.paths.first());
@@ -210,8 +224,32 @@ impl Mapped {
         Some(within_element(setting, path, within, element))
     }
 
+    /// The first further part of an id that makes an event invalid.
+    fn place_of_further(&self, kind: Kind, fields: &Fields) -> Option<Place> {
+        let path = self.faulty_further_id(kind, fields)?.clone();
+        let object = fields.objects[usize::from(path.is_outer())];
+        let paths = Paths::from(path);
+        let value = match Tree::new([Some(&paths)]).find(object) {
+            Ok([Found::Value(value)]) => Some(value.to_owned()),
+            _ => None,
+        };
+        let setting = match kind {
+            Kind::Served => Field::ServedFurther.setting(),
+            Kind::Click => Field::ClickFurther.setting(),
+        };
+        Some(Place {
+            setting,
+            paths: vec![paths.first().to_string()],
+            within: None,
+            value,
+        })
+    }
+
     fn place(&self, field: Field, fields: &Fields) -> Place {
-        let value = fields.optional(field).ok().flatten();
+        let value = match self.shape.path(field) {
+            Some(_) => fields.optional(field).ok().flatten(),
+            None => None,
+        };
         Place {
             setting: field.setting(),
             paths: paths_to(value, self.shape.path(field), fields.objects),
@@ -262,6 +300,7 @@ impl Field {
         match self {
             Field::Kind | Field::Nested | Field::Records => None,
             Field::ServedRequest
+            | Field::ServedFurther
             | Field::ServedUser
             | Field::ServedTs
             | Field::Items
@@ -270,9 +309,12 @@ impl Field {
             | Field::Experiments
             | Field::Experiment
             | Field::Arm => Some(Kind::Served),
-            Field::Action | Field::ClickRequest | Field::ClickUser | Field::ClickTs | Field::Item => {
-                Some(Kind::Click)
-            }
+            Field::Action
+            | Field::ClickRequest
+            | Field::ClickFurther
+            | Field::ClickUser
+            | Field::ClickTs
+            | Field::Item => Some(Kind::Click),
         }
     }
 
@@ -280,7 +322,7 @@ impl Field {
         match self {
             Field::Kind => "type",
             Field::Action => "click.action",
-            Field::ServedRequest => "served.request_id",
+            Field::ServedRequest | Field::ServedFurther => "served.request_id",
             Field::ServedUser => "served.user_id",
             Field::ServedTs => "served.ts",
             Field::Items => "served.items",
@@ -289,7 +331,7 @@ impl Field {
             Field::Experiments => "served.experiments",
             Field::Experiment => "served.experiment",
             Field::Arm => "served.arm",
-            Field::ClickRequest => "click.request_id",
+            Field::ClickRequest | Field::ClickFurther => "click.request_id",
             Field::ClickUser => "click.user_id",
             Field::ClickTs => "click.ts",
             Field::Item => "click.item",

@@ -2,6 +2,7 @@
 //! path leads. What holds for values of our own shape holds here too, with the same reasons.
 
 mod arms;
+mod composite;
 mod explain;
 mod items;
 mod tree;
@@ -11,6 +12,7 @@ use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
+use self::composite::{FurtherIds, RequestId};
 pub use self::explain::{Explained, Place};
 use self::items::InItems;
 use self::tree::{Found, MAX_PATHS, Tree};
@@ -40,6 +42,9 @@ pub(super) enum Field {
     ClickUser,
     ClickTs,
     Item,
+    /// Further parts of a composite id, each kind's together: they are looked for only if there are any.
+    ServedFurther,
+    ClickFurther,
     /// Not fields of an event: `nested` and `records` locate the events.
     Nested,
     Records,
@@ -61,6 +66,8 @@ pub(super) struct Mapped {
     /// Within the record around it, if any path leads from there.
     outer: Option<Tree<N_FIELDS>>,
     in_items: InItems,
+    /// Of lists, and of clicks.
+    further_ids: [Option<FurtherIds>; 2],
     /// Within an element of the array of experiments: experiment and arm.
     in_element: Option<Tree<2>>,
     /// Within an arm that is an object: its name.
@@ -78,7 +85,7 @@ pub(super) struct Problem {
 #[derive(Debug)]
 pub(super) enum Said<'a> {
     Served {
-        id: Cow<'a, str>,
+        id: RequestId<'a>,
         user: Option<Cow<'a, str>>,
         ts_ms: i64,
         /// Range in the sink's batch.
@@ -90,7 +97,7 @@ pub(super) enum Said<'a> {
         clicked_ts_ms: i64,
     },
     Click {
-        id: Cow<'a, str>,
+        id: RequestId<'a>,
         user: Option<Cow<'a, str>>,
         ts_ms: i64,
         item: ClickedItem<'a>,
@@ -161,6 +168,7 @@ impl Mapped {
             event: tree(&inner),
             outer: outer.iter().any(Option::is_some).then(|| tree(&outer)),
             in_items: InItems::new(served),
+            further_ids: [&served.further_ids, &shape.click.further_ids].map(|paths| FurtherIds::new(paths)),
             in_element: experiment
                 .filter(|_| !in_record)
                 .map(|experiment| Tree::new([Some(experiment), arm])),
@@ -278,7 +286,7 @@ impl Mapped {
                 clicked_ts_ms,
             }) => {
                 sink.batch.skipped_elements += n_skipped;
-                let id = hash.request(id.as_bytes());
+                let id = self.id_of_list(&id, sink);
                 let user = user.map(|user| hash.user(user.as_bytes()));
                 let list = Served {
                     id,
@@ -304,10 +312,15 @@ impl Mapped {
                 ts_ms,
                 item,
             }) => {
-                let id = hash.request(id.as_bytes());
+                let (id, names_all) = self.id_of_click(&id, hash);
                 let user = user.map(|user| hash.user(user.as_bytes()));
+                let body = if names_all {
+                    Body::Click
+                } else {
+                    Body::PartialClick
+                };
                 let click = |item: &str| {
-                    Body::Click(Click {
+                    body(Click {
                         id,
                         user,
                         ts_ms,
@@ -383,11 +396,7 @@ impl Mapped {
     }
 
     fn served<'a>(&self, fields: &Fields<'a>, sink: &mut Sink) -> Result<Said<'a>, Problem> {
-        let field = Field::ServedRequest;
-        let id = fields
-            .required(field)
-            .and_then(json::id)
-            .map_err(Problem::of(field));
+        let id = self.request_id(fields, Kind::Served);
         let ts_ms = self.time(fields, Field::ServedTs);
         sink.clicked.clear();
         let field = Field::Items;
@@ -459,13 +468,7 @@ impl Mapped {
     }
 
     fn click<'a>(&self, fields: &Fields<'a>, sink: &Sink) -> Result<Said<'a>, Problem> {
-        let id_in = |field| {
-            fields
-                .required(field)
-                .and_then(json::id)
-                .map_err(Problem::of(field))
-        };
-        let id = id_in(Field::ClickRequest);
+        let id = self.request_id(fields, Kind::Click);
         let ts_ms = self.time(fields, Field::ClickTs);
         let item = fields.required_whole(Field::Item);
         let item = item.and_then(|item| clicked_item(item, sink.max_items));
@@ -613,7 +616,7 @@ impl Shape {
             Field::ClickUser => click.user_id.as_ref(),
             Field::ClickTs => Some(&click.ts),
             Field::Item => Some(&click.item),
-            Field::Nested | Field::Records => None,
+            Field::ServedFurther | Field::ClickFurther | Field::Nested | Field::Records => None,
         }
     }
 

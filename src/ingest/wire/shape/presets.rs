@@ -24,6 +24,7 @@ pub(super) fn metarank() -> Shape {
         served: ServedShape {
             kinds: words(&["ranking"]),
             request_id: path(&["id"]),
+            further_ids: Vec::new(),
             user_id: Some(path(&["user"])),
             ts: path(&["timestamp"]),
             items: path(&["items"]),
@@ -44,6 +45,7 @@ pub(super) fn metarank() -> Shape {
             action: Some(path(&["type"])),
             actions: words(&["click"]),
             request_id: path(&["ranking"]),
+            further_ids: Vec::new(),
             user_id: Some(path(&["user"])),
             ts: path(&["timestamp"]),
             item: path(&["item"]),
@@ -64,6 +66,7 @@ pub(super) fn ubi() -> Shape {
         served: ServedShape {
             kinds: Vec::new(),
             request_id: path(&["query_id"]),
+            further_ids: Vec::new(),
             user_id: Some(path(&["client_id"])),
             ts: path(&["timestamp"]),
             items: path(&["query_response_hit_ids"]),
@@ -79,6 +82,7 @@ pub(super) fn ubi() -> Shape {
         click: ClickShape {
             kinds: words(&["click", "click_through"]),
             request_id: path(&["query_id"]),
+            further_ids: Vec::new(),
             user_id: Some(path(&["client_id"])),
             ts: path(&["timestamp"]),
             item: path(&["event_attributes", "object", "object_id"]),
@@ -100,6 +104,7 @@ pub(super) fn personalize() -> Shape {
         served: ServedShape {
             kinds: words(&["impression", "Impression"]),
             request_id: path(&["recommendationId"]),
+            further_ids: Vec::new(),
             user_id: Some(user.clone()),
             ts: path(&["sentAt"]),
             items: path(&["impression"]),
@@ -114,6 +119,7 @@ pub(super) fn personalize() -> Shape {
         click: ClickShape {
             kinds: words(&["click", "Click"]),
             request_id: path(&["recommendationId"]),
+            further_ids: Vec::new(),
             user_id: Some(user),
             ts: path(&["sentAt"]),
             item: path(&["itemId"]),

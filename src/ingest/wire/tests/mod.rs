@@ -3,6 +3,7 @@
 mod alternatives;
 mod both_ways;
 mod cases;
+mod composite;
 mod plain;
 mod random;
 mod several;
@@ -107,6 +108,7 @@ fn read(batch: &Batch, event: &Event) -> Read {
             item: click.item,
         },
         Body::Invalid(reason, _) => Read::Invalid(*reason),
+        Body::PartialClick(_) => unreachable!("ids have one part"),
         Body::Ignored => Read::Ignored,
         Body::Skipped => unreachable!("no decoder skips a record"),
     }
