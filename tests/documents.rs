@@ -270,6 +270,7 @@ impl Reader {
             file(&dir, name, recommended);
         }
         file(&dir, "test.csv", "user_id,item_id\n7,i2\n8,i9\n");
+        file(&dir, "judged.csv", "user_id,item_id,rating\n7,i2,5\n8,i9,0\n");
         if !commands.iter().any(|command| command == "abgauge config init") {
             file(&dir, "abgauge.toml", &read("config/abgauge.toml"));
         }
