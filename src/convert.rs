@@ -36,6 +36,8 @@ pub struct Writing {
     pub at_ms: i64,
     /// Whether users of the truth without recommendations of an arm get an empty list in it.
     pub empty_lists: bool,
+    /// Whether places are scores, so that equal ones are reported.
+    pub by_score: bool,
 }
 
 /// What was written.
@@ -51,6 +53,10 @@ pub struct Written {
     pub n_without_truth: u64,
     /// Rows left out because the same stood before: a user and an item of the truth, or a user, an item and a place of an arm.
     pub n_repeated: u64,
+    /// Lists with equal scores, which stay in the order of their rows.
+    pub n_tied: u64,
+    /// Further lists with scores that differ, but not in single precision.
+    pub n_nearly_tied: u64,
 }
 
 #[derive(Serialize)]
@@ -117,6 +123,13 @@ impl Tables {
             written.n_repeated +=
                 keep_first(&mut list.items, |(place, item)| (place.to_bits(), item.clone()));
             list.items.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            let ties = if writing.by_score {
+                Ties::of(&list.items)
+            } else {
+                Ties::None
+            };
+            written.n_tied += u64::from(ties == Ties::Equal);
+            written.n_nearly_tied += u64::from(ties == Ties::NearlyEqual);
         }
         for items in self.relevant.values_mut() {
             written.n_repeated += keep_first(items, String::clone);
@@ -160,6 +173,28 @@ impl Tables {
         }
         out.flush()?;
         Ok(written)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Ties {
+    None,
+    /// In single precision.
+    NearlyEqual,
+    Equal,
+}
+
+impl Ties {
+    /// Of a sorted list.
+    fn of(items: &[(f64, String)]) -> Ties {
+        let any = |is_equal: fn(f64, f64) -> bool| items.windows(2).any(|two| is_equal(two[0].0, two[1].0));
+        if any(|one, other| one == other) {
+            Ties::Equal
+        } else if any(|one, other| one as f32 == other as f32) {
+            Ties::NearlyEqual
+        } else {
+            Ties::None
+        }
     }
 }
 
@@ -218,6 +253,7 @@ mod tests {
             experiment: "offline".to_owned(),
             at_ms: 1_763_596_800_000,
             empty_lists,
+            by_score: true,
         };
         let mut text = Vec::new();
         let written = tables.write(&writing, &mut text).expect("memory takes it");
@@ -261,6 +297,8 @@ mod tests {
             n_without_list: 2,
             n_without_truth: 1,
             n_repeated: 0,
+            n_tied: 1,
+            n_nearly_tied: 0,
         };
         assert_eq!(written, counted);
     }
@@ -279,6 +317,24 @@ mod tests {
         let (text, written) = write(twice, false);
         assert!(text.contains(r#""items":["a","b","b"]"#), "{text}");
         assert_eq!(written.n_repeated, 0);
+    }
+
+    /// One list with equal scores, one with scores that are equal in single precision alone, and one of neither.
+    #[test]
+    fn lists_with_equal_scores_are_counted() {
+        let mut tables = Tables::default();
+        for (user, scores) in [
+            ("u1", [2.0, 1.0, 1.0]),
+            ("u2", [1.0, 1.0 + 1e-9, 3.0]),
+            ("u3", [1.0, 2.0, 3.0]),
+        ] {
+            for (item, score) in ["a", "b", "c"].into_iter().zip(scores) {
+                tables.recommend("als", user.to_owned(), item.to_owned(), -score);
+            }
+        }
+        let (text, written) = write(tables, false);
+        assert_eq!((written.n_tied, written.n_nearly_tied), (1, 1));
+        assert!(text.contains(r#""items":["a","b","c"]"#), "{text}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ enum Look {
 }
 
 /// How a command begins, why it is not run here, and what is looked at instead.
-const NOT_RUN: [(&str, &str, Look); 39] = [
+const NOT_RUN: [(&str, &str, Look); 40] = [
     (
         "cargo run --release -- demo",
         "builds for minutes; tests/demo.rs runs the demo",
@@ -105,6 +105,11 @@ const NOT_RUN: [(&str, &str, Look); 39] = [
         "ABGAUGE=/usr/bin/abgauge benches/peers/run",
         "the same",
         Look::Script,
+    ),
+    (
+        "python3.13 tests/data/sources/sources.py",
+        "installs packages for minutes, by a newer Python",
+        Look::Nothing,
     ),
     ("deploy/debian/build", "builds for minutes", Look::Script),
     ("deploy/release", "builds for minutes", Look::Script),
@@ -265,6 +270,7 @@ impl Reader {
             file(&dir, name, recommended);
         }
         file(&dir, "test.csv", "user_id,item_id\n7,i2\n8,i9\n");
+        file(&dir, "judged.csv", "user_id,item_id,rating\n7,i2,5\n8,i9,0\n");
         if !commands.iter().any(|command| command == "abgauge config init") {
             file(&dir, "abgauge.toml", &read("config/abgauge.toml"));
         }

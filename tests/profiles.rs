@@ -12,7 +12,7 @@ const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.ev
 const CATALOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.catalog.jsonl");
 
 /// What the conventions are said to be, by hand from their sources: population, off-list, precision, AP, RR, NDCG ideal.
-const CONVENTIONS: [[&str; 7]; 10] = [
+const CONVENTIONS: [[&str; 7]; 17] = [
     [
         "default",
         "all",
@@ -24,7 +24,16 @@ const CONVENTIONS: [[&str; 7]; 10] = [
     ],
     ["summed", "all", "relevant", "k (micro)", "none", "sum", "–"],
     [
-        "rs_metrics",
+        "rs_metrics_0.6.0",
+        "clicked",
+        "relevant",
+        "min(k,L)",
+        "|G|",
+        "first",
+        "min(k,|G|)",
+    ],
+    [
+        "rs_metrics_0.3.0",
         "clicked",
         "relevant",
         "min(k,L)",
@@ -60,7 +69,16 @@ const CONVENTIONS: [[&str; 7]; 10] = [
         "min(k,|G|)",
     ],
     [
-        "replay",
+        "replay_tables",
+        "clicked",
+        "relevant",
+        "k",
+        "min(k,|G|)",
+        "first",
+        "min(k,|G|)",
+    ],
+    [
+        "replay_dicts",
         "all",
         "relevant",
         "k",
@@ -79,10 +97,55 @@ const CONVENTIONS: [[&str; 7]; 10] = [
         "first, whole",
         "min(k,|G|)",
     ],
+    [
+        "recommenders",
+        "clicked",
+        "relevant",
+        "k",
+        "|G|",
+        "–",
+        "min(k,|G|)",
+    ],
+    [
+        "torchmetrics",
+        "with_list",
+        "ignore",
+        "k",
+        "hits",
+        "first",
+        "min(k,|G|)",
+    ],
+    [
+        "lightgbm",
+        "with_list",
+        "ignore",
+        "–",
+        "min(k,|G|)",
+        "–",
+        "min(k,|G|)",
+    ],
+    [
+        "xgboost",
+        "with_list",
+        "ignore",
+        "min(k,L)",
+        "min(k,|G|)",
+        "–",
+        "min(k,|G|)",
+    ],
+    [
+        "lenskit",
+        "clicked",
+        "relevant",
+        "min(k,L)",
+        "min(k,L,|G|)",
+        "first",
+        "min(k,|G|)",
+    ],
 ];
 
 /// What the rows leave untold.
-const ALSO: [(&str, &str, &str); 6] = [
+const ALSO: [(&str, &str, &str); 9] = [
     (
         "default",
         "abgauge",
@@ -93,10 +156,25 @@ const ALSO: [(&str, &str, &str); 6] = [
     (
         "jurity",
         "Jurity 2.1.0",
-        "precision and map over clicked_with_list lists; ctr",
+        "precision, map over clicked_with_list lists; ctr",
     ),
     ("rectools", "RecTools 0.19.0", "map_by_k"),
     ("ranx", "ranx 0.3.21", "hits"),
+    (
+        "recommenders",
+        "recommenders 1.2.1",
+        "precision, recall, map over clicked_with_list",
+    ),
+    (
+        "lightgbm",
+        "lightgbm 4.7.0",
+        "map and ndcg 1 without a relevant item",
+    ),
+    (
+        "lenskit",
+        "lenskit 2026.4.0",
+        "precision over with_list lists; map over",
+    ),
 ];
 
 /// The cells of a row.

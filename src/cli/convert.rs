@@ -28,6 +28,12 @@ pub struct ConvertArgs {
     /// Column of the item in the table of what is relevant [default: that of --item]
     #[arg(long, value_name = "COLUMN")]
     pub truth_item: Option<String>,
+    /// Column of numbers in that table: rows above 0 are relevant; "" takes every row [default: every row, if no column has zeros]
+    #[arg(long, value_name = "COLUMN")]
+    pub relevance: Option<String>,
+    /// Lowest relevance of a row that is relevant, instead of any above 0
+    #[arg(long, value_name = "X", requires = "relevance", value_parser = parse_finite, allow_negative_numbers = true)]
+    pub min_relevance: Option<f64>,
     /// Column of the rank: the lowest is shown first [default: rows are in rank order]
     #[arg(long, value_name = "COLUMN")]
     pub rank: Option<String>,
@@ -48,6 +54,13 @@ pub struct ConvertArgs {
     /// Time of the lists (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = parse_time_ms, default_value = "2025-01-01T00:00:00Z")]
     pub at: i64,
+}
+
+impl ConvertArgs {
+    /// The column that says which rows of the truth are relevant.
+    pub fn relevance_column(&self) -> Option<&str> {
+        self.relevance.as_deref().filter(|column| !column.is_empty())
+    }
 }
 
 /// A table of recommendations, and whose they are.
@@ -71,6 +84,12 @@ fn parse_recommendations(text: &str) -> Result<RecommendationFile, String> {
     })
 }
 
+fn parse_finite(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok();
+    let number = number.filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "write a number".to_owned())
+}
+
 /// The name of a file up to its first dot.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -92,6 +111,7 @@ Examples:
   abgauge convert --recommendations als.csv --truth test.csv --score score | abgauge evaluate -
   abgauge convert --recommendations als=a.parquet --truth test.parquet --rank rank > e.jsonl
   abgauge convert --recommendations all.csv --arm model --truth test.csv --rank pos > e.jsonl
+  abgauge convert --recommendations als.csv --truth judged.csv --relevance rating --min-relevance 4
 
 What was left out, and why, is told on standard error.
 
@@ -99,7 +119,7 @@ Exit codes:
    0  a clean end
    1  a failure, such as a file that is absent, or has no such column
    2  wrong usage
-  65  a rank or score is no number, or there is no recommendation";
+  65  a rank, score or relevance is no number, a column may be one of relevance that no flag names, or there is no recommendation";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! `abgauge convert`: tables of recommendations and of what is relevant, as events.
 
+mod relevance;
+
 use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,6 +15,7 @@ use crate::convert::{Tables, Writing, Written};
 use crate::engine::OTHER;
 use crate::evaluate::source::{self, table};
 use crate::ingest::wire::{MAX_ID_BYTES, MAX_LABEL_BYTES};
+use relevance::{OtherColumns, UnnamedRelevance, is_relevant};
 
 /// A row that stands for nothing.
 #[derive(Debug, thiserror::Error)]
@@ -29,11 +32,12 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         args,
         tables: Tables::default(),
         n_empty: 0,
+        n_irrelevant: 0,
         n_rows: 0,
     };
     let read = reading.read();
     if let Err(failure) = read {
-        if !failure.is::<FaultyRow>() {
+        if !failure.is::<FaultyRow>() && !failure.is::<UnnamedRelevance>() {
             return Err(failure);
         }
         error(&format!("{failure:#}"));
@@ -45,6 +49,12 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
             reading.n_empty
         ));
     }
+    if reading.n_irrelevant > 0 {
+        note(&format!(
+            "rows of the truth that are not relevant, left out: {}",
+            reading.n_irrelevant
+        ));
+    }
     if reading.n_rows == 0 {
         error("there is no recommendation in the tables");
         return Ok(ExitCode::from(BAD_DATA));
@@ -53,6 +63,7 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         experiment: args.experiment.clone(),
         at_ms: args.at,
         empty_lists: args.empty_lists,
+        by_score: args.score.is_some(),
     };
     let out = BufWriter::new(std::io::stdout().lock());
     match reading.tables.write(&writing, out) {
@@ -71,6 +82,8 @@ struct Reading<'a> {
     tables: Tables,
     /// Rows that lack a user or an item.
     n_empty: u64,
+    /// Rows of the truth that `--relevance` leaves out.
+    n_irrelevant: u64,
     /// Recommendations.
     n_rows: u64,
 }
@@ -112,14 +125,14 @@ impl Reading<'_> {
             .chain(order)
             .chain(args.arm.as_deref().map(|column| (column, "--arm")))
             .collect();
-        read(path, &columns, watch, |row, cells| {
+        read(path, &columns, None, watch, |row, cells| {
             let mut cells = cells.into_iter();
             let Some((user, item)) = pair(&mut cells, row)? else {
                 self.n_empty += 1;
                 return Ok(());
             };
             let place = match &order {
-                Some((column, _)) => place(column, cells.next().flatten(), row)?,
+                Some((column, _)) => number(column, cells.next().flatten(), row)?,
                 None => self.n_rows as f64,
             };
             let place = if args.score.is_some() { -place } else { place };
@@ -138,26 +151,42 @@ impl Reading<'_> {
         let args = self.args;
         let user = args.truth_user.as_ref().unwrap_or(&args.user);
         let item = args.truth_item.as_ref().unwrap_or(&args.item);
-        let columns = [(user.as_str(), "--truth-user"), (item.as_str(), "--truth-item")];
-        read(&args.truth, &columns, watch, |row, cells| {
-            match pair(&mut cells.into_iter(), row)? {
-                Some((user, item)) => self.tables.relevant(user, item),
+        let columns: Vec<(&str, &str)> = [(user.as_str(), "--truth-user"), (item.as_str(), "--truth-item")]
+            .into_iter()
+            .chain(args.relevance_column().map(|column| (column, "--relevance")))
+            .collect();
+        // With `--relevance`, other columns are not looked at.
+        let (mut names, mut others) = (Vec::new(), OtherColumns::default());
+        let other_names = args.relevance.is_none().then_some(&mut names);
+        read(&args.truth, &columns, other_names, watch, |row, cells| {
+            let mut cells = cells.into_iter();
+            let pair = pair(&mut cells, row)?;
+            let is_relevant = match args.relevance_column() {
+                Some(_) if pair.is_some() => is_relevant(args, cells.next().flatten(), row)?,
+                _ => true,
+            };
+            others.add(cells);
+            match pair {
+                Some((user, item)) if is_relevant => self.tables.relevant(user, item),
+                Some(_) => self.n_irrelevant += 1,
                 None => self.n_empty += 1,
             }
             Ok(())
-        })
+        })?;
+        Ok(others.check(&names)?)
     }
 }
 
-/// Reads columns of a table, each with the flag that names it.
+/// Reads columns of a table, each with the flag that names it, and the other ones if their names are asked for.
 fn read(
     path: &Path,
     columns: &[(&str, &str)],
+    other_names: Option<&mut Vec<String>>,
     watch: &dyn Fn(u64),
     row: impl FnMut(u64, table::Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let names: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
-    table::read(path, &names, watch, row).map_err(|failure| {
+    table::read(path, &names, other_names, watch, row).map_err(|failure| {
         let absent = failure.downcast_ref::<table::NoColumn>();
         let flag = columns
             .iter()
@@ -184,7 +213,7 @@ fn pair(
     Ok(user.zip(item))
 }
 
-fn place(column: &str, cell: Option<String>, row: u64) -> Result<f64, FaultyRow> {
+fn number(column: &str, cell: Option<String>, row: u64) -> Result<f64, FaultyRow> {
     let text = cell.unwrap_or_default();
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     let has_comma = || text.trim().replace(',', ".").parse::<f64>().is_ok();
@@ -222,6 +251,8 @@ fn tell(written: &Written, empty_lists: bool) {
         n_without_list,
         n_without_truth,
         n_repeated,
+        n_tied,
+        n_nearly_tied,
     } = written;
     note(&format!(
         "lists: {n_lists}, clicks: {n_clicks}, of them on an item of their list: {n_on_list}"
@@ -240,6 +271,17 @@ fn tell(written: &Written, empty_lists: bool) {
     ];
     for (what, n) in notes.into_iter().filter(|(_, n)| **n > 0) {
         note(&format!("{what}: {n}"));
+    }
+    if *n_tied > 0 {
+        warn(&format!(
+            "lists with equal scores, left in the order of their rows: {n_tied}; trec_eval puts the larger id first, ranx \
+             reverses or shuffles lists of 16 items or more"
+        ));
+    }
+    if *n_nearly_tied > 0 {
+        warn(&format!(
+            "lists with scores that are equal in single precision alone, which trec_eval takes as equal: {n_nearly_tied}"
+        ));
     }
     if *n_repeated > 0 {
         warn(&format!(

@@ -166,6 +166,92 @@ fn metrics_equal_a_recount_of_the_tables() {
     }
 }
 
+/// By hand: of the four rows of the truth, relevance 0, 1, 4 and -1, two are above 0 and one is at least 4.
+#[test]
+fn a_column_of_relevance_decides_what_is_relevant() {
+    let dir = temporary_dir();
+    let table = file(&dir, "als.csv", "user_id,item_id\nu1,a\nu1,b\nu1,c\n");
+    let judged = file(
+        &dir,
+        "judged.csv",
+        ",user_id,item_id,rating,note\n0,u1,a,0,0\n1,u1,b,1,x\n2,u1,c,4,0\n3,u1,d,-1,0\n",
+    );
+    let convert =
+        |more: &[&str]| convert(&[&["--recommendations", &table, "--truth", &judged], more].concat());
+    let clicks = |ran: &Ran| ran.stdout.matches(r#""type":"click""#).count();
+    for (more, n_clicks, told) in [
+        (&["--relevance", "rating"][..], 2, "not relevant, left out: 2"),
+        (
+            &["--relevance", "rating", "--min-relevance", "4"],
+            1,
+            "not relevant, left out: 3",
+        ),
+        (
+            &["--relevance", "rating", "--min-relevance", "-1"],
+            4,
+            "clicks: 4",
+        ),
+        (&["--relevance", ""], 4, "clicks: 4"),
+    ] {
+        let ran = convert(more);
+        assert_eq!(
+            (ran.code, clicks(&ran)),
+            (Some(0), n_clicks),
+            "{more:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    // An index of pandas, in the first column, is not one of relevance, and `note` holds text.
+    for (more, code, told) in [
+        (
+            &[][..],
+            65,
+            "the truth has a column rating with numbers, of which 1 are 0: `--relevance rating` leaves these rows out",
+        ),
+        (
+            &["--relevance", "note"],
+            65,
+            "row 2: note is \"x\", which is no number",
+        ),
+        (
+            &["--relevance", "grade"],
+            1,
+            "name the right one with --relevance",
+        ),
+        (&["--min-relevance", "1"], 2, "--relevance"),
+    ] {
+        let ran = convert(more);
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert!(
+            ran.stdout.is_empty() && ran.stderr.contains(told),
+            "{told}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn lists_with_equal_scores_are_reported() {
+    let dir = temporary_dir();
+    let table = file(
+        &dir,
+        "als.csv",
+        "user_id,item_id,score\nu1,a,1\nu1,b,1\nu2,a,1\nu2,b,1.000000001\n",
+    );
+    let truth = file(&dir, "test.csv", "user_id,item_id\nu1,a\n");
+    let tables = ["--recommendations", &table, "--truth", &truth];
+    let ran = convert(&[&tables[..], &["--score", "score"]].concat());
+    for told in [
+        "lists with equal scores, left in the order of their rows: 1; trec_eval puts the larger id first",
+        "equal in single precision alone, which trec_eval takes as equal: 1",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    let by_rank = convert(&[&tables[..], &["--rank", "score"]].concat());
+    assert!(!by_rank.stderr.contains("equal"), "{}", by_rank.stderr);
+}
+
 #[test]
 fn what_is_wrong_with_a_table_is_told() {
     let dir = temporary_dir();

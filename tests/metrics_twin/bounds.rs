@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::engine::ranking::{ApDenominator, Column, Measures, Profile, ReciprocalRank};
+use abgauge::engine::ranking::{ApDenominator, Column, Measures, Profile, RecallDenominator, ReciprocalRank};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -48,7 +48,10 @@ proptest! {
         for pair in columns.windows(2) {
             let [shorter, longer] = [&pair[0], &pair[1]];
             let same = (shorter.metric.id, shorter.profile) == (longer.metric.id, longer.profile);
-            if !same || !["hit_rate", "hits", "mrr", "recall", "coverage"].contains(&shorter.metric.id) {
+            // A longer cut may hold more of what is relevant, and then divides by more.
+            let profile = &evaluation.ranking.profiles()[longer.profile];
+            let is_cut = profile.recall_denominator == RecallDenominator::RelevantInK;
+            if !same || (is_cut && longer.metric.id == "recall") || !["hit_rate", "hits", "mrr", "recall", "coverage"].contains(&shorter.metric.id) {
                 continue;
             }
             for sums in evaluation.total.values() {

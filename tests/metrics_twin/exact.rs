@@ -1,7 +1,8 @@
 //! The fixed point against whole numbers: how far a sum can be from the true one.
 
 use abgauge::engine::ranking::{
-    ApDenominator, ArDenominator, FIXED_ONE, Measures, Profile, ReciprocalRank, Unit,
+    ApDenominator, ArDenominator, FIXED_ONE, Measures, Population, Profile, RecallDenominator,
+    ReciprocalRank, Unit, WithoutRelevant,
 };
 use abgauge::evaluate::Evaluation;
 use proptest::collection::vec;
@@ -93,13 +94,26 @@ fn exact_term(metric: &str, k: Option<u32>, profile: &Profile, list: &Clicked) -
     let cut = cut as i128;
     let n_relevant = (list.ranks.len() + off_list(profile, list)) as i128;
     let divided = |sum: i128, by: i128| if by == 0 { 0 } else { sum / by };
+    let misses_nothing = n_relevant == 0 && profile.without_relevant == WithoutRelevant::One;
+    let population_has_it = match profile.map_population {
+        Population::All => true,
+        Population::WithList => list.length > 0,
+        Population::Clicked | Population::ClickedWithList => false,
+    };
     Some(match metric {
+        "map" | "map_by_k" if misses_nothing => PARTS * i128::from(population_has_it),
         "mrr" => match profile.reciprocal_rank {
             ReciprocalRank::First => hits.first().map_or(0, |rank| PARTS / rank),
             ReciprocalRank::Sum => hits.iter().map(|rank| PARTS / rank).sum(),
         },
         "precision" => divided(PARTS * hits.len() as i128, shown),
-        "recall" => divided(PARTS * hits.len() as i128, n_relevant),
+        "recall" => {
+            let by = match (profile.recall_denominator, k) {
+                (RecallDenominator::RelevantInK, Some(_)) => n_relevant.min(cut),
+                _ => n_relevant,
+            };
+            divided(PARTS * hits.len() as i128, by)
+        }
         "map" | "map_by_k" => {
             let sum = (1..).zip(&hits).map(|(n, rank)| PARTS * n / rank).sum();
             let by = match profile.ap_denominator {
@@ -108,6 +122,8 @@ fn exact_term(metric: &str, k: Option<u32>, profile: &Profile, list: &Clicked) -
                 ApDenominator::Shown => shown,
                 ApDenominator::Relevant => n_relevant,
                 ApDenominator::RelevantInK => n_relevant.min(cut),
+                ApDenominator::RelevantShown => n_relevant.min(shown),
+                ApDenominator::Hits => hits.len() as i128,
                 ApDenominator::None => 1,
             };
             divided(sum, by)

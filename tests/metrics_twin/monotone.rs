@@ -1,6 +1,6 @@
 //! What a change of one list or click can only do in one direction.
 
-use abgauge::engine::ranking::{ApDenominator, Average, Column, NdcgIdeal, Profile};
+use abgauge::engine::ranking::{ApDenominator, Average, Column, NdcgIdeal, Profile, WithoutRelevant};
 use abgauge::evaluate::Evaluation;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -86,11 +86,14 @@ proptest! {
     }
 }
 
-/// Whether a list adds no less to the numerator once one more of its items is clicked: it is not divided by |G|.
+/// Whether a list adds no less to the numerator once one more of its items is clicked: it is not divided by |G|, and a list without
+/// a click does not score 1.
 fn grows_with_clicks(column: &Column, profile: &Profile) -> bool {
     match column.metric.id {
-        "hit_rate" | "ctr" | "mrr" | "hits" | "precision" | "map_by_k" => true,
+        "hit_rate" | "ctr" | "mrr" | "hits" | "precision" => true,
         "recall" => profile.recall_average == Average::Micro,
+        "map" | "map_by_k" | "ndcg" if profile.without_relevant == WithoutRelevant::One => false,
+        "map_by_k" => true,
         "map" => matches!(
             profile.ap_denominator,
             ApDenominator::K | ApDenominator::Shown | ApDenominator::None

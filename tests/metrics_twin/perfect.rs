@@ -1,6 +1,8 @@
 //! Lists of which every item is clicked, and nothing beside them: what each choice makes of perfection.
 
-use abgauge::engine::ranking::{ApDenominator, Column, Measures, NdcgIdeal, Profile, ReciprocalRank};
+use abgauge::engine::ranking::{
+    ApDenominator, Column, Measures, NdcgIdeal, Profile, RecallDenominator, ReciprocalRank,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -17,13 +19,17 @@ fn scores_1(column: &Column, profile: &Profile, length: usize) -> bool {
     let (has_all, has_one) = (cut == length, cut == 1);
     match column.metric.id {
         "hit_rate" | "ctr" | "precision" => true,
-        "recall" => has_all,
+        "recall" => has_all || profile.recall_denominator == RecallDenominator::RelevantInK,
         // 1 + 1/2 + … + 1/k where all count.
         "mrr" => profile.reciprocal_rank == ReciprocalRank::First || has_one,
         "map_by_k" => true,
         // The precisions at the hits are all 1, their sum is k.
         "map" => match profile.ap_denominator {
-            ApDenominator::K | ApDenominator::Shown | ApDenominator::RelevantInK => true,
+            ApDenominator::K
+            | ApDenominator::Shown
+            | ApDenominator::RelevantInK
+            | ApDenominator::RelevantShown
+            | ApDenominator::Hits => true,
             ApDenominator::Relevant => has_all,
             ApDenominator::None => has_one,
         },

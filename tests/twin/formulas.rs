@@ -60,6 +60,7 @@ impl Outcome {
         match population {
             "all" => true,
             "clicked" => is_clicked,
+            "with_list" => !self.items.is_empty(),
             "clicked_with_list" => is_clicked && !self.items.is_empty(),
             other => panic!("there is no population {other}"),
         }
@@ -157,13 +158,25 @@ impl Top<'_> {
     }
 
     fn recall(&self) -> (f64, f64) {
+        let divisor = match self.convention.says("recall_denominator") {
+            "min(k,|G|)" if self.at_k => self.n_relevant.min(self.cut),
+            _ => self.n_relevant,
+        };
         match self.convention.says("recall_average") {
-            "micro" => self.ratio("recall_population", self.hits(), self.n_relevant),
-            _ => self.mean("recall_population", over(self.hits(), self.n_relevant)),
+            "micro" => self.ratio("recall_population", self.hits(), divisor),
+            _ => self.mean("recall_population", over(self.hits(), divisor)),
         }
     }
 
+    /// Whether nothing is relevant, and that counts as perfect.
+    fn has_nothing_to_miss(&self) -> bool {
+        self.n_relevant == 0 && self.convention.says("without_relevant") == "1"
+    }
+
     fn average_precision(&self, denominator: &str) -> f64 {
+        if self.has_nothing_to_miss() {
+            return 1.0;
+        }
         let precisions = (1..)
             .zip(&self.ranks)
             .map(|(hits, rank)| over(hits as f64, *rank));
@@ -172,6 +185,8 @@ impl Top<'_> {
             "min(k,L)" => self.shown,
             "|G|" => self.n_relevant,
             "min(k,|G|)" => self.n_relevant.min(self.cut),
+            "min(k,L,|G|)" => self.n_relevant.min(self.shown),
+            "hits" => self.ranks.len(),
             "none" => 1,
             other => panic!("AP is not divided by {other}"),
         };
@@ -198,6 +213,14 @@ impl Top<'_> {
     }
 
     fn ndcg(&self) -> f64 {
+        if self.has_nothing_to_miss() {
+            return 1.0;
+        }
+        let discount: fn(usize) -> f64 = match self.convention.says("ndcg_discount") {
+            "log2(r+1)" => discount,
+            "max(1,log2(r))" => |rank| 1.0 / (rank as f64).log2().max(1.0),
+            other => panic!("NDCG is not discounted by {other}"),
+        };
         let n_ideal = match self.convention.says("ndcg_ideal") {
             "min(k,|G|)" if self.at_k => self.n_relevant.min(self.cut),
             // As ranx and trec_eval without a cut-off.

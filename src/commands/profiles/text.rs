@@ -4,7 +4,9 @@ use comfy_table::{ContentArrangement, Table};
 
 use super::reports;
 use crate::engine::ranking::profile::{CHOICES, Choice};
-use crate::engine::ranking::{Average, METRICS, Population, Profile, Truncation};
+use crate::engine::ranking::{
+    Average, METRICS, NdcgDiscount, Population, Profile, RecallDenominator, Truncation, WithoutRelevant,
+};
 use crate::table::visible;
 
 const WIDTH: u16 = 100;
@@ -75,10 +77,19 @@ fn also(profile: &Profile) -> String {
     let others: Vec<_> = others.into_iter().flatten().collect();
     for same in others.chunk_by(|a, b| a.1 == b.1) {
         let metrics: Vec<&str> = same.iter().map(|(metric, _)| *metric).collect();
-        also.push(format!("{} over {} lists", metrics.join(" and "), same[0].1));
+        also.push(format!("{} over {} lists", metrics.join(", "), same[0].1));
     }
     if profile.recall_average == Average::Micro {
         also.push("recall (micro)".to_owned());
+    }
+    if profile.recall_denominator != RecallDenominator::Relevant {
+        also.push(format!("recall ÷ {}", profile.recall_denominator.word()));
+    }
+    if profile.ndcg_discount != NdcgDiscount::NextRank {
+        also.push(format!("NDCG ÷ {}", profile.ndcg_discount.word()));
+    }
+    if profile.without_relevant == WithoutRelevant::One {
+        also.push("map and ndcg 1 without a relevant item".to_owned());
     }
     if reports(profile, "mar") {
         also.push(format!("mar: AR {}", profile.ar_denominator.word()));
@@ -122,12 +133,10 @@ pub(super) fn one(profile: &Profile) -> String {
         let word = (choice.word)(profile);
         choices.add_row([choice.setting, word, meaning(choice, word)]);
     }
-    let note = match profile.note {
-        "" => String::new(),
-        note => format!("note: {note}\n"),
-    };
+    let notes = profile.note.split("; ").filter(|note| !note.is_empty());
+    let notes: String = notes.map(|note| format!("note: {note}\n")).collect();
     format!(
-        "{}: {}\nmetrics: {}\n{note}\n{}\n\nYour own from it, in the configuration:\n\n{}",
+        "{}: {}\nmetrics: {}\n{notes}\n{}\n\nYour own from it, in the configuration:\n\n{}",
         visible(&profile.name),
         visible(&profile.source),
         profile.metrics.join(", "),

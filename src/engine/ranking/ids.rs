@@ -1,7 +1,7 @@
 //! What sums are called where they are stored. A name never changes, whatever is measured beside it.
 
 use super::term::{TermSource, WHOLE};
-use super::{Ranking, Sum, Term};
+use super::{NdcgDiscount, Population, Ranking, RecallDenominator, Sum, Term};
 
 impl Term {
     fn id(self, alpha: f64) -> String {
@@ -13,13 +13,21 @@ impl Term {
             Term::Hits => ("hits", vec![]),
             Term::Precision => ("precision", vec![]),
             Term::Relevant(population, off_list) => ("relevant", vec![population.word(), off_list.word()]),
-            Term::Recall(off_list) => ("recall", vec![off_list.word()]),
-            Term::AveragePrecision(denominator, off_list) => {
-                ("ap", vec![denominator.word(), off_list.word()])
+            Term::Recall(RecallDenominator::Relevant, off_list) => ("recall", vec![off_list.word()]),
+            Term::Recall(denominator, off_list) => ("recall", vec![denominator.word(), off_list.word()]),
+            Term::AveragePrecision(denominator, off_list, full) => {
+                let choices = vec![denominator.word(), off_list.word()];
+                ("ap", with_full(choices, full))
             }
             Term::AverageRecall(denominator, off_list) => ("ar", vec![denominator.word(), off_list.word()]),
             Term::ReciprocalRank(ranks) => ("rr", vec![ranks.word()]),
-            Term::Ndcg(ideal, off_list) => ("ndcg", vec![ideal.word(), off_list.word()]),
+            Term::Ndcg(ideal, discount, off_list, full) => {
+                let mut choices = vec![ideal.word(), off_list.word()];
+                if discount != NdcgDiscount::NextRank {
+                    choices.push(discount.word());
+                }
+                ("ndcg", with_full(choices, full))
+            }
             Term::AlphaNdcg(off_list) => return format!("alpha_ndcg {alpha} {}", off_list.word()),
             Term::Popularity => ("popularity", vec![]),
             Term::Surprisal => ("surprisal", vec![]),
@@ -36,6 +44,12 @@ impl Term {
             TermSource::Catalogue | TermSource::ClicksAndCatalogue | TermSource::Window
         )
     }
+}
+
+/// Adds the population whose lists without a relevant item score 1.
+fn with_full(choices: Vec<&'static str>, full: Option<Population>) -> Vec<&'static str> {
+    let full = full.map_or(vec![], |population| vec!["or", "1", "of", population.word()]);
+    [choices, full].concat()
 }
 
 impl Ranking {

@@ -1,4 +1,4 @@
-//! Mean average precision: precision at each hit, summed and divided by one of five denominators.
+//! Mean average precision: precision at each hit, summed and divided by one of seven denominators.
 //!
 //! AP@k = Σ_{r≤k} h(r)·P(r) ÷ denominator, with P(r) = H_r ÷ r. Source: Buckley and Voorhees, Evaluating evaluation
 //! measure stability, SIGIR 2000, for |G|; the other denominators are those of the libraries (see the profiles).
@@ -26,7 +26,8 @@ pub const MAP_BY_K: Metric = Metric {
 };
 
 fn mean(profile: &Profile, k: Cut, denominator: ApDenominator) -> Option<Ratio> {
-    let term = Term::AveragePrecision(denominator, profile.off_list);
+    let full = profile.full_without_relevant(profile.map_population);
+    let term = Term::AveragePrecision(denominator, profile.off_list, full);
     reported(profile.ap_truncation, k).then(|| Ratio::mean(term, k, profile.map_population, profile))
 }
 
@@ -44,6 +45,8 @@ pub(super) fn average_precision(
         ApDenominator::Shown => list.shown(k),
         ApDenominator::Relevant => relevant,
         ApDenominator::RelevantInK => relevant.min(list.cut(k)),
+        ApDenominator::RelevantShown => relevant.min(list.shown(k)),
+        ApDenominator::Hits => list.hits(k),
         ApDenominator::None => 1,
     };
     ratio(sum, denominator)
@@ -65,6 +68,8 @@ mod tests {
             [sum / 10.0, sum / 5.0, sum]
         );
         assert_eq!([at(10, Relevant), at(10, RelevantInK)], [sum / 3.0; 2]);
+        assert_eq!([at(10, RelevantShown), at(1, RelevantShown)], [sum / 3.0, 0.0]);
+        assert_eq!([at(10, Hits), at(4, Hits), at(1, Hits)], [sum / 2.0, 0.5, 0.0]);
         assert_eq!([at(2, Relevant), at(2, RelevantInK)], [0.5 / 3.0, 0.5 / 2.0]);
         assert_eq!(at(u32::MAX, K), sum / 5.0, "over the whole list k is L");
         assert_eq!(at(1, None), 0.0);
@@ -75,7 +80,7 @@ mod tests {
         let at = |denominator| average_precision(&CLICKED_AT_2_AND_5, 10, denominator, OffList::Ignore);
         assert_eq!(at(ApDenominator::Relevant), 0.9 / 2.0);
         assert_eq!(
-            average_precision(&EMPTY, 10, ApDenominator::Shown, OffList::Ignore),
+            average_precision(&EMPTY, 10, ApDenominator::RelevantShown, OffList::Ignore),
             0.0
         );
     }

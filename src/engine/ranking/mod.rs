@@ -21,6 +21,7 @@ mod popularity;
 mod precision;
 pub mod profile;
 mod recall;
+mod sources;
 mod surprisal;
 mod term;
 
@@ -32,8 +33,8 @@ pub use columns::{
 };
 pub use list::ListOutcome;
 pub use profile::{
-    ApDenominator, ArDenominator, Average, NdcgIdeal, OffList, Population, PrecisionDenominator, Profile,
-    ReciprocalRank, Truncation,
+    ApDenominator, ArDenominator, Average, NdcgDiscount, NdcgIdeal, OffList, Population,
+    PrecisionDenominator, Profile, RecallDenominator, ReciprocalRank, Truncation, WithoutRelevant,
 };
 use term::WHOLE;
 pub use term::{FIXED_ONE, Term, Unit, fixed};
@@ -134,10 +135,10 @@ impl Ratio {
 }
 
 impl Term {
-    /// Lists of a population; counting all lists needs no relevance.
+    /// Lists of a population; counting all lists, or all that show something, needs no relevance.
     fn lists(population: Population, off_list: OffList) -> Term {
         match population {
-            Population::All => Term::Lists(population, OffList::Ignore),
+            Population::All | Population::WithList => Term::Lists(population, OffList::Ignore),
             _ => Term::Lists(population, off_list),
         }
     }
@@ -145,7 +146,8 @@ impl Term {
     /// Items shown by the lists of a population.
     fn shown(population: Population, off_list: OffList) -> Term {
         match population {
-            Population::All => Term::Shown(population, OffList::Ignore),
+            // Empty lists show nothing.
+            Population::All | Population::WithList => Term::Shown(Population::All, OffList::Ignore),
             _ => Term::Shown(population, off_list),
         }
     }

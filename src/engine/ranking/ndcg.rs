@@ -1,12 +1,12 @@
 //! Normalised discounted cumulative gain, with binary gain.
 //!
-//! DCG@k = Σ_{r≤k} h(r) ÷ log2(r+1); NDCG@k = DCG@k ÷ the DCG of a list with hits at ranks 1 to the ideal length.
+//! DCG@k = Σ_{r≤k} h(r) ÷ discount(r), which is log2(r+1), or max(1, log2(r)) as in Järvelin and Kekäläinen; NDCG@k = DCG@k ÷ the DCG of a list with hits at ranks 1 to the ideal length.
 //! Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002, with the
 //! discount of Burges et al., ICML 2005; a click has no grade, so 2^g − 1 is 1. Over the whole list the ideal
 //! length `k` is L, and `min(k,|G|)` is |G|.
 
 use super::mrr::reported;
-use super::{ListOutcome, Metric, NdcgIdeal, OffList, Ratio, Term};
+use super::{ListOutcome, Metric, NdcgDiscount, NdcgIdeal, OffList, Ratio, Term};
 
 pub const NDCG: Metric = Metric {
     id: "ndcg",
@@ -14,7 +14,8 @@ pub const NDCG: Metric = Metric {
     help: "Mean over served lists of the normalised discounted cumulative gain in the top k.",
     needs_catalogue: false,
     ratio: |profile, k| {
-        let term = Term::Ndcg(profile.ndcg_ideal, profile.off_list);
+        let full = profile.full_without_relevant(profile.population);
+        let term = Term::Ndcg(profile.ndcg_ideal, profile.ndcg_discount, profile.off_list, full);
         reported(profile.ndcg_truncation, k).then(|| Ratio::mean(term, k, profile.population, profile))
     },
 };
@@ -24,7 +25,7 @@ pub(super) fn ndcg(
     k: u32,
     ideal: NdcgIdeal,
     off_list: OffList,
-    discounts: &Discounts,
+    discounts: &DiscountTable,
 ) -> f64 {
     let relevant = list.relevant(off_list);
     let n_ideal = match ideal {
@@ -41,9 +42,16 @@ pub(super) fn ndcg(
     }
 }
 
-/// 1 ÷ log2(rank + 1), worked out once for the ranks that lists usually have.
+/// Both discounts, worked out once for the ranks that lists usually have.
 #[derive(Debug, Clone)]
 pub struct Discounts {
+    next_rank: DiscountTable,
+    rank: DiscountTable,
+}
+
+#[derive(Debug, Clone)]
+pub struct DiscountTable {
+    compute: fn(u32) -> f64,
     of: Box<[f64]>,
     /// Σ of the first n.
     sums: Box<[f64]>,
@@ -55,34 +63,52 @@ const N_KEPT: u32 = 1024;
 impl Discounts {
     /// Those of the usual ranks, and up to `longest`.
     pub fn new(longest: u32) -> Discounts {
-        let of: Box<[f64]> = (1..=longest.max(N_KEPT)).map(discount).collect();
+        Discounts {
+            next_rank: DiscountTable::new(|rank| 1.0 / libm::log2(f64::from(rank) + 1.0), longest),
+            rank: DiscountTable::new(|rank| 1.0 / libm::log2(f64::from(rank)).max(1.0), longest),
+        }
+    }
+
+    pub fn table(&self, discount: NdcgDiscount) -> &DiscountTable {
+        match discount {
+            NdcgDiscount::NextRank => &self.next_rank,
+            NdcgDiscount::Rank => &self.rank,
+        }
+    }
+
+    /// 1 ÷ log2(rank + 1), the rank counted from 1.
+    pub fn of(&self, rank: u32) -> f64 {
+        self.next_rank.of(rank)
+    }
+}
+
+impl DiscountTable {
+    fn new(compute: fn(u32) -> f64, longest: u32) -> DiscountTable {
+        let of: Box<[f64]> = (1..=longest.max(N_KEPT)).map(compute).collect();
         let mut sum = 0.0;
         let sums = of.iter().map(|discount| {
             sum += discount;
             sum
         });
-        Discounts {
+        DiscountTable {
+            compute,
             sums: sums.collect(),
             of,
         }
     }
 
-    /// The discount of a rank, counted from 1.
-    pub fn of(&self, rank: u32) -> f64 {
+    /// What a hit at a rank, counted from 1, adds.
+    fn of(&self, rank: u32) -> f64 {
         let kept = self.of.get(rank as usize - 1).copied();
-        kept.unwrap_or_else(|| discount(rank))
+        kept.unwrap_or_else(|| (self.compute)(rank))
     }
 
     /// The DCG of a list with hits at ranks 1 to n, n ≥ 1.
     fn ideal(&self, n: u32) -> f64 {
         let kept = self.sums.len().min(n as usize);
-        let further = (kept as u32 + 1..=n).map(discount);
+        let further = (kept as u32 + 1..=n).map(self.compute);
         further.fold(self.sums[kept - 1], |sum, discount| sum + discount)
     }
-}
-
-fn discount(rank: u32) -> f64 {
-    1.0 / libm::log2(f64::from(rank) + 1.0)
 }
 
 #[cfg(test)]
@@ -92,7 +118,11 @@ mod tests {
     use super::*;
 
     fn at(k: u32, ideal: NdcgIdeal, off_list: OffList) -> f64 {
-        ndcg(&CLICKED_AT_2_AND_5, k, ideal, off_list, &Discounts::new(0))
+        ndcg(&CLICKED_AT_2_AND_5, k, ideal, off_list, &table())
+    }
+
+    fn table() -> DiscountTable {
+        Discounts::new(0).next_rank
     }
 
     #[test]
@@ -126,10 +156,7 @@ mod tests {
             clicked: &[1],
             n_off_list: 2,
         };
-        check(
-            ndcg(&short, 10, RelevantShown, OffList::Relevant, &Discounts::new(0)),
-            1.0,
-        );
+        check(ndcg(&short, 10, RelevantShown, OffList::Relevant, &table()), 1.0);
     }
 
     /// As `ndcg` of ranx and pytrec_eval without a cut-off.
@@ -140,7 +167,7 @@ mod tests {
             clicked: &[1],
             n_off_list: 1,
         };
-        let discounts = Discounts::new(0);
+        let discounts = table();
         let at = |k| {
             ndcg(
                 &one_of_two,
@@ -158,21 +185,35 @@ mod tests {
     #[test]
     fn a_list_without_relevant_items_scores_0() {
         for ideal in [NdcgIdeal::RelevantInK, NdcgIdeal::K] {
-            assert_eq!(
-                ndcg(&EMPTY, u32::MAX, ideal, OffList::Ignore, &Discounts::new(0)),
-                0.0
-            );
+            assert_eq!(ndcg(&EMPTY, u32::MAX, ideal, OffList::Ignore, &table()), 0.0);
         }
     }
 
     #[test]
     fn discounts_go_on_beyond_those_that_are_kept() {
-        let discounts = Discounts::new(0);
-        assert_eq!(discounts.of(1), 1.0);
-        assert_eq!(discounts.of(4000), discount(4000));
-        let sum = |n: u32| (1..=n).map(discount).fold(0.0, |a, b| a + b);
-        for n in [1, 1024, 1025, 3000] {
-            assert_eq!(discounts.ideal(n), sum(n), "{n}");
+        let Discounts { next_rank, rank } = Discounts::new(0);
+        for discounts in [next_rank, rank] {
+            let discount = discounts.compute;
+            assert_eq!(discounts.of(1), 1.0);
+            assert_eq!(discounts.of(4000), discount(4000));
+            let sum = |n: u32| (1..=n).map(discount).fold(0.0, |a, b| a + b);
+            for n in [1, 1024, 1025, 3000] {
+                assert_eq!(discounts.ideal(n), sum(n), "{n}");
+            }
         }
+    }
+
+    /// Clicks at ranks 2 and 5, and one off the list: log2(2) is 1, and log2(5) divides the other.
+    #[test]
+    fn a_discount_by_the_rank_leaves_rank_2_whole() {
+        let discounts = Discounts::new(0);
+        let discounts = discounts.table(NdcgDiscount::Rank);
+        let at = |k| {
+            let ideal = NdcgIdeal::RelevantInK;
+            ndcg(&CLICKED_AT_2_AND_5, k, ideal, OffList::Relevant, discounts)
+        };
+        let third = 1.0 / 3_f64.log2();
+        assert_eq!(at(2), 1.0 / 2.0);
+        assert!((at(5) - (1.0 + 1.0 / 5_f64.log2()) / (2.0 + third)).abs() < 1e-15);
     }
 }

@@ -29,6 +29,7 @@ choices! {
         All = "all": "all lists; one without a click scores 0",
         Clicked = "clicked": "lists with a relevant item (|G| ≥ 1)",
         ClickedWithList = "clicked_with_list": "lists with a relevant item that show something (|G| ≥ 1, L ≥ 1)",
+        WithList = "with_list": "lists that show something (L ≥ 1), also without a click",
     }
 }
 choices! {
@@ -53,13 +54,29 @@ choices! {
     }
 }
 choices! {
+    /// What recall divides the hits by.
+    RecallDenominator {
+        Relevant = "|G|": "the relevant items",
+        RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
+    }
+}
+choices! {
     /// What average precision divides its sum by.
     ApDenominator {
         K = "k": "k",
         Shown = "min(k,L)": "the items shown in the top k",
         Relevant = "|G|": "the relevant items",
         RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
+        RelevantShown = "min(k,L,|G|)": "as many relevant items as the shown top k can hold",
+        Hits = "hits": "the hits in the top k",
         None = "none": "nothing: the sum of precisions at the hits",
+    }
+}
+choices! {
+    /// NDCG and average precision of a list without a relevant item, if its population has such lists.
+    WithoutRelevant {
+        Zero = "0": "0, as if everything were missed",
+        One = "1": "1, as nothing can be missed",
     }
 }
 choices! {
@@ -74,6 +91,13 @@ choices! {
     ReciprocalRank {
         First = "first": "1 ÷ the first clicked rank",
         Sum = "sum": "the sum of 1 ÷ rank over all clicked ranks; can exceed 1",
+    }
+}
+choices! {
+    /// What NDCG divides a hit at a rank by.
+    NdcgDiscount {
+        NextRank = "log2(r+1)": "log2 of the next rank",
+        Rank = "max(1,log2(r))": "log2 of the rank, and 1 at rank 1: rank 2 is not discounted",
     }
 }
 choices! {
@@ -109,11 +133,14 @@ pub struct Profile {
     pub precision_average: Average,
     pub precision_denominator: PrecisionDenominator,
     pub recall_average: Average,
+    pub recall_denominator: RecallDenominator,
     pub ap_denominator: ApDenominator,
     pub ap_truncation: Truncation,
+    pub without_relevant: WithoutRelevant,
     pub ar_denominator: ArDenominator,
     pub reciprocal_rank: ReciprocalRank,
     pub rr_truncation: Truncation,
+    pub ndcg_discount: NdcgDiscount,
     pub ndcg_ideal: NdcgIdeal,
     pub ndcg_truncation: Truncation,
     /// Where its numbers differ from what one would expect.
@@ -121,7 +148,13 @@ pub struct Profile {
 }
 
 /// Names that some profiles had, with those that they have: they are still understood, and then shown as they were written.
-pub const OLD_NAMES: [(&str, &str); 3] = [("seed-0", "summed"), ("seed-2", "uncut"), ("seed-4", "ap_over_k")];
+pub const OLD_NAMES: [(&str, &str); 5] = [
+    ("seed-0", "summed"),
+    ("seed-2", "uncut"),
+    ("seed-4", "ap_over_k"),
+    ("rs_metrics", "rs_metrics_0.3.0"),
+    ("replay", "replay_dicts"),
+];
 
 /// The name of the profile that holds where none is named.
 pub const DEFAULT: &str = "default";
@@ -152,162 +185,11 @@ impl Profile {
         OLD_NAMES.iter().any(|(old, _)| *old == self.name)
     }
 
-    /// What every other row is told by its differences from.
-    fn base(name: &str, source: &str, metrics: &[&'static str]) -> Profile {
-        Profile {
-            name: name.to_owned(),
-            source: source.to_owned(),
-            metrics: metrics.to_vec(),
-            population: Population::Clicked,
-            precision_population: Population::Clicked,
-            recall_population: Population::Clicked,
-            map_population: Population::Clicked,
-            off_list: OffList::Relevant,
-            precision_average: Average::Macro,
-            precision_denominator: PrecisionDenominator::K,
-            recall_average: Average::Macro,
-            ap_denominator: ApDenominator::Relevant,
-            ap_truncation: Truncation::AtK,
-            ar_denominator: ArDenominator::Shown,
-            reciprocal_rank: ReciprocalRank::First,
-            rr_truncation: Truncation::AtK,
-            ndcg_ideal: NdcgIdeal::RelevantInK,
-            ndcg_truncation: Truncation::AtK,
-            note: "",
-        }
-    }
-
-    /// Means over all lists.
-    fn over_all(self) -> Profile {
-        Profile {
-            population: Population::All,
-            precision_population: Population::All,
-            recall_population: Population::All,
-            map_population: Population::All,
-            ..self
-        }
-    }
-
-    /// All that come with abgauge, `default` first.
-    pub fn all() -> Vec<Profile> {
-        let base = Profile::base;
-        let of_all: Vec<&'static str> = super::METRICS.iter().map(|metric| metric.id).collect();
-        vec![
-            Profile {
-                recall_population: Population::Clicked,
-                off_list: OffList::Ignore,
-                ap_denominator: ApDenominator::RelevantInK,
-                note: "recall is a mean over the lists with a click: over all lists it would measure how many there are",
-                ..base(DEFAULT, "abgauge", &of_all).over_all()
-            },
-            Profile {
-                precision_average: Average::Micro,
-                recall_average: Average::Micro,
-                ap_denominator: ApDenominator::None,
-                reciprocal_rank: ReciprocalRank::Sum,
-                ..base(
-                    "summed",
-                    "ranking-metrics notebook",
-                    &["hit_rate", "mrr", "precision", "recall", "map"],
-                )
-                .over_all()
-            },
-            Profile {
-                precision_denominator: PrecisionDenominator::Shown,
-                ap_denominator: ApDenominator::Shown,
-                ndcg_ideal: NdcgIdeal::RelevantShown,
-                note: "the list is cut at k before anything else, so the ideal list is no longer than what is shown; \
-                       α-NDCG is ndeval's, with the greedy ideal, and not the source's own",
-                ..base(
-                    "rs_metrics",
-                    "rs_metrics 0.3.0",
-                    &[
-                        "hit_rate",
-                        "mrr",
-                        "precision",
-                        "recall",
-                        "map",
-                        "mar",
-                        "ndcg",
-                        "alpha_ndcg",
-                        "coverage",
-                        "popularity",
-                        "surprisal",
-                    ],
-                )
-            },
-            Profile {
-                ap_truncation: Truncation::None,
-                rr_truncation: Truncation::None,
-                ndcg_ideal: NdcgIdeal::Relevant,
-                ndcg_truncation: Truncation::None,
-                ..base(
-                    "uncut",
-                    "ranking-evaluation notebook",
-                    &["mrr", "precision", "recall", "map", "ndcg", "hits"],
-                )
-            },
-            Profile {
-                precision_population: Population::ClickedWithList,
-                map_population: Population::ClickedWithList,
-                precision_denominator: PrecisionDenominator::Shown,
-                ap_denominator: ApDenominator::RelevantInK,
-                ndcg_ideal: NdcgIdeal::Relevant,
-                note: "NDCG's ideal list is not cut at k, so that a perfect top k scores below 1 where |G| > k",
-                ..base(
-                    "jurity",
-                    "Jurity 2.1.0",
-                    &["ctr", "precision", "recall", "map", "ndcg"],
-                )
-            },
-            Profile {
-                ap_denominator: ApDenominator::K,
-                ..base(
-                    "ap_over_k",
-                    "course notebook",
-                    &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
-                )
-            },
-            Profile {
-                ap_denominator: ApDenominator::RelevantInK,
-                ..base(
-                    "replay",
-                    "RePlay 0.22.0",
-                    &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
-                )
-                .over_all()
-            },
-            Profile {
-                ndcg_ideal: NdcgIdeal::K,
-                note: "NDCG's ideal list has k relevant items even where fewer exist, so that a perfect list may score below 1",
-                ..base(
-                    "rectools",
-                    "RecTools 0.19.0",
-                    &[
-                        "hit_rate",
-                        "mrr",
-                        "precision",
-                        "recall",
-                        "map",
-                        "map_by_k",
-                        "ndcg",
-                    ],
-                )
-            },
-            base(
-                "ranx",
-                "ranx 0.3.21",
-                &["hit_rate", "mrr", "precision", "recall", "map", "ndcg", "hits"],
-            ),
-            Profile {
-                rr_truncation: Truncation::None,
-                ..base(
-                    "trec_eval",
-                    "pytrec_eval-terrier 0.5.11",
-                    &["hit_rate", "mrr", "precision", "recall", "map", "ndcg"],
-                )
-            },
-        ]
+    /// The population whose lists without a relevant item score 1 in NDCG and average precision; none if they score 0, or if it
+    /// has no such lists.
+    pub(super) fn full_without_relevant(&self, population: Population) -> Option<Population> {
+        let has_them = matches!(population, Population::All | Population::WithList);
+        (has_them && self.without_relevant == WithoutRelevant::One).then_some(population)
     }
 }
 
@@ -346,7 +228,7 @@ macro_rules! choice {
 }
 
 /// Every choice, in the order of the table.
-pub const CHOICES: [Choice; 15] = [
+pub const CHOICES: [Choice; 18] = [
     choice!(population: Population, "which lists a mean is taken over"),
     choice!(precision_population: Population, "the same for precision"),
     choice!(recall_population: Population, "the same for recall"),
@@ -355,11 +237,14 @@ pub const CHOICES: [Choice; 15] = [
     choice!(precision_average: Average, "how the lists become one precision"),
     choice!(precision_denominator: PrecisionDenominator, "what precision divides the hits by"),
     choice!(recall_average: Average, "how the lists become one recall"),
+    choice!(recall_denominator: RecallDenominator, "what recall divides the hits by"),
     choice!(ap_denominator: ApDenominator, "what average precision divides its sum by"),
     choice!(ap_truncation: Truncation, "where MAP is measured"),
+    choice!(without_relevant: WithoutRelevant, "NDCG and AP of a list without a relevant item, if such lists are in the mean"),
     choice!(ar_denominator: ArDenominator, "what average recall divides its sum by"),
     choice!(reciprocal_rank: ReciprocalRank, "which clicked ranks MRR counts"),
     choice!(rr_truncation: Truncation, "where MRR is measured"),
+    choice!(ndcg_discount: NdcgDiscount, "what NDCG divides a hit at rank r by"),
     choice!(ndcg_ideal: NdcgIdeal, "how many hits NDCG's ideal list has, from rank 1 on"),
     choice!(ndcg_truncation: Truncation, "where NDCG is measured"),
 ];

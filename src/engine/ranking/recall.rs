@@ -1,11 +1,11 @@
 //! Recall: the share of a list's relevant items that stand in its top k.
 //!
-//! recall@k = H_k ÷ |G|. Macro: its mean over lists, a list without relevant items scoring 0 where the population has
-//! it; micro: Σ H_k ÷ Σ |G| over the lists of the population. Source: Manning, Raghavan and Schütze, Introduction to
+//! recall@k = H_k ÷ |G|, or ÷ min(k, |G|). Macro: its mean over lists, a list without relevant items scoring 0 where the
+//! population has it; micro: Σ H_k ÷ Σ of the denominators over the lists of the population. Source: Manning, Raghavan and Schütze, Introduction to
 //! Information Retrieval, 2008, 8.4.
 
 use super::term::ratio;
-use super::{Average, ListOutcome, Metric, OffList, Ratio, Sum, Term};
+use super::{Average, ListOutcome, Metric, OffList, Ratio, RecallDenominator, Sum, Term};
 
 pub const RECALL: Metric = Metric {
     id: "recall",
@@ -15,39 +15,71 @@ pub const RECALL: Metric = Metric {
     ratio: |profile, k| {
         Some(match profile.recall_average {
             Average::Macro => Ratio::mean(
-                Term::Recall(profile.off_list),
+                Term::Recall(profile.recall_denominator, profile.off_list),
                 k,
                 profile.recall_population,
                 profile,
             ),
             Average::Micro => Ratio {
                 numerator: Sum::at(Term::Hits, k),
-                denominator: Sum::at(Term::Relevant(profile.recall_population, profile.off_list), None),
+                denominator: Sum::at(
+                    Term::Relevant(profile.recall_population, profile.off_list),
+                    match profile.recall_denominator {
+                        RecallDenominator::Relevant => None,
+                        RecallDenominator::RelevantInK => k,
+                    },
+                ),
                 factor: 1,
             },
         })
     },
 };
 
-pub(super) fn recall(list: &ListOutcome, k: u32, off_list: OffList) -> f64 {
-    ratio(f64::from(list.hits(k)), list.relevant(off_list))
+pub(super) fn recall(list: &ListOutcome, k: u32, denominator: RecallDenominator, off_list: OffList) -> f64 {
+    let relevant = list.relevant(off_list);
+    let denominator = match denominator {
+        RecallDenominator::Relevant => relevant,
+        // Over the whole list k bounds nothing.
+        RecallDenominator::RelevantInK => relevant.min(k),
+    };
+    ratio(f64::from(list.hits(k)), denominator)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::term::WHOLE;
     use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY, default, term};
     use super::super::{Population, Profile};
     use super::*;
 
     #[test]
     fn off_list_clicks_are_missed_where_they_are_relevant() {
-        let at = |k, off_list| recall(&CLICKED_AT_2_AND_5, k, off_list);
+        let at = |k, off_list| recall(&CLICKED_AT_2_AND_5, k, RecallDenominator::Relevant, off_list);
         assert_eq!(at(1, OffList::Ignore), 0.0);
         assert_eq!(at(2, OffList::Ignore), 1.0 / 2.0);
         assert_eq!(at(2, OffList::Relevant), 1.0 / 3.0, "one click was off the list");
         assert_eq!(at(5, OffList::Relevant), 2.0 / 3.0);
-        assert_eq!(recall(&EMPTY, 5, OffList::Relevant), 0.0);
+        let empty = recall(&EMPTY, 5, RecallDenominator::RelevantInK, OffList::Relevant);
+        assert_eq!(empty, 0.0);
     }
+
+    /// |G| is 3, of which the top 2 can hold 2.
+    #[test]
+    fn a_cut_off_bounds_the_denominator_if_so_chosen() {
+        let at = |k| {
+            recall(
+                &CLICKED_AT_2_AND_5,
+                k,
+                RecallDenominator::RelevantInK,
+                OffList::Relevant,
+            )
+        };
+        assert_eq!(
+            [at(1), at(2), at(5), at(WHOLE)],
+            [0.0, 1.0 / 2.0, 2.0 / 3.0, 2.0 / 3.0]
+        );
+    }
+
     /// An empty list with an off-list click has a relevant item, and is in no population of lists that show something.
     #[test]
     fn a_micro_average_counts_the_relevant_items_of_its_population_only() {

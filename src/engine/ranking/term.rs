@@ -6,8 +6,8 @@
 //! double precision in a fixed order, and logarithms are `libm`'s, so that every machine gives the same bits.
 
 use super::{
-    ApDenominator, ArDenominator, ListOutcome, NdcgIdeal, OffList, Population, ReciprocalRank, map, mar, mrr,
-    ndcg, recall,
+    ApDenominator, ArDenominator, ListOutcome, NdcgDiscount, NdcgIdeal, OffList, Population,
+    RecallDenominator, ReciprocalRank, map, mar, mrr, ndcg, recall,
 };
 
 /// Fixed point: the integer that stands for 1.
@@ -49,18 +49,18 @@ pub enum Term {
     Hits,
     /// H_k ÷ min(k, L)
     Precision,
-    /// |G| of a list of the population.
+    /// min(k, |G|) of a list of the population.
     Relevant(Population, OffList),
-    /// H_k ÷ |G|
-    Recall(OffList),
-    /// AP@k
-    AveragePrecision(ApDenominator, OffList),
+    /// H_k ÷ |G|, or ÷ min(k, |G|)
+    Recall(RecallDenominator, OffList),
+    /// AP@k, and 1 for a list without a relevant item of the population, if one is named.
+    AveragePrecision(ApDenominator, OffList, Option<Population>),
     /// AR@k
     AverageRecall(ArDenominator, OffList),
     /// RR@k
     ReciprocalRank(ReciprocalRank),
-    /// NDCG@k
-    Ndcg(NdcgIdeal, OffList),
+    /// NDCG@k, and 1 as above.
+    Ndcg(NdcgIdeal, NdcgDiscount, OffList, Option<Population>),
     /// α-NDCG@k; needs the catalogue.
     AlphaNdcg(OffList),
     /// The mean share of users of the items in the top k; needs the catalogue.
@@ -99,7 +99,9 @@ impl Term {
 
     pub(super) fn source(self) -> TermSource {
         match self {
-            Term::Lists(Population::All, _) | Term::Shown(Population::All, _) => TermSource::Shown,
+            Term::Lists(Population::All | Population::WithList, _) => TermSource::Shown,
+            Term::Shown(Population::All, _) => TermSource::Shown,
+            Term::AveragePrecision(.., Some(_)) | Term::Ndcg(.., Some(_)) => TermSource::Shown,
             Term::WithShares | Term::Popularity | Term::Surprisal => TermSource::Catalogue,
             Term::AlphaNdcg(_) => TermSource::ClicksAndCatalogue,
             Term::Seen | Term::CatalogueSize => TermSource::Window,
@@ -118,17 +120,25 @@ impl Term {
             Term::Hits => i64::from(list.hits(k)),
             Term::Precision => fixed(ratio(f64::from(list.hits(k)), list.shown(k))),
             Term::Relevant(population, off_list) => {
-                i64::from(list.relevant(off_list)) * i64::from(population.has(list, off_list))
+                i64::from(list.relevant(off_list).min(k)) * i64::from(population.has(list, off_list))
             }
-            Term::Recall(off_list) => fixed(recall::recall(list, k, off_list)),
-            Term::AveragePrecision(denominator, off_list) => {
+            Term::Recall(denominator, off_list) => fixed(recall::recall(list, k, denominator, off_list)),
+            Term::AveragePrecision(_, off_list, Some(population))
+            | Term::Ndcg(.., off_list, Some(population))
+                if list.relevant(off_list) == 0 =>
+            {
+                FIXED_ONE * i64::from(population.has(list, off_list))
+            }
+            Term::AveragePrecision(denominator, off_list, _) => {
                 fixed(map::average_precision(list, k, denominator, off_list))
             }
             Term::AverageRecall(denominator, off_list) => {
                 fixed(mar::average_recall(list, k, denominator, off_list))
             }
             Term::ReciprocalRank(ranks) => fixed(mrr::reciprocal_rank(list, k, ranks)),
-            Term::Ndcg(ideal, off_list) => fixed(ndcg::ndcg(list, k, ideal, off_list, discounts)),
+            Term::Ndcg(ideal, discount, off_list, _) => {
+                fixed(ndcg::ndcg(list, k, ideal, off_list, discounts.table(discount)))
+            }
             Term::AlphaNdcg(_)
             | Term::WithShares
             | Term::Popularity
@@ -145,6 +155,7 @@ impl Population {
             Population::All => true,
             Population::Clicked => list.relevant(off_list) > 0,
             Population::ClickedWithList => list.relevant(off_list) > 0 && list.n_items > 0,
+            Population::WithList => list.n_items > 0,
         }
     }
 }

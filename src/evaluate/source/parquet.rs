@@ -52,10 +52,19 @@ pub(super) fn read(
 pub(super) fn read_table(
     file: File,
     columns: &[&str],
+    others: Option<&mut Vec<String>>,
     watch: &dyn Fn(u64),
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let open = |schema: &SchemaDescriptor| schema::columns(schema, columns);
+    let open = |schema: &SchemaDescriptor| {
+        let mut fields = schema::columns(schema, columns)?;
+        if let Some(others) = others {
+            let (names, further) = schema::other_columns(schema, columns);
+            others.extend(names);
+            fields.extend(further);
+        }
+        Ok(fields)
+    };
     each_row(file, watch, open, &mut |number, fields| {
         let cells = fields.iter_mut().map(|field| match &mut field.shape {
             FieldShape::Scalar(leaf) => leaf.row().next().and_then(text_of),

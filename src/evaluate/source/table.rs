@@ -50,32 +50,35 @@ pub type Cells = Vec<Option<String>>;
 /// Calls back with the number of each row, counted from 1 without the header, and its cells in the order of `columns`.
 ///
 /// CSV has a header; commas, semicolons or tabs between its cells, whichever the header has most of; and may be in gzip or zstd.
-/// Standard input (`-`) is CSV.
+/// Standard input (`-`) is CSV. If `others` is given, cells of the other columns that hold texts or numbers come after those of `columns`,
+/// in the order of the names that are put there.
 ///
 /// # Errors
 /// Where the file cannot be read to its end, or has no such column; each names the file.
 pub fn read(
     path: &Path,
     columns: &[&str],
+    others: Option<&mut Vec<String>>,
     watch: &dyn Fn(u64),
     mut row: impl FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    read_any(path, columns, watch, &mut row).with_context(|| format!("read {}", name(path)))
+    read_any(path, columns, others, watch, &mut row).with_context(|| format!("read {}", name(path)))
 }
 
 fn read_any(
     path: &Path,
     columns: &[&str],
+    others: Option<&mut Vec<String>>,
     watch: &dyn Fn(u64),
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     if is_standard_input(path) {
-        return text(std::io::stdin().lock(), columns, watch, row);
+        return text(std::io::stdin().lock(), columns, others, watch, row);
     }
     let file = open(path)?;
     match super::has_own_columns(path) {
-        true => rows(file, columns, watch, row),
-        false => text(file, columns, watch, row),
+        true => rows(file, columns, others, watch, row),
+        false => text(file, columns, others, watch, row),
     }
 }
 
@@ -83,16 +86,18 @@ fn read_any(
 fn rows(
     file: File,
     columns: &[&str],
+    others: Option<&mut Vec<String>>,
     watch: &dyn Fn(u64),
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    super::parquet::read_table(file, columns, watch, row)
+    super::parquet::read_table(file, columns, others, watch, row)
 }
 
 #[cfg(not(feature = "parquet"))]
 fn rows(
     _: File,
     _: &[&str],
+    _: Option<&mut Vec<String>>,
     _: &dyn Fn(u64),
     _: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -103,6 +108,7 @@ fn rows(
 fn text(
     input: impl Read,
     columns: &[&str],
+    others: Option<&mut Vec<String>>,
     watch: &dyn Fn(u64),
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -110,12 +116,12 @@ fn text(
     let (format, head) = sniff(&mut input)?;
     let packed = BufReader::with_capacity(PACKED_BUFFER, head.chain(input));
     match format {
-        FileFormat::Lines => csv(packed, columns, row),
-        FileFormat::Gzip => csv(MultiGzDecoder::new(packed), columns, row),
+        FileFormat::Lines => csv(packed, columns, others, row),
+        FileFormat::Gzip => csv(MultiGzDecoder::new(packed), columns, others, row),
         FileFormat::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            csv(decoder, columns, row)
+            csv(decoder, columns, others, row)
         }
         FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
@@ -128,6 +134,7 @@ fn text(
 fn csv(
     input: impl Read,
     columns: &[&str],
+    others: Option<&mut Vec<String>>,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut input = BufReader::new(input);
@@ -156,7 +163,15 @@ fn csv(
             }
         }
     };
-    let places: Vec<usize> = columns.iter().map(place).collect::<anyhow::Result<_>>()?;
+    let mut places: Vec<usize> = columns.iter().map(place).collect::<anyhow::Result<_>>()?;
+    if let Some(others) = others {
+        let other_places: Vec<usize> = (0..header.len())
+            .filter(|place| !places.contains(place))
+            .collect();
+        let name = |place: &usize| header[*place].trim_start_matches('\u{feff}').trim().to_owned();
+        others.extend(other_places.iter().map(name));
+        places.extend(other_places);
+    }
     for (number, record) in (1..).zip(reader.records()) {
         let record = record.map_err(in_words)?;
         let cell = |place: &usize| {
@@ -202,7 +217,7 @@ mod tests {
 
     fn read_text(text: &str, columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
         let mut rows = Vec::new();
-        csv(text.as_bytes(), columns, &mut |_, cells| {
+        csv(text.as_bytes(), columns, None, &mut |_, cells| {
             rows.push(cells);
             Ok(())
         })?;
@@ -228,6 +243,24 @@ mod tests {
     }
 
     #[test]
+    fn other_columns_come_after_those_that_are_asked_for() {
+        let (mut others, mut rows) = (Vec::new(), Vec::new());
+        let text = "rel,user,,item\n0,u1,7,i1\n";
+        csv(
+            text.as_bytes(),
+            &["item", "user"],
+            Some(&mut others),
+            &mut |_, cells| {
+                rows.push(cells);
+                Ok(())
+            },
+        )
+        .expect("a table");
+        assert_eq!(others, ["rel", ""]);
+        assert_eq!(rows, [["i1", "u1", "0", "7"].map(|text| Some(text.to_owned()))]);
+    }
+
+    #[test]
     fn a_column_that_is_absent_and_a_short_row_are_told() {
         let error = read_text("user,item\n1,2\n", &["users"]).expect_err("no such column");
         assert_eq!(
@@ -248,7 +281,7 @@ mod tests {
             assert!(error.contains(told), "{error}");
         }
         let mut none = |_, _| Ok(());
-        let error = csv(&b"user\n\xe4\n"[..], &["user"], &mut none).expect_err("Latin-1");
+        let error = csv(&b"user\n\xe4\n"[..], &["user"], None, &mut none).expect_err("Latin-1");
         assert!(
             error.to_string().contains("line 2 is no text in UTF-8"),
             "{error}"

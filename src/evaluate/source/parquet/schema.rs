@@ -157,6 +157,18 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
     names.iter().map(field).collect()
 }
 
+/// The columns that are not named, with their names, as far as they are of texts or numbers.
+pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<RecordField>) {
+    let all = schema.root_schema().get_fields().iter();
+    let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
+    let readable = others.filter_map(|name| {
+        let fields = columns(schema, &[name]).ok()?;
+        Some((name.to_owned(), fields))
+    });
+    let (names, fields): (Vec<String>, Vec<Vec<RecordField>>) = readable.unzip();
+    (names, fields.into_iter().flatten().collect())
+}
+
 /// The column of the file with this name.
 fn column<'a>(schema: &'a SchemaDescriptor, name: &str) -> anyhow::Result<Option<&'a Type>> {
     let mut found = schema

@@ -164,7 +164,7 @@ fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
     ];
     let file = file(schema, &stored, 2, WriterProperties::default());
     let mut rows = Vec::new();
-    read_table(file, columns, &|_| {}, &mut |number, cells| {
+    read_table(file, columns, None, &|_| {}, &mut |number, cells| {
         rows.push(cells);
         assert_eq!(number, rows.len() as u64);
         Ok(())
