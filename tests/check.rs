@@ -243,7 +243,8 @@ fn clicks_of_a_client_with_another_partitioner_are_named() {
     let text = format!(
         "about 3 of 4 clicks find no list, since producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
          (librdkafka's default), topic `{}` with murmur2 (Java's): set \
-         partitioner=murmur2_random in the producers of `{clicks}`",
+         partitioner=murmur2_random in the producers of `{clicks}` (Rust's confluent-kafka ignores that: \
+         partitioner.type=Murmur2RandomPartitioner)",
         pair.served,
         clicks = pair.clicks
     );

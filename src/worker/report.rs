@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
-use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, findings};
+use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, KeySample, findings};
 use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{Timestamps, Unguarded};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
@@ -490,10 +490,10 @@ impl WorkerReport {
         self.reported_keys.clear();
     }
 
-    /// Counts of the keys of each topic.
-    pub fn keys(&mut self, of_topics: &[KeyCounts]) {
-        for (audit, counts) in self.audits.iter_mut().zip(of_topics) {
-            audit.add(counts);
+    /// Takes samples of the keys of each topic.
+    pub fn keys(&mut self, of_topics: &[Vec<KeySample>]) {
+        for (audit, samples) in self.audits.iter_mut().zip(of_topics) {
+            audit.add(samples);
         }
     }
 
@@ -504,12 +504,7 @@ impl WorkerReport {
                 .reported_keys
                 .insert(audit.topic().to_owned(), counts)
                 .unwrap_or_default();
-            for (finding, now, before) in [
-                ("null", counts.null, before.null),
-                ("murmur2", counts.murmur2, before.murmur2),
-                ("crc32", counts.crc32, before.crc32),
-                ("foreign", counts.foreign, before.foreign),
-            ] {
+            for ((finding, now), (_, before)) in counts.findings().zip(before.findings()) {
                 self.telemetry
                     .add_key_findings(audit.topic(), finding, now - before);
             }
