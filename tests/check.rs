@@ -276,6 +276,28 @@ fn short_retention_and_timestamps_of_producers_are_named() {
 }
 
 #[test]
+fn a_bound_on_timestamps_is_named_with_what_it_loses() {
+    let changes = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "30000"),
+    ];
+    let pair = Pair::filled(&changes, "murmur2_random");
+    let findings = notable(&pair.config(), 0);
+    let text = format!(
+        "topic `{}` uses the timestamps of its producers (message.timestamp.type=CreateTime), and if one record is more than 30s \
+         ahead (message.timestamp.after.max.ms=30000), the broker refuses the whole batch",
+        pair.clicks
+    );
+    assert_found(&findings, &[text]);
+    assert!(
+        findings[0]
+            .remedy
+            .ends_with("message.timestamp.type=LogAppendTime"),
+        "{findings:#?}"
+    );
+}
+
+#[test]
 fn a_compacted_topic_is_refused() {
     let pair = Pair::filled(&[("cleanup.policy", "compact,delete")], "murmur2_random");
     let text = format!(
