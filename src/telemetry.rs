@@ -449,7 +449,7 @@ impl Telemetry {
             key_findings: counters(
                 &registry,
                 "abgauge_key_findings_total",
-                "Sampled records by what their partition says about the key: placed by murmur2, by crc32 or by neither, or a null key.",
+                "Sampled records by what their partition shows of the key: the one partitioner that puts it there, `foreign` if none does, `null` without a key. Keys that several put there are not counted.",
                 &["topic", "finding"],
             ),
             clicks_waiting: gauge(

@@ -243,7 +243,8 @@ fn clicks_of_a_client_with_another_partitioner_are_named() {
     let text = format!(
         "about 3 of 4 clicks find no list, since producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
          (librdkafka's default), topic `{}` with murmur2 (Java's): set \
-         partitioner=murmur2_random in the producers of `{clicks}`",
+         partitioner=murmur2_random in the producers of `{clicks}` (Rust's confluent-kafka ignores that: \
+         partitioner.type=Murmur2RandomPartitioner)",
         pair.served,
         clicks = pair.clicks
     );
@@ -270,6 +271,28 @@ fn short_retention_and_timestamps_of_producers_are_named() {
         findings[0]
             .remedy
             .starts_with("set retention.ms=89790000 or more"),
+        "{findings:#?}"
+    );
+}
+
+#[test]
+fn a_bound_on_timestamps_is_named_with_what_it_loses() {
+    let changes = [
+        ("message.timestamp.type", "CreateTime"),
+        ("message.timestamp.after.max.ms", "30000"),
+    ];
+    let pair = Pair::filled(&changes, "murmur2_random");
+    let findings = notable(&pair.config(), 0);
+    let text = format!(
+        "topic `{}` uses the timestamps of its producers (message.timestamp.type=CreateTime), and if one record is more than 30s \
+         ahead (message.timestamp.after.max.ms=30000), the broker refuses the whole batch",
+        pair.clicks
+    );
+    assert_found(&findings, &[text]);
+    assert!(
+        findings[0]
+            .remedy
+            .ends_with("message.timestamp.type=LogAppendTime"),
         "{findings:#?}"
     );
 }

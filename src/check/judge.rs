@@ -200,9 +200,8 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
         ));
     }
     let (brokers, max_future_ms) = (&config.kafka.brokers, config.join.max_future_ms);
-    if let Some(unguarded) = settings.timestamps.judge(name, brokers, max_future_ms) {
-        let text = format!("{}. {}", unguarded.text, unguarded.alternative);
-        findings.push(Finding::new(Level::Warning, text, unguarded.remedy));
+    if let Some(fault) = settings.timestamps.judge(name, brokers, max_future_ms) {
+        findings.push(Finding::new(Level::Warning, fault.text, fault.remedy));
     }
     findings
 }

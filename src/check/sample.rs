@@ -18,19 +18,32 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
     for audit in audits {
         let topic = audit.topic().to_owned();
         match audit.verdict() {
-            Verdict::Murmur2 => findings.push(Finding::ok(format!("topic `{topic}` is keyed with murmur2"))),
-            Verdict::Crc32 => findings.push(Finding::ok(format!("topic `{topic}` is keyed with CRC32"))),
-            Verdict::Undetermined if !faults.contains(&keys::KeyFinding::NoKeys { topic: topic.clone() }) => {
+            Verdict::By(partitioner) => {
+                findings.push(Finding::ok(format!(
+                    "topic `{topic}` is keyed with {}",
+                    partitioner.name()
+                )));
+            }
+            Verdict::Undetermined {
+                n_keys,
+                n_needed,
+                possible,
+            } if !faults.contains(&keys::KeyFinding::NoKeys { topic: topic.clone() }) => {
+                let so_far = match (n_keys, possible.is_empty()) {
+                    (0, _) => String::new(),
+                    (_, true) => ", and no single partitioner known to abgauge fits them".to_owned(),
+                    (_, false) => format!(", so far as {} would", possible.joined("or")),
+                };
                 findings.push(Finding::new(
                     Level::Note,
                     format!(
-                        "topic `{topic}` has too few records to tell how it is keyed ({} looked at)",
-                        audit.counts().sampled()
+                        "topic `{topic}` has too few different keys to show its partitioner: {n_keys} of at least \
+                         {n_needed}{so_far}"
                     ),
                     "run this again once both topics have some hundreds",
                 ));
             }
-            Verdict::Undetermined | Verdict::Mixed | Verdict::Foreign => {} // Named above.
+            Verdict::Undetermined { .. } | Verdict::Mixed(_) | Verdict::Foreign => {} // Named above.
         }
     }
     findings

@@ -4,12 +4,10 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::engine::event::Kind;
-use crate::ingest::keys::{crc32_partition, murmur2_partition};
+use crate::ingest::keys::{Partitioner, murmur2_partition};
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::wire::Decoder;
 use crate::kafka::inspect::{Facts, Failure, Sample, Topic, TopicSettings, Trouble, VisibleTopic};
-
-type Partitioner = fn(&[u8], NonZeroU32) -> u32;
 
 const LIST: &str = r#"{"request_id":"r","ts":1763596800123,"items":[]}"#;
 
@@ -28,7 +26,9 @@ fn sample(topic: &str, n_partitions: u32, n_records: u32, partitioner: Partition
     let decoder = Decoder::new(0, 10, 100);
     for id in 0..n_records {
         let key = format!("r-{id}");
-        let partition = partitioner(key.as_bytes(), n(n_partitions)).cast_signed();
+        let partition = partitioner
+            .partition(key.as_bytes(), n(n_partitions))
+            .cast_signed();
         sample.take(
             &decoder,
             Some(Kind::Served),
@@ -60,7 +60,7 @@ fn topic(name: &str, n_partitions: u32) -> Topic {
     let found = VisibleTopic {
         n_partitions: n(n_partitions),
         settings: Ok(settings()),
-        sample: Ok(sample(name, n_partitions, 500, murmur2_partition)),
+        sample: Ok(sample(name, n_partitions, 500, Partitioner::Murmur2)),
     };
     Topic {
         name: name.into(),
@@ -220,18 +220,18 @@ fn unlike_partitioners_are_named_and_few_records_tell_nothing() {
     let clicks = |facts: &mut Facts, sample| {
         facts.clicks.as_mut().unwrap().found.as_mut().unwrap().sample = Ok(sample)
     };
-    clicks(&mut facts, sample("clicks", 4, 500, crc32_partition));
+    clicks(&mut facts, sample("clicks", 4, 500, Partitioner::Crc32));
     assert_lines(
         &check(&facts, 0),
         &[
             "warning  about 3 of 4 clicks find no list, since producers use different partitioners: topic `clicks` is keyed with CRC32",
         ],
     );
-    clicks(&mut facts, sample("clicks", 4, 60, crc32_partition));
+    clicks(&mut facts, sample("clicks", 4, 5, Partitioner::Crc32));
     assert_lines(
         &check(&facts, 0),
         &[
-            "note     topic `clicks` has too few records to tell how it is keyed (60 looked at)",
+            "note     topic `clicks` has too few different keys to show its partitioner: 5 of at least 12, so far as CRC32 (librdkafka's",
             "         → run this again",
         ],
     );

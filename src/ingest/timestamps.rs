@@ -14,51 +14,61 @@ pub struct Timestamps {
     pub after_max_ms: Option<i64>,
 }
 
-/// A topic whose broker takes records from any time.
+/// What is wrong with a topic whose producers set its timestamps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unguarded {
+pub struct TimestampFault {
+    /// Events from the future get through. Otherwise the broker keeps them out, and whole batches with them.
+    pub unguarded: bool,
     pub text: String,
     /// A command, to be pasted.
     pub remedy: String,
-    /// What else would do.
-    pub alternative: String,
 }
 
 impl Timestamps {
-    /// What is wrong where a producer whose clock is ahead passes the guard of `join.max_future`; none where the broker stamps
-    /// records, or bounds how far ahead they may be, or does not tell.
-    pub fn judge(&self, topic: &str, brokers: &str, max_future_ms: i64) -> Option<Unguarded> {
+    /// The harm that a producer whose clock is ahead can do: it passes the guard of `join.max_future`, or has the events of others
+    /// refused with its own. None if the broker stamps records, or does not show its settings.
+    pub fn judge(&self, topic: &str, brokers: &str, max_future_ms: i64) -> Option<TimestampFault> {
         let kind = self.kind.as_ref().filter(|kind| *kind != "LogAppendTime")?;
-        let bound = match self.after_max_ms {
-            Some(ms) if ms <= max_future_ms => return None,
-            Some(ms) if ms < i64::MAX => format!("up to {} ahead", display_ms(ms)),
-            _ => "from any time".to_owned(),
-        };
-        Some(Unguarded {
-            text: format!(
-                "topic `{topic}` uses the timestamps of its producers (message.timestamp.type={kind}) and accepts records \
-                 {bound}, so a producer with a fast clock gets past join.max_future ({}) and makes honest events late",
+        let uses =
+            format!("topic `{topic}` uses the timestamps of its producers (message.timestamp.type={kind})");
+        let refused = "the broker refuses the whole batch, events of other users included";
+        let unguarded = |bound: &str| {
+            format!(
+                "{uses} and accepts records {bound}, so a producer with a fast clock gets past join.max_future ({}) and makes \
+                 honest events late. A lower message.timestamp.after.max.ms loses more: if one record is further ahead, {refused}",
                 display_ms(max_future_ms)
-            ),
+            )
+        };
+        let (is_unguarded, text) = match self.after_max_ms {
+            Some(ms) if ms <= max_future_ms => {
+                let ahead = display_ms(ms);
+                let text = format!(
+                    "{uses}, and if one record is more than {ahead} ahead (message.timestamp.after.max.ms={ms}), {refused}: a producer \
+                     with a fast clock loses them before abgauge can read them"
+                );
+                (false, text)
+            }
+            Some(ms) if ms < i64::MAX => (true, unguarded(&format!("up to {} ahead", display_ms(ms)))),
+            _ => (true, unguarded("from any time")),
+        };
+        Some(TimestampFault {
+            unguarded: is_unguarded,
+            text,
             remedy: format!(
                 "kafka-configs.sh --bootstrap-server {brokers} --alter --entity-type topics --entity-name {topic} --add-config \
                  message.timestamp.type=LogAppendTime"
-            ),
-            alternative: format!(
-                "Where producers must keep their timestamps, set message.timestamp.after.max.ms={max_future_ms} instead"
             ),
         })
     }
 }
 
-impl fmt::Display for Unguarded {
+impl fmt::Display for TimestampFault {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Unguarded {
-            text,
-            remedy,
-            alternative,
-        } = self;
-        write!(f, "{text}. {alternative}. To guard it: {remedy}")
+        write!(
+            f,
+            "{}. To let the broker stamp records: {}",
+            self.text, self.remedy
+        )
     }
 }
 
@@ -66,15 +76,20 @@ impl fmt::Display for Unguarded {
 mod tests {
     use super::*;
 
-    fn judge(kind: Option<&str>, after_max_ms: Option<i64>) -> Option<Unguarded> {
+    fn judge(kind: Option<&str>, after_max_ms: Option<i64>) -> Option<TimestampFault> {
         let kind = kind.map(str::to_owned);
         Timestamps { kind, after_max_ms }.judge("served", "b:1", 30_000)
     }
 
     #[test]
-    fn a_broker_guards_by_its_own_clock_or_by_a_bound() {
+    fn a_broker_guards_by_its_own_clock_and_a_bound_refuses_batches() {
         assert_eq!(judge(Some("LogAppendTime"), Some(i64::MAX)), None);
-        assert_eq!(judge(Some("CreateTime"), Some(30_000)), None);
+        let bounded = judge(Some("CreateTime"), Some(30_000)).expect("a fault");
+        assert!(
+            !bounded.unguarded && bounded.text.contains("refuses the whole batch"),
+            "{}",
+            bounded.text
+        );
         assert_eq!(judge(None, None), None, "it does not tell");
         let hour = judge(Some("CreateTime"), Some(3_600_000)).expect("no guard");
         assert!(
@@ -86,10 +101,11 @@ mod tests {
         let command = "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name served --add-config \
                        message.timestamp.type=LogAppendTime";
         assert_eq!(hour.remedy, command);
-        assert!(hour.to_string().ends_with(&format!(" To guard it: {command}")));
+        assert!(hour.to_string().ends_with(&format!(": {command}")));
         assert!(
-            hour.alternative
-                .contains("message.timestamp.after.max.ms=30000 instead")
+            hour.unguarded && hour.text.contains("refuses the whole batch"),
+            "{}",
+            hour.text
         );
         for any in [None, Some(i64::MAX)] {
             let any = judge(Some("CreateTime"), any).expect("no guard");

@@ -19,9 +19,9 @@ use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::Counts;
-use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, findings};
+use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, KeySample, findings};
 use crate::ingest::skips::{Skips, range_text};
-use crate::ingest::timestamps::{Timestamps, Unguarded};
+use crate::ingest::timestamps::{TimestampFault, Timestamps};
 use crate::ingest::{Fault, FaultKind, TopicPartition};
 use crate::logging::Losses;
 use crate::looks::GivenUp;
@@ -63,7 +63,7 @@ pub struct WorkerReport {
     /// By `Side as usize`, then `Excess as usize`: whether a topic's share is above its limit.
     raised: [[bool; Excess::ALL.len()]; 2],
     /// Topics whose brokers accept records of any timestamp.
-    unguarded: Vec<(Side, Unguarded)>,
+    timestamp_faults: Vec<(Side, TimestampFault)>,
     /// One for each topic, once these are known.
     audits: Vec<KeyAudit>,
     findings: Vec<KeyFinding>,
@@ -149,7 +149,7 @@ impl WorkerReport {
             shares: TopicShares::new(),
             limits: config.limits.clone(),
             raised: [[false; Excess::ALL.len()]; 2],
-            unguarded: Vec::new(),
+            timestamp_faults: Vec::new(),
             audits: Vec::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
@@ -400,14 +400,16 @@ impl WorkerReport {
         for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
             let topic = &self.topics[*side as usize];
             let now = timestamps.judge(topic, brokers, max_future_ms);
-            let place = self.unguarded.iter().position(|(other, _)| other == side);
-            let before = place.map(|place| self.unguarded.remove(place).1);
+            let place = self.timestamp_faults.iter().position(|(other, _)| other == side);
+            let before = place.map(|place| self.timestamp_faults.remove(place).1);
             match (&before, &now) {
-                (_, Some(now)) if before.as_ref() != Some(now) => warn!("{now}"),
+                (_, Some(now)) if before.as_ref() == Some(now) => {}
+                (_, Some(now)) if now.unguarded => warn!("{now}"),
+                (_, Some(now)) => info!("{now}"),
                 (Some(_), None) => info!(topic, "its brokers take no events from the future any more"),
                 _ => {}
             }
-            self.unguarded.extend(now.map(|now| (*side, now)));
+            self.timestamp_faults.extend(now.map(|now| (*side, now)));
         }
     }
 
@@ -493,10 +495,10 @@ impl WorkerReport {
         self.reported_keys.clear();
     }
 
-    /// Counts of the keys of each topic.
-    pub fn keys(&mut self, of_topics: &[KeyCounts]) {
-        for (audit, counts) in self.audits.iter_mut().zip(of_topics) {
-            audit.add(counts);
+    /// Takes samples of the keys of each topic.
+    pub fn keys(&mut self, of_topics: &[Vec<KeySample>]) {
+        for (audit, samples) in self.audits.iter_mut().zip(of_topics) {
+            audit.add(samples);
         }
     }
 
@@ -507,12 +509,7 @@ impl WorkerReport {
                 .reported_keys
                 .insert(audit.topic().to_owned(), counts)
                 .unwrap_or_default();
-            for (finding, now, before) in [
-                ("null", counts.null, before.null),
-                ("murmur2", counts.murmur2, before.murmur2),
-                ("crc32", counts.crc32, before.crc32),
-                ("foreign", counts.foreign, before.foreign),
-            ] {
+            for ((finding, now), (_, before)) in counts.findings().zip(before.findings()) {
                 self.telemetry
                     .add_key_findings(audit.topic(), finding, now - before);
             }
@@ -648,9 +645,9 @@ impl WorkerReport {
         };
         warnings.extend(self.findings.iter().map(of_keys));
         warnings.extend(particular);
-        let of_topic =
-            |(_, unguarded): &(Side, Unguarded)| Warning::new(unguarded.to_string()).see("AbgaugeEventAhead");
-        warnings.extend(self.unguarded.iter().map(of_topic));
+        // Batches that were refused are in no number shown: the log names them, and `check`.
+        let unguarded = self.timestamp_faults.iter().filter(|(_, fault)| fault.unguarded);
+        warnings.extend(unguarded.map(|(_, fault)| Warning::new(fault.to_string()).see("AbgaugeEventAhead")));
         if self.shed {
             let message = "limits.max_state was reached and records were shed: numbers are no longer exact";
             warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::life::Life;
 use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason, Side};
-use crate::ingest::keys::{KeyCounts, KeySampler};
+use crate::ingest::keys::{KeySample, KeySampler};
 use crate::ingest::skips::range_at;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Input, Record, Source, TopicPartition};
@@ -27,8 +27,8 @@ pub struct News {
     pub unreadable: Vec<UnreadableRecord>,
     /// Inputs other than records.
     pub inputs: Vec<Input>,
-    /// Counts of the keys of each topic.
-    pub keys: Vec<KeyCounts>,
+    /// Samples of the keys of each topic.
+    pub keys: Vec<Vec<KeySample>>,
 }
 
 /// A record that cannot be read.

@@ -16,7 +16,7 @@ use super::*;
 use crate::clock::Hand;
 use crate::config;
 use crate::engine::ranking::{CLICKS, LISTS};
-use crate::ingest::keys::KeyCounts;
+use crate::ingest::keys::KeySample;
 use crate::ingest::timestamps::Timestamps;
 use crate::ingest::{Damage, Inspection, LogEnd, LogStart, OffsetState, Question, TopicPartition, queue_of};
 use crate::snapshot::{Snapshot, SnapshotSource as _, View};
@@ -979,11 +979,8 @@ fn keys_are_counted_on_when_topics_get_more_partitions() {
     for (n, without_key) in [(2, 5), (4, 2)] {
         let counts = TopicCounts { served: n, clicks: n };
         stage.worker.handle(Input::Answer(Answer::Topics(Ok(counts))));
-        let counts = KeyCounts {
-            null: without_key,
-            ..KeyCounts::default()
-        };
-        stage.worker.report.keys(&[counts; 2]);
+        let samples = vec![KeySample::NoKey; without_key];
+        stage.worker.report.keys(&[samples.clone(), samples]);
         stage.uptime += Duration::from_secs(1);
         stage.round();
     }

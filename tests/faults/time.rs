@@ -24,6 +24,49 @@ fn outcome(scrape: &Exposition, topic: &str, outcome: &str) -> f64 {
     scrape.sum("abgauge_records_total", &[("topic", topic), ("outcome", outcome)])
 }
 
+/// Of ten lists of ten users, sent together, the clock of one is a minute fast. A bound on timestamps refuses all of them; a broker that
+/// stamps records takes all, and abgauge refuses the one.
+#[test]
+fn a_bound_on_timestamps_loses_the_events_of_others_and_stamping_brokers_do_not() {
+    let kafka = Kafka::shared();
+    let bounded = [("message.timestamp.after.max.ms", "1000")];
+    let stamped = [("message.timestamp.type", "LogAppendTime")];
+    for (settings, n_refused, n_counted) in [(bounded, 10, 0.0), (stamped, 0, 9.0)] {
+        let traffic = Traffic::with(&kafka, 1, &settings);
+        let mut daemon = traffic.daemon(&kafka);
+        daemon.wait_until_ready();
+        // Long enough that all go in one batch.
+        let producer = kafka.producer_with(&[("linger.ms", "1000")]);
+        for number in 0..10 {
+            let ts_ms = now_ms() + if number == 3 { 60_000 } else { 0 };
+            let id = format!("batch-{number}");
+            let list =
+                json!({"request_id": id, "ts": ts_ms, "experiments": {"e": "a"}, "items": ["i"]}).to_string();
+            producer.produce(
+                &traffic.served,
+                Some(0),
+                Some(id.as_bytes()),
+                Some(list.as_bytes()),
+                Some(ts_ms),
+            );
+        }
+        assert_eq!(producer.flush_refused(), n_refused, "{settings:?}");
+        // Behind them, in the same partition.
+        traffic.send_clicked_lists(0..1);
+        traffic.flush();
+        daemon.wait_until("what was sent last", |daemon| {
+            (outcome(&scrape(daemon)?, &traffic.served, "accepted") == n_counted + 1.0).then_some(())
+        });
+        let n_future = outcome(&daemon.metrics(), &traffic.served, "future");
+        assert_eq!(n_future, if n_refused == 0 { 1.0 } else { 0.0 });
+        let words = "if one record is more than 1s ahead (message.timestamp.after.max.ms=1000), the broker refuses the whole batch";
+        match n_refused {
+            0 => assert!(!daemon.log().contains(words)),
+            _ => daemon.wait_for_log(words, |log| log.contains(words)),
+        }
+    }
+}
+
 /// By `CreateTime` its producer sets both of its times, so that it passes the guard.
 #[test]
 fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {

@@ -3,21 +3,24 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use super::{KeyAudit, Verdict};
+use super::{KeyAudit, Partitioner, Partitioners, Verdict};
 
 /// What keeps clicks from their lists, with its remedy as text. It carries no figures that change, so that it is equal to
 /// itself as long as it lasts and need be logged once only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyFinding {
-    /// The producers of one topic hash with CRC32, those of the other with murmur2.
+    /// The producers of one topic use another partitioner than those of the other.
     Different {
-        crc32_topic: String,
-        murmur2_topic: String,
+        /// Topic and partitioner; murmur2 is second if it is one of them.
+        topics: [(String, Partitioner); 2],
         n_partitions: NonZeroU32,
     },
-    /// Some producers of a topic hash with CRC32, others with murmur2.
-    Mixed { topic: String },
-    /// Keys lie where neither hash puts them.
+    /// Producers of a topic use different partitioners: all that may be among them.
+    Mixed {
+        topic: String,
+        partitioners: Partitioners,
+    },
+    /// Keys lie where no known partitioner puts them.
     Foreign { topic: String },
     /// Records have no key.
     NoKeys { topic: String },
@@ -27,26 +30,43 @@ impl fmt::Display for KeyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyFinding::Different {
-                crc32_topic,
-                murmur2_topic,
+                topics: [one, other],
                 n_partitions,
             } => write!(
                 f,
-                "about {n_missed} of {n_partitions} clicks find no list, since producers use different partitioners: topic \
-                 `{crc32_topic}` is keyed with CRC32 (librdkafka's default), topic `{murmur2_topic}` with murmur2 (Java's): \
-                 set partitioner=murmur2_random in the producers of `{crc32_topic}`",
-                n_missed = n_partitions.get() - 1,
+                "about {share} clicks find no list, since producers use different partitioners: topic `{topic}` is keyed with \
+                 {partitioner}, topic `{other_topic}` with {other_partitioner}: {remedies}",
+                share = missed(one.1, other.1, *n_partitions),
+                topic = one.0,
+                partitioner = one.1,
+                other_topic = other.0,
+                other_partitioner = other.1,
+                remedies = remedies(
+                    [one, other].map(|(topic, used)| (*used, format!("in the producers of `{topic}`")))
+                ),
             ),
-            KeyFinding::Mixed { topic } => write!(
+            KeyFinding::Mixed { topic, partitioners } if partitioners.len() == 2 => write!(
                 f,
-                "topic `{topic}` is keyed with CRC32 (librdkafka's default) by some producers and with murmur2 (Java's) \
-                 by others: set partitioner=murmur2_random in those that use librdkafka"
+                "topic `{topic}` is keyed with {} by different producers: {}",
+                partitioners.joined("and"),
+                remedies(
+                    partitioners
+                        .iter()
+                        .map(|used| (used, "in those that use it".to_owned()))
+                ),
+            ),
+            KeyFinding::Mixed { topic, partitioners } => write!(
+                f,
+                "topic `{topic}` is keyed with two partitioners by different producers, and its keys do not show which two of \
+                 {}: use murmur2 in all of them, as docs/topics.md says for each client",
+                partitioners.joined("and"),
             ),
             KeyFinding::Foreign { topic } => write!(
                 f,
-                "topic `{topic}` has keys in partitions that neither murmur2 (Java's) nor CRC32 (librdkafka's default) \
-                 gives them: use partitioner=murmur2_random or Java's default in the producers of lists and of clicks; \
-                 partitions that were added after the records, or one partitioner of your own for both, look the same"
+                "topic `{topic}` has keys in partitions that neither murmur2 (Java's) nor CRC32 (librdkafka's default) nor the \
+                 partitioner of another known client gives them: use partitioner=murmur2_random or Java's default in the producers \
+                 of lists and of clicks; partitions that were added after the records, or one partitioner of your own for both, \
+                 look the same"
             ),
             KeyFinding::NoKeys { topic } => write!(
                 f,
@@ -57,26 +77,56 @@ impl fmt::Display for KeyFinding {
     }
 }
 
+/// The share of keys that the two put into different partitions. Kin agree while the sign bit of a hash is not set.
+fn missed(one: Partitioner, other: Partitioner, n_partitions: NonZeroU32) -> String {
+    let both: Partitioners = [one, other].into_iter().collect();
+    let kin = [
+        [Partitioner::Murmur2, Partitioner::Murmur2Unsigned],
+        [Partitioner::Fnv1a, Partitioner::Fnv1aMasked],
+    ];
+    match kin.into_iter().any(|kin| both == kin.into_iter().collect()) {
+        true => "half of the".to_owned(),
+        false => format!("{} of {n_partitions}", n_partitions.get() - 1),
+    }
+}
+
+/// How to make all of them use murmur2, each with the place where.
+fn remedies(used: impl IntoIterator<Item = (Partitioner, String)>) -> String {
+    let used = used.into_iter();
+    let others = used.filter(|(partitioner, _)| *partitioner != Partitioner::Murmur2);
+    let remedies: Vec<String> = others
+        .map(|(partitioner, place)| partitioner.remedy(&place))
+        .collect();
+    remedies.join("; ")
+}
+
 /// What the audits of the served topic and the clicks topic show; one audit where they are the same topic.
 pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
     let mut findings = Vec::new();
+    let mut keyed = Vec::new();
     for audit in audits {
         let topic = audit.topic.clone();
         match audit.verdict() {
-            Verdict::Mixed => findings.push(KeyFinding::Mixed { topic: topic.clone() }),
+            Verdict::Mixed(partitioners) => findings.push(KeyFinding::Mixed {
+                topic: topic.clone(),
+                partitioners,
+            }),
             Verdict::Foreign => findings.push(KeyFinding::Foreign { topic: topic.clone() }),
-            Verdict::Undetermined | Verdict::Murmur2 | Verdict::Crc32 => {}
+            Verdict::By(partitioner) => keyed.push((topic.clone(), partitioner)),
+            Verdict::Undetermined { .. } => {}
         }
         if audit.lacks_keys() {
             findings.push(KeyFinding::NoKeys { topic });
         }
     }
-    let keyed_with = |verdict| audits.iter().find(|audit| audit.verdict() == verdict);
-    if let (Some(crc32), Some(murmur2)) = (keyed_with(Verdict::Crc32), keyed_with(Verdict::Murmur2)) {
+    if let [one, other] = &keyed[..]
+        && one.1 != other.1
+    {
+        let mut topics = [one.clone(), other.clone()];
+        topics.sort_by_key(|(_, partitioner)| std::cmp::Reverse(*partitioner));
         findings.push(KeyFinding::Different {
-            crc32_topic: crc32.topic.clone(),
-            murmur2_topic: murmur2.topic.clone(),
-            n_partitions: crc32.n_partitions,
+            topics,
+            n_partitions: audits[0].n_partitions,
         });
     }
     findings
@@ -84,8 +134,9 @@ pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{audit_of, feed, fnv1a_partition};
-    use super::super::{crc32_partition, murmur2_partition};
+    use Partitioner::*;
+
+    use super::super::tests::{audit_of, feed, feed_foreign};
     use super::*;
 
     fn messages(audits: &[&KeyAudit]) -> Vec<String> {
@@ -96,16 +147,39 @@ mod tests {
     fn the_librdkafka_side_is_told_to_change() {
         let expected = "about 3 of 4 clicks find no list, since producers use different partitioners: topic `clicks` is \
                         keyed with CRC32 (librdkafka's default), topic `served` with murmur2 (Java's): set \
-                        partitioner=murmur2_random in the producers of `clicks`";
-        let served = audit_of("served", 4, murmur2_partition);
-        let clicks = audit_of("clicks", 4, crc32_partition);
+                        partitioner=murmur2_random in the producers of `clicks` (Rust's confluent-kafka ignores that: \
+                        partitioner.type=Murmur2RandomPartitioner)";
+        let served = audit_of("served", 4, Murmur2);
+        let clicks = audit_of("clicks", 4, Crc32);
         assert_eq!(messages(&[&served, &clicks]), [expected]);
         assert_eq!(messages(&[&clicks, &served]), [expected]);
     }
 
+    /// Both are named with their remedies if neither is Java's; kin miss half of the clicks, whatever the partitions are.
+    #[test]
+    fn any_two_partitioners_are_named_with_what_each_needs() {
+        let audits = [Fnv1a, Fnv1aMasked, Murmur2Unsigned].map(|used| audit_of("t", 12, used));
+        let [text] = &messages(&[&audits[0], &audits[1]])[..] else {
+            panic!()
+        };
+        assert!(
+            text.starts_with("about half of the clicks find no list"),
+            "{text}"
+        );
+        assert_eq!(text.matches("sarama.NewMurmur2Partitioner").count(), 2, "{text}");
+        let [text] = &messages(&[&audits[0], &audits[2]])[..] else {
+            panic!()
+        };
+        assert!(text.starts_with("about 11 of 12 clicks find no list"), "{text}");
+        assert!(
+            text.contains("compatibilityPartitioner") && text.contains("kafka.Murmur2Balancer{}"),
+            "{text}"
+        );
+    }
+
     #[test]
     fn topics_keyed_alike_are_fine() {
-        for partitioner in [murmur2_partition, crc32_partition] {
+        for partitioner in Partitioner::ALL {
             let (served, clicks) = (
                 audit_of("served", 4, partitioner),
                 audit_of("clicks", 4, partitioner),
@@ -116,9 +190,10 @@ mod tests {
 
     #[test]
     fn mixed_foreign_and_missing_keys_are_named_by_topic() {
-        let mut mixed = audit_of("served", 4, murmur2_partition);
-        feed(&mut mixed, 500..600, crc32_partition);
-        let mut foreign = audit_of("clicks", 4, fnv1a_partition);
+        let mut mixed = audit_of("served", 4, Murmur2);
+        feed(&mut mixed, 500..600, Crc32);
+        let mut foreign = KeyAudit::new("clicks", NonZeroU32::new(4).unwrap());
+        feed_foreign(&mut foreign, 0..500);
         for key in [None, Some(&b""[..])].repeat(50) {
             foreign.observe(key, 0);
         }
@@ -128,20 +203,21 @@ mod tests {
             findings(&[&mixed, &foreign]),
             [
                 KeyFinding::Mixed {
-                    topic: "served".into()
+                    topic: "served".into(),
+                    partitioners: [Murmur2, Crc32].into_iter().collect(),
                 },
                 KeyFinding::Foreign { topic: topic.clone() },
                 KeyFinding::NoKeys { topic },
             ]
         );
-        let text = messages(&[&foreign]).join("\n");
-        assert!(
-            text.contains("topic `clicks` has keys in partitions that neither"),
-            "{text}"
-        );
-        assert!(
-            text.contains("send the request id as the key, or the user id with kafka.key"),
-            "{text}"
-        );
+        let text = messages(&[&mixed, &foreign]).join("\n");
+        for words in [
+            "topic `served` is keyed with murmur2 (Java's) and CRC32 (librdkafka's default) by different producers: set \
+             partitioner=murmur2_random in those that use it",
+            "topic `clicks` has keys in partitions that neither",
+            "send the request id as the key, or the user id with kafka.key",
+        ] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
     }
 }

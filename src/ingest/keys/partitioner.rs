@@ -1,6 +1,184 @@
-//! Where the common clients put a key.
+//! Where known clients put a key, and how to make each of them use Java's murmur2.
 
+use std::fmt;
 use std::num::NonZeroU32;
+
+use xxhash_rust::xxh32::xxh32;
+
+/// A way from a key to its partition. docs/topics.md lists the clients of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Partitioner {
+    /// Java's client, and most others.
+    Murmur2,
+    /// librdkafka's default, `consistent_random`.
+    Crc32,
+    /// Sarama's default and `Hash` of kafka-go: the hash is signed, and its absolute value counts.
+    Fnv1a,
+    /// `NewReferenceHashPartitioner` of Sarama and `ReferenceHash` of kafka-go: the sign bit is cleared.
+    Fnv1aMasked,
+    /// The default of @platformatic/kafka: Java's hash without its mask of the sign bit.
+    Murmur2Unsigned,
+    /// `LegacyPartitioner` of kafkajs: Java's hash in floating point, which loses bits.
+    KafkajsLegacy,
+    /// The default of Rust's `kafka`.
+    Xxh32,
+}
+
+impl Partitioner {
+    pub const ALL: [Partitioner; 7] = [
+        Partitioner::Murmur2,
+        Partitioner::Crc32,
+        Partitioner::Fnv1a,
+        Partitioner::Fnv1aMasked,
+        Partitioner::Murmur2Unsigned,
+        Partitioner::KafkajsLegacy,
+        Partitioner::Xxh32,
+    ];
+
+    pub fn partition(self, key: &[u8], n_partitions: NonZeroU32) -> u32 {
+        let hash = match self {
+            Partitioner::Murmur2 => return partition_of_murmur2(murmur2(key), n_partitions),
+            Partitioner::Crc32 => crc32fast::hash(key),
+            Partitioner::Fnv1a => return (fnv1a(key) % n_partitions.get().cast_signed()).unsigned_abs(),
+            Partitioner::Fnv1aMasked => fnv1a(key).cast_unsigned() & 0x7fff_ffff,
+            Partitioner::Murmur2Unsigned => murmur2(key).cast_unsigned(),
+            Partitioner::KafkajsLegacy => murmur2_of_kafkajs(key).cast_unsigned() & 0x7fff_ffff,
+            Partitioner::Xxh32 => xxh32(key, 0),
+        };
+        hash % n_partitions
+    }
+
+    /// Whether some key goes elsewhere by this partitioner than by those before it in [`Partitioner::ALL`]. The sign bit
+    /// adds 2^31 to a hash, which no power of two notices; parity, which two partitions go by, is that of the absolute value, too.
+    pub fn differs(self, n_partitions: NonZeroU32) -> bool {
+        match self {
+            _ if n_partitions.get() == 1 => false,
+            Partitioner::Murmur2Unsigned => !n_partitions.is_power_of_two(),
+            Partitioner::Fnv1aMasked => n_partitions.get() > 2,
+            _ => true,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Partitioner::Murmur2 => "murmur2",
+            Partitioner::Crc32 => "CRC32",
+            Partitioner::Fnv1a => "FNV-1a",
+            Partitioner::Fnv1aMasked => "FNV-1a without its sign",
+            Partitioner::Murmur2Unsigned => "unsigned murmur2",
+            Partitioner::KafkajsLegacy => "the legacy hash of kafkajs",
+            Partitioner::Xxh32 => "XXH32",
+        }
+    }
+
+    /// Label of telemetry.
+    pub fn label(self) -> &'static str {
+        match self {
+            Partitioner::Murmur2 => "murmur2",
+            Partitioner::Crc32 => "crc32",
+            Partitioner::Fnv1a => "fnv1a",
+            Partitioner::Fnv1aMasked => "fnv1a_masked",
+            Partitioner::Murmur2Unsigned => "murmur2_unsigned",
+            Partitioner::KafkajsLegacy => "kafkajs_legacy",
+            Partitioner::Xxh32 => "xxh32",
+        }
+    }
+
+    /// How its clients are made to use murmur2, at a place such as "in the producers of `clicks`".
+    pub(super) fn remedy(self, place: &str) -> String {
+        match self {
+            Partitioner::Murmur2 => format!("change nothing {place}"),
+            Partitioner::Crc32 => format!(
+                "set partitioner=murmur2_random {place} (Rust's confluent-kafka ignores that: \
+                 partitioner.type=Murmur2RandomPartitioner)"
+            ),
+            Partitioner::Fnv1a | Partitioner::Fnv1aMasked => format!(
+                "set sarama.NewMurmur2Partitioner (Sarama), kafka.Murmur2Balancer{{}} (kafka-go) or \
+                 partitioner=murmur2_random (librdkafka) {place}"
+            ),
+            Partitioner::Murmur2Unsigned => format!("set partitioner: compatibilityPartitioner {place}"),
+            Partitioner::KafkajsLegacy => {
+                format!("set createPartitioner: Partitioners.DefaultPartitioner {place}")
+            }
+            Partitioner::Xxh32 => format!("use with_partitioner and the hasher of docs/topics.md {place}"),
+        }
+    }
+}
+
+/// The name, and whose partitioner it is.
+impl fmt::Display for Partitioner {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let of = match self {
+            Partitioner::Murmur2 => "Java's",
+            Partitioner::Crc32 => "librdkafka's default",
+            Partitioner::Fnv1a => "Sarama's default, Hash of kafka-go",
+            Partitioner::Fnv1aMasked => "NewReferenceHashPartitioner of Sarama, ReferenceHash of kafka-go",
+            Partitioner::Murmur2Unsigned => "@platformatic/kafka's default",
+            Partitioner::KafkajsLegacy => "its LegacyPartitioner",
+            Partitioner::Xxh32 => "default of Rust's kafka",
+        };
+        write!(f, "{} ({of})", self.name())
+    }
+}
+
+/// Some of the partitioners.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Partitioners(u8);
+
+impl Partitioners {
+    /// Those that put this key into this partition.
+    pub fn of(key: &[u8], partition: i32, n_partitions: NonZeroU32) -> Partitioners {
+        let puts = |one: &Partitioner| i32::try_from(one.partition(key, n_partitions)) == Ok(partition);
+        Partitioner::ALL.into_iter().filter(puts).collect()
+    }
+
+    pub fn has(self, one: Partitioner) -> bool {
+        self.overlaps(one.into())
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    pub fn union(self, other: Partitioners) -> Partitioners {
+        Partitioners(self.0 | other.0)
+    }
+
+    pub fn overlaps(self, other: Partitioners) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Partitioner> {
+        Partitioner::ALL.into_iter().filter(move |one| self.has(*one))
+    }
+
+    /// The names, with `word` before the last.
+    pub fn joined(self, word: &str) -> String {
+        let names: Vec<String> = self.iter().map(|one| one.to_string()).collect();
+        match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} {word} {last}", rest.join(", ")),
+            Some((only, _)) => only.clone(),
+            None => String::new(),
+        }
+    }
+}
+
+impl From<Partitioner> for Partitioners {
+    fn from(one: Partitioner) -> Self {
+        Partitioners(1 << one as u8)
+    }
+}
+
+impl FromIterator<Partitioner> for Partitioners {
+    fn from_iter<I: IntoIterator<Item = Partitioner>>(all: I) -> Self {
+        let all = all.into_iter().map(Partitioners::from);
+        all.fold(Partitioners::default(), Partitioners::union)
+    }
+}
 
 /// The hash of Java's default partitioner, `org.apache.kafka.common.utils.Utils.murmur2`.
 pub fn murmur2(key: &[u8]) -> i32 {
@@ -23,7 +201,7 @@ pub fn murmur2(key: &[u8]) -> i32 {
 
 /// The partition that Java's client, or `partitioner=murmur2_random`, gives a key.
 pub fn murmur2_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
-    partition_of_murmur2(murmur2(key), n_partitions)
+    Partitioner::Murmur2.partition(key, n_partitions)
 }
 
 /// The same of a key with this hash.
@@ -31,9 +209,42 @@ pub fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
     (hash as u32 & 0x7fff_ffff) % n_partitions
 }
 
-/// The partition that librdkafka's default, `partitioner=consistent_random`, gives a key.
-pub fn crc32_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
-    crc32fast::hash(key) % n_partitions
+fn fnv1a(key: &[u8]) -> i32 {
+    let hash = key.iter().fold(0x811c_9dc5_u32, |hash, &byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    hash.cast_signed()
+}
+
+/// `murmur2` of kafkajs before 2.0 (src/producer/partitioners/legacy/murmur2.js), whose products are JavaScript's numbers:
+/// rounded to 53 bits before they are cut to 32. Its loop also takes a last, partial word, padded with zeros.
+fn murmur2_of_kafkajs(key: &[u8]) -> i32 {
+    const M: f64 = 0x5bd1_e995_u32 as f64;
+    // The seed is a number above 2^31, and `^` makes it signed.
+    let mut hash = f64::from((0x9747_b28c ^ key.len() as u32).cast_signed());
+    for word in key.chunks(4) {
+        let mut bytes = [0; 4];
+        bytes[..word.len()].copy_from_slice(word);
+        let product = f64::from(i32::from_le_bytes(bytes)) * M;
+        let mixed = to_int32(product) ^ (to_int32(product).cast_unsigned() >> 24).cast_signed();
+        hash = f64::from(to_int32(hash * M) ^ to_int32(f64::from(mixed) * M));
+    }
+    let (_, tail) = key.as_chunks::<4>();
+    if !tail.is_empty() {
+        let mut bits = to_int32(hash);
+        for (i, byte) in tail.iter().enumerate() {
+            bits ^= i32::from(*byte) << (8 * i);
+        }
+        hash = f64::from(bits) * M;
+    }
+    let bits = to_int32(hash);
+    let bits = to_int32(f64::from(bits ^ (bits.cast_unsigned() >> 13).cast_signed()) * M);
+    bits ^ (bits.cast_unsigned() >> 15).cast_signed()
+}
+
+/// `ToInt32` of JavaScript, for the whole numbers that products of 32 bits are.
+fn to_int32(number: f64) -> i32 {
+    number as i64 as i32
 }
 
 #[cfg(test)]
@@ -59,12 +270,47 @@ mod tests {
         }
     }
 
-    /// -973932308 & 0x7fffffff = 1173551340; the CRC32 of `123456789` is published as 0xcbf43926 = 3421780262.
+    /// -973932308 & 0x7fffffff = 1173551340, and as unsigned 3321034988; the CRC32 of `123456789` is published as 0xcbf43926 =
+    /// 3421780262, the FNV-1a of `a` as 0xe40c292c = -468965076, which without its sign bit is 1678518572.
     #[test]
     fn partitions_are_those_of_the_clients() {
-        assert_eq!(murmur2_partition(b"21", partitions(7)), 1_173_551_340 % 7);
-        assert_eq!(murmur2_partition(b"abc", partitions(10)), 7);
-        assert_eq!(crc32_partition(b"123456789", partitions(10)), 2);
-        assert_eq!(crc32_partition(b"123456789", partitions(7)), 3_421_780_262 % 7);
+        let cases = [
+            (Partitioner::Murmur2, "21", 1_173_551_340),
+            (Partitioner::Murmur2Unsigned, "21", 3_321_034_988),
+            (Partitioner::Crc32, "123456789", 3_421_780_262),
+            (Partitioner::Fnv1a, "a", 468_965_076),
+            (Partitioner::Fnv1aMasked, "a", 1_678_518_572),
+        ];
+        for (partitioner, key, hash) in cases {
+            for n in [1, 7, 10, 12] {
+                assert_eq!(
+                    partitioner.partition(key.as_bytes(), partitions(n)),
+                    hash % n,
+                    "{partitioner} {n}"
+                );
+            }
+        }
+    }
+
+    /// Some key of a thousand tells each partitioner from each other, unless `differs` says that none can.
+    #[test]
+    fn partitioners_differ_where_they_are_said_to() {
+        for n in 1..=70 {
+            let n = partitions(n);
+            for (place, one) in Partitioner::ALL.into_iter().enumerate() {
+                let as_before = Partitioner::ALL[..place].iter().any(|before| {
+                    (0..1000).all(|id| {
+                        let key = format!("key-{id}");
+                        one.partition(key.as_bytes(), n) == before.partition(key.as_bytes(), n)
+                    })
+                });
+                let first = place == 0;
+                assert_eq!(
+                    one.differs(n),
+                    !as_before && !(first && n.get() == 1),
+                    "{one} {n}"
+                );
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::engine::event::Reason;
-use crate::ingest::keys::Verdict;
+use crate::ingest::keys::{Partitioner, Verdict};
 use crate::kafka::embedded::Embedded;
 use crate::kafka::producer::{Outgoing, Producer};
 
@@ -63,10 +63,16 @@ fn the_last_records_of_every_partition_are_looked_at() {
     let served = facts.served.found.unwrap();
     assert_eq!(served.n_partitions.get(), 4);
     let sample = served.sample.unwrap();
-    assert_eq!((sample.n_records, sample.keys.verdict()), (600, Verdict::Murmur2));
+    assert_eq!(
+        (sample.n_records, sample.keys.verdict()),
+        (600, Verdict::By(Partitioner::Murmur2))
+    );
     assert_eq!(sample.unreadable, [].into());
     let sample = facts.clicks.unwrap().found.unwrap().sample.unwrap();
-    assert_eq!((sample.n_records, sample.keys.verdict()), (200, Verdict::Crc32));
+    assert_eq!(
+        (sample.n_records, sample.keys.verdict()),
+        (200, Verdict::By(Partitioner::Crc32))
+    );
     assert_eq!(sample.unreadable, [(Reason::TsSeconds, 200)].into());
 }
 

@@ -1,0 +1,231 @@
+//! Which partitioner put keys where they lie, judged by the partitioners that would have put each of them there.
+
+use std::num::NonZeroU32;
+
+use super::partitioner::{Partitioner, Partitioners};
+
+/// Of keys, one in this many may lie anywhere: it is no finding.
+const TOLERANCE: usize = 100;
+/// A partitioner is ruled out by more keys than these, beyond the tolerated ones, that it would have put elsewhere.
+const MARGIN: usize = 3;
+/// Chance, one in this many, that a partitioner nobody knows puts all keys where a known one would.
+const CHANCE: u64 = 10_000_000;
+/// Different keys that show that no single partitioner put them there. Two together agree with three in four keys of any
+/// partitioner when there are two partitions, so they need more keys than one.
+const KEYS_OF_TWO: usize = 100;
+
+/// The partitioner of a topic's producers, as far as its recent samples show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Too few different keys. Always so with one partition.
+    Undetermined {
+        n_keys: usize,
+        /// Different keys to look at before the next verdict, if more can be looked at.
+        n_needed: usize,
+        /// Partitioners that would have put them there.
+        possible: Partitioners,
+    },
+    By(Partitioner),
+    /// More than one, from different producers: two, or more of which each two would do.
+    Mixed(Partitioners),
+    /// None that is known, for more than a few keys: another partitioner, explicit partitions, or partitions added later.
+    Foreign,
+}
+
+impl Verdict {
+    /// Judges different keys, each by the partitioners that fit it.
+    pub(super) fn of(keys: &[Partitioners], n_partitions: NonZeroU32) -> Verdict {
+        let known = Partitioner::ALL
+            .into_iter()
+            .filter(|one| one.differs(n_partitions));
+        let singles: Vec<Partitioners> = known.map(Partitioners::from).collect();
+        let one = Left::of(&singles, keys);
+        let n_of_one = keys_of_one(n_partitions);
+        if keys.len() < n_of_one {
+            let fitting = Left {
+                possible: Vec::new(),
+                ..one
+            };
+            return fitting.undetermined(n_of_one);
+        }
+        match one.fitting[..] {
+            [(_, only)] if one.possible.is_empty() => {
+                return only.iter().next().map_or(Verdict::Foreign, Verdict::By);
+            }
+            [] if one.possible.is_empty() => {}
+            _ => return one.undetermined(one.n_needed()),
+        }
+
+        if keys.len() < KEYS_OF_TWO {
+            return one.undetermined(KEYS_OF_TWO);
+        }
+        let others = |place: usize| singles[place + 1..].iter();
+        let pairs = singles
+            .iter()
+            .enumerate()
+            .flat_map(|(place, one)| others(place).map(|other| one.union(*other)));
+        let two = Left::of(&pairs.collect::<Vec<_>>(), keys);
+        match (&two.fitting[..], &two.possible[..]) {
+            ([], []) => Verdict::Foreign,
+            ([], _) => two.undetermined(two.n_needed()),
+            _ => Verdict::Mixed(two.named()),
+        }
+    }
+}
+
+/// Candidates that keys have not ruled out, each with the number of keys that it does not fit; least first.
+struct Left {
+    n_keys: usize,
+    /// They fit all keys but those that are tolerated.
+    fitting: Vec<(usize, Partitioners)>,
+    /// They may still, if what does not fit turns out to be rare.
+    possible: Vec<(usize, Partitioners)>,
+}
+
+impl Left {
+    fn of(candidates: &[Partitioners], keys: &[Partitioners]) -> Left {
+        let misses = |some: &Partitioners| keys.iter().filter(|fitting| !fitting.overlaps(*some)).count();
+        let tolerated = keys.len() / TOLERANCE;
+        let mut all: Vec<_> = candidates.iter().map(|some| (misses(some), *some)).collect();
+        all.retain(|(misses, _)| *misses <= tolerated + MARGIN);
+        all.sort_by_key(|(misses, _)| *misses);
+        let possible = all.split_off(all.partition_point(|(misses, _)| *misses <= tolerated));
+        Left {
+            n_keys: keys.len(),
+            fitting: all,
+            possible,
+        }
+    }
+
+    fn named(&self) -> Partitioners {
+        let all = self.fitting.iter().chain(&self.possible);
+        all.fold(Partitioners::default(), |named, (_, some)| named.union(*some))
+    }
+
+    fn undetermined(&self, n_needed: usize) -> Verdict {
+        Verdict::Undetermined {
+            n_keys: self.n_keys,
+            n_needed,
+            possible: self.named(),
+        }
+    }
+
+    /// The least number of keys that can rule out all but the first candidate, or make a single one fit.
+    fn n_needed(&self) -> usize {
+        let misses_of_second = match (&self.fitting[..], &self.possible[..]) {
+            ([], [(misses, _), ..]) => return misses * TOLERANCE,
+            ([_, (misses, _), ..], _) | ([_], [(misses, _), ..]) => *misses,
+            ([], []) | ([_], []) => return self.n_keys,
+        };
+        self.n_keys + self.n_keys / TOLERANCE + MARGIN + 1 - misses_of_second
+    }
+}
+
+/// The least number of keys that a partitioner puts all into given partitions with a chance of less than one in [`CHANCE`].
+/// No number suffices for one partition.
+fn keys_of_one(n_partitions: NonZeroU32) -> usize {
+    if n_partitions.get() == 1 {
+        return usize::MAX;
+    }
+    let mut power = 1_u64;
+    let mut n_keys = 0;
+    while power < CHANCE {
+        power = power.saturating_mul(u64::from(n_partitions.get()));
+        n_keys += 1;
+    }
+    n_keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::murmur2;
+    use super::*;
+    use Partitioner::*;
+
+    fn n(n: u32) -> NonZeroU32 {
+        NonZeroU32::new(n).unwrap()
+    }
+
+    fn judge(keys: impl Iterator<Item = (u32, Partitioner)>, n: NonZeroU32) -> Verdict {
+        let fitting = keys.map(|(id, partitioner)| {
+            let key = format!("r-{id}");
+            let partition = partitioner.partition(key.as_bytes(), n).cast_signed();
+            Partitioners::of(key.as_bytes(), partition, n)
+        });
+        Verdict::of(&fitting.collect::<Vec<_>>(), n)
+    }
+
+    fn all_by(partitioner: Partitioner, n_keys: u32, n: NonZeroU32) -> Verdict {
+        judge((0..n_keys).map(|id| (id, partitioner)), n)
+    }
+
+    /// 2^23 < 10^7 < 2^24, 12^6 < 10^7 < 12^7.
+    #[test]
+    fn fewer_partitions_need_more_keys() {
+        assert_eq!([2, 3, 12, 100].map(|p| keys_of_one(n(p))), [24, 15, 7, 4]);
+    }
+
+    /// 12^5 < 10^7: six keys are too few, and those of kin, whose hashes are below 2^31, say nothing of which it is.
+    #[test]
+    fn few_keys_name_every_partitioner_that_fits_and_no_other() {
+        let possible = |verdict| match verdict {
+            Verdict::Undetermined { possible, .. } => possible,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            possible(all_by(Murmur2, 0, n(12))).len(),
+            7,
+            "nothing is ruled out"
+        );
+        assert_eq!(possible(all_by(Crc32, 6, n(12))), Crc32.into());
+        let both = [Murmur2, Murmur2Unsigned].into_iter().collect();
+        let alike = |id: &u32| murmur2(format!("r-{id}").as_bytes()) >= 0;
+        let keys = (0..200).filter(alike).map(|id| (id, Murmur2Unsigned));
+        assert_eq!(possible(judge(keys, n(12))), both);
+    }
+
+    #[test]
+    fn kin_are_told_apart_unless_they_do_the_same() {
+        assert_eq!(all_by(Murmur2Unsigned, 40, n(12)), Verdict::By(Murmur2Unsigned));
+        assert_eq!(all_by(Murmur2Unsigned, 400, n(16)), Verdict::By(Murmur2));
+        assert_eq!(all_by(Fnv1aMasked, 400, n(2)), Verdict::By(Fnv1a));
+        assert_eq!(all_by(Fnv1aMasked, 40, n(12)), Verdict::By(Fnv1aMasked));
+    }
+
+    #[test]
+    fn two_are_named_if_only_those_fit_and_none_if_no_two_do() {
+        let half = |id| (id, if id % 2 == 0 { Xxh32 } else { Fnv1a });
+        let both = [Xxh32, Fnv1a].into_iter().collect();
+        for p in [3, 12, 16] {
+            assert_eq!(judge((0..300).map(half), n(p)), Verdict::Mixed(both), "{p}");
+        }
+        // Whatever `id % 3` is called.
+        let three = |id| (id, [Xxh32, Fnv1a, Crc32][id as usize % 3]);
+        assert_eq!(judge((0..300).map(three), n(12)), Verdict::Foreign);
+        let waits = judge((0..99).map(half), n(12));
+        assert!(
+            matches!(
+                waits,
+                Verdict::Undetermined {
+                    n_needed: KEYS_OF_TWO,
+                    ..
+                }
+            ),
+            "{waits:?}"
+        );
+    }
+
+    /// With two partitions, a few keys of a second producer fit several hashes.
+    #[test]
+    fn two_that_cannot_be_told_from_others_are_named_with_these() {
+        let few_others = |id| (id, if id < 14 { Crc32 } else { Murmur2 });
+        let verdict = judge((0..120).map(few_others), n(2));
+        let Verdict::Mixed(named) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert!(
+            named.has(Murmur2) && named.has(Crc32) && named.len() > 2,
+            "{named:?}"
+        );
+    }
+}
