@@ -206,7 +206,7 @@ fn topics_that_do_not_exist_are_named_and_not_made() {
         let texts = [
             format!("topic `{}` does not exist", pair.clicks),
             format!(
-                "topic `{}` has too few records to tell how it is keyed",
+                "topic `{}` has too few different keys to show its partitioner",
                 pair.served
             ),
             format!(
@@ -361,7 +361,7 @@ fn wrong_passwords_protocols_and_permissions_are_told_apart() {
         config
     };
     // The topics are empty, so nothing is known of their keys; all else is fine.
-    let few = ["served", "clicks"].map(|topic| format!("topic `{topic}` has too few records"));
+    let few = ["served", "clicks"].map(|topic| format!("topic `{topic}` has too few different keys"));
     assert_found(&notable(&as_user(READER), 0), &few);
 
     let begin = Instant::now();
