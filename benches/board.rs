@@ -394,6 +394,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         lists: 1e5,
         users: Some(1e4),
         lists_without_user: 0.0,
+        top_user_lists: None,
         metrics: keys.iter().map(|key| (key.clone(), metric)).collect(),
         // The settled view is not exported here.
         windows: BTreeMap::new(),

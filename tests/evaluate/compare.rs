@@ -348,7 +348,7 @@ fn a_user_with_more_than_its_share_is_warned_of_without_the_id() {
             let user = if number % 20 == 1 { 1 } else { 10 + number };
             let arm = ["a", "b"][number as usize % 2];
             json!({
-                "type": "served", "request_id": format!("r{number}"), "user_id": format!("crawler-{user}"),
+                "type": "served", "request_id": format!("r{number}"), "user_id": format!("bot-{user}"),
                 "ts": MIDNIGHT_MS + number, "experiments": {"e": arm}, "items": ["x"],
             })
             .to_string()
@@ -366,7 +366,7 @@ fn a_user_with_more_than_its_share_is_warned_of_without_the_id() {
     let told = "warning: experiment `e`: one user has about 10.0% of the lists of the arm b, more than limits.max_user_share (5%): ";
     let text = warned(&[], "0.05");
     assert!(text.contains(told), "{text}");
-    assert!(!text.contains("crawler") && !text.contains("arm a,"), "{text}");
+    assert!(!text.contains("bot-") && !text.contains("arm a,"), "{text}");
     for (more, limit) in [(&[][..], "0.1"), (&["--max-lists-per-user", "20"][..], "0.05")] {
         let text = warned(more, limit);
         assert!(!text.contains("one user"), "{limit}: {text}");

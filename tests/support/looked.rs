@@ -228,6 +228,7 @@ fn sizes() -> BTreeMap<String, ArmLook> {
         lists: 12_345.0,
         users: Some(if name == HOSTILE { 2_700.0 } else { 2_000.0 }),
         lists_without_user: 0.0,
+        top_user_lists: None,
         metrics: [("mrr@5".to_owned(), metric)].into(),
         windows: BTreeMap::new(),
     };
@@ -254,6 +255,7 @@ fn own(arm: &str) -> ArmLook {
         lists: 12_345.0,
         users: Some(2_000.0),
         lists_without_user: 0.0,
+        top_user_lists: None,
         metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),
         windows: BTreeMap::new(),
     }
@@ -273,7 +275,7 @@ fn report(as_of_ms: i64, neural: State) -> Report {
         multi_arm: None,
         grown: Grown::default(),
         arms: arms.into(),
-        notes: vec!["a note on what is compared"],
+        notes: vec!["a note on what is compared".to_owned()],
     }
 }
 
