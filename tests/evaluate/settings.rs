@@ -112,7 +112,7 @@ fn a_profile_of_the_configuration_can_be_named_and_a_bad_configuration_is_told()
     );
     let unknown = with_config(text, &["--convention", "mein"], &[]);
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.contains("trec_eval, mine]"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("lenskit, mine]"), "{}", unknown.stderr);
     let bad = with_config("[join]\nslot = 5\n", &[], &[]);
     assert_eq!((bad.code, &*bad.stdout), (Some(78), ""));
     assert!(bad.stderr.contains("join.slot"), "{}", bad.stderr);
