@@ -36,7 +36,7 @@ pub struct Writing {
     pub at_ms: i64,
     /// Whether users of the truth without recommendations of an arm get an empty list in it.
     pub empty_lists: bool,
-    /// Whether places are scores, so that equal ones are reported.
+    /// Places are scores: lists with equal ones are counted.
     pub by_score: bool,
 }
 
@@ -176,6 +176,7 @@ impl Tables {
     }
 }
 
+/// Equal scores in a list.
 #[derive(Debug, PartialEq, Eq)]
 enum Ties {
     None,
@@ -185,7 +186,7 @@ enum Ties {
 }
 
 impl Ties {
-    /// Of a sorted list.
+    /// Compares the neighbors of a sorted list.
     fn of(items: &[(f64, String)]) -> Ties {
         let any = |is_equal: fn(f64, f64) -> bool| items.windows(2).any(|two| is_equal(two[0].0, two[1].0));
         if any(|one, other| one == other) {

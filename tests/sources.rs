@@ -1,4 +1,4 @@
-//! Every convention against what its package says of 400 random lists and of odd ones.
+//! Every convention against the values of its package, for 400 random lists and for odd ones.
 //!
 //! tests/data/sources has the lists, the values of each package, and the script that made them; they are never made from abgauge.
 
@@ -22,9 +22,9 @@ fn data(name: &str) -> String {
 
 #[derive(Deserialize)]
 struct Expected {
-    /// `NAME==VERSION`, that of the source first.
+    /// Requirements, `NAME==VERSION`, the source first.
     packages: Vec<String>,
-    /// By case and `metric@k`. A value is null if it is NaN, and a text if the package raises an error.
+    /// Values by case and `metric@k`. A value is null if it is NaN, and a text if the package raises an error.
     values: BTreeMap<String, BTreeMap<String, Value>>,
 }
 

@@ -57,7 +57,7 @@ pub struct ConvertArgs {
 }
 
 impl ConvertArgs {
-    /// The column that says which rows of the truth are relevant.
+    /// Column of relevance, if `--relevance` names one and is not empty.
     pub fn relevance_column(&self) -> Option<&str> {
         self.relevance.as_deref().filter(|column| !column.is_empty())
     }

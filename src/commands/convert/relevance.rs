@@ -1,4 +1,4 @@
-//! Which rows of the truth are relevant, and whether a column says so that no flag names.
+//! Relevance of the rows of the truth: by the column of `--relevance`, and a check for such a column that no flag names.
 
 use super::number;
 use crate::cli::ConvertArgs;
@@ -14,7 +14,7 @@ pub(super) struct UnnamedRelevance {
     n_zeros: u64,
 }
 
-/// Whether a row of the truth is relevant, by the cell of `--relevance`, if that names a column.
+/// Decides by the cell of `--relevance` whether a row of the truth is relevant; without that column every row is.
 pub(super) fn is_relevant(
     args: &ConvertArgs,
     cell: Option<String>,
@@ -30,7 +30,7 @@ pub(super) fn is_relevant(
     })
 }
 
-/// What the columns hold that no flag names, by their place.
+/// Zeros and texts in the columns that no flag names, in the order of the columns.
 #[derive(Debug, Default)]
 pub(super) struct OtherColumns {
     columns: Vec<OtherColumn>,
@@ -72,7 +72,7 @@ impl OtherColumns {
     }
 }
 
-/// Whether a column is an index of pandas, which begins at 0.
+/// Recognises an index that pandas wrote, which starts at 0.
 fn is_index(name: &str) -> bool {
     ["", "index"].contains(&name) || name.starts_with("Unnamed: ") || name.starts_with("__index_level_")
 }

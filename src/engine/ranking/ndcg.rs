@@ -42,7 +42,7 @@ pub(super) fn ndcg(
     }
 }
 
-/// Both discounts, worked out once for the ranks that lists usually have.
+/// Discounts of both kinds, computed once for the ranks that lists usually have.
 #[derive(Debug, Clone)]
 pub struct Discounts {
     next_rank: DiscountTable,
@@ -97,7 +97,7 @@ impl DiscountTable {
         }
     }
 
-    /// What a hit at a rank, counted from 1, adds.
+    /// Gain of a hit at a rank, counted from 1.
     fn of(&self, rank: u32) -> f64 {
         let kept = self.of.get(rank as usize - 1).copied();
         kept.unwrap_or_else(|| (self.compute)(rank))

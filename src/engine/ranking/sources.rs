@@ -7,7 +7,7 @@ use super::{
 };
 
 impl Profile {
-    /// What every other row is told by its differences from.
+    /// The row that all others start from.
     fn base(name: &str, source: &str, metrics: &[&'static str]) -> Profile {
         Profile {
             name: name.to_owned(),

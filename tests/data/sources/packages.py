@@ -1,4 +1,4 @@
-"""What packages say of the lists in lists.json: one function for each profile, from lists to values by metric and k.
+"""Values that packages compute from the lists in lists.json: one function for each profile, from lists to values by metric and k.
 
 `sources.py` runs this in the virtual environment that has the package: `python packages.py PROFILE < lists.json` prints the values
 of each case. A value that is NaN is null, and one that cannot be computed is the name of the error.
