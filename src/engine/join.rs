@@ -329,6 +329,7 @@ impl Engine {
     }
 
     /// Checks a time against the future and the watermark, and counts times that look wrong.
+    #[inline(always)]
     fn check_time(&mut self, at: Position, ts_ms: i64) -> Result<(), Outcome> {
         let counts = &mut self.changes.counts;
         counts.on_float_steps[at.side as usize] += u64::from(is_on_step(ts_ms));

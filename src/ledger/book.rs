@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::LedgerError;
-use super::keep::{Keep, Kept, Span};
+use super::keep::{Keep, Kept, Span, Users};
 use super::parts::Part;
 use super::stored::Stored;
 use crate::bytes::{Reader, Writer};
@@ -87,6 +87,7 @@ pub type ByArm<C> = BTreeMap<ArmId, C>;
 pub(super) struct Book<A: Aggregate> {
     pub aggregate: A,
     keep: Keep,
+    tells_users_apart: bool,
     pub total: ByArm<A::Cell>,
     /// From when on each arm counts in it, epoch ms; none: from the begin.
     starts_ms: Vec<Option<i64>>,
@@ -115,6 +116,7 @@ impl<A: Aggregate> Book<A> {
     pub fn new(aggregate: A, keep: &Keep) -> Book<A> {
         Book {
             aggregate,
+            tells_users_apart: keep.users != Users::Nobody,
             keep: keep.clone(),
             total: ByArm::new(),
             starts_ms: Vec::new(),
@@ -151,6 +153,9 @@ impl<A: Aggregate> Book<A> {
 
     #[inline(always)]
     pub fn add(&mut self, list: &SettledList) {
+        if A::BY_USER && !self.tells_users_apart {
+            return;
+        }
         self.end_until(list.start_ms);
         self.aggregate.add(list);
     }
