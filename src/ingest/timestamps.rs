@@ -14,7 +14,7 @@ pub struct Timestamps {
     pub after_max_ms: Option<i64>,
 }
 
-/// What is wrong with a topic whose producers set its timestamps.
+/// Harm that a producer with a fast clock can do to a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimestampFault {
     /// Events from the future get through. Otherwise the broker keeps them out, and whole batches with them.
@@ -25,8 +25,8 @@ pub struct TimestampFault {
 }
 
 impl Timestamps {
-    /// The harm that a producer whose clock is ahead can do: it passes the guard of `join.max_future`, or has the events of others
-    /// refused with its own. None if the broker stamps records, or does not show its settings.
+    /// Finds the harm: events pass the guard of `join.max_future`, or the broker refuses the events of others with them. None if
+    /// the broker stamps records, or does not show its settings.
     pub fn judge(&self, topic: &str, brokers: &str, max_future_ms: i64) -> Option<TimestampFault> {
         let kind = self.kind.as_ref().filter(|kind| *kind != "LogAppendTime")?;
         let uses =

@@ -17,9 +17,9 @@ pub use self::verdict::Verdict;
 /// Records of a topic looked at from its first on; afterwards one in [`STRIDE`].
 const N_FIRST: u64 = 1000;
 const STRIDE: u64 = 64;
-/// Whether records have keys is judged by as many samples.
+/// Samples needed to judge whether records have keys.
 const MIN_SAMPLES: usize = 100;
-/// A verdict goes by as many samples, the last ones, so that it follows a producer that is mended.
+/// Last samples that a verdict depends on, so that it follows a producer that was fixed.
 const MAX_RECENT: usize = 1024;
 /// A share of the samples below one in this many is no finding.
 const TOLERANCE: usize = 100;
@@ -30,7 +30,7 @@ pub enum KeySample {
     /// Without a key, or with an empty one.
     NoKey,
     Keyed {
-        /// The hash of the key, and where it lies: a key that comes again says nothing new.
+        /// Hash and partition of the key. A repeated key is no new evidence.
         place: (i32, i32),
         /// Partitioners that would have put it there.
         fitting: Partitioners,
@@ -55,9 +55,9 @@ pub struct KeyCounts {
     pub sampled: u64,
     /// Without a key, or with an empty one.
     pub null: u64,
-    /// In the partition of one partitioner and of no other, in the order of [`Partitioner::ALL`].
+    /// Explained by one partitioner only, in the order of [`Partitioner::ALL`].
     pub only_by: [u64; Partitioner::ALL.len()],
-    /// In a partition of none.
+    /// In a partition that no known partitioner chooses.
     pub foreign: u64,
 }
 
@@ -115,7 +115,7 @@ impl KeySampler {
         }
     }
 
-    /// What was seen since it was last taken.
+    /// Returns the samples since the last call.
     pub fn take(&mut self) -> Vec<KeySample> {
         std::mem::take(&mut self.samples)
     }
@@ -149,12 +149,12 @@ impl KeyAudit {
         self.add(&samples);
     }
 
-    /// A sampler for a part of the topic's records.
+    /// Creates a sampler for a part of the topic's records.
     pub fn sampler(&self) -> KeySampler {
         KeySampler::new(self.n_partitions)
     }
 
-    /// Takes what a sampler has seen.
+    /// Adds samples of the topic.
     pub fn add(&mut self, samples: &[KeySample]) {
         for sample in samples {
             self.counts.add(*sample, self.n_partitions);
@@ -169,7 +169,7 @@ impl KeyAudit {
         &self.topic
     }
 
-    /// All samples since the start, for telemetry.
+    /// Counts all samples since the start, for telemetry.
     pub fn counts(&self) -> KeyCounts {
         self.counts
     }
@@ -269,7 +269,7 @@ pub(super) mod tests {
 
     /// Six keys, however often: a bot, or a topic keyed by few tenants.
     #[test]
-    fn a_key_that_comes_again_says_nothing_new() {
+    fn a_repeated_key_is_counted_once() {
         let mut audit = KeyAudit::new("t", partitions(12));
         for _ in 0..200 {
             feed(&mut audit, 0..6, Crc32);

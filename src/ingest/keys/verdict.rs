@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 
 use super::partitioner::{Partitioner, Partitioners};
 
-/// Of keys, one in this many may lie anywhere: it is no finding.
+/// One key in this many may lie anywhere without a finding.
 const TOLERANCE: usize = 100;
-/// A partitioner is ruled out by more keys than these, beyond the tolerated ones, that it would have put elsewhere.
+/// More keys than these, beyond the tolerated ones, must lie elsewhere to rule a partitioner out.
 const MARGIN: usize = 3;
-/// Chance, one in this many, that a partitioner nobody knows puts all keys where a known one would.
+/// One in this many is the chance that an unknown partitioner puts all keys where a known one would.
 const CHANCE: u64 = 10_000_000;
 /// Different keys that show that no single partitioner put them there. Two together agree with three in four keys of any
 /// partitioner when there are two partitions, so they need more keys than one.
@@ -26,9 +26,9 @@ pub enum Verdict {
         possible: Partitioners,
     },
     By(Partitioner),
-    /// More than one, from different producers: two, or more of which each two would do.
+    /// Two, from different producers. If several pairs fit the keys, all partitioners in these pairs.
     Mixed(Partitioners),
-    /// None that is known, for more than a few keys: another partitioner, explicit partitions, or partitions added later.
+    /// No known partitioner, for more than a few keys: another one, explicit partitions, or partitions added later.
     Foreign,
 }
 
@@ -76,9 +76,9 @@ impl Verdict {
 /// Candidates that keys have not ruled out, each with the number of keys that it does not fit; least first.
 struct Left {
     n_keys: usize,
-    /// They fit all keys but those that are tolerated.
+    /// Candidates that fit all keys but the tolerated ones.
     fitting: Vec<(usize, Partitioners)>,
-    /// They may still, if what does not fit turns out to be rare.
+    /// Candidates that will fit if keys that lie elsewhere turn out to be rare.
     possible: Vec<(usize, Partitioners)>,
 }
 
@@ -110,7 +110,7 @@ impl Left {
         }
     }
 
-    /// The least number of keys that can rule out all but the first candidate, or make a single one fit.
+    /// Returns the least number of keys that can rule out all but the first candidate, or make the first one fit.
     fn n_needed(&self) -> usize {
         let misses_of_second = match (&self.fitting[..], &self.possible[..]) {
             ([], [(misses, _), ..]) => return misses * TOLERANCE,
@@ -121,7 +121,7 @@ impl Left {
     }
 }
 
-/// The least number of keys that a partitioner puts all into given partitions with a chance of less than one in [`CHANCE`].
+/// Returns the least number of keys that land in given partitions by a chance of less than one in [`CHANCE`].
 /// No number suffices for one partition.
 fn keys_of_one(n_partitions: NonZeroU32) -> usize {
     if n_partitions.get() == 1 {
