@@ -158,6 +158,7 @@ impl Decoder {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            composite_id: None,
             clicked: &mut Vec::new(),
             batch,
             texts: None,

@@ -23,12 +23,12 @@ pub(super) struct FurtherIds {
     trees: [Tree<MAX>; 2],
 }
 
-/// The id that an event names.
-#[derive(Debug)]
-pub(in super::super) struct RequestId<'a> {
-    pub first: Cow<'a, str>,
-    /// Empty if the id has one part.
-    pub further: Vec<Option<Cow<'a, str>>>,
+/// The id that an event names, if ids have several parts.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct CompositeId {
+    pub hash: u128,
+    /// False for a click that lacks parts which lists have.
+    pub names_all: bool,
 }
 
 impl FurtherIds {
@@ -58,35 +58,57 @@ impl FurtherIds {
         });
         Ok(found.take(self.n).collect())
     }
+
+    /// The parts; `None` for those that a click lacks.
+    fn read<'a>(&self, fields: &Fields<'a>, kind: Kind) -> Result<Vec<Option<Cow<'a, str>>>, Reason> {
+        let parts = self.find(fields)?.into_iter();
+        parts.map(|found| further_id(found, kind)).collect()
+    }
 }
 
 impl Mapped {
-    /// The id of a list, or the one that a click names.
-    pub(super) fn request_id<'a>(&self, fields: &Fields<'a>, kind: Kind) -> Result<RequestId<'a>, Problem> {
+    /// Reads the whole id of an event, if ids have several parts.
+    // Inlined up to this check: most shapes have ids of one part, and cost what they would without others.
+    #[inline(always)]
+    pub(super) fn composite_id(&self, fields: &Fields, kind: Kind, sink: &mut Sink) -> Result<(), Problem> {
+        match self.shape.served.further_ids.is_empty() {
+            true => Ok(()),
+            false => self.set_composite_id(fields, kind, sink),
+        }
+    }
+
+    #[inline(never)]
+    fn set_composite_id(&self, fields: &Fields, kind: Kind, sink: &mut Sink) -> Result<(), Problem> {
         let (first, further) = match kind {
             Kind::Served => (Field::ServedRequest, Field::ServedFurther),
             Kind::Click => (Field::ClickRequest, Field::ClickFurther),
         };
         let id = fields.required(first).and_then(json::id);
         let id = id.map_err(Problem::of(first))?;
-        Ok(RequestId {
-            first: id,
-            further: self
-                .read_further_ids(fields, kind)
-                .map_err(Problem::of(further))?,
-        })
-    }
-
-    fn read_further_ids<'a>(
-        &self,
-        fields: &Fields<'a>,
-        kind: Kind,
-    ) -> Result<Vec<Option<Cow<'a, str>>>, Reason> {
-        let Some(further) = &self.further_ids[kind as usize] else {
-            return Ok(Vec::new());
+        let parts = match &self.further_ids[kind as usize] {
+            None => Vec::new(),
+            Some(paths) => paths.read(fields, kind).map_err(Problem::of(further))?,
         };
-        let parts = further.find(fields)?.into_iter();
-        parts.map(|found| further_id(found, kind)).collect()
+        let n_of_list = self.shape.served.further_ids.len();
+        let parts: Vec<Option<&str>> = (0..n_of_list).map(|n| parts.get(n)?.as_deref()).collect();
+        let hash = hash_of(sink.hash, &id, parts.iter().copied());
+        if kind == Kind::Served {
+            // Bit n of a choice means that part n is left out.
+            let choice = |left_out: usize| {
+                let left = (0..)
+                    .zip(&parts)
+                    .map(|(n, part)| part.filter(|_| left_out >> n & 1 == 0));
+                hash_of(sink.hash, &id, left)
+            };
+            let partial = (1..1 << n_of_list).map(choice).collect();
+            sink.batch.partial_ids.insert(hash, partial);
+        }
+        if let Some(texts) = &mut sink.texts {
+            texts.further_ids = parts.iter().map(|part| part.map(str::to_owned)).collect();
+        }
+        let names_all = parts.iter().all(Option::is_some);
+        sink.composite_id = Some(CompositeId { hash, names_all });
+        Ok(())
     }
 
     /// The path to the first further part that cannot be read.
@@ -101,47 +123,6 @@ impl Mapped {
             Kind::Click => self.shape.click.further_ids.get(faulty),
         }
     }
-
-    /// The hash of a list's id. Its partial ids go to the batch.
-    pub(super) fn id_of_list(&self, id: &RequestId, sink: &mut Sink) -> u128 {
-        let first = id.first.as_bytes();
-        if id.further.is_empty() {
-            return sink.hash.request(first);
-        }
-        // Bit n of a choice means that part n is left out.
-        let choice = |left_out: usize| {
-            let further = (0..).zip(&id.further);
-            let further = further.map(|(n, part)| part.as_ref().filter(|_| left_out >> n & 1 == 0));
-            hash_of(
-                sink.hash,
-                first,
-                further.map(|part| part.map(|part| part.as_bytes())),
-            )
-        };
-        let whole = choice(0);
-        let partial = (1..1 << id.further.len()).map(choice).collect();
-        sink.batch.partial_ids.insert(whole, partial);
-        whole
-    }
-
-    /// The hash of the id that a click names, and whether it names all parts that lists have.
-    pub(super) fn id_of_click(&self, id: &RequestId, hash: Hashes) -> (u128, bool) {
-        let n_of_list = self.shape.served.further_ids.len();
-        let first = id.first.as_bytes();
-        if n_of_list == 0 {
-            return (hash.request(first), true);
-        }
-        let part = |n: usize| id.further.get(n)?.as_deref().map(str::as_bytes);
-        let names_all = (0..n_of_list).all(|n| part(n).is_some());
-        (hash_of(hash, first, (0..n_of_list).map(part)), names_all)
-    }
-
-    /// The further parts, as many as lists have.
-    pub(super) fn further_ids_as_text(&self, id: &RequestId) -> Vec<Option<String>> {
-        let n_of_list = self.shape.served.further_ids.len();
-        let text = |n: usize| id.further.get(n)?.as_deref().map(str::to_owned);
-        (0..n_of_list).map(text).collect()
-    }
 }
 
 /// A list needs every part. What a click leaves out, or sends as `null`, is no part.
@@ -155,6 +136,7 @@ fn further_id(found: Found<'_>, kind: Kind) -> Result<Option<Cow<'_, str>>, Reas
     }
 }
 
-fn hash_of<'a>(hash: Hashes, first: &'a [u8], further: impl Iterator<Item = Option<&'a [u8]>>) -> u128 {
-    hash.composite(std::iter::once(Some(first)).chain(further))
+fn hash_of<'a>(hash: Hashes, first: &'a str, further: impl Iterator<Item = Option<&'a str>>) -> u128 {
+    let parts = std::iter::once(Some(first)).chain(further);
+    hash.composite(parts.map(|part| part.map(str::as_bytes)))
 }

@@ -82,6 +82,7 @@ impl Decoder {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            composite_id: None,
             clicked: &mut Vec::new(),
             batch: &mut batch,
             texts: Some(&mut texts),
@@ -110,8 +111,8 @@ impl Decoder {
                 };
                 let names = batch.arms_of(&list).iter();
                 to.push(Explained::Served {
-                    further_ids: mapped.further_ids_as_text(&id),
-                    request_id: id.first.into_owned(),
+                    further_ids: texts.further_ids,
+                    request_id: id.into_owned(),
                     user_id: user.map(|user| user.into_owned()),
                     ts_ms,
                     arms: names
@@ -132,8 +133,8 @@ impl Decoder {
                 item,
             }) => {
                 let click = |item: &str| Explained::Click {
-                    request_id: id.first.clone().into_owned(),
-                    further_ids: mapped.further_ids_as_text(&id),
+                    request_id: id.clone().into_owned(),
+                    further_ids: texts.further_ids.clone(),
                     user_id: user.clone().map(|user| user.into_owned()),
                     ts_ms,
                     item: item.to_owned(),

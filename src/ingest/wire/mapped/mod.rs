@@ -12,7 +12,8 @@ use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-use self::composite::{FurtherIds, RequestId};
+pub(super) use self::composite::CompositeId;
+use self::composite::FurtherIds;
 pub use self::explain::{Explained, Place};
 use self::items::InItems;
 use self::tree::{Found, MAX_PATHS, Tree};
@@ -85,7 +86,7 @@ pub(super) struct Problem {
 #[derive(Debug)]
 pub(super) enum Said<'a> {
     Served {
-        id: RequestId<'a>,
+        id: Cow<'a, str>,
         user: Option<Cow<'a, str>>,
         ts_ms: i64,
         /// Range in the sink's batch.
@@ -97,7 +98,7 @@ pub(super) enum Said<'a> {
         clicked_ts_ms: i64,
     },
     Click {
-        id: RequestId<'a>,
+        id: Cow<'a, str>,
         user: Option<Cow<'a, str>>,
         ts_ms: i64,
         item: ClickedItem<'a>,
@@ -120,6 +121,8 @@ pub(super) struct Sink<'b> {
     pub max_items: usize,
     pub max_experiments: usize,
     pub batch: &'b mut Batch,
+    /// The id of the event, if ids have several parts: its hash is then not that of the first part alone.
+    pub composite_id: Option<CompositeId>,
     /// Items of the list's own clicks.
     pub clicked: &'b mut Vec<u64>,
     /// Items as text, for explanations.
@@ -133,6 +136,8 @@ pub(super) struct Sink<'b> {
 pub(super) struct Texts {
     pub items: Vec<String>,
     pub clicked: Vec<String>,
+    /// Further parts of the id.
+    pub further_ids: Vec<Option<String>>,
 }
 
 /// Locations of one event's fields.
@@ -286,7 +291,10 @@ impl Mapped {
                 clicked_ts_ms,
             }) => {
                 sink.batch.skipped_elements += n_skipped;
-                let id = self.id_of_list(&id, sink);
+                let id = match sink.composite_id.take() {
+                    None => hash.request(id.as_bytes()),
+                    Some(composite) => composite.hash,
+                };
                 let user = user.map(|user| hash.user(user.as_bytes()));
                 let list = Served {
                     id,
@@ -312,20 +320,22 @@ impl Mapped {
                 ts_ms,
                 item,
             }) => {
-                let (id, names_all) = self.id_of_click(&id, hash);
-                let user = user.map(|user| hash.user(user.as_bytes()));
-                let body = if names_all {
-                    Body::Click
-                } else {
-                    Body::PartialClick
+                let (id, names_all) = match sink.composite_id.take() {
+                    None => (hash.request(id.as_bytes()), true),
+                    Some(composite) => (composite.hash, composite.names_all),
                 };
+                let user = user.map(|user| hash.user(user.as_bytes()));
                 let click = |item: &str| {
-                    body(Click {
+                    let click = Click {
                         id,
                         user,
                         ts_ms,
                         item: hash.item(item.as_bytes()),
-                    })
+                    };
+                    match names_all {
+                        true => Body::Click(click),
+                        false => Body::PartialClick(click),
+                    }
                 };
                 match item {
                     ClickedItem::One(item) => push(sink.batch, click(&item)),
@@ -396,7 +406,12 @@ impl Mapped {
     }
 
     fn served<'a>(&self, fields: &Fields<'a>, sink: &mut Sink) -> Result<Said<'a>, Problem> {
-        let id = self.request_id(fields, Kind::Served);
+        let field = Field::ServedRequest;
+        let id = fields
+            .required(field)
+            .and_then(json::id)
+            .map_err(Problem::of(field));
+        let composite = self.composite_id(fields, Kind::Served, sink);
         let ts_ms = self.time(fields, Field::ServedTs);
         sink.clicked.clear();
         let field = Field::Items;
@@ -417,6 +432,7 @@ impl Mapped {
             arms.as_ref().err(),
             user.as_ref().err(),
             clicks.as_ref().err(),
+            composite.as_ref().err(),
         ];
         if let (Ok(arms), true) = (&arms, problems.iter().any(Option::is_some)) {
             let user = user.as_ref().ok().and_then(Option::as_ref);
@@ -428,7 +444,9 @@ impl Mapped {
         }
         not_json_first(problems)?;
         // The first that is at fault is told.
-        let (id, ts_ms) = (id?, ts_ms?);
+        let id = id?;
+        composite?;
+        let ts_ms = ts_ms?;
         let (items, n_skipped) = items?;
         Ok(Said::Served {
             id,
@@ -467,8 +485,15 @@ impl Mapped {
         has_time.then(|| self.time(fields, field)).transpose()
     }
 
-    fn click<'a>(&self, fields: &Fields<'a>, sink: &Sink) -> Result<Said<'a>, Problem> {
-        let id = self.request_id(fields, Kind::Click);
+    fn click<'a>(&self, fields: &Fields<'a>, sink: &mut Sink) -> Result<Said<'a>, Problem> {
+        let id_in = |field| {
+            fields
+                .required(field)
+                .and_then(json::id)
+                .map_err(Problem::of(field))
+        };
+        let id = id_in(Field::ClickRequest);
+        let composite = self.composite_id(fields, Kind::Click, sink);
         let ts_ms = self.time(fields, Field::ClickTs);
         let item = fields.required_whole(Field::Item);
         let item = item.and_then(|item| clicked_item(item, sink.max_items));
@@ -479,12 +504,16 @@ impl Mapped {
             ts_ms.as_ref().err(),
             item.as_ref().err(),
             user.as_ref().err(),
+            composite.as_ref().err(),
         ])?;
+        let id = id?;
+        composite?;
+        let (ts_ms, item, user) = (ts_ms?, item?, user?);
         Ok(Said::Click {
-            id: id?,
-            ts_ms: ts_ms?,
-            item: item?,
-            user: user?,
+            id,
+            ts_ms,
+            item,
+            user,
         })
     }
 
