@@ -130,7 +130,7 @@ pub enum Body {
     Click(Click),
     /// A click that names fewer parts of a composite id than its list has.
     PartialClick(Click),
-    /// Where its arms can be read, with a place in [`Batch::unreadable_lists`].
+    /// With an index into [`Batch::unreadable_lists`] if it is a list whose arms can be read.
     Invalid(Reason, Option<u32>),
     /// A record of a type that is not ours.
     Ignored,
@@ -170,7 +170,7 @@ pub struct ArmName {
     pub arm: Range<u32>,
 }
 
-/// A list that cannot be read, of which the arms can.
+/// An invalid list whose arms can be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnreadableList {
     /// Keyed hash of the user id, where it can be read.

@@ -1,4 +1,4 @@
-//! Lists that were refused although their arms are known.
+//! Refused lists whose arms are known.
 
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -130,9 +130,7 @@ impl Aggregate for Frequent {
 
     fn admit(&mut self, arms: &[Arm]) {
         for arm in arms {
-            let epochs = self.users.epochs(&arm.experiment);
-            let start_ms = epochs.map_or(i64::MAX, |epochs| epochs.start_ms.unwrap_or(i64::MIN));
-            self.starts_ms.push(start_ms);
+            self.starts_ms.push(self.users.start_ms(&arm.experiment));
             self.slot.push(None);
         }
     }

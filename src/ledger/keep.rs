@@ -94,6 +94,12 @@ impl Users {
         }
     }
 
+    /// Earlier slots of an experiment do not count, epoch ms; none counts if its users are not told apart.
+    pub fn start_ms(&self, experiment: &str) -> i64 {
+        let epochs = self.epochs(experiment);
+        epochs.map_or(i64::MAX, |epochs| epochs.start_ms.unwrap_or(i64::MIN))
+    }
+
     /// Leaves out an experiment that was named.
     pub fn forget(&mut self, experiment: &str) {
         if let Users::Of(experiments) = self {

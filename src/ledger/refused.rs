@@ -1,7 +1,7 @@
-//! Refused lists by arm, in clusters: where arms lose different shares of their lists, what is left of them does not compare.
+//! Counts refused lists by arm, in clusters. If arms lose different shares of their lists, the rest cannot be compared.
 //!
-//! Lists of one user are not independent of each other, so those whose user is known are counted by user bucket. The others are
-//! counted by hour of the week, and so are accepted lists, to tell a broken hour from a busy one.
+//! Lists of one user depend on each other, so refused lists with a user are counted by user bucket. The others are counted by hour of
+//! the week. Accepted lists are counted by hour too, to distinguish a broken hour from a busy one.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ pub struct Refused {
     accepted: Vec<u64>,
     /// The arms that have any.
     touched: Vec<ArmId>,
-    /// What the next end of a slot adds.
+    /// Added when the next slot ends.
     slot: ByArm<RefusedCounts>,
     /// Refused lists that count with a later slot, by the begin of the first that may take them, Unix ms.
     waiting: BTreeMap<i64, ByArm<RefusedCounts>>,
@@ -122,7 +122,7 @@ pub struct Refused {
 #[derive(Debug, Clone, Copy)]
 struct KnownArm {
     salt: u64,
-    /// What is earlier does not count, Unix ms.
+    /// Earlier lists do not count, Unix ms.
     start_ms: i64,
 }
 
@@ -190,12 +190,9 @@ impl Aggregate for Refused {
     }
 
     fn admit(&mut self, arms: &[Arm]) {
-        let known = arms.iter().map(|arm| {
-            let epochs = self.users.epochs(&arm.experiment);
-            KnownArm {
-                salt: salt(&arm.experiment),
-                start_ms: epochs.map_or(i64::MAX, |epochs| epochs.start_ms.unwrap_or(i64::MIN)),
-            }
+        let known = arms.iter().map(|arm| KnownArm {
+            salt: salt(&arm.experiment),
+            start_ms: self.users.start_ms(&arm.experiment),
         });
         self.arms.extend(known);
         self.accepted.resize(self.arms.len(), 0);
@@ -251,7 +248,7 @@ impl Aggregate for Refused {
         RefusedCounts::decode(from).map(Some)
     }
 
-    /// What no slot has taken yet: n, (time, n, (arm, cell)…)…, ascending.
+    /// Refused lists that no slot has taken yet: n, (time, n, (arm, cell)…)…, ascending.
     fn encode_memory(&self, to: &mut Writer) {
         to.number(self.waiting.len() as u64);
         for (with_ms, waiting) in &self.waiting {

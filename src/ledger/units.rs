@@ -164,7 +164,7 @@ impl Aggregate for Units {
             self.has_caps |= max_lists.is_some();
             self.arms.push(KnownArm {
                 experiment: *experiment.or_insert(n_experiments),
-                start_ms: epochs.map_or(i64::MAX, |epochs| epochs.start_ms.unwrap_or(i64::MIN)),
+                start_ms: self.users.start_ms(&arm.experiment),
                 max_lists,
             });
         }

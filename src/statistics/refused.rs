@@ -1,8 +1,8 @@
-//! Whether an arm loses another share of its lists than its control: then what is left of both does not compare.
+//! Tests whether an arm and its control lose different shares of their lists. If they do, the rest cannot be compared.
 //!
-//! The share is that of refused among all lists, R ÷ (N + R). Its variance is that of a ratio by clusters that are as good as
-//! independent: by user bucket, where the user of a refused list is known, and by hour for the others. With few clusters, standard
-//! errors are those of Student's t at Welch and Satterthwaite's degrees of freedom.
+//! The share of refused lists is R ÷ (N + R). Its variance is the cluster-robust variance of a ratio. Clusters are user buckets for
+//! refused lists with a user, and hours for the others. With few clusters, Student's t applies, with Welch and Satterthwaite's degrees of
+//! freedom.
 
 use super::settings::Settings;
 use super::student;
@@ -10,9 +10,9 @@ use super::totals::Totals;
 
 /// Lists of an arm and its control, refused ones included, from which on shares are compared.
 const MIN_LISTS: f64 = 1000.0;
-/// How far apart shares are at least where arms do not compare.
+/// Smallest difference of shares that makes a comparison invalid.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// The same in standard errors.
+/// Smallest such difference in standard errors.
 const MIN_ERRORS: f64 = 4.0;
 
 /// Refused lists of an arm.
@@ -46,7 +46,7 @@ impl Refused {
     }
 }
 
-/// By how many standard errors shares differ, in normal ones.
+/// Difference of shares in standard errors, as a normal deviate.
 fn errors(sides: &[Side; 2]) -> f64 {
     let parts: Vec<Part> = sides.iter().flat_map(Side::parts).collect();
     let by_cluster: f64 = parts.iter().map(|part| part.variance).sum();
