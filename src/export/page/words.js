@@ -61,7 +61,7 @@ export const STATES = {
   "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts." },
   "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Do not read the lifts." },
   "invalid(users)": { name: "invalid: users", help: "Too many lists have no user, or one user has too many lists, so intervals are too narrow. Do not read the lifts." },
-  "invalid(refused)": { name: "invalid: refused lists", help: "An arm loses another share of its lists than the control: its log is broken, or written late. Do not read the lifts." },
+  "invalid(refused)": { name: "invalid: refused lists", help: "An arm loses a different share of its lists than the control: its log is broken, or written late. Do not read the lifts." },
   "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Do not read the lifts." },
 };
 
