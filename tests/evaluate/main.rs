@@ -13,6 +13,7 @@ mod feed;
 mod formats;
 mod growthbook;
 mod long;
+mod parquet;
 mod plan;
 #[path = "../support/program.rs"]
 mod program;
