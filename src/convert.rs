@@ -34,13 +34,13 @@ pub struct Writing {
     pub experiment: String,
     /// Time of each list, Unix ms. Clicks are a second later.
     pub at_ms: i64,
-    /// Whether users in the ground truth without recommendations of an arm get an empty list in it.
+    /// True if users in the ground truth without recommendations of an arm get an empty list in it.
     pub empty_lists: bool,
-    /// Whether places are scores, so that lists with equal ones are counted.
+    /// True if places are scores, so that lists with equal ones are counted.
     pub by_score: bool,
 }
 
-/// Counts of what was written.
+/// Counts of the output.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Written {
     pub n_lists: u64,

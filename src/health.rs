@@ -19,15 +19,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// Maximum length of a response. Those of the probes are a few lines.
+/// Maximum length of a response. The probes answer with a few lines.
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// Probe to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthQuestion {
-    /// Whether the process is alive: `/healthz`.
+    /// Liveness of the process: `/healthz`.
     Alive,
-    /// Whether it has caught up: `/readyz`.
+    /// Readiness, that is, having caught up: `/readyz`.
     Ready,
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>,
         .build(connector)
 }
 
-/// Returns a configuration that trusts the authorities in the file, or else those of the system. Plain HTTP needs none.
+/// Returns a configuration that trusts the authorities in the file, or else the system's. Plain HTTP needs none.
 ///
 /// # Errors
 /// If the file cannot be used, or there is no file and the system has no authorities.

@@ -28,8 +28,8 @@
 //!   `stored` encodes the state of a pair, and reads the whole topic for tools. `global` shows the state in force of all pairs,
 //!   whichever instance owns them, on a separate board, and passes it to [`looks`].
 //! - [`statistics`] interprets sums by user bucket: intervals, tests that stay valid under repeated looks, a decision for each
-//!   arm. It takes plain numbers and depends on no other module. [`verdict`] formats the results of an arm as JSON, and those of
-//!   an experiment as a sentence.
+//!   arm. It takes plain numbers and depends on no other module. [`verdict`] formats the results of an arm as JSON and of an
+//!   experiment as a sentence.
 //! - `worker` is a plain struct that takes inputs and returns orders. The loop around it, in `app`, makes no decisions. Its
 //!   pairs are in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of

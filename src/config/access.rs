@@ -17,7 +17,7 @@ pub struct Access {
     pub users: Vec<User>,
     /// File with more users, one per line.
     pub users_file: Option<PathBuf>,
-    /// Whether `/healthz` and `/readyz` need no credentials.
+    /// True if `/healthz` and `/readyz` need no credentials.
     pub open_probes: bool,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use toml::Spanned;
 
-/// All errors of a configuration, in the order of the file.
+/// Errors of a configuration, in the order of the file.
 ///
 /// Rendered by miette, [each](ConfigErrors::each) shows its line, with the values of Kafka properties masked.
 pub struct ConfigErrors {
@@ -286,7 +286,7 @@ impl ErrorReport {
         self.variables.contains_key(key) || !value.span().is_empty()
     }
 
-    /// Returns all errors: those of the file by line, then the others in the order in which they were found.
+    /// Returns all errors: errors in the file by line, then the others in the order in which they were found.
     pub fn into_errors(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| match &error.place {
             Location::File(span) => span.start,

@@ -34,7 +34,7 @@ pub struct UnusableFile {
 /// Reads the file at `path`, which `setting` names.
 ///
 /// # Errors
-/// As for [`read`].
+/// Same as [`read`].
 pub(crate) fn read_for(setting: &'static str, path: &Path) -> Result<Vec<u8>, UnusableFile> {
     read(path).map_err(|error| UnusableFile {
         setting,

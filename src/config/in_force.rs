@@ -1,4 +1,4 @@
-//! Current value and origin of every setting, to show them or to compare them with those of another configuration.
+//! Current value and origin of every setting, to show them or to compare two configurations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Merges the environment over the file, setting by setting, into [`Raw`].
 //!
-//! Each setting is parsed separately, so that a faulty one is reported without hiding others.
+//! Settings are parsed one by one, so that a faulty one is reported without hiding others.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -123,11 +123,11 @@ fn load_as<T>(
     }
 }
 
-/// Looks for slips among the variables of the flags of commands, such as `ABGAUGE_DEMO_RAET`: for a command that reads no
-/// configuration, which has them refused.
+/// Refuses typos in variables for flags of commands, such as `ABGAUGE_DEMO_RAET`. For commands that read no configuration, which
+/// would find them.
 ///
 /// # Errors
-/// All of them.
+/// All errors at once.
 pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), ConfigErrors> {
     let mut report = ErrorReport::default();
     layers::variables(
@@ -140,13 +140,13 @@ pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), Co
     }
 }
 
-/// The environment of this process. What is not UTF-8 in a value is replaced.
+/// Returns the environment of this process, with invalid UTF-8 in values replaced.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
 }
 
-/// The same for the text of a file called `name`.
+/// Parses and checks the text of a file called `name`, overridden by `env`.
 pub(super) fn parse<T>(
     name: &str,
     text: &str,

@@ -81,7 +81,7 @@ pub struct Config {
     pub limits: Limits,
     /// Topic for state. `None`: a start rebuilds everything from the log.
     pub state: Option<StateTopic>,
-    /// Whether the view of all partitions is also shown, whichever instance owns them.
+    /// True if the view of all partitions is shown as well, whichever instance owns them.
     pub global: bool,
     pub export: Export,
     pub http: Http,
@@ -127,7 +127,7 @@ pub struct Counting {
     /// Ids of the metrics chosen by the operator, whatever the profiles define. `None` if the file does not choose.
     pub chosen_metrics: Option<Vec<&'static str>>,
     pub catalog: Option<PathBuf>,
-    /// All available profiles: the built-in ones, then those of the operator.
+    /// Available profiles: the built-in ones, then the operator's own.
     pub known_profiles: Vec<Profile>,
 }
 
@@ -141,7 +141,7 @@ pub struct Kafka {
     pub key: TopicKey,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
-    /// Whether dead letters carry key and payload.
+    /// True if dead letters carry key and payload.
     pub dead_letter_payload: bool,
     /// Properties passed to librdkafka, including secrets. Neither `Debug` nor any message shows a value.
     pub properties: Properties,
@@ -307,7 +307,7 @@ pub struct Export {
     pub global: Vec<String>,
     /// Ids of metrics exported with numerator and denominator, whatever the denominator.
     pub numerators: Vec<String>,
-    /// Whether looks also show metrics that are neither primary nor guardrail.
+    /// True if looks also show metrics that are neither primary nor guardrail.
     pub secondary: bool,
     pub max_series: usize,
     /// Event time without a list after which an arm leaves the export.
@@ -355,7 +355,7 @@ pub struct Webhook {
     pub header: HeaderName,
     /// Timeout of one attempt, from the connection to the status of the response.
     pub timeout: Duration,
-    /// Certificate authorities in PEM. `None`: those of the system.
+    /// Certificate authorities in PEM. `None`: the system's authorities.
     pub ca_file: Option<PathBuf>,
 }
 

@@ -12,9 +12,9 @@ use crate::ingest::wire::shape::{Path, Paths};
 /// Description of a path or several, for error messages.
 pub(super) const PATHS: &str =
     "a path in quotes, or { any = [\"ts\", \"timestamp\"] } to read the first that is there";
-/// Only name allowed in a table of alternatives.
+/// Name of the only entry in a table of alternatives.
 pub(super) const ANY: &str = "any";
-/// Only name allowed in the table of a composite id.
+/// Name of the only entry in the table of a composite id.
 pub(super) const ALL: &str = "all";
 
 /// One path, or alternatives.
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for RawId {
 }
 
 struct PathsVisitor {
-    /// Whether the paths may be the parts of an id.
+    /// True if the paths may be the parts of an id.
     of_id: bool,
 }
 

@@ -139,9 +139,9 @@ pub(super) fn mask_broken(text: &str) -> String {
 struct Line<'a> {
     text: &'a str,
     begin: usize,
-    /// Whether the line is `[section]`, without anything that looks like a value.
+    /// True if the line is `[section]`, without anything that looks like a value.
     is_header: bool,
-    /// Whether a secret word is on this line, or above it in the same section.
+    /// True if a secret word is on this line, or above it in the same section.
     is_telling: bool,
 }
 

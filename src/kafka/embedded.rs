@@ -1,6 +1,6 @@
 //! Kafka cluster with one broker inside this process: librdkafka's mock cluster, for the demo and for quick tests.
 //!
-//! It has some limits. It keeps at most 5 MiB per partition, so a consumer must not fall further behind. It answers every
+//! Limits: the cluster keeps at most 5 MiB per partition, so a consumer must not fall further behind. It answers every
 //! look-up of offsets by time with "none", so reading starts at the earliest offset. It supports no admin requests and ignores
 //! isolation levels.
 

@@ -51,7 +51,7 @@ pub struct Facts {
     pub dead_letters: Option<Result<(), Failure>>,
     /// State topic. `None` if nothing is stored.
     pub state: Option<StateFacts>,
-    /// Whether the consumer group can be used.
+    /// Result of a check that the consumer group can be used.
     pub group: Result<(), Failure>,
 }
 

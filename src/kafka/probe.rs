@@ -201,7 +201,7 @@ impl Prober {
             Some((known, since)) if known == side => since,
             _ => Instant::now(),
         };
-        // The state of one topic must not change that of the other.
+        // An answer about one topic must not affect the other.
         if code == Some(ABSENT) {
             self.absent.set(Some((side, since)));
         } else if self.absent.get().is_some_and(|(known, _)| known == side) {

@@ -24,10 +24,10 @@ pub trait Aggregate {
     /// Version of the encoding. When the bytes change, increment it and keep [`decode`](Self::decode) able to read the old
     /// ones.
     const VERSION: u64;
-    /// Whether the aggregate depends on tracked users. If nothing else is kept of it, the slots of a cell are ended
+    /// True if the aggregate depends on tracked users. If nothing else is kept of it, the slots of a cell are ended
     /// together: with so many users, a slot adds almost as much data as a whole cell.
     const BY_USER: bool = false;
-    /// Whether totals also include slots before the start of an experiment.
+    /// True if totals also include slots before the start of an experiment.
     const BEFORE_START: bool = false;
 
     /// Creates an empty aggregate.
@@ -48,7 +48,7 @@ pub trait Aggregate {
     /// Adds a slot to the cells of its arms.
     fn add_slot(&self, slot: &Self::Slot, cells: &mut ByArm<Self::Cell>);
 
-    /// Merges the sums of another span of time, or those of the same arm in another pair.
+    /// Merges the sums of another span of time, or of the same arm in another pair.
     fn merge(cell: &mut Self::Cell, more: &Self::Cell);
 
     /// Encodes a cell. Equal cells have equal bytes.
@@ -60,7 +60,7 @@ pub trait Aggregate {
     /// Replaces the remembered data with the stored data, as far as it can be resumed.
     ///
     /// # Errors
-    /// The same as those of [`decode`](Self::decode).
+    /// Same as [`decode`](Self::decode).
     fn decode_memory(&mut self, _from: &mut Reader, _stored: &Stored) -> Result<(), LedgerError> {
         Ok(())
     }
@@ -83,7 +83,7 @@ pub trait Aggregate {
 /// Cells by arm number.
 pub type ByArm<C> = BTreeMap<ArmId, C>;
 
-/// All totals and cells of one aggregate.
+/// Totals and cells of one aggregate.
 #[derive(Debug)]
 pub(super) struct Book<A: Aggregate> {
     pub aggregate: A,
@@ -180,7 +180,7 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Ends pending slots, all of which are in the same cells as the slot that starts at `start_ms`.
+    /// Ends pending slots. They are all in the same cells as the slot that starts at `start_ms`.
     fn end(&mut self, start_ms: i64) -> A::Slot {
         let slot = self.aggregate.end_slot();
         if self.has_total() {

@@ -4,7 +4,7 @@
 //! arm ─▶ bucket 0 │ sums of the ranking … │ lists with a click │
 //!        bucket 7 │ …                                             only buckets that have a list
 //! ```
-//! All lists of a user fall into the same bucket of an experiment, in every arm. A list without a user is a unit of its own.
+//! Lists of one user fall into the same bucket of an experiment, in every arm. A list without a user is a unit of its own.
 
 use std::collections::btree_map::Entry;
 

@@ -53,7 +53,7 @@ pub struct Exposures {
     slot: Slot,
     /// New counts of the current slot, by arm.
     counts: Vec<Exposed>,
-    /// Whether any count is not 0. Saves a scan, as there may be many arms.
+    /// True if any count is not 0. Saves a scan, as there may be many arms.
     has_counts: bool,
 }
 

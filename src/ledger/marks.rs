@@ -23,7 +23,7 @@ pub struct Mark {
     pub arm: ArmId,
     /// Latest epoch with a list.
     pub epoch: u16,
-    /// Whether the user was seen in two arms within one epoch.
+    /// True if the user was seen in two arms within one epoch.
     pub is_in_two: bool,
 }
 

@@ -95,7 +95,7 @@ pub struct Ledger {
     arms: Vec<Arm>,
     /// End of the covered time, Unix ms.
     until_ms: Option<i64>,
-    /// Whether a sum exceeded 64 bits in a ledger that was decoded or merged into this one.
+    /// True if a sum exceeded 64 bits in a ledger that was decoded or merged into this one.
     overflowed: bool,
     /// Columns of all sums, by arm and by bucket.
     columns: Columns,
@@ -104,7 +104,7 @@ pub struct Ledger {
     books: Books,
     /// Complete cells kept only in encoded form.
     packed: Parts,
-    /// Whether removed cells stay among the packed ones.
+    /// True if removed cells stay among the packed ones.
     keeps_taken: bool,
 }
 

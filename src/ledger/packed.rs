@@ -79,7 +79,7 @@ mod tests {
     }
 
     prop_compose! {
-        /// Rows of three columns, the first of which counts lists.
+        /// Rows with three columns. The first counts lists.
         fn some_sums()(rows in prop::collection::btree_map(any::<u8>(), (1..1000_i64, any::<i64>(), any::<i64>()), 0..9)) -> BucketSums {
             let rows = rows.into_iter();
             rows.map(|(bucket, (lists, one, other))| (bucket, [lists, one, other].map(i128::from))).collect()

@@ -20,7 +20,7 @@
 //!         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
 //!         units: lists without a user, lists beyond a cap
 //!         refused: n, (bucket, refused)…, n, (hour of the week, refused, accepted)…
-//!         frequent: n, (place, lists, lists with each bit…)… │ latest: epoch ms
+//!         frequent: n, (place, lists, lists with each bit…)… │ latest: Unix ms
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

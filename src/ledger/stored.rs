@@ -13,9 +13,9 @@ pub struct Stored {
     pub until_ms: Option<i64>,
     /// Column of this ledger for each stored column.
     pub columns: OwnColumns,
-    /// Whether the tracked users of each arm can be resumed.
+    /// For each arm, true if its tracked users can be resumed.
     pub users_go_on: Vec<bool>,
-    /// Whether the total of each arm can be resumed.
+    /// For each arm, true if its total can be resumed.
     pub totals_go_on: Vec<bool>,
     pub total: Option<Kept>,
     pub spans: Vec<Span>,

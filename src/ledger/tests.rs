@@ -383,7 +383,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
     assert_eq!([n_lists(0), n_lists(1)], [2, 2]);
 }
 
-/// Only users of the experiment `e` are kept, from slot 3 on.
+/// Keeps only users of the experiment `e`, from slot 3 on.
 #[test]
 fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
     let (ranking, catalogue) = (ranking(), catalogue());

@@ -51,7 +51,7 @@ pub struct Reach {
     /// Smallest time of an accepted event, Unix ms.
     pub first_accepted_ms: Option<i64>,
     pub n_folded: u64,
-    /// Whether no sum has exceeded 64 bits.
+    /// True if no sum has exceeded 64 bits.
     pub is_exact: bool,
 }
 

@@ -6,7 +6,7 @@
 pub enum Clause {
     /// S1: an end counts if it was asked for after the last record that was read.
     EndIsAskedForAfterTheLastRecord,
-    /// S1: there is no claim above the claim of the highest seal.
+    /// S1: no claim is higher than the claim of the highest seal.
     NoClaimIsHigher,
     /// S2: an acknowledged seal is not shown before it is in force.
     ShowWhatIsInForce,
@@ -32,7 +32,7 @@ pub enum Clause {
     SealTheBegin,
     /// S4: the base is in force again before a new state is sealed.
     TheBaseComesFirst,
-    /// S4: read positions are not below those of the state it builds on.
+    /// S4: read positions are not below the positions in the state it builds on.
     SealNoLessThanTheBase,
     /// S4: a seal names only blobs of the state it builds on, and blobs sent for it.
     NameBlobsOfTheLastSeal,

@@ -34,7 +34,7 @@ pub(super) enum Patience {
     Silence,
 }
 
-/// Completeness of what was read.
+/// Completeness of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     /// Up to the ends, or as far as requested.

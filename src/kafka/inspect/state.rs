@@ -18,7 +18,7 @@ pub struct FoundState {
     pub n_partitions: NonZeroU32,
     /// Number of replicas of the partition with the fewest.
     pub n_replicas: usize,
-    /// All settings by name.
+    /// Settings by name.
     pub settings: Result<BTreeMap<String, String>, Failure>,
 }
 

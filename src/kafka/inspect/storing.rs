@@ -17,7 +17,7 @@ pub struct StoringFacts {
     pub state: StateFacts,
     /// Topic of lists, then topic of clicks, or one for both.
     pub inputs: Vec<InputFacts>,
-    /// Whether the group has committed offsets, and so has read these topics before.
+    /// True if the group has committed offsets, and so has read these topics before.
     pub has_read: bool,
 }
 

@@ -48,7 +48,7 @@ impl Survey {
     /// Returns the log range of each partition.
     ///
     /// # Errors
-    /// The same as those of [`Survey::n_partitions`].
+    /// Same as [`Survey::n_partitions`].
     pub fn logs(&self, topic: &str) -> Result<Vec<LogSpan>, Failure> {
         let n_partitions = self.n_partitions(topic)?;
         let low = self.asker.offsets(topic, n_partitions, Offset::Beginning)?;
@@ -60,7 +60,7 @@ impl Survey {
     /// Passes the values of all current records of a topic to `take`, in order within each partition, until it has enough.
     ///
     /// # Errors
-    /// The same as those of [`Survey::n_partitions`], or if no record comes for a minute.
+    /// Same as [`Survey::n_partitions`], or if no record comes for a minute.
     pub fn read_whole(
         &self,
         topic: &str,
@@ -91,7 +91,7 @@ impl Survey {
     /// Returns the ids of topics. An id is new with each creation, and 0 if the brokers have no ids.
     ///
     /// # Errors
-    /// The same as those of [`Survey::n_partitions`].
+    /// Same as [`Survey::n_partitions`].
     pub fn ids(&self, topics: &[&str]) -> Result<Vec<u128>, Failure> {
         let ids = topic_ids::ids(&self.asker.admin, topics, ANSWER_WITHIN);
         ids.map_err(|error| Failure::of(&error, ""))

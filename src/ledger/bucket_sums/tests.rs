@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Map of rows of two columns, the first of which counts lists.
+/// Map of rows with two columns. The first counts lists.
 type Twin = BTreeMap<u8, [i128; 2]>;
 
 /// Generates sums, some of them next to the limit of 64 bits and some beyond it.
@@ -48,7 +48,7 @@ proptest! {
     }
 }
 
-/// With all buckets, each one's row is at the index of its number.
+/// A full set of buckets has each row at the index of its number.
 #[test]
 fn where_all_buckets_have_a_list_each_is_found() {
     let all = |lists: &dyn Fn(u8) -> i128| -> BucketSums {

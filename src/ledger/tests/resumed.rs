@@ -528,7 +528,7 @@ fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
     assert_eq!(again.total().sums.len(), 1);
 }
 
-/// Between two slots there is no open data that would still need them.
+/// Between two slots no open data would still need them.
 #[test]
 fn users_who_were_forgotten_are_in_no_bytes() {
     let users = Users::Of([("e".to_owned(), Epochs::default())].into());
