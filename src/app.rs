@@ -322,6 +322,7 @@ fn consume(
         }
         let begin = clock.uptime();
         worker.round(n_records > 0, begin);
+        // The pause between hand-overs to the board depends on how long the last one took.
         worker.took(clock.uptime().saturating_sub(begin));
         carry_out(&mut consumer, &mut keeping, &mut worker);
         if n_records < MANY {
@@ -361,7 +362,7 @@ fn carry_out(consumer: &mut Consumer, keeping: &mut Keeping, worker: &mut Worker
             }
             continue;
         }
-        // Without these orders nothing would be read, and the worker would not repeat them.
+        // Without these orders the worker would read no records, and it would not repeat them.
         let is_vital = matches!(order, Order::Subscribe | Order::Assign(_));
         if let Err(error) = consumer.execute(order) {
             let kind = if is_vital {

@@ -151,6 +151,7 @@ impl Board {
     pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
         let base = base::of(ledger, &self.shape.cells_ms);
         let mut shared = self.alone();
+        // The new state may have settled less far than the old one, and ends must not move back.
         of(&mut shared.progress).note_settled_end();
         self.drop_sums(&mut shared, pair, ledger.arms());
         self.begin(&mut shared, pair, ledger, reach, base);
@@ -435,6 +436,7 @@ impl SnapshotSource for Board {
             .reaches()
             .filter_map(|reach| reach.first_accepted_ms)
             .min();
+        // Sums are complete only from the latest start of any pair on.
         snapshot.since_ms = begin_ms.or(first_ms);
         snapshot.folded_arms = progress.reaches().map(|reach| reach.n_folded).sum();
         snapshot.arms_without_coverage = self.n_arms_without_coverage();
@@ -456,6 +458,7 @@ impl SnapshotSource for Board {
                 covering.fill(&mut windows, &shown, &self.shape.cells_ms, &ends, arm);
             }
         }
+        // Arms without a list in any shown pair still have the blank time.
         snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
         if let Some(window) = timelines {
             for arm in with_most_lists(&mut snapshot.arms) {

@@ -152,7 +152,7 @@ fn configuration(brokers: &str, options: &Options) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Replaces settings in an error by the demo's options, which are what its user knows.
+/// Replaces settings in an error by the demo's options, because its user does not know the settings.
 fn in_words_of_the_demo(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(BindError::InUse(address)) => {

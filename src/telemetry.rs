@@ -855,7 +855,7 @@ impl Telemetry {
         Ok(TextEncoder::new().encode(&self.registry.gather(), out)?)
     }
 
-    /// Returns the same data for the JSON API.
+    /// Returns the health of the stream for the JSON API.
     pub fn status(&self) -> StreamStatus {
         let state = self.state();
         StreamStatus {

@@ -1,5 +1,5 @@
 //! Thread that takes looks, one after the other, off the path of records. With `[state]`, its input is the current state of
-//! every pair, as on every other instance. Otherwise its input is what the worker settles.
+//! every pair, as on every other instance. Otherwise its input is the slots settled by the worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -20,7 +20,7 @@ pub(super) enum Covered {
     Empty,
     /// Counts by `View as usize`.
     Counted(Box<[Coverage; 2]>),
-    /// Not counted, because no memory was left.
+    /// Left out because no memory was left.
     LeftOut,
 }
 
@@ -146,6 +146,7 @@ impl Covering {
 
     /// Checks whether an arm still fits with the catalogue that was [set](Self::set_catalogue).
     pub fn readmit(&mut self, covered: &mut Covered) {
+        // `set_catalogue` reset the sum to 0, so it is rebuilt arm by arm. An arm that no longer fits is left out.
         self.bytes += self.bytes_of(covered);
         if let Covered::Counted(views) = covered {
             views.iter_mut().for_each(Coverage::forget_counts);

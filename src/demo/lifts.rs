@@ -14,7 +14,7 @@ pub const PRIMARY: &str = "ctr@10";
 /// Days of event time before the first decision, short enough to see one.
 const MIN_DAYS: f64 = 0.25;
 
-/// Returns the experiments to compare: their first arm is the control, and shares are those of the simulation.
+/// Returns the experiments to compare: their first arm is the control, and shares come from the simulation.
 pub fn asked(design: &Design) -> BTreeMap<String, Experiment> {
     let experiments = design.experiments().iter().map(|experiment| {
         let arms = experiment.arms.iter().filter(|arm| arm.share > 0.0);

@@ -186,7 +186,7 @@ impl Serialize for Windows<'_> {
     }
 }
 
-/// Both views of a window, if they hold lists.
+/// Numbers of a window in both views, if they hold lists.
 struct Views<'a> {
     arm: &'a ArmEntry<'a>,
     window: usize,

@@ -1,4 +1,4 @@
-//! Authentication by bearer tokens and passwords, of which only hashes are stored.
+//! Authentication by bearer tokens and passwords. Only their hashes are stored.
 //!
 //! A token is long and random, so comparing its SHA-256 is safe and cheap. A password is neither, so its hash is slow by
 //! design. Results of checks are therefore remembered: a scrape every second stays cheap, and a client that repeats a wrong
@@ -37,7 +37,7 @@ const TOO_MANY: &str = "more passwords come than can be checked: come again in a
 /// Time that a password waits to be checked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All accepted credentials.
+/// Tokens and passwords that are accepted.
 pub struct Credentials {
     tokens: Vec<TokenHash>,
     users: Vec<User>,
@@ -177,7 +177,7 @@ pub struct Gate {
 enum ClaimVerdict {
     Right,
     Wrong,
-    /// Not checked, because too many claims arrive.
+    /// Claim left unchecked, because too many arrive.
     Unchecked,
 }
 

@@ -31,6 +31,7 @@ impl Encoding {
                 _ => {}
             }
         }
+        // `*` covers encodings that are not listed.
         let gzip = gzip.or(any).unwrap_or(0.0);
         // An encoding that is not listed may be used too, if nothing better is acceptable.
         let identity = identity.or(any).unwrap_or(0.0);

@@ -119,6 +119,7 @@ impl Feed {
         let watcher = match known {
             Some((_, view)) => {
                 let mut watcher = view.subscribe();
+                // The watcher has not seen the last rendering yet, although the channel counts it as seen.
                 watcher.mark_changed();
                 watcher
             }
@@ -146,6 +147,7 @@ impl FeedState {
             (snapshots, is_taken) = self.render(queries, snapshots, true).await;
             let took = began.elapsed();
             let next = began + (took * SHARE).min(LONGEST).max(self.every);
+            // After this time the snapshot is too old for early rounds.
             let old = began + took + self.every;
             while self.somebody_new(next).await && is_taken && Instant::now() < old {
                 let began = Instant::now();
@@ -168,8 +170,8 @@ impl FeedState {
         has_new()
     }
 
-    /// Renders these views from a new snapshot (`anew`) or the given one. Returns the snapshot and whether the task
-    /// finished.
+    /// Renders these views from a new snapshot if `anew`, else from the given one. Returns the snapshot and whether the
+    /// task finished.
     async fn render(&self, queries: Vec<Query>, mut snapshots: Snapshots, anew: bool) -> (Snapshots, bool) {
         let exporter = Arc::clone(&self.exporter);
         let rendered = tokio::task::spawn_blocking(move || {

@@ -215,7 +215,7 @@ fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLa
     places
 }
 
-/// All series with one name.
+/// Series with the same name.
 struct Family {
     name: String,
     help: String,

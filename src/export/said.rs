@@ -23,7 +23,7 @@ impl Moment {
     }
 }
 
-/// Returns the headline of an experiment with these arms, of which there is at least one.
+/// Returns the headline of an experiment with these arms. There must be at least one.
 pub(super) fn of(
     name: &str,
     asked: Option<&Experiment>,

@@ -19,7 +19,7 @@ const MAX_LAGGING: usize = 16;
 pub enum Scope {
     /// Partitions held by this instance.
     Own,
-    /// All partitions, whichever instance holds them.
+    /// Partitions of all instances.
     Global,
 }
 

@@ -144,6 +144,7 @@ async fn accept(
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => return (stream, Peer(peer), slots.take().await),
+            // The client has left before it was accepted.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 warn!(%error, "cannot accept a connection");

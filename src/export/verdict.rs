@@ -1,4 +1,4 @@
-//! `/api/v1/verdict`: what a rollout should do with an arm, in the form that Argo Rollouts and Flagger request.
+//! `/api/v1/verdict`: recommendation of whether to roll out an arm, in the form that Argo Rollouts and Flagger request.
 //!
 //! Unknown parameters and names are refused rather than ignored, so that a typo cannot let a rollout proceed.
 

@@ -42,7 +42,7 @@ struct ViewDocument<'a> {
     experiments: Vec<Shown<'a>>,
     /// Experiments with an arm that passes the filter.
     n_experiments: usize,
-    /// All experiments.
+    /// Experiments before the filter.
     n_experiments_in_all: usize,
     n_arms_in_all: usize,
     /// Set if looks cover the partitions whose values are shown.
@@ -109,6 +109,7 @@ pub(super) fn render(
     };
     let n_pages = n_paged.div_ceil(n_per_page).max(1);
     let page = query.page.min(n_pages - 1);
+    // Without any arm, the numbers are just not known yet, and the page may exist later.
     if page < query.page && !arms.is_empty() {
         notes.push(query::no_page(query.page + 1, n_pages));
     }
@@ -180,6 +181,7 @@ pub(super) fn render(
 fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
     let wanted = query.experiment.as_deref()?;
     let is_there = arms.iter().any(|arm| *arm.experiment == *wanted);
+    // Without any arm, the numbers are just not known yet, and the name may be right.
     if !is_there && !arms.is_empty() {
         notes.push(query::no_experiment(wanted));
     }

@@ -27,7 +27,7 @@ pub struct Arm {
     pub name: String,
     /// Share of the users, from 0 to 1.
     pub share: f64,
-    /// Relative number of visits per user, where 1 is that of the control.
+    /// Relative number of visits per user, with the control at 1.
     pub visits: f64,
 }
 
@@ -71,10 +71,10 @@ impl Design {
     /// the click probability at rank 1 for a user of eagerness 1.
     ///
     /// # Errors
-    /// - there is no experiment, or one without arms
-    /// - a name is empty, used twice or not made of letters, digits, `-` and `_`
-    /// - `appeal` is outside of 0 to 1
-    /// - there are more names or arms than there is room for
+    /// - no experiment, or one without arms
+    /// - a name that is empty, used twice or not made of letters, digits, `-` and `_`
+    /// - an `appeal` outside of 0 to 1
+    /// - more names or arms than there is room for
     pub fn new(appeal: f64, experiments: &[(&str, &[&str])]) -> Result<Design> {
         let names: Vec<&str> = experiments
             .iter()

@@ -26,7 +26,7 @@ pub struct Lanes {
     n_partitions: NonZeroU32,
     /// Set if lists and clicks go to the same topic.
     shared: bool,
-    /// Lanes of the lists, then those of the clicks.
+    /// Lanes of the lists, then of the clicks.
     lanes: Vec<Block>,
     n_drafts: usize,
 }

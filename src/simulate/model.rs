@@ -114,6 +114,7 @@ impl Model {
         loop {
             let user = self.world.population.draw(random);
             let visitor = self.visitor(user);
+            // Rejection sampling: dropping some requests of the other users makes users with more visits come more often.
             let is_kept = |kept: &Vec<f64>| random.chance(kept[usize::from(visitor.combination)]);
             if self.kept.as_ref().is_none_or(is_kept) {
                 return (user, visitor);

@@ -48,6 +48,7 @@ impl Pending {
         if self.blocks.is_empty() {
             self.first = number;
         }
+        // A later record may arrive before all that were added so far.
         while number < self.first {
             self.blocks.push_front(Block::default());
             self.first -= 1;

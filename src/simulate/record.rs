@@ -116,7 +116,7 @@ pub struct Json {
     user_prefix: ShortText<32>,
     /// Arms in a list's JSON, by combination.
     experiments: Vec<ShortText<MOST_BYTES>>,
-    /// Each item as listed, after a comma. No item is longer than the eight bytes of `,"i2999"`.
+    /// JSON of each item in a list, with a leading comma. No item is longer than the eight bytes of `,"i2999"`.
     items: Vec<ShortText<8>>,
     /// Key of the record written last.
     key: ShortText<32>,

@@ -166,6 +166,8 @@ impl Traffic {
         while self.arriving.next_arrival_ms().is_none() {
             let end_ms = self.pending.first_end_ms();
             match self.next_request_ms() {
+                // No record arrives before its list is served, so the first block is complete once the next list is served
+                // after its end.
                 Some(ts_ms) if end_ms.is_none_or(|end_ms| ts_ms < end_ms) => self.serve(ts_ms),
                 _ => {
                     end_ms?;
@@ -208,7 +210,7 @@ impl Traffic {
         lists::draw_items(n_items, &mut self.random, &mut request.items);
     }
 
-    /// Draws a request whose list is not sent.
+    /// Draws a request for which no list is sent.
     fn draw_unserved(&mut self, ts_ms: i64) -> Request {
         let mut request = Request::default();
         self.draw_request(ts_ms, &mut request);

@@ -87,6 +87,7 @@ fn means_by_length(visitor: &Visitor) -> Vec<Means> {
     for rank in 1..=MAX_ITEMS as usize {
         let p = visitor.click_probability(rank);
         let none_above = 1.0 - here.hit;
+        // The first click is at this rank if none is above it.
         here.hit += none_above * p;
         here.clicks += p;
         here.shown += 1.0;

@@ -155,7 +155,7 @@ fn counts_add_up_by_topic() {
     assert_eq!(value(&telemetry, "abgauge_skipped_elements_total"), Some(10.0));
 }
 
-/// One list, two clicks of which one is a repeat, and one broken click.
+/// Counts of one list, two clicks (one a repeat), and one broken click.
 fn counts() -> Counts {
     let mut counts = Counts::default();
     counts.conflicting_lists = 3;

@@ -121,7 +121,7 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Only one instance sends, and its successor cannot know which changes it delivered.
+/// One instance sends at a time, and its successor cannot know which changes it delivered.
 #[test]
 fn who_is_not_to_tell_notes_changes_and_tells_the_last_of_each_arm_once_it_is() {
     run(async {

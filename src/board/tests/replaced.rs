@@ -16,7 +16,8 @@ fn settled(board: &Board) -> (Option<i64>, BTreeMap<String, String>) {
 }
 
 proptest! {
-    /// After any number of replacements, the last ledgers add up to the same as all deltas, and no end ever moves back.
+    /// Checks that after any number of replacements, the last ledgers add up to the same as all deltas, and no end ever
+    /// moves back.
     #[test]
     fn pairs_that_are_replaced_add_up_to_what_they_were_told(
         pairs in prop::collection::vec(steps(), 1..4),

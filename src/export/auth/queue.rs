@@ -84,6 +84,7 @@ impl ClaimQueue {
                 });
             }
             let (call, called) = oneshot::channel();
+            // Clients that have disconnected must not count against the bound.
             now.waiting.retain(|waiting| !waiting.call.is_closed());
             now.waiting.push(WaitingClaim { who, call });
             if now.waiting.len() > MAX_WAITING {

@@ -49,11 +49,11 @@ pub(super) struct LookedExperiment<'a> {
     /// Text such as `{experiment="ranker"`.
     labels: String,
     report: &'a Report,
-    /// Metrics of which less is better.
+    /// Metrics for which less is better.
     lower_is_better: Vec<&'a MetricEnds>,
 }
 
-/// All series with one name, and a function that extracts their number.
+/// Series with the same name, and the function that extracts their number.
 struct Family<T> {
     name: &'static str,
     help: &'static str,
@@ -382,7 +382,7 @@ impl<'a> LookGauges<'a> {
     }
 }
 
-/// Writes a family with samples per arm. `each` writes the samples of one arm, all of which begin with these two parts.
+/// Writes a family with samples per arm. `each` writes the samples of one arm, which all start with these two parts.
 fn of_arms(
     text: &mut ExpositionText,
     name: &str,

@@ -116,7 +116,7 @@ fn parse_value(text: &str) -> (String, &str) {
     panic!("a label without end: {text:?}")
 }
 
-/// Value of `name` with these labels and those of arm `a` of experiment `e`.
+/// Value of `name` with these labels, for arm `a` of experiment `e`.
 fn value(scrape: &Samples, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let own = [("experiment", "e"), ("arm", "a")];
     let labels = own

@@ -65,6 +65,7 @@ impl ConnectionSlots {
                     now.n_free -= 1;
                     break;
                 }
+                // One connection is closed per newcomer, even if its slot takes a moment to become free.
                 if !has_loser && let Some((_, lost)) = now.waiting.pop_first() {
                     lost.cancel();
                     has_loser = true;

@@ -109,7 +109,7 @@ struct ChartedArm<'a> {
     /// Values at the times of the looks.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ArmHistory>,
-    /// All settled lists up to the latest look.
+    /// Settled lists up to the latest look.
     #[serde(skip_serializing_if = "Option::is_none")]
     lists: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

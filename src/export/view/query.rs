@@ -282,7 +282,7 @@ fn echo(text: &str) -> String {
 }
 
 impl Sort {
-    /// Without lifts, arms are in the order of their names.
+    /// Default order. Arms without a lift are sorted by name.
     pub const BEST_FIRST: Sort = Sort {
         by: By::Lift,
         descending: true,

@@ -58,7 +58,7 @@ fn answer(exporter: &Exporter, arms: Vec<ArmSnapshot>, query: &str) -> Value {
     serde_json::from_slice(&out).unwrap()
 }
 
-/// Exporter of an instance that holds `n_owned` of three partitions, the last of which is three minutes behind.
+/// Exporter of an instance that holds `n_owned` of three partitions. The last partition is three minutes behind.
 fn beside_others(n_owned: usize) -> Exporter {
     let (clock, _hand) = Clock::simulated(NOW_MS);
     let frontiers_ms = [NOW_MS, NOW_MS - 1_000, NOW_MS - 180_000].map(Some);

@@ -130,7 +130,7 @@ impl Server {
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>) {
     let service = service_fn(|request| answer(request, Arc::clone(&shared)));
-    // Errors of the connection are what the tests provoke.
+    // Errors of the connection are expected: the tests provoke them.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -262,7 +262,7 @@ fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
     assert_eq!(shown(&deciding, "lift"), "ctr hit_rate@5");
 }
 
-/// Nothing is decided there, so the metric that would be the default primary is exported: CTR at the largest cut-off.
+/// Exports the metric that would be the default primary, because nothing is decided there: CTR at the largest cut-off.
 #[test]
 fn without_a_control_one_metric_is_shown_unless_all_are_asked_for() {
     let mut look = crate::looks::ExperimentLook {

@@ -30,7 +30,7 @@ impl SnapshotSource for Lines {
     }
 }
 
-/// Exporter after two looks at `e`, the second of which is the fixture's.
+/// Exporter after two looks at `e`. The second look is the fixture's.
 fn exporter(asked: Experiment) -> Exporter {
     let last = looks::compared();
     let first = ExperimentLook {
