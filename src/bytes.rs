@@ -129,6 +129,7 @@ impl<'a> Reader<'a> {
         for shift in (7..).step_by(7) {
             let byte = self.byte()?;
             let bits = u128::from(byte & 0x7f);
+            // Reject bits beyond the 128th, and a last byte of 0, which the shortest encoding does not have.
             if shift > 126 || bits << shift >> shift != bits || byte == 0 {
                 return Err(Malformed::Number);
             }

@@ -138,6 +138,7 @@ impl<'i> Layers<'i, '_> {
                     .refuse(&key, &place, "is a table, not a value", remedy);
                 continue;
             };
+            // Keep an empty table: naming an experiment is enough for intervals.
             if table.is_empty() {
                 let path = [EXPERIMENTS, name.get_ref()].map(str::to_owned);
                 let empty = Spanned::new(span, DeValue::Table(table));
@@ -176,6 +177,7 @@ impl<'i> Layers<'i, '_> {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
                 let span = error.span().filter(inside).unwrap_or(value.span());
+                // serde quotes the value, and the seed is a secret.
                 if key == HASH_SEED {
                     "what stands here does not fit".clone_into(&mut message);
                 }

@@ -33,6 +33,7 @@ pub(super) fn entries() -> Vec<SampleEntry> {
         // Commented-out settings have no space after the `#`.
         let written = line.strip_prefix('#').unwrap_or(line);
         if let Some(text) = line.strip_prefix("# ") {
+            // Settings in a row share a comment. A comment after a setting starts a new one.
             if std::mem::take(&mut is_told) {
                 comment.clear();
             }

@@ -76,6 +76,7 @@ fn taking_over(old: &Config, new: &Config) -> Config {
         tls.clone_from(&new.http.tls);
     }
     if are_guarded(old, new) {
+        // This setting is not read from a file, so it waits for a restart.
         let open_probes = access.open_probes;
         access.clone_from(&new.http.access);
         access.open_probes = open_probes;

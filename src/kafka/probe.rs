@@ -327,6 +327,7 @@ impl Prober {
                 return Err(KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownPartition));
             };
             let by_time = seek_ms.and_then(|_| of(&by_time).or_else(|| of(&ends_before)));
+            // Retention has removed records that would be needed only if reading starts at the first one left.
             let begins_inside = by_time.is_none_or(|offset| offset == low);
             let first_record_ms = if low > 0 && low < high && begins_inside {
                 self.first_record_ms(*key, low)?

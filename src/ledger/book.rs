@@ -351,6 +351,7 @@ impl<A: Aggregate> Book<A> {
             let cells = &mut self.cells[index];
             let of_span = |stored: &&Span| (stored.kept, stored.cell_ms) == (span.kept, span.cell_ms);
             if let Some(stored) = stored.spans.iter().find(of_span) {
+                // A shorter stored span has dropped its older cells, so this one is complete only from its oldest cell on.
                 let since_ms = &mut self.cells_since_ms[index];
                 *since_ms = (*since_ms).max(span.since_ms(stored.n_cells, cells));
             }

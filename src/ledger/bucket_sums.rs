@@ -170,6 +170,7 @@ impl BucketSums {
 
     fn set(&mut self, at: usize, sum: i128) {
         let above = (sum >> 64) as i64;
+        // The first sum beyond 64 bits: give all of them an upper word.
         if self.above.is_empty() && above != sign(sum as i64) {
             self.above = self.sums.iter().map(|sum| sign(*sum)).collect();
         }

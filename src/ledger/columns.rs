@@ -64,6 +64,7 @@ impl Columns {
             }
         }
         let mut own = vec![None; stored.len()];
+        // An item has one class for all cut-offs. A new cut-off would need classes that were not stored, so all of them restart.
         let mut distinct = self.ids[self.distinct.clone()].iter();
         let distinct_go_on = distinct.all(|id| stored.contains_key(&**id));
         for (column, id) in self.ids.iter().enumerate() {

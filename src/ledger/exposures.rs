@@ -282,6 +282,7 @@ impl Aggregate for Exposures {
         arms.iter().for_each(|arm| self.arms[*arm as usize].epochs = None);
         self.sets.start_ms = None;
         self.slot.forgotten.extend(self.experiments.get(experiment));
+        // Between two slots nothing depends on these users any more. Forget them now, to keep them out of the encoded bytes.
         if self.slot.lists.is_empty() {
             self.close_slot();
         }

@@ -133,6 +133,7 @@ impl Users {
     /// nor now.
     pub(super) fn go_on(&self, stored: &Users, experiment: &str, until_ms: Option<i64>) -> bool {
         match (self, stored) {
+            // `Everybody` has a single start, which cannot be earlier for the experiments that were listed before.
             (Users::Everybody(_), Users::Of(_)) => false,
             _ => match (self.epochs(experiment), stored.epochs(experiment)) {
                 (Some(own), Some(stored)) => own.go_on(&stored, until_ms),

@@ -277,6 +277,7 @@ impl Ledger {
     /// covers nothing, neither does the result, so leave out pairs that never had a record. No user may be in both pairs,
     /// and neither ledger may be packed.
     pub fn merge(&mut self, other: &mut Ledger) {
+        // Only cells and totals are merged, so slots that wait for the end of their cell must be ended first.
         self.books.end_until(i64::MAX);
         other.books.end_until(i64::MAX);
         let mut known: HashMap<Arm, ArmId> = self.arms.iter().cloned().zip(0..).collect();

@@ -377,6 +377,7 @@ fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerErr
             n_cells: from.time()?,
             kept: decode_kept(from)?.ok_or(LedgerError::Number)?,
         };
+        // A missing cell must not pass for a span of time without lists.
         let n_found = parts
             .keys()
             .filter(|part| part.number_in(&span).is_some())

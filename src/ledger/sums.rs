@@ -93,6 +93,7 @@ impl SlotSums {
             ..
         } = self;
         let n_items = list.n_items as usize;
+        // Contributions are remembered only for short lists. Compute the row of a long list.
         if !contributions.remember_new_list(n_items, ranking) {
             room.resize(ranking.width(), 0);
             ranking.contribute(list, room);

@@ -154,6 +154,7 @@ impl PairTracker {
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.engine.apply(batch, room_bytes);
         let refused = self.engine.take_refused();
+        // A list may be the first of its arm even if it is refused, so the ledger must know the arm.
         if !refused.is_empty() {
             self.admit();
             refused.iter().for_each(|list| self.ledger.refuse(list));

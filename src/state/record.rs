@@ -230,6 +230,7 @@ fn with_checksum(mut to: Writer) -> Vec<u8> {
 fn body(bytes: &[u8], version: u8) -> Result<Reader<'_>, RecordError> {
     let (before, checksum) = bytes.split_last_chunk().ok_or(Malformed::Length)?;
     let mut from = Reader::new(before);
+    // The version comes first, because another version may have another checksum.
     let found = from.byte()?;
     if found != version {
         return Err(RecordError::Version(found));
