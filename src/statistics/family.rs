@@ -1,12 +1,12 @@
-//! Corrects p-values for all arms and metrics of an experiment.
+//! Corrections of p-values for all arms and metrics of an experiment.
 //!
 //! | metrics | p over all looks | p at a decision look |
 //! |---|---|---|
 //! | primaries | Holm, over treatment arms × primaries | Holm, likewise |
 //! | guardrails | none: all of them must pass | none |
-//! | others | e-BH on E as of now; at a single look Benjamini and Yekutieli on its p | |
+//! | others | e-BH on E of this look; at a single look Benjamini and Yekutieli on its p | |
 //!
-//! Holm counts hypotheses that are still unknown as p = 1.
+//! Holm counts unknown hypotheses as p = 1.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::arm::{LookedArm, LookedMetric};
 use super::multiple;
 use super::settings::{Role, Settings, Validity};
 
-/// Corrects the metrics of all arms that are tested.
+/// Corrects the metrics of all tested arms.
 pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTreeMap<String, LookedArm>) {
     let n_primaries = n_treatments * settings.primary.len();
     let mut primaries = of_role(settings, arms, Role::Primary);
@@ -44,7 +44,7 @@ pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTree
     }
 }
 
-/// A p of a metric, and the place for the corrected one.
+/// Getter of a metric's p, and setter of the corrected one.
 type PValue = (
     fn(&LookedMetric) -> Option<f64>,
     fn(&mut LookedMetric, Option<f64>),
