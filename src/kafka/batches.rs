@@ -134,7 +134,7 @@ impl BatchReader {
             client.fetch_watermarks(self.topics.name(side), number, DEADLINE)?
         };
         if offset < low || offset >= high {
-            return Ok(OffsetState::Readable); // // Retention took it, or nothing is there yet.
+            return Ok(OffsetState::Readable); // Retention took it, or nothing is there yet.
         }
         match self.find(partition, offset)? {
             FetchOutcome::Readable => Ok(OffsetState::Readable),

@@ -167,7 +167,7 @@ impl Asker {
                 Some(Err(KafkaError::PartitionEOF(partition))) => partition,
                 Some(Err(error)) => match Failure::of(&error, "") {
                     failure if failure.trouble == Trouble::TopicForbidden => return Err(failure),
-                    _ => continue, // // The client retries, and complaints are kept.
+                    _ => continue, // The client retries, and complaints are kept.
                 },
             };
             open.remove(&partition);
