@@ -14,7 +14,8 @@ const NAME: &str = "abgauge";
 
 /// Prints the completion script for a shell.
 ///
-/// # Errors If it cannot be written.
+/// # Errors
+/// If it cannot be written.
 pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
@@ -29,7 +30,8 @@ fn known(value: &'static str) -> Option<&'static str> {
 
 /// Prints the version.
 ///
-/// # Errors If it cannot be written.
+/// # Errors
+/// If it cannot be written.
 pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
     let version = env!("CARGO_PKG_VERSION");
     if !as_json {

@@ -19,7 +19,8 @@ use crate::kafka::inspect::{Failure, Survey, Trouble};
 
 /// Builds a catalogue from Kafka or from files.
 ///
-/// # Errors If a file cannot be read, the memory limit is exceeded, or the catalogue cannot be written.
+/// # Errors
+/// If a file cannot be read, the memory limit is exceeded, or the catalogue cannot be written.
 pub fn catalog(args: &CatalogArgs) -> anyhow::Result<ExitCode> {
     let CatalogCommand::Build(args) = &args.command;
     match args.from_kafka {

@@ -13,7 +13,8 @@ use crate::config::{self, Config, InForce};
 
 /// Prints or creates the configuration file.
 ///
-/// # Errors If the output cannot be written.
+/// # Errors
+/// If the output cannot be written.
 pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
     match command {
         None => print(Config::default_toml())?,

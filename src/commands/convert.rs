@@ -27,7 +27,8 @@ struct FaultyRow {
 
 /// Converts the tables and writes the events to standard output.
 ///
-/// # Errors If a table cannot be read, or the events cannot be written.
+/// # Errors
+/// If a table cannot be read, or the events cannot be written.
 pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let mut reading = Reading {
         args,

@@ -13,7 +13,8 @@ const DAY_MS: i64 = 86_400_000;
 
 /// Evaluates the files and prints the result.
 ///
-/// # Errors If a file cannot be read, or the result cannot be written.
+/// # Errors
+/// If a file cannot be read, or the result cannot be written.
 pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.counting.config.as_deref(), |counting| {
         let counted = match asked(args, &counting) {

@@ -21,7 +21,8 @@ const TOKEN: &str = "write the token that the daemon's http.bearer_tokens have a
 
 /// Fetches the body at `path` below the address.
 ///
-/// # Errors If there is no answer in time, or the answer is not a success. The message names a remedy.
+/// # Errors
+/// If there is no answer in time, or the answer is not a success. The message names a remedy.
 pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Result<Vec<u8>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("start the asynchronous runtime")?;

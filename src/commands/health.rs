@@ -15,7 +15,8 @@ const UNAUTHORIZED: u16 = 401;
 
 /// Asks the daemon of this configuration.
 ///
-/// # Errors If the token file cannot be read, or the runtime cannot be started.
+/// # Errors
+/// If the token file cannot be read, or the runtime cannot be started.
 pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
     let http = match config::load_http(args.config.config.as_deref(), config::environment()) {
         Ok(http) => http,

@@ -26,7 +26,8 @@ const DAY_MS: f64 = 86_400_000.0;
 
 /// Prints a plan from a daemon's numbers or from files.
 ///
-/// # Errors If a file cannot be read, a daemon does not return its numbers, or the answer cannot be written.
+/// # Errors
+/// If a file cannot be read, a daemon does not return its numbers, or the answer cannot be written.
 pub fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     match &args.ask.from {
         Some(url) => from_daemon(url, args),

@@ -11,7 +11,8 @@ use crate::engine::ranking::Profile;
 
 /// Prints all profiles or one.
 ///
-/// # Errors If they cannot be written.
+/// # Errors
+/// If they cannot be written.
 pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.as_deref(), |counting| {
         let known = &counting.known_profiles;

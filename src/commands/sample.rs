@@ -12,7 +12,8 @@ use crate::evaluate::source;
 
 /// Reads the records of a file and prints the findings.
 ///
-/// # Errors If the file cannot be read, or the findings cannot be written.
+/// # Errors
+/// If the file cannot be read, or the findings cannot be written.
 pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     if args.suggest {
         return suggest(args, path);

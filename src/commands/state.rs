@@ -21,7 +21,8 @@ use crate::stored::Reader;
 
 /// Runs a subcommand on the state topic.
 ///
-/// # Errors If a topic cannot be read in time, librdkafka refuses a property, or the answer cannot be written.
+/// # Errors
+/// If a topic cannot be read in time, librdkafka refuses a property, or the answer cannot be written.
 pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let reading = match &args.command {
         StateCommand::Show(args) => &args.reading,

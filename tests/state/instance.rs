@@ -243,7 +243,8 @@ impl Instance {
 
     /// Notes a claim of its own.
     ///
-    /// # Errors If the instance claims without the group's permission after it read a higher claim.
+    /// # Errors
+    /// If the instance claims without the group's permission after it read a higher claim.
     pub fn claims(&mut self, session: Session) -> Result<(), String> {
         self.last_claim = Some(session);
         self.own.insert(session);

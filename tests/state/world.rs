@@ -62,7 +62,8 @@ pub struct Failure {
 
 /// Runs a schedule. Returns the number of states that were in force.
 ///
-/// # Errors The first violated invariant.
+/// # Errors
+/// The first violated invariant.
 pub fn run(seed: u64, rules: Rules, is_told: bool) -> Result<usize, Failure> {
     let mut world = World::new(seed, rules, is_told);
     match world.faults_and_peace() {

@@ -60,7 +60,8 @@ impl OtherColumns {
 
     /// Checks the other columns, given their names.
     ///
-    /// # Errors If one of these columns may contain relevance.
+    /// # Errors
+    /// If one of these columns may contain relevance.
     pub(super) fn check(&self, names: &[String]) -> Result<(), UnnamedRelevance> {
         let mut columns = names.iter().zip(&self.columns);
         let found = columns.find(|(name, column)| column.n_zeros > 0 && !column.has_text && !is_index(name));

@@ -128,7 +128,8 @@ struct NeedPlan {
 /// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"arms":{A:{"new":false,"metrics":{M:{"control":…,
 /// "sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
 ///
-/// # Errors None are expected.
+/// # Errors
+/// None are expected.
 pub(super) fn json(plans: &BTreeMap<String, Planned>) -> serde_json::Result<String> {
     let plans = plans
         .iter()

@@ -174,7 +174,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Compares the identity in the seal with its key and the configuration.
+    /// Compares the identity in the seal with its key, the configuration and the current topics.
     fn identity(&self, header: &Header) -> Vec<Finding> {
         let identity = &header.identity;
         let mut findings = Vec::new();
