@@ -1,5 +1,5 @@
-//! Paths as written under `[events]`: one in quotes, alternatives in `{ any = […] }`, or the parts of a request id in `{ all =
-//! […] }`.
+//! Paths as written under `[events]`: one in quotes, alternatives in `{ any = […] }`, or the parts of a request id in
+//! `{ all = […] }`.
 
 use std::fmt;
 
