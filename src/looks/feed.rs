@@ -205,6 +205,7 @@ impl Feed {
         let arms = ledger.arms()[told.arms.len()..].to_vec();
         told.arms.extend_from_slice(&arms);
         (told.holds, told.until_ms) = (state.holds, told.until_ms.max(until_ms));
+        // The state may still contain cells that were fed before, and cells beyond the cap.
         let new = end..told.end(self.every_ms);
         let mut cells = ledger.take_complete(USERS);
         cells.retain(|(number, _)| new.contains(number));

@@ -195,6 +195,7 @@ impl Looks {
         }
         self.next = Some(number + 1);
         self.has_looked = true;
+        // A restart takes this look again, so the state from before it is stored.
         self.before.clone_from(&self.courses);
         let as_of_ms = (number + 1) * self.rules.every_ms;
         for pair in self.pairs.values_mut() {

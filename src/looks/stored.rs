@@ -169,6 +169,7 @@ impl Looks {
             (next, &self.courses)
         };
         let pairs = self.pairs.iter().map(|(id, pair)| {
+            // Cells from `end` on are missing in the sums, so they are needed whatever the window. Dropped cells cannot return.
             let needed = cells_from(&self.rules, look).min(pair.end);
             let up_to = UpTo {
                 look,

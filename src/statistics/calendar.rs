@@ -134,6 +134,7 @@ impl Calendar {
         } else {
             Some(((self.now_ms / WEEK_MS + 1) * WEEK_MS).max(whole_weeks_from(self.min_ms)))
         };
+        // If every look already decides, there is no look to wait for, not even the planned one.
         let planned = self
             .planned_ms
             .filter(|planned| *planned > self.now_ms && weekly.is_some());

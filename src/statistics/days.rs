@@ -193,6 +193,7 @@ impl Needs {
     /// Finds the first decision look with enough information. `days` returns when an x is reached. None within two years.
     fn need(&self, design: Design, days: impl Fn(f64) -> f64) -> Option<Need> {
         let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
+        // The need does not depend on the look: either there is one look, or all looks have the same weight.
         if design == Design::Planned || self.every_look_decides() {
             let x = self.x(design, 1);
             let (days, first) = (days(x), whole_weeks(self.min_days));
@@ -293,6 +294,7 @@ pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
             let [mut before, mut after] = [0.0, 0.0];
             for (arm, metrics) in &earlier.arms {
                 if let (Some(then), Some(now)) = (metrics.get(id), grown.now.arms.get(arm)?.get(id)) {
+                    // V is τ²/x. τ is frozen and nearly equal in all arms, so a ratio of Σ1/x is close to the ratio of ΣV.
                     before += 1.0 / then;
                     after += 1.0 / now;
                 }

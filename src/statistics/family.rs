@@ -64,6 +64,7 @@ fn holm(
     set: fn(&mut LookedMetric, Option<f64>),
 ) {
     let mut p: Vec<f64> = metrics.iter().map(|metric| p_of(metric).unwrap_or(1.0)).collect();
+    // Hypotheses without data count too. Otherwise the correction would be weaker until every arm has lists.
     p.resize(p.len().max(n_hypotheses), 1.0);
     for (metric, adjusted) in metrics.iter_mut().zip(multiple::holm(&p)) {
         let adjusted = p_of(metric).map(|_| adjusted);

@@ -81,6 +81,7 @@ impl Progress {
         if days > 0 && days.cast_unsigned().is_power_of_two() && !is_marked {
             self.marks.push(now.clone());
         }
+        // The latest mark in the first half of the days is the earlier look. Marks before it are not needed any more.
         let is_early = |mark: &Known| 2 * past_ms(mark) <= past_ms(&now);
         if let Some(earlier) = self.marks.iter().rposition(is_early) {
             self.marks.drain(..earlier);

@@ -80,9 +80,11 @@ pub fn strict_surprise(effect: &Effect, tau: f64, so_far: f64) -> Option<f64> {
         excess.clamp(-FAR, FAR)
     };
     let at_once = excess(so_far);
+    // h grows as p falls. If h at the smallest p so far already reaches the value, this look has no smaller p.
     if at_once.is_nan() || at_once >= 0.0 {
         return finite(so_far).filter(|_| !at_once.is_nan());
     }
+    // Doubles the step until it brackets the root.
     let mut further = 1.0;
     while excess(so_far + further) < 0.0 {
         further *= 2.0;

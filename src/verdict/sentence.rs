@@ -39,11 +39,11 @@ pub enum Badge {
     Harm,
     /// Every lift is smaller than the smallest effect that matters.
     NoEffect,
-    /// A decision look has passed without a result.
+    /// No result, and no later look to wait for.
     Open,
-    /// No decision look yet.
+    /// Too early for a decision.
     Early,
-    /// No result yet.
+    /// No look yet.
     Waiting,
     /// No comparison.
     Uncompared,
@@ -180,6 +180,7 @@ impl Arm<'_> {
                 let lift = lift(key, decision.lift, decision.interval);
                 format!("{lift}, decided{date} day {}", at.day)
             }
+            // An earlier version stored only the state of a decision, so the lift of this look is shown.
             None if has_decided && self.of.decided.is_some() => {
                 let lift = lift(key, metric.lift, metric.interval);
                 format!("{lift}, decided by the rule of an earlier version")
@@ -249,6 +250,7 @@ impl<'a> Looked<'a> {
         if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidRefused])) {
             return Some(said.text(arm.decision.reason.clone()));
         }
+        // A wrong list ratio invalidates only its own arm, so the experiment is invalid only if every arm has one.
         let is_ratio = |arm: &Arm| arm.is(&[State::InvalidListRatio]);
         let first = arms
             .iter()
@@ -412,6 +414,7 @@ impl<'a> Looked<'a> {
         let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
         let is_worse =
             |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0);
+        // p of harm is running, so a metric with a small p may be better by now.
         let worse = watched().filter(|(key, metric)| is_worse(key, metric));
         let first = worse.min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b)));
         first.or_else(|| watched().min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b))))
@@ -557,6 +560,7 @@ impl<'a> Looked<'a> {
         let mut errors: Vec<f64> = errors.collect();
         let n_arms = errors.len();
         errors.sort_unstable_by(f64::total_cmp);
+        // The median error represents arms of different sizes.
         let lift = best_of(n_arms, *errors.get(n_arms / 2)?);
         (n_arms >= MANY).then_some(Chance { n_arms, lift })
     }
@@ -616,6 +620,7 @@ impl Said {
 
     fn text(mut self, text: impl Into<String>) -> Said {
         let text = text.into();
+        // Text is appended to the last part, but not across the end of the claim.
         let is_first_of_basis = self.parts.len() == self.n_claiming;
         match self.parts.last_mut() {
             Some(Part::Text(last)) if !is_first_of_basis => last.push_str(&text),
