@@ -49,7 +49,7 @@ pub struct Board {
     n_arms_without_coverage: AtomicU64,
 }
 
-/// The state behind the gate.
+/// State behind the gate.
 struct Gated {
     arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
