@@ -72,6 +72,7 @@ pub(super) fn arms(
                 .counts_users
                 .then(|| frequent.get(name).map_or(0.0, FrequentUsers::most)),
             metrics: match epochs[..] {
+                // A single epoch has its ratios prepared.
                 [_] => metrics(&epochs, rules, &level, |keys| {
                     keys.iter().map(|key| sides.ratio(name, key)).collect()
                 }),

@@ -147,6 +147,7 @@ impl Feed {
         while let Some(pair) = self.next_to_tell() {
             match self.go_on(pair)? {
                 Some(more) => news.extend(more),
+                // A restart contains all pairs, so it replaces the news collected so far.
                 None => return self.begin_over(),
             }
         }

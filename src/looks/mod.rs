@@ -201,6 +201,7 @@ impl Looks {
         for pair in self.pairs.values_mut() {
             pair.settle(number, &self.rules, &self.without_window);
         }
+        // Waiting cells are left out: their number depends on timing, and all instances must give up the same.
         let given_up = self.give_up(|of| of.own + of.window);
         let Looks {
             rules,

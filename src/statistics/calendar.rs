@@ -50,6 +50,7 @@ impl Calendar {
         if self.is_one_look {
             return Some(DecisionLook::ONLY);
         }
+        // The planned look comes first, because it replaces a weekly look at the same time.
         if self.planned_ms.is_some_and(|planned| self.reaches(planned)) {
             return Some(DecisionLook::PLANNED);
         }
@@ -146,6 +147,7 @@ impl Calendar {
     }
 
     fn reaches(&self, since_start_ms: i64) -> bool {
+        // Looks need not fall on the exact time, so the first one at or after it counts.
         self.previous_ms < since_start_ms && since_start_ms <= self.now_ms
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! x = τ²/(s_T V_T + s_C V_C)      days needed = days so far × (x_k/x)^(1/β)
-//! the answer: the first decision look k that has them           x_k: what look k needs for power 0.8
+//! the answer: the first decision look k that has them           x_k: x that look k needs for power 0.8
 //! β = ln(ΣV halfway/ΣV) ÷ ln(days/days halfway), at most 1
 //! ```
 //! Variances fall as users come. If all users are new, x grows in proportion to days (β = 1). If the same users return, x grows

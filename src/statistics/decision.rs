@@ -231,6 +231,7 @@ impl Facts<'_> {
     fn harm_of(&self, which: impl Fn(&str) -> bool) -> Option<Said> {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
+        // Before burn-in is done no p is calibrated, so there is no harm.
         let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
         let mut reason = format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p));
         if let Some(day) = harm.since_day {
@@ -244,6 +245,7 @@ impl Facts<'_> {
 
     fn list_ratio(&self) -> Option<Said> {
         let ListRatioFact { g, p } = self.list_ratio?;
+        // Bonferroni over the arms, because each has its own list ratio.
         let is_sure = p <= srm::ALARM / self.n_treatments.max(1) as f64;
         let reason = || {
             format!(
@@ -305,6 +307,7 @@ impl Facts<'_> {
                 all.then(|| "no primary metric is worse by more than its margin".to_owned())?
             }
         };
+        // A win also needs every guardrail to pass.
         self.failing().is_none().then_some((State::Win, reason))
     }
 

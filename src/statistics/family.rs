@@ -21,6 +21,7 @@ pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTree
     for (p, set) in P_VALUES {
         holm(&mut primaries, n_primaries, p, set);
     }
+    // All guardrails must pass, so one false pass alone has no effect, and they need no correction.
     for guardrail in of_role(settings, arms, Role::Guardrail) {
         for (p, set) in P_VALUES {
             set(guardrail, p(guardrail));
@@ -33,6 +34,7 @@ pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTree
             multiple::benjamini_yekutieli(&p)
         }
         Validity::Sequence | Validity::Strict => {
+            // E of this look, because its maximum over looks is not an e-value.
             let ln_e = others
                 .iter()
                 .map(|metric| metric.ln_e().unwrap_or(f64::NEG_INFINITY));

@@ -159,7 +159,7 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
             .filter_map(|(id, metric)| Some((id.clone(), metric.decided()?)))
             .collect(),
     };
-    // A file has no days.
+    // The reason of a decision on a file has no day, because a file is looked at once.
     if decided.is_decision() && shared.settings.validity != Validity::OneLook {
         decision.reason = dated(&decided.reason, calendar.day());
     }

@@ -130,6 +130,7 @@ impl Measure {
         calendar: &Calendar,
         kept: &mut KeptMetric,
     ) -> Judged {
+        // The mixture must be the same at every look, so τ is frozen at the first one.
         kept.tau = kept.tau.or_else(|| self.tau(settings.mde));
         let known = self.tested().zip(kept.tau);
         let evidence = known.map(|(effect, tau)| Evidence::new(effect, tau));

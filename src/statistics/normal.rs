@@ -23,6 +23,7 @@ pub fn ln_cdf(z: f64) -> f64 {
 
 /// Finds the z with ln P(Z > z) = `ln_tail` < 0.
 pub fn isf(ln_tail: f64) -> f64 {
+    // A tail above ½ belongs to a negative z, whose other tail is the small one.
     if ln_tail > -LN_2 {
         return -isf((-ln_tail.exp_m1()).ln());
     }

@@ -65,6 +65,7 @@ pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> 
         let parts = used.iter().map(|epoch| &epoch[side].linear);
         Linear::weighted(weights.iter().copied().zip(parts), n_buckets)
     });
+    // A bucket has users of both arms, so errors are subtracted bucket by bucket.
     let psi = linear::squared_difference(&arm, 1.0, &control);
     let [squares] = sums::added([0.0], [&psi]);
     // A single epoch has it prepared.

@@ -74,6 +74,7 @@ impl Progress {
         let since_ms = *self.since_ms.get_or_insert(now.as_of_ms);
         let past_ms = |known: &Known| known.as_of_ms - since_ms;
         let days = past_ms(&now) / DAY_MS;
+        // A day has several looks, and only its first one is marked.
         let is_marked = self
             .marks
             .last()

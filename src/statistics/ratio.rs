@@ -107,6 +107,7 @@ impl<'a> RatioPart<'a> {
             .map(|(terms, sums)| ((*terms, sums), estimate(*terms, sums)))
             .unzip();
         let linears = Linear::all(estimates, &occupied(lists));
+        // `linears` has the defined metrics only. They are put back into their places below.
         let mut parts = defined
             .into_iter()
             .zip(linears)

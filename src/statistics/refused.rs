@@ -52,6 +52,7 @@ fn errors(sides: &[Side; 2]) -> f64 {
     let by_cluster: f64 = parts.iter().map(|part| part.variance).sum();
     // Clusters may agree better by chance than independent lists would, so the binomial variance is a lower bound.
     let variance = by_cluster.max(sides.iter().map(Side::binomial_variance).sum());
+    // Welch and Satterthwaite: degrees of freedom of a sum of variances.
     let of_degrees = parts
         .iter()
         .map(|part| part.variance.powi(2) / part.degrees)

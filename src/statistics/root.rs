@@ -19,6 +19,7 @@ pub fn root(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2], tolera
         }
         last = x;
         let at_x = function(x);
+        // Keeps the smallest bracket in which the sign changes.
         if differ(at_middle, at_x) {
             [low, at_low, high, at_high] = [middle, at_middle, x, at_x];
         } else if differ(at_low, at_x) {

@@ -60,9 +60,11 @@ impl Student {
         let (a, b) = (0.5 * self.degrees, 0.5);
         let ratio = t * t / self.degrees;
         let x = 1.0 / (1.0 + ratio);
+        // y = 1 − x without cancellation.
         let y = if ratio > 1.0 { 1.0 - x } else { ratio * x };
         let [ln_x, ln_y] = [-ratio.ln_1p(), y.ln()];
         let ends = a * ln_x + b * ln_y - self.ln_complete;
+        // The fraction converges fast on this side, and the one of the complement on the other.
         if x <= (a + 1.0) / (a + b + 2.0) {
             ends - a.ln() + fraction(a, b, x).ln() - LN_2
         } else {
@@ -85,6 +87,7 @@ impl Student {
             // Halley's method also uses the change of the hazard.
             let bend = 1.0 + hazard - (self.degrees + 1.0) / (1.0 + self.degrees / (t * t));
             let halley = newton / (1.0 + 0.5 * newton * bend);
+            // Far from the root Halley's step can go astray, so Newton's is used.
             let is_near = (newton * bend).abs() < 0.5;
             ln_t += if is_near { halley } else { newton };
             // The remaining error is about the cube of a step.
@@ -145,6 +148,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
             (above, above_before) = (above + term * above_before, above);
             (below, below_before) = (below + term * below_before, below);
         }
+        // Compares above/below with the quotient before it, without dividing.
         let [now, last] = [above * last_below, last_above * below];
         if (now - last).abs() <= f64::EPSILON * now.abs() {
             break;

@@ -52,6 +52,7 @@ impl<'a> Side<'a> {
         let ratios = ids().zip(RatioPart::all(&totals.lists, &terms));
         let counted = ids().chain(IDS).filter_map(|id| Some((id, totals.counted(id)?)));
         let (counted, columns): (Vec<&str>, Vec<&[f64]>) = counted.unzip();
+        // Counts per user are only comparable through the shares of users.
         let counts = share
             .filter(|share| *share > 0.0)
             .map(|share| CountPart::all(&totals.lists, &columns, share));

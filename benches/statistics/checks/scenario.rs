@@ -11,7 +11,7 @@ use abgauge::simulate::{Activity, Design, Lengths, Noise, Population, Traffic, T
 
 use super::feed::Feed;
 
-/// 2025-11-20 00:00 UTC, a whole number of weeks since the epoch, so that week-long cells begin there.
+/// 2025-11-20 00:00 UTC, a whole number of weeks since the Unix epoch, so that week-long cells begin there.
 pub const START_MS: i64 = 1_763_596_800_000;
 pub const DAY_MS: i64 = 86_400_000;
 pub const WEEK_MS: i64 = 7 * DAY_MS;
