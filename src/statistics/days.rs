@@ -7,8 +7,8 @@
 //! ```
 //! Variances fall as users come. If all users are new, x grows in proportion to days (β = 1). If the same users return, x grows
 //! less and less, so estimates far ahead are too early even so. s is an arm's share of all users so far over its planned share.
-//! An arm without lists is assumed to vary like the control. Arms count as independent: any overlap of their users within
-//! buckets is chance.
+//! An arm without lists is assumed to vary like the control. Arms count as independent: anything that their users have in
+//! common within buckets is chance.
 //!
 //! A daemon has x = τ²/V of both arms together at its last look and at a look some days before, which gives β: see [`of_looks`].
 

@@ -1,5 +1,4 @@
-//! Statistics of experiments from sums by user bucket: intervals, tests that hold under peeking, checks and decisions for each
-//! arm.
+//! Statistics of experiments from sums by user bucket: intervals, tests that hold under peeking, checks and decisions.
 //!
 //! ```text
 //! sums by bucket ─▶ ratio, comparison, per_user ─▶ Effect ─▶ sequence, strict, one look, harm ─▶ p, interval
