@@ -1,4 +1,4 @@
-//! What many arms cost on the way from the engine to a scrape: hand-overs, settled slots, idle windows, renderings.
+//! Cost of many arms between engine and scrape: hand-overs, settled slots, idle windows, renderings.
 //!
 //! `cargo bench --bench board`; `-- ARMS ROUNDS` for another size. In memory, without Kafka.
 
@@ -35,14 +35,14 @@ use common::summary::Summary;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const T0: i64 = 1_763_596_800_000;
-/// Four take 0.8 GB.
+/// Number of pairs. Four would take 0.8 GB.
 const N_PAIRS: i32 = 2;
 const N_ITEMS: usize = 10;
-/// Records between two hand-overs of all pairs: a million a second, one hand-over each 50 ms.
+/// Records between two hand-overs of all pairs. At a million per second there is one hand-over every 50 ms.
 const N_RECORDS: usize = 50_000;
-/// One in so many records is a click.
+/// One record in this many is a click.
 const CLICK_EVERY: usize = 6;
-/// Lists of a pair that wait to be clicked, drawn at random: so that clicks fall into many slots.
+/// Lists of a pair that wait for a click. Clicks pick from them at random, so they fall into many slots.
 const MAX_OPEN: usize = 8192;
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 
@@ -58,7 +58,7 @@ fn main() {
     println!("|---|---|---|---|---|---|---|");
     for (name, metrics) in [("usual", &USUAL[..]), ("all", &all)] {
         for n_arms in [1, n_arms] {
-            // As records come, and a hundred times as fast: as they are caught up with.
+            // Records come in real time, and a hundred times faster as during catch-up.
             for (pace, step_ms) in [("live", 50), ("100 times", 5000)] {
                 hand_overs(
                     &format!("{name}, {n_arms}, {pace}"),
@@ -77,7 +77,7 @@ fn main() {
     scrapes("everything", &config(&USUAL), n_arms, n_rounds, None);
     let few = few_series(config(&USUAL));
     let without = scrapes("few series an arm", &few, n_arms, n_rounds, None);
-    // As many series of fewer arms: 30 of each arm as before, and 86 of a look.
+    // The total number of series stays the same with fewer arms: 30 of each arm as before, and 86 of a look.
     let n_looked = (n_arms * 30).div_ceil(116);
     let with = scrapes(
         "with looks",
@@ -102,7 +102,7 @@ fn main() {
     }
 }
 
-/// An hour of event time as it is caught up with: what is read between two hand-overs covers many slots.
+/// Simulates catch-up over an hour of event time, in which the records between two hand-overs cover many slots.
 fn catch_up(n_arms: usize) {
     const N_HAND_OVERS: usize = 20;
     const N_BATCHES: usize = 72;
@@ -146,13 +146,13 @@ fn config(metrics: &[&'static str]) -> Config {
     config.export.numerators = config.export.metrics.clone();
     let windows = ["5m", "1h", "24h", "total"].map(str::to_owned).to_vec();
     (config.export.live, config.export.settled, config.export.secondary) = (windows.clone(), windows, true);
-    // So that slots settle within the benchmark.
+    // With these values slots settle within the benchmark.
     config.join.attribution_ms = 20_000;
     config.join.lateness_ms = 0;
     config
 }
 
-/// Thirty series an arm, so that ten thousand arms fill a scrape.
+/// Exports thirty series per arm, so that ten thousand arms fill a scrape.
 fn few_series(mut config: Config) -> Config {
     config.export.metrics = ["hit_rate", "ctr", "mrr"].map(str::to_owned).to_vec();
     config.export.numerators.clear();
@@ -162,7 +162,7 @@ fn few_series(mut config: Config) -> Config {
     config
 }
 
-/// All pairs, and lists that may still be clicked.
+/// All pairs, and their lists that may still be clicked.
 struct World {
     board: Arc<Board>,
     pairs: Vec<(PairTracker, Vec<u128>)>,
@@ -171,7 +171,7 @@ struct World {
     ts_ms: i64,
 }
 
-/// What a hand-over of all pairs took.
+/// Cost of a hand-over of all pairs.
 #[derive(Debug, Default, Clone, Copy)]
 struct Merged {
     ns: u64,
@@ -224,7 +224,7 @@ impl World {
         merged
     }
 
-    /// Hands the changes of a pair over.
+    /// Hands over the changes of a pair.
     fn merge(&mut self, pair: usize) -> Merged {
         while self.pairs[pair].0.settle(usize::MAX) > 0 {}
         let start = thread_cpu_ns();
@@ -279,7 +279,7 @@ impl World {
     }
 }
 
-/// A list of ten items, in the n-th arm.
+/// Returns a list of ten items in the n-th arm.
 fn list(batch: &mut Batch, id: u128, ts_ms: i64, arm: usize) -> Served {
     let start = batch.text.len() as u32;
     batch.text.push_str("ranker");
@@ -301,7 +301,7 @@ fn list(batch: &mut Batch, id: u128, ts_ms: i64, arm: usize) -> Served {
     }
 }
 
-/// A number that looks random (SplitMix64).
+/// Returns a pseudo-random number (SplitMix64).
 fn mixed(n: u64) -> u64 {
     let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -315,7 +315,7 @@ fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_
     let rounds: Vec<Merged> = (0..n_rounds)
         .map(|_| world.hand_over(N_RECORDS, step_ms))
         .collect();
-    // Event time jumps: all slots settle, and hardly anything else happens.
+    // Event time jumps, so all slots settle and hardly anything else happens.
     let settled = world.hand_over(N_PAIRS as usize, 3_600_000);
     let of = |ns: fn(&Merged) -> f64| Summary::of(rounds.iter().map(ns));
     println!(
@@ -328,7 +328,7 @@ fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_
     );
 }
 
-/// Returns the CPU ns of a series.
+/// Measures scrapes. Returns the CPU ns per series.
 fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: Option<Looked>) -> f64 {
     let world = World::new(config, n_arms);
     let exporter = exporter(config, Arc::clone(&world.board));
@@ -378,7 +378,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
     }
 }
 
-/// A look at arms that are all compared.
+/// Returns a look in which all arms are compared.
 fn looked(config: &Config, n_arms: usize) -> Looked {
     let ranking = Ranking::new(&config.measures);
     let keys: Vec<String> = ranking.columns().iter().map(Column::key).collect();
@@ -465,7 +465,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
     }
 }
 
-/// The longest that a merge of nothing takes while a scrape is under way.
+/// Returns the longest time that an empty merge takes during a scrape.
 fn waiting_ms(world: &World, exporter: &Exporter) -> f64 {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -485,7 +485,7 @@ fn waiting_ms(world: &World, exporter: &Exporter) -> f64 {
     })
 }
 
-/// The live end jumps by a week: every window of every arm empties.
+/// Moves the live end by a week, which empties every window of every arm.
 fn empty_week(config: &Config, n_arms: usize) {
     let world = World::new(config, n_arms);
     for (name, after_ms) in [

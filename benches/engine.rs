@@ -1,4 +1,4 @@
-//! What a record costs in memory, without Kafka: nanoseconds of CPU to decode, join and hand over.
+//! CPU cost of a record without Kafka: nanoseconds to decode, join and hand over.
 //!
 //! `cargo bench --bench engine`; see docs/performance.md. `-- LISTS ROUNDS` for another size, such as a small one under
 //! `valgrind --tool=callgrind`.
@@ -22,7 +22,7 @@ use common::summary::Summary;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Records between two hand-overs, as the consumer takes them.
+/// Number of records between two hand-overs, as in the consumer.
 const BATCH: usize = 2000;
 
 fn main() {
@@ -88,7 +88,7 @@ struct Stages {
     merge_ns: u64,
 }
 
-/// One pass over the log with a new engine and board.
+/// Makes one pass over the log with a new engine and board.
 fn round(config: &Config, log: &Log) -> [Stages; 2] {
     let ranking = Ranking::new(&config.measures);
     let board = Board::new(config, &ranking);
@@ -147,7 +147,7 @@ fn round(config: &Config, log: &Log) -> [Stages; 2] {
     stages
 }
 
-/// Payloads in memory: chunks of one side each, in the order in which a consumer that keeps both abreast takes them.
+/// Payloads in memory: chunks of one side each, in the order of a consumer that reads both sides at the same pace.
 struct Log {
     chunks: Vec<Chunk>,
 }

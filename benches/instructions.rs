@@ -1,7 +1,7 @@
-//! Fixed work of each stage of the engine, in a function of its own whose instructions callgrind counts.
+//! Fixed work for each stage of the engine, each in its own function whose instructions callgrind counts.
 //!
-//! `.ci/instructions` runs it, and holds the counts against benches/instructions.md. It prints how many events each stage
-//! had. One variant a process: `cargo bench --bench instructions -- base`.
+//! `.ci/instructions` runs it and compares the counts with benches/instructions.md. It prints the number of events in each
+//! stage. Each process runs one variant: `cargo bench --bench instructions -- base`.
 
 mod common;
 
@@ -15,23 +15,23 @@ use abgauge::ledger::{Keep, PairTracker};
 use abgauge::worker;
 use common::stream::{self, ARMS, EXPERIMENT, Numbered};
 
-/// Records that are decoded and joined at a time.
+/// Number of records decoded and joined at a time.
 const BATCH: usize = 2000;
-/// Lists whose stages are counted, all of one slot, and clicks on them: what a busy worker hands over at once.
+/// Number of measured lists, all in one slot, and of clicks on them. A busy worker hands over this many at once.
 const LISTS: u64 = 40_000;
 const CLICKS: u64 = 8_000;
-/// Event time of the first of them, at the border of a slot, and from the first list of all to it.
+/// Event time of the first measured list, on the border of a slot. `FILLED_MS` is the time from the very first list to it.
 const START_MS: i64 = 1_763_596_800_000;
 const FILLED_MS: i64 = 1_200_000;
 
-/// How a run differs from the others.
+/// Parameters of a run.
 struct Variant {
     name: &'static str,
     n_arms: usize,
-    /// Lists that are open before any is counted.
+    /// Lists that are open before the measurement.
     n_open: u64,
     windows: &'static str,
-    /// Reads records by a description of their shape, as those of other systems are.
+    /// Shape of the records, if they are those of another system.
     shape: Option<fn() -> Shape>,
 }
 
@@ -157,7 +157,7 @@ fn stage_settle(pipeline: &mut Pipeline) {
     pipeline.hand_over();
 }
 
-/// What carries a record from its bytes to the board.
+/// All stages from the bytes of a record to the board.
 struct Pipeline {
     decoder: Decoder,
     batch: Batch,
@@ -184,7 +184,7 @@ impl Pipeline {
         }
     }
 
-    /// Opens lists of one item, of all arms in turn: a million longer ones would take long to count.
+    /// Opens lists of one item in all arms by turns. A million longer lists would take too long under callgrind.
     fn fill(&mut self, variant: &Variant) {
         let n_open = variant.n_open;
         for n in 0..n_open {
@@ -246,7 +246,7 @@ fn payloads(n: u64, write: impl Fn(u64, &mut String)) -> Vec<String> {
     (0..n).map(payload).collect()
 }
 
-/// All in one slot.
+/// Returns the time of the n-th list. All of them are in one slot.
 fn ts_ms(n: u64) -> i64 {
     START_MS + (n * 4_000 / LISTS) as i64
 }

@@ -1,7 +1,7 @@
-//! How fast simulated lists are drawn, without Kafka, a file or an engine: what bounds benchmarks of the statistics, which
-//! draw thousands of weeks.
+//! Speed of drawing simulated lists without Kafka, files or an engine. It limits benchmarks of the statistics, which draw
+//! thousands of weeks.
 //!
-//! `cargo bench --bench traffic`; `-- ROUNDS` for more of them.
+//! `cargo bench --bench traffic`; add `-- ROUNDS` for more rounds.
 
 mod common;
 

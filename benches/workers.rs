@@ -1,8 +1,8 @@
-//! What a second worker brings: records per second of the worker on records in memory, without a broker.
+//! Gain from a second worker: records per second from memory, without a broker.
 //!
-//! `cargo bench --bench workers`; `-- LISTS ROUNDS WORKERS` for another size. One worker and several take turns. Where other
-//! programs want the cores too, wall time says little: CPU time tells how the work was spread, and so what free cores
-//! would make of it.
+//! `cargo bench --bench workers`; `-- LISTS ROUNDS WORKERS` for another size. One worker and several take turns. If other
+//! programs use the cores, wall time means little. CPU time then shows how the work was divided, and what idle cores would
+//! achieve.
 
 mod common;
 
@@ -28,9 +28,9 @@ use common::summary::Summary;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const N_PARTITIONS: i32 = 8;
-/// Records of one partition that come at a time.
+/// Number of consecutive records of one partition.
 const RUN: usize = 1000;
-/// Records handed on at a time, and in a batch, as the consumer does.
+/// Number of records handed on at a time. `BATCH` is the size of a batch; both are as in the consumer.
 const SLICE: usize = 256;
 const BATCH: usize = 4096;
 
@@ -73,14 +73,14 @@ fn main() {
     );
 }
 
-/// What one pass over the log took.
+/// Cost of one pass over the log.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     n_records: f64,
     wall_s: f64,
-    /// Of all threads.
+    /// CPU seconds of all threads.
     cpu_s: f64,
-    /// CPU time of the worker's own thread, or the mean of the others where that is more.
+    /// CPU seconds of the worker's own thread, or the mean of the others if that is more.
     busiest_s: f64,
 }
 
@@ -108,7 +108,7 @@ fn round(config: &Config, log: &Arc<Log>, n_workers: usize) -> Cost {
     }
 }
 
-/// A worker that owns all partitions and reads from the log's begin.
+/// Creates a worker that owns all partitions and reads from the start of the log.
 fn owning(config: &Config, log: &Arc<Log>, n_workers: usize) -> Worker {
     let ranking = Ranking::new(&config.measures);
     let board = Arc::new(Board::new(config, &ranking));
@@ -152,7 +152,7 @@ fn owning(config: &Config, log: &Arc<Log>, n_workers: usize) -> Worker {
     worker
 }
 
-/// Runs of records of one partition, in the order in which they become full.
+/// Runs of records from one partition, in the order in which they fill up.
 struct Log {
     runs: Vec<Run>,
     n_records: usize,
@@ -221,12 +221,12 @@ impl Run {
     }
 }
 
-/// The runs of some partitions, as a source.
+/// A source of the runs of some partitions.
 struct Queue {
     log: Arc<Log>,
-    /// Places in the log, the next one last.
+    /// Positions in the log, with the next one last.
     runs: Vec<usize>,
-    /// Records of the next run that have been read.
+    /// Number of records of the next run that have been read.
     n_read: usize,
     n_waiting: usize,
 }

@@ -1,4 +1,4 @@
-//! The composition root: puts the parts of the daemon together, and takes them apart again.
+//! Composition root: assembles the parts of the daemon and shuts them down.
 
 mod keeping;
 mod looker;
@@ -45,21 +45,21 @@ use crate::telemetry::Telemetry;
 use crate::webhook::{self, Webhook};
 use crate::worker::{self, Worker};
 
-/// How long records gather between two rounds: as old as one may get before it is counted. Many small batches would cost
-/// more than they carry.
+/// Time that records gather between two rounds, which bounds the age of a record before it is counted. Many small batches
+/// would cost more than they carry.
 const WAIT: Duration = Duration::from_millis(10);
-/// After this many records there are probably more: the next round begins immediately.
+/// Number of records in a round from which more are probably available, so the next round starts immediately.
 const MANY: usize = 1000;
-/// Its owner tells the webhook.
+/// Pair whose owner calls the webhook.
 const FIRST_PAIR: PairId = 0;
-/// How long a start may take to its end once it is to stop.
+/// Time that a start may still take after a stop signal.
 const REST_OF_START: Duration = Duration::from_secs(1);
-/// How long the consumer may take to leave its group.
+/// Time that the consumer may take to leave its group.
 const LEAVE: Duration = Duration::from_secs(7);
 
-/// Whether this process takes huge pages. The allocator asks for them; but of those that it has given back in parts the kernel
-/// makes whole ones again, so that the memory of a daemon that runs for long grows while it uses no more; and to clear one
-/// takes milliseconds, in which no record is counted.
+/// Enables or disables transparent huge pages for this process. The allocator asks for huge pages, but the kernel
+/// re-assembles those that it has partly freed, so the resident size of a long-running daemon grows while its use does not.
+/// Clearing a huge page also takes milliseconds, in which no record is counted.
 pub fn take_huge_pages(yes: bool) {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(!yes) {
@@ -69,29 +69,31 @@ pub fn take_huge_pages(yes: bool) {
     let _ = yes;
 }
 
-/// A daemon at work: a consumer on its own thread, and a web server on the runtime.
+/// Running daemon: a consumer on its own thread and a web server on the runtime.
 pub struct Daemon {
-    /// Where it listens.
+    /// Address that the web server listens on.
     pub address: SocketAddr,
     pub exporter: Arc<Exporter>,
     stop: CancellationToken,
     server: tokio::task::JoinHandle<std::io::Result<()>>,
     consumer: JoinHandle<()>,
     ended: oneshot::Receiver<Result<(), Fault>>,
-    /// Where there is a catalogue.
+    /// Present with a catalogue.
     reloader: Option<Reloader>,
-    /// Where there is TLS, or not everybody may ask: has the files read again, and those whose hashes are settings.
+    /// Present with TLS or restricted access. Triggers a re-read of the files of `[http]` and passes on hashes from the
+    /// configuration.
     reread: Option<watch::Sender<config::Http>>,
 }
 
 impl Daemon {
-    /// Starts reading and answering. Brokers need not be reachable yet. Lines that the `log` loses are reported as
-    /// telemetry. Call it inside a tokio runtime.
+    /// Starts reading and answering. Brokers need not be reachable yet. Log lines lost by `log` are reported as telemetry.
+    /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue;
-    /// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]` and `[webhook]`; properties that librdkafka
-    /// [refuses](properties::Refused); an address that cannot be listened on.
+    /// - [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue
+    /// - [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]` and `[webhook]`
+    /// - properties that librdkafka [refuses](properties::Refused)
+    /// - an address that cannot be listened on
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
         properties::judge(kafka)?;
@@ -140,7 +142,7 @@ impl Daemon {
             Overview::new(config, &ranking, inbox, lease_ms, clock.clone())
         });
         let owner = Arc::clone(&board);
-        // Where all instances take the same looks, one tells.
+        // All instances with stored state take the same looks, so only one of them sends.
         let speaks = config
             .state
             .as_ref()
@@ -194,7 +196,7 @@ impl Daemon {
                         looks_stored,
                     };
                     let result = consume(consumer, worker, keeping, &told, &clock, &stop);
-                    // There is no receiver if the daemon was not waited for.
+                    // The receiver is gone if nobody waited for the daemon's end.
                     let _ = tell.send(result);
                 }
             })
@@ -210,7 +212,7 @@ impl Daemon {
         info!("listening on {}://{address}", secured.scheme());
         let reread = secured.is_closed().then(|| {
             let (ask, asked) = watch::channel(config.http.clone());
-            // Certificates live by the wall clock, whatever time the events have.
+            // Certificates expire by the wall clock, whatever time the events have.
             tokio::spawn(secured.keep_up(Clock::system(), asked, stop.clone()));
             ask
         });
@@ -229,8 +231,8 @@ impl Daemon {
         })
     }
 
-    /// Reads the catalogue and the files of `[http]` again, in the background, from where `config` has them. It must have
-    /// them where the configuration of the start had.
+    /// Re-reads the catalogue and the files of `[http]` in the background, at the paths in `config`. A catalogue or TLS can
+    /// be neither added nor removed this way.
     pub fn reload(&self, config: &Config) {
         if let (Some(reloader), Some(path)) = (&self.reloader, &config.catalog) {
             reloader.ask(path);
@@ -240,7 +242,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until the daemon cannot go on, and says why.
+    /// Waits until the daemon cannot continue, and returns the reason.
     pub async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.ended).await {
             Ok(Err(fault)) => anyhow::anyhow!(fault.message),
@@ -248,12 +250,12 @@ impl Daemon {
         }
     }
 
-    /// Stops taking input, answers requests already begun, leaves the group.
+    /// Stops taking input, finishes requests in flight and leaves the group.
     pub async fn stop(self) {
         self.stop.cancel();
         let consumer = self.consumer;
         let left = tokio::task::spawn_blocking(move || consumer.join());
-        // Side by side, so that slow readers and silent brokers do not add up.
+        // Both wait at the same time, so that the delays of slow clients and silent brokers do not add up.
         let (served, left) = tokio::join!(self.server, tokio::time::timeout(LEAVE, left));
         match served {
             Ok(Ok(())) => {}
@@ -270,12 +272,12 @@ impl Daemon {
     }
 }
 
-/// What other threads tell the loop.
+/// Inputs from other threads to the loop.
 struct Told {
     catalogues: Option<Receiver<Arc<Catalogue>>>,
-    /// What of experiments was given up.
+    /// Experiments, or their windows, given up at `limits.max_statistics`.
     given_up: Option<Receiver<GivenUp>>,
-    /// What is to be stored of looks.
+    /// Looks to be stored.
     looks_stored: Option<Receiver<StoredLooks>>,
 }
 
@@ -291,7 +293,7 @@ impl Told {
     }
 }
 
-/// The loop. It decides nothing.
+/// Runs the loop, which makes no decisions.
 fn consume(
     mut consumer: Consumer,
     mut worker: Worker,
@@ -312,7 +314,7 @@ fn consume(
             Err(error) => worker.handle(Input::Fault(fault(&error, FaultKind::Fatal))),
         }
         consumer.poll(|input| worker.handle(input));
-        // First, so that nothing is read of what was revoked.
+        // Orders come before reading, so that nothing is read from a revoked partition.
         carry_out(&mut consumer, &mut keeping, &mut worker);
         let n_records = worker.read();
         if let Some(fault) = worker.fatal() {
@@ -320,6 +322,7 @@ fn consume(
         }
         let begin = clock.uptime();
         worker.round(n_records > 0, begin);
+        // The pause between hand-overs to the board depends on how long the last one took.
         worker.took(clock.uptime().saturating_sub(begin));
         carry_out(&mut consumer, &mut keeping, &mut worker);
         if n_records < MANY {
@@ -328,7 +331,7 @@ fn consume(
     }
     worker.finish();
     carry_out(&mut consumer, &mut keeping, &mut worker);
-    // The keeper answers within its own bound.
+    // The keeper answers within its own time limit.
     while worker.is_leaving() {
         match keeping.inputs() {
             Ok(inputs) => inputs.into_iter().for_each(|input| worker.handle(input)),
@@ -336,7 +339,8 @@ fn consume(
         }
         std::thread::sleep(WAIT);
     }
-    // The last states are sealed by now. Others wait for this member to leave, and the keeper may wait for brokers.
+    // The last states are sealed by now. Other instances wait for this member to leave, and the keeper may wait for
+    // brokers, so the consumer goes first.
     drop(worker);
     drop(consumer);
     drop(keeping);
@@ -358,7 +362,7 @@ fn carry_out(consumer: &mut Consumer, keeping: &mut Keeping, worker: &mut Worker
             }
             continue;
         }
-        // Without these nothing would be read, and they would not be ordered again.
+        // Without these orders the worker would read no records, and it would not repeat them.
         let is_vital = matches!(order, Order::Subscribe | Order::Assign(_));
         if let Err(error) = consumer.execute(order) {
             let kind = if is_vital {
@@ -371,18 +375,18 @@ fn carry_out(consumer: &mut Consumer, keeping: &mut Keeping, worker: &mut Worker
     }
 }
 
-/// `abgauge run` with what `settings` loads: until a signal, also one that comes during the start, or until it cannot go on.
-/// SIGHUP reads the configuration again, the catalogue and the files of `[http]`.
+/// Runs `abgauge run` with the loaded `settings` until a signal or a fatal error. A signal during the start is honored too.
+/// SIGHUP re-reads the configuration, the catalogue and the files of `[http]`.
 ///
 /// # Errors
-/// Why there are no settings, or why it could not start or continue: among others
-/// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue, and
+/// The settings cannot be loaded, or the daemon could not start or continue. Among others:
+/// [`UnusableCatalogue`](crate::catalogue_file::UnusableCatalogue) for the catalogue and
 /// [`UnusableFile`](crate::config::UnusableFile) for the files of `[http]` and `[webhook]`.
 pub async fn run(
     settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,
 ) -> anyhow::Result<()> {
-    // Its files may keep it waiting.
+    // Reading files may block, so the start has a thread of its own and can be interrupted.
     let mut start = tokio::task::spawn_blocking(move || {
         let settings = settings()?;
         let daemon = Daemon::start(settings.config(), Clock::system(), settings.log_losses())?;
@@ -392,7 +396,7 @@ pub async fn run(
         started = &mut start => started.context("the start panicked")??,
         () = stop.received() => {
             info!("stopping before the start is over");
-            // One that takes longer ends with the process.
+            // A start that takes longer ends with the process.
             if let Ok(Ok(Ok((_settings, daemon)))) = tokio::time::timeout(REST_OF_START, start).await {
                 daemon.stop().await;
             }

@@ -1,4 +1,4 @@
-//! What all arms add up to: the only shared mutable state, written by workers, read by scrapes.
+//! Sums of all arms: the only shared mutable state, written by workers and read by scrapes.
 //!
 //! ```text
 //!                       ┌ gate ─────────────────────────────────────────────────────────────┐
@@ -6,9 +6,10 @@
 //! scrape    ─ alone  ─▶ │ how far each pair has come                    a lock              │
 //!                       └───────────────────────────────────────────────────────────────────┘
 //! ```
-//! Hand-overs share the gate and lock one arm at a time; one with new arms holds it exclusively. So does a scrape while it
-//! copies the sums: it sees whole deltas only. A worker that meets a scrape hands over later, within a second. Nothing behind
-//! the gate can be reached without it, and neither of the two locks there is held while the other is taken.
+//! Hand-overs share the gate and lock one arm at a time. A hand-over with new arms holds the gate exclusively, and so does
+//! a scrape while it copies the sums, so that it sees whole deltas only. A worker that meets a scrape hands over later,
+//! within a second. Nothing behind the gate can be reached without it, and neither of the two inner locks is held while the
+//! other is taken.
 
 mod arm;
 mod base;
@@ -40,31 +41,32 @@ const MAX_TIMELINES: usize = 200;
 pub struct Board {
     width: usize,
     shape: WindowShape,
-    /// By experiment: slots that begin before this (epoch ms) do not count in its `total`.
+    /// Start of each experiment (Unix ms). Slots that begin earlier do not count in its `total`.
     experiment_starts: BTreeMap<String, i64>,
     gate: RwLock<Gated>,
-    /// No sum has overflowed.
+    /// Cleared when a sum overflows.
     exact: AtomicBool,
     n_arms_without_coverage: AtomicU64,
 }
 
-/// The state behind the gate.
+/// State behind the gate.
 struct Gated {
     arms: DashMap<Arm, ArmWindows>,
     progress: Mutex<Progress>,
-    /// The arms of each pair, by their number there. Like all fields below, changed only with exclusive access to the gate.
+    /// Arms of each pair, indexed by their number in that pair. Like all fields below, changed only with exclusive access
+    /// to the gate.
     pairs: BTreeMap<PairId, Vec<Arm>>,
-    /// The arms in the order of snapshots.
+    /// Arms in the order of snapshots.
     order: BTreeSet<Arm>,
     covering: Option<Covering>,
     lease: Option<Lease>,
 }
 
-/// What may be shown of a pair at this moment.
+/// Callback that returns, by view, whether a pair may be shown at this moment.
 pub type Lease = Arc<dyn Fn(PairId) -> [bool; 2] + Send + Sync>;
 
 impl Board {
-    /// An empty board for tallies of this ranking.
+    /// Creates an empty board for tallies of this ranking.
     pub fn new(config: &Config, ranking: &Ranking) -> Board {
         let covering = |columns| {
             let max_bytes = config.limits.max_coverage_bytes;
@@ -90,13 +92,13 @@ impl Board {
         }
     }
 
-    /// Merges the changes of a pair. All deltas of a pair arrive in order, from the first one on, until it is
+    /// Merges the changes of a pair. All deltas of a pair must arrive in order, from the first one until the pair is
     /// [removed](Self::remove).
     pub fn merge(&self, pair: PairId, delta: &PairDelta) {
         if delta.arms.is_empty() {
             self.merge_into(&self.shared(), pair, delta);
         } else {
-            // Alone, so that no scrape sees the new arms without their sums.
+            // Exclusive access, so that no scrape sees the new arms without their sums.
             let mut shared = self.alone();
             self.admit(&mut shared, pair, &delta.arms);
             self.merge_into(&shared, pair, delta);
@@ -114,7 +116,7 @@ impl Board {
         let Some(arms) = shared.pairs.get(&pair) else {
             return;
         };
-        // Groups the tallies by arm.
+        // Each arm is locked once per delta, so its tallies have to be adjacent.
         let mut rows: Vec<ArmTally> = rows(delta).collect();
         rows.sort_by_key(|row| row.of.arm);
         for rows in rows.chunk_by(|one, next| one.of.arm == next.of.arm) {
@@ -137,18 +139,19 @@ impl Board {
         }
     }
 
-    /// Begins a pair with what it has settled before, as its ledger keeps it: totals, and spans of the length of each window's cells.
-    /// Deltas that go on from there follow.
+    /// Adds a pair with the settled numbers of its ledger: totals, and spans as long as the cells of each window. The
+    /// deltas that follow continue from there.
     pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
         let base = base::of(ledger, &self.shape.cells_ms);
         self.begin(&mut self.alone(), pair, ledger, reach, base);
     }
 
-    /// Puts another state of a pair in the place of the one that there is, if there is one. No scrape sees anything between the two,
-    /// and it is shown where it was.
+    /// Replaces the state of a pair, if it has one. No scrape sees an intermediate state, and the pair stays shown in the
+    /// same views.
     pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
         let base = base::of(ledger, &self.shape.cells_ms);
         let mut shared = self.alone();
+        // The new state may have settled less far than the old one, and ends must not move back.
         of(&mut shared.progress).note_settled_end();
         self.drop_sums(&mut shared, pair, ledger.arms());
         self.begin(&mut shared, pair, ledger, reach, base);
@@ -188,7 +191,8 @@ impl Board {
                 }
             }
         }
-        // Before all windows: it is known of these items that they were shown, not when.
+        // The ledger holds which items were shown, but not when. They are dated before all windows, so that they count only
+        // in the total.
         let cell_ms = self.shape.cells_ms.iter().max().copied().unwrap_or_default();
         let before_ms = ledger.until_ms().unwrap_or_default() - (N_CELLS + 1) * cell_ms;
         for (arm, items) in ledger.total().seen {
@@ -201,7 +205,7 @@ impl Board {
         }
     }
 
-    /// Makes room for the arms that a pair has admitted since.
+    /// Makes room for the arms newly admitted by a pair.
     fn admit(&self, shared: &mut Gated, pair: PairId, admitted: &[Arm]) {
         let Gated {
             arms,
@@ -245,7 +249,7 @@ impl Board {
         self.n_arms_without_coverage.store(n, Ordering::Relaxed);
     }
 
-    /// Measures coverage with this catalogue from now on. Engines take it after the board.
+    /// Sets the catalogue with which coverage is measured from now on. Engines must take it after the board.
     pub fn set_catalogue(&self, catalogue: Arc<Catalogue>) {
         let mut shared = self.alone();
         let Gated {
@@ -256,7 +260,7 @@ impl Board {
         } = &mut *shared;
         if let Some(covering) = covering {
             covering.set_catalogue(catalogue);
-            // In an order that is the same in every process: it decides which arms have room.
+            // The order is the same in every process, because it decides which arms have room.
             for name in &*order {
                 if let Some(mut windows) = arms.get_mut(name) {
                     covering.readmit(&mut windows.covered);
@@ -266,48 +270,48 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    /// Arms without coverage because of its bound on memory. Never blocks.
+    /// Returns the number of arms without coverage because its memory bound was reached. Never blocks.
     pub fn n_arms_without_coverage(&self) -> u64 {
         self.n_arms_without_coverage.load(Ordering::Relaxed)
     }
 
-    /// Moves the end of the live windows on; it never falls.
+    /// Moves the end of the live windows forward. It never moves back.
     pub fn set_live_end(&self, ms: i64) {
         self.shared().with_progress(|progress| progress.set_live_end(ms));
     }
 
-    /// Shows no window beyond these ends, by view (epoch ms). Later slots wait.
+    /// Caps the shown windows at these ends, by view (Unix ms). Later slots wait.
     pub fn show_until(&self, until_ms: [i64; 2]) {
         self.shared()
             .with_progress(|progress| progress.show_until(until_ms));
     }
 
-    /// Shows a pair that has caught up in the views.
+    /// Shows a pair that has caught up in both views.
     pub fn show(&self, pair: PairId) {
         View::BOTH.into_iter().for_each(|view| self.show_in(view, pair));
     }
 
-    /// From now on a pair is shown only while this says so, whatever else is known of it. Asked at each scrape, it must not wait.
+    /// Sets a callback that every pair needs to be shown, from now on. It is called at each scrape and must not block.
     pub fn show_while(&self, lease: Lease) {
         self.alone().lease = Some(lease);
     }
 
-    /// Whether a pair is this process's to show: what has settled of it is in force, and it is sure to be the owner.
+    /// Returns whether this process may show the settled numbers of a pair: they are current, and ownership is certain.
     pub fn owns(&self, pair: PairId) -> bool {
         self.shared().lease.as_ref().is_some_and(|lease| lease(pair)[1])
     }
 
-    /// Shows a pair in one view: what has settled is complete before the log is read again.
+    /// Shows a pair in one view. A resumed pair is complete in the settled view before its log is re-read.
     pub fn show_in(&self, view: View, pair: PairId) {
         self.shared().with_progress(|progress| progress.show(pair, view));
     }
 
-    /// Hides a pair from the views immediately, and keeps its sums.
+    /// Hides a pair from the views immediately, but keeps its sums.
     pub fn hide(&self, pair: PairId) {
         self.shared().with_progress(|progress| progress.hide(pair));
     }
 
-    /// Forgets a pair.
+    /// Removes a pair and its sums.
     pub fn remove(&self, pair: PairId) {
         let mut shared = self.alone();
         of(&mut shared.progress).remove(pair);
@@ -315,7 +319,7 @@ impl Board {
         self.note_left_out(&shared);
     }
 
-    /// Drops what a pair has of its arms, and arms that no pair has any more, unless they are about to be `kept`.
+    /// Drops the sums of a pair, and arms left without any pair, unless they are about to be `kept`.
     fn drop_sums(&self, shared: &mut Gated, pair: PairId, kept: &[Arm]) {
         let Gated {
             arms,
@@ -344,17 +348,17 @@ impl Board {
         }
     }
 
-    /// Whether every sum is exact: none has overflowed. Never blocks.
+    /// Returns whether every sum is exact, that is, none has overflowed. Never blocks.
     pub fn is_exact(&self) -> bool {
         self.exact.load(Ordering::Relaxed)
     }
 
-    /// Whether a scrape holds the gate, so that a hand-over would have to wait.
+    /// Returns whether a scrape holds the gate, so that a hand-over would have to wait.
     pub fn is_being_copied(&self) -> bool {
         matches!(self.gate.try_read(), Err(TryLockError::WouldBlock))
     }
 
-    /// Runs `go` while a scrape copies.
+    /// Runs `go` with the gate held, as during a scrape.
     #[cfg(test)]
     pub fn while_copied(&self, go: impl FnOnce()) {
         let _shared = self.alone();
@@ -362,7 +366,7 @@ impl Board {
     }
 }
 
-/// The tally of an arm in a slot, on its way to the windows.
+/// Tally of an arm in a slot, on its way to the windows.
 struct ArmTally<'a> {
     view: View,
     of: ArmInSlot,
@@ -393,20 +397,21 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = ArmTally<'_>> {
 }
 
 impl Gated {
-    /// The closure cannot take another lock: it sees only the progress.
+    /// Runs `act` on the progress under its lock. The closure sees only the progress, so it cannot take another lock.
     fn with_progress<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
         act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The windows of an arm of a pair, by its number there, under their lock. The closure cannot take another lock: it sees
-    /// only them.
+    /// Runs `act` on the windows of an arm, given by its number in the pair, under their lock. The closure sees only these
+    /// windows, so it cannot take another lock.
     fn with_windows(&self, arms: &[Arm], arm: ArmId, act: impl FnOnce(&mut ArmWindows)) {
         let windows = self.arms.get_mut(&arms[arm as usize]);
         act(&mut windows.expect("an arm is admitted before anything is added to it"));
     }
 }
 
-/// Nothing panics between two states that belong together, so a poisoned lock still guards a valid value.
+/// Returns the value, even of a poisoned lock: nothing panics between two changes that belong together, so the value is
+/// valid.
 fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
     mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
@@ -431,6 +436,7 @@ impl SnapshotSource for Board {
             .reaches()
             .filter_map(|reach| reach.first_accepted_ms)
             .min();
+        // Sums are complete only from the latest start of any pair on.
         snapshot.since_ms = begin_ms.or(first_ms);
         snapshot.folded_arms = progress.reaches().map(|reach| reach.n_folded).sum();
         snapshot.arms_without_coverage = self.n_arms_without_coverage();
@@ -452,6 +458,7 @@ impl SnapshotSource for Board {
                 covering.fill(&mut windows, &shown, &self.shape.cells_ms, &ends, arm);
             }
         }
+        // Arms without a list in any shown pair still have the blank time.
         snapshot.arms.retain(|arm| arm.last_list_ms != i64::MIN);
         if let Some(window) = timelines {
             for arm in with_most_lists(&mut snapshot.arms) {
@@ -489,7 +496,7 @@ fn name_of(arm: &ArmSnapshot) -> Arm {
     }
 }
 
-/// The arms whose cells a snapshot has: those of ten thousand arms would take gigabytes.
+/// Returns the arms whose cells go into a snapshot. Cells of ten thousand arms would take gigabytes.
 fn with_most_lists(arms: &mut [ArmSnapshot]) -> impl Iterator<Item = &mut ArmSnapshot> {
     let mut arms: Vec<&mut ArmSnapshot> = arms.iter_mut().collect();
     arms.sort_by_key(|arm| Reverse(arm.n_lists()));
@@ -509,7 +516,7 @@ impl Board {
         }
     }
 
-    /// The cells of one window of an arm, by `View as usize`.
+    /// Returns the cells of one window of an arm, by `View as usize`.
     fn timelines_of(
         &self,
         windows: &ArmWindows,
@@ -524,7 +531,7 @@ impl Board {
         timelines
     }
 
-    /// Empty cells up to an end.
+    /// Returns empty cells up to an end.
     fn timeline(&self, window: usize, end_ms: i64) -> Timeline {
         let cell_ms = self.shape.cells_ms[window];
         Timeline {
@@ -536,7 +543,7 @@ impl Board {
 }
 
 impl Timeline {
-    /// Adds cells by their number: epoch ms ÷ cell length. They have `width` columns at most.
+    /// Adds cells by their number: Unix ms ÷ cell length. They have at most `width` columns.
     fn add<'a>(&mut self, width: usize, cells: impl Iterator<Item = (i64, &'a Cell)>) {
         let first = self.start_ms / self.cell_ms;
         for (number, cell) in cells {

@@ -1,13 +1,13 @@
-//! Numbers and texts as bytes, and back: LEB128, zigzag where there is a sign.
+//! Encoding of numbers and texts as bytes: LEB128, with zigzag for signed numbers.
 
 use std::fmt;
 
-/// Why bytes are not what they should be.
+/// Reason to reject bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// They end too soon, or go on.
+    /// The bytes are too short or too long.
     Length,
-    /// A number or a text is none, or is not written as it should be.
+    /// A number or text is invalid, or not encoded in its only valid form.
     Number,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Appends.
+/// Buffer that values are appended to.
 #[derive(Debug, Default)]
 pub struct Writer(Vec<u8>);
 
@@ -52,7 +52,7 @@ impl Writer {
         self.bytes(text.as_bytes());
     }
 
-    /// As they are: their number must be known to the reader.
+    /// Appends bytes without their length, which the reader must know.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -61,13 +61,13 @@ impl Writer {
         &self.0
     }
 
-    /// Epoch ms, if there is one.
+    /// Appends Unix ms, or 0 for `None`.
     pub fn time(&mut self, ms: Option<i64>) {
         self.byte(u8::from(ms.is_some()));
         ms.iter().for_each(|ms| self.signed((*ms).into()));
     }
 
-    /// What can be left out without being understood: its length is before it.
+    /// Appends a part with its length in front, so that readers can skip it without understanding it.
     pub fn part(&mut self, write: impl FnOnce(&mut Writer)) {
         let mut part = Writer::default();
         write(&mut part);
@@ -80,7 +80,7 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] has written, and nothing else: each number has exactly one encoding.
+/// Reader of the output of a [`Writer`]. It accepts nothing else: each number has exactly one encoding.
 #[derive(Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         Ok((number >> 1) as i128 ^ -((number & 1) as i128))
     }
 
-    /// A sum, far enough from the border that others can be added to it.
+    /// Reads a sum that is far enough from the limits of 128 bits for adding others to it.
     pub fn sum(&mut self) -> Result<i128, Malformed> {
         let sum = self.signed()?;
         let is_sound = sum.unsigned_abs() < 1 << 120;
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
 
     fn wide(&mut self) -> Result<u128, Malformed> {
         let first = self.byte()?;
-        // Mostly it is the only one.
+        // Most numbers take a single byte.
         let mut number = u128::from(first & 0x7f);
         if first < 0x80 {
             return Ok(number);
@@ -129,6 +129,7 @@ impl<'a> Reader<'a> {
         for shift in (7..).step_by(7) {
             let byte = self.byte()?;
             let bits = u128::from(byte & 0x7f);
+            // Reject bits beyond the 128th, and a last byte of 0, which the shortest encoding does not have.
             if shift > 126 || bits << shift >> shift != bits || byte == 0 {
                 return Err(Malformed::Number);
             }
@@ -140,7 +141,7 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// How many of something follow, each of a byte at least.
+    /// Reads a count of values that follow. Each takes at least one byte, so a larger count is rejected.
     pub fn length(&mut self) -> Result<usize, Malformed> {
         let length = self.number()?;
         let is_inside = length <= self.0.len() as u64;
@@ -151,7 +152,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.part()?.0).map_err(|_| Malformed::Number)
     }
 
-    /// As many bytes as are asked for.
+    /// Reads exactly `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (array, rest) = self.0.split_first_chunk().ok_or(Malformed::Length)?;
         self.0 = rest;
@@ -165,21 +166,23 @@ impl<'a> Reader<'a> {
         Ok(Reader(part))
     }
 
-    /// Milliseconds, or another number that fits.
+    /// Reads milliseconds, or another number that fits.
     pub fn ms(&mut self) -> Result<i64, Malformed> {
         i64::try_from(self.signed()?).map_err(|_| Malformed::Number)
     }
 
-    /// Epoch ms, if there is one.
+    /// Reads Unix ms, or `None` for 0.
     pub fn time(&mut self) -> Result<Option<i64>, Malformed> {
         self.flag()?.then(|| self.ms()).transpose()
     }
 
-    /// What was not read yet.
+    /// Returns the bytes that are not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
 
+    /// Checks that everything was read.
+    ///
     /// # Errors
     /// If any bytes are left.
     pub fn end(&self) -> Result<(), Malformed> {
@@ -208,7 +211,7 @@ mod tests {
             prop_assert_eq!(from.end(), Ok(()));
         }
 
-        /// There is one way to write a number, so that equal bytes and equal numbers are one.
+        /// A number has a single encoding, so that equal numbers have equal bytes and vice versa.
         #[test]
         fn bytes_that_are_read_are_those_that_would_be_written(bytes in prop::collection::vec(any::<u8>(), 1..20)) {
             let mut from = Reader::new(&bytes);

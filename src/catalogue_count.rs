@@ -1,7 +1,7 @@
-//! Counts the users of each item in a stream of events: the shares of a catalogue without a list made by hand.
+//! Count of the users of each item in a stream of events, to create a catalogue with shares automatically.
 //!
-//! Counts are exact: each pair of an item and a user is kept once, so that neither the order of events nor copies of them matter.
-//! Users and requests are known by their hashes, as in the engine.
+//! Counts are exact. Each pair of item and user is kept once, so neither the order of events nor duplicates matter. Users and
+//! requests are identified by their hashes, as in the engine.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,63 +12,63 @@ use serde::Serialize;
 use crate::engine::event::{Kind, Reason};
 use crate::ingest::wire::{Decoder, Explained, Hashes};
 
-/// What makes somebody a user of an item.
+/// Action that makes someone a user of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
     Clicked,
-    /// It stood in a list of theirs.
+    /// The item was in a list of the user.
     Shown,
 }
 
-/// The items of a stream and who touched them.
+/// Items of a stream and their users.
 pub struct ItemUsers {
     decoder: Decoder,
     touch: Touch,
     max_bytes: u64,
-    /// The number of an item, from 0.
+    /// Item numbers, starting at 0.
     items: HashMap<String, u32>,
-    /// Bytes of their ids.
+    /// Total bytes of item ids.
     n_id_bytes: u64,
-    /// The number of a user, from 0.
+    /// User numbers, starting at 0, by hash.
     users: HashMap<u64, u32>,
-    /// Item and user.
+    /// Pairs of item and user.
     touched: HashSet<(u32, u32)>,
-    /// Users of lists, for clicks that do not name theirs.
+    /// User of each list, for clicks without a user.
     of_lists: HashMap<u128, u32>,
-    /// Items that were clicked in lists that have not come.
+    /// Clicked items of lists that have not arrived yet.
     waiting: HashMap<u128, Vec<u32>>,
     n_waiting: u64,
     counted: Counted,
 }
 
-/// What became of the records.
+/// Outcomes of records.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counted {
     pub n_lists: u64,
     pub n_clicks: u64,
     pub n_ignored: u64,
     pub refused: BTreeMap<Reason, u64>,
-    /// Lists that name no user.
+    /// Lists without a user.
     pub n_lists_without_user: u64,
 }
 
-/// The memory that it may take is used up.
+/// Error: the memory limit is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRoom {
     pub max_bytes: u64,
 }
 
-/// The items, ready to be written.
+/// Counted items, ready to be written.
 pub struct CountedItems {
-    /// With the number of their users; those of most users first, then by id.
+    /// Items with the number of their users, the most used ones first, then by id.
     pub items: Vec<(String, u32)>,
     pub n_users: usize,
-    /// Clicks whose user nobody names: neither they nor a list of theirs.
+    /// Clicks without a user, whose list has none either or is missing.
     pub n_clicks_without_user: u64,
     pub counted: Counted,
 }
 
-/// A line of a catalogue.
+/// Line of a catalogue.
 #[derive(Serialize)]
 struct Line<'a> {
     item: &'a str,
@@ -79,7 +79,7 @@ struct Line<'a> {
 }
 
 impl ItemUsers {
-    /// `decoder` is that of the stream.
+    /// Creates an empty count. `decoder` is the decoder of the stream.
     pub fn new(decoder: Decoder, touch: Touch, max_bytes: u64) -> ItemUsers {
         ItemUsers {
             decoder,
@@ -96,18 +96,18 @@ impl ItemUsers {
         }
     }
 
-    /// From here on records are read by this decoder.
+    /// Uses this decoder for all further records.
     pub fn read_by(&mut self, decoder: Decoder) {
         self.decoder = decoder;
     }
 
-    /// Counts a record of a topic of what `topic_says`.
+    /// Counts a record. Records without a type are of the kind `topic_says`.
     ///
     /// # Errors
-    /// It takes more memory than it may. What was counted before stands.
+    /// If it takes more memory than allowed. Everything counted so far is kept.
     pub fn take(&mut self, record: &[u8], topic_says: Option<Kind>) -> Result<(), OutOfRoom> {
         let hashes = self.decoder.hashes();
-        // The first part of an id is enough to find the user: lists that share it were shown to the same one.
+        // The first part of an id is enough to find the user, because lists that share it were shown to the same one.
         for explained in self.decoder.explain(record, topic_says) {
             match explained {
                 Explained::Served {
@@ -192,7 +192,7 @@ impl ItemUsers {
         *self.users.entry(hashes.user(user.as_bytes())).or_insert(next)
     }
 
-    /// What its tables take: an entry and a byte for each place in them, while they grow a half more.
+    /// Returns the bytes of all tables: an entry and a control byte per slot, at a maximum load of 7/8.
     fn n_bytes(&self) -> u64 {
         fn table(capacity: usize, entry: usize) -> u64 {
             (capacity as u64) * (entry as u64 + 1) * 8 / 7
@@ -206,7 +206,7 @@ impl ItemUsers {
             + self.n_waiting * 16
     }
 
-    /// The items and the numbers of their users.
+    /// Returns the items with the number of their users.
     pub fn finish(self) -> CountedItems {
         let mut n_users_of = vec![0; self.items.len()];
         for (item, _) in &self.touched {
@@ -230,10 +230,10 @@ impl ItemUsers {
 }
 
 impl CountedItems {
-    /// As a catalogue: an item a line, without shares where no user is known.
+    /// Writes a catalogue: one item per line, without shares if no user is known.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If writing fails.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         for (item, users) in &self.items {
             let line = Line {
@@ -284,7 +284,7 @@ mod tests {
         )
     }
 
-    /// Worked by hand. u1 clicks a twice and b once; u2, named by the list alone, clicks a; u3 only looks.
+    /// Worked by hand: u1 clicks a twice and b once. u2, known only from the list, clicks a. u3 only views.
     #[test]
     fn users_of_an_item_are_those_who_clicked_it_each_once() {
         let records = [
@@ -358,7 +358,7 @@ mod tests {
         assert!((500..5_000).contains(&n_lists), "{n_lists}");
     }
 
-    /// Users of each item, over and over from the records themselves.
+    /// Recounts the users of each item from the records themselves.
     fn recount(records: &[(u8, Option<u8>, Vec<u8>)], is_click: &[bool], touch: Touch) -> Vec<(String, u32)> {
         let kinds = || records.iter().zip(is_click);
         let users: Map<u8, u8> = kinds()

@@ -1,4 +1,4 @@
-//! The file that `metrics.catalog` names: read at the start, by `abgauge check`, and again at SIGHUP.
+//! File named by `metrics.catalog`: read at startup, by `abgauge check`, and again at SIGHUP.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ pub struct CatalogueFile {
     decoder: Decoder,
 }
 
-/// Why the file cannot be used, in the words of an error of the configuration.
+/// Error: the file cannot be used. Worded like an error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
 #[error("metrics.catalog: {message}")]
 #[diagnostic(help("{remedy}"))]
 pub struct UnusableCatalogue {
-    /// Names the file, and the line where it is one.
+    /// Message with the name of the file, and the line if the error is in one.
     pub message: String,
-    /// What to write instead.
+    /// Text to write instead.
     pub remedy: String,
 }
 
 impl CatalogueFile {
-    /// The file, if the configuration names one.
+    /// Returns the file, if the configuration names one.
     pub fn of(config: &Config) -> Option<CatalogueFile> {
         Some(CatalogueFile {
             path: config.catalog.clone()?,
@@ -40,15 +40,15 @@ impl CatalogueFile {
         &self.path
     }
 
-    /// From here on it is read there.
+    /// Reads from `path` from now on.
     pub fn move_to(&mut self, path: &Path) {
         path.clone_into(&mut self.path);
     }
 
-    /// Reads it; items of `previous` keep their places.
+    /// Reads the file. Items in `previous` keep their places.
     ///
     /// # Errors
-    /// It cannot be opened, or a line is faulty.
+    /// If the file cannot be opened, or a line is faulty.
     pub fn read(&self, previous: Option<&Catalogue>) -> Result<Catalogue, UnusableCatalogue> {
         let path = self.path.display();
         let file = files::open(&self.path).map_err(|error| UnusableCatalogue {

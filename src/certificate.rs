@@ -1,27 +1,27 @@
-//! From when to when a certificate holds.
+//! Validity period of a certificate.
 
 use std::fmt;
 
 use x509_cert::der::{self, Decode as _};
 
-/// One that was read: nothing of it has been verified.
+/// Certificate that was read. Nothing in it has been verified.
 pub struct Certificate(x509_cert::Certificate);
 
 impl Certificate {
-    /// Reads DER.
+    /// Reads a certificate in DER.
     ///
     /// # Errors
-    /// Where it is no certificate.
+    /// If it is not a certificate.
     pub fn read(der: &[u8]) -> Result<Certificate, der::Error> {
         x509_cert::Certificate::from_der(der).map(Certificate)
     }
 
-    /// Epoch ms.
+    /// Returns the start of the validity, Unix ms.
     pub fn valid_from_ms(&self) -> i64 {
         ms(&self.0.tbs_certificate().validity().not_before)
     }
 
-    /// Epoch ms.
+    /// Returns the end of the validity, Unix ms.
     pub fn expires_ms(&self) -> i64 {
         ms(&self.0.tbs_certificate().validity().not_after)
     }
@@ -31,7 +31,7 @@ fn ms(time: &x509_cert::time::Time) -> i64 {
     i64::try_from(time.to_unix_duration().as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Epoch ms as RFC 3339.
+/// Unix ms, formatted as RFC 3339.
 pub struct Time(pub i64);
 
 impl fmt::Display for Time {

@@ -1,4 +1,4 @@
-//! `abgauge check`: what an operator should know before a start, in the order in which to fix it.
+//! `abgauge check`: findings about a configuration and its cluster, in the order in which to fix them.
 //!
 //! ```text
 //! Config ──▶ doubts ─────────────────────────┐
@@ -33,33 +33,33 @@ pub(crate) use judge::no_way_in;
 pub use records::Records;
 pub use suggest::{Suggestion, Unmapped};
 
-/// Something that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub level: Level,
-    /// What is so.
+    /// Description of the finding.
     pub text: String,
-    /// What to do about it; empty where nothing is to be done, or the text says it.
+    /// Remedy. Empty if nothing needs to be done or the text already names it.
     pub remedy: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Ok,
-    /// Good to know.
+    /// Useful information.
     Note,
     /// Numbers will be wrong or missing.
     Warning,
-    /// A start cannot work.
+    /// The daemon cannot start.
     Error(CheckFailure),
 }
 
-/// Whose turn it is where a start cannot work.
+/// Reason why the daemon cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckFailure {
-    /// The configuration, here or on the brokers, must be fixed.
+    /// The configuration is invalid, here or on the brokers.
     Configuration,
-    /// The brokers do not answer, or do not let us in.
+    /// The brokers do not answer or deny access.
     Unavailable,
     /// Records of a sample cannot be read.
     Data,
@@ -74,7 +74,7 @@ impl Finding {
         }
     }
 
-    /// In a sentence.
+    /// Returns the finding as one sentence, including its remedy.
     pub fn told(&self) -> String {
         match self.remedy.is_empty() {
             true => self.text.clone(),
@@ -87,8 +87,7 @@ impl Finding {
     }
 }
 
-/// All that can be said of a configuration that can be read, and whether a daemon can be started with it; with `connect` also
-/// what its cluster says.
+/// Checks a parsed configuration, with `connect` also against its cluster. The first finding says whether a daemon can start.
 pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
     let mut findings = offline(config);
     if connect {
@@ -98,7 +97,7 @@ pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
     findings
 }
 
-/// Creates the topic of stored state, unless it exists, and says what became of that.
+/// Creates the topic of stored state unless it exists, and reports the result.
 pub fn create_topics(config: &Config) -> Finding {
     let Some(state) = &config.state else {
         let text = "no topic is to be created, since nothing is stored";
@@ -116,7 +115,7 @@ pub fn create_topics(config: &Config) -> Finding {
     }
 }
 
-/// What is said first agrees with the exit code.
+/// Returns the first line of the report, which agrees with the exit code.
 fn verdict(findings: &[Finding]) -> Finding {
     let is_fault = |finding: &&Finding| finding.level == Level::Error(CheckFailure::Configuration);
     match findings.iter().filter(is_fault).count() {
@@ -129,7 +128,7 @@ fn verdict(findings: &[Finding]) -> Finding {
     }
 }
 
-/// What can be said without a cluster.
+/// Runs all checks that need no cluster.
 fn offline(config: &Config) -> Vec<Finding> {
     let told = |level| move |text| Finding::new(level, text, "");
     let doubts = config.warnings().into_iter().map(told(Level::Warning));
@@ -145,12 +144,12 @@ fn offline(config: &Config) -> Vec<Finding> {
         .collect()
 }
 
-/// How much memory a start may come to take.
+/// Estimates the memory that a daemon may use.
 fn bounds(config: &Config) -> Finding {
     Finding::new(Level::Note, Bounds::of(config).to_string(), "")
 }
 
-/// How many series Prometheus is given.
+/// Counts the series exported to Prometheus.
 fn series(config: &Config) -> Finding {
     let of_arm = SeriesOfArm::of(config);
     let parts = [
@@ -172,7 +171,7 @@ fn series(config: &Config) -> Finding {
     Finding::new(Level::Note, text, "")
 }
 
-/// What the Kafka client refuses, whatever brokers there are.
+/// Checks properties that the Kafka client refuses for any cluster.
 fn kafka_properties(config: &Config) -> Vec<Finding> {
     let faults = properties::judge(&config.kafka).map_or_else(|refused| refused.faults, |()| Vec::new());
     let finding = |fault: properties::PropertyError| {
@@ -182,7 +181,7 @@ fn kafka_properties(config: &Config) -> Vec<Finding> {
     faults.into_iter().map(finding).collect()
 }
 
-/// What the catalogue holds and lacks, or why it cannot be used.
+/// Summarizes the catalogue, or reports why it cannot be used.
 fn catalogue(config: &Config) -> Vec<Finding> {
     let Some(file) = CatalogueFile::of(config) else {
         return Vec::new();
@@ -211,7 +210,7 @@ fn catalogue(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// What the files of `[http]` hold, or why they cannot be used.
+/// Summarizes the files named under `[http]`, or reports why they cannot be used.
 fn http_files(config: &Config) -> Option<Finding> {
     let http = &config.http;
     match secured::read(http) {
@@ -231,7 +230,7 @@ fn http_files(config: &Config) -> Option<Finding> {
     }
 }
 
-/// Whether a webhook could be told with the files of `[webhook]`; nobody is told.
+/// Checks the files named under `[webhook]`. No webhook is called.
 fn webhook_files(config: &Config) -> Option<Finding> {
     let settings = config.webhook.as_ref()?;
     Some(match webhook::check(settings) {
@@ -247,7 +246,7 @@ fn webhook_files(config: &Config) -> Option<Finding> {
     })
 }
 
-/// What the cluster says. It is only read; takes some seconds.
+/// Inspects the cluster without changing it. Takes some seconds.
 pub fn connect(config: &Config) -> Vec<Finding> {
     match inspect(config) {
         Ok(facts) => judge::cluster(config, &facts),
@@ -255,8 +254,8 @@ pub fn connect(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// 0 without an error; else, as sysexits.h has it, 78 (EX_CONFIG) where something must be fixed, 69 (EX_UNAVAILABLE)
-/// where the brokers cannot be asked, or 65 (EX_DATAERR) where records cannot be read.
+/// Returns 0 without an error. Otherwise returns a code of sysexits.h: 78 (EX_CONFIG) if something must be fixed, 69
+/// (EX_UNAVAILABLE) if the brokers cannot be asked, or 65 (EX_DATAERR) if records cannot be read.
 pub fn exit_code(findings: &[Finding]) -> u8 {
     let has = |fault| {
         findings
@@ -271,10 +270,10 @@ pub fn exit_code(findings: &[Finding]) -> u8 {
     }
 }
 
-/// Prints findings to standard output, in colour on a terminal.
+/// Prints findings to standard output, in color on a terminal.
 ///
 /// # Errors
-/// Standard output is gone.
+/// If standard output is closed.
 pub fn print(findings: &[Finding]) -> io::Result<()> {
     write(findings, &mut anstream::stdout().lock())
 }
@@ -287,7 +286,7 @@ fn write(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
             Level::Warning => (33, "warning"),
             Level::Error(_) => (31, "error"),
         };
-        // The brokers' words may have lines; ours go below each other.
+        // Continuation lines of a broker's message are indented below its first line.
         let indent = |text: &str| text.replace('\n', "\n         ");
         writeln!(out, "\x1b[{colour}m{word:<7}\x1b[0m  {}", indent(text))?;
         if !remedy.is_empty() {

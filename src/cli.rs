@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line.
 
 mod catalog;
 mod comparing;
@@ -147,10 +147,10 @@ pub enum Command {
     },
 }
 
-/// The command line of this process.
+/// Parses the command line of this process.
 ///
 /// # Errors
-/// It is wrong, or asks for help or the version.
+/// If the command line is wrong, or asks for help or the version.
 pub fn parse() -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -158,9 +158,9 @@ pub fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// An error of the command line, where it can be guessed with what was meant: `abgauge run abgauge.toml`.
+/// Improves an error of the command line with what was probably meant: `abgauge run abgauge.toml`.
 pub fn explain(mut error: clap::Error) -> clap::Error {
-    // What stands before an @ may be a password.
+    // The part before an @ may be a password.
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && let Some((_, host)) = value.rsplit_once('@')
     {
@@ -179,7 +179,7 @@ pub fn explain(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Whether the command that these words name has a flag `--config`.
+/// Returns whether the command named by these words has a flag `--config`.
 fn takes_a_configuration(words: &[String]) -> bool {
     let mut command = Cli::command();
     for word in words {
@@ -530,7 +530,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     parse_between(text, 0.1, 20_000.0)
 }
 
-/// What `simulate` can make of it; the least is one list in a day or so.
+/// Parses a rate that `simulate` can reach. The lowest is about one list per day.
 fn parse_high_rate(text: &str) -> Result<f64, String> {
     parse_between(text, 0.000_01, 1_000_000.0)
 }
@@ -562,7 +562,7 @@ fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
     }
 }
 
-/// Times of events, in ms of the epoch.
+/// Range of event times, Unix ms.
 const TIMES_MS: std::ops::Range<i64> = 1_000_000_000_000..10_000_000_000_000;
 
 fn parse_time_ms(text: &str) -> Result<i64, String> {
@@ -594,7 +594,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// The configuration knows them, so that it can refuse slips.
+    /// The configuration has the same list, so that it can refuse typos.
     #[test]
     fn the_configuration_knows_the_variables_of_flags_and_no_others() {
         let cli = Cli::command();

@@ -1,10 +1,10 @@
-//! The one home of the system clock. Everything else is handed a [`Clock`].
+//! Clocks. Only this module reads the system clock; everything else receives a [`Clock`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Wall time, for ages and where to start; and steady time, for idle partitions and for the live end.
+/// Source of time: wall time for ages and starting points, steady time for idle partitions and the live end.
 #[derive(Debug, Clone)]
 pub struct Clock {
     started: Instant,
@@ -14,16 +14,16 @@ pub struct Clock {
 #[derive(Debug, Clone)]
 enum TimeSource {
     System,
-    /// Epoch ms, as far as the simulator has produced and flushed; never falls.
+    /// Time up to which the simulator has produced and flushed, Unix ms. It never decreases.
     Simulated(Arc<AtomicI64>),
 }
 
-/// Moves a simulated clock.
+/// Control of a simulated clock.
 #[derive(Debug)]
 pub struct Hand(Arc<AtomicI64>);
 
 impl Hand {
-    /// Advances to `ms`, or stays where it is if that is earlier.
+    /// Advances to `ms`, unless the clock is already past it.
     pub fn advance_to(&self, ms: i64) {
         self.0.fetch_max(ms, Ordering::Release);
     }
@@ -37,7 +37,7 @@ impl Clock {
         }
     }
 
-    /// A clock that stands at `ms` until its hand moves it.
+    /// Creates a clock that shows `ms` until its hand moves it.
     pub fn simulated(ms: i64) -> (Clock, Hand) {
         let time = Arc::new(AtomicI64::new(ms));
         let clock = Clock {
@@ -47,7 +47,7 @@ impl Clock {
         (clock, Hand(time))
     }
 
-    /// Epoch milliseconds.
+    /// Returns wall time, Unix ms.
     pub fn now_ms(&self) -> i64 {
         match &self.source {
             TimeSource::System => SystemTime::now()
@@ -57,7 +57,7 @@ impl Clock {
         }
     }
 
-    /// Milliseconds that never go back and do not follow corrections of the wall clock.
+    /// Returns milliseconds that never decrease and ignore corrections of the wall clock.
     pub fn steady_ms(&self) -> i64 {
         match &self.source {
             TimeSource::System => self.started.elapsed().as_millis() as i64,
@@ -65,7 +65,7 @@ impl Clock {
         }
     }
 
-    /// Milliseconds that never go back and count suspension of the machine, for leases.
+    /// Returns milliseconds that never decrease and include suspension of the machine, for leases.
     pub fn lasting_ms(&self) -> i64 {
         match &self.source {
             TimeSource::System => since_boot_ms(self.started),
@@ -73,7 +73,8 @@ impl Clock {
         }
     }
 
-    /// Real time since this clock was made, simulated or not: for stalls of the process and for rates of log lines.
+    /// Returns the real time since the clock was created, even if it is simulated. For stalls of the process and rates of log
+    /// lines.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
@@ -85,7 +86,8 @@ fn since_boot_ms(_: Instant) -> i64 {
     since.tv_sec * 1_000 + since.tv_nsec / 1_000_000
 }
 
-/// Others have no such clock that std knows: there a machine that was suspended may believe its lease for longer.
+/// Approximates time since boot: std offers no clock that counts suspension on these systems. After being suspended, such a
+/// machine may trust its lease for too long.
 #[cfg(not(target_os = "linux"))]
 fn since_boot_ms(started: Instant) -> i64 {
     started.elapsed().as_millis() as i64

@@ -30,21 +30,21 @@ use crate::cli::Cli;
 use crate::config::{ConfigErrors, Counting};
 use crate::logging::say;
 
-/// `EX_CONFIG` of sysexits.h.
+/// Exit code `EX_CONFIG` of sysexits.h.
 pub const BAD_CONFIGURATION: u8 = 78;
 
-/// Text to standard output.
+/// Prints text to standard output.
 ///
 /// # Errors
-/// Where it cannot be written; a reader that has had enough is no failure.
+/// If it cannot be written. A closed pipe is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
     written(std::io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// A reader that has had enough is no failure.
+/// Ignores a closed pipe.
 ///
 /// # Errors
-/// Any other.
+/// All other errors.
 pub fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -52,27 +52,27 @@ pub fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// What went wrong, on standard error.
+/// Reports an error on standard error.
 pub fn error(text: &str) {
     remark(style("error:").red(), text);
 }
 
-/// What makes the results doubtful, on standard error.
+/// Reports on standard error a doubt about the results.
 fn warn(text: &str) {
     remark(style("warning:").yellow(), text);
 }
 
-/// What else a reader should know, on standard error.
+/// Reports additional information on standard error.
 fn note(text: &str) {
     remark(style("note:").cyan(), text);
 }
 
-/// One line on standard error. It is coloured only on a terminal.
+/// Prints one line on standard error, in color only on a terminal.
 fn remark(kind: StyledObject<&str>, text: &str) {
     say(format_args!("{} {text}", kind.bold().for_stderr()));
 }
 
-/// All that is wrong with a configuration, on standard error.
+/// Reports all errors in a configuration on standard error.
 pub fn refuse(errors: &ConfigErrors) -> ExitCode {
     error(&errors.to_string());
     for told in errors.each() {
@@ -81,7 +81,7 @@ pub fn refuse(errors: &ConfigErrors) -> ExitCode {
     ExitCode::from(BAD_CONFIGURATION)
 }
 
-/// Goes on with what decides the counting: the configuration at `path`, the environment above it.
+/// Loads the settings that affect counting from the file at `path` and the environment, and calls `go` with them.
 fn with_counting(
     path: Option<&Path>,
     go: impl FnOnce(Counting) -> anyhow::Result<ExitCode>,
@@ -92,19 +92,19 @@ fn with_counting(
     }
 }
 
-/// Wrong usage of a command that its parser cannot see, told and ended as the parser does.
+/// Reports wrong usage that the parser cannot detect, in the parser's format and with its exit code.
 fn misuse(command: &str, message: &str) -> ExitCode {
     let mut cli = Cli::command();
     cli.build();
     let command = cli.find_subcommand_mut(command);
     if let Some(command) = command {
-        // Standard error may be closed; the exit code says it all.
+        // Standard error may be closed, but the exit code is still correct.
         let _ = command.error(ErrorKind::InvalidValue, message).print();
     }
     ExitCode::from(2)
 }
 
-/// A value that is none of those known, with the one that was probably meant.
+/// Formats the error for an unknown value, with the most similar known one.
 fn unknown(value: &str, argument: &str, known: &[&str]) -> String {
     let mut message = format!(
         "invalid value '{}' for '{argument}'\n  [possible values: {}]",

@@ -1,5 +1,5 @@
-//! Recommendations and a truth, as notebooks have them, to events: a list for each user and arm, and a click for each item that is
-//! relevant.
+//! Conversion of recommendations and ground truth, as used in notebooks, to events: a list per user and arm, and a click per
+//! relevant item.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -7,16 +7,16 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// What was recommended, in rank order, and what is relevant. All of it is kept in memory.
+/// Recommendations in rank order, and relevant items. Everything is kept in memory.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// By arm and user, in the order of their first rows.
+    /// Lists by arm and user, in the order of their first rows.
     lists: Vec<UserList>,
     places: HashMap<(String, String), usize>,
     arms: Vec<String>,
-    /// By user, in the order of the rows.
+    /// Relevant items by user, in row order.
     relevant: HashMap<String, Vec<String>>,
-    /// Users of the truth, in the order of their first rows.
+    /// Users in the ground truth, in the order of their first rows.
     users: Vec<String>,
 }
 
@@ -24,38 +24,38 @@ pub struct Tables {
 struct UserList {
     arm: String,
     user: String,
-    /// The lower, the higher it ranks.
+    /// Items with their places. A lower place ranks higher.
     items: Vec<(f64, String)>,
 }
 
-/// How events are written.
+/// Options for writing events.
 #[derive(Debug, Clone)]
 pub struct Writing {
     pub experiment: String,
-    /// The time of each list, epoch ms; clicks are a second later.
+    /// Time of each list, Unix ms. Clicks are a second later.
     pub at_ms: i64,
-    /// Whether users of the truth without recommendations of an arm get an empty list in it.
+    /// True if users in the ground truth without recommendations of an arm get an empty list in it.
     pub empty_lists: bool,
-    /// Places are scores: lists with equal ones are counted.
+    /// True if places are scores, so that lists with equal ones are counted.
     pub by_score: bool,
 }
 
-/// What was written.
+/// Counts of the output.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Written {
     pub n_lists: u64,
     pub n_clicks: u64,
-    /// Clicks on an item of their list.
+    /// Clicks on an item in their list.
     pub n_on_list: u64,
-    /// Users of the truth without recommendations, arm by arm; with empty lists those who got one.
+    /// Users in the ground truth without recommendations, summed over arms. With empty lists these users get one.
     pub n_without_list: u64,
-    /// Users with recommendations of whom nothing is relevant, arm by arm.
+    /// Users with recommendations but no relevant item, summed over arms.
     pub n_without_truth: u64,
-    /// Rows left out because the same stood before: a user and an item of the truth, or a user, an item and a place of an arm.
+    /// Rows left out as duplicates: of user and item in the ground truth, or of user, item and place in an arm.
     pub n_repeated: u64,
-    /// Lists with equal scores, which stay in the order of their rows.
+    /// Lists with equal scores. Their items stay in row order.
     pub n_tied: u64,
-    /// Further lists with scores that differ, but not in single precision.
+    /// Other lists with scores that differ, but are equal in single precision.
     pub n_nearly_tied: u64,
 }
 
@@ -82,7 +82,7 @@ struct Click<'a> {
 const CLICK_AFTER_MS: i64 = 1_000;
 
 impl Tables {
-    /// Adds a row of recommendations; the lowest `place` ranks first, of equal ones the row that came first.
+    /// Adds a row of recommendations. The lowest `place` ranks first, and equal places keep their row order.
     pub fn recommend(&mut self, arm: &str, user: String, item: String, place: f64) {
         let key = (arm.to_owned(), user);
         let list = match self.places.get(&key) {
@@ -104,7 +104,7 @@ impl Tables {
         self.lists[list].items.push((place, item));
     }
 
-    /// Adds a row of the truth.
+    /// Adds a row of the ground truth.
     pub fn relevant(&mut self, user: String, item: String) {
         let items = self.relevant.entry(user).or_insert_with_key(|user| {
             self.users.push(user.clone());
@@ -116,7 +116,7 @@ impl Tables {
     /// Writes the events, each list before its clicks.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If writing fails.
     pub fn write(mut self, writing: &Writing, mut out: impl Write) -> io::Result<Written> {
         let mut written = Written::default();
         for list in &mut self.lists {
@@ -176,17 +176,17 @@ impl Tables {
     }
 }
 
-/// Equal scores in a list.
+/// Equality of scores in a list.
 #[derive(Debug, PartialEq, Eq)]
 enum Ties {
     None,
-    /// In single precision.
+    /// Equal in single precision only.
     NearlyEqual,
     Equal,
 }
 
 impl Ties {
-    /// Compares the neighbors of a sorted list.
+    /// Compares the neighbors in a sorted list.
     fn of(items: &[(f64, String)]) -> Ties {
         let any = |is_equal: fn(f64, f64) -> bool| items.windows(2).any(|two| is_equal(two[0].0, two[1].0));
         if any(|one, other| one == other) {
@@ -199,7 +199,7 @@ impl Ties {
     }
 }
 
-/// Keeps the first of each that has the same key, and returns how many it did not keep.
+/// Keeps the first element for each key and returns the number of removed ones.
 fn keep_first<T, K: Eq + Hash>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) -> u64 {
     let n_before = rows.len();
     let mut seen = HashSet::with_capacity(n_before);
@@ -207,7 +207,7 @@ fn keep_first<T, K: Eq + Hash>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) -> u64 
     (n_before - rows.len()) as u64
 }
 
-/// A list and its clicks. Its number is its id, so that ids of users may be as long as they may be.
+/// Writes a list and its clicks. The request id is a counter, so that user ids can use the full allowed length.
 fn events(
     writing: &Writing,
     number: u64,
@@ -278,7 +278,7 @@ mod tests {
         tables
     }
 
-    /// Worked by hand: u2 has nothing relevant, u3 no recommendations, z is in no list.
+    /// Worked by hand: u2 has no relevant items, u3 no recommendations, and z is in no list.
     #[test]
     fn each_user_has_a_list_in_each_arm_and_a_click_on_what_is_relevant() {
         let (text, written) = write(tables(), false);
@@ -312,7 +312,7 @@ mod tests {
         doubled.relevant("u1".to_owned(), "z".to_owned());
         let (of_doubled, written) = write(doubled, false);
         assert_eq!((of_doubled, written.n_repeated), (text, 2));
-        // At another place it is another row: the item stands in the list twice.
+        // With another place it is a different row, so the list contains the item twice.
         let mut twice = tables();
         twice.recommend("als", "u1".to_owned(), "b".to_owned(), 3.0);
         let (text, written) = write(twice, false);
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(written.n_repeated, 0);
     }
 
-    /// One list with equal scores, one with scores that are equal in single precision alone, and one of neither.
+    /// One list has equal scores, one has scores that are equal only in single precision, and one has neither.
     #[test]
     fn lists_with_equal_scores_are_counted() {
         let mut tables = Tables::default();

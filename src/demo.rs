@@ -1,7 +1,8 @@
-//! `abgauge demo`: the whole of it with nothing installed.
+//! `abgauge demo`: the whole system with nothing installed.
 //!
-//! An embedded broker, simulated traffic with a known truth, and the daemon as it is, on one clock that the simulator
-//! drives: it advances only as far as everything up to it has been produced, so compressed time changes no number.
+//! An embedded broker, simulated traffic with a known truth, and the unmodified daemon run on one clock, which the
+//! simulator drives. The clock advances only as far as everything up to it has been produced, so compressed time changes no
+//! number.
 
 mod lifts;
 mod scene;
@@ -29,12 +30,12 @@ use crate::telemetry::StreamStatus;
 
 const N_PARTITIONS: i32 = 4;
 const LINGER: Duration = Duration::from_millis(2);
-/// How often the table is redrawn, and how often a line is printed where there is no terminal.
+/// Interval between redraws of the table, and between printed lines without a terminal.
 const REDRAW: Duration = Duration::from_millis(500);
 const LINE: Duration = Duration::from_secs(10);
-/// The embedded broker keeps 5 MiB of a partition: far more than so many records, which may be on their way at a time.
+/// Maximum number of records in flight. The embedded broker keeps 5 MiB per partition, far more than these records take.
 const MAX_UNREAD: u64 = 10_000;
-/// How long the last records may take to be counted.
+/// Time limit for counting the last records.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -47,15 +48,15 @@ pub struct Options {
     pub speed: f64,
     pub seed: u64,
     pub world: World,
-    /// Whether the rate rises and falls with the hour of the day (UTC).
+    /// Varies the rate with the hour of the day (UTC).
     pub diurnal: bool,
     pub port: u16,
 }
 
-/// Runs to the end of the duration, or until a signal to `stop`.
+/// Runs until the duration is over, or until a signal to `stop`.
 ///
 /// # Errors
-/// A port that is taken, or a part that failed.
+/// The port is taken, or a part failed.
 pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow::Result<()> {
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     let start_ms = Clock::system().now_ms() - duration_ms;
@@ -136,7 +137,8 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     result.map(|_| ())
 }
 
-/// The defaults, on the embedded broker: it cannot seek by time, so everything is read. Its experiments are compared.
+/// Returns the default configuration on the embedded broker, with comparisons in its experiments. The broker cannot seek by
+/// time, so everything is read.
 fn configuration(brokers: &str, options: &Options) -> anyhow::Result<Config> {
     let set = |name: &str, value: String| (format!("ABGAUGE_{name}"), value);
     let settings = [
@@ -150,7 +152,7 @@ fn configuration(brokers: &str, options: &Options) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// A user of the demo knows its options, not the settings.
+/// Replaces settings in an error by the demo's options, because its user does not know the settings.
 fn in_words_of_the_demo(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(BindError::InUse(address)) => {
@@ -180,7 +182,7 @@ fn look(exporter: &Exporter) -> (Snapshot, StreamStatus) {
     (exporter.source.snapshot(None), exporter.telemetry.status())
 }
 
-/// Holds the simulator back while the daemon is behind: the embedded broker drops what it has no room for.
+/// Holds the simulator back while the daemon is behind, because the embedded broker drops records that it has no room for.
 fn wait_for_reader(summary: &Summary, exporter: &Exporter, is_over: impl Fn() -> bool) {
     let n_unread = || {
         summary
@@ -192,18 +194,18 @@ fn wait_for_reader(summary: &Summary, exporter: &Exporter, is_over: impl Fn() ->
     }
 }
 
-/// Waits, not for long, until everything produced has been counted.
+/// Waits for a limited time until everything produced is counted.
 async fn wait_until_read(exporter: &Exporter, n_produced: u64) {
     let all_read = async {
         while n_read(&exporter.telemetry.status()) < n_produced {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    // Whether it was enough is told by the closing words.
+    // If the time was not enough, the closing words report it.
     let _ = tokio::time::timeout(PATIENCE, all_read).await;
 }
 
-/// Records read, whatever became of them.
+/// Returns the number of records read, whatever their outcome.
 fn n_read(status: &StreamStatus) -> u64 {
     status
         .records

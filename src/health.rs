@@ -1,4 +1,4 @@
-//! `abgauge health`: asks a daemon on this machine whether it is well, as health checks of containers do.
+//! Health check of a daemon on this machine (`abgauge health`), as used by containers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,38 +19,38 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// The longest answer that is read; those of the probes are a few lines.
+/// Maximum length of a response. The probes answer with a few lines.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Which of the two questions is asked.
+/// Probe to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthQuestion {
-    /// Does it live? `/healthz`.
+    /// Liveness of the process: `/healthz`.
     Alive,
-    /// Has it caught up? `/readyz`.
+    /// Readiness, that is, having caught up: `/readyz`.
     Ready,
 }
 
-/// Where the daemon listens, and how it wants to be asked.
+/// Address of the daemon, and how to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub address: SocketAddr,
     pub tls: bool,
-    /// A bearer token, where the probes are not open.
+    /// Bearer token, if the probes need one.
     pub token: Option<String>,
 }
 
-/// What it said.
+/// Response of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthAnswer {
     pub status: u16,
     pub body: String,
 }
 
-/// Asks, and waits `at_most` so long for the answer.
+/// Requests a probe and waits at most `at_most` for the response.
 ///
 /// # Errors
-/// There is no answer in time, or not one of a daemon.
+/// If there is no response in time, or it is not from a daemon.
 pub async fn ask(
     target: &Target,
     question: HealthQuestion,
@@ -69,7 +69,7 @@ pub async fn ask(
     answered.with_context(|| format!("no answer within {at_most:?}"))?
 }
 
-/// An address that listens on every one is asked on the machine's own.
+/// Replaces an unspecified address, on which a server listens everywhere, by the loopback address.
 pub fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -96,7 +96,7 @@ async fn request(
     }
     let request = request.body(Body::empty()).context("the token cannot be sent")?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends with its answer; what goes wrong before, the sender is told too.
+    // It ends with the response. Errors before that also reach the sender.
     tokio::spawn(connection);
     let answer = sender.send_request(request).await?;
     let status = answer.status().as_u16();
@@ -118,8 +118,8 @@ fn client_config() -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// A daemon on this machine is asked by its address, which its certificate seldom names: as the kubelet's probes do, any
-/// certificate is taken whose key the daemon holds.
+/// Verifier that accepts any certificate whose key the daemon holds. A daemon on this machine is asked by address, which its
+/// certificate rarely contains. The kubelet's probes do the same.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

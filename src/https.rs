@@ -1,4 +1,4 @@
-//! What requests of our own need, to the webhook or to another daemon: whom to trust, a secret from a file, a connection.
+//! Common parts of our own requests, to the webhook or to another daemon: trust, secrets from files, connections.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::{HttpUrl, UnusableFile, files};
 
-/// The name of the program, for the header `User-Agent`.
+/// Program name for the header `User-Agent`.
 pub(crate) const AGENT: &str = concat!("abgauge/", env!("CARGO_PKG_VERSION"));
 
-/// A setting or a flag, and the file that it names.
+/// Setting or flag, with the file it names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Named<'a> {
     pub setting: &'static str,
     pub path: Option<&'a Path>,
 }
 
-/// A connection for one request: the next one may be hours away.
+/// Creates a client without idle connections, because the next request may be hours away.
 pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>, Body> {
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
@@ -38,10 +38,10 @@ pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>,
         .build(connector)
 }
 
-/// Certificates are those that the authorities of the file, or those of the system, have signed. Plain HTTP asks for none.
+/// Returns a configuration that trusts the authorities in the file, or else the system's. Plain HTTP needs none.
 ///
 /// # Errors
-/// The file cannot be used; there is none, and the system has no authorities.
+/// If the file cannot be used, or there is no file and the system has no authorities.
 pub(crate) fn trusting(authorities: Named, url: &HttpUrl) -> Result<ClientConfig, UnusableFile> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -82,10 +82,10 @@ fn read_authorities(setting: &'static str, path: &Path) -> Result<RootCertStore,
     }
 }
 
-/// The one line of a file, behind `scheme`: the value of a header that is not to be shown. `remedy` says what to write there.
+/// Reads the only line of a file into a secret header value with the prefix `scheme`. `remedy` describes the expected content.
 ///
 /// # Errors
-/// The file cannot be read, or has anything but such a line.
+/// If the file cannot be read, or does not contain exactly one such line.
 pub(crate) fn secret(
     setting: &'static str,
     path: &Path,

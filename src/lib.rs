@@ -1,8 +1,7 @@
 //! abgauge: live ranking metrics of experiment arms, from Kafka to Prometheus.
 //!
-//! A daemon that runs next to production recommenders. It reads *served lists* and *clicks*, joins each click to the
-//! list that it came from, keeps sliding windows per experiment arm, and exports hit ratio, CTR, MRR, NDCG and their
-//! relatives as gauges.
+//! The daemon runs next to production recommenders. It reads *served lists* and *clicks*, joins each click to its list, keeps
+//! sliding windows per experiment arm, and exports hit ratio, CTR, MRR, NDCG and related metrics as gauges.
 //!
 //! ```text
 //! Kafka ─▶ kafka ─▶ ingest ─▶ engine ── live ───────▶ board ─▶ export ─▶ Prometheus, JSON, live page
@@ -13,46 +12,47 @@
 //!                 └──────── worker: the loop that carries them ──────────┘
 //! ```
 //!
-//! - `kafka` is the one home of the Kafka client. Its callbacks become `Input`s, and `Order`s its calls; it decides nothing.
-//! - [`ingest`] turns bytes into events, hashing ids as it reads (of users with a key), and audits the keys of records. Our
-//!   own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) says where others have their fields.
-//! - [`engine`] joins: pure, synchronous, without a clock, one engine for each *pair* of partitions (served p, clicks p). Time is an
-//!   argument. All sums are integers, so no result depends on the order of arrival. Once a list is final, the engine reports
-//!   it exactly once.
-//! - [`ledger`] adds up settled lists: the settled numbers of a pair, a value that merges with others and has an encoding.
-//!   An aggregate is what a settled list adds to; a new one does not touch the join.
-//! - [`looks`] takes what the users of compared experiments add up to, cell by cell from all pairs, and looks at it at fixed event
-//!   times, in order: what each look shows is a value.
-//! - [`state`] says who may write the stored state of a pair, and what of it is believed: claims and seals in one log. It is a machine
-//!   without I/O. `keeper` drives one for each pair, between the state topic (in `kafka`) and a worker. `stored` makes what is stored of
-//!   a pair, and reads the whole topic for tools. `global` shows what is in force of all pairs, whoever holds them, on a board of its own,
-//!   and hands it to [`looks`].
-//! - [`statistics`] says what sums by user bucket mean: intervals, tests that hold under peeking, a decision for each arm. It takes
-//!   plain numbers and knows no other module. [`verdict`] writes what is said of an arm as JSON,
-//!   and of an experiment in a sentence.
-//! - `worker` is a plain struct that takes inputs and gives orders; the loop around it, in `app`, decides nothing. Its pairs
-//!   live in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
+//! - `kafka` contains the Kafka client and nothing else does. Its callbacks become `Input`s, `Order`s become its calls, and it
+//!   makes no decisions.
+//! - [`ingest`] turns bytes into events. It hashes ids while reading (ids of users with a key) and audits the keys of records.
+//!   abgauge's own shape of events has a fast decoder; a [`Shape`](ingest::wire::shape::Shape) describes other shapes.
+//! - [`engine`] is the join: pure, synchronous, without a clock, one engine for each *pair* of partitions (served p, clicks p).
+//!   Time is an argument. All sums are integers, so no result depends on the order of arrival. Once a list is final, the engine
+//!   reports it exactly once.
+//! - [`ledger`] adds up settled lists. It holds the settled numbers of a pair as a value that can be merged and encoded. Each
+//!   aggregate is one kind of sum over settled lists, and a new one does not touch the join.
+//! - [`looks`] collects the sums of users in compared experiments, cell by cell from all pairs, and analyzes them at fixed event
+//!   times, in order. The result of each look is a value.
+//! - [`state`] decides who may write the stored state of a pair and which state is valid, with claims and seals in a single log.
+//!   It is a state machine without I/O. `keeper` runs one for each pair, between the state topic (in `kafka`) and a worker.
+//!   `stored` encodes the state of a pair, and reads the whole topic for tools. `global` shows the state in force of all pairs,
+//!   whichever instance owns them, on a separate board, and passes it to [`looks`].
+//! - [`statistics`] interprets sums by user bucket: intervals, tests that stay valid under repeated looks, a decision for each
+//!   arm. It takes plain numbers and depends on no other module. [`verdict`] formats the results of an arm as JSON and of an
+//!   experiment as a sentence.
+//! - `worker` is a plain struct that takes inputs and returns orders. The loop around it, in `app`, makes no decisions. Its
+//!   pairs are in shards, which threads read in parallel if many records wait. Between two reads, one thread owns everything.
 //! - `board` is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
-//!   a pair as one value, under one lock for each arm; a scrape sees whole deltas only.
-//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` is what the daemon says about itself. `webhook` tells
-//!   whom the configuration names when the state of an arm changes; `https` is what it has in common with `plan --from`.
-//! - [`evaluate`] feeds files to the same engine, on behalf of `commands`; `demo` runs all of it on `simulate`d traffic,
-//!   an embedded broker and one simulated `clock`.
-//! - `catalogue_count` counts users of items in a stream, for a catalogue; `convert` turns tables of a notebook into events.
-//! - `config` is what the operator wrote, checked, and `catalogue_file` the file that it names; `check` what a cluster makes
-//!   of it; `cli` the command line; only `app` knows all modules.
+//!   a pair as one value, under one lock per arm, so a scrape sees only whole deltas.
+//! - `export` shows `snapshot`s of the board: gauges, JSON, the page. `telemetry` has numbers about the daemon itself.
+//!   `webhook` reports changes in the state of an arm; `https` is the part it shares with `plan --from`.
+//! - [`evaluate`] feeds files to the same engine, on behalf of `commands`. `demo` runs the whole system on `simulate`d traffic,
+//!   with an embedded broker and one simulated `clock`.
+//! - `catalogue_count` counts the users of items in a stream, for a catalogue. `convert` turns tables from notebooks into events.
+//! - `config` is the checked configuration, and `catalogue_file` the file it names. `check` compares it with a cluster. `cli` is
+//!   the command line. Only `app` depends on all modules.
 //!
-//! A list counts in the *live* view as soon as it is read, and in the *settled* view once its attribution window has
-//! closed: from then on it is final. The border is the frontier F of its pair. What is final can be stored ([`state`]), and is
-//! then shown once it is; without that a start rebuilds its windows from the log.
+//! A list counts in the *live* view as soon as it is read. It counts in the *settled* view once its attribution window has
+//! closed, and is final from then on. The border between the two is the frontier F of its pair. Final data can be stored
+//! ([`state`]), and is then shown only once it is stored. Without stored state, a start rebuilds its windows from the log.
 //!
-//! Deliberately absent: a wall clock in any decision about an event, floating point in any sum that is kept, strings in the
-//! state of the join, a lock or an allocation for each event.
+//! Deliberately absent: a wall clock in decisions about events, floating point in stored sums, strings in the state of the
+//! join, and locks or allocations per event.
 //!
 //! # As a library
 //!
-//! Without the feature `daemon`, which is on by default, there remain [`engine`], [`ledger`], [`state`], [`statistics`], [`ingest::wire`] and
-//! [`evaluate`]: the numbers, without Kafka, HTTP and librdkafka. Two lists and their clicks, in any order:
+//! Without the default feature `daemon`, the crate offers [`engine`], [`ledger`], [`state`], [`statistics`],
+//! [`ingest::wire`] and [`evaluate`]: the numbers, without Kafka, HTTP or librdkafka. Two lists and their clicks, in any order:
 //!
 //! ```
 //! use abgauge::evaluate::{Evaluator, Options};

@@ -1,4 +1,5 @@
-//! The log: text on a terminal, JSON otherwise, on standard error. A log that cannot be written ends and delays nothing.
+//! Log on standard error, as text on a terminal and as JSON otherwise. If the log cannot be written, nothing stops or waits for
+//! it.
 //!
 //! ```text
 //! any thread ──▶ Lines (bounded) ──▶ thread `log` ──▶ standard error
@@ -19,28 +20,28 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::LogFormat;
 
-/// Bytes of lines that wait for standard error; a line beyond them is lost.
+/// Maximum bytes of lines waiting for standard error. Lines beyond it are lost.
 const MAX_WAITING: usize = 8 << 20;
-/// How long the end of the program waits for its last lines.
+/// Time that shutdown waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// The log of this process. When it is dropped, what waits is written first.
+/// Log of this process. Dropping it first writes all waiting lines.
 pub struct Log {
-    /// Text and JSON have handles of different types.
+    /// Boxed because the handles for text and JSON have different types.
     replace: Box<dyn Fn(EnvFilter) -> Result<(), Error> + Send + Sync>,
     lines: Arc<Lines>,
 }
 
 impl Log {
-    /// From here on other messages are written.
+    /// Replaces the filter.
     ///
     /// # Errors
-    /// A filter that cannot be read.
+    /// If the filter is invalid.
     pub fn set_filter(&self, filter: &str) -> anyhow::Result<()> {
         (self.replace)(parse(filter)?).context("replace the filter of the log")
     }
 
-    /// What of it could not be written, from now on.
+    /// Returns the counter of lost lines, which continues to count.
     pub fn losses(&self) -> Losses {
         self.lines.losses.clone()
     }
@@ -52,7 +53,7 @@ impl Drop for Log {
     }
 }
 
-/// Lines of the log that could not be written: standard error is full, closed, or nobody reads it.
+/// Lost lines of the log: standard error is full or closed, or has no reader.
 #[derive(Debug, Clone, Default)]
 pub struct Losses(Arc<LossesInner>);
 
@@ -63,12 +64,12 @@ struct LossesInner {
 }
 
 impl Losses {
-    /// Since the start.
+    /// Returns the number of lost lines since the start.
     pub fn n_lost(&self) -> u64 {
         self.0.n_lost.load(Ordering::Relaxed)
     }
 
-    /// Whether the last line was lost.
+    /// Returns whether the last line was lost.
     pub fn is_failing(&self) -> bool {
         self.0.is_failing.load(Ordering::Relaxed)
     }
@@ -86,7 +87,7 @@ impl Losses {
 /// Starts the log of this process.
 ///
 /// # Errors
-/// A filter that cannot be read, or a log that was started before.
+/// If the filter is invalid, or the log was started before.
 pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
     let filter = parse(filter)?;
     let lines = Arc::new(Lines::default());
@@ -98,7 +99,7 @@ pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
     let log = fmt()
         .with_env_filter(filter)
         .with_writer(LineSink(Arc::clone(&lines)))
-        // It would be told on standard error, and a failure of that ends the thread that logs.
+        // They would go to standard error, and a failure there ends the thread that logs.
         .log_internal_errors(false);
     let is_text = match format {
         LogFormat::Auto => io::stderr().is_terminal(),
@@ -123,8 +124,8 @@ pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
     Ok(log)
 }
 
-/// A line on standard error, of a command that keeps no log. One that nobody can read is no reason to fail: the exit code says
-/// how it ended. (The macros that print end a program there.)
+/// Prints a line on standard error, for commands without a log. Failing to print is not an error, because the exit code shows
+/// the result. (The print macros would panic.)
 pub fn say(text: impl Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
@@ -137,7 +138,7 @@ fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
 #[derive(Default)]
 struct Lines {
     waiting: Mutex<UnwrittenLines>,
-    /// There are lines, or all of them are written.
+    /// Notified when lines arrive and when all of them are written.
     changed: Condvar,
     losses: Losses,
 }
@@ -146,7 +147,7 @@ struct Lines {
 struct UnwrittenLines {
     lines: Vec<Vec<u8>>,
     n_bytes: usize,
-    /// Lines were taken and are being written.
+    /// Whether lines were taken and are still being written.
     is_writing: bool,
 }
 
@@ -166,7 +167,7 @@ impl Lines {
         self.changed.notify_all();
     }
 
-    /// Writes lines as they come, for as long as the program runs.
+    /// Writes lines as they arrive, for as long as the program runs.
     fn write_to(&self, out: &mut impl Write) {
         let mut is_cut = false;
         loop {
@@ -180,7 +181,7 @@ impl Lines {
         }
     }
 
-    /// All that waits, once there is something. Those taken before are written.
+    /// Waits for lines and takes all of them. The lines taken before are written by then.
     fn take(&self) -> Vec<Vec<u8>> {
         let mut queue = self.queue();
         queue.is_writing = false;
@@ -195,12 +196,12 @@ impl Lines {
 
     fn wait_until_written(&self, at_most: Duration) {
         let is_waiting = |queue: &mut UnwrittenLines| queue.is_writing || !queue.lines.is_empty();
-        // In time or not: the program ends.
+        // The program ends, whether or not they were written in time.
         drop(self.changed.wait_timeout_while(self.queue(), at_most, is_waiting));
     }
 }
 
-/// A line as a whole, or none of it counts. What a failure has left of the one before is ended first.
+/// Writes a whole line, or fails. If the line before was cut off, ends it first.
 fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Result<()> {
     if *is_cut {
         out.write_all(b"\n")?;
@@ -224,7 +225,7 @@ fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Resul
     Ok(())
 }
 
-/// Takes the lines of the log. Never fails.
+/// Sink for the lines of the log. Never fails.
 struct LineSink(Arc<Lines>);
 
 impl<'a> MakeWriter<'a> for LineSink {
@@ -235,7 +236,7 @@ impl<'a> MakeWriter<'a> for LineSink {
     }
 }
 
-/// Is given a line at a time.
+/// Writer that receives one line at a time.
 struct LineWriter<'a>(&'a Lines);
 
 impl Write for LineWriter<'_> {
@@ -253,7 +254,7 @@ impl Write for LineWriter<'_> {
 mod tests {
     use super::*;
 
-    /// Takes this many bytes, then nothing until it is given more room.
+    /// Writer that accepts this many bytes, then nothing until it gets more room.
     struct Disk {
         room: usize,
         held: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Arguments, configuration, program, exit code.
+//! Entry point: arguments, configuration, program, exit code.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use abgauge::{app, check, demo, logging, simulate};
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
-/// librdkafka allocates with it too: a good allocator halves what a record costs.
+/// Allocator of the whole program, including librdkafka. A good one halves the cost of a record.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Before anything else, so that a signal ends a start as it ends a run.
+    // First, so that a signal can end the startup, too.
     let early = Early::listen();
-    // Lines are broken for a terminal alone: a log is searched.
+    // Wrap lines only on a terminal: logs are searched.
     let is_terminal = std::io::stderr().is_terminal();
     let style = move |_: &_| -> Box<dyn miette::ReportHandler> {
         Box::new(miette::MietteHandlerOpts::new().wrap_lines(is_terminal).build())
@@ -63,10 +63,10 @@ fn execute(command: Command, early: Early) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A runtime that listens for signals.
+/// Runtime with a signal listener.
 type Listening<S> = anyhow::Result<(Runtime, S)>;
 
-/// What listens for signals before the arguments are read: by what the first one seems to be.
+/// Signal listeners created before the arguments are parsed, chosen by what the first argument seems to be.
 struct Early {
     daemon: Option<Listening<Signals>>,
     other: Option<Listening<StopSignal>>,
@@ -112,12 +112,12 @@ fn run(path: Option<PathBuf>, (runtime, signals): (Runtime, Signals)) -> anyhow:
         anyhow::Ok(app::Settings::new(path, loaded, log))
     };
     let outcome = runtime.block_on(app::run(settings, signals));
-    // A consumer whose brokers do not answer may outlast its time to leave; it ends with the process.
+    // A consumer whose brokers do not answer may exceed its time for leaving. It ends with the process.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS).or_else(as_bad_configuration)
 }
 
-/// Loads the configuration, or says all that is wrong with it.
+/// Loads the configuration, or reports all errors in it.
 fn with_config(
     path: Option<&Path>,
     go: impl FnOnce(Config) -> anyhow::Result<ExitCode>,
@@ -128,7 +128,7 @@ fn with_config(
     }
 }
 
-/// For a command that reads no configuration: a slip in a variable of its flags must not pass in silence.
+/// Runs a command that reads no configuration. Typos in variables of its flags must not go unnoticed.
 fn with_flags(go: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match config::check_flags(config::environment()) {
         Ok(()) => go(),
@@ -136,8 +136,7 @@ fn with_flags(go: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<E
     }
 }
 
-/// All that is wrong with a configuration. A faulty file that it names and a refusal of the Kafka client are reported in the
-/// same way.
+/// Reports all errors in a configuration. Faulty files named by it and refusals of the Kafka client are reported the same way.
 fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     let error = match error.downcast::<ConfigErrors>() {
         Ok(errors) => return Ok(commands::refuse(&errors)),
@@ -169,7 +168,7 @@ fn runtime() -> anyhow::Result<Runtime> {
 }
 
 fn demo(args: &DemoArgs, (runtime, stop): (Runtime, StopSignal)) -> anyhow::Result<ExitCode> {
-    // What the daemon logs would tear the table apart; what matters comes as an error.
+    // Log lines of the daemon would break up the table. Anything that matters is returned as an error.
     let log = logging::start("error", LogFormat::Auto)?;
     app::take_huge_pages(false);
     let options = demo::Options {
@@ -186,7 +185,7 @@ fn demo(args: &DemoArgs, (runtime, stop): (Runtime, StopSignal)) -> anyhow::Resu
 }
 
 fn simulate(args: SimulateArgs, (runtime, mut stop): (Runtime, StopSignal)) -> anyhow::Result<ExitCode> {
-    // What goes wrong with brokers comes as an error of ours; librdkafka would say it twice more.
+    // Broker problems are returned as errors. librdkafka would log them twice more.
     let _log = logging::start("warn,librdkafka=off,rdkafka=off", LogFormat::Auto)?;
     let options = simulate::SimulateOptions {
         brokers: args.brokers,
@@ -230,7 +229,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     with_config(args.config.config.as_deref(), |config| {
         let created = args.create_topics.then(|| check::create_topics(&config));
         let mut findings = check::findings(&config, args.connect || args.create_topics);
-        // Behind the verdict.
+        // Insert it after the verdict.
         findings.splice(1..1, created);
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))

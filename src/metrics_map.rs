@@ -1,12 +1,12 @@
-//! The metrics of one tally as a map, `{"hit_rate@5":0.36,"mrr":0.21}`, written without a string for each key.
+//! Metrics of one tally as a map, `{"hit_rate@5":0.36,"mrr":0.21}`, serialized without allocating a string per key.
 
 use serde::Serialize;
 use serde::ser::Serializer;
 
 use crate::engine::ranking::{Column, Ranking};
 
-/// The defined metrics of `sums` under a profile by their keys, `{"hit_rate@5":0.36,"mrr":0.21}`; what divides by 0 is
-/// absent.
+/// Returns the defined metrics of `sums` under a profile by key, `{"hit_rate@5":0.36,"mrr":0.21}`. A metric that would divide
+/// by 0 is omitted.
 pub fn metrics_map<'a>(ranking: &'a Ranking, profile: usize, sums: &'a [i128]) -> MetricsMap<'a> {
     MetricsMap {
         ranking,
@@ -15,11 +15,11 @@ pub fn metrics_map<'a>(ranking: &'a Ranking, profile: usize, sums: &'a [i128]) -
     }
 }
 
-/// Serialises as a map in the order of export.
+/// Map of metrics, serialized in export order.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsMap<'a> {
     ranking: &'a Ranking,
-    /// Index among the ranking's profiles.
+    /// Index of the profile in the ranking.
     profile: usize,
     sums: &'a [i128],
 }
@@ -38,7 +38,7 @@ impl Serialize for MetricsMap<'_> {
     }
 }
 
-/// [`Column::key`], without a string for each.
+/// Key of a column like [`Column::key`], but without allocating a string.
 #[derive(Clone, Copy)]
 pub(crate) struct MetricKey<'a>(pub &'a Column);
 

@@ -1,4 +1,4 @@
-//! One instant of the board, by value: what the exporters render.
+//! Copy of the board at one instant, for exporters.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use crate::engine::ranking::LISTS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
-    /// Every list counts as soon as it is read.
+    /// Counts a list as soon as it is read.
     Live,
-    /// A list counts once its attribution window has closed.
+    /// Counts a list once its attribution window has closed.
     Settled,
 }
 
 impl View {
     pub const BOTH: [View; 2] = [View::Live, View::Settled];
 
-    /// The value of the label `view`.
+    /// Returns its value of the label `view`.
     pub fn name(self) -> &'static str {
         match self {
             View::Live => "live",
@@ -24,17 +24,17 @@ impl View {
     }
 }
 
-/// All arms at one instant, sorted by experiment and arm.
+/// Arms at one instant, sorted by experiment and arm.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub live_end_ms: Option<i64>,
-    /// The last instant that the settled view covers.
+    /// Last instant that the settled view covers.
     pub settled_end_ms: Option<i64>,
-    /// Where `total` begins.
+    /// Start of `total`.
     pub since_ms: Option<i64>,
-    /// Arms folded into `__other__`.
+    /// Number of arms folded into `__other__`.
     pub folded_arms: u64,
-    /// Arms without coverage because of its bound on memory.
+    /// Number of arms without coverage because of its memory limit.
     pub arms_without_coverage: u64,
     pub arms: Vec<ArmSnapshot>,
 }
@@ -45,14 +45,14 @@ pub struct ArmSnapshot {
     pub arm: Arc<str>,
     /// Event time of its newest accepted list.
     pub last_list_ms: i64,
-    /// By `View as usize`, then by index of the configured window, `total` last. Each is as wide as
-    /// `Ranking::width`; all zero where the window is empty.
+    /// Sums by `View as usize`, then by index of the configured window, `total` last. Each row has `Ranking::width` columns, all
+    /// zero if the window is empty.
     pub sums: [Vec<Box<[i128]>>; 2],
-    /// Only where asked for, and only for the arms with the most lists: by `View as usize`, the cells of one window.
+    /// Cells of one window by `View as usize`. Present on request, and only for the arms with the most lists.
     pub timelines: Option<[Timeline; 2]>,
 }
 
-/// One of this instance's partitions, and one of all: their memory is used again.
+/// Snapshots of this instance's partitions and of all partitions, kept to reuse their memory.
 #[derive(Debug, Default)]
 pub struct Snapshots {
     pub own: Snapshot,
@@ -69,7 +69,7 @@ impl Snapshots {
 }
 
 impl ArmSnapshot {
-    /// Lists of `total`, by the view that has more of them: what decides which arms are left out where there are too many.
+    /// Returns the lists of `total` in the larger view. Arms with the fewest are left out if there are too many arms.
     pub fn n_lists(&self) -> i128 {
         let of_views = self.sums.iter().filter_map(|rows| rows.last());
         of_views.map(|total| total[LISTS]).max().unwrap_or(0)
@@ -80,28 +80,28 @@ impl ArmSnapshot {
     }
 }
 
-/// The 60 cells of a window, oldest first; empty cells are `None`.
+/// The 60 cells of a window, oldest first. Empty cells are `None`.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// Begin of the first cell, epoch ms.
+    /// Start of the first cell, Unix ms.
     pub start_ms: i64,
     pub cell_ms: i64,
     pub cells: Vec<Option<Box<[i128]>>>,
 }
 
-/// Where snapshots come from.
+/// Source of snapshots.
 pub trait SnapshotSource: Send + Sync + 'static {
-    /// One instant; `timelines` is the index of the window whose cells are wanted.
+    /// Takes a snapshot. `timelines` is the index of the window whose cells are wanted.
     fn snapshot(&self, timelines: Option<usize>) -> Snapshot {
         let mut snapshot = Snapshot::default();
         self.snapshot_into(timelines, &mut snapshot);
         snapshot
     }
 
-    /// The same over an earlier one, whose memory is used again.
+    /// Takes a snapshot into an earlier one, to reuse its memory.
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot);
 
-    /// The cells of a window of just these arms, in their order, by `View as usize`; of now, which may be later than
-    /// they were taken. None of an arm that is gone.
+    /// Returns the cells of a window for these arms, in their order, by `View as usize`. They are current, so they may be newer
+    /// than the arms' snapshot. None for an arm that is gone.
     fn timelines(&self, window: usize, arms: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>>;
 }

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 
-/// An empty table in the one style that all of ours have.
+/// Creates an empty table in the common style.
 pub fn new() -> Table {
     let mut table = Table::new();
     table
@@ -20,16 +20,14 @@ pub fn align_numbers(table: &mut Table, n_names: usize) {
     }
 }
 
-/// A name out of events, fit for a terminal: what would steer it, turn the direction of the text or not be seen is written as
-/// an escape.
+/// Makes a name from events safe for a terminal: control characters, direction marks and invisible characters are escaped.
 pub fn visible(name: &str) -> String {
     escaped(name, false)
 }
 
-/// A name as a cell of a table that spreadsheets read: fit to be seen as it is, and no formula. Different names are different
-/// cells.
+/// Makes a name safe for spreadsheet cells: visible, and not a formula. Different names stay different.
 pub fn cell(name: &str) -> String {
-    /// What begins a formula, also in the width of Chinese and Japanese characters.
+    /// Characters that start a formula, also in full width.
     const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
     let escaped = escaped(name, true);
     match escaped.starts_with('\'') || escaped.trim_start().starts_with(FORMULA) {
@@ -38,14 +36,14 @@ pub fn cell(name: &str) -> String {
     }
 }
 
-/// Where it is to be read back, the backslash that begins an escape is escaped too.
+/// Escapes a name. With `and_backslash` it can be read back, because the backslash that starts an escape is escaped too.
 fn escaped(name: &str, and_backslash: bool) -> String {
     let mut escaped = String::with_capacity(name.len());
     let mut before = None;
     let mut chars = name.chars().peekable();
     while let Some(char) = chars.next() {
         if is_joiner(char) {
-            // Families of emoji are joined and Persian words parted by these; elsewhere they do nothing.
+            // These join families of emoji and separate Persian words. Elsewhere they have no effect.
             let is_of_script =
                 |near: Option<char>| near.is_some_and(|near| !near.is_ascii() && !steers(near));
             match is_of_script(before) && is_of_script(chars.peek().copied()) {
@@ -66,8 +64,8 @@ fn is_joiner(char: char) -> bool {
     matches!(char, '\u{200c}' | '\u{200d}')
 }
 
-/// Control characters, ends of lines, and what is not seen: all of Unicode's category Cf, tags and what else is drawn as
-/// nothing, and fillers.
+/// Matches control characters, line ends and invisible characters: Unicode's category Cf, tags and other characters without a
+/// glyph, and fillers.
 fn steers(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -124,7 +122,7 @@ mod tests {
             visible("a\u{202e}b\u{2066}c\u{2028}"),
             "a\\u{202e}b\\u{2066}c\\u{2028}"
         );
-        // Families of emoji and Persian words are joined and parted by these.
+        // Emoji families and Persian words need these.
         assert_eq!(
             visible("👩\u{200d}🚀 می\u{200c}خواهم"),
             "👩\u{200d}🚀 می\u{200c}خواهم"

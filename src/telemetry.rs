@@ -1,7 +1,7 @@
-//! What the daemon says about itself: counters and gauges in one registry, and whether it is ready.
+//! Counters and gauges about the daemon itself in one registry, and its readiness.
 //!
-//! A value that is not known yet has no series; a counter whose labels are known beforehand begins at 0, so that its
-//! rate is right from the first event.
+//! A gauge without a known value has no series. A counter whose labels are known in advance starts at 0, so that its rate
+//! is right from the first event.
 
 mod stored;
 
@@ -21,16 +21,16 @@ pub use self::stored::{Restore, StoredState, StoredStatus};
 use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::{ClickResult, Counts, Outcome};
 
-/// Shared by all modules that report something; every method may be called from any thread.
+/// Telemetry shared by all modules. Every method may be called from any thread.
 pub struct Telemetry {
     registry: Registry,
     version: String,
-    /// By `Side as usize`; the same name twice where one topic carries both.
+    /// Names by `Side as usize`, equal if one topic carries both kinds of event.
     topics: [String; 2],
     records: [[IntCounter; Outcome::OF_EVENTS.len()]; 2],
-    /// Family to which records with several events are added.
+    /// Family for records with several events.
     records_family: IntCounterVec,
-    /// Shown from the first record with several events on.
+    /// Family that is shown from the first record with several events on.
     events_family: IntCounterVec,
     events: [[IntCounter; Outcome::OF_EVENTS.len()]; 2],
     shows_events: Once,
@@ -103,29 +103,29 @@ impl TelemetryState {
     }
 }
 
-/// How far one partition of one topic is behind.
+/// Delay of one partition of one topic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PartitionState {
     /// Records between the read position and the end of the log.
     pub lag: Option<i64>,
-    /// How far its watermark is behind the live end, in event time.
+    /// Distance of its watermark behind the live end, in event time.
     pub watermark_delay_seconds: Option<f64>,
-    /// How far its newest event is ahead of our clock, if that is more than the lateness.
+    /// Distance of its newest event ahead of our clock, if more than the lateness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_ahead_seconds: Option<f64>,
-    /// Time since which an open transaction has been blocking it, epoch seconds.
+    /// Start of the open transaction that blocks it, Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_transaction_since_seconds: Option<f64>,
-    /// An unreadable batch keeps it from advancing.
+    /// Set while an unreadable batch keeps it from advancing.
     pub held: bool,
 }
 
-/// A kind of record that should be rare: the label `of`.
+/// Kind of record that should be rare, as in the label `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
     /// Unreadable records.
     Invalid,
-    /// Late records, and those of a settled slot.
+    /// Late records and records of a settled slot.
     Late,
     Future,
     Duplicate,
@@ -142,7 +142,7 @@ impl Excess {
         Excess::Unmatched,
     ];
 
-    /// The value of the label `of`.
+    /// Returns the value of the label `of`.
     pub fn name(self) -> &'static str {
         match self {
             Excess::Invalid => "invalid",
@@ -154,26 +154,26 @@ impl Excess {
     }
 }
 
-/// What an operator should fix although numbers are shown.
+/// Problem that the operator should fix although numbers are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     pub severity: Severity,
-    /// A sentence: the problem and its remedy.
+    /// Sentence with the problem and its remedy.
     pub message: String,
-    /// Its heading in docs/runbooks.md, which the daemon serves at `/runbooks`.
+    /// Heading in docs/runbooks.md, which the daemon serves at `/runbooks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runbook: Option<&'static str>,
 }
 
-/// How bad it is, in the words of docs/runbooks.md.
+/// Severity, in the words of docs/runbooks.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Numbers are right; it needs attention eventually.
+    /// Correct numbers. The problem needs attention eventually.
     Info,
-    /// Numbers are doubtful, or soon will be.
+    /// Numbers that are doubtful, or soon will be.
     Warning,
-    /// Numbers are missing or wrong now.
+    /// Numbers that are missing or wrong now.
     Critical,
 }
 
@@ -200,7 +200,7 @@ impl Warning {
         }
     }
 
-    /// The same, with its runbook.
+    /// Adds a runbook.
     pub fn see(self, runbook: &'static str) -> Warning {
         Warning {
             runbook: Some(runbook),
@@ -209,21 +209,21 @@ impl Warning {
     }
 }
 
-/// What happened to an unreadable record on its way to the dead-letter topic.
+/// Fate of an unreadable record on its way to the dead-letter topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLetter {
-    /// The broker has acknowledged it.
+    /// Acknowledged by the broker.
     Delivered,
-    /// The broker refused it, or it timed out.
+    /// Refused by the broker, or timed out.
     Failed,
-    /// Too many were in flight already.
+    /// Discarded because too many were in flight already.
     Dropped,
 }
 
 impl DeadLetter {
     pub const ALL: [DeadLetter; 3] = [DeadLetter::Delivered, DeadLetter::Failed, DeadLetter::Dropped];
 
-    /// The value of the label `result`.
+    /// Returns the value of the label `result`.
     pub fn name(self) -> &'static str {
         match self {
             DeadLetter::Delivered => "delivered",
@@ -233,19 +233,19 @@ impl DeadLetter {
     }
 }
 
-/// How an attempt to tell the webhook of a change ended.
+/// Result of an attempt to call the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookResult {
-    /// It was answered with success.
+    /// Answered with success.
     Sent,
-    /// It was not, and is made again.
+    /// Failed, to be tried again.
     Failed,
 }
 
 impl WebhookResult {
     pub const ALL: [WebhookResult; 2] = [WebhookResult::Sent, WebhookResult::Failed];
 
-    /// The value of the label `result`.
+    /// Returns the value of the label `result`.
     pub fn name(self) -> &'static str {
         match self {
             WebhookResult::Sent => "sent",
@@ -254,24 +254,24 @@ impl WebhookResult {
     }
 }
 
-/// Why a request or a connection of the HTTP server was refused.
+/// Reason why the HTTP server refused a request or a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpRefusal {
-    /// It came without a token or password. A browser's first request does.
+    /// Neither a token nor a password. A browser's first request has none.
     NoCredentials,
     WrongCredentials,
     TlsHandshake,
-    /// It was not HTTP.
+    /// Bytes that are not HTTP.
     Malformed,
-    /// It did not complete its request, or the reading of its answer, in time.
+    /// Client that did not finish its request or read its answer in time.
     TooSlow,
-    /// Another connection needed its slot before it had sent a complete request.
+    /// Connection that gave up its slot to another one before it had sent a complete request.
     NoSlot,
-    /// It does not read its answer, and another connection needed the slot or the memory.
+    /// Client that did not read its answer while another connection needed the slot or the memory.
     Stalled,
-    /// Its password was not checked: too many arrived.
+    /// Password that was not checked because too many arrived.
     TooManyPasswords,
-    /// It named a host that is not served.
+    /// Request for a host that is not served.
     ForeignHost,
 }
 
@@ -288,7 +288,7 @@ impl HttpRefusal {
         HttpRefusal::ForeignHost,
     ];
 
-    /// The value of the label `reason`.
+    /// Returns the value of the label `reason`.
     pub fn name(self) -> &'static str {
         match self {
             HttpRefusal::NoCredentials => "no_credentials",
@@ -305,7 +305,7 @@ impl HttpRefusal {
 }
 
 impl Telemetry {
-    /// Not ready, and exact. Both topics may be the same: their counts then add up under one label.
+    /// Creates telemetry that is not ready, and exact. If both topics are the same, their counts add up under one label.
     pub fn new(served_topic: &str, clicks_topic: &str, version: &str) -> Telemetry {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]
@@ -603,22 +603,22 @@ impl Telemetry {
         self.records_family.with_label_values(&labels).inc_by(n);
     }
 
-    /// The partitions owned have changed.
+    /// Counts a change of the owned partitions.
     pub fn count_rebalance(&self) {
         self.rebalances.inc();
     }
 
-    /// A pair was dropped and rebuilt because its position had left the log.
+    /// Counts a pair that was dropped and rebuilt because its position had left the log.
     pub fn count_pair_restart(&self) {
         self.pair_restarts.inc();
     }
 
-    /// Sampled keys that are not what `finding` says they should be. With `n` = 0 the series appears, at 0.
+    /// Adds sampled keys with this `finding`. Creates the series even if `n` is 0.
     pub fn add_key_findings(&self, topic: &str, finding: &str, n: u64) {
         self.key_findings.with_label_values(&[topic, finding]).inc_by(n);
     }
 
-    /// Whether the share of such records, or clicks, of a topic is above its limit.
+    /// Sets whether the share of such records or clicks of a topic is above its limit.
     pub fn set_excess(&self, topic: &str, of: Excess, is_above: bool) {
         self.excess
             .with_label_values(&[topic, of.name()])
@@ -637,12 +637,12 @@ impl Telemetry {
         self.http_refused[reason as usize].get()
     }
 
-    /// Until when the HTTP server's certificate is valid, epoch ms; none without TLS.
+    /// Sets the expiry of the HTTP server's certificate, Unix ms, absent without TLS.
     pub fn set_certificate_expiry(&self, expires_ms: Option<i64>) {
         self.http_certificate_expiry.set(expires_ms.map(seconds));
     }
 
-    /// An attempt to tell the webhook of a change.
+    /// Counts an attempt to call the webhook.
     pub fn count_webhook_notice(&self, result: WebhookResult) {
         self.webhook_notices[result as usize].inc();
     }
@@ -651,40 +651,40 @@ impl Telemetry {
         self.webhook_notices[result as usize].get()
     }
 
-    /// Arms whose change it has not been told of.
+    /// Sets the number of arms with a change that was not delivered yet.
     pub fn set_webhook_waiting(&self, n_arms: usize) {
         self.webhook_waiting.set(saturated(n_arms as u64));
     }
 
-    /// What an operator should do about a webhook that takes nothing; none while it takes what it is told.
+    /// Sets or clears the warning about a webhook that accepts nothing.
     pub fn set_webhook_warning(&self, warning: Option<Warning>) {
         self.state().webhook_warning = warning;
     }
 
-    /// What an operator should know of the last look.
+    /// Sets the warnings of the latest look.
     pub fn set_look_warnings(&self, warnings: Vec<Warning>) {
         self.state().look_warnings = warnings;
     }
 
-    /// Lines of the log that could not be written since the start.
+    /// Sets the number of log lines lost since the start.
     pub fn set_log_lines_lost(&self, n_lost: u64) {
         self.log_lines_lost
             .inc_by(n_lost.saturating_sub(self.log_lines_lost.get()));
     }
 
-    /// A memory bound was reached. This lasts as long as the process.
+    /// Marks the numbers as inexact after a memory bound was reached. This lasts as long as the process.
     pub fn mark_inexact(&self) {
         self.exact.set(0);
     }
 
-    /// All engines together.
+    /// Sets the totals over all engines.
     pub fn set_engine(&self, open_lists: u64, clicks_waiting: u64, state_bytes: u64) {
         self.open_lists.set(saturated(open_lists));
         self.clicks_waiting.set(saturated(clicks_waiting));
         self.state_bytes.set(saturated(state_bytes));
     }
 
-    /// What `limits.max_state` allows all engines together.
+    /// Sets the bound of `limits.max_state` for all engines together.
     pub fn set_state_bound(&self, max_state_bytes: u64) {
         self.state_max_bytes.set(Some(max_state_bytes as f64));
         self.state().max_state_bytes = Some(max_state_bytes);
@@ -694,7 +694,7 @@ impl Telemetry {
         self.partitions_owned.set(saturated(n_pairs as u64));
     }
 
-    /// Partitions that this instance holds.
+    /// Returns the number of partitions that this instance holds.
     pub fn n_partitions_owned(&self) -> usize {
         usize::try_from(self.partitions_owned.get()).unwrap_or_default()
     }
@@ -721,7 +721,7 @@ impl Telemetry {
             .insert((topic.to_owned(), partition), state);
     }
 
-    /// Begin of the first slot of a pair that is not settled, epoch ms.
+    /// Sets the start of the first unsettled slot of a pair, Unix ms.
     pub fn set_frontier(&self, partition: i32, frontier_ms: Option<i64>) {
         let labels = [&*partition.to_string(), OWN];
         match frontier_ms {
@@ -730,8 +730,7 @@ impl Telemetry {
         }
     }
 
-    /// How the global view stands: how old it is, and the frontiers that it shows, epoch ms by partition; those that it does not show
-    /// are forgotten.
+    /// Sets the age of the global view and the frontiers it shows, by partition, Unix ms. Removes all other frontiers.
     pub fn set_global(&self, behind_seconds: Option<f64>, frontiers_ms: &[(i32, i64)]) {
         self.global_behind.set(behind_seconds);
         let partitions: BTreeSet<i32> = frontiers_ms.iter().map(|(partition, _)| *partition).collect();
@@ -765,7 +764,7 @@ impl Telemetry {
             .retain(|(_, other), _| *other != partition);
     }
 
-    /// How the state of each pair is stored that this process has; of all others there is no series.
+    /// Sets the state of storage for each pair of this process. Removes the series of all other pairs.
     pub fn set_stored(&self, stored: BTreeMap<i32, StoredState>) {
         let mut state = self.state();
         for partition in state
@@ -786,12 +785,12 @@ impl Telemetry {
         self.state().settle_delay_seconds = seconds;
     }
 
-    /// Where `total` begins, epoch ms.
+    /// Sets the start of `total`, Unix ms.
     pub fn set_since(&self, since_ms: Option<i64>) {
         self.since.set(since_ms.map(seconds));
     }
 
-    /// A catalogue is in use since this time, epoch ms.
+    /// Sets the size of the catalogue and the time since which it is in use, Unix ms.
     pub fn set_catalogue(&self, n_items: usize, taken_ms: i64) {
         self.catalog_items.set(Some(n_items as f64));
         self.catalog_loaded.set(Some(seconds(taken_ms)));
@@ -800,14 +799,14 @@ impl Telemetry {
         (catalog.items, catalog.taken_ms) = (n_items, taken_ms);
     }
 
-    /// Why the last reload of the catalogue failed; none where it was read.
+    /// Sets or clears the reason why the last reload of the catalogue failed.
     pub fn set_reload_fault(&self, fault: Option<String>) {
         self.catalog_reload_failed
             .set(Some(f64::from(u8::from(fault.is_some()))));
         self.state().catalog.get_or_insert_default().reload_fault = fault;
     }
 
-    /// What keeps the numbers from being complete, a line each; nothing means ready.
+    /// Sets the reasons why the numbers are incomplete, one line each. An empty list means ready.
     pub fn set_waiting_for(&self, waiting_for: Vec<String>) {
         let mut state = self.state();
         state.was_ready |= waiting_for.is_empty();
@@ -815,7 +814,7 @@ impl Telemetry {
         state.waiting_for = waiting_for;
     }
 
-    /// What the worker says that an operator should fix although numbers are shown.
+    /// Sets the worker's warnings.
     pub fn set_warnings(&self, warnings: Vec<Warning>) {
         self.state().warnings = warnings;
     }
@@ -824,17 +823,19 @@ impl Telemetry {
         self.state().waiting_for.is_empty()
     }
 
-    /// Whether it has ever been ready: from then on live numbers are shown.
+    /// Returns whether the daemon has ever been ready. From then on live numbers are shown.
     pub fn was_ready(&self) -> bool {
         self.state().was_ready
     }
 
-    /// What is stored of all its partitions is in force: settled numbers are shown from now on, before it is ready.
+    /// Marks the stored state of all partitions as current: settled numbers are shown from now on, before the daemon is
+    /// ready.
     pub fn note_restored(&self) {
         self.state().was_restored = true;
     }
 
-    /// Whether there is anything to be shown: once it was ready, or what is stored of all its partitions was in force.
+    /// Returns whether there are numbers to show: the daemon was ready once, or the stored state of all its partitions was
+    /// current.
     pub fn has_numbers(&self) -> bool {
         let state = self.state();
         state.was_ready || state.was_restored
@@ -844,17 +845,17 @@ impl Telemetry {
         self.state().waiting_for.clone()
     }
 
-    /// What an operator should fix although numbers are shown.
+    /// Returns all problems that the operator should fix although numbers are shown.
     pub fn warnings(&self) -> Vec<Warning> {
         self.state().warnings()
     }
 
-    /// Appends everything in Prometheus' text format, families by name.
+    /// Appends all series in Prometheus' text format, families sorted by name.
     pub fn render(&self, out: &mut Vec<u8>) -> anyhow::Result<()> {
         Ok(TextEncoder::new().encode(&self.registry.gather(), out)?)
     }
 
-    /// The same for the JSON API.
+    /// Returns the health of the stream for the JSON API.
     pub fn status(&self) -> StreamStatus {
         let state = self.state();
         StreamStatus {
@@ -904,42 +905,42 @@ impl Telemetry {
     }
 }
 
-/// The health of the stream, as the JSON API tells it.
+/// Health of the stream in the JSON API.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamStatus {
     pub ready: bool,
     pub waiting_for: Vec<String>,
     pub warnings: Vec<Warning>,
     pub exact: bool,
-    /// Topic → outcome → records.
+    /// Number of records by topic, then outcome.
     pub records: BTreeMap<String, BTreeMap<&'static str, u64>>,
     pub click_results: BTreeMap<&'static str, u64>,
     pub clicks_waiting: i64,
     pub open_lists: i64,
     pub state_bytes: i64,
-    /// What `limits.max_state` allows, once it is known.
+    /// Bound set by `limits.max_state`, once it is known.
     pub state_max_bytes: Option<u64>,
     /// Pairs rebuilt because their position had left the log.
     pub pair_restarts: u64,
-    /// How far settling is behind attribution + lateness, in event time, for the slowest pair.
+    /// Delay of settling behind attribution + lateness, in event time, for the slowest pair.
     pub settle_delay_seconds: Option<f64>,
-    /// Where there is a catalogue.
+    /// Present with a catalogue.
     pub catalog: Option<CatalogStatus>,
-    /// By topic, then partition.
+    /// Partitions sorted by topic, then number.
     pub partitions: Vec<PartitionStatus>,
-    /// By partition, where state is stored.
+    /// Stored state by partition, with `[state]` only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stored: Vec<StoredStatus>,
     pub version: String,
 }
 
-/// The catalogue in use.
+/// Catalogue in use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CatalogStatus {
     pub items: usize,
-    /// Since when, epoch ms.
+    /// Time since which it is in use, Unix ms.
     pub taken_ms: i64,
-    /// Why the last attempt to read another one failed.
+    /// Reason why the last attempt to read another one failed.
     pub reload_fault: Option<String>,
 }
 
@@ -951,12 +952,12 @@ pub struct PartitionStatus {
     pub state: PartitionState,
 }
 
-/// A gauge that has no series until its value is known.
+/// Gauge without a series until its value is known.
 struct OptionalGauge(GaugeVec);
 
 const NO_LABELS: [&str; 0] = [];
 
-/// The values of the label `scope`.
+/// Values of the label `scope`.
 const OWN: &str = "own";
 const GLOBAL: &str = "global";
 
@@ -991,7 +992,7 @@ fn saturated(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Counters by topic and outcome.
+/// Creates counters by topic and outcome.
 fn outcomes(family: &IntCounterVec, topics: &[String; 2]) -> [[IntCounter; Outcome::OF_EVENTS.len()]; 2] {
     let of = |topic: &String| {
         Outcome::OF_EVENTS.map(|outcome| family.with_label_values(&[&**topic, outcome.name()]))
@@ -1011,7 +1012,7 @@ fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Int
     family(registry, IntCounterVec::new, name, help, labels)
 }
 
-/// A family of series that differ by labels.
+/// Registers a family of series that differ by labels.
 fn family<F: Collector + Clone + 'static>(
     registry: &Registry,
     new: impl FnOnce(Opts, &[&str]) -> prometheus::Result<F>,
@@ -1032,7 +1033,7 @@ fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -
     collector
 }
 
-/// Removes a series; that there was none is as well.
+/// Removes a series, if it exists.
 fn forget<B: MetricVecBuilder>(family: &MetricVec<B>, labels: &[&str]) {
     let _ = family.remove_label_values(labels);
 }

@@ -1,4 +1,4 @@
-//! What is said of an arm at a look, as one JSON document: the same from a daemon and from a file; and of an experiment in a sentence.
+//! Result of an arm at a look as one JSON document, the same from a daemon and from a file, and an experiment's summary sentence.
 
 mod sentence;
 
@@ -14,11 +14,10 @@ use crate::statistics::{
     Settings, Verdict,
 };
 
-/// Of this form; it changes where a reader would have to.
+/// Version of the document. It changes whenever readers would have to.
 const VERSION: u32 = 1;
 
-/// An arm against its control. What is undefined is absent: in an arm that is not tested `result`, `value`, `state` and `reason`
-/// too.
+/// An arm against its control. Undefined values are absent. An untested arm also lacks `result`, `value`, `state` and `reason`.
 ///
 /// ```json
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
@@ -30,7 +29,7 @@ const VERSION: u32 = 1;
 ///   "refused":{"arm":0.02,"control":0.0}},
 ///  "notes":[]}
 /// ```
-/// Times are epoch ms.
+/// Times are Unix ms.
 #[derive(Debug, Serialize)]
 pub struct ArmVerdict<'a> {
     version: u32,
@@ -48,8 +47,8 @@ pub struct ArmVerdict<'a> {
     notes: Vec<&'a str>,
 }
 
-/// What a report says of this arm of this experiment; none where it has no such arm, as of the control. `no_users` is why users are not
-/// counted, if they are not: a note beside those of the report.
+/// Builds the document of an arm. None if the report lacks the arm, as it does the control. `no_users` is the reason why users
+/// are not counted, if they are not: it is added to the notes of the report.
 pub fn of_arm<'a>(
     experiment: &'a str,
     arm: &str,
@@ -83,7 +82,7 @@ pub fn of_arm<'a>(
 }
 
 impl ArmVerdict<'_> {
-    /// Leaves metrics out, by their ids and what they are there for.
+    /// Removes metrics by their ids and roles.
     pub fn retain_metrics(&mut self, is_wanted: impl Fn(&str, Role) -> bool) {
         self.metrics.retain(|id, metric| is_wanted(id, metric.role));
     }
@@ -91,7 +90,7 @@ impl ArmVerdict<'_> {
 
 #[derive(Debug, Serialize)]
 struct Decided<'a> {
-    /// What a rollout is to do, in words and as 1, 0 or −1.
+    /// Verdict for a rollout, as a word and as 1, 0 or −1.
     result: &'static str,
     value: i8,
     state: &'static str,
@@ -116,7 +115,7 @@ struct MetricVerdict {
     p_adjusted: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p_harm: Option<f64>,
-    /// The first look that showed harm.
+    /// First look that showed harm.
     #[serde(skip_serializing_if = "Option::is_none")]
     harm_since: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,12 +126,12 @@ struct MetricVerdict {
     decision: Option<MetricDecision>,
 }
 
-/// A metric at the decision look that stands.
+/// A metric at the current decision.
 #[derive(Debug, Serialize)]
 struct MetricDecision {
     look: u64,
     at: i64,
-    /// None of the planned look, and when every look decides.
+    /// Number of the decision look. None for the planned look, and if every look decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     k: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +163,7 @@ struct Checks {
     list_ratio: Option<ListRatioVerdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_arm: Option<Share>,
-    /// Absent where no list was refused.
+    /// Absent if no list was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<RefusedShares>,
 }

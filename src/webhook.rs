@@ -1,15 +1,14 @@
-//! Tells whoever `[webhook]` names when the state of an arm changes, by a POST of its verdict: at least once.
+//! Webhook notifications: POSTs an arm's verdict to `[webhook]` when its state changes, at least once per change.
 //!
 //! ```text
-//! Published ──▶ Outbox: what changed, an arm once ──▶ Post ──▶ 2xx: told
-//!     every second, once ready        ▲───── back off ─┘ else: to its end
+//! Published ──▶ Outbox: newest change per arm ──▶ Post ──▶ 2xx: delivered
+//!     every second, once ready     ▲───── back off ─┘ else: to the end of the queue
 //! ```
-//! Where state is stored, all instances of a group take the same looks, and the one that owns the first partition tells. Whoever takes
-//! that over tells the last change of each arm again, for the one before may not have come to it.
+//! With `[state]`, all instances of a group take the same looks, and the owner of the first partition sends. A new owner
+//! sends the last change of each arm again, because its predecessor may not have delivered it.
 //!
-//! It reads the last look as others do, so that no look and no record ever waits for it. What is not told yet lives in
-//! memory: a start knows nothing of what was told before it, and tells each arm's first known state anew, unless nothing
-//! follows from that.
+//! The webhook polls the latest look like any other reader, so no look or record ever waits for it. Undelivered changes are
+//! held in memory only. After a restart, the first known state of each arm is sent again, unless it calls for no action.
 
 mod outbox;
 mod pace;
@@ -30,39 +29,41 @@ use crate::config::{self, UnusableFile};
 use crate::looks::Published;
 use crate::telemetry::{Telemetry, Warning, WebhookResult};
 
-/// How often the last look is read.
+/// Interval between polls of the latest look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// After so long without an answer of success an operator is told.
+/// Time without a successful answer after which the operator is warned.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
-/// Whether this process is to tell.
+/// Callback that returns whether this process sends notifications.
 pub type Speaks = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// Tells changes until it is stopped.
+/// Sender of state changes, which runs until it is stopped.
 pub struct Webhook {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
     outbox: Outbox,
     post: Post,
-    /// None: it always is.
+    /// Absent if this process always sends.
     speaks: Option<Speaks>,
     pace: Pace,
     look_every: Duration,
     patience: Duration,
 }
 
-/// Reads the files that `[webhook]` names.
+/// Checks that the files named in `[webhook]` can be read and used.
 ///
 /// # Errors
-/// One that cannot be used.
+/// A file cannot be used.
 pub fn check(webhook: &config::Webhook) -> Result<(), UnusableFile> {
     Post::new(webhook).check()
 }
 
 impl Webhook {
+    /// Creates a webhook and checks its files.
+    ///
     /// # Errors
-    /// A file that cannot be used.
+    /// A file cannot be used.
     pub fn open(
         webhook: &config::Webhook,
         looks: Arc<Published>,
@@ -82,14 +83,15 @@ impl Webhook {
         })
     }
 
-    /// Tells only while this says so. Meanwhile what has changed waits, the last change of each arm, and is told once it does: another may
-    /// have told it before, or have ended first.
+    /// Sends only while `speaks` returns true. Meanwhile the last change of each arm waits. It is sent as soon as `speaks`
+    /// turns true, because the instance that was responsible before may have ended without sending it.
     pub fn while_it(mut self, speaks: Option<Speaks>) -> Webhook {
         self.speaks = speaks;
         self
     }
 
-    /// Until `stop`, which ends an attempt that is being made: what waits then is told after the next start, if it is still so.
+    /// Runs until `stop`, which also aborts an attempt in flight. Changes that still wait are sent after the next start, if
+    /// the state is still the same.
     pub async fn run(mut self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -97,13 +99,14 @@ impl Webhook {
         }
     }
 
-    /// Takes what is new, and makes one attempt, or waits for a look.
+    /// Takes new changes, then makes one attempt or sleeps until the next look is due.
     async fn round(&mut self) {
-        // Before, looks of the past are taken anew.
+        // Until the daemon is ready it repeats looks of the past, which are not news.
         if self.telemetry.is_ready() {
             self.outbox.take(&self.looks.shown());
         }
         if self.speaks.as_ref().is_some_and(|speaks| !speaks()) {
+            // Warnings and the waiting count belong to the instance that sends.
             self.telemetry.set_webhook_waiting(0);
             self.telemetry.set_webhook_warning(None);
             return tokio::time::sleep(self.look_every).await;

@@ -1,4 +1,4 @@
-//! The catalogue of a running daemon, without a broker: read at the start, checked, read again at SIGHUP.
+//! The catalogue of a running daemon without a broker: read at the start, validated, and reloaded at SIGHUP.
 
 mod support;
 
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 const TWO_ITEMS: &str = "{\"item\":\"a\",\"aspects\":[\"x\"],\"users\":1,\"of_users\":4}\n{\"item\":\"b\"}\n";
 const ONE_ITEM: &str = "{\"item\":\"a\"}\n";
-/// The third line has the item of the first.
+/// A catalogue whose third line repeats the item of the first.
 const FAULTY: &str = "{\"item\":\"a\"}\n{\"item\":\"b\"}\n{\"item\":\"a\"}\n";
 
-/// A file of items, and the configuration of a daemon that measures by it and has no broker.
+/// A catalogue file, and the configuration of a daemon that uses it and has no broker.
 struct Scene {
     catalogue: PathBuf,
     dir: TempDir,
@@ -37,14 +37,14 @@ impl Scene {
         )
     }
 
-    /// Replaces the file at once, as an operator should.
+    /// Replaces the file atomically, as an operator should.
     fn replace(&self, text: &str) {
         let new = self.dir.path().join("new");
         fs::write(&new, text).expect("write the new catalogue");
         fs::rename(&new, &self.catalogue).expect("put it into place");
     }
 
-    /// What a command that ends by itself leaves behind: exit code and both outputs.
+    /// Runs a command that ends by itself. Returns the exit code and both outputs.
     fn run(&self, command: &str) -> (Option<i32>, String) {
         let file = self.dir.path().join("abgauge.toml");
         fs::write(&file, self.config()).expect("write the configuration");
@@ -63,7 +63,7 @@ fn no_broker() -> String {
     format!("[kafka]\nbrokers = \"127.0.0.1:{}\"", tools::free_port())
 }
 
-/// Waits until a scrape shows this many items and this outcome of the last reload.
+/// Waits until a scrape shows `n_items` items and this result of the last reload.
 #[track_caller]
 fn wait_for(daemon: &mut Daemon, n_items: f64, failed: f64) {
     daemon.wait_until("the catalogue to be told", |daemon| {
@@ -87,7 +87,7 @@ fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
     let (code, said) = scene.run("run");
     assert_eq!(code, Some(78), "{said}");
     let file = scene.catalogue.display().to_string();
-    // Long paths are broken over lines.
+    // Long paths are wrapped.
     let said: String = said.split_whitespace().filter(|word| *word != "│").collect();
     for words in [
         "metrics.catalog:",
@@ -155,7 +155,7 @@ fn a_hangup_reads_the_catalogue_again_and_a_faulty_one_leaves_the_last_in_use() 
     assert!(loaded_seconds(&daemon) > first_seconds);
 }
 
-/// Waits until the daemon has logged this, anew since it was last looked for.
+/// Waits until the daemon has logged `words` after the position `seen`, and moves the position.
 #[track_caller]
 fn wait_for_words(daemon: &mut Daemon, seen: &mut usize, words: &str) -> String {
     daemon.wait_until(words, |daemon| {

@@ -1,4 +1,4 @@
-//! `abgauge check --connect` against real Kafka: each fault of a cluster is named, with what to do.
+//! `abgauge check --connect` against real Kafka: each fault of a cluster is reported with a remedy.
 
 mod support;
 
@@ -13,13 +13,13 @@ use support::tools;
 
 const LIST: &str = r#"{"request_id":"r-1","ts":1763596800123,"items":["i5"]}"#;
 const CLICK: &str = r#"{"request_id":"r-1","ts":1763596805123,"item":"i5"}"#;
-/// A topic that leaves nothing to wish for. 7 days.
+/// Settings of a topic without any fault. The retention is 7 days.
 const GOOD: [(&str, &str); 2] = [
     ("message.timestamp.type", "LogAppendTime"),
     ("retention.ms", "604800000"),
 ];
 
-/// Topics of a test's own on the shared broker.
+/// A test's own topics on the shared broker.
 struct Pair {
     kafka: Arc<Kafka>,
     served: String,
@@ -27,7 +27,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Names only.
+    /// Chooses names without creating the topics.
     fn new() -> Pair {
         let kafka = Kafka::shared();
         let (served, clicks) = (kafka.unique("served"), kafka.unique("clicks"));
@@ -44,7 +44,7 @@ impl Pair {
         self.kafka.create_topic(topic, n_partitions, &settings);
     }
 
-    /// Both topics with 4 partitions and 400 records each.
+    /// Creates both topics with 4 partitions and 400 records each.
     fn filled(changes: &[(&str, &str)], clicks_partitioner: &str) -> Pair {
         let pair = Pair::new();
         pair.create(&pair.served, 4, &[]);
@@ -83,7 +83,7 @@ fn config(brokers: &str, served: &str, clicks: &str) -> Config {
     config::load(None, env.into_iter()).expect("a valid configuration")
 }
 
-/// What is not as it should be.
+/// Returns the findings that are not OK.
 #[track_caller]
 fn notable(config: &Config, expected_code: u8) -> Vec<Finding> {
     let findings = check::connect(config);
@@ -94,7 +94,7 @@ fn notable(config: &Config, expected_code: u8) -> Vec<Finding> {
         .collect()
 }
 
-/// Each finding begins its text as expected, in this order.
+/// Asserts that each finding's text starts with the expected one, in this order.
 #[track_caller]
 fn assert_found(findings: &[Finding], texts: &[String]) {
     let alike = findings.len() == texts.len()
@@ -131,7 +131,7 @@ fn a_fine_cluster_is_found_fine() {
     assert_found(&findings, &texts);
 }
 
-/// Two users, of whom one clicks on what the click does not say is theirs.
+/// There are two users. One of the clicks does not name its user.
 #[test]
 fn a_catalogue_is_counted_from_both_topics_from_their_begins() {
     let pair = Pair::new();
@@ -171,7 +171,7 @@ fn a_catalogue_is_counted_from_both_topics_from_their_begins() {
     assert!(told.contains(&expected), "{told}");
 }
 
-/// What `catalog build --from-kafka` leaves: exit code, catalogue and remarks.
+/// Runs `catalog build --from-kafka`. Returns the exit code, the catalogue, and standard error.
 fn catalogue_of(pair: &Pair) -> (Option<i32>, String, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_abgauge"));
     command
@@ -360,7 +360,7 @@ fn wrong_passwords_protocols_and_permissions_are_told_apart() {
         config.kafka.properties.0.extend(properties);
         config
     };
-    // The topics are empty, so nothing is known of their keys; all else is fine.
+    // The topics are empty, so their keys cannot be judged. Everything else is fine.
     let few = ["served", "clicks"].map(|topic| format!("topic `{topic}` has too few different keys"));
     assert_found(&notable(&as_user(READER), 0), &few);
 

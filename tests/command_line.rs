@@ -1,4 +1,4 @@
-//! The commands that need no broker, as an operator types them.
+//! Commands that need no broker, as typed by an operator.
 
 #[path = "support/program.rs"]
 mod program;
@@ -31,7 +31,7 @@ const COMMANDS: [&str; 16] = [
     "version",
 ];
 
-/// Short help is a screenful of one-liners, long help ends with examples that parse.
+/// Short help is one screen of one-line descriptions. Long help ends with examples that parse.
 #[test]
 fn every_command_helps() {
     for command in [&[][..]]
@@ -63,7 +63,7 @@ fn examples_in_the_help_are_commands_of_the_program() {
             .split_once("Examples:\n")
             .map_or("", |(_, examples)| examples);
         for line in examples.lines().filter(|line| line.contains("abgauge ")) {
-            // A pipe has two; what follows two spaces or an arrow is not the command's.
+            // A pipe contains two commands. Text behind two spaces or an arrow is not part of the command.
             for part in line.split(" | ").filter_map(|part| part.split_once("abgauge ")) {
                 let words = part
                     .1
@@ -96,7 +96,7 @@ fn the_version_tells_what_it_was_built_of() {
     assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
     let rustc = told["rustc"].as_str().expect("a compiler");
     assert!(rustc.starts_with("rustc 1."), "{rustc}");
-    // Only a build for release looks for it.
+    // Only a release build sets it.
     assert!(told["commit"].is_null() || told["commit"].is_string(), "{told}");
     let client = told["librdkafka"].as_str().expect("a version");
     assert!(client.starts_with(|c: char| c.is_ascii_digit()), "{client}");
@@ -118,7 +118,7 @@ fn every_command_has_a_page_of_the_manual() {
             assert!(titles.contains(&title), "{command}: {titles:?}");
         }
         assert!(!titles.contains(&"EXTRA"), "{command}: {titles:?}");
-        // Lines of examples stand as they are written.
+        // Lines of examples are not reflowed.
         assert!(
             page.contains(".nf\nabgauge ") || page.contains(".nf\nopenssl "),
             "{command}: {page}"
@@ -210,7 +210,7 @@ fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
         let tip = "unexpected argument 'abgauge.toml' found\n\n  tip: did you mean --config abgauge.toml?";
         assert!(ran.stderr.contains(tip), "{command:?}: {}", ran.stderr);
     }
-    // These have no such flag, or the word is no such file.
+    // These commands do not have the flag, or the word is not a file.
     for words in [&["demo", "abgauge.toml"][..], &["run", "now"]] {
         let ran = run(words);
         assert_eq!(ran.code, Some(2));
@@ -253,7 +253,7 @@ fn a_namespace_is_written_as_it_is_shown() {
     );
 }
 
-/// What it says first and the exit code agree.
+/// The first line and the exit code must agree.
 #[test]
 fn a_configuration_with_which_nothing_can_start_is_not_called_valid() {
     let dir = temporary_dir();
@@ -319,7 +319,7 @@ fn what_an_experiment_cannot_be_told_is_warned_of_and_what_cannot_be_is_refused(
     }
 }
 
-/// A start waited for ever for somebody to write into the pipe.
+/// A start used to wait forever for a writer of the pipe.
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
     let dir = temporary_dir();
@@ -370,7 +370,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
     }
 }
 
-/// What cannot be written is no reason for a panic (exit code 101), nor for a word to who has gone.
+/// Output that cannot be written must not cause a panic (exit code 101), nor a message if the reader is gone.
 #[test]
 fn output_that_nobody_takes_ends_no_command_in_a_panic() {
     let dir = temporary_dir();
@@ -424,7 +424,7 @@ fn output_that_nobody_takes_ends_no_command_in_a_panic() {
             "{arguments:?}: {told}"
         );
     }
-    // What was lost is told, where there is somebody to tell.
+    // The loss is reported if standard error still has a reader.
     let ran = program(&["evaluate", &events])
         .stdout(full())
         .output()
@@ -463,7 +463,7 @@ fn the_printed_configuration_is_a_configuration() {
     assert_eq!(std::fs::read_to_string(&begun).expect("left alone"), "# mine");
 }
 
-/// What is shown is a configuration of the same meaning, and tells no secret of the file or of the environment.
+/// The output is an equivalent configuration, without secrets of the file or the environment.
 #[test]
 fn the_settings_in_effect_are_those_of_the_file_with_the_environment_above() {
     let dir = temporary_dir();
@@ -579,7 +579,7 @@ fn environment_variables_override_settings_and_must_exist() {
     }
 }
 
-/// Also by `check` alone, which asks no broker; and a start does not go on trying.
+/// `check` detects this without a broker, and `run` does not keep trying.
 #[test]
 fn what_librdkafka_refuses_is_a_bad_configuration() {
     for command in ["check", "run"] {
@@ -644,7 +644,7 @@ fn simulate_says_what_it_lacks() {
     }
 }
 
-/// As everything that librdkafka refuses: told before any broker is asked.
+/// The error is reported before any broker is asked, like every property that librdkafka refuses.
 #[test]
 fn a_property_that_librdkafka_refuses_ends_simulate_as_a_bad_configuration() {
     let ran = run(&[
@@ -665,7 +665,7 @@ fn a_property_that_librdkafka_refuses_ends_simulate_as_a_bad_configuration() {
     assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
 }
 
-/// Nothing that is no error, and no line that says nothing.
+/// The output contains only errors, without empty lines.
 #[test]
 fn errors_of_a_configuration_are_told_one_by_one() {
     let output = program(&["check"]).env("ABGAUGE_METRICS__K", "a,1").output();
@@ -720,7 +720,7 @@ fn completions_know_the_commands() {
     }
 }
 
-/// What `head` does once it has seen enough.
+/// `head` closes the pipe once it has enough.
 #[test]
 fn a_reader_that_stops_early_is_no_failure() {
     let dir = temporary_dir();
@@ -750,7 +750,7 @@ fn a_reader_that_stops_early_is_no_failure() {
     }
 }
 
-/// No escape sequences where nobody sees colours.
+/// Colors are not used if the output is not a terminal.
 #[test]
 fn output_into_a_file_is_plain() {
     for arguments in [

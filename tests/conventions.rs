@@ -1,6 +1,6 @@
-//! Every value of the vectors: computed by other people's packages, per profile, arm, metric and k.
+//! Every value of the test vectors, computed by third-party packages per profile, arm, metric and k.
 //!
-//! tests/data holds copies; the expected values are never edited.
+//! tests/data holds copies. The expected values are never edited.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +44,7 @@ fn evaluate(events: &str, catalog: Option<&str>, profile: &str, ks: &[u32]) -> E
     evaluator.finish()
 }
 
-/// How far the furthest value is from the expected one, and how many there were.
+/// Compares the values. Returns the largest difference and the number of values.
 #[track_caller]
 fn compare(
     evaluation: &Evaluation,

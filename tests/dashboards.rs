@@ -1,4 +1,4 @@
-//! Every query of the dashboards, the rules and their runbooks gives something on a live abgauge (Prometheus, Grafana's types).
+//! Every query of the dashboards, rules and runbooks returns data from a live abgauge (Prometheus, Grafana's types).
 
 #[path = "dashboards/looks.rs"]
 mod looks;
@@ -21,9 +21,9 @@ fn file(relative: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What Grafana would put into a query once somebody has chosen, metric and `profile` among it. Of a variable with one value its
-/// data source for Prometheus escapes what a quoted text must have escaped; a regular expression it leaves as it is.
-/// (`.*` is the value of "All", which is never escaped.)
+/// Substitutes Grafana's variables, including metric and `profile`, as Grafana does. For a variable with a single value, the
+/// Prometheus data source escapes characters that need it in a quoted string, but leaves regular expressions alone. (`.*` is
+/// the value of "All", which is never escaped.)
 fn chosen(query: &str, metric: &str, profile: &str) -> String {
     let profile = profile.replace('\\', r"\\").replace('"', r#"\""#);
     let choices = [
@@ -49,10 +49,10 @@ fn chosen(query: &str, metric: &str, profile: &str) -> String {
     query
 }
 
-/// In the variable `profile`: a group of `label_replace`, which Grafana passes on, since no variable has such a name.
+/// Group of a `label_replace` in the variable `profile`. No variable has this name, so Grafana passes it on.
 const GROUP: &str = "$1";
 
-/// `label_values(SERIES, LABEL)` or `query_result(QUERY)` as Prometheus can be asked for it.
+/// Converts `label_values(SERIES, LABEL)` or `query_result(QUERY)` to a query for Prometheus.
 fn looked_up(lookup: &str) -> String {
     let inner = |function: &str| lookup.strip_prefix(function)?.strip_suffix(')');
     if let Some(query) = inner("query_result(") {
@@ -63,15 +63,16 @@ fn looked_up(lookup: &str) -> String {
     format!("count by ({label}) ({series})")
 }
 
-/// The first profile, as the variable has it: a regular expression that only the empty text fits.
+/// Value of the variable for the first profile: a regular expression that matches only the empty string.
 const FIRST: &str = "()";
-/// The further one: a regular expression that only its name fits.
+/// Value of the variable for the additional profile: a regular expression that matches only its name.
 const FURTHER: &str = r"\Qa+b(c)\E";
 
-/// The metric that the variable has in these tests: a mean over lists.
+/// Value of the metric variable in these tests: a mean over lists.
 const METRIC: &str = "ndcg";
 
-/// What the dashboards ask for, of one metric: all of it by the first profile, and by the further one what that defines.
+/// Returns the dashboards' queries for one metric: all of them for the first profile, and for the additional one those that
+/// it defines.
 fn of_dashboards(metric: &str) -> Vec<Query> {
     let mut queries = Vec::new();
     for dashboard in Dashboard::all() {
@@ -100,8 +101,8 @@ fn of_dashboards(metric: &str) -> Vec<Query> {
     queries
 }
 
-/// The options that Grafana makes of what a variable of `query_result` finds: it writes each sample as a text, and takes
-/// from that what the variable's regular expression names, else its first group.
+/// Returns the options that Grafana derives from a `query_result` variable. It formats each sample as text, and extracts the
+/// named groups of the variable's regular expression, or else the first group.
 fn options(prometheus: &Prometheus, variable: &str) -> Vec<(String, String)> {
     const SCRIPT: &str = "const [regex, ...texts] = process.argv.slice(1);
         const { groups } = /^\\/(?<body>.*)\\/$/.exec(regex);
@@ -112,7 +113,7 @@ fn options(prometheus: &Prometheus, variable: &str) -> Vec<(String, String)> {
     let mut variables = dashboards.iter().flat_map(Dashboard::variables);
     let variable = variables.find(|it| it["name"] == variable).expect(variable);
     let lookup = looked_up(variable["query"]["query"].as_str().expect("a query"));
-    // On a busy machine a scrape may come too late, and its series are then gone until the next.
+    // On a busy machine a scrape may be late, and its series are missing until the next one.
     let samples = prometheus.wait_for(&chosen(&lookup, METRIC, FIRST), wait::LONG);
     let texts = samples.iter().map(|sample| {
         let labels = sample.labels.iter();
@@ -129,7 +130,7 @@ fn options(prometheus: &Prometheus, variable: &str) -> Vec<(String, String)> {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// The queries that a document shows.
+/// Returns the queries in a document.
 fn of_document(name: &str) -> Vec<Query> {
     let text = file(name);
     let codes = text.split("\n```").skip(1).step_by(2);
@@ -150,8 +151,9 @@ const DOCUMENTS: [&str; 4] = [
     "docs/start.md",
 ];
 
-/// What the daemon of these tests does not export: of events that are one to a record and have good arms there is nothing to count; over TLS tests/security does, and while something is wrong, or state is stored,
-/// tests/faults. So it is with [`looks::OF_LOOKS`].
+/// Names that the daemon of these tests does not export. Events that come one per record and have valid arms leave nothing to
+/// count. tests/security exports the names for TLS, tests/faults those for faults and stored state. The same applies to
+/// [`looks::OF_LOOKS`].
 const SOMETIMES: [&str; 8] = [
     "abgauge_bad_arms_total",
     "abgauge_events_total",
@@ -163,10 +165,10 @@ const SOMETIMES: [&str; 8] = [
     "ALERTS",
 ];
 
-/// What names of stored state begin with: tests/faults exports them.
+/// Prefix of names for stored state, which tests/faults exports.
 const OF_STORED: &str = "abgauge_stored_";
 
-/// Whether an expression asks for any of these.
+/// Returns whether an expression uses any of these.
 fn comes_with_time(expression: &str) -> bool {
     expression.contains(OF_STORED)
         || SOMETIMES
@@ -175,12 +177,12 @@ fn comes_with_time(expression: &str) -> bool {
             .any(|name| expression.contains(name))
 }
 
-/// Whether it is the name of any of these.
+/// Returns whether it is one of these names.
 fn is_sometimes(name: &str) -> bool {
     name.starts_with(OF_STORED) || SOMETIMES.contains(&name) || looks::OF_LOOKS.contains(&name)
 }
 
-/// Names that are recorded of such, or of each other: in a group rules stand in the order in which they are evaluated.
+/// Returns the names recorded from these, or from each other. Rules of a group are evaluated in order.
 fn recorded_sometimes(rules: &[Value]) -> BTreeSet<String> {
     let mut recorded = BTreeSet::new();
     for rule in rules.iter().filter(|rule| rule["type"] == "recording") {
@@ -195,7 +197,7 @@ fn recorded_sometimes(rules: &[Value]) -> BTreeSet<String> {
     recorded
 }
 
-/// Waits until lists have settled that were clicked.
+/// Waits until clicked lists have settled.
 fn wait_for_settled(busy: &mut Busy) {
     busy.daemon.wait_until("settled clicks", |daemon| {
         let settled = [("view", "settled"), ("window", "1h")];
@@ -269,7 +271,7 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
         if rule["type"] == "recording" && !recorded.contains(name) {
             prometheus.wait_for(name, wait::LONG);
         }
-        // That an alert is silent must not be for lack of what it watches.
+        // A silent alert must not be silent because its series are missing.
         let watched = selectors(rule["query"].as_str().expect("a query"));
         for selector in watched
             .iter()
@@ -289,7 +291,7 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
         "AbgaugeExactnessLost",
         "AbgaugeStateNearBound",
     ] {
-        // A scrape that comes too late on a busy machine makes it pending until the next.
+        // A late scrape on a busy machine makes the alert pending until the next one.
         wait::until(alert, wait::LONG, || (state(alert) == "inactive").then_some(()));
     }
     busy.daemon.kill();
@@ -298,7 +300,7 @@ fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
     });
 }
 
-/// What is exported is what rules and dashboards may use, and what docs/gauges.md lists.
+/// Checks that rules, dashboards and docs/gauges.md cover exactly the exported names.
 fn check_exported(text: &str) {
     prometheus::check_metrics(text).expect("promtool finds no fault");
     let exported: BTreeSet<&str> = text
@@ -321,7 +323,7 @@ fn check_exported(text: &str) {
     assert!(missing.is_empty(), "docs/gauges.md lacks: {missing:#?}");
 }
 
-/// What a scrape says of each family, as docs/gauges.md has it.
+/// Returns the help of each family, formatted as in docs/gauges.md.
 fn helps(scraped: &str) -> Vec<String> {
     let lines = scraped.lines();
     let helps = lines.filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
@@ -333,7 +335,7 @@ fn helps(scraped: &str) -> Vec<String> {
         .collect()
 }
 
-/// The labels of a family, each as code.
+/// Returns the labels of a family, each formatted as code.
 fn labels_of(name: &str) -> String {
     let listed = file("tests/data/exported-names.tsv");
     let line = listed.lines().find(|line| line.split('\t').next() == Some(name));
@@ -343,7 +345,7 @@ fn labels_of(name: &str) -> String {
     labels.map(quoted).collect::<Vec<_>>().join(", ")
 }
 
-/// What the TypeScript compiler objects to in models as literals, each in a file of its name.
+/// Writes each model to a file of its name as a literal, and returns the TypeScript compiler's errors.
 fn objections<'a>(models: impl Iterator<Item = (String, &'a Value)>) -> String {
     let dir = tools::temporary_dir("grafana");
     let path = |name: &str| dir.path().join(name);
@@ -370,13 +372,13 @@ fn objections<'a>(models: impl Iterator<Item = (String, &'a Value)>) -> String {
     node.log()
 }
 
-/// One run over what is right and what is wrong: the compiler takes longer to read Grafana's types than all of these.
+/// The compiler runs once for valid and invalid models, because reading Grafana's types takes longer than everything else.
 #[test]
 fn dashboards_are_of_the_types_that_grafana_has_for_them() {
     let dashboards = Dashboard::all();
     let right = dashboards.iter().enumerate();
     let right = right.map(|(i, dashboard)| (format!("dashboard{i}"), dashboard.model.clone()));
-    // One fault each that the types must find: in the model, in options, in options of a field, in a query.
+    // Each model has one fault that the types must reveal: in the model, in options, in field options, in a query.
     let first = |kind: &str| {
         let panels = dashboards[0].model["panels"].as_array().expect("panels");
         panels.iter().position(|panel| panel["type"] == kind).expect(kind)
@@ -398,7 +400,7 @@ fn dashboards_are_of_the_types_that_grafana_has_for_them() {
     });
     let models: Vec<(String, Value)> = right.chain(wrong).collect();
     let said = objections(models.iter().map(|(name, model)| (name.clone(), model)));
-    // A line that is no continuation begins with the file that it speaks of.
+    // Every line starts with its file, unless it continues the previous one.
     let is_of_a_fault = |line: &&str| line.starts_with("fault") || line.starts_with(' ') || line.is_empty();
     let others: Vec<&str> = said.lines().filter(|line| !is_of_a_fault(line)).collect();
     assert!(others.is_empty(), "{others:#?}");

@@ -1,4 +1,4 @@
-//! `abgauge demo` from its first line to its last: it needs nothing but itself.
+//! `abgauge demo` from its first line to its last, without any other service.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::process::Process;
 use support::{http, tools, wait};
 use tempfile::TempDir;
 
-/// The demo with its output in a file, on a port of its own choice unless told otherwise.
+/// A demo with its output in a file. It chooses its own port unless the arguments set one.
 struct Demo {
     process: Process,
     _dir: TempDir,
@@ -28,7 +28,7 @@ impl Demo {
         }
     }
 
-    /// The page's address, once it is told.
+    /// Returns the address of the page, once it has been printed.
     fn page(&mut self) -> String {
         let log = self.log_with("the address", "\n\n");
         let line = log.lines().find(|line| line.contains("live page"));
@@ -37,7 +37,7 @@ impl Demo {
             .to_owned()
     }
 
-    /// What it has printed, once that contains `text`.
+    /// Returns the output once it contains `text`.
     #[track_caller]
     fn log_with(&mut self, what: &str, text: &str) -> String {
         wait::until(what, wait::PATIENCE, || {
@@ -50,7 +50,7 @@ impl Demo {
         })
     }
 
-    /// Lists of all arms, from the beginning.
+    /// Returns the number of lists of all arms since the start.
     fn lists(&self, page: &str, view: &str) -> u64 {
         let Ok(answer) = http::get(&format!("{page}api/v1/experiments"), &[]) else {
             return 0;
@@ -65,7 +65,7 @@ impl Demo {
     }
 }
 
-/// What the page says first of each experiment at this moment, as the log has it.
+/// Returns the page's current first sentence about each experiment, as written in the log.
 fn said(page: &str) -> Vec<String> {
     let Ok(answer) = http::get(&format!("{page}api/v1/view"), &[]) else {
         return Vec::new();
@@ -79,12 +79,12 @@ fn said(page: &str) -> Vec<String> {
     experiments.map(sentence).collect()
 }
 
-/// A line of the final table.
+/// A line in the final table.
 #[derive(Debug)]
 struct Row {
     arm: String,
     lists: f64,
-    /// Measured and true: CTR, hit ratio and MRR, at k = 10.
+    /// Measured and true values of CTR, hit ratio and MRR at k = 10.
     pairs: [(f64, f64); 3],
 }
 
@@ -102,12 +102,12 @@ fn rows(log: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// Relative standard error of what a third of the 20,000 users are like, who come so unevenly: √(3 Σ share²) times the standard
-/// deviation of eagerness.
+/// Relative standard error due to the sample of users, a third of 20,000 with very uneven traffic: √(3 Σ share²) times the
+/// standard deviation of eagerness.
 const OF_USERS: f64 = 0.0093;
 
-/// Five standard errors. A hit and a reciprocal rank lie between 0 and 1, so that v (1 − v) bounds their variance;
-/// clicks on ten items, five at least in the mean, are counts, whose variance we let be twice their mean.
+/// Checks values to five standard errors. Hits and reciprocal ranks lie between 0 and 1, so v (1 − v) bounds their variance.
+/// Clicks on at least five of ten items on average are counts, whose variance is assumed to be twice their mean.
 fn check_pairs(row: &Row) {
     let tolerances = [|v: f64| 2.0 * v / 5.0, |v| v * (1.0 - v), |v| v * (1.0 - v)];
     for ((measured, truth), variance) in row.pairs.iter().zip(tolerances) {
@@ -183,7 +183,7 @@ fn the_terminal_and_the_page_say_the_same_first() {
         let sentences = sentences.join(" ");
         (sentences.matches("split as planned").count() == 2).then_some(sentences)
     });
-    // The page is a moment behind, and a look stands for two seconds.
+    // The page lags a moment behind, and a look is shown for two seconds.
     let told = wait::until("both sentences on the page", wait::PATIENCE, || {
         on_the_page.extend(said(&page));
         let of_the_page = on_the_page.iter().filter(|said| block.contains(said.as_str()));
@@ -219,7 +219,7 @@ fn ctrl_c_ends_it_cleanly() {
     }
 }
 
-/// With huge ones its memory would grow for hours while it uses no more.
+/// With huge pages the resident memory would grow for hours without being used.
 #[test]
 #[cfg(target_os = "linux")]
 fn its_memory_is_in_small_pages() {

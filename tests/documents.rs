@@ -1,5 +1,5 @@
-//! Every command that a document shows in a block of `sh` is run as it stands there, by bash; or it is named below, with the
-//! reason why not, and what it names is looked at instead.
+//! Commands in the documents' `sh` blocks are run by bash as written. Exceptions are listed below with a reason, and the
+//! names in them are checked instead.
 
 #[path = "support/program.rs"]
 mod program;
@@ -16,28 +16,28 @@ use tempfile::TempDir;
 
 use program::{Ran, file, temporary_dir};
 
-/// What is looked at where a command is not run.
+/// Check for a command that is not run.
 enum Look {
-    /// The program takes its arguments.
+    /// The program accepts the arguments.
     Arguments,
-    /// Cargo knows the flags, and the target is there.
+    /// Cargo accepts the flags, and the target exists.
     Cargo,
-    /// The fuzz target, and the files and directories that it is given.
+    /// The fuzz target, and the files and directories given to it, exist.
     Fuzzing,
-    /// A script of ours: bash parses it, and it knows the flags.
+    /// Bash parses our script, and the script accepts the flags.
     Script,
-    /// The services of docker-compose.yml.
+    /// The services exist in docker-compose.yml.
     Compose,
-    /// The directory has a kustomization.
+    /// The directory contains a kustomization.
     Kustomization,
     /// The file is a manifest.
     Manifest,
-    /// What the Debian package installs.
+    /// The Debian package installs the files.
     Package,
     Nothing,
 }
 
-/// How a command begins, why it is not run here, and what is looked at instead.
+/// Prefix of each command that is not run, the reason, and the check instead.
 const NOT_RUN: [(&str, &str, Look); 40] = [
     (
         "cargo run --release -- demo",
@@ -177,7 +177,7 @@ fn read(relative: &str) -> String {
     fs::read_to_string(path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
 }
 
-/// What has commands for its readers.
+/// Returns the documents with commands for readers.
 fn documents() -> Vec<String> {
     let listed = fs::read_dir(path("docs")).expect("docs can be listed");
     let names = listed.map(|entry| entry.expect("it can be read").file_name().into_string());
@@ -190,17 +190,17 @@ fn documents() -> Vec<String> {
     others.map(str::to_owned).into_iter().chain(documents).collect()
 }
 
-/// The blocks of `sh` of a document.
+/// Returns the `sh` blocks of a document.
 fn blocks(document: &str) -> Vec<String> {
     let text = read(document);
-    // Between fences every other part is code, and begins with its language.
+    // Every other part between fences is code that starts with its language.
     let codes = text.split("\n```").skip(1).step_by(2);
     codes
         .filter_map(|code| code.strip_prefix("sh\n").map(str::to_owned))
         .collect()
 }
 
-/// The commands of a document, each on one line, without comments.
+/// Returns the commands of a document, each on one line, without comments.
 fn commands(document: &str) -> Vec<String> {
     let lines = |block: String| -> Vec<String> {
         let joined = block.replace("\\\n", " ");
@@ -218,7 +218,7 @@ fn commands(document: &str) -> Vec<String> {
         .collect()
 }
 
-/// The exception that a command is, if it is one: the longest that fits.
+/// Returns the longest exception that matches a command.
 fn exception(command: &str) -> Option<&'static (&'static str, &'static str, Look)> {
     let fits = |(begin, ..): &&(&str, &str, Look)| command.starts_with(begin);
     NOT_RUN.iter().filter(fits).max_by_key(|(begin, ..)| begin.len())
@@ -238,21 +238,21 @@ fn every_block_is_what_bash_understands() {
     assert!(n_blocks >= 20, "{n_blocks}");
 }
 
-/// Where a reader of one document types.
+/// Working directory of a reader who types the commands of one document.
 struct Reader {
     dir: TempDir,
 }
 
 impl Reader {
-    /// With our program, and what examples take for granted: events, a catalogue, and a configuration unless the
-    /// document begins one.
+    /// Prepares our program and the files that examples assume: events, a catalogue, and a configuration unless the document
+    /// creates one.
     fn of(commands: &[String]) -> Reader {
         let dir = temporary_dir();
         let programs = dir.path().join("bin");
         fs::create_dir(&programs).expect("a directory");
         symlink(env!("CARGO_BIN_EXE_abgauge"), programs.join("abgauge")).expect("a link");
         if Command::new("openssl").arg("version").output().is_err() {
-            // The one program of the examples that is not ours, nor bash's.
+            // `openssl` is the only program in the examples that is neither ours nor part of bash.
             let stand_in = programs.join("openssl");
             fs::write(
                 &stand_in,
@@ -264,7 +264,7 @@ impl Reader {
         fs::create_dir(dir.path().join("home")).expect("a directory");
         file(&dir, "events.jsonl", &events());
         file(&dir, "items.jsonl", &items());
-        // What a notebook leaves.
+        // These tables look like the output of a notebook.
         let recommended = "user_id,item_id,score,model\n7,i5,0.9,als\n7,i2,0.4,als\n8,i5,0.7,als\n";
         for name in ["als.csv", "popular.csv", "all.csv"] {
             file(&dir, name, recommended);
@@ -297,7 +297,7 @@ impl Reader {
     }
 }
 
-/// Those of docs/example.jsonl, and the same as of a control.
+/// Returns the events of docs/example.jsonl, and a copy for a control.
 fn events() -> String {
     let neural = read("docs/example.jsonl");
     let control = neural
@@ -306,7 +306,7 @@ fn events() -> String {
     neural + &control
 }
 
-/// A catalogue of their items.
+/// Returns a catalogue of their items.
 fn items() -> String {
     let events = events();
     let events = events
@@ -341,7 +341,7 @@ fn what_is_not_an_exception_does_what_it_should() {
                 "{document}: {command}: {}",
                 ran.stderr
             );
-            // What goes to a file is there.
+            // The command has written its output file.
             if let Some((_, target)) = command.split_once("> ") {
                 let target = target.replace('~', "home");
                 let written = fs::metadata(reader.dir.path().join(target)).expect(command);
@@ -405,7 +405,7 @@ fn look_at_arguments(command: &str) {
     }
 }
 
-/// Long flags of cargo's, as its help has them, then the bench and what it is given.
+/// Checks cargo's long flags against its help, and then the bench and its arguments.
 #[track_caller]
 fn look_at_cargo(command: &str, words: &[&str]) {
     let (of_cargo, behind) = match words.iter().position(|word| *word == "--") {

@@ -1,4 +1,4 @@
-//! What `abgauge evaluate` reads: the same events give the same numbers, whatever they are packed in.
+//! Inputs of `abgauge evaluate`: the same events yield the same numbers in any format or compression.
 
 use std::io::Write as _;
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ fn evaluate(path: &str, input: &[u8]) -> Output {
         .expect("abgauge starts")
 }
 
-/// Its result and its notes; it must succeed.
+/// Evaluates the input, which must succeed. Returns the result and the notes.
 #[track_caller]
 fn evaluated(path: &str, input: &[u8]) -> (String, String) {
     let output = evaluate(path, input);
@@ -28,7 +28,7 @@ fn evaluated(path: &str, input: &[u8]) -> (String, String) {
     (result, notes)
 }
 
-/// It must fail without a result, and say this.
+/// Evaluates the input, which must fail without a result and with this message.
 #[track_caller]
 fn refused(path: &str, input: &[u8], told: &str) {
     let Output {
@@ -76,7 +76,7 @@ fn the_numbers_are_the_same_whatever_the_events_are_packed_in() {
     ] {
         assert_eq!(evaluated(&file(&dir, &content), b""), expected);
         assert_eq!(evaluated("-", &content), expected);
-        // By its name, yet no file.
+        // The path refers to standard input and not to a file.
         assert_eq!(evaluated("/dev/stdin", &content), expected);
     }
 }
@@ -155,7 +155,7 @@ mod parquet {
         column.close().expect("write");
     }
 
-    /// The events as a table, in row groups of a hundred.
+    /// Writes the events as a table, in row groups of a hundred.
     fn write_events(path: &str) {
         let schema = Arc::new(parse_message_type(SCHEMA).expect("a schema"));
         let file = File::create(path).expect("a file");
@@ -225,14 +225,14 @@ mod parquet {
         assert_eq!(evaluated(&path, b""), expected);
     }
 
-    /// A served list and a click on it, in a file of these columns.
+    /// A file with these columns for a served list and a click on it.
     struct Pair {
         request_id: Column,
         ts: Column,
         items: &'static str,
     }
 
-    /// A type, and the two values.
+    /// Type and both values of a column.
     enum Column {
         Text(&'static str, [&'static str; 2]),
         Integer(&'static str, [i64; 2]),
@@ -308,7 +308,7 @@ mod parquet {
         }
     }
 
-    /// What the program prints with these settings, its notes behind it.
+    /// Returns the program's output with these settings, with its notes appended.
     fn printed(arguments: &[&str], settings: &[(&str, &str)]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
         command.args(arguments).envs(settings.iter().copied());
@@ -349,7 +349,7 @@ mod parquet {
         }
     }
 
-    /// Each row is refused for a reason, with a remedy; a setting that the remedy names makes it readable.
+    /// Each row is refused with a reason and a remedy. If the remedy names a setting, that setting makes the row readable.
     #[test]
     fn a_refused_row_is_explained_with_a_remedy_that_works() {
         let dir = temporary_dir();
@@ -426,7 +426,7 @@ mod parquet {
             for part in [told, remedy] {
                 assert!(checked.contains(part), "{part}: {checked}");
             }
-            // Paths lead nowhere in a file of columns.
+            // Paths do not apply to a file of columns.
             for foreign in ["--suggest", "events.served", "events.click"] {
                 assert!(!checked.contains(foreign), "{foreign}: {checked}");
             }
@@ -444,7 +444,7 @@ mod parquet {
         write_events(&path);
         let expected = evaluated(&path, b"").0;
         let output = |arguments: &[&str]| {
-            // Each has a unit for times that are numbers.
+            // Both presets have a unit for numeric times.
             ["metarank", "personalize"].map(|preset| {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
                 command.args(arguments).env("ABGAUGE_EVENTS__PRESET", preset);
@@ -459,7 +459,7 @@ mod parquet {
         }
     }
 
-    /// The seeds of fuzzing were written by pyarrow 26: packings, encodings, both versions of pages, types of columns.
+    /// The fuzzing seeds were written by pyarrow 26, with various compressions, encodings, page versions and column types.
     #[test]
     fn tables_of_another_writer_are_read_whatever_they_are_packed_in() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/parquet");
@@ -467,7 +467,7 @@ mod parquet {
         for seed in std::fs::read_dir(seeds).expect("the seeds can be listed") {
             let path = seed.expect("it can be read").path();
             let (result, notes) = evaluated(path.to_str().expect("UTF-8"), b"");
-            // That there is no catalogue, and that one list is of no experiment.
+            // The notes say that there is no catalogue, and that one list has no experiment.
             let told = notes.lines().filter(|line| !line.contains("name no experiment"));
             assert_eq!(told.count(), 1, "{}: {notes}", path.display());
             let counts = r#"{"ranker":{"arms":{"neural":{"lists":1,"clicks":1,"#;

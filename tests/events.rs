@@ -1,5 +1,5 @@
-//! Events of other shapes than ours: the presets on their samples, `[events]` as the documents show it, and what
-//! `abgauge check --sample` tells of events.
+//! Events in other shapes than ours: the presets on their samples, `[events]` as in the documents, and the output of `abgauge
+//! check --sample`.
 
 #[path = "support/program.rs"]
 mod program;
@@ -13,7 +13,7 @@ use program::{Ran, file, program, run, run_with_input, temporary_dir};
 const DOCUMENT: &str = include_str!("../docs/events.md");
 const COOKBOOK: &str = include_str!("../docs/cookbook.md");
 
-/// Recipes of the cookbook: the heading, and the name of the files in docs/events.
+/// Recipes of the cookbook: their headings, and the names of their files in docs/events.
 const RECIPES: [(&str, &str); 3] = [("Segment", "segment"), ("Snowplow", "snowplow"), ("GA4", "ga4")];
 
 #[test]
@@ -35,7 +35,7 @@ ok       records: 1 with 2 events; served lists: 1, clicks: 1, ignored: 0, refus
     assert_eq!((ran.code, &*ran.stdout), (Some(0), expected));
 }
 
-/// The program with one setting more.
+/// Runs the program with this preset.
 fn run_as(preset: &str, arguments: &[&str]) -> Ran {
     let mut command = program(arguments);
     command.env("ABGAUGE_EVENTS__PRESET", preset);
@@ -43,7 +43,7 @@ fn run_as(preset: &str, arguments: &[&str]) -> Ran {
     command.output().expect("abgauge starts").into()
 }
 
-/// What `check --sample` prints of the sample of a preset, which it reads without a fault.
+/// Checks the output of `check --sample` for a preset's sample, which is free of faults.
 #[track_caller]
 fn check_preset(preset: &str, expected: &str) {
     let sample = format!("docs/events/{preset}.jsonl");
@@ -118,7 +118,7 @@ ok       records: 5; served lists: 2, clicks: 2, ignored: 1, refused: 0
     );
 }
 
-/// The same lists and clicks as in the samples, in our own shape, with these names of experiment and arms.
+/// Returns the lists and clicks of the samples in our own shape, with these names of experiment and arms.
 fn own_events(experiment: &str, arms: [&str; 2]) -> String {
     let [first, second] = arms;
     format!(
@@ -146,7 +146,7 @@ fn evaluate_gives_the_numbers_that_the_same_events_have_in_our_shape() {
         let ours = run_with_input(&["evaluate", "--strict", "--format", "json", "-"], &own);
         assert_eq!(ours.code, Some(0), "{}", ours.stderr);
         assert!(ours.stdout.contains("\"mrr\":0.5"), "{}", ours.stdout);
-        // What became of the lines stands behind them, and differs in those of other types.
+        // The counts of lines come after the numbers, and differ for events of other types.
         let numbers = |text: &str| text.split(",\"records\":").next().map(str::to_owned);
         assert_eq!(
             (theirs.code, numbers(&theirs.stdout)),
@@ -192,7 +192,7 @@ fn recipes_are_the_files_beside_them() {
     }
 }
 
-/// The shape that a configuration says.
+/// Parses the shape in a configuration.
 fn shape(text: &str) -> Option<Shape> {
     let dir = temporary_dir();
     let path = file(&dir, "abgauge.toml", text);
@@ -246,7 +246,7 @@ fn a_setting_goes_above_its_preset_and_empty_text_takes_away() {
     );
 }
 
-/// Checks a sample of one event, with arguments, and returns what is printed.
+/// Checks a sample of one event with these arguments, and returns the output.
 #[track_caller]
 fn check(event: &str, arguments: &[&str], code: i32) -> String {
     let arguments = [&["check", "--sample", "-"], arguments].concat();
@@ -340,7 +340,7 @@ fn each_refusal_says_reason_field_and_remedy() {
     }
 }
 
-/// Once, in place of a refusal for each line.
+/// The problem is reported once instead of once per line.
 #[test]
 fn a_sample_that_has_no_record_a_line_is_told_as_what_it_is() {
     for (sample, what, remedy) in [
@@ -430,7 +430,7 @@ fn a_second_id_of_users_is_read_by_check_and_by_evaluate() {
     let printed = check(&event(1, r#","cookie":[]"#), &["--config", &config], 65);
     assert!(printed.contains("wrong_type: `cookie` is []"), "{printed}");
 
-    // Every other user has a cookie alone.
+    // Every other user has only a cookie.
     let events = |names: [&str; 2]| -> String {
         let user = |n: usize| format!(",\"{}\":\"u{}\"", names[n % 41 % 2], n % 41);
         (0..820).map(|n| event(n, &user(n))).collect()
@@ -510,7 +510,7 @@ fn what_a_topic_would_say_can_be_said_in_its_place() {
     ] {
         assert!(printed.contains(fragment), "{printed}");
     }
-    // Without it a sample is what one topic for both is, which says nothing.
+    // Without `--as`, a sample is treated like one topic for both kinds, which does not decide the kind.
     assert!(check(click, &[], 65).contains("missing_field: there is no `type`"));
     let dir = temporary_dir();
     let config = file(&dir, "abgauge.toml", "events.without_type = \"click\"\n");
@@ -560,7 +560,7 @@ fn lists_in_no_arm_and_samples_without_our_types_are_told() {
     assert!(check("\n\n", &[], 65).contains("error    the sample has no record"));
 }
 
-/// Drafts a section for a sample, and reads the sample with it: both must succeed.
+/// Drafts a section for a sample and reads the sample with it. Both must succeed.
 #[track_caller]
 fn check_suggested(name: &str, sample: &str, as_kind: &[&str]) -> String {
     let dir = temporary_dir();
@@ -599,7 +599,7 @@ fn a_sample_is_read_with_the_section_that_is_drafted_for_it() {
         let drafted = check_suggested(name, &sample, &[]);
         assert!(drafted.contains("[events]\n"), "{name}: {drafted}");
     }
-    // Two topics, of times without a zone and lists in rows, with elements that are no items.
+    // These are two topics with times without a zone, and lists in rows with elements that are not items.
     let lists = r#"
 {"rid":"1","when":"2025-11-20 00:00:00","variant":"a","results":[["i1",null,"i2"],["i3"]]}
 {"rid":"2","when":"2025-11-20 00:00:01","variant":"b","results":[["i2"],["i1","i4"]]}

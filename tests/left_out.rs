@@ -1,4 +1,4 @@
-//! Tells a plain `cargo test` which suites it leaves out, why, and how to run them. The list is Cargo.toml's.
+//! Prints in a plain `cargo test` which suites are left out, why, and how to run them, according to Cargo.toml.
 
 const FEATURE: &str = "real-services";
 
@@ -18,7 +18,7 @@ fn main() {
     println!("`tests/run` brings what they need and runs them all.\n");
 }
 
-/// Test targets whose required features name ours.
+/// Returns the test targets that require our features.
 fn suites_that_need_services() -> Vec<String> {
     let manifest: toml::Table = include_str!("../Cargo.toml")
         .parse()
@@ -39,7 +39,7 @@ fn suites_that_need_services() -> Vec<String> {
         .collect()
 }
 
-/// What the suite's file says of itself in its first line.
+/// Returns the first line of the suite's file, which describes it.
 fn purpose(name: &str) -> String {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     [format!("{tests}/{name}.rs"), format!("{tests}/{name}/main.rs")]

@@ -1,4 +1,4 @@
-//! A daemon from the first moment of its start to its end, whatever becomes of its log. The program as it is; no broker answers.
+//! The daemon itself from the start to the end of its process, with all kinds of broken logs. No broker answers.
 
 #![cfg(target_os = "linux")]
 
@@ -19,7 +19,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use support::exposition::Exposition;
 use support::{http, tools, wait};
 
-/// A daemon with any standard error, killed when dropped.
+/// A daemon with a given standard error, killed when dropped.
 struct Running {
     child: Child,
     port: u16,
@@ -38,7 +38,7 @@ impl Running {
         Running { child, port }
     }
 
-    /// What it answers, once it does; it must live.
+    /// Returns the answer once the daemon listens. The daemon must stay alive.
     #[track_caller]
     fn get(&mut self, path: &str) -> String {
         let address = format!("http://127.0.0.1:{}{path}", self.port);
@@ -58,7 +58,7 @@ impl Running {
     }
 
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: no memory is involved; the child is not yet reaped, so the id is still its own.
+        // SAFETY: no memory is involved. The child has not been reaped, so the process ID is still its own.
         assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), signal) }, 0);
     }
 
@@ -69,14 +69,14 @@ impl Running {
         })
     }
 
-    /// A line of `/proc/PID/status`.
+    /// Returns a line of `/proc/PID/status`.
     fn status(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_start_matches(':').trim().to_owned())
     }
 
-    /// Whether it has a handler of its own for SIGTERM.
+    /// Returns whether the process has its own handler for SIGTERM.
     fn catches_sigterm(&self) -> bool {
         let caught = self.status("SigCgt").expect("it runs");
         let caught = u64::from_str_radix(&caught, 16).expect("a mask");
@@ -91,7 +91,7 @@ impl Drop for Running {
     }
 }
 
-/// It lives, tells what it could not say, and ends as it was asked to.
+/// Checks that the daemon lives, counts the lost lines, and ends when asked to.
 #[track_caller]
 fn check_lives_without_its_log(stderr: impl Into<Stdio>) {
     let mut daemon = Running::start(&["run"], stderr);
@@ -108,7 +108,7 @@ fn check_lives_without_its_log(stderr: impl Into<Stdio>) {
     assert_eq!(daemon.wait_exit().code(), Some(0));
 }
 
-/// Failed with exit code 101 as long as a line that could not be written was a panic.
+/// The daemon ended with exit code 101 while a line that could not be written caused a panic.
 #[test]
 fn a_daemon_whose_log_is_on_a_full_disk_lives_and_says_so() {
     check_lives_without_its_log(
@@ -126,7 +126,7 @@ fn a_daemon_whose_log_nobody_reads_any_more_lives_and_says_so() {
     check_lives_without_its_log(writer);
 }
 
-/// A pipe that takes nothing more; its writer waits, or is told so at once.
+/// Returns a full pipe. With `waits` its writer blocks, otherwise it gets an error.
 fn full_pipe(waits: bool) -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     set_flags(&writer, libc::O_NONBLOCK);
@@ -142,7 +142,7 @@ fn set_flags(pipe: &impl AsRawFd, flags: libc::c_int) {
     assert_eq!(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, flags) }, 0);
 }
 
-/// Reads on until the text is there.
+/// Reads until the text appears.
 #[track_caller]
 fn read_until(reader: &mut PipeReader, text: &str) -> String {
     set_flags(reader, libc::O_NONBLOCK);
@@ -157,7 +157,7 @@ fn read_until(reader: &mut PipeReader, text: &str) -> String {
     found
 }
 
-/// As `docker logs` does that hangs. Listening waited for the first line to be written.
+/// A hanging `docker logs` has this effect. The daemon used to wait for its first line to be written before it listened.
 #[test]
 fn a_daemon_whose_log_is_stuck_goes_on_and_writes_its_lines_later() {
     let (mut reader, writer) = full_pipe(true);
@@ -190,7 +190,7 @@ fn a_log_that_can_be_written_again_says_how_many_lines_it_lacks() {
     wait::until("a line to be lost", wait::PATIENCE, || {
         (daemon.lines_lost() > 0.0).then_some(())
     });
-    // Room for some lines, and a line to be written.
+    // This makes room for some lines and for a new one.
     let mut buffer = [0; 32 << 10];
     reader.read_exact(&mut buffer).expect("the pipe is full");
     daemon.signal(libc::SIGHUP);
@@ -199,14 +199,14 @@ fn a_log_that_can_be_written_again_says_how_many_lines_it_lacks() {
     assert!(text.contains("\"lost\":"), "{text}");
 }
 
-/// A pipe with a name, which nobody has opened.
+/// Creates a named pipe that nobody has opened.
 fn named_pipe(path: &Path) {
     let name = CString::new(path.to_str().expect("UTF-8")).expect("a path");
-    // SAFETY: the name ends with 0 and lives as long as the call.
+    // SAFETY: the name ends with 0 and outlives the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
-/// Its other end, once the daemon waits at it.
+/// Opens the other end once the daemon waits for it.
 #[track_caller]
 fn once_awaited(path: &Path) -> File {
     wait::until("abgauge to wait for its configuration", wait::PATIENCE, || {
@@ -218,7 +218,7 @@ fn once_awaited(path: &Path) -> File {
     })
 }
 
-/// The start is held at its first file; the signal ended it by itself (143) as long as nobody listened yet.
+/// The start blocks at its first file. Before there was a handler, the signal itself ended the process (143).
 #[test]
 fn a_signal_during_the_start_ends_with_0() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
@@ -236,7 +236,7 @@ fn a_signal_during_the_start_ends_with_0() {
     }
 }
 
-/// It hung without a word, in commands that end too.
+/// All commands used to hang without a message.
 #[test]
 fn a_configuration_that_is_a_pipe_is_waited_for_and_that_is_said() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/example.jsonl");
@@ -260,7 +260,7 @@ fn a_configuration_that_is_a_pipe_is_waited_for_and_that_is_said() {
     }
 }
 
-/// What is slow before the start must not be killed either: here it cannot say what is wrong with its arguments.
+/// A signal must not kill a slow program before its start. Here it cannot report the error in its arguments.
 #[test]
 fn it_listens_for_signals_before_it_reads_its_arguments() {
     for command in ["run", "demo", "simulate"] {
@@ -286,16 +286,16 @@ fn a_hang_up_during_the_start_does_not_end_it() {
     end.write_all(b"[kafka]\n").expect("abgauge reads");
     drop(end);
     assert!(daemon.get("/healthz").contains("ok"));
-    // The hang-up has it read the file again, which is a pipe without a writer; it can be stopped all the same.
+    // SIGHUP makes it read the file again, which is a pipe without a writer. It can still be stopped.
     let _end = once_awaited(&config);
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit().code(), Some(0));
 }
 
-/// From the moment on at which it listens for signals: as many threads as it has then, one more, and so on.
+/// The signals start once the handler is installed: at the current number of threads, at one more, and so on.
 #[test]
 fn a_signal_at_any_moment_of_the_start_ends_with_0() {
-    // Each takes seconds to leave brokers that do not answer.
+    // Each of them takes seconds to disconnect from brokers that do not answer.
     let mut stopping = Vec::new();
     for n_threads in 1..=16 {
         let daemon = Running::start(&["run"], Stdio::null());
@@ -306,7 +306,7 @@ fn a_signal_at_any_moment_of_the_start_ends_with_0() {
             let n: usize = daemon.status("Threads")?.parse().ok()?;
             (n >= n_threads).then_some(())
         };
-        // The last ones may be more than it ever has: then it is the end of the start.
+        // The daemon may never have that many threads. Then the signal comes at the end of the start.
         let is_listening = format!("http://127.0.0.1:{}/healthz", daemon.port);
         wait::until("the start to come so far", wait::PATIENCE, || {
             has_come_so_far().or_else(|| http::get(&is_listening, &[]).ok().map(drop))

@@ -1,4 +1,4 @@
-//! What systemd says of the unit in deploy/systemd: that it is valid, and how much it leaves open (systemd-analyze).
+//! Checks of the unit in deploy/systemd by systemd-analyze: validity, and exposure.
 
 mod support;
 
@@ -11,10 +11,10 @@ use support::{brought, tools};
 
 const UNIT: &str = "abgauge.service";
 
-/// What may lie beside the unit.
+/// Drop-in files for the unit.
 const EXAMPLES: [&str; 2] = ["secrets.conf", "stored.conf"];
 
-/// The unit with the examples beside it, and the binary that was built for tests.
+/// Returns a directory with the unit, the examples as drop-ins, and the binary built for tests.
 fn installed() -> TempDir {
     let dir = tools::temporary_dir("systemd");
     let read =
@@ -48,7 +48,7 @@ fn the_unit_is_valid() {
     let output = analyze(&["verify", "--man=no"], &installed());
     let said = said(&output);
     assert!(output.status.success(), "{said}");
-    // Warnings do not fail it: an unknown directive is one.
+    // Warnings do not make it fail, not even for an unknown directive.
     for file in [UNIT].into_iter().chain(EXAMPLES) {
         assert!(!said.contains(file), "{said}");
     }
@@ -63,7 +63,8 @@ fn a_directive_that_does_not_exist_is_found() {
     assert!(said(&analyze(&["verify", "--man=no"], &dir)).contains("ProtectHoem"));
 }
 
-/// Of 10, where 0 is a service that can do nothing. What is left is the network, sockets and the root directory.
+/// The exposure is out of 10, where 0 is a service that can do nothing. The rest is due to the network, sockets and the root
+/// directory.
 #[test]
 fn the_unit_leaves_little_open() {
     let output = analyze(

@@ -1,6 +1,6 @@
-//! The live page in headless Chromium while traffic goes on, and the shape of the JSON that it reads.
+//! The live page in headless Chromium under traffic, and the shape of the JSON that it reads.
 //!
-//! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` takes docs/page.png, docs/page-dark.png and docs/page-phone.png anew.
+//! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` retakes docs/page.png, docs/page-dark.png and docs/page-phone.png.
 
 #[path = "support/looked.rs"]
 mod looked;
@@ -22,9 +22,9 @@ use support::kafka::Kafka;
 use support::trickle::Trickle;
 use support::{browser, tools, wait};
 
-/// A list in every cell of a line.
+/// Arguments for a list in every cell of a line.
 const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "150"];
-/// For pictures: lines as smooth as those of somebody's real traffic, at a pace at which nothing is late on a busy machine either.
+/// Arguments for screenshots: lines as smooth as those of real traffic, slow enough for a busy machine to keep up.
 const SMOOTH_TRAFFIC: [&str; 6] = ["--duration", "12m", "--rate", "400", "--speed", "120"];
 
 #[test]
@@ -51,7 +51,7 @@ fn the_page_survives_a_restart_of_the_daemon() {
     let mut page = browser::Script::start("restart.mjs", &[&url]);
     page.wait_said("stop it", wait::LONG);
     demo.signal(libc::SIGTERM);
-    // A page that follows does not hold up the end.
+    // An open page must not delay the end.
     assert_eq!(demo.wait_exit(Duration::from_secs(20)), Some(0));
     page.wait_said("start it", wait::LONG);
     demo.start_again();
@@ -61,7 +61,7 @@ fn the_page_survives_a_restart_of_the_daemon() {
 
 #[test]
 fn the_page_goes_with_an_experiment_from_before_its_first_list_on() {
-    // Half of the connections, and so of these, are for pages that follow.
+    // Half of the connections are reserved for live pages.
     let mut trickle = Trickle::start("max_connections = 24");
     trickle.daemon.wait_until_ready();
     let url = format!("http://{}/", trickle.daemon.address());
@@ -122,7 +122,7 @@ fn the_page_tells_what_stands_against_its_numbers() {
     let kafka = Kafka::shared();
     let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS));
     let section = kafka.section(&served, &clicks);
-    // Shorter than the longest window, which is doubtful.
+    // A value below the longest window causes a warning.
     let mut daemon = Daemon::run(&format!("{section}[export]\nforget_after = \"1h\"\n"));
     daemon.wait_until_ready();
     let url = format!("http://{}/", daemon.address());
@@ -260,7 +260,7 @@ fn the_api_has_the_documented_shape() {
     let answer = demo.wait_until("settled lists", |demo| {
         let answer = demo.try_get("/api/v1/experiments?timelines=1h").ok()?;
         let json: Value = serde_json::from_str(&answer.body).expect("JSON");
-        // Partitions settle one after the other, and the last arm of an experiment may be of the last one.
+        // Partitions settle one after the other, and the last arm of an experiment may be in the last one.
         let experiments = json["experiments"].as_object()?;
         let mut arms = experiments
             .values()
@@ -304,11 +304,11 @@ fn the_api_has_the_documented_shape() {
     assert_eq!(stream["partitions"].as_array().map(Vec::len), Some(8));
 }
 
-/// The usual metrics at 1, 5, 10 and over the whole list, all of them ratios.
+/// Checks the usual metrics at 1, 5, 10 and over the whole list. All of them are ratios.
 #[track_caller]
 fn check_view(view: &Value, with_timeline: bool) {
     let metrics = object(&view["metrics"]);
-    // Recall is a mean over the lists with a click.
+    // Recall is a mean over lists with a click.
     let n_metrics = if view["clicks"] == 0 { 6 } else { 7 };
     assert_eq!(metrics.len(), n_metrics * 4, "{view}");
     for (key, value) in metrics {

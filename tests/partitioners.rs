@@ -1,4 +1,4 @@
-//! The audit names the partitioner of every client that tests/data/partitioners asked, by few keys as well as by many.
+//! The audit identifies the partitioner of each client in tests/data/partitioners, from few keys as well as from many.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use abgauge::ingest::keys::{KeyAudit, Partitioner, Verdict};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-/// One client's answers: where it puts each key.
+/// Partition of each key according to one client.
 struct Answers {
     client: String,
     n_partitions: NonZeroU32,
@@ -22,7 +22,7 @@ fn answers() -> Vec<Answers> {
             panic!("three fields: {line}");
         };
         assert_eq!(digits.len(), keys.len(), "{client}");
-        // The last key is empty, and some clients put it anywhere.
+        // The last key is empty, and some clients choose any partition for it.
         let placed = keys.iter().zip(digits.chars()).filter(|(key, _)| !key.is_empty());
         Answers {
             client: client.to_owned(),
@@ -35,7 +35,7 @@ fn answers() -> Vec<Answers> {
     answers.collect()
 }
 
-/// What each client uses, as its own documentation and source say.
+/// Returns the partitioner of each client according to its documentation and source.
 fn used_by(client: &str) -> Partitioner {
     match client {
         "confluent-kafka-python"
@@ -74,7 +74,7 @@ fn used_by(client: &str) -> Partitioner {
     }
 }
 
-/// The name that the partitioner has with so many partitions: with some numbers, two of them do the same.
+/// Returns the partitioner's name for this number of partitions. For some numbers, two partitioners are equivalent.
 fn named(used: Partitioner, n_partitions: NonZeroU32) -> Partitioner {
     match (used, n_partitions.get()) {
         (Partitioner::Murmur2Unsigned, 2 | 16) => Partitioner::Murmur2,
@@ -102,7 +102,7 @@ fn each_client_puts_each_key_where_its_partitioner_does() {
     }
 }
 
-/// After each key: the right name, or those that still may be, the right one among them.
+/// After each key the audit has the right name, or several candidates that include it.
 #[test]
 fn no_number_of_keys_names_a_wrong_partitioner() {
     for Answers {
@@ -143,7 +143,7 @@ fn no_number_of_keys_names_a_wrong_partitioner() {
 }
 
 proptest! {
-    /// Whichever keys come, in whatever order.
+    /// This holds for any keys in any order.
     #[test]
     fn no_choice_of_keys_names_a_wrong_partitioner(
         (row, keys) in (0..answers().len(), subsequence((0..200_usize).collect::<Vec<_>>(), 0..60).prop_shuffle())

@@ -1,4 +1,4 @@
-//! `abgauge profiles`: the conventions as they are printed are those that are computed by.
+//! `abgauge profiles`: the printed conventions are the ones used for the metrics.
 
 #[path = "support/program.rs"]
 mod program;
@@ -11,7 +11,7 @@ use serde_json::Value;
 const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.events.jsonl");
 const CATALOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.catalog.jsonl");
 
-/// What the conventions are said to be, by hand from their sources: population, off-list, precision, AP, RR, NDCG ideal.
+/// Expected conventions, taken by hand from their sources: population, off-list, precision, AP, RR, NDCG ideal.
 const CONVENTIONS: [[&str; 7]; 17] = [
     [
         "default",
@@ -144,7 +144,7 @@ const CONVENTIONS: [[&str; 7]; 17] = [
     ],
 ];
 
-/// What the rows leave untold.
+/// Expected remarks on what the rows leave out.
 const ALSO: [(&str, &str, &str); 9] = [
     (
         "default",
@@ -177,7 +177,7 @@ const ALSO: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// The cells of a row.
+/// Returns the cells of a row.
 fn cells(line: &str) -> Vec<&str> {
     line.split("   ")
         .map(str::trim)
@@ -202,7 +202,7 @@ fn the_table_has_the_choices_of_every_convention() {
 
 #[test]
 fn the_table_tells_what_every_word_means() {
-    // Long meanings go over several lines.
+    // Long meanings are wrapped.
     let shown = quietly(&["profiles"])
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -222,7 +222,7 @@ fn the_table_tells_what_every_word_means() {
     }
 }
 
-/// The configuration that `abgauge profiles NAME` ends with.
+/// Returns the configuration at the end of `abgauge profiles NAME`.
 fn own(name: &str) -> String {
     let shown = quietly(&["profiles", name]);
     let at = shown.find("[profile.mine]").unwrap_or_else(|| panic!("{shown}"));

@@ -1,4 +1,4 @@
-//! What README.md and docs/ show and name is so: examples, events, settings, gauges, links.
+//! Checks of README.md and docs/: examples, events, settings, gauges, links.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use abgauge::engine::ranking::{METRICS, Measures, Ranking};
 use abgauge::ingest::wire::Decoder;
 use tempfile::TempDir;
 
-/// README.md, CONTRIBUTING.md and all of docs/.
+/// Returns README.md, CONTRIBUTING.md and all of docs/.
 fn documents() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let listed = std::fs::read_dir(folder).expect("docs can be listed");
@@ -33,10 +33,10 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The code blocks of a document in this language.
+/// Returns a document's code blocks in this language.
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let text = read(document);
-    // Between fences every other part is code, and begins with its language.
+    // Every other part between fences is code that starts with its language.
     let codes = text.split("\n```").skip(1).step_by(2);
     codes
         .filter_map(|code| code.strip_prefix(language)?.strip_prefix('\n'))
@@ -44,7 +44,7 @@ fn blocks(document: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words of these characters that begin with `prefix`, without what ends a sentence.
+/// Returns the words of these characters that start with `prefix`, without final periods.
 fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<String> {
     text.split(|c| !belongs(c))
         .filter(|word| word.starts_with(prefix))
@@ -67,7 +67,7 @@ fn commands_print_what_is_shown() {
     assert!(n_commands >= 5, "{n_commands}");
 }
 
-/// The commands of a block, each with the lines that it prints. One that ends in a backslash goes on in the next line.
+/// Returns the commands of a block, each with its expected output. A backslash continues a command on the next line.
 fn typed(block: &str) -> Vec<(String, Vec<&str>)> {
     let mut typed: Vec<(String, Vec<&str>)> = Vec::new();
     for line in block.lines() {
@@ -84,7 +84,7 @@ fn typed(block: &str) -> Vec<(String, Vec<&str>)> {
     typed
 }
 
-/// Who types the commands of a block, one after another, where docs/ is.
+/// A shell in a directory with docs/, for the commands of a block.
 struct Reader {
     dir: TempDir,
 }
@@ -99,7 +99,7 @@ impl Reader {
         Reader { dir }
     }
 
-    /// What is read then: remarks, then results.
+    /// Runs a command and returns its output: remarks, then results.
     fn types(&self, command: &str) -> Vec<String> {
         let is_ours = command.starts_with("abgauge ") || command.contains("| abgauge ");
         assert!(is_ours, "not our command: {command}");
@@ -150,7 +150,7 @@ fn the_events_are_read_as_they_stand() {
 fn gauges_and_counters_exist() {
     let names = read("tests/data/exported-names.tsv");
     let mut exported: BTreeSet<&str> = names.lines().filter_map(|line| line.split('\t').next()).collect();
-    // No gauge: the external label of Prometheus by which the rules find their runbooks.
+    // This is not a gauge but the external label of Prometheus with which rules link to their runbooks.
     exported.insert("abgauge_runbooks:");
     for document in documents() {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
@@ -193,7 +193,7 @@ fn settings_exist() {
         for section in sections {
             let is_word = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
             for name in words(&text, &format!("{section}."), is_word) {
-                // `kafka.Something` of a Go package is none of ours, nor is the name of a document.
+                // `kafka.Something` is from a Go package, and names of documents are not settings either.
                 assert!(
                     name == section || name.ends_with(".md") || known.contains(&name),
                     "{document}: no setting {name}"
@@ -227,7 +227,7 @@ fn every_metric_has_its_formula_and_every_choice_its_meaning() {
     }
 }
 
-/// The sums by which the table works memory out.
+/// The memory table is calculated from the number of sums.
 #[test]
 fn a_tally_has_as_many_sums_as_the_memory_table_says() {
     let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
@@ -272,7 +272,7 @@ fn links_lead_somewhere() {
     }
 }
 
-/// All of src/ as one text, with strings that go on in a next line put together and quotes unescaped.
+/// Returns all of src/ as one text. String continuations are joined and quotes unescaped.
 fn sources() -> String {
     fn gather(folder: &Path, all: &mut String) {
         for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -1,11 +1,13 @@
-//! What promtool says of config/prometheus: the configuration, the rules, and the rules' own tests. Debian's promtool, and
-//! that of the Prometheus in docker-compose.yml: from 3.0 on a range leaves out its left edge.
+//! Checks of config/prometheus by promtool: the configuration, the rules, and the rules' own tests.
+//!
+//! Both Debian's promtool and that of the Prometheus in docker-compose.yml must pass, since from 3.0 on a range excludes its
+//! left edge.
 
 mod support;
 
 use support::{brought, tools};
 
-/// Runs promtool of both versions in config/prometheus.
+/// Runs both versions of promtool in config/prometheus.
 fn promtool(arguments: &[&str]) {
     for program in [
         "promtool".to_owned(),
@@ -26,7 +28,7 @@ fn promtool(arguments: &[&str]) {
     }
 }
 
-/// Of Prometheus, as docker-compose.yml pins it.
+/// Returns the version of Prometheus pinned in docker-compose.yml.
 fn version_of_compose() -> String {
     let compose = std::fs::read_to_string(tools::repository("docker-compose.yml")).expect("it can be read");
     let (_, rest) = compose.split_once("image: prom/prometheus:v").expect("an image");

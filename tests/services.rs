@@ -1,4 +1,4 @@
-//! The support itself: the broker, the proxy, Prometheus and the browser do what other suites rely on.
+//! Tests of the support modules: broker, proxy, Prometheus and browser behave as other suites assume.
 
 mod support;
 
@@ -73,7 +73,7 @@ fn deleted_records_and_topics_are_gone() {
     });
 }
 
-/// docker-compose.yml's check of the broker, which asks in its protocol and starts no JVM.
+/// The health check of docker-compose.yml speaks Kafka's protocol and starts no JVM.
 #[test]
 fn a_broker_is_well_once_it_answers() {
     let compose = std::fs::read_to_string(tools::repository("docker-compose.yml")).expect("it can be read");
@@ -83,7 +83,7 @@ fn a_broker_is_well_once_it_answers() {
             .expect("a list of texts");
     assert_eq!(test[..3], ["CMD", "/bin/bash", "-c"]);
     let is_well = |address: &str| {
-        // As Compose reads it.
+        // Compose replaces `$$` like this.
         let script = test[3]
             .replace("$$", "$")
             .replace("kafka/9092", &address.replace(':', "/"));
@@ -292,7 +292,7 @@ fn consumer(brokers: &str, properties: &[(&str, &str)]) -> BaseConsumer {
     config.create().expect("a consumer")
 }
 
-/// Answers every request with this body, as long as the test binary runs.
+/// Serves this body for every request until the test binary ends.
 fn serve(content_type: &str, body: &str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
     let address = listener.local_addr().expect("an address");
@@ -307,14 +307,14 @@ fn serve(content_type: &str, body: &str) -> SocketAddr {
                 .next()
                 .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
             {}
-            // A client that has gone wants no answer.
+            // The client may be gone.
             let _ = (&stream).write_all(answer.as_bytes());
         }
     });
     address
 }
 
-/// Java's partition of a key: `Utils.toPositive(Utils.murmur2(key)) % n`.
+/// Computes Java's partition of a key: `Utils.toPositive(Utils.murmur2(key)) % n`.
 fn murmur2_partition(key: &[u8], n_partitions: u32) -> i32 {
     const M: u32 = 0x5bd1_e995;
     let mut hash = 0x9747_b28c ^ key.len() as u32;

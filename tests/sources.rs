@@ -1,6 +1,7 @@
-//! Every convention against the values of its package, for 400 random lists and for odd ones.
+//! Every convention against the values of its package, for 400 random lists and for edge cases.
 //!
-//! tests/data/sources has the lists, the values of each package, and the script that made them; they are never made from abgauge.
+//! tests/data/sources holds the lists, the values of each package, and the script that computed them. The values never come
+//! from abgauge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,13 +23,13 @@ fn data(name: &str) -> String {
 
 #[derive(Deserialize)]
 struct Expected {
-    /// Requirements, `NAME==VERSION`, the source first.
+    /// Requirements as `NAME==VERSION`, with the source first.
     packages: Vec<String>,
-    /// Values by case and `metric@k`. A value is null if it is NaN, and a text if the package raises an error.
+    /// Values by case and `metric@k`. A value is null for NaN, and a string if the package raises an error.
     values: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// The profiles whose source is a package. The others are abgauge's own, and those of notebooks.
+/// Returns the profiles whose source is a package. The others come from abgauge or from notebooks.
 fn from_packages() -> Vec<Profile> {
     let not_from_packages = ["default", "summed", "uncut", "ap_over_k"];
     let mut profiles = Profile::all();
@@ -70,7 +71,7 @@ fn evaluate(lists: &[List], profile: Profile) -> Evaluation {
     evaluator.finish()
 }
 
-/// Metrics for which a package has other values in a case, or none: docs/metrics.md says why.
+/// Metrics for which a package has other values in a case, or none. docs/metrics.md explains why.
 #[rustfmt::skip]
 const DIFFERENT: [(&str, &str, &str); 29] = [
     ("jurity", "copies", "ctr map ndcg precision recall"),

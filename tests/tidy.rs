@@ -1,9 +1,9 @@
-//! The rules by which the modules may know each other, held against the sources themselves.
+//! Dependency rules between modules, checked against the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every source file, by its path below src.
+/// Returns every source file with its path below src.
 fn sources() -> Vec<(String, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).expect("src can be read") {
@@ -30,7 +30,7 @@ fn sources() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Lines of code that mention `what`, outside the files that `may`.
+/// Returns the lines of code that mention `what`, except in files accepted by `may`.
 fn mentions(what: &str, may: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for (name, text) in sources() {
@@ -105,7 +105,7 @@ fn the_statistics_know_nobody() {
         .into_iter()
         .filter(|line| !line.contains("crate::statistics"));
     assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
-    // What the sources of a formula would tempt one to.
+    // Formulas must not depend on any of these.
     for stranger in [
         "std::time",
         "std::fs",
@@ -126,7 +126,7 @@ fn the_verdict_knows_the_statistics_alone() {
     assert_eq!(strangers.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
-/// What is compiled without the feature `daemon` too.
+/// Modules that are compiled even without the feature `daemon`.
 const LIBRARY: [&str; 12] = [
     "bytes",
     "engine",
@@ -179,7 +179,7 @@ fn each_foreign_thing_has_one_home() {
     );
 }
 
-/// The macros end a program whose output nobody can write or read any more; a daemon must go on.
+/// The macros panic if the output cannot be written, but a daemon must continue.
 #[test]
 fn nothing_is_printed_by_macros_that_panic() {
     let is_of_tests = |name: &str| name.contains("tests");
@@ -196,7 +196,7 @@ fn only_the_composition_root_knows_everyone() {
             .any(|may| name.starts_with(may))
     };
     assert_eq!(mentions("crate::worker", others), Vec::<String>::new());
-    // Nobody whom it might hold up. `check` has it read its files.
+    // Nothing that the webhook could block uses it. `check` only validates its files.
     let of_webhook = |name: &str| others(name) || name.starts_with("webhook") || name == "check.rs";
     assert_eq!(mentions("crate::webhook", of_webhook), Vec::<String>::new());
     assert_eq!(mentions("crate::app", others), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! What the benchmarks share: the traffic, CPU time, and medians.
+//! Shared parts of the benchmarks: traffic, CPU time and medians.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 

@@ -1,5 +1,4 @@
-//! Synthetic traffic of fixed shape: served lists of ten items (215 bytes of JSON), and clicks (84 bytes) in the order
-//! of time.
+//! Synthetic traffic of fixed shape: served lists of ten items (215 bytes of JSON) and clicks (84 bytes), ordered by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,40 +8,40 @@ use abgauge::engine::event::Side;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
-/// One experiment with four arms; names of one length, so that all lists have the same size.
+/// Name of the experiment. The names of its four arms are equally long, so all lists have the same size.
 pub const EXPERIMENT: &str = "ranker";
 pub const ARMS: [&str; 4] = ["neural", "linear", "hybrid", "random"];
 
-/// Items of the catalogue; lists show no others.
+/// Number of items in the catalogue. Lists show no others.
 const N_ITEMS: u32 = 10_000;
-/// The longest time from a list to its click, by the mean one.
+/// Ratio of the longest to the mean time from a list to its click.
 const MAX_DELAY: f64 = 20.0;
 
-/// Lists spread evenly over a span of event time; one in `1 / click_share` has one click, early ranks more often.
+/// Lists at equal intervals over a span of event time. A share of them has one click, more often at early ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
     pub n_lists: u64,
-    /// Event time of the first list, epoch ms.
+    /// Event time of the first list in Unix ms.
     pub start_ms: i64,
     pub span_ms: i64,
     pub click_share: f64,
 }
 
-/// What of the traffic differs between benchmarks, beyond its size.
+/// Parameters of the traffic, apart from its size, that differ between benchmarks.
 #[derive(Debug, Clone)]
 pub struct Shape {
-    /// Each list is of one of them: drawn evenly, or by user where there are further experiments.
+    /// Arms, of which each list has one: drawn uniformly, or by user if there are other experiments.
     pub arms: Vec<String>,
-    /// Mean time from a list to its click; the longest is 20 times as long.
+    /// Mean time from a list to its click. The longest is 20 times as long.
     pub mean_delay_ms: f64,
-    /// Users that lists are drawn from evenly.
+    /// Number of users, drawn uniformly.
     pub n_users: u32,
-    /// Experiments that each list is in besides, with two arms each, by user.
+    /// Number of additional experiments, in which each list has one of two arms by user.
     pub n_more: usize,
 }
 
 impl Default for Shape {
-    /// Four arms, and clicks within the default window of attribution.
+    /// Four arms, and clicks within the default attribution.
     fn default() -> Shape {
         Shape {
             arms: ARMS.map(str::to_owned).to_vec(),
@@ -54,7 +53,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// This many arms, with names of one length.
+    /// Returns a shape with `n_arms` arms whose names are equally long.
     pub fn with_arms(n_arms: usize) -> Shape {
         Shape {
             arms: (0..n_arms).map(|arm| format!("a{arm:05}")).collect(),
@@ -63,7 +62,7 @@ impl Shape {
     }
 }
 
-/// One record as it is produced; `key` is its request id.
+/// A record to produce. Its `key` is the request id.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub side: Side,
@@ -72,16 +71,16 @@ pub struct Record<'a> {
     pub payload: &'a str,
 }
 
-/// A click to come, in the order of time.
+/// A future click, ordered by time.
 type Pending = Reverse<(i64, String, u32)>;
 
 impl Stream {
-    /// Hands every record to `emit` in the order of time: the same ones each time.
+    /// Calls `emit` with every record in order of time. Each call produces the same records.
     pub fn for_each(&self, emit: impl FnMut(Record)) {
         self.for_each_of(&Shape::default(), emit);
     }
 
-    /// The same for traffic of another shape.
+    /// Like `for_each`, with another shape.
     pub fn for_each_of(&self, shape: &Shape, mut emit: impl FnMut(Record)) {
         let mut random = Pcg64::seed_from_u64(1);
         let mut pending: BinaryHeap<Pending> = BinaryHeap::new();
@@ -156,18 +155,18 @@ impl Items {
         }
     }
 
-    /// The item at this rank, counted from 0.
+    /// Returns the item at a rank from 0.
     pub fn at(self, rank: u32) -> u32 {
         (self.first + rank * self.stride) % N_ITEMS
     }
 }
 
-/// A list that its number decides, where a stream need not be kept.
+/// A list determined by its number, for streams that need not be stored.
 #[derive(Debug)]
 pub struct Numbered {
     pub id: String,
     pub user: u32,
-    /// As many arms are drawn from evenly.
+    /// Index of the arm, drawn uniformly.
     pub arm: usize,
     pub items: Items,
 }
@@ -184,7 +183,7 @@ impl Numbered {
     }
 }
 
-/// The catalogue of all items: three aspects of a hundred, and shares that fall with the rank of an item.
+/// Returns the catalogue of all items. Each has three of a hundred aspects, and a share that decreases with its rank.
 pub fn catalog() -> String {
     let mut lines = String::new();
     for item in 0..N_ITEMS {
@@ -201,7 +200,7 @@ pub fn catalog() -> String {
     lines
 }
 
-/// Writes the JSON of a list in place of what `out` holds.
+/// Replaces the content of `out` with the JSON of a list.
 pub fn list(out: &mut String, id: &str, user: u32, ts_ms: i64, arm: &str, items: Items) {
     out.clear();
     write!(
@@ -216,12 +215,12 @@ pub fn list(out: &mut String, id: &str, user: u32, ts_ms: i64, arm: &str, items:
     out.push_str("]}");
 }
 
-/// The name of an experiment beyond the first one, counted from 0.
+/// Returns the name of an additional experiment, counted from 0.
 pub fn further_experiment(number: usize) -> String {
     format!("layout{number}")
 }
 
-/// Puts a list into further experiments, in the arms of its user.
+/// Adds a list to the additional experiments, in the arms of its user.
 fn add_experiments(list: &mut String, user: u32, n: usize) {
     for number in 0..n {
         let (experiment, arm) = (
@@ -236,7 +235,7 @@ fn add_experiments(list: &mut String, user: u32, n: usize) {
     }
 }
 
-/// Writes the JSON of a click in place of what `out` holds.
+/// Replaces the content of `out` with the JSON of a click.
 pub fn click(out: &mut String, id: &str, ts_ms: i64, item: u32) {
     out.clear();
     write!(out, r#"{{"request_id":"{id}","ts":{ts_ms},"item":"{item:05}"}}"#).expect("write to a string");

@@ -1,8 +1,8 @@
-//! Medians and spreads of a few rounds, and quantiles of many samples.
+//! Medians and ranges of a few rounds, and quantiles of many samples.
 
 use std::fmt;
 
-/// The middle of several rounds, with the smallest and the largest.
+/// Median of several rounds, with the smallest and the largest.
 #[derive(Debug, Clone, Copy)]
 pub struct Summary {
     pub min: f64,
@@ -11,8 +11,10 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Summarizes the values.
+    ///
     /// # Panics
-    /// Of no values at all.
+    /// If there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Summary {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -32,7 +34,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The value at `share` of sorted values, interpolated between neighbours.
+/// Returns the value at `share` of sorted values, interpolated between neighbors.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = sorted[place.floor() as usize];

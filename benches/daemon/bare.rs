@@ -1,4 +1,4 @@
-//! The least that a consumer can do: takes batches as the daemon's does, and discards them.
+//! Lower bound for a consumer: takes batches as the daemon does, and discards them.
 
 use std::ffi::CString;
 use std::fmt;
@@ -15,7 +15,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::process;
 
-/// As many as the daemon takes at a time.
+/// Number of records that the daemon takes at a time.
 const BATCH: usize = 2000;
 
 /// What to read and when to stop.
@@ -30,12 +30,12 @@ pub struct Task {
     pub properties: Vec<String>,
 }
 
-/// How far a consumer was at a moment.
+/// Progress of a consumer at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     pub n_records: u64,
     pub cpu_ns: u64,
-    /// Since any fixed moment.
+    /// Wall time since an arbitrary fixed moment.
     pub wall_ns: u64,
 }
 
@@ -71,7 +71,7 @@ fn client(task: &Task) -> BaseConsumer {
         .set("group.id", "bare")
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
-        // As the daemon sets them.
+        // These properties are the same as the daemon's.
         .set("isolation.level", "read_committed")
         .set("check.crcs", "true")
         .set("fetch.queue.backoff.ms", "10")
@@ -91,7 +91,7 @@ pub fn run(task: &Task) {
     for topic in [&task.served_topic, &task.clicks_topic] {
         for partition in 0..task.n_partitions {
             let name = CString::new(topic.as_str()).expect("a topic's name has no NUL");
-            // SAFETY: client, name and queue are alive; the reference to the partition's queue is given back.
+            // SAFETY: client, name and queue are alive, and the reference to the partition's queue is returned.
             unsafe {
                 let from =
                     rd_kafka_queue_get_partition(client.client().native_ptr(), name.as_ptr(), partition);
@@ -115,7 +115,7 @@ pub fn run(task: &Task) {
         // SAFETY: `messages` has room for `BATCH`.
         let n = unsafe { rd_kafka_consume_batch_queue(queue, 20, messages.as_mut_ptr(), BATCH) };
         for message in &messages[..usize::try_from(n).expect("a count of messages")] {
-            // SAFETY: librdkafka handed the message to us alone; it is destroyed once.
+            // SAFETY: librdkafka gave the message to us alone, and it is destroyed once.
             let code = unsafe {
                 let code = (**message).err;
                 rd_kafka_message_destroy(*message);
@@ -138,6 +138,6 @@ pub fn run(task: &Task) {
             );
         }
     }
-    // SAFETY: ours, and not used any more; partitions that still lead to it hold references of their own.
+    // SAFETY: the queue is ours and no longer used. Partitions that still forward to it hold their own references.
     unsafe { rd_kafka_queue_destroy(queue) };
 }

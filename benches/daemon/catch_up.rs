@@ -1,5 +1,5 @@
-//! Catching up from the begin of the log where the topic of clicks is far smaller than that of lists, and so is read to
-//! its end long before: every click is to find its list all the same.
+//! Catch-up from the start of the log with far fewer clicks than lists, so that the topic of clicks is read to its end long
+//! before the other. Every click must still find its list.
 
 use crate::figure::Figure;
 use crate::load::{self, Topics};
@@ -9,7 +9,7 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::throughput::SPAN_MS;
 
-/// One list in a hundred has a click.
+/// Share of lists with a click.
 const CLICK_SHARE: f64 = 0.01;
 
 pub fn run(kafka: &Kafka, n_lists: u64) -> Vec<Figure> {
@@ -21,7 +21,7 @@ pub fn run(kafka: &Kafka, n_lists: u64) -> Vec<Figure> {
     let matched = counted(&daemon, "abgauge_click_results_total", "result=\"matched\"");
     let peak_mb = peak_bytes(daemon.pid()) as f64 / 1e6;
     stop(daemon);
-    // Every click of the stream is on an item of its list, within the window of attribution, and the only one.
+    // Every click of the stream is on an item of its list, within the attribution, and is the list's only click.
     let matchable = topics.n_clicks;
     topics.delete(kafka);
     vec![

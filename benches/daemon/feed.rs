@@ -1,4 +1,4 @@
-//! Live traffic: lists and clicks with the time of now, as fast as is asked.
+//! Live traffic: lists and clicks with current times, at a given rate.
 
 use std::collections::VecDeque;
 use std::thread::sleep;
@@ -12,15 +12,15 @@ use crate::load::{self, Topics};
 use crate::support::kafka::Kafka;
 use crate::support::producer::Producer;
 
-/// One record in so many is a click.
+/// One record in this many is a click.
 const CLICK_EVERY: u64 = 6;
 const CLICK_AFTER_MS: i64 = 1_000;
-/// How long clicks go to one hot list: less than the shortest window of attribution that is benchmarked.
+/// Time for which clicks go to one hot list. It is below the shortest attribution that is benchmarked.
 const HOT_MS: i64 = 5_000;
-/// Pause of a feed that is ahead of its pace.
+/// Pause of a feed that is ahead of its rate.
 const STEP: Duration = Duration::from_millis(1);
 
-/// A list that clicks can be sent for.
+/// A list that may receive a click.
 struct Clickable {
     ts_ms: i64,
     id: String,
@@ -31,12 +31,12 @@ pub struct Feed<'a> {
     producer: Producer,
     topics: &'a Topics,
     random: Pcg64,
-    /// Which clicks come next, in the order of their lists; as many as have clicks.
+    /// Lists to be clicked, in their order.
     clickable: VecDeque<Clickable>,
-    /// The list that half of all clicks are on.
+    /// List with half of all clicks.
     hot: Option<Clickable>,
     has_hot_key: bool,
-    /// Each list is of one of them.
+    /// Arms, of which each list has one.
     arms: Vec<String>,
     n: u64,
     payload: String,
@@ -57,7 +57,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// The same with lists of these arms.
+    /// Like `new`, with these arms.
     pub fn with_arms(kafka: &Kafka, topics: &'a Topics, arms: Vec<String>) -> Feed<'a> {
         Feed {
             arms,
@@ -65,12 +65,12 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Records sent so far.
+    /// Returns the number of records sent so far.
     pub fn n_sent(&self) -> u64 {
         self.n
     }
 
-    /// Sends `rate` records a second, for this long.
+    /// Sends `rate` records per second for `duration`.
     pub fn run(&mut self, rate: u64, duration: Duration) {
         let start = Instant::now();
         while start.elapsed() < duration {
@@ -83,12 +83,12 @@ impl<'a> Feed<'a> {
         self.flush();
     }
 
-    /// Waits until the broker has all.
+    /// Waits until the broker has acknowledged everything.
     pub fn flush(&self) {
         self.producer.flush();
     }
 
-    /// Sends so many records now.
+    /// Sends `n_records` records now.
     pub fn send(&mut self, n_records: u64) {
         let now_ms = load::now_ms();
         for _ in 0..n_records {
@@ -117,7 +117,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Lists to one that a click is to come for.
+    /// Returns the interval, in lists, between those that will be clicked.
     fn clickable_every(&self) -> u64 {
         match self.has_hot_key {
             true => 2 * CLICK_EVERY,
@@ -125,7 +125,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// On a list that is a second old, or on the hot one. Says whether there was any.
+    /// Clicks on a list that is a second old, or on the hot one. Returns whether there was one.
     fn click(&mut self, ts_ms: i64) -> bool {
         let n = self.n / CLICK_EVERY;
         if self.has_hot_key && n.is_multiple_of(2) {

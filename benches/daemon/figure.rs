@@ -1,4 +1,4 @@
-//! What a benchmark found, beside what it should have found, as a Markdown table.
+//! Results of benchmarks and their goals, as a Markdown table.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ pub struct Figure {
     pub name: String,
     pub measured: String,
     pub goal: String,
-    /// `None` where there is no goal.
+    /// Whether the goal is met. `None` without a goal.
     pub met: Option<bool>,
 }
 
 impl Figure {
-    /// A figure that is to be at most `goal`; `shown` tells it with its spread.
+    /// Creates a figure with an upper limit. `shown` is the text of the measurement, including its spread.
     pub fn at_most(name: impl Into<String>, value: f64, goal: f64, shown: impl fmt::Display) -> Figure {
         Figure {
             name: name.into(),
@@ -23,7 +23,7 @@ impl Figure {
         }
     }
 
-    /// A figure that is to be at least `goal`.
+    /// Creates a figure with a lower limit.
     pub fn at_least(name: impl Into<String>, value: f64, goal: f64, shown: impl fmt::Display) -> Figure {
         Figure {
             name: name.into(),
@@ -33,7 +33,7 @@ impl Figure {
         }
     }
 
-    /// What helps to judge the others.
+    /// Creates a figure without a goal, which helps to interpret the others.
     pub fn beside(name: impl Into<String>, shown: impl fmt::Display) -> Figure {
         Figure {
             name: name.into(),
@@ -44,7 +44,7 @@ impl Figure {
     }
 }
 
-/// Prints all rows, ready for a document.
+/// Prints all rows in the format of the documents.
 pub fn print(figures: &[Figure]) {
     println!("\n| figure | measured | goal | met |\n|---|---|---|---|");
     for Figure {

@@ -1,4 +1,4 @@
-//! CPU time per record at few and many arms, short and long windows, few and many open lists: it should not differ.
+//! CPU time per record with few and many arms, short and long windows, few and many open lists: it should not differ.
 
 use crate::common::stream::Shape;
 use crate::common::summary::Summary;
@@ -8,19 +8,19 @@ use crate::reading::{self, By, Reader, Rounds};
 use crate::support::kafka::Kafka;
 use crate::throughput::SPAN_MS;
 
-/// How much dearer than the cheapest the dearest may be.
+/// Maximum ratio of the largest to the smallest cost.
 const GOAL: f64 = 1.1;
 
-/// Event time that goes by while some two million lists are read: a daemon that keeps up at full load.
+/// Event time that passes while about two million lists are read by a daemon that keeps up at full load.
 pub const AT_FULL_LOAD_MS: i64 = 2_000;
-/// The span of all lists is so many mean times from a list to its click.
+/// Span of all lists, in mean times from a list to its click.
 const DELAYS: i64 = 60;
 
-/// Few and many of them.
+/// Numbers of arms.
 const ARMS: [usize; 3] = [1, 100, 10_000];
 
-/// Catching up with lists of 1, 100 and 10,000 arms, spread over so much event time; the more of it, the fewer lists has
-/// an arm in a slot.
+/// Measures catch-up with 1, 100 and 10,000 arms, whose lists are spread over `span_ms` of event time. The longer the span,
+/// the fewer lists an arm has in a slot.
 pub fn arms(kafka: &Kafka, n_lists: u64, span_ms: i64, n_rounds: usize) -> Vec<Figure> {
     let topics = ARMS.map(|n_arms| {
         let topics = Topics::holding_of(kafka, &load::stream(n_lists, span_ms), &shape(n_arms, span_ms));
@@ -33,7 +33,7 @@ pub fn arms(kafka: &Kafka, n_lists: u64, span_ms: i64, n_rounds: usize) -> Vec<F
     figures
 }
 
-/// The same of daemons that show what they read.
+/// Like `arms`, with daemons that already show what they read.
 pub fn shown_arms(kafka: &Kafka, n_lists: u64, span_ms: i64, n_rounds: usize) -> Vec<Figure> {
     let daemons = ARMS.map(|n_arms| Reader {
         name: format!("{n_arms} arms"),
@@ -50,7 +50,7 @@ fn shape(n_arms: usize, span_ms: i64) -> Shape {
     }
 }
 
-/// One window of 5 minutes, an hour, a day or a week over the same topics.
+/// Measures windows of 5 minutes, an hour, a day and a week over the same topics.
 pub fn windows(kafka: &Kafka, topics: &Topics, n_rounds: usize) -> Vec<Figure> {
     let daemons = ["5m", "1h", "24h", "7d"].map(|window| {
         let config = format!("[metrics]\nwindows = [\"{window}\"]\n");
@@ -59,7 +59,7 @@ pub fn windows(kafka: &Kafka, topics: &Topics, n_rounds: usize) -> Vec<Figure> {
     compare(kafka, n_rounds, "windows", daemons.into())
 }
 
-/// How many lists stay open: lists in all, mean time from one to its click, and the settings that keep them open.
+/// Case of a number of open lists, and the join settings that keep them open.
 struct Open {
     name: &'static str,
     n_lists: u64,
@@ -67,8 +67,8 @@ struct Open {
     join: &'static str,
 }
 
-/// 10 thousand and a million are of the same rate of lists in event time, open for 18 s and for 30 min; ten million of a
-/// higher one, open for 50 min. Clicks come in proportion.
+/// Sizes: 10 thousand and a million lists have the same rate in event time and stay open for 18 s and 30 min. Ten million
+/// have a higher rate and stay open for 50 min. Clicks are delayed in proportion.
 const OPEN: [Open; 3] = [
     Open {
         name: "10 thousand open lists",
@@ -90,7 +90,7 @@ const OPEN: [Open; 3] = [
     },
 ];
 
-/// Few and many open lists; ten million only where that is asked for.
+/// Measures few and many open lists, ten million only on request.
 pub fn open_lists(kafka: &Kafka, n_rounds: usize, ten_million: bool) -> Vec<Figure> {
     let sizes = &OPEN[..if ten_million { 3 } else { 2 }];
     let topics: Vec<Topics> = sizes
@@ -119,7 +119,7 @@ fn daemon<'a>(name: &str, topics: &'a Topics, config: &str) -> Reader<'a> {
     }
 }
 
-/// Lets the daemons take turns, the first of them twice.
+/// Lets the daemons take turns. The first one has two.
 fn compare(kafka: &Kafka, n_rounds: usize, of: &str, mut daemons: Vec<Reader>) -> Vec<Figure> {
     let n = daemons.len();
     daemons.push(Reader {
@@ -137,7 +137,7 @@ fn compare(kafka: &Kafka, n_rounds: usize, of: &str, mut daemons: Vec<Reader>) -
     figures
 }
 
-/// CPU of a reader ÷ the mean of all in the same round, which takes out what differs between rounds.
+/// Returns a reader's CPU ÷ the mean of all in the same round, which removes differences between rounds.
 fn to_round(rounds: &Rounds, reader: usize) -> Summary {
     rounds.summary(|costs| {
         let sum: f64 = costs.iter().map(|cost| cost.cpu_us_per_record).sum();
@@ -145,7 +145,8 @@ fn to_round(rounds: &Rounds, reader: usize) -> Summary {
     })
 }
 
-/// Each variant ÷ the cheapest. What two readings of the same differ by is tolerated, where it is more than the goal.
+/// Returns each variant ÷ the cheapest. If two readings of the same variant differ by more than the goal, their difference is
+/// tolerated.
 pub fn figures(of: &str, names: Vec<String>, costs: &[Summary], again: Summary) -> Vec<Figure> {
     let cheapest = costs.iter().map(|cost| cost.median).fold(f64::INFINITY, f64::min);
     let spread = again.max.max(1.0 / again.min);

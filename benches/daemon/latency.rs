@@ -1,9 +1,8 @@
 //! Time from producing a record to a scrape that shows it, at a steady rate.
 //!
-//! All lists of one partition are of one arm, so its gauges `abgauge_lists` and `abgauge_clicks` (window `total`, view
-//! `live`) count how many records of that partition are visible: the n-th is visible in the first scrape that counts n.
-//! So every record is a sample. A record's time begins when it is handed to the producer and ends when the body of
-//! that scrape has been read.
+//! All lists of one partition have the same arm. So its gauges `abgauge_lists` and `abgauge_clicks` (window `total`, view
+//! `live`) count the visible records of that partition: the n-th is visible in the first scrape that counts n. Every record
+//! is a sample. Its time starts when it is passed to the producer, and ends when the body of that scrape has been read.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,28 +21,28 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::support::wait;
 
-/// One event in this many is a click, on a list that is a second old.
+/// One event in this many is a click on a list that is a second old.
 const CLICK_EVERY: u64 = 6;
 const CLICK_AFTER: Duration = Duration::from_secs(1);
-/// Records of the first seconds are left out: the broker's code is cold.
+/// Time whose records are excluded because the broker's code is cold.
 const WARM_UP: Duration = Duration::from_secs(5);
 
 const N: usize = N_PARTITIONS as usize;
 
-/// One value for each partition.
+/// Values per partition, for lists and for clicks.
 #[derive(Debug, Clone, Default)]
 struct PerKind<T> {
     lists: [T; N],
     clicks: [T; N],
 }
 
-/// When a scrape was read, and what it counted.
+/// Time of a scrape, and its counts.
 struct Scrape {
     read: Instant,
     counts: PerKind<u64>,
 }
 
-/// A list that a click will be sent for.
+/// A list that will be clicked.
 struct Clickable {
     sent: Instant,
     partition: usize,
@@ -76,7 +75,7 @@ pub fn run(kafka: &Kafka, rate: u32, seconds: u32, n_rounds: usize) -> Vec<Figur
     ]
 }
 
-/// Latencies in ms, sorted, and the rate of scrapes.
+/// Returns sorted latencies in ms, and the rate of scrapes.
 fn round(kafka: &Kafka, rate: u32, duration: Duration) -> (Vec<f64>, f64) {
     let topics = Topics::empty(kafka);
     let mut daemon = Daemon::run(&topics.config(kafka));
@@ -87,7 +86,7 @@ fn round(kafka: &Kafka, rate: u32, duration: Duration) -> (Vec<f64>, f64) {
     let (sent, scrapes) = thread::scope(|scope| {
         let scraper = scope.spawn(|| scrape(&url, &producing));
         let sent = produce(kafka, &topics, rate, duration);
-        // What was produced last is to become visible too.
+        // The last records must become visible too.
         daemon.wait_until("the last record", |daemon| {
             let metrics = daemon.metrics();
             let labels = [("window", "total"), ("view", "live")];
@@ -122,7 +121,7 @@ fn round(kafka: &Kafka, rate: u32, duration: Duration) -> (Vec<f64>, f64) {
     (latencies, scrapes_per_second)
 }
 
-/// Adds when each record was sent and how long it took until a scrape counted it.
+/// Adds the send time of each record, and the time until a scrape counted it.
 fn visible(
     sent: &[Instant],
     scrapes: &[Scrape],
@@ -141,10 +140,10 @@ fn visible(
     }
 }
 
-/// Sends lists to all partitions in turn, and clicks, each when it is due; returns when each was sent.
+/// Sends lists to all partitions in turn, and clicks when they are due. Returns the send times.
 fn produce(kafka: &Kafka, topics: &Topics, rate: u32, duration: Duration) -> PerKind<Vec<Instant>> {
-    // At most five requests on the way, as Java's producers have it: by librdkafka's default each record becomes a
-    // request of its own, and what is measured is the queue of a broker that has 20,000 of them a second to answer.
+    // Like Java's producers, allow at most five requests in flight. With librdkafka's default each record becomes a separate
+    // request, and the benchmark would measure the queue of a broker with 20,000 requests per second.
     let producer = kafka.producer_with(&[("linger.ms", "0"), ("enable.idempotence", "true")]);
     let mut random = Pcg64::seed_from_u64(2);
     let mut sent = PerKind::<Vec<Instant>>::default();
@@ -190,12 +189,12 @@ fn produce(kafka: &Kafka, topics: &Topics, rate: u32, duration: Duration) -> Per
     sent
 }
 
-/// The arm that all lists of a partition are of.
+/// Returns the arm of all lists in a partition.
 fn arm(partition: usize) -> String {
     format!("part-{partition}")
 }
 
-/// Scrapes back to back over one connection.
+/// Scrapes continuously over one connection.
 fn scrape(url: &str, going: &AtomicBool) -> Vec<Scrape> {
     let agent: Agent = Agent::config_builder()
         .timeout_global(Some(wait::PATIENCE))

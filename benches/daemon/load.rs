@@ -1,4 +1,4 @@
-//! A broker sized for benchmarks, topics filled with the common traffic, and the daemon's configuration for them.
+//! A broker sized for benchmarks, topics with the common traffic, and the daemon's configuration for them.
 
 use abgauge::engine::event::Side;
 
@@ -6,10 +6,10 @@ use crate::common::stream::{Shape, Stream};
 use crate::support::kafka::{Kafka, Options};
 use crate::support::producer::Producer;
 
-/// Of each topic.
+/// Number of partitions of each topic.
 pub const N_PARTITIONS: i32 = 4;
 
-/// With a heap of 512 MB, and retention that is carried out at once.
+/// Starts a broker with a heap of 512 MB that applies retention at once.
 pub fn broker() -> Kafka {
     Kafka::start_with(Options {
         fast: true,
@@ -35,7 +35,7 @@ impl Topics {
         Topics::with(kafka, &[])
     }
 
-    /// Of which the broker keeps about so many bytes in each partition, and deletes what is older.
+    /// Creates topics whose partitions keep about `bytes` each, and delete older records.
     pub fn short_lived(kafka: &Kafka, bytes: u64) -> Topics {
         let [retention, segment] = [bytes / 2, bytes / 4].map(|bytes| bytes.to_string());
         Topics::with(
@@ -47,7 +47,7 @@ impl Topics {
         )
     }
 
-    /// Holding a stream that is older than brokers keep by default.
+    /// Creates topics with a stream that is older than the broker's default retention.
     pub fn holding_for_good(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Topics {
         let mut topics = Topics::with(kafka, &[("retention.ms", "-1")]);
         topics.append(kafka, stream, shape);
@@ -55,7 +55,7 @@ impl Topics {
     }
 
     fn with(kafka: &Kafka, configs: &[(&str, &str)]) -> Topics {
-        // A backlog of some seconds is sent in less.
+        // A backlog of several seconds is sent faster than its event time passes.
         let configs = &[configs, &[("message.timestamp.after.max.ms", "60000")]].concat();
         let [served, clicks] = ["served", "clicks"].map(|stem| {
             let name = kafka.unique(stem);
@@ -70,24 +70,24 @@ impl Topics {
         }
     }
 
-    /// Holding a stream, keyed by request id, compressed with lz4; each record's timestamp is its event time.
+    /// Creates topics with a stream, keyed by request id and compressed with lz4. Each record's timestamp is its event time.
     pub fn holding(kafka: &Kafka, stream: &Stream) -> Topics {
         Topics::holding_of(kafka, stream, &Shape::default())
     }
 
-    /// The same of another shape.
+    /// Like `holding`, with another shape.
     pub fn holding_of(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Topics {
         let mut topics = Topics::empty(kafka);
         topics.append(kafka, stream, shape);
         topics
     }
 
-    /// Adds a stream to what they hold.
+    /// Appends a stream.
     pub fn append(&mut self, kafka: &Kafka, stream: &Stream, shape: &Shape) {
         self.append_in_two(kafka, stream, shape, 0, |_| ());
     }
 
-    /// Adds a stream to what they hold; lets `between` happen once they hold `n_first` lists.
+    /// Appends a stream, and calls `between` once `n_first` lists are there.
     pub fn append_in_two(
         &mut self,
         kafka: &Kafka,
@@ -120,13 +120,13 @@ impl Topics {
         self.n_lists + self.n_clicks
     }
 
-    /// Gives their disk back.
+    /// Deletes the topics to free their disk space.
     pub fn delete(self, kafka: &Kafka) {
         kafka.delete_topic(&self.served);
         kafka.delete_topic(&self.clicks);
     }
 
-    /// A configuration of the daemon that reads all of them, in a group of its own; the rest are defaults.
+    /// Returns a configuration that reads the topics in a new group; everything else is default.
     pub fn config(&self, kafka: &Kafka) -> String {
         format!(
             "[kafka]\nbrokers = \"{}\"\nserved_topic = \"{}\"\nclicks_topic = \"{}\"\ngroup_id = \"{}\"\nstart = \"earliest\"\n",
@@ -138,15 +138,15 @@ impl Topics {
     }
 }
 
-/// As fast as it gets.
+/// Creates a producer tuned for throughput.
 pub fn producer(kafka: &Kafka) -> Producer {
     kafka.producer_with(&[("compression.codec", "lz4"), ("linger.ms", "20")])
 }
 
-/// Lists stay open for some 15 s: state that has grown to its full size within the first minute.
+/// Settings that keep lists open for about 15 s, so that the state has its full size within the first minute.
 pub const QUICK_JOIN: &str = "[join]\nattribution = \"10s\"\nlateness = \"2s\"\nmax_future = \"1s\"\n";
 
-/// A stream of this length that ended so long ago that its last click has come too.
+/// Returns a stream of this length that ended long enough ago for its last click to have come.
 pub fn stream(n_lists: u64, span_ms: i64) -> Stream {
     Stream {
         n_lists,

@@ -1,7 +1,8 @@
-//! What the daemon costs, and how soon it shows what was produced: the `abgauge` binary against real Apache Kafka.
+//! Cost of the daemon, and delay until it shows new records: the `abgauge` binary against real Apache Kafka.
 //!
-//! `cargo bench --features real-services --bench daemon -- table` prints every figure beside its goal, after
-//! `tests/run --setup-only` once; each row runs alone too. docs/performance.md has the method and the results, LOG.md all that was tried.
+//! `cargo bench --features real-services --bench daemon -- table` prints every figure with its goal; run `tests/run
+//! --setup-only` once before. Each row can be run alone. docs/performance.md has the method and the results, and LOG.md lists
+//! all attempts.
 
 mod bare;
 mod catch_up;
@@ -32,7 +33,7 @@ mod throughput;
 
 use clap::{CommandFactory as _, Parser};
 
-/// The bare consumer allocates as the daemon does.
+/// Allocator of the bare consumer, the same as in the daemon.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -188,7 +189,7 @@ enum Benchmark {
 }
 
 fn main() {
-    // Cargo adds `--bench` to whatever it starts.
+    // Cargo adds `--bench` to the arguments.
     let args: Vec<_> = std::env::args_os().filter(|arg| arg != "--bench").collect();
     if args.len() < 2 {
         return Benchmark::command()

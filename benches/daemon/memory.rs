@@ -1,5 +1,5 @@
-//! Resident memory per open list: a daemon that holds many lists open, beside one that holds none; and what a list takes
-//! where lists are few and stay open for weeks.
+//! Resident memory per open list: a daemon with many open lists compared with one that has none, and the memory per list if
+//! lists are rare and stay open for weeks.
 
 use std::io::{BufWriter, Write as _};
 use std::process::Stdio;
@@ -16,12 +16,12 @@ use crate::program::program;
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 
-/// Of event time: as many as make 3 million in the default attribution + lateness.
+/// Rate in event time that makes 3 million lists within the default attribution + lateness.
 const LISTS_PER_SECOND: u64 = 1_500;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// How long the allocator gets to give back what reading took.
+/// Time for the allocator to return the memory used while reading.
 const REST: Duration = Duration::from_secs(3);
-/// Bytes of a list, all included.
+/// Maximum bytes per list, everything included.
 const GOAL: f64 = 110.0;
 
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ struct Held {
     state_bytes: f64,
 }
 
-/// With and without clicks, which are kept beside their lists to tell repeats.
+/// Measures memory with and without clicks, which are stored with their lists to detect repeats.
 pub fn run(kafka: &Kafka, n_lists: u64, click_share: f64) -> Vec<Figure> {
     let none = hold_none(kafka);
     let span_ms = (n_lists * 1000 / LISTS_PER_SECOND) as i64;
@@ -66,8 +66,8 @@ pub fn run(kafka: &Kafka, n_lists: u64, click_share: f64) -> Vec<Figure> {
     ]
 }
 
-/// Streams of days and months, a fifth of their lists clicked: what a list takes, less what the program takes without any.
-/// The first stream of each is dense; the others are to take twice as much at the most.
+/// Measures streams of days and months with clicks on a fifth of the lists: bytes per list, minus those of the program
+/// without lists. The first stream of each is dense. The others may take at most twice as much.
 pub fn run_sparse(kafka: &Kafka) -> Vec<Figure> {
     let mut figures = Vec::new();
     let none_bytes = evaluate_peak_bytes(&Stream {
@@ -121,7 +121,7 @@ fn beside_dense(name: String, dense: &mut Option<f64>, per_list: f64) -> Figure 
     Figure::at_most(name, per_list, (2.0 * dense).round(), shown)
 }
 
-/// The most that `evaluate` has resident, reading this stream.
+/// Returns the peak resident memory of `evaluate` for this stream.
 #[expect(clippy::zombie_processes, reason = "`peak_bytes_of_ended` waits for it")]
 fn evaluate_peak_bytes(stream: &Stream) -> u64 {
     let mut command = program(&["evaluate", "-", "--strict", "--format", "json"]);
@@ -147,7 +147,7 @@ fn hold_none(kafka: &Kafka) -> Held {
     none
 }
 
-/// Reads all of the topics, with settings of `[join]`, by which attribution ends for none of their lists.
+/// Reads the topics with `[join]` settings under which all lists stay open.
 fn hold(kafka: &Kafka, topics: &Topics, join: &str) -> Held {
     let config = topics.config(kafka) + &format!("[join]\n{join}\n");
     let mut daemon = Daemon::run(&config);

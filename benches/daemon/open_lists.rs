@@ -1,7 +1,7 @@
-//! CPU time per record at up to ten million open lists, in memory: decoding, joining and handing over, without a client.
+//! CPU time per record with up to ten million open lists, in memory: decoding, joining and handing over, without a client.
 //!
-//! An engine for each number of lists is filled first; then they take turns at the same number of records, so that as
-//! many lists open as settle.
+//! First an engine is filled for each number of lists. Then they take turns with the same number of records, so that as many
+//! lists open as settle.
 
 use crate::common::clock::thread_cpu_ns;
 use crate::common::stream::{self, ARMS, Numbered};
@@ -16,14 +16,14 @@ use abgauge::ingest::wire::Decoder;
 use abgauge::ledger::{Keep, PairTracker};
 use abgauge::worker;
 
-/// Records between two hand-overs, as the consumer takes them.
+/// Number of records between two hand-overs, as in the consumer.
 const BATCH: u64 = 2000;
-/// Lists of one turn.
+/// Number of lists in one turn.
 const TURN: u64 = 200_000;
-/// One list in so many has a click.
+/// One list in this many has a click.
 const CLICKED: u64 = 5;
 const START_MS: i64 = 1_763_596_800_000;
-/// Event time from a list to the next: some 2,800 of them fall into a slot.
+/// Event time between two lists. About 2,800 lists fall into a slot.
 const LIST_EVERY_US: u64 = 1_800;
 const LATENESS_MS: u64 = 2_000;
 
@@ -68,18 +68,18 @@ pub fn run(sizes: &[u64], n_rounds: usize) -> Vec<Figure> {
     flatness::figures("open lists, in memory", names, &costs, again)
 }
 
-/// An engine under a steady stream in which each list stays open for `n_open` further ones.
+/// An engine with a steady stream, in which each list stays open for `n_open` further ones.
 struct Line {
     tracker: PairTracker,
     board: Board,
     decoder: Decoder,
     batch: Batch,
     n_open: u64,
-    /// The next list.
+    /// Number of the next list.
     n: u64,
     offsets: [i64; 2],
     payload: String,
-    /// Payloads of a batch, and where each ends.
+    /// Payloads of a batch, with the time and end of each.
     sides: [(String, Vec<(i64, usize)>); 2],
 }
 
@@ -100,21 +100,21 @@ impl Line {
             payload: String::new(),
             sides: Default::default(),
         };
-        // A lap more than is open: the state has its full size, and settles.
+        // After more than one full turnover the state has its full size, and lists settle.
         while line.n < n_open + n_open / 10 + TURN {
             line.round();
         }
         line
     }
 
-    /// CPU ns per record.
+    /// Takes a turn. Returns the CPU ns per record.
     fn turn(&mut self) -> f64 {
         let n_records = self.offsets.iter().sum::<i64>();
         let cpu_ns: u64 = (0..TURN / BATCH).map(|_| self.round()).sum();
         cpu_ns as f64 / (self.offsets.iter().sum::<i64>() - n_records) as f64
     }
 
-    /// Generates records and counts them; CPU ns of the counting.
+    /// Generates and counts records. Returns the CPU ns of the counting.
     fn round(&mut self) -> u64 {
         self.generate();
         let start = thread_cpu_ns();
@@ -179,12 +179,12 @@ impl Line {
     }
 }
 
-/// Lists come at the same rate, however many are open.
+/// Returns the time of a list. The rate does not depend on the number of open lists.
 fn ts_ms(n: u64) -> i64 {
     START_MS + (n * LIST_EVERY_US / 1000) as i64
 }
 
-/// Lists are open for as long as so many come: attribution and lateness together.
+/// Returns a configuration in which attribution and lateness together last for `n_open` lists.
 fn config(n_open: u64) -> Config {
     let attribution_ms = n_open * LIST_EVERY_US / 1000 - LATENESS_MS;
     let set = [

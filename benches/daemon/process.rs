@@ -1,4 +1,4 @@
-//! What the system says of a process: CPU time and resident memory.
+//! CPU time and resident memory of a process, as reported by the system.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::process::Child;
 
 use crate::common::clock;
 
-/// User and system time of all its threads, ended ones included, in ns.
+/// Returns user and system time of all its threads in ns, including ended ones.
 pub fn cpu_ns(pid: u32) -> u64 {
     let mut clock = 0;
-    // SAFETY: the system writes to a variable of ours; an id that is no process is an error code.
+    // SAFETY: the system writes to a local variable. An invalid process ID yields an error code.
     let code = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), &mut clock) };
     assert_eq!(
         code,
@@ -21,12 +21,12 @@ pub fn cpu_ns(pid: u32) -> u64 {
     clock::cpu_ns(clock)
 }
 
-/// Resident memory in bytes.
+/// Returns the resident memory in bytes.
 pub fn resident_bytes(pid: u32) -> u64 {
     status_bytes(pid, "VmRSS:")
 }
 
-/// The most that was ever resident, in bytes.
+/// Returns the peak resident memory in bytes.
 pub fn peak_bytes(pid: u32) -> u64 {
     status_bytes(pid, "VmHWM:")
 }
@@ -40,11 +40,11 @@ fn status_bytes(pid: u32, name: &str) -> u64 {
         * 1024
 }
 
-/// Waits for a process to end, which it must do with code 0. Returns the most that was ever resident, in bytes.
+/// Waits for a process to end with code 0. Returns its peak resident memory in bytes.
 pub fn peak_bytes_of_ended(child: &Child) -> u64 {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the system fills variables of ours; zeros are valid.
+    // SAFETY: the system fills local variables, for which zeros are valid.
     let (id, usage) = unsafe {
         let id = libc::wait4(child.id().cast_signed(), &mut status, 0, usage.as_mut_ptr());
         (id, usage.assume_init())
@@ -53,21 +53,22 @@ pub fn peak_bytes_of_ended(child: &Child) -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// What the system has noted of this thread (`libc::RUSAGE_THREAD`) or of all processes that were waited for
+/// Returns the resource usage of this thread (`libc::RUSAGE_THREAD`) or of all processes that were waited for
 /// (`libc::RUSAGE_CHILDREN`).
 pub fn usage(of: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the system fills a variable of ours, which is valid as zeros too.
+    // SAFETY: the system fills a local variable, for which zeros are valid.
     unsafe {
         assert_eq!(libc::getrusage(of, usage.as_mut_ptr()), 0);
         usage.assume_init()
     }
 }
 
-/// Ticks of 10 ms, over all processors, in which the host of this virtual machine ran something else. 0 where nobody tells.
+/// Returns the ticks of 10 ms, over all processors, in which the host of this virtual machine ran something else. 0 if
+/// unknown.
 pub fn stolen_ticks() -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    // cpu user nice system idle iowait irq softirq steal …
+    // Fields: cpu user nice system idle iowait irq softirq steal …
     let steal = stat.split_whitespace().nth(8);
     steal.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! One reading of whole topics, by a daemon or by the bare consumer, and what it cost per record.
+//! One pass of a daemon or a bare consumer over whole topics, and its cost per record.
 //!
-//! The bare consumer is measured between a tenth and nine tenths of the records, so that start and end do not count; a
-//! daemon that catches up from a tenth of them until it is ready, for only then has it brought all that it read into view.
+//! The bare consumer is measured between a tenth and nine tenths of the records, to exclude start and end. A daemon in
+//! catch-up is measured from a tenth until it is ready, because only then everything it has read is visible.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,19 +18,19 @@ use crate::support::kafka::Kafka;
 use crate::support::process::Process;
 use crate::support::{tools, wait};
 
-/// How often a daemon is asked how far it is: `/readyz` costs it next to nothing, unlike `/metrics` where arms are many.
+/// Interval for asking a daemon for its progress. `/readyz` costs almost nothing, unlike `/metrics` with many arms.
 const LOOK: Duration = Duration::from_millis(50);
-/// A daemon that took less than a fiftieth of such a time has nothing left to do.
+/// Interval for detecting an idle daemon, which uses less than a fiftieth of it as CPU time.
 const REST: Duration = Duration::from_millis(300);
 
-/// What one reader of the topics cost in one round.
+/// Cost of one reader in one round.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
     pub cpu_us_per_record: f64,
     pub records_per_second: f64,
 }
 
-/// Who reads which topics.
+/// A reader and its topics.
 #[derive(Clone)]
 pub struct Reader<'a> {
     pub name: String,
@@ -39,14 +39,14 @@ pub struct Reader<'a> {
 
 #[derive(Clone)]
 pub enum By<'a> {
-    /// With these properties of librdkafka, `NAME=VALUE`.
+    /// Bare consumer with these properties of librdkafka, `NAME=VALUE`.
     Bare(&'a Topics, Vec<String>),
-    /// Catching up, with these sections of a configuration beside `[kafka]`.
+    /// Daemon in catch-up, with these configuration sections in addition to `[kafka]`.
     Daemon(&'a Topics, String),
-    /// The same by another build of abgauge.
+    /// Another build of abgauge in catch-up.
     OtherDaemon(&'a Topics, String, &'a Path),
-    /// Ready before anything comes, and so showing what it reads; once it has read a tenth of this, and so knows the arms,
-    /// stopped until the rest waits.
+    /// Daemon that is ready before any record comes, so it shows records while it reads. It is stopped after a tenth of the
+    /// stream, when it knows the arms, and resumed once the rest has been sent.
     ReadyDaemon(Stream, Shape),
 }
 
@@ -67,11 +67,11 @@ impl Reader<'_> {
     }
 }
 
-/// What each reader cost in each round.
+/// Costs of each reader in each round.
 pub struct Rounds(Vec<Vec<Cost>>);
 
-/// Lets the readers take turns, and prints what each turn cost. Whoever follows another pays for what that one left
-/// behind, so each round begins with the next of them.
+/// Lets the readers take turns, and prints the cost of each turn. A reader is affected by the state its predecessor leaves
+/// behind, so each round starts with the next reader.
 pub fn rounds(kafka: &Kafka, n_rounds: usize, readers: &[Reader]) -> Rounds {
     // Warms the broker and the page cache.
     readers[0].read(kafka);
@@ -96,7 +96,7 @@ pub fn rounds(kafka: &Kafka, n_rounds: usize, readers: &[Reader]) -> Rounds {
 }
 
 impl Rounds {
-    /// A value of every round.
+    /// Summarizes a value over all rounds.
     pub fn summary(&self, value: impl Fn(&[Cost]) -> f64) -> Summary {
         Summary::of(self.0.iter().map(|costs| value(costs)))
     }
@@ -109,7 +109,7 @@ impl Rounds {
         self.summary(|costs| costs[reader].records_per_second)
     }
 
-    /// CPU of one reader ÷ that of another in the same round.
+    /// Returns the CPU of one reader ÷ that of another in the same round.
     pub fn ratio(&self, reader: usize, to: usize) -> Summary {
         self.summary(|costs| costs[reader].cpu_us_per_record / costs[to].cpu_us_per_record)
     }
@@ -156,7 +156,7 @@ fn run_daemon(kafka: &Kafka, topics: &Topics, config: &str, daemon: impl FnOnce(
     between(first, marks.last())
 }
 
-/// Its CPU from the moment when it may go on until it rests.
+/// Measures a ready daemon's CPU from its resumption until it is idle.
 fn run_ready_daemon(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Cost {
     let mut topics = Topics::empty(kafka);
     let mut daemon = Daemon::run(&topics.config(kafka));
@@ -173,7 +173,7 @@ fn run_ready_daemon(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Cost {
     let before = mark(&daemon, start, n_before);
     daemon.signal(libc::SIGCONT);
     let mut after = before;
-    // A busy machine may hold it up for a while.
+    // One idle interval is not enough, because a busy machine may hold up the daemon.
     let mut n_rests = 0;
     while n_rests < 4 {
         sleep(REST);
@@ -202,7 +202,7 @@ fn mark(daemon: &Daemon, start: Instant, n_records: u64) -> Mark {
     }
 }
 
-/// Records that are left to read, where `/readyz` says for which partitions there are some.
+/// Returns the number of unread records, if `/readyz` lists partitions with some.
 fn n_left(waiting_for: &str) -> Option<u64> {
     let left = |line: &str| {
         let (_, n) = line.split_once(" to catch up: ")?;
@@ -216,19 +216,18 @@ fn all_accepted(daemon: &Daemon, n_records: u64) {
     assert_eq!(accepted, n_records, "every record counts");
 }
 
-/// Ends a daemon as an operator does.
+/// Stops a daemon as an operator does.
 pub fn stop(mut daemon: Daemon) {
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit(wait::LONG), Some(0), "{}", daemon.log());
 }
 
-/// The sum of a counter over the series that carry a label, as `name="value"`. Bodies of 35 MB are read too, so nothing
-/// else of them is looked at.
+/// Sums a counter over the series with a label given as `name="value"`. Bodies may have 35 MB, so nothing else is parsed.
 pub fn counted(daemon: &Daemon, name: &str, label: &str) -> u64 {
     sum(&daemon.get("/metrics").body, name, label)
 }
 
-/// The same of a body that was read before.
+/// Like `counted`, for a body that has already been read.
 pub fn sum(body: &str, name: &str, label: &str) -> u64 {
     let of_name = |line: &&str| {
         line.strip_prefix(name)
@@ -240,7 +239,7 @@ pub fn sum(body: &str, name: &str, label: &str) -> u64 {
         .sum::<f64>() as u64
 }
 
-/// Between the first mark in the second tenth and the last one before the last.
+/// Returns the cost between the first mark in the second tenth and the last one before the last tenth.
 fn cost(marks: &[Mark], n_records: u64) -> Cost {
     let inside = |mark: &&Mark| n_records / 10 <= mark.n_records && mark.n_records <= n_records * 9 / 10;
     between(marks.iter().find(inside), marks.iter().rfind(inside))

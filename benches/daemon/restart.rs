@@ -1,4 +1,5 @@
-//! How soon a daemon that was killed shows again what was settled, and is ready: with 30 minutes of attribution, and windows up to a day.
+//! Time until a killed daemon shows settled numbers again and is ready, with 30 minutes of attribution and windows of up to a
+//! day.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,16 +14,17 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 
 const JOIN: &str = "[join]\nattribution = \"30m\"\nlateness = \"2m\"\n";
-/// Event time of attribution and lateness: what came last is not settled at the end of the stream, and is read again.
+/// Event time of attribution and lateness. The records in it are not settled at the end of the stream, and are read again.
 const OPEN_MS: i64 = 32 * 60_000;
-/// More event time, which settles.
+/// Additional event time, which settles.
 const SETTLED_MS: i64 = 10 * 60_000;
-/// So long the group waits for a member that was killed: the least that brokers allow.
+/// Shortest session timeout that brokers allow, after which the group gives up a killed member.
 const SESSION: &str = "[kafka.properties]\n\"session.timeout.ms\" = \"6000\"\n";
-/// How often the daemon is asked.
+/// Interval for asking the daemon.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Of a stream of so many lists and clicks in a second of event time, a click for each five lists, which has ended.
+/// Measures restarts for a stream that has ended, of `rate` lists and clicks per second of event time, with a click for every
+/// five lists.
 pub fn run(kafka: &Kafka, rate: u64, n_rounds: usize) -> Vec<Figure> {
     let span_ms = OPEN_MS + SETTLED_MS;
     let n_lists = rate * span_ms.unsigned_abs() / 1000 * 5 / 6;
@@ -70,14 +72,14 @@ pub fn run(kafka: &Kafka, rate: u64, n_rounds: usize) -> Vec<Figure> {
     ]
 }
 
-/// Seconds.
+/// Durations in seconds.
 #[derive(Debug)]
 struct Round {
-    /// From the assignment to the first scrape with settled numbers.
+    /// Time from the assignment to the first scrape with settled numbers.
     settled: f64,
-    /// From there too.
+    /// Time from the assignment until the daemon is ready.
     ready: f64,
-    /// A bare consumer's for the records of attribution and lateness.
+    /// Time of a bare consumer for the records of attribution and lateness.
     bare: f64,
 }
 
@@ -115,7 +117,7 @@ fn wait_for_settled(daemon: &mut Daemon) {
     });
 }
 
-/// What was asked, not too often.
+/// Returns `Some` if the condition holds. Otherwise pauses first, so that the daemon is not asked too often.
 fn look(is_so: bool) -> Option<()> {
     if !is_so {
         sleep(LOOK);

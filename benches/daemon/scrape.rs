@@ -1,7 +1,7 @@
-//! What a scrape of 300,000 series costs, and what one every second takes from ingest.
+//! Cost of a scrape of 300,000 series, and effect of one scrape per second on ingest.
 //!
-//! A daemon that is ready is stopped while a backlog is produced, and reads it when it goes on. How far it has come is
-//! asked once at the end of a turn, since every scrape is of all series.
+//! A ready daemon is stopped while a backlog is produced, and reads it once resumed. Its progress is read once at the end of
+//! a turn, since every scrape covers all series.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,20 +18,20 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::support::wait;
 
-/// More than fill a scrape of the default `max_series`.
+/// Number of arms, more than enough to fill a scrape of the default `max_series`.
 const N_ARMS: usize = 1_000;
 const N_SERIES: usize = 300_000;
-/// Lists of a backlog.
+/// Number of lists in a backlog.
 const BACKLOG: u64 = 2_500_000;
-/// Quiet topics settle soon, and the group keeps a member that is stopped for long.
+/// Settings with which quiet topics settle soon, and the group keeps a member that is stopped for long.
 const MORE: &str = "idle_after = \"5s\"\n[kafka.properties]\n\"session.timeout.ms\" = 300000\n";
 const N_SCRAPES: usize = 9;
 const EVERY: Duration = Duration::from_secs(1);
-/// A turn ends before the backlog does.
+/// Share of the time for a backlog after which a turn ends.
 const SHARE: f64 = 0.8;
 
 pub fn run(kafka: &Kafka, n_rounds: usize) -> Vec<Figure> {
-    // What a turn reads is deleted in one of the next.
+    // Records of a turn are deleted in one of the next turns.
     let topics = Topics::short_lived(kafka, 512 << 20);
     let mut daemon = Daemon::run(&(topics.config(kafka) + QUICK_JOIN + MORE));
     daemon.wait_until_ready();
@@ -82,12 +82,12 @@ struct Ingest<'a> {
     topics: Topics,
     shape: Shape,
     daemon: Daemon,
-    /// How long a turn reads.
+    /// Duration of a turn.
     turn: Duration,
 }
 
 impl Ingest<'_> {
-    /// Lets the daemon read one backlog to its end, to know how long a turn may be.
+    /// Lets the daemon read one backlog to its end, which determines the duration of a turn.
     fn calibrate(&mut self) {
         self.produce();
         let start = Instant::now();
@@ -95,7 +95,7 @@ impl Ingest<'_> {
         self.turn = start.elapsed().mul_f64(SHARE);
     }
 
-    /// Series of a full scrape.
+    /// Returns the number of series in a full scrape.
     fn n_series(&self) -> usize {
         wait::until("a full scrape", wait::LONG, || {
             let n_series = n_series(&self.daemon.get("/metrics").body);
@@ -103,21 +103,21 @@ impl Ingest<'_> {
         })
     }
 
-    /// CPU ms of the daemon for a scrape while it has little else to do.
+    /// Returns the daemon's CPU ms for a scrape while it has little else to do.
     fn scrapes(&self, encoding: &str) -> Summary {
         let costs = (0..N_SCRAPES).map(|_| {
             let before = cpu_ns(self.daemon.pid());
             self.scrape(encoding);
             let cpu_ms = (cpu_ns(self.daemon.pid()) - before) as f64 / 1e6;
-            // Not at the pace at which renderings may be shared.
+            // The pause prevents that renderings are shared.
             sleep(EVERY);
             cpu_ms
         });
         Summary::of(costs.collect::<Vec<_>>())
     }
 
-    /// Reads a scrape and keeps nothing of it: whoever scrapes is on another machine, so what it does with its tens of
-    /// megabytes is not to be taken from the two cores.
+    /// Reads a scrape and discards it. A real scraper is on another machine, so its work on tens of megabytes should not use
+    /// this machine's two cores.
     fn scrape(&self, encoding: &str) {
         let address = self.daemon.address();
         let mut connection = TcpStream::connect(address).expect("the daemon listens");
@@ -136,7 +136,7 @@ impl Ingest<'_> {
         assert!(n_bytes > N_SERIES, "a full scrape: {n_bytes} bytes");
     }
 
-    /// Records per second without and with scrapes; who goes first changes from round to round.
+    /// Returns records per second without and with scrapes. The order alternates between rounds.
     fn round(&mut self, round: usize) -> [f64; 2] {
         let with_first = round.is_multiple_of(2);
         let first = self.turn(with_first);
@@ -147,7 +147,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Records per second of one turn. One that outlasted its backlog is taken again, shorter.
+    /// Returns the records per second of one turn. A turn that outlasts its backlog is repeated with a shorter duration.
     fn turn(&mut self, scraped: bool) -> f64 {
         loop {
             let before = self.topics.n_records();
@@ -164,7 +164,7 @@ impl Ingest<'_> {
         }
     }
 
-    /// Lets the turn pass, with a scrape every second or without.
+    /// Waits until the turn ends, with a scrape every second if `scraped`.
     fn scrape_until(&self, start: Instant, scraped: bool) {
         let mut next = EVERY / 2;
         while scraped && next < self.turn {
@@ -179,10 +179,10 @@ impl Ingest<'_> {
         counted(&self.daemon, "abgauge_records_total", "")
     }
 
-    /// Produces a backlog while the daemon is stopped, and lets it go on.
+    /// Produces a backlog while the daemon is stopped, and resumes the daemon.
     fn produce(&mut self) {
         self.daemon.signal(libc::SIGSTOP);
-        // Of a few seconds, from now on: later than what was produced before, and never in the daemon's future.
+        // The backlog spans a few seconds from now on: later than the previous one, and never in the daemon's future.
         let stream = Stream {
             n_lists: BACKLOG,
             start_ms: load::now_ms(),

@@ -1,4 +1,4 @@
-//! How many records a second of a core `abgauge simulate` makes and hands to the broker.
+//! Records per second of one core that `abgauge simulate` produces and sends to the broker.
 
 use crate::common::summary::Summary;
 use crate::figure::Figure;
@@ -6,9 +6,9 @@ use crate::process;
 use crate::program;
 use crate::support::kafka::Kafka;
 
-/// Lists per second.
+/// Number of lists per second.
 const RATE: &str = "250000";
-/// Event time passes so much faster than wall time that hardly a click is still under way at the end.
+/// Ratio of event time to wall time, so large that hardly any click is pending at the end.
 const SPEED: &str = "300";
 
 pub fn run(kafka: &Kafka, seconds: u32, n_rounds: usize) -> Vec<Figure> {
@@ -42,7 +42,7 @@ pub fn run(kafka: &Kafka, seconds: u32, n_rounds: usize) -> Vec<Figure> {
     ]
 }
 
-/// Of one run: all threads of the process, those of the client too.
+/// Runs it once and divides by the CPU time of all threads, including the client's.
 fn records_per_cpu_second(arguments: &[&str]) -> f64 {
     let before = children_cpu_seconds();
     let ran = program::run(&[&["simulate"], arguments].concat());
@@ -53,7 +53,7 @@ fn records_per_cpu_second(arguments: &[&str]) -> f64 {
     numbers.sum::<u64>() as f64 / (children_cpu_seconds() - before)
 }
 
-/// User and system time of all processes that were waited for.
+/// Returns user and system time of all processes that were waited for.
 fn children_cpu_seconds() -> f64 {
     let usage = process::usage(libc::RUSAGE_CHILDREN);
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;

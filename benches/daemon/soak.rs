@@ -1,8 +1,8 @@
-//! Resident memory at full speed under a hot key, half of all clicks on one list: it must stay flat.
+//! Resident memory at full speed with a hot key, which has half of all clicks on one list: it must stay flat.
 //!
-//! The source sends as fast as it can, or as is asked, but never so far ahead that the broker would delete what is unread.
-//! The open lists of a stream grow and shrink with its speed, and the memory with the most that were ever open: only at a
-//! steady rate that the machine can hold does the slope tell what leaks.
+//! The source sends as fast as it can or at a given rate, but never so far ahead that the broker would delete unread records.
+//! The number of open lists follows the speed of the stream, and memory follows the largest number of open lists. So only at
+//! a sustainable steady rate does the slope show a leak.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, sleep};
@@ -16,17 +16,17 @@ use crate::reading::{stop, sum};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 
-/// Of the broker, for each partition: more than the source may be ahead.
+/// Bytes that the broker keeps of each partition, more than the source may be ahead.
 const RETENTION_BYTES: u64 = 128 << 20;
-/// Records that the source may be ahead of the daemon.
+/// Maximum number of records by which the source may be ahead of the daemon.
 const AHEAD: u64 = 300_000;
-/// Records sent between two looks at that.
+/// Number of records between two checks of that.
 const STEP: u64 = 1_000;
 const SAMPLE: Duration = Duration::from_secs(1);
-/// A memory that grows by less than so many per cent of itself in the whole run is flat.
+/// Maximum growth in percent over the whole run that counts as flat.
 const FLAT: f64 = 2.0;
 
-/// Resident memory, and what of it is open lists and clicks, at a time since the start.
+/// Resident memory at a time since the start, and its part for open lists and clicks.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     seconds: f64,
@@ -106,7 +106,7 @@ fn figures(samples: &[Sample]) -> Vec<Figure> {
     ]
 }
 
-/// Whether memory grew, or the state with the speed.
+/// Formats means over fifths of the run, to show whether memory grew, or only the state with the speed.
 fn fifths(samples: &[Sample]) -> Vec<String> {
     let mean_mb =
         |of: &[Sample], value: fn(&Sample) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64 / 1e6;
@@ -118,7 +118,7 @@ fn fifths(samples: &[Sample]) -> Vec<String> {
     told.collect()
 }
 
-/// Sends so many records per second, or as many as it can; returns how many that were.
+/// Sends at `rate` records per second, or as fast as possible. Returns the number of records.
 fn send(kafka: &Kafka, topics: &Topics, rate: Option<u64>, going: &AtomicBool, n_read: &AtomicU64) -> u64 {
     let mut feed = Feed::new(kafka, topics, true);
     let start = Instant::now();
@@ -136,7 +136,7 @@ fn send(kafka: &Kafka, topics: &Topics, rate: Option<u64>, going: &AtomicBool, n
     feed.n_sent()
 }
 
-/// Samples the memory each second, and tells the source more often how far the daemon has read.
+/// Samples the memory each second, and updates the daemon's progress for the source more often.
 fn watch(daemon: &Daemon, duration: Duration, n_read: &AtomicU64) -> Vec<Sample> {
     let start = Instant::now();
     let mut samples: Vec<Sample> = Vec::new();
@@ -155,7 +155,7 @@ fn watch(daemon: &Daemon, duration: Duration, n_read: &AtomicU64) -> Vec<Sample>
     samples
 }
 
-/// The body of the scrape that counts all of them.
+/// Returns the body of the scrape that counts all records.
 fn wait_until_read(daemon: &mut Daemon, n_sent: u64) -> String {
     daemon.wait_until("the last record", |daemon| {
         let body = daemon.get("/metrics").body;
@@ -163,11 +163,11 @@ fn wait_until_read(daemon: &mut Daemon, n_sent: u64) -> String {
     })
 }
 
-/// The straight line through samples by least squares.
+/// Least-squares line through the samples.
 struct Line {
-    /// Bytes per second.
+    /// Slope in bytes per second.
     slope: f64,
-    /// As if samples were independent of each other.
+    /// Standard error under the assumption that samples are independent.
     standard_error: f64,
     mean: f64,
 }

@@ -1,7 +1,7 @@
-//! The longest round of the ingest loop at a steady rate, while the state grows to its full size and slots expire.
+//! Longest round of the ingest loop at a steady rate, while the state grows to its full size and slots expire.
 //!
-//! The loop of `src/app.rs` runs in this process with one worker, so that each round can be timed; the records come from
-//! another thread. A round's CPU time is that of its own thread.
+//! The loop of `src/app.rs` runs in this process with one worker, so that each round can be timed. Another thread sends the
+//! records. The CPU time of a round is that of its own thread.
 
 use std::sync::Arc;
 use std::thread;
@@ -26,23 +26,23 @@ use crate::process;
 use crate::support::kafka::Kafka;
 use crate::support::tools;
 
-/// As `src/app.rs` has them.
+/// Same value as in `src/app.rs`.
 const WAIT: Duration = Duration::from_millis(10);
 const MANY: usize = 1000;
-/// Of the broker, for each partition: some seconds of traffic.
+/// Bytes that the broker keeps of each partition: some seconds of traffic.
 const RETENTION_BYTES: u64 = 64 << 20;
 const GOAL_MS: f64 = 10.0;
 
-/// What one round took.
+/// Cost of one round.
 #[derive(Debug, Clone, Copy)]
 struct Round {
-    /// Since the start.
+    /// Time since the start.
     at: Duration,
     cpu_ms: f64,
     wall_ms: f64,
-    /// Pages that its thread took from the system.
+    /// Number of page faults in its thread.
     n_faults: i64,
-    /// Ticks of 10 ms, over all processors, that the host took away meanwhile.
+    /// Ticks of 10 ms, over all processors, that the host used meanwhile.
     n_stolen: u64,
 }
 
@@ -52,7 +52,7 @@ pub fn run(kafka: &Kafka, rate: u64, seconds: u64) -> Vec<Figure> {
     let file = dir.path().join("abgauge.toml");
     std::fs::write(&file, topics.config(kafka) + QUICK_JOIN).expect("write the configuration");
     let config = config::load(Some(&file), std::iter::empty()).expect("the configuration is valid");
-    // As the daemon has it.
+    // The daemon disables huge pages too.
     app::take_huge_pages(false);
     let mut ingest = Loop::new(&config);
     let (rounds, wall, n_sent) = thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn figures(mut rounds: Vec<Round>, wall: Duration, n_sent: u64, n_read: u64) -> 
     );
     vec![
         Figure::at_most(name, longest.cpu_ms, GOAL_MS, format!("{:.2}", longest.cpu_ms)),
-        // The host's time is counted as the thread's own.
+        // Time used by the host is counted as the thread's own.
         Figure::at_most(
             "the longest of those during which the host took no processor away",
             undisturbed_ms,
@@ -133,7 +133,7 @@ fn figures(mut rounds: Vec<Round>, wall: Duration, n_sent: u64, n_read: u64) -> 
     ]
 }
 
-/// The ingest loop of the daemon with its parts.
+/// The daemon's ingest loop with its parts.
 struct Loop {
     consumer: Consumer,
     worker: Worker,
@@ -172,7 +172,7 @@ impl Loop {
         }
     }
 
-    /// Every round until `is_over` and no more records come, and how long that was since the first record.
+    /// Runs rounds until `is_over` and no more records come. Returns them, and the time since the first record.
     fn run(&mut self, mut is_over: impl FnMut() -> bool) -> (Vec<Round>, Duration) {
         let mut rounds = Vec::new();
         let mut start = None;
@@ -201,7 +201,7 @@ impl Loop {
         }
     }
 
-    /// Tells how many records came.
+    /// Runs one round. Returns the number of records in it.
     fn round(&mut self) -> usize {
         self.consumer.poll(|input| self.worker.handle(input));
         self.carry_out();
@@ -230,7 +230,7 @@ impl Loop {
     }
 }
 
-/// Of this thread so far.
+/// Returns the page faults of this thread so far.
 fn n_faults() -> i64 {
     process::usage(libc::RUSAGE_THREAD).ru_minflt
 }

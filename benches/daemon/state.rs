@@ -1,4 +1,4 @@
-//! What storing state costs: CPU per record, and bytes.
+//! Cost of storing state: CPU per record, and bytes.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::throughput::SPAN_MS;
 
-/// Of a topic that holds state.
+/// Settings of a state topic.
 pub const SETTINGS: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("max.message.bytes", "1048576"),
     ("message.timestamp.type", "LogAppendTime"),
 ];
 
-/// CPU per record of daemons that store their state each second or not at all, by turns, over the same topics.
+/// Measures CPU per record of daemons that store their state each second or not at all. They take turns over the same topics.
 pub fn run(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
     let topics = Topics::holding_of(kafka, &load::stream(n_lists, SPAN_MS), &Shape::default());
     let state = kafka.unique("state");
@@ -39,12 +39,13 @@ pub fn run(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
     ]
 }
 
-/// A topic of events keeps so much of each partition.
+/// Bytes that a topic of events keeps of each partition.
 const KEPT_BYTES: u64 = 256 << 20;
-/// Seconds until slots settle and cells of the shortest window are completed at a steady pace.
+/// Seconds until slots settle and cells of the shortest window are completed at a steady rate.
 const WARM_UP: u64 = 60;
 
-/// Bytes of keys and values that a daemon writes of each pair at the default interval, with so many arms that all have lists.
+/// Measures the bytes of keys and values that a daemon writes per pair at the default interval, if `n_arms` arms all have
+/// lists.
 pub fn bytes(kafka: &Kafka, n_arms: usize, rate: u64, seconds: u64) -> Vec<Figure> {
     let topics = Topics::short_lived(kafka, KEPT_BYTES);
     let state = kafka.unique("state");
@@ -67,7 +68,7 @@ pub fn bytes(kafka: &Kafka, n_arms: usize, rate: u64, seconds: u64) -> Vec<Figur
         .sum();
     topics.delete(kafka);
     let of_pair = n_bytes as f64 / seconds as f64 / f64::from(N_PARTITIONS);
-    // The design's table: 900 bytes an arm and 4 kB in ten seconds.
+    // The design allows 900 bytes per arm and 4 kB in ten seconds.
     let goal = (900.0 * n_arms as f64 + 4_000.0) / 10.0;
     vec![Figure::at_most(
         format!("bytes stored a second of a pair with {n_arms} arms ÷ {goal:.0}"),

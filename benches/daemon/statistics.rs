@@ -1,4 +1,4 @@
-//! What statistics cost: each record of lists that are in three compared experiments, and a look over many of them.
+//! Cost of statistics: per record if lists are in three compared experiments, and per look at many experiments.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -21,11 +21,11 @@ use crate::reading::{self, By, Reader};
 use crate::support::kafka::Kafka;
 use crate::throughput::SPAN_MS;
 
-/// Experiments of each list beside the first one.
+/// Number of additional experiments of each list.
 const N_MORE: usize = 2;
 const N_USERS: u32 = 1_000_000;
 
-/// CPU per record of daemons that look at three experiments or at none, by turns, over the same topics.
+/// Measures CPU per record of daemons that look at three experiments or at none. They take turns over the same topics.
 pub fn run(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
     let shape = Shape {
         n_users: N_USERS,
@@ -60,7 +60,7 @@ pub fn run(kafka: &Kafka, n_lists: u64, n_rounds: usize) -> Vec<Figure> {
     ]
 }
 
-/// Sections of a configuration that compares all experiments of a list.
+/// Returns configuration sections that compare all experiments of a list.
 fn compared() -> String {
     let section = |experiment: &str, arms: &[&str]| {
         let share = 1.0 / arms.len() as f64;
@@ -76,12 +76,12 @@ fn compared() -> String {
 
 const N_EXPERIMENTS: usize = 100;
 const N_ARMS: usize = 10;
-/// Event time between two looks, ms.
+/// Event time between two looks in ms.
 const EVERY_MS: i64 = 600_000;
-/// Of the window.
+/// Number of cells in the window.
 const N_CELLS: i64 = 6;
 
-/// One look over 100 experiments of ten arms and ten metrics, all buckets of which are in use.
+/// Measures one look at 100 experiments with ten arms and ten metrics. All buckets are in use.
 pub fn look(n_rounds: usize) -> Vec<Figure> {
     let [one, ten] = [1, 10].map(|k| NonZeroU32::new(k).expect("it is not 0"));
     let ranking = Ranking::new(&Measures {
@@ -105,7 +105,7 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
     let experiments: BTreeMap<String, Experiment> = names.map(asked).collect();
     let epochs = experiments.keys().map(|name| (name.clone(), Epochs::default()));
     let keep = Keep::of_users(Users::Of(epochs.collect()), EVERY_MS);
-    // Of few cells, so that it fills up: each look adds a cell and takes one away, as with the longest one.
+    // The window has few cells, so it fills up. Then each look adds a cell and removes one, as with the longest window.
     let window = Window {
         name: "1h".to_owned(),
         n_cells: N_CELLS,
@@ -128,7 +128,7 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
         assert_eq!(looked.experiments.len(), N_EXPERIMENTS);
         (thread_cpu_ns() - before_ns) as f64 / 1e6
     };
-    // All buckets and burn-in, and a full window.
+    // This fills all buckets, completes burn-in, and fills the window.
     once(10_000);
     (0..N_CELLS).for_each(|_| _ = once(1_000));
     let took_ms = Summary::of((0..n_rounds).map(|_| once(1_000)));
@@ -144,7 +144,7 @@ fn arm_name(arm: usize) -> String {
     format!("a{arm}")
 }
 
-/// A pair whose every user is in one arm of each experiment.
+/// A pair in which every user is in one arm of each experiment.
 struct TestPair {
     ledger: Ledger,
     random: Pcg64,
@@ -169,7 +169,7 @@ impl TestPair {
         }
     }
 
-    /// Settles so many lists, and with them a cell.
+    /// Settles `n_lists` lists, and completes a cell.
     fn settle(&mut self, n_lists: u32) -> News {
         let start_ms = self.number * EVERY_MS;
         self.number += 1;

@@ -1,4 +1,4 @@
-//! Every figure beside its goal, in one run: the goals of docs/performance.md.
+//! Every figure with its goal, in one run: the goals of docs/performance.md.
 
 use crate::figure::Figure;
 use crate::support::kafka::Kafka;
@@ -53,14 +53,14 @@ pub fn run(sizes: &Sizes) -> Vec<Figure> {
     figures
 }
 
-/// Before the broker takes its memory.
+/// Measures open lists in memory, before the broker takes its memory.
 fn in_memory(sizes: &Sizes) -> Vec<Figure> {
     let n_open = [10_000, 1_000_000, 10_000_000];
     let n = if sizes.ten_million { 3 } else { 2 };
     open_lists::run(&n_open[..n], 2 * sizes.throughput.rounds)
 }
 
-/// What the same topics serve.
+/// Measures everything that uses the same topics.
 fn on_common_topics(kafka: &Kafka, sizes: &Sizes) -> Vec<Figure> {
     let topics = throughput::topics(kafka, sizes.lists);
     let mut figures = throughput::run(kafka, &topics, &sizes.throughput);

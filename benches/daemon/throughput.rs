@@ -1,4 +1,4 @@
-//! CPU time per record while the daemon catches up, beside a bare consumer of the same client in the same run.
+//! CPU time per record during catch-up, compared with a bare consumer of the same client in the same run.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::reading::{self, By, Reader};
 use crate::support::kafka::Kafka;
 use crate::support::tools;
 
-/// Event time of the stream: at the default attribution half of its lists settle during the run.
+/// Event time of the stream. With the default attribution half of its lists settle during the run.
 pub const SPAN_MS: i64 = 3_600_000;
-/// What the best peer needs, Kafka Streams with a processor written for it: CPU µs per record.
+/// CPU µs per record of the best peer, Kafka Streams with a custom processor.
 const BEST_PEER_US: f64 = 5.9;
 
 /// What a daemon measures.
@@ -46,7 +46,7 @@ impl Metrics {
         }
     }
 
-    /// CPU of a daemon ÷ that of the bare consumer.
+    /// Returns the maximum ratio of a daemon's CPU to the bare consumer's.
     fn goal(self) -> f64 {
         match self {
             Metrics::Three | Metrics::Usual => 1.5,
@@ -71,7 +71,7 @@ pub struct Task {
     pub properties: Vec<String>,
 }
 
-/// Lists of the default traffic, four arms, over an hour.
+/// Creates topics with lists of the default traffic, four arms, over an hour.
 pub fn topics(kafka: &Kafka, n_lists: u64) -> Topics {
     let topics = Topics::holding(kafka, &load::stream(n_lists, SPAN_MS));
     eprintln!(
@@ -81,8 +81,8 @@ pub fn topics(kafka: &Kafka, n_lists: u64) -> Topics {
     topics
 }
 
-/// Reads a stream by turns with the bare consumer and with daemons. The first of each reads twice: the difference is
-/// what two readings of the same differ by.
+/// Reads a stream with the bare consumer and with daemons by turns. The first of each reads twice, which shows the difference
+/// between two readings of the same kind.
 pub fn run(kafka: &Kafka, topics: &Topics, task: &Task) -> Vec<Figure> {
     let dir = tools::temporary_dir("catalog");
     let config = |metrics: &Metrics| metrics.toml(dir.path()) + &toml(&task.properties);
@@ -112,7 +112,7 @@ pub fn run(kafka: &Kafka, topics: &Topics, task: &Task) -> Vec<Figure> {
         }));
     }
     let rounds = reading::rounds(kafka, task.rounds, &readers);
-    // Both readings of the bare consumer together are a steadier yardstick than either.
+    // The mean of both readings by the bare consumer is a steadier reference than either.
     let to_bare = |reader: usize| {
         rounds.summary(|costs| {
             let cpu = |reader: usize| costs[reader].cpu_us_per_record;
@@ -180,7 +180,7 @@ fn daemon_figures(
     ]
 }
 
-/// The properties as a section of the daemon's configuration.
+/// Formats the properties as a configuration section.
 fn toml(properties: &[String]) -> String {
     let line = |property: &String| {
         let (name, value) = bare::name_and_value(property);

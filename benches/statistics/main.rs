@@ -1,8 +1,8 @@
-//! Whether comparisons hold what is said of them: false alarms under peeking, coverage, power, checks of shares, over many
-//! simulated weeks, through the code that ships.
+//! Verification of comparisons over many simulated weeks, through the production code: false alarms under peeking, coverage,
+//! power, and checks of shares.
 //!
-//! `cargo bench --bench statistics` prints the table; `-- ROW… --runs N` for some rows, or for other numbers of runs. Two threads;
-//! the same seeds give the same table on every machine.
+//! `cargo bench --bench statistics` prints the table. `-- ROW… --runs N` selects rows or another number of runs. It uses two
+//! threads, and the same seeds give the same table on every machine.
 
 mod checks;
 
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// Names of rows, and how often each runs. Cargo adds options of its own.
+/// Returns the names of rows and the number of runs. Cargo adds options of its own.
 fn arguments() -> (Vec<String>, Option<usize>) {
     let mut names = Vec::new();
     let mut n_runs = None;
@@ -48,7 +48,7 @@ fn arguments() -> (Vec<String>, Option<usize>) {
     (names, n_runs)
 }
 
-/// What the seeds from 1 to `n_runs` give.
+/// Runs the seeds from 1 to `n_runs`.
 fn runs(row: &Row, n_runs: usize) -> Vec<Vec<f64>> {
     let next = AtomicU64::new(1);
     let done = Mutex::new(Vec::with_capacity(n_runs));

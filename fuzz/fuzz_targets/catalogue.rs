@@ -1,6 +1,7 @@
-//! A catalogue is read or refused at a line that there is, also in the place of another one; what is read holds together.
+//! A catalogue is read or refused with an existing line number, also if it replaces another one. A catalogue that was read is
+//! consistent.
 //!
-//! What follows a NUL byte is the catalogue that takes the first one's place.
+//! The bytes after a NUL byte are the replacement.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! Whatever a configuration says, it is taken or refused in words, and no secret is in them.
+//! Every configuration is accepted or refused with a message, and no message contains a secret.
 //!
-//! The input is a file; after a NUL byte come variables, a line each. A section with a secret follows the file.
+//! The input is a file. After a NUL byte come variables, one per line. A section with a secret is appended to the file.
 
 #![no_main]
 

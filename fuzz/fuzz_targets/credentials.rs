@@ -1,7 +1,7 @@
-//! Whatever stands in the files that `[http]` names, they are used or refused in words that hold no secret.
+//! Every file named under `[http]` is used or refused with a message that contains no secret.
 //!
-//! The first byte says what the input is: hashes of tokens, names with hashes of passwords, a certificate with its key, or
-//! the bytes of a certificate alone.
+//! The first byte selects the content: hashes of tokens, names with hashes of passwords, a certificate with its key, or only
+//! the bytes of a certificate.
 
 #![no_main]
 
@@ -28,7 +28,7 @@ static SETTINGS: LazyLock<[config::Http; 3]> = LazyLock::new(|| {
 static TELEMETRY: LazyLock<Arc<Telemetry>> =
     LazyLock::new(|| Arc::new(Telemetry::new("served", "clicks", "0")));
 
-/// The settings of which one names this file.
+/// Returns settings in which one names this file.
 fn named(setting: &str, path: &Path) -> config::Http {
     let path = path.to_str().expect("it is of our making");
     let variables = [
@@ -38,7 +38,7 @@ fn named(setting: &str, path: &Path) -> config::Http {
     config::load(None, variables.into_iter()).expect("sound").http
 }
 
-/// A certificate's bytes as they stand in files.
+/// Encodes a certificate in PEM.
 fn pem(der: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(der);
     format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")

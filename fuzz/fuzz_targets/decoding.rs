@@ -1,4 +1,4 @@
-//! The decoder's short ways and its paths never disagree, whatever the bytes are.
+//! The decoder's shortcuts agree with its general paths for any bytes.
 
 #![no_main]
 

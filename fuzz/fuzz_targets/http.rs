@@ -1,4 +1,4 @@
-//! Whatever a client sends, the server answers with one of its statuses or hangs up, and lets nobody in without the token.
+//! For any bytes from a client, the server answers with one of its statuses or hangs up, and requires the token.
 
 #![no_main]
 
@@ -63,14 +63,14 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     }
 });
 
-/// All that the server answers to these bytes.
+/// Returns the complete answer to these bytes.
 async fn answer(router: Router, input: &[u8]) -> Vec<u8> {
     let (mut client, server) = tokio::io::duplex(1 << 20);
     let connection = http1::Builder::new()
         .max_buf_size(32 * 1024)
         .serve_connection(TokioIo::new(server), TowerToHyperService::new(router));
     let talk = async {
-        // It may hang up before it has read all.
+        // The server may hang up before it has read everything.
         let _ = client.write_all(input).await;
         let _ = client.shutdown().await;
         let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! Lines are read alike whatever they are packed in; what is damaged is refused in words, however much it would unpack to.
+//! Lines are read alike in any compression. Damaged input is refused with a message, whatever its unpacked size.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use abgauge::evaluate::{Evaluator, Options};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// What the records are, in little: those of a bomb are many.
+/// Summary of the records, since an archive bomb has many.
 #[derive(Debug, PartialEq)]
 struct Records {
     n: u64,
@@ -52,7 +52,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         match (records(&packed), &records_of_input) {
             (Ok(unpacked), Ok(plain)) => assert_eq!(unpacked, *plain),
             (Ok(unpacked), Err(error)) => panic!("{unpacked:?} is packed, and plain: {error}"),
-            // What is packed itself, or a file of another kind.
+            // The unpacked content is itself compressed, or a file of another type.
             (Err(error), _) => assert!(error.contains(" within "), "{error}"),
         }
     }

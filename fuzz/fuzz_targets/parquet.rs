@@ -1,4 +1,4 @@
-//! Whatever stands in a file of Parquet, it is read, or refused in words.
+//! Every Parquet file is read or refused with a message.
 
 #![no_main]
 
@@ -11,8 +11,8 @@ use scratch::Scratch;
 
 static FILE: LazyLock<Scratch> = LazyLock::new(Scratch::new);
 
-/// The reader of Parquet panics at some damaged files, which is caught and told: no finding. What is not caught ends the
-/// fuzzer all the same.
+/// Ignores panics of the Parquet library, which occur for some damaged files. The program catches and reports them, so they
+/// are not findings. A panic that is not caught still ends the fuzzer.
 fn pass_over_panics_of_others() {
     let abort = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! A file that holds an input, and has no name that could stay behind.
+//! A file with an input, without a name that could be left behind.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;

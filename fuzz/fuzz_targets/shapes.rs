@@ -1,4 +1,4 @@
-//! Records of any shape are read without a panic, and explained as they are read, whatever the bytes are.
+//! Records of any shape are read without a panic, and explained consistently, for any bytes.
 
 #![no_main]
 

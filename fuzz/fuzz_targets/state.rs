@@ -1,7 +1,8 @@
-//! Records of stored state are read or refused in words; what is read is what would be written, and a view of them holds together.
+//! Stored records are read or refused with a message. Writing what was read yields the same bytes, and a view of the records
+//! is consistent.
 //!
-//! The first byte says what the rest is: a key, a claim, a seal, or lines of records. What has a checksum gets the right one: else few
-//! inputs would go beyond it.
+//! The first byte selects the content: a key, a claim, a seal, or lines of records. Checksums are corrected, because few
+//! inputs would otherwise get past them.
 
 #![no_main]
 
@@ -14,7 +15,7 @@ fn with_checksum(body: &[u8]) -> Vec<u8> {
     [body, &xxh3_64(body).to_le_bytes()].concat()
 }
 
-/// What is read is written alike; what is not is refused in words.
+/// Checks that a value read from bytes encodes to the same bytes, or that the error has a message.
 fn both_ways<T, E: Display>(bytes: &[u8], read: Result<T, E>, write: impl Fn(&T) -> Vec<u8>) {
     match read {
         Ok(read) => assert_eq!(write(&read), bytes),
@@ -28,7 +29,7 @@ fn key(input: &[u8]) {
     }
 }
 
-/// Each line is a record: key, tab, value; without a tab, a tombstone.
+/// Reads lines of records: key, tab, value. Without a tab the line is a tombstone.
 fn view(input: &[u8]) {
     let namespace = Namespace::of("fingerprint", "group");
     let mut view = View::new(namespace, Rules::default());

@@ -1,5 +1,5 @@
-//! The keeper of the stored state, and who reads all of it: started once it is known how many pairs there are, and that the topics are
-//! fit for it.
+//! Keeper of the stored state and reader of the global view, started once the number of pairs is known and the topics are
+//! found fit for it.
 
 mod topics;
 
@@ -19,30 +19,31 @@ use crate::kafka::state_log::StateLog;
 use crate::keeper::{Keeper, Settings};
 use crate::state::{self, Claim, Identity, Namespace};
 
-/// So long an answer of the brokers is waited for, ms.
+/// Time limit for an answer from the brokers, ms.
 const ANSWER_MS: i64 = 5_000;
-/// A keeper that did nothing for longer shows nothing, ms.
+/// Idle time after which a keeper shows nothing, ms.
 const STILL_MS: i64 = 5_000;
-/// So long a last state may take, ms.
+/// Time that storing a last state may take, ms.
 const LEAVE_MS: i64 = 3_000;
-/// The property that says after how long without a heartbeat the group takes a member for gone.
+/// Property with the time without a heartbeat after which the group removes a member.
 const SESSION_TIMEOUT: &str = "session.timeout.ms";
-/// Its value where state is stored and the operator says nothing, ms: a crash is noticed three times sooner than by librdkafka's default.
+/// Default of `session.timeout.ms` with `[state]`, ms. A crash is noticed three times sooner than with librdkafka's
+/// default.
 const SESSION_TIMEOUT_MS: i64 = 15_000;
 
-/// The property that makes it a lasting member of the group.
+/// Property that makes this process a static member of the group.
 const GROUP_INSTANCE_ID: &str = "group.instance.id";
-/// Where Linux tells the name of the host.
+/// File that contains the host name on Linux.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// Does nothing where nothing is stored.
+/// State keeper and global view of this process. Inactive without `[state]`.
 pub struct Keeping {
     config: Config,
     clock: Clock,
-    /// Whether the topics are fit, and stay so.
+    /// Check that the topics are fit, and that they stay the same.
     topics: Option<Topics>,
     keeper: Option<Keeper>,
-    /// Where all partitions are shown.
+    /// Present if all partitions are shown.
     overview: Option<Overview>,
 }
 
@@ -57,7 +58,7 @@ impl Keeping {
         }
     }
 
-    /// Asks whether the topics are fit; once they are, [`Keeping::inputs`] has the keeper.
+    /// Starts the check of the topics. Once they are fit, [`Keeping::inputs`] returns the keeper.
     ///
     /// # Errors
     /// No thread can be started.
@@ -66,6 +67,8 @@ impl Keeping {
         Ok(())
     }
 
+    /// Starts the keeper.
+    ///
     /// # Errors
     /// librdkafka refuses a property, or no thread can be started.
     fn admit(&mut self, identity: Identity, has_read: bool) -> anyhow::Result<Option<Input>> {
@@ -105,7 +108,7 @@ impl Keeping {
         Ok(Some(Input::Keeper(handle, identity)))
     }
 
-    /// What claims say of us.
+    /// Returns this process's claim, which names it to other instances.
     fn claim(&self, identity: &Identity) -> Claim {
         let kafka = &self.config.kafka;
         let named = kafka.properties.0.get(GROUP_INSTANCE_ID);
@@ -117,19 +120,19 @@ impl Keeping {
         }
     }
 
-    /// Coverage of all partitions is measured with this catalogue from now on.
+    /// Sets the catalogue with which coverage over all partitions is measured from now on.
     pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
         self.overview
             .iter()
             .for_each(|overview| overview.set_catalogue(catalogue));
     }
 
-    /// For so long what was in force is shown, ms: as long as the group takes to miss a member.
+    /// Returns how long a current state stays shown, ms: as long as the group takes to miss a member.
     pub fn lease_ms(config: &Config) -> i64 {
         session_timeout_ms(&config.kafka)
     }
 
-    /// The settings of the client, as they are where state is stored.
+    /// Returns the Kafka settings, with the shorter session timeout if `[state]` is set.
     pub fn kafka(config: &Config) -> Kafka {
         let mut kafka = config.kafka.clone();
         if config.state.is_some() {
@@ -139,7 +142,7 @@ impl Keeping {
         kafka
     }
 
-    /// What has come since: the keeper, what keeps it from being started, what it has ordered.
+    /// Returns new inputs for the worker: the keeper, a fault that keeps it from starting, or its orders.
     ///
     /// # Errors
     /// A thread has ended, or the keeper cannot be started.
@@ -173,13 +176,13 @@ impl Keeping {
     }
 }
 
-/// Where this process runs, for people.
+/// Returns host and process id, for display.
 fn process() -> String {
     let host = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
     format!("{}/{}", host.trim(), std::process::id())
 }
 
-/// As the operator sets it.
+/// Returns the operator's value or the default.
 fn session_timeout_ms(kafka: &Kafka) -> i64 {
     let set = kafka.properties.0.get(SESSION_TIMEOUT);
     set.and_then(|ms| ms.parse().ok()).unwrap_or(SESSION_TIMEOUT_MS)

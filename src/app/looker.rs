@@ -1,5 +1,5 @@
-//! The thread that takes looks: off the way of records, and one look after the other. Where state is stored, it goes by what is in
-//! force of all pairs, as all instances do; else by what the worker settles.
+//! Thread that takes looks, one after the other, off the path of records. With `[state]`, its input is the current state of
+//! every pair, as on every other instance. Otherwise its input is the slots settled by the worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,32 +20,34 @@ use crate::statistics::top_user::top_user_warning;
 use crate::stored::keep;
 use crate::telemetry::{Telemetry, Warning};
 
-/// News that wait for a look to end. While a log is read back, the worker waits for the looks beyond it.
+/// Maximum number of news items that wait for a look to end. While a log is read back, the worker waits if this queue is
+/// full.
 const WAITING: usize = 256;
-/// What is to be stored is told so often at most: while a log is read back, hundreds of looks are taken in a second.
+/// Minimum interval between two updates of the stored looks. While a log is read back, hundreds of looks are taken per
+/// second.
 const STORE_EVERY: Duration = Duration::from_secs(2);
 
-/// How others and the looks talk.
+/// Channels between the looks and the rest of the daemon.
 pub struct Looker {
     pub told: Told,
-    /// What of experiments was given up.
+    /// Experiments, or their windows, given up at `limits.max_statistics`.
     pub given_up: Receiver<GivenUp>,
-    /// What is to be stored, if state is.
+    /// Looks to be stored, with `[state]` only.
     pub stored: Receiver<StoredLooks>,
 }
 
-/// What looks go by.
+/// Input of the looks.
 pub enum Told {
-    /// What the worker settles.
+    /// Slots settled by the worker.
     News(SyncSender<News>),
-    /// What is in force of all pairs.
+    /// Current states of all pairs.
     States(Arc<Inbox>),
 }
 
-/// Takes looks from now on, if something is asked of an experiment. The thread ends with its sender, or once its inbox is closed.
+/// Starts the thread, if any experiment is configured. It ends when its sender is dropped or its inbox closed.
 ///
 /// # Errors
-/// Where no thread can be started.
+/// The thread cannot be started.
 pub fn start(
     config: &Config,
     ranking: &Ranking,
@@ -111,7 +113,7 @@ fn rules(config: &Config, ranking: &Ranking) -> Rules {
     }
 }
 
-/// What the thread has. Nobody listens to it any more only if the daemon ends.
+/// State of the thread. Its receivers go away only when the daemon ends, so failed sends are ignored.
 struct Taker {
     looks: Looks,
     shown: Arc<Published>,
@@ -119,16 +121,16 @@ struct Taker {
     give_up: Sender<GivenUp>,
 }
 
-/// Warns of users who have very many lists of an arm.
+/// Warnings about users with very many lists of an arm.
 struct HeavyUsers {
     telemetry: Arc<Telemetry>,
     max_share: f64,
-    /// The arms that the last look warned of, by experiment and name.
+    /// Arms with a warning at the last look, by experiment and name.
     told: BTreeSet<[String; 2]>,
 }
 
 impl HeavyUsers {
-    /// Shows the warnings of a look. Logs those of arms that had none before.
+    /// Publishes the warnings of a look. Logs those for arms that had none before.
     fn look(&mut self, looked: &Looked) {
         let (mut told, mut warnings) = (BTreeSet::new(), Vec::new());
         for (experiment, look) in &looked.experiments {
@@ -156,7 +158,7 @@ impl Taker {
         }
     }
 
-    /// Takes the looks that are due; returns what was given up meanwhile, and whether there is anything new to be stored.
+    /// Takes the looks that are due. Returns what was given up meanwhile, and whether there is anything new to store.
     fn take(&mut self, news: News) -> (Vec<GivenUp>, bool) {
         let (mut given_up, mut is_new) = (Vec::new(), matches!(news, News::Resumed(_)));
         self.looks.take(news);
@@ -199,21 +201,21 @@ impl Taker {
     }
 }
 
-/// The thread where state is stored.
+/// Thread state with `[state]`.
 struct Following {
     taker: Taker,
-    /// None before it is known how many pairs there are.
+    /// Absent until the number of pairs is known.
     feed: Option<Feed>,
     ranking: Ranking,
     users: Users,
     every_ms: i64,
     inbox: Leaving,
     storing: Storing,
-    /// Why the last state of a pair was not taken.
+    /// Reason why the last state of a pair was rejected.
     unread: BTreeMap<PairId, String>,
 }
 
-/// Says that nobody takes anything any more, also after a panic.
+/// Guard that marks the inbox as abandoned, even after a panic.
 struct Leaving(Arc<Inbox>);
 
 impl Drop for Leaving {
@@ -251,6 +253,7 @@ impl Following {
             }
             Err(error) => {
                 let error = error.to_string();
+                // The same error is logged once per pair, not for each state.
                 if self.unread.get(&pair) != Some(&error) {
                     warn!(pair, "looks at experiments do not go on with its state: {error}");
                     self.unread.insert(pair, error);
@@ -263,14 +266,14 @@ impl Following {
 struct Storing {
     store: Sender<StoredLooks>,
     clock: Clock,
-    /// When it was last told what is to be stored.
+    /// Time of the last update.
     last: Option<Duration>,
-    /// There is something new.
+    /// Set if there are looks to store.
     is_due: bool,
 }
 
 impl Storing {
-    /// How long states are waited for before something is to be stored.
+    /// Returns how long to wait for states before the next update is due.
     fn wait(&self) -> Duration {
         if self.is_due { self.left() } else { Duration::MAX }
     }

@@ -1,4 +1,4 @@
-//! The global view: what is shown of it is there from the start; it is read once it is known how many partitions there are.
+//! Global view over all partitions: visible from the start, filled once the number of partitions is known.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ pub struct Overview {
     handle: Handle,
     clock: Clock,
     lease_ms: i64,
-    /// Where looks take what is in force, if something is asked of an experiment.
+    /// Inbox for looks, if experiments are configured.
     looks: Option<Arc<Inbox>>,
     thread: Option<Global>,
 }
 
 impl Overview {
-    /// Nothing of it is older than `lease_ms`.
+    /// Creates an empty view that shows no state older than `lease_ms`.
     pub fn new(
         config: &Config,
         ranking: &Ranking,
@@ -58,7 +58,7 @@ impl Overview {
         self.board.set_catalogue(Arc::clone(catalogue));
     }
 
-    /// Begins to read the state topic, whose name is this.
+    /// Starts reading the state topic `topic`.
     ///
     /// # Errors
     /// librdkafka refuses a property, or no thread can be started.
@@ -98,8 +98,10 @@ impl Overview {
         Ok(())
     }
 
+    /// Checks that the threads are running.
+    ///
     /// # Errors
-    /// A thread has ended, so that nothing more would be shown of the whole.
+    /// A thread has ended, so the global view would no longer change.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.looks.as_ref().is_some_and(|looks| looks.has_reader_left()) {
             anyhow::bail!(
@@ -121,7 +123,7 @@ impl Drop for Overview {
     }
 }
 
-/// Hands what is in force to looks.
+/// Forwards current states to the looks.
 struct Listener {
     looks: Arc<Inbox>,
     n_pairs: usize,
@@ -138,10 +140,11 @@ impl Audience for Listener {
     }
 }
 
-/// A state as looks go by it.
+/// Converts a state to the form that looks take.
 fn state_of(header: &Header, read: form::Read) -> looks::State {
     let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
     looks::State {
+        // An empty partition that was read to its end never settles, so looks do not wait for it.
         life: read.life,
         holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
         until_ms: header.frontier_ms,

@@ -1,4 +1,4 @@
-//! Reads the catalogue at the start, and again on a thread of its own whenever that is asked for.
+//! Reads the catalogue at startup, and again on its own thread whenever a reload is requested.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,28 +11,28 @@ use crate::catalogue_file::{CatalogueFile, UnusableCatalogue};
 use crate::engine::catalogue::Catalogue;
 use crate::telemetry::Telemetry;
 
-/// Asks for the catalogue to be read again.
+/// Handle for requesting a reload of the catalogue.
 pub struct Reloader {
     requests: SyncSender<()>,
-    /// Where it is to be read.
+    /// Path of the catalogue.
     path: Arc<Mutex<PathBuf>>,
 }
 
 struct CatalogueReader {
     file: CatalogueFile,
     path: Arc<Mutex<PathBuf>>,
-    /// The last one read: its items keep their places in the next one.
+    /// Last catalogue read. Its items keep their places in the next one.
     last: Arc<Catalogue>,
     telemetry: Arc<Telemetry>,
     catalogues: SyncSender<Arc<Catalogue>>,
 }
 
 impl Reloader {
-    /// Reads the catalogue once, and starts the thread that will read it again. Catalogues come in the order in which
+    /// Reads the catalogue once and starts the thread that re-reads it. The receiver gets catalogues in the order in which
     /// they are to be used.
     ///
     /// # Errors
-    /// [`UnusableCatalogue`], where the file is.
+    /// [`UnusableCatalogue`] if the file cannot be used.
     pub fn start(
         file: CatalogueFile,
         telemetry: Arc<Telemetry>,
@@ -43,7 +43,7 @@ impl Reloader {
         catalogues
             .send(Arc::clone(&first))
             .context("hand the catalogue over")?;
-        // A request that waits stands for those that come meanwhile.
+        // One pending request covers all that arrive meanwhile.
         let (requests, asked) = sync_channel(1);
         let path = Arc::new(Mutex::new(file.path().to_owned()));
         let mut reader = CatalogueReader {
@@ -60,13 +60,13 @@ impl Reloader {
         Ok((Reloader { requests, path }, taken))
     }
 
-    /// Returns at once; a catalogue that cannot be read leaves the last one in use.
+    /// Requests a reload and returns immediately. If the file cannot be read, the last catalogue stays in use.
     pub fn ask(&self, path: &Path) {
-        // No panic can come between: only a path is written there.
+        // Writing a path does not panic, so even a poisoned lock holds a whole path.
         let mut last = self.path.lock().unwrap_or_else(PoisonError::into_inner);
         path.clone_into(&mut last);
         drop(last);
-        // Full: it is about to be read anyway. Closed: the thread has said why it ended.
+        // If the channel is full, a read is about to happen anyway. If it is closed, the thread has logged why it ended.
         let _ = self.requests.try_send(());
     }
 }
@@ -81,7 +81,7 @@ impl CatalogueReader {
             Ok(catalogue) => {
                 self.last = Arc::new(catalogue);
                 self.telemetry.set_reload_fault(None);
-                // It has no receiver once the daemon stops.
+                // The receiver is gone once the daemon stops.
                 let _ = self.catalogues.send(Arc::clone(&self.last));
             }
             Err(UnusableCatalogue { message, remedy }) => {

@@ -1,4 +1,4 @@
-//! The configuration of a running daemon, read again when that is asked for.
+//! Configuration of a running daemon, re-read on request.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use tracing::{error, info, warn};
 use crate::config::{self, Config, Loaded, SettingChanges};
 use crate::logging::{Log, Losses};
 
-/// What the daemon goes by, and where it came from.
+/// Current configuration of the daemon and its origin.
 pub struct Settings {
-    /// None: the environment alone.
+    /// Absent if settings come from the environment alone.
     path: Option<PathBuf>,
     loaded: Loaded,
     log: Log,
@@ -20,17 +20,18 @@ impl Settings {
         Settings { path, loaded, log }
     }
 
-    /// What is in force.
+    /// Returns the current configuration.
     pub fn config(&self) -> &Config {
         &self.loaded.config
     }
 
-    /// What could not be written of the log.
+    /// Returns the counter of lost log lines.
     pub fn log_losses(&self) -> Losses {
         self.log.losses()
     }
 
-    /// Reads the file again, and takes over what a running daemon can; the rest is reported by name. A faulty file changes nothing.
+    /// Re-reads the file and applies the changes that a running daemon can take over. Other changes are logged by name. A
+    /// faulty file changes nothing.
     pub async fn read_again(&mut self) {
         let path = self.path.clone();
         let read = move || config::load_with_origins(path.as_deref(), config::environment());

@@ -1,16 +1,16 @@
-//! What the system asks of a running program. Listening begins with the value, so that no signal ends us before.
+//! Signals from the system. A listener catches signals from its creation on, so none ends the process before it is awaited.
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// All that a daemon listens for.
+/// Signals that a daemon listens for.
 pub struct Signals {
     pub stop: StopSignal,
     pub reload: ReloadSignal,
 }
 
 impl Signals {
-    /// To be called inside a tokio runtime.
+    /// Starts listening. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// The system does not let us listen for signals.
@@ -29,7 +29,7 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// To be called inside a tokio runtime.
+    /// Starts listening. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// The system does not let us listen for signals.
@@ -40,7 +40,7 @@ impl StopSignal {
         })
     }
 
-    /// Waits for either; also where it came since we listen.
+    /// Waits for either signal, including one that arrived earlier since `listen`.
     pub async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -49,11 +49,11 @@ impl StopSignal {
     }
 }
 
-/// SIGHUP, by which a daemon is asked to read its files again.
+/// SIGHUP, which asks a daemon to re-read its files.
 pub struct ReloadSignal(Signal);
 
 impl ReloadSignal {
-    /// To be called inside a tokio runtime.
+    /// Starts listening. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// The system does not let us listen for signals.

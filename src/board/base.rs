@@ -1,4 +1,4 @@
-//! What the board begins a pair with: the settled numbers that a ledger keeps, arm by arm.
+//! Initial numbers of a resumed pair on the board: the settled sums in its ledger, arm by arm.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use crate::engine::ArmId;
 use crate::engine::window::Overflow;
 use crate::ledger::Ledger;
 
-/// The windows of which a ledger keeps cells: the place of each, the length of its cells in ms, and the span there.
+/// Returns the windows for which a ledger has cells: place of the window, cell length in ms, and place of the span in the
+/// ledger.
 pub(super) fn windows(ledger: &Ledger, cells_ms: &[i64]) -> Vec<(usize, i64, usize)> {
     let of = |(place, cell_ms): (usize, &i64)| {
         let mut spans = ledger.spans().iter();
@@ -17,7 +18,7 @@ pub(super) fn windows(ledger: &Ledger, cells_ms: &[i64]) -> Vec<(usize, i64, usi
     cells_ms.iter().enumerate().filter_map(of).collect()
 }
 
-/// By arm; an error if a sum of a cell exceeds 64 bits.
+/// Base of each arm, and an error if a sum of a cell exceeds 64 bits.
 pub(super) type Bases = (BTreeMap<ArmId, Base>, Result<(), Overflow>);
 
 pub(super) fn of(ledger: &Ledger, cells_ms: &[i64]) -> Bases {
@@ -54,7 +55,7 @@ fn narrow(sums: &[i128], exact: &mut Result<(), Overflow>) -> Vec<i64> {
     without_zeros(sums).iter().map(narrow).collect()
 }
 
-/// Columns that are left out at the end are zero.
+/// Strips zeros at the end, because missing columns count as zero.
 fn without_zeros(sums: &[i128]) -> &[i128] {
     let n_columns = sums.iter().rposition(|sum| *sum != 0).map_or(0, |last| last + 1);
     &sums[..n_columns]

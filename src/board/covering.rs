@@ -1,5 +1,5 @@
-//! Which items of the catalogue each arm has shown, within a bound on memory. Distinct counts do not add up: each arm keeps
-//! what each pair has shown, and a scrape counts the union.
+//! Catalogue items shown by each arm, within a memory bound. Distinct counts do not add up, so each arm keeps the items of
+//! every pair, and a scrape counts their union.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::engine::window::N_CELLS;
 use crate::ledger::{Classes, PairId};
 use crate::snapshot::{ArmSnapshot, View};
 
-/// What one arm has shown of the catalogue.
+/// Items of the catalogue that one arm has shown.
 #[derive(Debug, Default)]
 pub(super) enum Covered {
-    /// Nothing yet.
+    /// No list so far.
     #[default]
     Empty,
-    /// By `View as usize`.
+    /// Counts by `View as usize`.
     Counted(Box<[Coverage; 2]>),
-    /// There was no memory left for it.
+    /// Left out because no memory was left.
     LeftOut,
 }
 
-/// What the counts of all arms share.
+/// State shared by the counts of all arms.
 #[derive(Debug)]
 pub(super) struct Covering {
     columns: CoverageColumns,
@@ -36,7 +36,7 @@ pub(super) struct Covering {
 }
 
 impl Covered {
-    /// Notes lists of a pair: the begin of the slot of each, and the places of its items.
+    /// Records lists of a pair: for each one the start of its slot and the places of its items.
     pub fn observe<'a>(
         &mut self,
         pair: PairId,
@@ -51,7 +51,7 @@ impl Covered {
 }
 
 impl Covered {
-    /// Notes in both views what a pair has shown in a span of time that begins then, epoch ms.
+    /// Records items that a pair showed in a span starting at `start_ms` (Unix ms), in both views.
     pub fn resume(&mut self, pair: PairId, start_ms: i64, items: &Classes, catalogue: &Catalogue) {
         if let Covered::Counted(views) = self {
             for view in views.iter_mut() {
@@ -80,12 +80,12 @@ impl Covering {
         &self.catalogue
     }
 
-    /// Arms without a count because there was no memory left.
+    /// Returns the number of arms that are not counted because no memory was left.
     pub fn n_left_out(&self) -> u64 {
         self.n_left_out
     }
 
-    /// Bytes of a pair's part of an arm, both views.
+    /// Returns the bytes taken by one pair in one arm, both views.
     fn part_bytes(&self) -> u64 {
         2 * Coverage::part_bytes(&self.catalogue, self.columns.ks.len())
     }
@@ -97,7 +97,7 @@ impl Covering {
         }
     }
 
-    /// Makes room for a pair's part of an arm. An arm whose lists show nothing has a count too: 0.
+    /// Makes room for a pair in an arm. An arm whose lists show no item of the catalogue has a count too: 0.
     pub fn admit(&mut self, covered: &mut Covered, pair: PairId) {
         if let Covered::LeftOut = covered {
             return;
@@ -116,14 +116,14 @@ impl Covering {
         }
     }
 
-    /// A count without one of its pairs would be too small, so the arm has none.
+    /// Stops counting an arm: without one of its pairs the count would be too small.
     fn leave_out(&mut self, covered: &mut Covered) {
         self.bytes -= self.bytes_of(covered);
         *covered = Covered::LeftOut;
         self.n_left_out += 1;
     }
 
-    /// Forgets a pair's part of an arm.
+    /// Removes a pair from an arm.
     pub fn remove(&mut self, covered: &mut Covered, pair: PairId) {
         if let Covered::Counted(views) = covered {
             views.iter_mut().for_each(|view| view.remove_part(pair));
@@ -131,21 +131,22 @@ impl Covering {
         }
     }
 
-    /// Forgets an arm, without any pair.
+    /// Removes an arm that has no pair left.
     pub fn forget(&mut self, covered: &Covered) {
         if let Covered::LeftOut = covered {
             self.n_left_out -= 1;
         }
     }
 
-    /// Counts with this catalogue from now on; every arm must be [readmitted](Self::readmit).
+    /// Sets the catalogue to count with from now on. Every arm must then be [readmitted](Self::readmit).
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.catalogue = catalogue;
         self.bytes = 0;
     }
 
-    /// Checks whether an arm still has room with the catalogue that was [set](Self::set_catalogue).
+    /// Checks whether an arm still fits with the catalogue that was [set](Self::set_catalogue).
     pub fn readmit(&mut self, covered: &mut Covered) {
+        // `set_catalogue` reset the sum to 0, so it is rebuilt arm by arm. An arm that no longer fits is left out.
         self.bytes += self.bytes_of(covered);
         if let Covered::Counted(views) = covered {
             views.iter_mut().for_each(Coverage::forget_counts);
@@ -155,7 +156,7 @@ impl Covering {
         }
     }
 
-    /// Writes the counts of an arm into its sums: of each window, then of the total.
+    /// Writes the counts of an arm into its sums: for each window, then for the total.
     pub fn fill(
         &self,
         windows: &mut ArmWindows,

@@ -1,4 +1,4 @@
-//! How far the pairs have come, and which of them are shown.
+//! Progress of the pairs, and which of them are shown.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::arm::WindowEnds;
 use crate::ledger::{PairId, Reach};
 use crate::snapshot::View;
 
-/// Pairs by view, ascending.
+/// Shown pairs by view, ascending.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct ShownPairs([Vec<PairId>; 2]);
 
@@ -16,7 +16,7 @@ impl ShownPairs {
         &self.0[view as usize]
     }
 
-    /// In any view; those of both come twice.
+    /// Returns the pairs shown in any view. Pairs shown in both come twice.
     pub fn all(&self) -> impl Iterator<Item = PairId> {
         self.0.iter().flatten().copied()
     }
@@ -25,29 +25,29 @@ impl ShownPairs {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     live_end_ms: Option<i64>,
-    /// The latest time that a shown pair has ever settled: windows do not slide back when that pair is removed.
+    /// Latest settled end of any pair ever shown. Without it, windows would slide back when that pair is removed.
     settled_end_ms: Option<i64>,
-    /// No window is shown to end after this, by view.
+    /// Latest end that a window may be shown with, by view.
     until_ms: [Option<i64>; 2],
-    /// The furthest ends that were shown, by view.
+    /// Furthest ends shown so far, by view.
     shown_ends_ms: [Option<i64>; 2],
     pairs: BTreeMap<PairId, PairProgress>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct PairProgress {
-    /// By `View as usize`: whether it is complete, and owned.
+    /// Flags by `View as usize`: the pair is complete and owned.
     shown: [bool; 2],
     reach: Reach,
 }
 
 impl Progress {
-    /// Moves the end of the live windows on; it never falls.
+    /// Moves the end of the live windows forward. It never moves back.
     pub fn set_live_end(&mut self, ms: i64) {
         self.live_end_ms = self.live_end_ms.max(Some(ms));
     }
 
-    /// Shows no window beyond these ends, by view (epoch ms).
+    /// Caps the shown windows at these ends, by view (Unix ms).
     pub fn show_until(&mut self, until_ms: [i64; 2]) {
         self.until_ms = until_ms.map(Some);
     }
@@ -72,7 +72,7 @@ impl Progress {
         self.pairs.remove(&pair);
     }
 
-    /// The pairs that are shown in each view.
+    /// Returns the pairs shown in each view.
     pub fn shown(&self, lease: Option<&Lease>) -> ShownPairs {
         let mut shown = ShownPairs::default();
         for (number, pair) in &self.pairs {
@@ -86,24 +86,24 @@ impl Progress {
         shown
     }
 
-    /// How far those have come.
+    /// Returns the progress of all shown pairs.
     pub fn reaches(&self) -> impl Iterator<Item = &Reach> {
         let shown = self.pairs.values().filter(|pair| pair.shown.contains(&true));
         shown.map(|pair| &pair.reach)
     }
 
-    /// Notes how far the shown pairs have settled, before one is removed or begins anew.
+    /// Saves how far the shown pairs have settled, before one is removed or restarts.
     pub fn note_settled_end(&mut self) {
         let furthest_ms = self.reaches().filter_map(|reach| reach.settled_end_ms).max();
         self.settled_end_ms = self.settled_end_ms.max(furthest_ms);
     }
 
-    /// Slots that begin after this wait, by view.
+    /// Returns the latest end that may be shown, by view. Slots that begin later wait.
     pub fn until_ms(&self) -> [i64; 2] {
         self.until_ms.map(|until_ms| until_ms.unwrap_or(i64::MAX))
     }
 
-    /// Where the windows end that are shown. They do not fall.
+    /// Returns the ends of the shown windows, which never move back.
     pub fn ends(&mut self) -> WindowEnds {
         self.note_settled_end();
         let ends_ms = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];

@@ -1,4 +1,4 @@
-//! What the board shows of pairs that have read a few lists.
+//! Tests of the board with pairs that have read a few lists.
 
 mod replaced;
 mod resumed;
@@ -47,7 +47,7 @@ fn defaults() -> Config {
     config::load(None, [brokers].into_iter()).expect("the defaults are valid")
 }
 
-/// Coverage at 1 and over the whole list.
+/// Ranking with coverage at 1 and over the whole list.
 fn of_coverage() -> Ranking {
     Ranking::new(&Measures {
         metrics: vec!["coverage"],
@@ -56,7 +56,7 @@ fn of_coverage() -> Ranking {
     })
 }
 
-/// The items 1, 2, … by their hashes.
+/// Catalogue of the items 1, 2, … by their hashes.
 fn catalogue(n_items: u64) -> Arc<Catalogue> {
     let item = |hash: u64| NewItem {
         id: hash.to_string(),
@@ -71,12 +71,12 @@ fn ranking() -> Ranking {
     Ranking::new(&Measures::usual(&[NonZeroU32::MIN]))
 }
 
-/// What a pair tells that has read lists of `(arm, time after T0)`, in the experiment `e`.
+/// Delta of a pair that has read lists of `(arm, time after T0)` in the experiment `e`.
 fn delta(lists: &[(&str, i64)]) -> PairDelta {
     delta_of(ranking(), lists, &[], None)
 }
 
-/// The same where each list has these items.
+/// Delta of lists that each have these items.
 fn delta_of(
     ranking: Ranking,
     lists: &[(&str, i64)],
@@ -111,7 +111,7 @@ fn rules() -> Rules {
     }
 }
 
-/// Reads lists that all have these items, from this offset on.
+/// Reads lists that all have these items, starting at this offset.
 pub(crate) fn read(tracker: &mut PairTracker, offset: usize, lists: &[(&str, i64)], items: &[u64]) {
     let mut batch = Batch::default();
     batch.items.extend(items);
@@ -175,7 +175,7 @@ fn adds_up_what_the_shown_pairs_have() {
     assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
 }
 
-/// What has settled is known at once where a pair goes on from what is stored; its log is still to be read again.
+/// A resumed pair has its settled numbers at once, while its log is still to be re-read.
 #[test]
 fn a_pair_may_be_shown_in_one_view_before_it_is_in_both() {
     let board = board(&[]);
@@ -230,7 +230,7 @@ fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
     assert_eq!(after.arms[0].sums(View::Settled, 1)[LISTS], 1);
 }
 
-/// Coverage slid with the pair's settled slots at once, the sums only if a scrape came between.
+/// Regression: coverage slid with the pair's settled slots at once, but the sums only if a scrape came in between.
 #[test]
 fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_left_or_not() {
     for leave in [Board::hide, Board::remove] {
@@ -396,7 +396,7 @@ fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
     assert_eq!(board.n_arms_without_coverage(), 0, "there is room again");
 }
 
-/// The failure: the arms were checked in the order of a hash map, so each start left out others.
+/// Regression: the arms were checked in the order of a hash map, so each start left out others.
 #[test]
 fn the_first_arms_by_name_keep_their_coverage_where_a_larger_catalogue_leaves_room_for_few() {
     let ranking = of_coverage();

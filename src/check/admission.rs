@@ -1,4 +1,4 @@
-//! Whether the state of pairs may be stored, before anything is claimed: what stands against it, and what lasts until somebody mends it.
+//! Decides whether the state of pairs may be stored, before anything is claimed: granted, refused, or waiting for a fix.
 
 use super::{CheckFailure, Finding, Level, judge, state};
 use crate::config::Config;
@@ -7,20 +7,20 @@ use crate::kafka::inspect::{Failure, InputFacts, StoringFacts, Trouble};
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
     Granted {
-        /// Of the topics of events, in their order; 0 where it is not known.
+        /// IDs of the event topics, in their order. 0 if unknown.
         ids: Vec<u128>,
-        /// What may be lost, or could not be looked at.
+        /// Risks of data loss, and checks that could not be made.
         doubts: Vec<Finding>,
-        /// The group has read the topics of events before.
+        /// Set if the group has read the event topics before.
         has_read: bool,
     },
-    /// It can be mended while the program waits.
+    /// The problem can be fixed while the program waits.
     Waits(Finding),
-    /// To go on would lose or spoil numbers.
+    /// Continuing would lose or corrupt numbers.
     Refused(Finding),
 }
 
-/// `n_partitions` is that of the topics of events.
+/// Decides from the facts about the cluster. `n_partitions` is the number of partitions of the event topics.
 pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_partitions: u32) -> Admission {
     let facts = match facts {
         Ok(facts) => facts,
@@ -33,7 +33,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     let has = |level: Level| findings.iter().find(|finding| finding.level == level).cloned();
     let of_configuration = has(Level::Error(CheckFailure::Configuration));
     if let Some(finding) = of_configuration {
-        // One that is absent or hidden may come.
+        // An absent topic may still be created, and a hidden one may become visible.
         return match facts.state.found.is_ok() || is_compacted(facts) {
             true => Admission::Refused(finding),
             false => Admission::Waits(finding),
@@ -56,7 +56,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     }
 }
 
-/// Settings that would be told, if the brokers answered.
+/// Reports that the brokers did not answer for some settings.
 fn unanswered(config: &Config, facts: &StoringFacts) -> Option<Finding> {
     let of_state = facts.state.found.as_ref().ok();
     let of_state = of_state.and_then(|found| found.settings.as_ref().err());
@@ -109,7 +109,7 @@ mod tests {
     use crate::kafka::inspect::{FoundState, StateFacts, TopicSettings};
     use crate::kafka::topics::STATE_SETTINGS;
 
-    /// Fine ones, but for what a test changes.
+    /// Returns facts without a problem, as a base for tests.
     fn facts() -> StoringFacts {
         let settings = STATE_SETTINGS.iter().chain(&[("min.insync.replicas", "2")]);
         let settings = settings.map(|(setting, value)| ((*setting).to_owned(), (*value).to_owned()));

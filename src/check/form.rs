@@ -1,18 +1,18 @@
-//! What a file is that has no records, so that its remedy can be named.
+//! Detection of file types without records, so that a remedy can be named.
 
-/// Forms of files that are often given in place of JSON Lines.
+/// File types that are often given instead of JSON Lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Empty,
     Table,
-    /// One array of all records.
+    /// One array with all records.
     Array,
-    /// Records over several lines.
+    /// Records that span several lines.
     Spread,
 }
 
 impl Form {
-    /// What the first line looks like, if there is one; none where it looks like a record.
+    /// Detects the type from the first line. Returns `None` if the line looks like a record.
     pub fn of(first: Option<&[u8]>) -> Option<Form> {
         let Some(line) = first else {
             return Some(Form::Empty);

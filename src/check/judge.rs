@@ -1,4 +1,4 @@
-//! What the facts about a cluster mean for a start.
+//! Findings about a cluster, derived from the facts about it.
 
 use super::{CheckFailure, Finding, Level, sample, state};
 use crate::config::{Config, display_ms};
@@ -7,7 +7,7 @@ use crate::kafka::inspect::{Facts, Failure, Topic, TopicSettings, Trouble, Visib
 const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
 const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
 
-/// All findings, those first that others follow from.
+/// Returns all findings. Causes come before their consequences.
 pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
     let addresses = facts.brokers.join(", ");
     let mut findings = vec![Finding::ok(format!(
@@ -27,7 +27,7 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
             Err(failure) => findings.push(unknown_settings(name, failure)),
         }
     }
-    // One partition holds whatever key.
+    // In a topic with one partition the key does not matter.
     let keyed = found().filter(|(_, found)| found.n_partitions.get() > 1);
     let keyed: Vec<_> = keyed
         .filter_map(|(_, found)| found.sample.as_ref().ok())
@@ -51,7 +51,7 @@ pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// The only finding where nothing could be asked.
+/// Returns the only finding if the cluster could not be asked.
 pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
     let Failure { trouble, detail, .. } = failure;
     let brokers = &config.kafka.brokers;
@@ -149,7 +149,7 @@ fn partition_counts(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// How far back a start without state must be able to read, for the longest window to be whole.
+/// Returns how far back a daemon without state must be able to read to fill the longest window.
 fn reach_ms(config: &Config) -> i64 {
     let join = &config.join;
     let window = config
@@ -159,7 +159,7 @@ fn reach_ms(config: &Config) -> i64 {
     window + join.settle_after_ms() + join.max_future_ms + join.click_skew_ms
 }
 
-/// What is said of a topic of events whose records may vanish before they are counted.
+/// Reports a compacted event topic, whose records may vanish before they are counted.
 pub(super) fn compacted(name: &str, settings: &TopicSettings) -> Option<Finding> {
     let policy = settings.cleanup_policy.as_ref();
     let policy = policy.filter(|policy| policy.contains("compact"))?;

@@ -1,4 +1,4 @@
-//! How the records of a file are read, one by one, and why one is refused.
+//! Reading the records of a file one by one, with the reason for each refusal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,32 +11,32 @@ use crate::ingest::wire::{Decoder, Explained, Place};
 use crate::table::visible;
 
 const REFUSED: Level = Level::Error(CheckFailure::Data);
-/// Records of each outcome that are shown; the others are counted.
+/// Maximum records shown per outcome. The others are only counted.
 const MAX_SHOWN: u64 = 10;
-/// Items and experiments of a list that are shown.
+/// Maximum items and experiments shown per list.
 const MAX_NAMES: usize = 10;
-/// Bytes of the first record that are kept.
+/// Maximum bytes kept of the first record.
 const MAX_FIRST: usize = 1024;
-/// Characters of a value that are shown.
+/// Maximum characters shown of a value.
 const MAX_CHARS: usize = 80;
 
-/// A sample of records, as far as it has been read.
+/// A sample of records and the results so far.
 pub struct Records {
     decoder: Decoder,
     topic_says: Option<Kind>,
-    /// Records are rows of a file whose columns are our fields: paths do not apply to them.
+    /// Set if records are rows of a file with our fields as columns. Configured paths do not apply to them.
     are_rows: bool,
     n_records: u64,
-    /// The first record, as far as it tells what the file is.
+    /// Start of the first record, enough to detect the type of the file.
     first: Option<Vec<u8>>,
-    /// Those that are shown, in the order of the file.
+    /// Records that are shown, in the order of the file.
     shown: Vec<Finding>,
     n_of: BTreeMap<SampleOutcome, u64>,
     n_without_arm: u64,
     list_times: FloatTimes,
     click_times: FloatTimes,
     refused: BTreeMap<Reason, u64>,
-    /// Remedies that were told, each once.
+    /// Remedies that were shown. Each is shown once.
     remedies: BTreeSet<String>,
 }
 
@@ -49,7 +49,7 @@ enum SampleOutcome {
 }
 
 impl Records {
-    /// Records without a type are what `topic_says`.
+    /// Creates an empty sample. Records without a type are of the kind `topic_says`.
     pub fn new(decoder: Decoder, topic_says: Option<Kind>) -> Records {
         Records {
             decoder,
@@ -67,12 +67,12 @@ impl Records {
         }
     }
 
-    /// Makes remedies name columns and not paths, if the records are rows of a file with our fields as columns.
+    /// Selects remedies that name columns rather than paths, for rows of a file with our fields as columns.
     pub fn of_rows(self, are_rows: bool) -> Records {
         Records { are_rows, ..self }
     }
 
-    /// Adds the record that stands at this line.
+    /// Adds the record on this line.
     pub fn take(&mut self, line: u64, payload: &[u8]) {
         self.first
             .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
@@ -110,7 +110,7 @@ impl Records {
         }
     }
 
-    /// The records that are shown, and then what all of them are.
+    /// Returns the findings for single records, followed by the totals.
     pub fn findings(self) -> Vec<Finding> {
         let n = |outcome| self.n_of.get(&outcome).copied().unwrap_or(0);
         let n_all: u64 = self.n_of.values().sum();
@@ -132,7 +132,7 @@ impl Records {
             let _ = write!(summary, "; of each the first {MAX_SHOWN} are shown");
         }
         let form = Form::of(self.first.as_deref()).filter(|_| n_refused == n_all);
-        // Remedies for lines and for rows.
+        // Remedies differ for lines and for rows.
         let fitting = |lines: &'static str, rows: &'static str| if self.are_rows { rows } else { lines };
         let mut findings = self.shown;
         if let Some(form) = form {
@@ -269,7 +269,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
     }
 }
 
-/// A line for each field with alternative paths: the path that was read, or those that were looked at in vain.
+/// Returns a line for each field with alternative paths: the path that was read, or the paths tried in vain.
 fn read_at(alternatives: &[Place]) -> String {
     let mut lines = String::new();
     for place in alternatives {
@@ -287,7 +287,7 @@ fn read_at(alternatives: &[Place]) -> String {
     lines
 }
 
-/// Each path in backticks: `` `ts` or `timestamp` ``.
+/// Joins paths in backticks: `` `ts` or `timestamp` ``.
 fn either(paths: &[String]) -> String {
     let mut paths: Vec<String> = paths.iter().map(|path| format!("`{}`", short(path))).collect();
     let last = paths.pop().unwrap_or_default();
@@ -297,7 +297,7 @@ fn either(paths: &[String]) -> String {
     }
 }
 
-/// All parts of an id: `r-1 / top`; `r-1 / any` if the click does not name the second one.
+/// Joins all parts of an ID: `r-1 / top`, or `r-1 / any` if a click does not name the second part.
 fn whole(request_id: &str, further_ids: &[Option<String>]) -> String {
     let mut whole = short(request_id);
     for part in further_ids {
@@ -328,7 +328,7 @@ fn names(all: impl ExactSizeIterator<Item = String>) -> String {
     shown.join(", ")
 }
 
-/// What a field has that refuses its record.
+/// Describes the value that made its record invalid.
 pub(super) fn refused(reason: Reason, place: &Place) -> String {
     match (reason, &place.value) {
         (Reason::WrongType, None) if !place.paths.is_empty() => format!(
@@ -344,7 +344,7 @@ pub(super) fn refused(reason: Reason, place: &Place) -> String {
     }
 }
 
-/// What a field has.
+/// Describes the value of a field.
 fn said(
     Place {
         paths, value, within, ..
@@ -362,7 +362,7 @@ fn said(
     }
 }
 
-/// Fit for a line on a terminal.
+/// Truncates text and makes control characters visible, for a terminal.
 fn short(text: &str) -> String {
     let mut short: String = text.chars().take(MAX_CHARS).collect();
     if short.len() < text.len() {
@@ -371,7 +371,7 @@ fn short(text: &str) -> String {
     visible(&short)
 }
 
-/// Remedy for a row: the value to write in its column. Paths under `[events]` do not apply to it.
+/// Returns the remedy for a row: the value to write in its column. Paths under `[events]` do not apply to it.
 fn remedy_in_columns(reason: Reason, place: Option<&Place>) -> String {
     let column = place.and_then(|place| place.setting.rsplit('.').next());
     match (reason, column.unwrap_or_default()) {
@@ -401,7 +401,7 @@ fn remedy_in_columns(reason: Reason, place: Option<&Place>) -> String {
     }
 }
 
-/// What to send, or what to write under `[events]`, instead.
+/// Returns the remedy: the value to send, or the setting to change under `[events]`.
 fn remedy(reason: Reason, place: Option<&Place>) -> String {
     let setting = place.map_or("", |place| place.setting);
     let is = |end: &str| setting.ends_with(end);

@@ -1,4 +1,4 @@
-//! What the last records of the topics show.
+//! Findings from the latest records of the topics.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use crate::engine::event::Reason;
 use crate::ingest::keys::{self, Verdict};
 use crate::kafka::inspect::Sample;
 
-/// How the topics are keyed: the faults, and for each topic its partitioner, or that it cannot be told.
+/// Checks how topics are keyed. Returns the faults, and for each topic its partitioner or that it cannot be detected.
 pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
     let audits: Vec<_> = samples.iter().map(|sample| &sample.keys).collect();
     let faults = keys::findings(&audits);
@@ -49,7 +49,7 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
     findings
 }
 
-/// Whether the records can be read.
+/// Checks whether the records can be read.
 pub(super) fn content(sample: &Sample) -> Vec<Finding> {
     let (topic, n) = (sample.keys.topic(), sample.n_records);
     let n_unreadable: u64 = sample.unreadable.values().sum();
@@ -89,7 +89,7 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
     content
 }
 
-/// Rounded, but what is there is not shown as nothing.
+/// Formats a rounded percentage. A share under 1% is not shown as 0%.
 fn percent(part: u64, whole: u64) -> String {
     match part * 100 / whole {
         0 => "less than 1%".to_owned(),
@@ -97,7 +97,7 @@ fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// What the producers should send instead.
+/// Returns the remedy for the producers.
 fn remedy(reason: Reason) -> &'static str {
     match reason {
         Reason::NotJson => {

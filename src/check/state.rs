@@ -1,4 +1,4 @@
-//! What the facts about the state topic mean, and how it is created.
+//! Findings about the state topic, and its creation.
 
 use super::{CheckFailure, Finding, Level};
 use crate::config::Config;
@@ -7,12 +7,12 @@ use crate::kafka::topics::{STATE_SETTINGS, in_sync_of};
 
 const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
 const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
-/// Of a record: seals and blobs are smaller than half of that.
+/// Minimum record size that the topic must allow. Seals and blobs are smaller than half of it.
 const MIN_RECORD_BYTES: i64 = 1 << 20;
-/// What the cleaner never touches: four times what we set.
+/// Maximum segment size, four times our own setting. Compaction never touches the active segment.
 const MAX_SEGMENT_BYTES: i64 = 64 << 20;
 
-/// `n_partitions` is that of the topics of events, if it is known.
+/// Checks the state topic. `n_partitions` is the number of partitions of the event topics, if known.
 pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u32>) -> Vec<Finding> {
     let name = &facts.name;
     match &facts.found {
@@ -159,7 +159,7 @@ mod tests {
 
     fn facts(changes: &[(&str, &str)]) -> StateFacts {
         let others = [("min.insync.replicas", "2"), ("remote.storage.enable", "false")];
-        // The last one of a name counts.
+        // Later entries override earlier ones of the same name.
         let settings = STATE_SETTINGS.iter().chain(&others).chain(changes);
         let settings: BTreeMap<String, String> = settings
             .map(|(setting, value)| ((*setting).to_owned(), (*value).to_owned()))
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What is not as it should be.
+    /// Returns all findings that are not OK.
     fn findings(facts: &StateFacts) -> Vec<Finding> {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "kafka:9092".to_owned());
         let config = config::load(None, [brokers].into_iter()).expect("valid");

@@ -1,4 +1,4 @@
-//! `abgauge check --sample FILE --suggest`: the section `[events]` for a file whose records are of no known shape.
+//! `abgauge check --sample FILE --suggest`: drafts a section `[events]` for a file with records of unknown shape.
 //!
 //! ```text
 //! lines ──▶ Columns ──▶ splits ──▶ a Draft for each ──▶ Trial ──▶ the best one, as TOML
@@ -6,7 +6,8 @@
 //!                       clicks       name and values       decoder
 //! ```
 //!
-//! Names hint, values decide: the id of a list is what most clicks name, an item what most clicks are on.
+//! Names give hints, but values decide: the list ID is the field that most clicks refer to, the item the field that most
+//! clicks are on.
 
 mod arms;
 mod columns;
@@ -27,40 +28,40 @@ use crate::engine::event::Kind;
 use crate::ingest::wire::Decoder;
 use crate::ingest::wire::shape::Shape;
 
-/// Records that are looked at.
+/// Maximum records to analyze.
 const MAX_RECORDS: usize = 2_000;
-/// Bytes of them.
+/// Maximum bytes to analyze.
 const MAX_BYTES: usize = 32 << 20;
 
-/// A sample, as far as it is looked at.
+/// The analyzed part of a sample.
 #[derive(Default)]
 pub struct Unmapped {
-    /// With the numbers of their lines.
+    /// Records with their line numbers.
     lines: Vec<(u64, Vec<u8>)>,
     n_bytes: usize,
     n_more: u64,
 }
 
-/// What to write under `[events]`.
+/// A proposal for the section `[events]`.
 pub struct Suggestion {
-    /// TOML with remarks.
+    /// TOML with comments.
     pub text: String,
-    /// Whether it can be used as it is: all records that were looked at can be read with it, lists name arms, and clicks are on items
-    /// of their lists.
+    /// Set if the text can be used unchanged: it reads all analyzed records, lists name arms, and clicks are on items of
+    /// their lists.
     pub is_sound: bool,
 }
 
-/// How the records can be read.
+/// A way to read the records.
 enum Way {
     Own,
     Preset(&'static str),
     Drafted(Box<Draft>),
-    /// Nothing looks like a list or a click.
+    /// No shape: nothing looks like a list or a click.
     None,
 }
 
 impl Unmapped {
-    /// Adds the record that stands at this line.
+    /// Adds the record on this line.
     pub fn take(&mut self, line: u64, record: &[u8]) {
         if self.lines.len() == MAX_RECORDS || self.n_bytes + record.len() > MAX_BYTES {
             self.n_more += 1;
@@ -70,12 +71,12 @@ impl Unmapped {
         self.lines.push((line, record.to_vec()));
     }
 
-    /// What it is, if it is no file of records.
+    /// Returns the type of the file if it does not contain records.
     fn form(&self) -> Option<Form> {
         Form::of(self.lines.first().map(|(_, line)| &line[..]))
     }
 
-    /// `decoder` has the bounds of the configuration, and our own shape.
+    /// Suggests a section. `decoder` has the bounds of the configuration and our own shape.
     pub fn suggest(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Suggestion {
         let (way, trial) = self
             .known(decoder, topic_says)
@@ -86,7 +87,7 @@ impl Unmapped {
         }
     }
 
-    /// A shape that needs no draft: ours, or that of a preset.
+    /// Returns a known shape, ours or a preset, if one reads the sample.
     fn known(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Option<(Way, Trial)> {
         let own = (Way::Own, Shape::default());
         let presets = Shape::PRESETS.iter();
@@ -117,7 +118,8 @@ impl Unmapped {
         let best = drafts.filter(is_seen).reduce(better);
         match best {
             Some((Way::Drafted(mut draft), trial)) if draft.split.kind.is_some() && trial.lacks_items() => {
-                // A producer that leaves out empty arrays. Where nothing says what a record is, it may as well be no list.
+                // Some producers omit empty arrays. Without a kind field this cannot be assumed: the record may not be a list
+                // at all.
                 draft.shape.served.absent_is_empty = true;
                 let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
                 (Way::Drafted(draft), trial)
@@ -131,7 +133,7 @@ impl Unmapped {
     }
 }
 
-/// The first of equals.
+/// Returns the better one, and the first of equals.
 fn better(best: (Way, Trial), next: (Way, Trial)) -> (Way, Trial) {
     let score = |(way, trial): &(Way, Trial)| {
         let lacks_items = matches!(way, Way::Drafted(draft) if draft.items.is_none());

@@ -1,4 +1,4 @@
-//! Facts in, findings out; what a cluster answers is tried in `kafka::inspect` and on real Kafka.
+//! Tests from facts to findings. Answers of a cluster are tested in `kafka::inspect` and with real Kafka.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use crate::kafka::inspect::{Facts, Failure, Sample, Topic, TopicSettings, Troubl
 
 const LIST: &str = r#"{"request_id":"r","ts":1763596800123,"items":[]}"#;
 
-/// Windows up to 24h (cells of 24m), attribution 30m, lateness 2m, max_future 30s.
+/// Default configuration: windows up to 24h (cells of 24m), attribution 30m, lateness 2m, max_future 30s.
 fn config() -> Config {
     let env = [("ABGAUGE_KAFKA__BROKERS".to_owned(), "kafka:9092".to_owned())];
     crate::config::load(None, env.into_iter()).expect("valid")
@@ -79,7 +79,7 @@ fn facts() -> Facts {
     }
 }
 
-/// All that is not as it should be: level and text of each, then its remedy, as lines.
+/// Returns the findings that are not OK, as lines: level and text, then the remedy.
 #[track_caller]
 fn check(facts: &Facts, expected_code: u8) -> String {
     let findings = judge::cluster(&config(), facts);
@@ -309,7 +309,7 @@ fn what_cannot_be_asked_is_said_with_the_permission_or_address_it_needs() {
             "         → see that this machine reaches all brokers at the addresses that they give (kafka:9092)",
         ],
     );
-    // What must be mended goes before what may come back by itself.
+    // Errors that need a fix come before those that may resolve themselves.
     facts.group = Err(Failure::new(Trouble::GroupForbidden, "denied"));
     let text = check(&facts, 78);
     assert!(

@@ -1,4 +1,4 @@
-//! The arguments of `catalog`.
+//! Arguments of `catalog`.
 
 use std::path::PathBuf;
 

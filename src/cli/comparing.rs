@@ -1,7 +1,7 @@
-//! The flags that say which arms are compared, by what: for all experiments, or for one.
+//! Flags for the comparison of arms, for all experiments or for a single one.
 //!
-//! A value for one experiment begins with its name: `ranker=base` for a control, `ranker:…` for all else. A backslash takes
-//! the character behind it as part of a name.
+//! A value for a single experiment starts with its name: `ranker=base` for a control, `ranker:…` for everything else. After a
+//! backslash, the next character is part of a name.
 
 use clap::Args;
 
@@ -37,15 +37,15 @@ pub struct CompareArgs {
     pub max_lists_per_user: Option<u32>,
 }
 
-/// What a flag says of all experiments, or of one.
+/// Value of a flag for all experiments, or for a single one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scoped<T> {
-    /// None: all of them.
+    /// Name of the experiment. `None`: all of them.
     pub experiment: Option<String>,
     pub value: T,
 }
 
-/// `CONTROL`, or `EXPERIMENT=CONTROL`.
+/// Parses `CONTROL` or `EXPERIMENT=CONTROL`.
 fn parse_control(text: &str) -> Result<Scoped<String>, String> {
     match split(text, '=')[..] {
         [control] => Ok(Scoped {
@@ -72,7 +72,7 @@ fn parse_mde(text: &str) -> Result<Scoped<f64>, String> {
     scoped(text, parse_share)
 }
 
-/// `REST`, or `EXPERIMENT:REST`.
+/// Parses `REST` or `EXPERIMENT:REST`.
 fn scoped<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Scoped<T>, String> {
     let first = split(text, ':')[0];
     let rest = text[first.len()..].strip_prefix(':');
@@ -88,7 +88,7 @@ fn scoped<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Sc
     })
 }
 
-/// `NAME=NUMBER`; the name may have `=` in it.
+/// Parses `NAME=NUMBER`. The name may contain `=`.
 fn number(text: &str) -> Result<(String, f64), String> {
     let last = split(text, '=').pop().unwrap_or_default();
     let before = text[..text.len() - last.len()].strip_suffix('=');
@@ -107,7 +107,7 @@ pub(super) fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a number above 0 and below 1".to_owned())
 }
 
-/// The parts between these separators, but for those behind a backslash: at least one.
+/// Splits at a separator, except after a backslash. Returns at least one part.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let mut is_escaped = false;
     let parts = text.split(|char| {
@@ -118,7 +118,7 @@ fn split(text: &str, separator: char) -> Vec<&str> {
     parts.collect()
 }
 
-/// A name without the spaces around it and the backslashes before what it has of separators.
+/// Parses a name: trims spaces and removes the backslashes before separators.
 fn name(text: &str) -> Result<String, String> {
     let mut name = String::with_capacity(text.len());
     let mut chars = text.trim().chars();

@@ -1,4 +1,4 @@
-//! The arguments of `convert`.
+//! Arguments of `convert`.
 
 use std::path::{Path, PathBuf};
 
@@ -57,13 +57,13 @@ pub struct ConvertArgs {
 }
 
 impl ConvertArgs {
-    /// Column of relevance, if `--relevance` names one and is not empty.
+    /// Returns the column of relevance, if `--relevance` names one and is not empty.
     pub fn relevance_column(&self) -> Option<&str> {
         self.relevance.as_deref().filter(|column| !column.is_empty())
     }
 }
 
-/// A table of recommendations, and whose they are.
+/// Table of recommendations, with its arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecommendationFile {
     pub arm: String,
@@ -90,7 +90,7 @@ fn parse_finite(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "write a number".to_owned())
 }
 
-/// The name of a file up to its first dot.
+/// Returns the name of a file up to its first dot.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().unwrap_or_default().to_owned()

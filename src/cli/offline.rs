@@ -1,4 +1,4 @@
-//! The arguments of what needs no broker: `evaluate`, `plan` and `profiles`.
+//! Arguments of the commands that need no broker: `evaluate`, `plan` and `profiles`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -181,10 +181,10 @@ pub enum TableOrJson {
     Json,
 }
 
-/// What goes with `plan --from`.
+/// Arguments allowed with `plan --from`.
 const ASKING: [&str; 5] = ["from", "token_file", "ca_file", "timeout", "format"];
 
-/// Refuses flags that a daemon is not asked with. Variables of theirs are for other commands as well, and pass.
+/// Refuses flags that do not apply to a daemon. Their environment variables are accepted, because other commands use them, too.
 pub(super) fn refuse_counting(command: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some(plan) = matches
         .subcommand_matches("plan")
@@ -270,7 +270,7 @@ fn parse_k(text: &str) -> Result<NonZeroU32, String> {
     k.ok_or_else(|| format!("write whole numbers from 1 to {LONGEST_LIST}"))
 }
 
-/// A name of a list, which may have spaces around it.
+/// Parses a name in a list, which may have spaces around it.
 fn parse_name(text: &str) -> Result<String, std::convert::Infallible> {
     Ok(text.trim().to_owned())
 }

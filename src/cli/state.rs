@@ -1,4 +1,4 @@
-//! The arguments of `abgauge state`.
+//! Arguments of `abgauge state`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The arguments that say who visits in simulated traffic, and what the arms do to them.
+//! Arguments that define the visitors of simulated traffic, and the effects of the arms on them.
 
 use std::num::NonZeroU32;
 
@@ -36,8 +36,10 @@ pub struct TrafficArgs {
 }
 
 impl TrafficArgs {
+    /// Creates the simulated world.
+    ///
     /// # Errors
-    /// None, for what the command line has let through.
+    /// None, for values accepted by the command line.
     pub fn world(&self) -> anyhow::Result<World> {
         let mut design = Design::default();
         if self.aa {
@@ -60,7 +62,7 @@ impl TrafficArgs {
     }
 }
 
-/// A number for each arm that is named.
+/// Number for each listed arm.
 #[derive(Debug, Clone)]
 pub struct ArmNumbers(Vec<(String, f64)>);
 
@@ -79,7 +81,7 @@ fn parse_effects(text: &str) -> Result<ArmNumbers, String> {
     parse_for_arms(text, "neural=+0.10", Design::with_effects)
 }
 
-/// `ARM=NUMBER,…` that the design takes.
+/// Parses `ARM=NUMBER,…` and checks it against the design.
 fn parse_for_arms(
     text: &str,
     example: &str,

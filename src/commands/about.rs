@@ -1,4 +1,4 @@
-//! What the program tells of itself: completions, version.
+//! `abgauge completions` and `abgauge version`.
 
 use std::process::ExitCode;
 
@@ -12,8 +12,10 @@ use crate::kafka;
 
 const NAME: &str = "abgauge";
 
+/// Prints the completion script for a shell.
+///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
@@ -21,13 +23,15 @@ pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the build left empty is not known.
+/// Maps a value that the build left empty to `None`.
 fn known(value: &'static str) -> Option<&'static str> {
     (!value.is_empty()).then_some(value)
 }
 
+/// Prints the version.
+///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
     let version = env!("CARGO_PKG_VERSION");
     if !as_json {

@@ -1,4 +1,4 @@
-//! `abgauge catalog build`: the items of a stream, and how many users touched each, as a catalogue.
+//! `abgauge catalog build`: builds a catalogue from the items of a stream and the number of users who touched each.
 
 use std::io::BufWriter;
 use std::process::ExitCode;
@@ -17,8 +17,10 @@ use crate::ingest::wire::Decoder;
 use crate::ingest::wire::shape::Shape;
 use crate::kafka::inspect::{Failure, Survey, Trouble};
 
+/// Builds a catalogue from Kafka or from files.
+///
 /// # Errors
-/// A file cannot be read, the memory is used up, or the catalogue cannot be written.
+/// If a file cannot be read, the memory limit is exceeded, or the catalogue cannot be written.
 pub fn catalog(args: &CatalogArgs) -> anyhow::Result<ExitCode> {
     let CatalogCommand::Build(args) = &args.command;
     match args.from_kafka {
@@ -49,7 +51,7 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Our own shape is named too, so that it is not put together for each record.
+/// Returns a decoder for a shape. Our own shape is passed explicitly, so that it is not built anew for each record.
 fn of_shape(decoder: &Decoder, shape: Option<&Shape>) -> Decoder {
     let own = Shape::default();
     decoder.clone().reading(Some(shape.unwrap_or(&own)))
@@ -72,7 +74,7 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     for (topic, topic_says) in topics(&config) {
         let read = Survey::new(&config.kafka).and_then(|survey| {
             survey.read_whole(topic, |record| {
-                // A record without a value is refused, as one of no JSON.
+                // An empty record is refused as invalid JSON.
                 outcome = counter.take(record.unwrap_or_default(), topic_says);
                 outcome.is_ok()
             })
@@ -87,7 +89,7 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     finish(counter.finish())
 }
 
-/// Those of the configuration, and what their records are.
+/// Returns the topics of the configuration, with the kind of their records if it is fixed.
 fn topics(config: &Config) -> Vec<(&str, Option<Kind>)> {
     let (served, clicks) = (&config.kafka.served_topic, &config.kafka.clicks_topic);
     match served == clicks {
@@ -118,7 +120,7 @@ fn unreadable(config: &Config, topic: &str, failure: &Failure) -> Finding {
     }
 }
 
-/// Writes the catalogue, and tells what a reader of it should know.
+/// Writes the catalogue, and prints warnings and notes.
 fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
     let counted = &found.counted;
     for (reason, n) in &counted.refused {

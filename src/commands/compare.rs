@@ -1,4 +1,4 @@
-//! How arms are compared, by the flags, and whether the files have what these name.
+//! From the comparison flags to settings, and a check that the files contain the experiments, arms and metrics they name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -12,13 +12,13 @@ use crate::statistics::Settings;
 use crate::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER, is_per_user};
 use crate::table::visible;
 
-/// Ids of what is counted per assigned user.
+/// Ids of the metrics per assigned user.
 const PER_USER: [&str; 3] = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
 
-/// How far shares may be from adding up to 1.
+/// Maximum difference between the sum of shares and 1.
 const TOLERANCE: f64 = 1e-6;
 
-/// None without `--compare`, or what is wrong with the flags.
+/// Returns `None` without `--compare`. The error explains what is wrong with the flags.
 pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<Compare>, String> {
     if args.compare.is_empty() {
         return Ok(None);
@@ -41,7 +41,7 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
     }))
 }
 
-/// Ids such as `hit_rate@10`, of what the first profile measures and users add up to.
+/// Returns ids such as `hit_rate@10`, of the first profile's metrics and of sums per user.
 fn metrics(measures: &Measures) -> Vec<String> {
     let ranking = Ranking::new(measures);
     let per_user = PER_USER.into_iter().map(str::to_owned);
@@ -51,7 +51,7 @@ fn metrics(measures: &Measures) -> Vec<String> {
         .collect()
 }
 
-/// The experiments that are named, and the first flag that names each.
+/// Returns the named experiments, with the first flag that names each.
 fn experiments(args: &CompareArgs) -> BTreeMap<&str, &'static str> {
     fn named<'a, T>(
         flag: &'static str,
@@ -75,7 +75,7 @@ struct Flags<'a> {
 }
 
 impl Flags<'_> {
-    /// Those of an experiment, or of all that are not named.
+    /// Returns the settings of one experiment, or those of all experiments that are not named.
     fn settings(&self, experiment: Option<&str>) -> Result<Settings, String> {
         let args = self.args;
         let control = once(&args.compare, experiment, "--compare")?;
@@ -103,7 +103,7 @@ impl Flags<'_> {
             .iter()
             .any(|said| said.experiment.as_deref() == experiment);
         Ok(Settings {
-            // Those of all wait until the arms of each experiment are known.
+            // Shares given for all experiments are applied once the arms of each are known.
             shares: if experiment.is_some() && has_own {
                 shares
             } else {
@@ -132,7 +132,7 @@ impl Flags<'_> {
     }
 }
 
-/// What is said of an experiment, else of all.
+/// Returns the values of a flag for an experiment, or else those for all experiments.
 fn said<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>) -> Vec<&'a T> {
     let of = |experiment: Option<&str>| {
         let said = flag
@@ -144,7 +144,7 @@ fn said<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>) -> Vec<&'a T> {
     if own.is_empty() { of(None) } else { own }
 }
 
-/// What may be said but once.
+/// Returns the value of a flag that may be given only once.
 fn once<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>, name: &str) -> Result<Option<&'a T>, String> {
     match said(flag, experiment)[..] {
         [] => Ok(None),
@@ -188,7 +188,7 @@ fn shares(
     Ok(shares)
 }
 
-/// What the flags name and the files do not have, if there is any.
+/// Returns an error if the flags name something that the files do not contain.
 pub(super) fn missing(args: &CompareArgs, compare: &Compare, evaluation: &Evaluation) -> Option<String> {
     let arms = evaluation.arms();
     let experiments: Vec<&str> = arms.keys().copied().collect();
@@ -212,7 +212,7 @@ pub(super) fn missing(args: &CompareArgs, compare: &Compare, evaluation: &Evalua
     })
 }
 
-/// A warning for each experiment whose arms are not those that have a share.
+/// Returns a warning for each experiment whose arms differ from those with a share.
 pub(super) fn on_arms(evaluation: &Evaluation) -> Vec<String> {
     let comparisons = evaluation.comparisons.iter().flatten();
     let notes = comparisons.flat_map(|(experiment, comparison)| {
@@ -222,7 +222,7 @@ pub(super) fn on_arms(evaluation: &Evaluation) -> Vec<String> {
     notes.collect()
 }
 
-/// A note on each experiment that is compared without the shares that were given for all.
+/// Returns a note for each experiment that is compared without the shares given for all.
 pub(super) fn without_shares(compare: &Compare, evaluation: &Evaluation) -> Vec<String> {
     let arms = evaluation.arms();
     let without = compare.without_shares(&arms).into_iter();
@@ -240,7 +240,7 @@ pub(super) fn without_shares(compare: &Compare, evaluation: &Evaluation) -> Vec<
     notes.collect()
 }
 
-/// A note on the experiments that have no control, if there are any.
+/// Returns a note on the experiments without a control, if there are any.
 pub(super) fn left_out(compare: &Compare, evaluation: &Evaluation) -> Option<String> {
     let arms = evaluation.arms();
     let others = arms

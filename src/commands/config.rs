@@ -1,4 +1,4 @@
-//! `abgauge config`: the configuration file as it begins, as it is in effect, and as editors want it.
+//! `abgauge config`: prints the default configuration file, the effective settings, and the schema for editors.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -11,8 +11,10 @@ use super::{note, print, refuse, warn};
 use crate::cli::ConfigCommand;
 use crate::config::{self, Config, InForce};
 
+/// Prints or creates the configuration file.
+///
 /// # Errors
-/// Where it cannot be written.
+/// If the output cannot be written.
 pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
     match command {
         None => print(Config::default_toml())?,

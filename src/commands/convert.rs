@@ -1,4 +1,4 @@
-//! `abgauge convert`: tables of recommendations and of what is relevant, as events.
+//! `abgauge convert`: converts tables of recommendations and of relevant items to events.
 
 mod relevance;
 
@@ -17,7 +17,7 @@ use crate::evaluate::source::{self, table};
 use crate::ingest::wire::{MAX_ID_BYTES, MAX_LABEL_BYTES};
 use relevance::{OtherColumns, UnnamedRelevance, is_relevant};
 
-/// A row that stands for nothing.
+/// A row that cannot be converted.
 #[derive(Debug, thiserror::Error)]
 #[error("row {row}: {what}")]
 struct FaultyRow {
@@ -25,8 +25,10 @@ struct FaultyRow {
     what: String,
 }
 
+/// Converts the tables and writes the events to standard output.
+///
 /// # Errors
-/// A table cannot be read, or the events cannot be written.
+/// If a table cannot be read, or the events cannot be written.
 pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let mut reading = Reading {
         args,
@@ -68,7 +70,7 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let out = BufWriter::new(std::io::stdout().lock());
     match reading.tables.write(&writing, out) {
         Ok(written) => tell(&written, args.empty_lists),
-        // A reader that has had enough is no failure.
+        // A closed pipe is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         failed => {
             failed.context("write to standard output")?;
@@ -80,11 +82,11 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
 struct Reading<'a> {
     args: &'a ConvertArgs,
     tables: Tables,
-    /// Rows that lack a user or an item.
+    /// Rows without a user or an item.
     n_empty: u64,
-    /// Rows of the truth that `--relevance` leaves out.
+    /// Rows of the truth that `--relevance` excludes.
     n_irrelevant: u64,
-    /// Recommendations.
+    /// Rows of recommendations.
     n_rows: u64,
 }
 
@@ -155,7 +157,7 @@ impl Reading<'_> {
             .into_iter()
             .chain(args.relevance_column().map(|column| (column, "--relevance")))
             .collect();
-        // With `--relevance`, other columns are not looked at.
+        // With `--relevance`, other columns are ignored.
         let (mut names, mut others) = (Vec::new(), OtherColumns::default());
         let other_names = args.relevance.is_none().then_some(&mut names);
         read(&args.truth, &columns, other_names, watch, |row, cells| {
@@ -177,7 +179,8 @@ impl Reading<'_> {
     }
 }
 
-/// Reads columns of a table, each with the flag that names it, and the other ones if their names are asked for.
+/// Reads columns of a table, each with the flag that names it. Also returns the other columns' names if `other_names` is
+/// given.
 fn read(
     path: &Path,
     columns: &[(&str, &str)],
@@ -198,7 +201,7 @@ fn read(
     })
 }
 
-/// A user and an item; none where one of them is empty.
+/// Returns a user and an item, or `None` if either is empty.
 fn pair(
     cells: &mut impl Iterator<Item = Option<String>>,
     row: u64,
@@ -242,7 +245,7 @@ fn label(column: &str, cell: Option<String>, row: u64) -> Result<String, FaultyR
     }
 }
 
-/// What a reader should know of what was written.
+/// Prints notes and warnings about the events.
 fn tell(written: &Written, empty_lists: bool) {
     let Written {
         n_lists,

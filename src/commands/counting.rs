@@ -1,4 +1,4 @@
-//! From the flags and the configuration to what is computed: flags win.
+//! From flags and configuration to the options of an evaluation. Flags take precedence.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use crate::config::{Counting, MAX_CUT_OFFS};
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
 use crate::evaluate::Options;
 
-/// What is to be counted.
+/// Options of an evaluation.
 pub(super) struct Counted {
-    /// Without the catalogue, which is still to be read.
+    /// Options without the catalogue, which is read later.
     pub options: Options,
     pub catalog: Option<PathBuf>,
-    /// What a reader should know of it.
+    /// Note for the user.
     pub note: Option<String>,
 }
 
-/// What is to be computed, or what is wrong with the flags.
+/// Combines flags and configuration. The error explains what is wrong with the flags.
 pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, String> {
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     if args.catalog.as_ref().is_some_and(is_stdin) && args.files.iter().any(is_stdin) {
@@ -28,14 +28,14 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
     }
     let join = &counting.join;
     let attribution_ms = args.attribution.unwrap_or(join.attribution_ms);
-    // Unless it is set, it is as long as attribution, also if a flag sets that.
+    // Unless it is set, it follows attribution, even if a flag sets that.
     let same_list_ms = match join.same_list_ms == join.attribution_ms {
         true => attribution_ms,
         false => join.same_list_ms,
     };
     let mut profiles = profiles(args, counting)?;
     let (metrics, note) = metrics(args, counting, &mut profiles)?;
-    // A file that a flag names is read in any case, so that a slip is told.
+    // A file named by a flag is always read, so that a mistake in its name is reported.
     let of_file = counting.catalog.clone();
     let of_file = of_file.filter(|_| of_catalogue(&profiles).any(|id| metrics.contains(&id)));
     let catalog = args.catalog.clone().or(of_file);
@@ -74,7 +74,7 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
     })
 }
 
-/// Each once, in the order that they were named in.
+/// Returns the named profiles in their order, without duplicates.
 fn profiles(args: &CountArgs, counting: &Counting) -> Result<Vec<Profile>, String> {
     let known = &counting.known_profiles;
     let mut profiles: Vec<Profile> = Vec::new();
@@ -94,8 +94,8 @@ fn profiles(args: &CountArgs, counting: &Counting) -> Result<Vec<Profile>, Strin
     })
 }
 
-/// Ids of what flags or the configuration choose; else each profile is left with those that it shows, and a note says
-/// what it lacks.
+/// Returns the ids chosen by flags or the configuration. If there are none, each profile keeps the metrics it shows by
+/// default, and a note lists those that need a catalogue.
 fn metrics(
     args: &CountArgs,
     counting: &Counting,
@@ -119,7 +119,7 @@ fn metrics(
     Ok((chosen, None))
 }
 
-/// The ids that `--metrics` names; none without it.
+/// Returns the ids named by `--metrics`, or `None` without the flag.
 fn named_metrics(
     args: &CountArgs,
     profiles: &[Profile],
@@ -160,7 +160,7 @@ fn names<'a>(profiles: impl Iterator<Item = &'a Profile>) -> String {
     names.join(", ")
 }
 
-/// A profile that defines every metric, as `default` does, shows the usual ones and those of the catalogue.
+/// Reduces a profile that defines every metric, such as `default`, to the usual metrics and those of the catalogue.
 fn narrow(profile: &mut Profile) {
     if profile.metrics.len() == METRICS.len() {
         let is_shown = |metric: &&Metric| metric.needs_catalogue || USUAL.contains(&metric.id);
@@ -169,7 +169,7 @@ fn narrow(profile: &mut Profile) {
     }
 }
 
-/// Ids of the metrics of these profiles that need the catalogue.
+/// Returns the ids of these profiles' metrics that need the catalogue.
 fn of_catalogue(profiles: &[Profile]) -> impl Iterator<Item = &'static str> {
     let metrics = METRICS.into_iter().filter(|metric| metric.needs_catalogue);
     let shown = metrics.filter(|metric| {
@@ -179,7 +179,7 @@ fn of_catalogue(profiles: &[Profile]) -> impl Iterator<Item = &'static str> {
     shown.map(|metric| metric.id)
 }
 
-/// What only a catalogue could give, where there is any.
+/// Returns a note on the metrics that are left out without a catalogue.
 fn left_out(profiles: &[Profile]) -> Option<String> {
     let ids: Vec<&str> = of_catalogue(profiles).collect();
     (!ids.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! `abgauge evaluate`: arguments, files, numbers, exit code.
+//! `abgauge evaluate`: computes metrics from files.
 
 use std::process::ExitCode;
 
@@ -11,8 +11,10 @@ use crate::evaluate::Evaluation;
 
 const DAY_MS: i64 = 86_400_000;
 
+/// Evaluates the files and prints the result.
+///
 /// # Errors
-/// Where a file cannot be read, or the numbers cannot be written.
+/// If a file cannot be read, or the result cannot be written.
 pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.counting.config.as_deref(), |counting| {
         let counted = match asked(args, &counting) {
@@ -55,7 +57,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What is to be computed, or what is wrong with the flags.
+/// Returns the options. The error explains what is wrong with the flags.
 fn asked(args: &EvaluateArgs, counting: &Counting) -> Result<Counted, String> {
     let mut counted = counted(&args.counting, counting)?;
     let options = &mut counted.options;

@@ -1,4 +1,4 @@
-//! Gets what a running daemon tells, wherever it runs.
+//! HTTP requests to a running daemon.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::config::{HttpUrl, UnusableFile};
 use crate::https::{self, AGENT, Named};
 use crate::table::visible;
 
-/// The longest answer that is read: that of a thousand arms with all metrics is a tenth of it.
+/// Maximum size of an answer. A thousand arms with all metrics need a tenth of it.
 const MAX_ANSWER: usize = 64 << 20;
-/// Of an answer that is no success, what is told.
+/// Maximum length of an error answer that is shown.
 const MAX_TOLD: usize = 200;
 const TOKEN: &str = "write the token that the daemon's http.bearer_tokens have a hash of, as one line";
 
-/// The body of what is found at `path` below the address.
+/// Fetches the body at `path` below the address.
 ///
 /// # Errors
-/// There is no answer in time, or one that is no success: in words that say what to do.
+/// If there is no answer in time, or the answer is not a success. The message names a remedy.
 pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Result<Vec<u8>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("start the asynchronous runtime")?;
@@ -73,7 +73,7 @@ fn request(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Result<Request
     Ok(request.body(Body::empty())?)
 }
 
-/// The page may lie below a path of a proxy.
+/// Appends `path` to the address, which may itself contain a proxy's path.
 fn below(url: &HttpUrl, path: &str) -> anyhow::Result<Uri> {
     let mut parts = url.uri().clone().into_parts();
     let base = url.uri().path().trim_end_matches('/');
@@ -95,7 +95,7 @@ fn waited(at_most: Duration) -> String {
     format!("no answer within {at_most:?} (--timeout)")
 }
 
-/// What to say of a daemon that does not answer.
+/// Returns the message for a daemon that does not answer.
 fn silent(url: &HttpUrl, asked: &AskArgs, error: &anyhow::Error) -> String {
     let why = format!("{error:#}");
     let remedy = match asked.ca_file {

@@ -1,4 +1,4 @@
-//! `abgauge hash`: what a configuration holds in place of a token or a password.
+//! `abgauge hash`: hashes a token or a password for the configuration.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
@@ -11,13 +11,13 @@ use super::{misuse, print};
 use crate::cli::{HashArgs, HashedSecret};
 use crate::config::TokenHash;
 
-/// A quarter of a second on a core: little for a login, much for a million guesses.
+/// Cost of bcrypt: a quarter of a second on one core, negligible for a login, but expensive for a million guesses.
 const COST: u32 = 12;
-/// Fewer characters could be guessed from their fast hash.
+/// Minimum characters of a token. Its hash is fast, so a shorter one could be guessed.
 const MIN_TOKEN: usize = 32;
-/// What bcrypt takes in.
+/// Maximum bytes that bcrypt uses.
 const MAX_PASSWORD: usize = 72;
-/// Of standard input; more is no secret of anybody's.
+/// Maximum bytes of standard input. No secret is longer.
 const MAX_INPUT: u64 = 4096;
 
 /// Reads the secret from standard input and prints its hash.
@@ -38,7 +38,7 @@ pub fn hash(args: &HashArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A line, which a terminal does not show.
+/// Reads one line, without echo on a terminal.
 fn read(what: &str) -> anyhow::Result<String> {
     if io::stdin().is_terminal() {
         let terminal = Term::stderr();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_long_token_becomes_its_sha_256() {
-        // printf %s 0123456789abcdef0123456789abcdef | sha256sum
+        // The expected value comes from: printf %s 0123456789abcdef0123456789abcdef | sha256sum
         assert_eq!(
             token(&"0123456789abcdef".repeat(2)),
             Ok("3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da2b5061b7f9".to_owned())

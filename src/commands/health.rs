@@ -1,4 +1,4 @@
-//! `abgauge health`: which address to ask, and the exit code.
+//! `abgauge health`: asks a daemon for its health and maps the answer to an exit code.
 
 use std::fs;
 use std::process::ExitCode;
@@ -10,11 +10,13 @@ use crate::cli::HealthArgs;
 use crate::config;
 use crate::health::{self, HealthQuestion, Target};
 
-/// The status of a server that asks for credentials.
+/// Status of a server that requires credentials.
 const UNAUTHORIZED: u16 = 401;
 
+/// Asks the daemon of this configuration.
+///
 /// # Errors
-/// A file of a token that cannot be read, or no runtime.
+/// If the token file cannot be read, or the runtime cannot be started.
 pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
     let http = match config::load_http(args.config.config.as_deref(), config::environment()) {
         Ok(http) => http,
@@ -43,7 +45,7 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", answer.body))?;
             ExitCode::SUCCESS
         }
-        // A server that refuses us is alive.
+        // A server that denies access is alive.
         Ok(answer) if answer.status == UNAUTHORIZED && question == HealthQuestion::Alive => {
             print("it answers, and asks who we are\n")?;
             ExitCode::SUCCESS

@@ -1,4 +1,4 @@
-//! The manual: a page for the program and one for each command, in the sections that readers look for.
+//! Manual pages for the program and each of its commands, with the usual sections.
 
 use std::fs;
 use std::io;
@@ -12,15 +12,15 @@ use clap_mangen::roff::{Roff, bold, roman};
 use super::print;
 use crate::cli::Cli;
 
-/// What stands behind the help of a command, and the section of the manual for it.
+/// Headings behind the help of a command, and the corresponding sections of the manual.
 const SECTIONS: [(&str, &str); 2] = [("Examples:", "EXAMPLES"), ("Exit codes:", "EXIT STATUS")];
 
-/// The page of the program itself on standard output, or one for it and each of its commands as files of `dir`.
+/// Prints the program's page, or writes a page for it and each of its commands to `dir`.
 ///
 /// # Errors
-/// Where they cannot be written.
+/// If they cannot be written.
 pub fn man(dir: Option<&Path>) -> anyhow::Result<()> {
-    // `abgauge help run` is `abgauge run --help`: no pages of its own.
+    // `abgauge help run` equals `abgauge run --help`, so it needs no page.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let Some(dir) = dir else {
@@ -60,7 +60,7 @@ fn page(command: &Command, parent: Option<&Command>, out: &mut Vec<u8>) -> io::R
     man.render_version_section(out)
 }
 
-/// A paragraph under a heading keeps its lines as they are; another one is a note.
+/// Renders a paragraph. One under a known heading keeps its line breaks, any other is a note.
 fn section(paragraph: &str) -> Roff {
     let mut roff = Roff::new();
     let (first, rest) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
@@ -99,7 +99,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
-/// `abgauge-config-show`
+/// Returns a name such as `abgauge-config-show`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }

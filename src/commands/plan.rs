@@ -1,4 +1,4 @@
-//! `abgauge plan`: how long experiments must run, from what their lists of some days spread.
+//! `abgauge plan`: estimates how long experiments must run, from the variance in a few days of lists.
 
 mod daemon;
 mod report;
@@ -17,14 +17,17 @@ use crate::statistics::Settings;
 use crate::statistics::days::{Design, ExperimentDays, MetricDays, Sums, Unknown, days};
 use crate::table::visible;
 
-/// A file of fewer days, from its first list to its last one, does not have every weekday.
+/// Days from first to last list below which some weekday is missing.
 const WEEK: f64 = 6.5;
-/// Below it users come back so often that days are far from being in proportion. What 256 buckets know of it is off by some 0.1.
+/// Exponent of growth below which users return so often that information falls far short of proportional to days. The
+/// estimate from 256 buckets is off by about 0.1.
 const RETURNING: f64 = 0.8;
 const DAY_MS: f64 = 86_400_000.0;
 
+/// Prints a plan from a daemon's numbers or from files.
+///
 /// # Errors
-/// Where a file cannot be read, a daemon does not tell its numbers, or the answer cannot be written.
+/// If a file cannot be read, a daemon does not return its numbers, or the answer cannot be written.
 pub fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     match &args.ask.from {
         Some(url) => from_daemon(url, args),
@@ -80,7 +83,7 @@ fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What is to be counted and compared, or what is wrong with the flags.
+/// Returns the options. The error explains what is wrong with the flags.
 fn asked(args: &PlanArgs, counting: &Counting) -> Result<Counted, String> {
     let mut counted = counted(&args.counting, counting)?;
     let compare = compare::compare(&args.comparing, &counted.options.measures)?;
@@ -94,7 +97,7 @@ fn asked(args: &PlanArgs, counting: &Counting) -> Result<Counted, String> {
 }
 
 fn with_alpha(mut compare: Compare, alpha: Option<f64>) -> Compare {
-    // An arm that is planned need not have a list yet, so that shares for all are those of each.
+    // A planned arm may not have a list yet, so shares for all experiments apply to each.
     let shares = std::mem::take(&mut compare.shares);
     for settings in compare.each.values_mut().chain(&mut compare.all) {
         settings.alpha = alpha.unwrap_or(settings.alpha);
@@ -106,30 +109,30 @@ fn with_alpha(mut compare: Compare, alpha: Option<f64>) -> Compare {
     compare
 }
 
-/// What is known of experiments, by name.
+/// Plans by experiment.
 #[derive(Default)]
 struct Plans {
     known: BTreeMap<String, Planned>,
-    /// Why nothing can be told.
+    /// Experiments without a plan, each with the reason.
     unknown: Vec<(String, String)>,
-    /// What else there is to know of those that are known.
+    /// Remarks on the known plans.
     remarks: Vec<(String, String)>,
 }
 
-/// What is known of an experiment.
+/// Plan of an experiment.
 struct Planned {
     control: String,
     mde: f64,
     alpha: f64,
     days: ExperimentDays,
-    /// Of one that a daemon looks at.
+    /// Set if a daemon looks at the experiment.
     running: Option<Running>,
 }
 
 struct Running {
-    /// Where its sums begin, epoch ms.
+    /// Start of its sums in Unix ms.
     since_ms: i64,
-    /// How it is tested.
+    /// Design of its test.
     design: Option<Design>,
 }
 
@@ -161,7 +164,7 @@ impl Planned {
     }
 }
 
-/// What makes days uncertain.
+/// Explains what makes the days uncertain.
 fn remarks(planned: &Planned) -> Vec<String> {
     let days = &planned.days;
     let mde = if planned.running.is_some() { "mde" } else { "--mde" };
@@ -174,7 +177,7 @@ fn remarks(planned: &Planned) -> Vec<String> {
     }
     let metrics = days.arms.values().flat_map(|arm| &arm.metrics);
     let known = metrics.filter_map(|(id, metric)| Some((id.as_str(), metric.as_ref()?)));
-    // Of all arms alike, but for whether it is reached.
+    // Remarks are the same for all arms, except for whether the effect is reached.
     for (id, metric) in known.collect::<BTreeMap<&str, &MetricDays>>() {
         match metric.growth {
             None => remarks.push(format!(

@@ -1,4 +1,4 @@
-//! `abgauge profiles`: the conventions, choice by choice.
+//! `abgauge profiles`: prints the conventions, choice by choice.
 
 mod json;
 mod text;
@@ -9,8 +9,10 @@ use super::{misuse, print, unknown, with_counting};
 use crate::cli::{ProfilesArgs, TableOrJson};
 use crate::engine::ranking::Profile;
 
+/// Prints all profiles or one.
+///
 /// # Errors
-/// Where they cannot be written.
+/// If they cannot be written.
 pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.as_deref(), |counting| {
         let known = &counting.known_profiles;
@@ -35,7 +37,7 @@ pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Whether a profile has numbers of this metric.
+/// Returns true if the profile reports this metric.
 fn reports(profile: &Profile, id: &str) -> bool {
     profile.metrics.contains(&id)
 }

@@ -1,4 +1,4 @@
-//! Files on their way to an evaluation: the catalogue, the events with a bar on a terminal, and what a reader should know of them.
+//! Reading of the catalogue and the events for an evaluation, with a progress bar on a terminal and notes for the user.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
@@ -15,10 +15,10 @@ use crate::engine::catalogue::Catalogue;
 use crate::engine::ranking::{ALPHA_NDCG, Measures};
 use crate::evaluate::{self, Evaluation, Evaluator, Options, source};
 
-/// `EX_DATAERR` of sysexits.h.
+/// Exit code `EX_DATAERR` of sysexits.h.
 pub(super) const BAD_DATA: u8 = 65;
 
-/// What the files add up to; with a catalogue that cannot be used, the exit code.
+/// Evaluates the files. Returns the exit code if the catalogue cannot be used.
 pub(super) fn evaluation(
     files: &[PathBuf],
     counted: &Counted,
@@ -30,7 +30,7 @@ pub(super) fn evaluation(
                 leave_out(&catalogue, &mut options.measures);
                 options.catalogue = Some(Arc::new(catalogue));
             }
-            // As the daemon does that is started with it.
+            // The daemon also treats this as an invalid configuration.
             Err(fault) => {
                 error(&format!("{fault:#}"));
                 return Ok(Err(ExitCode::from(BAD_CONFIGURATION)));
@@ -40,7 +40,8 @@ pub(super) fn evaluation(
     read(files, &options).map(Ok)
 }
 
-/// Without aspects α-NDCG would be 0 for all, which is no finding; what shares lack is undefined by itself.
+/// Notes what the catalogue lacks. Without aspects α-NDCG would be 0 everywhere, which is misleading, so it is removed.
+/// Metrics that need absent shares are undefined anyway.
 fn leave_out(catalogue: &Catalogue, measures: &mut Measures) {
     for lack in catalogue.lacks(&measures.metrics) {
         note(&lack);
@@ -74,7 +75,7 @@ fn read(files: &[PathBuf], options: &Options) -> anyhow::Result<Evaluation> {
     Ok(evaluator.finish())
 }
 
-/// Bytes read, their rate and the remaining time; hidden where nobody would see it.
+/// Creates a bar with bytes read, rate and remaining time. It is hidden unless standard error is a terminal.
 pub(super) fn progress(total_bytes: Option<u64>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -95,7 +96,7 @@ pub(super) fn progress(total_bytes: Option<u64>) -> ProgressBar {
     }
 }
 
-/// What a reader should know of what was counted.
+/// Prints notes and warnings about the evaluation.
 pub(super) fn tell(counted: &Counted, evaluation: &Evaluation) {
     counted.note.iter().for_each(|text| note(text));
     evaluation.warnings().iter().for_each(|text| warn(text));

@@ -1,4 +1,4 @@
-//! `abgauge check --sample`: records of a file, as they are read with the settings of the daemon.
+//! `abgauge check --sample`: checks how the daemon would read the records of a file.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,8 +10,10 @@ use crate::cli::CheckArgs;
 use crate::engine::event::Kind;
 use crate::evaluate::source;
 
+/// Reads the records of a file and prints the findings.
+///
 /// # Errors
-/// Where the file cannot be read, or the findings cannot be written.
+/// If the file cannot be read, or the findings cannot be written.
 pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     if args.suggest {
         return suggest(args, path);
@@ -30,7 +32,7 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The section `[events]` for a file of another shape.
+/// Drafts the section `[events]` for a file with another shape.
 fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         if source::has_own_columns(path) {

@@ -1,4 +1,4 @@
-//! `abgauge state`: what is stored, as an operator looks at it, checks it, takes it elsewhere, or does away with it.
+//! `abgauge state`: shows, verifies, exports or deletes stored state.
 
 mod export;
 mod forget;
@@ -19,8 +19,10 @@ use crate::kafka::state_log::StateLog;
 use crate::state::Namespace;
 use crate::stored::Reader;
 
+/// Runs a subcommand on the state topic.
+///
 /// # Errors
-/// Where a topic cannot be read in time, librdkafka refuses a property, or the answer cannot be written.
+/// If a topic cannot be read in time, librdkafka refuses a property, or the answer cannot be written.
 pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let reading = match &args.command {
         StateCommand::Show(args) => &args.reading,
@@ -50,17 +52,17 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Why there is nothing to be read, on standard error, and the exit code of that.
+/// Reports on standard error why there is nothing to read, and returns the exit code.
 fn ended(finding: &Finding) -> ExitCode {
     error(&format!("{}: {}", finding.text, finding.remedy));
     ExitCode::from(check::exit_code(std::slice::from_ref(finding)))
 }
 
-/// A state topic that there is, and the configuration by which it is read.
+/// An existing state topic, and the configuration for reading it.
 struct Desk {
     config: Config,
     topic: String,
-    /// Of the configuration.
+    /// Namespace of the configuration.
     own: Namespace,
     survey: Survey,
     n_partitions: i32,
@@ -82,7 +84,7 @@ impl Desk {
         })
     }
 
-    /// The whole topic, read to its ends; what is deleted is deleted of this namespace.
+    /// Reads the whole topic to its end. Deletions are limited to this namespace.
     fn read(&self, namespace: Namespace, reading: &ReadingArgs) -> anyhow::Result<Reader<StateLog>> {
         let log = StateLog::start(&self.config.kafka, &self.topic, namespace, self.clock.clone())?;
         let mut reader = Reader::new(log, self.n_partitions, self.clock.clone());
@@ -113,7 +115,7 @@ fn unreachable(config: &Config, topic: &str, failure: &Failure) -> Finding {
     }
 }
 
-/// Epoch ms as people read it.
+/// Formats Unix ms as a timestamp.
 fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }

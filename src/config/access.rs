@@ -1,4 +1,4 @@
-//! Access to the HTTP server: hashes of tokens and passwords, never these themselves.
+//! Access to the HTTP server: hashes of tokens and passwords, never the secrets themselves.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::properties::kind_of;
 
-/// Who has access; everybody if it is empty. `Debug` shows no hash.
+/// Credentials with access. If there are none, access is open. `Debug` shows no hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     pub tokens: Vec<TokenHash>,
-    /// Further ones, a line each.
+    /// File with more tokens, one per line.
     pub tokens_file: Option<PathBuf>,
     pub users: Vec<User>,
-    /// Further ones, a line each.
+    /// File with more users, one per line.
     pub users_file: Option<PathBuf>,
-    /// Whether `/healthz` and `/readyz` answer everybody.
+    /// True if `/healthz` and `/readyz` need no credentials.
     pub open_probes: bool,
 }
 
 impl Access {
-    /// Whether everybody may ask for everything.
+    /// Returns whether all requests are allowed without credentials.
     pub fn is_open(&self) -> bool {
         self.tokens.is_empty()
             && self.users.is_empty()
@@ -31,26 +31,26 @@ impl Access {
     }
 }
 
-/// SHA-256 of a token that is long and random, so that a fast hash is as good as a slow one.
+/// SHA-256 of a token. Tokens are long and random, so a fast hash is as good as a slow one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 
-/// A name and the bcrypt hash of its password.
+/// Name and bcrypt hash of a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// Without a colon, as HTTP has it.
+    /// Name, without a colon (required by HTTP).
     pub name: String,
-    /// `$2b$12$…`, of a cost from 10 to 14.
+    /// Hash, such as `$2b$12$…`, with a cost from 10 to 14.
     pub hash: String,
 }
 
-/// Most tokens, and most users.
+/// Maximum number of tokens, and of users.
 pub const MAX_ENTRIES: usize = 1_000;
 
-/// Costs of bcrypt, each twice the work of the one before: a tenth of a second to a second and a half on a core.
+/// Allowed bcrypt costs. Each doubles the work: from a tenth of a second to a second and a half on one core.
 pub const COSTS: std::ops::RangeInclusive<u32> = 10..=14;
 
-/// Why a text is no entry. It never holds the text: that may be a secret that was to be hashed.
+/// Error: a text is not a valid entry. The text is never included, because it may be a secret that should have been hashed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAnEntry {
     pub message: &'static str,
@@ -113,7 +113,7 @@ impl FromStr for User {
     }
 }
 
-/// The cost of `$2b$12$` and 53 characters of salt and hash.
+/// Returns the cost of a hash such as `$2b$12$` and 53 characters of salt and hash.
 fn bcrypt_cost(hash: &str) -> Option<u32> {
     let rest = ["$2a$", "$2b$", "$2y$"]
         .iter()
@@ -136,7 +136,7 @@ impl fmt::Debug for User {
     }
 }
 
-/// A list of texts. Without `Debug`, and no error shows a value: each may be a secret that was to be hashed.
+/// List of texts. No `Debug`, and no error quotes a value: it may be a secret that should have been hashed.
 #[derive(Default, Serialize)]
 pub(super) struct HashList(pub Vec<String>);
 

@@ -1,4 +1,4 @@
-//! What is in force where a setting says nothing and another one, or the machine, decides.
+//! Values of settings that are not written but follow from another setting or from the machine.
 
 use toml::Value;
 
@@ -7,7 +7,7 @@ use super::units::display_ms;
 use super::{Config, Experiment, TOTAL, paths};
 use crate::ingest::wire::shape::{Nested, Paths, Shape, TsUnit};
 
-/// The value that `key` has without being written; none where nothing stands in its place.
+/// Returns the value of `key` if it is not written, or `None` if nothing replaces it.
 pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
     let words = |words: &[String]| Some(list(words.iter().map(String::as_str)));
     let numbers = |ks: &[std::num::NonZeroU32]| Some(list(ks.iter().map(|k| i64::from(k.get()))));
@@ -47,7 +47,7 @@ pub(super) fn value(key: &str, config: &Config) -> Option<Value> {
     }
 }
 
-/// What decides, where that needs a word.
+/// Returns the reason for a default, if it needs an explanation.
 pub(super) fn reason(key: &str, is_written: impl Fn(&str) -> bool) -> Option<&'static str> {
     match key {
         "ingest.workers" => Some("one for each core"),
@@ -64,7 +64,7 @@ pub(super) fn reason(key: &str, is_written: impl Fn(&str) -> bool) -> Option<&'s
     }
 }
 
-/// The value that a setting of an experiment has without being written; none where nothing stands in its place.
+/// Returns the value of an experiment's setting if it is not written, or `None` if nothing replaces it.
 pub(super) fn of_experiment(setting: &str, experiment: &Experiment) -> Option<Value> {
     let settings = experiment.settings.as_ref()?;
     let word = |word: &str| Some(Value::from(word));
@@ -84,14 +84,14 @@ pub(super) fn of_experiment(setting: &str, experiment: &Experiment) -> Option<Va
     }
 }
 
-/// What decides, where that needs a word.
+/// Returns the reason for a default of an experiment's setting, if it needs an explanation.
 pub(super) fn reason_of_experiment(setting: &str, name: &str, config: &Config) -> Option<&'static str> {
     let is_taken = setting == "primary" && config.without_primary.contains(name);
     is_taken.then_some("CTR at the largest k, else the first metric measured")
 }
 
-/// What is written under `[events]` for a shape: each setting that differs from our own or is `wanted`, such as `served.items`,
-/// and its value in TOML, in the order of the sample.
+/// Returns the settings under `[events]` that describe a shape, with their values in TOML, in the order of the sample. A
+/// setting such as `served.items` is included if it differs from abgauge's own shape or is `wanted`.
 pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let own = Shape::default();
     let of_sample = super::sample::entries().into_iter().filter_map(|entry| {
@@ -114,10 +114,10 @@ pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Ve
     settings.collect()
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 fn written(value: &Value) -> String {
     match value {
-        // What JSON escapes TOML reads, but for one character that JSON does not.
+        // TOML reads JSON's escapes. The exception is DEL, which JSON does not escape.
         Value::String(text) => serde_json::Value::from(text.as_str())
             .to_string()
             .replace('\u{7f}', "\\u007F"),
@@ -180,7 +180,7 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
     }
 }
 
-/// How a setting is written that means `value`.
+/// Returns the word that means `value` in the configuration.
 fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     let mut words = words.iter();
     words.find(|(_, of)| of == value).map_or("", |(word, _)| word)

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: all of it at once, each with its place and what to write instead.
+//! Errors of a configuration, reported all at once, each with its place and what to write instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,39 +8,39 @@ use std::sync::Arc;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use toml::Spanned;
 
-/// Everything that is wrong with a configuration, in the order of the file.
+/// Errors of a configuration, in the order of the file.
 ///
-/// Rendered by miette, [each](ConfigErrors::each) shows its line; the values of Kafka properties are masked there.
+/// Rendered by miette, [each](ConfigErrors::each) shows its line, with the values of Kafka properties masked.
 pub struct ConfigErrors {
     name: String,
     source: Arc<NamedSource<String>>,
     errors: Vec<ConfigError>,
 }
 
-/// One thing that is wrong.
+/// Single error of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The setting, such as `join.lateness`; empty where the file as a whole is meant.
+    /// Setting, such as `join.lateness`. Empty if the error concerns the whole file.
     pub key: String,
     pub place: Location,
     pub message: String,
-    /// What to write instead.
+    /// Text to write instead.
     pub remedy: String,
 }
 
-/// Where a faulty value was written.
+/// Place of a faulty value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// Nowhere: it is missing, or a default.
+    /// No place: the value is missing, or is a default.
     Nowhere,
-    /// Bytes of the file.
+    /// Byte range of the file.
     File(Range<usize>),
-    /// The environment variable of this name.
+    /// Name of an environment variable.
     Variable(String),
 }
 
 impl ConfigErrors {
-    /// `masked` is the text of the file without its secrets, byte for byte as long.
+    /// `masked` is the text of the file with secrets masked, of the same length in bytes.
     pub(super) fn new(name: &str, masked: String, errors: Vec<ConfigError>) -> ConfigErrors {
         ConfigErrors {
             name: name.to_owned(),
@@ -53,7 +53,7 @@ impl ConfigErrors {
         &self.errors
     }
 
-    /// Each of them by itself, with the text that it points into.
+    /// Returns each error with the text that its place refers to.
     pub fn each(&self) -> impl Iterator<Item = SourcedError> {
         self.errors.iter().map(|error| SourcedError {
             error: error.clone(),
@@ -61,7 +61,7 @@ impl ConfigErrors {
         })
     }
 
-    /// Each of them in one line, for a log: what is wrong, where, and what to write instead.
+    /// Returns each error as one line for a log: what is wrong, where, and what to write instead.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.errors.iter().map(|error| {
             let place = match &error.place {
@@ -97,11 +97,11 @@ impl fmt::Debug for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// An error, and the text that its place is in.
+/// Error with the text that its place refers to.
 #[derive(Debug)]
 pub struct SourcedError {
     error: ConfigError,
-    /// Without secrets.
+    /// Text of the file without secrets.
     source: Arc<NamedSource<String>>,
 }
 
@@ -145,17 +145,17 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Where the value of a setting came from.
+/// Origin of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SettingOrigin {
     Default,
-    /// Of the file, from 1 on.
+    /// Line of the file, starting at 1.
     Line(usize),
-    /// The environment variable of this name.
+    /// Name of an environment variable.
     Variable(String),
 }
 
-/// Where the lines of a text begin.
+/// Byte offsets at which the lines of a text start.
 #[derive(Default)]
 struct LineStarts(Vec<usize>);
 
@@ -165,25 +165,25 @@ impl LineStarts {
         LineStarts(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
     }
 
-    /// The number of the line that this byte is in, from 1 on.
+    /// Returns the number of the line with this byte, starting at 1.
     fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|begin| *begin <= byte)
     }
 }
 
-/// Collects errors while a configuration is read.
+/// Errors collected while a configuration is read.
 #[derive(Default)]
 pub(super) struct ErrorReport {
-    /// The file's name as the operator wrote it; none where there is no file.
+    /// File name as given by the operator, if there is a file.
     file: Option<String>,
     lines: LineStarts,
     errors: Vec<ConfigError>,
     faulty: BTreeSet<String>,
-    /// By setting, the environment variable that gave its value.
+    /// Environment variable that gave a setting its value, by setting.
     variables: BTreeMap<String, String>,
-    /// By setting, the line of the file that has its value.
+    /// Line of the file with a setting's value, by setting.
     written: BTreeMap<String, usize>,
-    /// Variables that look like settings, are none, and are close to none.
+    /// Variables that look like settings, but are neither a setting nor close to one.
     strange_variables: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ impl ErrorReport {
         self.file.as_deref()
     }
 
-    /// `key` has its value from these bytes of the file, unless a variable goes above it.
+    /// Notes that the value of `key` is in these bytes of the file. A variable may still override it.
     pub fn stands_at(&mut self, key: &str, span: Range<usize>) {
         if !span.is_empty() {
             self.written.insert(key.to_owned(), self.lines.at(span.start));
@@ -215,18 +215,18 @@ impl ErrorReport {
         }
     }
 
-    /// Withdraws the error that `key` is missing, when settings are only shown.
+    /// Drops the error that `key` is missing, for settings that are only shown.
     pub fn forgive_missing(&mut self, key: &str) {
         self.errors
             .retain(|error| error.key != key || error.place != Location::Nowhere);
     }
 
-    /// Takes back what is wrong with other settings than those that begin so, and with variables that are none.
+    /// Drops the errors of settings without this prefix, and of unknown variables.
     pub fn forgive_others(&mut self, prefix: &str) {
         self.errors.retain(|error| error.key.starts_with(prefix));
     }
 
-    /// From here on `key` has its value from the variable `name`.
+    /// Notes that the variable `name` sets `key`.
     pub fn came_from(&mut self, key: &str, name: &str) {
         self.variables.insert(key.to_owned(), name.to_owned());
     }
@@ -240,7 +240,7 @@ impl ErrorReport {
         &self.strange_variables
     }
 
-    /// Refuses `value`, or a part of it, wherever it was written.
+    /// Reports an error in `value`, or in a part of it, wherever it was written.
     pub fn refuse<T>(
         &mut self,
         key: &str,
@@ -270,23 +270,23 @@ impl ErrorReport {
             message: message.into(),
             remedy: remedy.into(),
         };
-        // Entries of a variable have no places of their own.
+        // Entries of a variable have no places of their own, so several of them may have the same error.
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }
     }
 
-    /// Whether `key` stands as the operator meant it, so that others can be held against it.
+    /// Returns whether `key` has no error, so that others can be compared with it.
     pub fn is_sound(&self, key: &str) -> bool {
         !self.faulty.contains(key)
     }
 
-    /// Whether the operator gave `value`, rather than the default.
+    /// Returns whether the operator set `value`.
     pub fn is_given<T>(&self, key: &str, value: &Spanned<T>) -> bool {
         self.variables.contains_key(key) || !value.span().is_empty()
     }
 
-    /// All errors: those of the file by line, then the others as they were found.
+    /// Returns all errors: errors in the file by line, then the others in the order in which they were found.
     pub fn into_errors(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| match &error.place {
             Location::File(span) => span.start,
@@ -296,7 +296,7 @@ impl ErrorReport {
     }
 }
 
-/// The name among `known` that was probably meant by `word`.
+/// Returns the name in `known` that `word` was probably meant to be.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known

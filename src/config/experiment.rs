@@ -1,18 +1,18 @@
-//! What is asked of experiments, as those need it who know no statistics.
+//! Settings of experiments, for code that does not depend on statistics.
 
 use std::collections::BTreeMap;
 
 use super::Config;
 
 impl Config {
-    /// By experiment: lists before this time (epoch ms) do not count in its `total`.
+    /// Returns the start of each experiment that has one, Unix ms. Its `total` leaves out earlier lists.
     pub fn experiment_starts(&self) -> BTreeMap<String, i64> {
         let experiments = self.experiments.iter();
         let starts = experiments.filter_map(|(name, of)| Some((name.clone(), of.start_ms?)));
         starts.collect()
     }
 
-    /// By experiment: the arm that the others are compared with, where one is set.
+    /// Returns the control arm of each experiment that has one.
     pub fn experiment_controls(&self) -> BTreeMap<String, String> {
         let experiments = self.experiments.iter();
         let controls = experiments.filter_map(|(name, of)| {

@@ -1,7 +1,8 @@
-//! Files that settings name: opened without waiting, and refused where they are none. The configuration itself may be a pipe.
+//! Files named by settings. They must be regular files and are opened without blocking. Only the configuration itself may be a
+//! pipe.
 //!
-//! They are read again, when they change or at SIGHUP. A pipe can be read once only, and to open one without a writer would
-//! wait for ever.
+//! The files are read again when they change or at SIGHUP. A pipe can be read only once, and opening one without a writer would
+//! block forever.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -17,23 +18,23 @@ use thiserror::Error;
 
 use crate::logging;
 
-/// Why a file that a setting names cannot be used, in the words of an error of the configuration.
+/// Error: a file named by a setting cannot be used. Worded like an error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
 #[error("{setting}: {message}")]
 #[diagnostic(help("{remedy}"))]
 pub struct UnusableFile {
-    /// Such as `http.tls_key`.
+    /// Setting, such as `http.tls_key`.
     pub setting: &'static str,
-    /// Names the file, and the line where it is one; never what stands there.
+    /// Message with the name of the file, and the line if it is about one. It never quotes the content.
     pub message: String,
-    /// What to do instead.
+    /// Text to write instead.
     pub remedy: String,
 }
 
-/// The content of the file at `path`, which `setting` names.
+/// Reads the file at `path`, which `setting` names.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub(crate) fn read_for(setting: &'static str, path: &Path) -> Result<Vec<u8>, UnusableFile> {
     read(path).map_err(|error| UnusableFile {
         setting,
@@ -43,10 +44,10 @@ pub(crate) fn read_for(setting: &'static str, path: &Path) -> Result<Vec<u8>, Un
     })
 }
 
-/// The file at `path`, or the one that it links to.
+/// Opens the file at `path`, or the file it links to.
 ///
 /// # Errors
-/// It cannot be opened, or is no file: a pipe, a directory, a device.
+/// If it cannot be opened, or is not a regular file: a pipe, a directory, a device.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
@@ -59,12 +60,12 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The content of the file at `path`.
+/// Reads the file at `path`.
 ///
 /// # Errors
-/// It cannot be opened or read, is no file, or is larger than 1 MiB.
+/// If it cannot be opened or read, is not a regular file, or is larger than 1 MiB.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    /// A secret is short, chains of certificates take some kilobytes, a thousand hashes a hundred.
+    /// Size limit. A secret is short, certificate chains take some kilobytes, and a thousand hashes a hundred kilobytes.
     const MAX_BYTES: u64 = 1 << 20;
     let mut bytes = Vec::new();
     open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -74,18 +75,18 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The text of a configuration. From a pipe too, such as a shell makes of `<(command)`; to wait for its writer is said after a
-/// second.
+/// Reads the text of a configuration. It may come from a pipe, such as the shell's `<(command)`. Waiting for the writer is
+/// logged after a second.
 ///
 /// # Errors
-/// It cannot be opened or read, or is not UTF-8.
+/// If it cannot be opened or read, or is not UTF-8.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     let _told = is_pipe.then(|| tell_after(Duration::from_secs(1), path));
     std::fs::read_to_string(path)
 }
 
-/// Says that the writer of a pipe is waited for, unless what this returns is dropped before.
+/// Logs that a pipe has no writer yet, unless the returned sender is dropped before `patience` is over.
 fn tell_after(patience: Duration, pipe: &Path) -> mpsc::Sender<()> {
     let (sender, dropped) = mpsc::channel();
     let message = format!("waiting for a writer of the pipe {}", pipe.display());
@@ -101,7 +102,7 @@ fn tell_after(patience: Duration, pipe: &Path) -> mpsc::Sender<()> {
     sender
 }
 
-/// Why what is there is no file that can be read again; none of a file.
+/// Returns why something is not a file that can be read again, or `None` for a regular file.
 pub(crate) fn why_no_file(found: &Metadata) -> Option<&'static str> {
     let kind = found.file_type();
     match () {

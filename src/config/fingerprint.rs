@@ -1,14 +1,14 @@
-//! What decides which events count where, in words: state that was counted otherwise is not gone on with.
+//! Fingerprint of all settings that decide which events count where. State stored under another one is not resumed.
 
 use super::{Config, TopicKey};
 use crate::ingest::wire::shape::{Path, Paths, Shape};
 
-/// Goes up with a change of the program that counts the same log otherwise.
+/// Version of the counting rules. Increment it if a change of the program counts the same log differently.
 const COUNTING: u32 = 2;
 
 impl Config {
-    /// The settings that decide which events count where. Metrics, cut-offs and windows are not among them: what is stored says of
-    /// each since when it has been kept.
+    /// Returns the settings that decide which events count where. Metrics, cut-offs and windows are not included: stored state
+    /// contains since when it has kept each of them.
     pub fn fingerprint(&self) -> String {
         let join = &self.join;
         let key = match self.kafka.key {
@@ -41,7 +41,7 @@ impl Config {
     }
 }
 
-/// The parts of a composite id.
+/// Returns the parts of a composite id.
 fn id_parts(shape: &Shape) -> Option<String> {
     let (served, click) = (&shape.served, &shape.click);
     let parts = |first: &Paths, further: &[Path]| {

@@ -1,23 +1,23 @@
-//! Hosts, as the header `Host` of a request and the setting `http.hosts` name them.
+//! Hosts, as named by the `Host` header of a request and by the setting `http.hosts`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The longest name that DNS has.
+/// Maximum length of a DNS name.
 pub(super) const MAX_NAME: usize = 253;
 
-/// The host that a request names, without the port.
+/// Host named by a request, without the port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// `*`: any host. No request names it.
+    /// `*`: any host. Never named by a request.
     Any,
-    /// In lower case, without a dot at its end. Empty if a request names none.
+    /// Name in lower case, without a trailing dot. Empty if a request names no host.
     Name(String),
     Ip(IpAddr),
 }
 
 impl Host {
-    /// Of the header's value, or what stands in its place: `host` or `host:port`. None where it is neither.
+    /// Parses `host` or `host:port` from the header or its replacement. Returns `None` for anything else.
     pub fn of_request(text: &str) -> Option<Host> {
         let end = text.rfind(']').map_or(0, |bracket| bracket + 1);
         let (host, port) = match text[end..].find(':') {
@@ -27,7 +27,7 @@ impl Host {
         port.bytes().all(|c| c.is_ascii_digit()).then(|| Host::of(host))?
     }
 
-    /// A host without a port; an IPv6 address is in brackets.
+    /// Parses a host without a port. An IPv6 address is in brackets.
     fn of(text: &str) -> Option<Host> {
         if let Some(rest) = text.strip_prefix('[') {
             let ip: Ipv6Addr = rest.strip_suffix(']')?.parse().ok()?;
@@ -41,7 +41,7 @@ impl Host {
         is_name.then(|| Host::Name(text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase()))
     }
 
-    /// Whether it can only be this machine, asked by itself.
+    /// Returns whether the host can only be this machine, asked by itself.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Any => false,
@@ -50,7 +50,7 @@ impl Host {
         }
     }
 
-    /// An entry of the setting; else what is wrong with it, and what to write instead.
+    /// Parses an entry of the setting. The error is what is wrong with it and what to write instead.
     pub(super) fn of_setting(text: &str) -> Result<Host, (&'static str, String)> {
         if text == "*" {
             return Ok(Host::Any);

@@ -1,4 +1,4 @@
-//! An address of HTTP that is asked or told. All of it but scheme and host may be a secret, which is never shown.
+//! HTTP addresses to send requests to. Everything but scheme and host may be a secret, and is never shown.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use hyper::Uri;
 
 use super::Host;
 
-/// An address of HTTP, with or without TLS.
+/// HTTP address, with or without TLS.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUrl(Uri);
 
-/// How it begins.
+/// Allowed schemes.
 const SCHEMES: [&str; 2] = ["http://", "https://"];
 
 impl HttpUrl {
-    /// Of the setting; else what is wrong with it, in words that show nothing of it, and what to write instead.
+    /// Parses the setting. The error is what is wrong with it, without quoting any of it, and what to write instead.
     pub(crate) fn of_setting(text: &str) -> Result<HttpUrl, (&'static str, &'static str)> {
         const WHOLE: &str = "write a whole address, such as \"https://hooks.example/abgauge\"";
         const IN_FILE: &str = "write the address alone, and into the file of webhook.secret_file what the header is to say, \
@@ -52,14 +52,14 @@ impl HttpUrl {
         self.0.scheme_str() == Some("https")
     }
 
-    /// Whether nothing sent there can leave this machine.
+    /// Returns whether nothing sent there can leave this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.0.host().and_then(Host::of_request);
         host.is_some_and(|host| host.is_loopback())
     }
 }
 
-/// Scheme, host and port.
+/// Formats scheme, host and port only, because the rest may be secret.
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls() { "https" } else { "http" };

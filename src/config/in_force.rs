@@ -1,4 +1,4 @@
-//! Every setting with the value that is in force and where it came from: shown to a reader, or held against another.
+//! Current value and origin of every setting, to show them or to compare two configurations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,28 +11,28 @@ use super::{Config, Experiment, derived, layers, sample};
 
 const BROKERS: &str = "kafka.brokers";
 const VIEWS: &str = "export.views";
-/// Where remarks begin, behind lines that leave them room.
+/// Column of the comments behind settings, if the line is short enough.
 const REMARKS_AT: usize = 40;
 
-/// Without `Debug`: secrets are among the values.
+/// Current settings. No `Debug`, because values include secrets.
 #[derive(Clone)]
 pub struct InForce {
-    /// As the operator named the file; none where there is none.
+    /// File name as given by the operator, if there is a file.
     file: Option<String>,
     settings: Vec<Setting>,
 }
 
 #[derive(Clone)]
 struct Setting {
-    /// Such as `events.served`, name by name.
+    /// Table path, such as `events.served`, split into names.
     section: Vec<String>,
     name: String,
-    /// None where it is not set, and nothing stands in its place.
+    /// Value as set, or else as derived. `None` if there is neither.
     value: Option<Value>,
-    /// Of a file that it names, where only the start reads that.
+    /// Content of the file that the value names, for files read only at startup.
     content: Option<String>,
     origin: SettingOrigin,
-    /// What decides on a default, where that needs a word.
+    /// Reason for a default that needs an explanation.
     reason: Option<&'static str>,
 }
 
@@ -45,7 +45,7 @@ impl Setting {
         self.origin != SettingOrigin::Default
     }
 
-    /// Whether the operator changed it; what follows from another setting follows that one's change.
+    /// Returns whether the operator changed the setting. A derived default does not count: the setting it follows is reported.
     fn differs(&self, other: &Setting) -> bool {
         (self.is_written() || other.is_written())
             && (&self.value, &self.content) != (&other.value, &other.content)
@@ -53,7 +53,7 @@ impl Setting {
 }
 
 impl InForce {
-    /// `written` are the settings as they were read, those without a value left out; `config` is what became of them.
+    /// `written` are the settings as read, without those that have no value. `config` is the configuration made from them.
     pub(super) fn of(written: &Table, config: &Config, report: &ErrorReport) -> InForce {
         let known = layers::known_settings();
         let mut settings = Vec::new();
@@ -85,7 +85,7 @@ impl InForce {
         }
     }
 
-    /// As TOML, with a remark behind each setting that says where it came from. Secrets are hidden.
+    /// Formats the settings as TOML, with the origin of each in a comment. Secrets are hidden.
     pub fn show(&self) -> String {
         let mut shown = "# The settings in force. Behind each: ".to_owned();
         if let Some(file) = &self.file {
@@ -109,13 +109,13 @@ impl InForce {
         shown
     }
 
-    /// Whether the one setting is missing that has no default.
+    /// Returns whether the only setting without a default is missing.
     pub fn lacks_brokers(&self) -> bool {
         let mut settings = self.settings.iter();
         settings.any(|setting| setting.is_missing())
     }
 
-    /// Settings that the operator changed between these and `new`.
+    /// Returns the settings that the operator changed between these and `new`.
     pub(super) fn differences(&self, new: &InForce) -> Vec<String> {
         let keys = |settings: &[Setting]| -> Vec<String> { settings.iter().map(Setting::key).collect() };
         let all: BTreeSet<String> = [keys(&self.settings), keys(&new.settings)]
@@ -130,7 +130,7 @@ impl InForce {
         all.into_iter().filter(differs).collect()
     }
 
-    /// From here on `key` is in force as `new` has it.
+    /// Takes over the value of `key` from `new`.
     pub(super) fn take(&mut self, key: &str, new: &InForce) {
         if let Some(new) = new.find(key)
             && let Some(old) = self.settings.iter_mut().find(|setting| setting.key() == key)
@@ -156,7 +156,7 @@ impl Setting {
             (SettingOrigin::Default, None) if self.is_missing() => {
                 "missing: set it in the file or by ABGAUGE_KAFKA__BROKERS".to_owned()
             }
-            // No list of views says what its default is.
+            // `export.views` has no value that would express its default.
             (SettingOrigin::Default, None) if self.key() != VIEWS => "not set".to_owned(),
             (SettingOrigin::Default, _) => match self.reason {
                 Some(reason) => format!("default: {reason}"),
@@ -186,7 +186,7 @@ fn setting(
     }
 }
 
-/// A name of the operator's own: a value, or a table of them.
+/// Returns the settings under a name chosen by the operator: a single value, or a table of values.
 fn of_free_name(
     section: &[String],
     name: &str,
@@ -223,7 +223,7 @@ fn of_free_name(
     settings.collect()
 }
 
-/// What is asked of an experiment, in the order of the sample: all of it where there is a control, else its start.
+/// Returns the settings of an experiment in the order of the sample: all of them with a control, otherwise only the start.
 fn of_experiment(
     name: &str,
     written: &Table,
@@ -252,7 +252,7 @@ fn of_experiment(
         .collect()
 }
 
-/// A name as it stands before a `=`.
+/// Formats a name for the left side of a `=`.
 pub(in crate::config) fn bare_or_quoted(name: &str) -> String {
     let is_bare = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
     match !name.is_empty() && name.bytes().all(is_bare) {

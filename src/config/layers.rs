@@ -1,6 +1,6 @@
-//! Lays the environment over the file, setting by setting, into [`Raw`].
+//! Merges the environment over the file, setting by setting, into [`Raw`].
 //!
-//! Each setting is tried by itself, so that a faulty one is reported and hides no other.
+//! Settings are parsed one by one, so that a faulty one is reported without hiding others.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,18 +15,18 @@ use super::strangers;
 use super::units::{BYTE_SIZE, TIME_SPAN};
 
 pub(super) const PREFIX: &str = "ABGAUGE_";
-/// The one section of tables whose settings are known and whose names are the operator's.
+/// Section of tables with known settings under names chosen by the operator. There is only this one.
 const EXPERIMENTS: &str = "experiments";
 
-/// A variable, with the spellings of its value that TOML might know.
+/// Variable, and its value in brackets for parsing as a TOML array.
 pub(super) struct Variable {
     name: String,
     value: String,
     bracketed: String,
 }
 
-/// Of all variables those that set something: `ABGAUGE_`, and two underscores after the section. What only looks like one,
-/// with single underscores, is refused where it is close to a setting, else noted as strange.
+/// Returns the variables that set something: `ABGAUGE_`, with two underscores after the section. A variable with single
+/// underscores is refused if it is close to a setting, and otherwise noted as strange.
 pub(super) fn variables(
     env: impl Iterator<Item = (String, String)>,
     report: &mut ErrorReport,
@@ -51,7 +51,7 @@ pub(super) fn variables(
     variables
 }
 
-/// Settings of the file and above them the variables; what is faulty is reported, and its default stands.
+/// Merges the variables over the settings of the file. A faulty setting is reported and keeps its default.
 pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut ErrorReport) -> Raw {
     let known = known_settings();
     let mut layers = Layers {
@@ -64,13 +64,13 @@ pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut
         layers.variable(variable);
     }
     read(layers.settings).unwrap_or_else(|error| {
-        // Each setting was read by itself, so only their company can be at fault.
+        // Each setting was read separately before, so only their combination can be at fault.
         report.refuse_at("", Location::Nowhere, error.message(), "");
         Raw::default()
     })
 }
 
-/// Every setting under its section, with its default; an empty object is a table of free names.
+/// Returns every setting under its section, with its default. An empty object is a table of free names.
 pub(super) fn known_settings() -> Map<String, Value> {
     match serde_json::to_value(Raw::default()) {
         Ok(Value::Object(known)) => known,
@@ -78,7 +78,7 @@ pub(super) fn known_settings() -> Map<String, Value> {
     }
 }
 
-/// Every setting that an experiment can have.
+/// Returns every setting that an experiment can have.
 pub(super) fn settings_of_an_experiment() -> Map<String, Value> {
     match serde_json::to_value(RawExperiment::default()) {
         Ok(Value::Object(known)) => known,
@@ -125,7 +125,7 @@ impl<'i> Layers<'i, '_> {
         }
     }
 
-    /// By names that the operator chooses, the settings of each experiment.
+    /// Adds the settings of each experiment, by a name that the operator chose.
     fn experiments(&mut self, table: DeTable<'i>) {
         let known = settings_of_an_experiment();
         for (name, value) in table {
@@ -138,6 +138,7 @@ impl<'i> Layers<'i, '_> {
                     .refuse(&key, &place, "is a table, not a value", remedy);
                 continue;
             };
+            // Keep an empty table: naming an experiment is enough for intervals.
             if table.is_empty() {
                 let path = [EXPERIMENTS, name.get_ref()].map(str::to_owned);
                 let empty = Spanned::new(span, DeValue::Table(table));
@@ -148,8 +149,8 @@ impl<'i> Layers<'i, '_> {
         }
     }
 
-    /// Names that the operator chooses: of Kafka properties, where `sasl.username` may stand with or without
-    /// quotes, and of profiles.
+    /// Adds a table with names that the operator chose: profiles, or Kafka properties. A property such as `sasl.username` may
+    /// be written with or without quotes.
     fn free_names(&mut self, section: &str, table: DeTable<'i>) {
         for (name, value) in table {
             let key = join(section, name.get_ref());
@@ -176,6 +177,7 @@ impl<'i> Layers<'i, '_> {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
                 let span = error.span().filter(inside).unwrap_or(value.span());
+                // serde quotes the value, and the seed is a secret.
                 if key == HASH_SEED {
                     "what stands here does not fit".clone_into(&mut message);
                 }
@@ -202,7 +204,7 @@ impl<'i> Layers<'i, '_> {
             return;
         };
         self.report.came_from(&key, name);
-        // The first spelling that the setting's type takes, else the one whose error tells most.
+        // Take the first spelling that fits the setting's type, or else the one with the most useful error.
         let fits = |value: &Spanned<DeValue<'i>>| read(nested(&key, value.clone())).is_ok();
         let value = variable.spellings().find(fits).unwrap_or_else(|| {
             let plain = text(&variable.value);
@@ -213,8 +215,8 @@ impl<'i> Layers<'i, '_> {
         self.setting(&key, value);
     }
 
-    /// `ABGAUGE_JOIN__MAX_ITEMS` → `join.max_items`, `ABGAUGE_EVENTS__CLICK__TS` → `events.click.ts`; in names of Kafka
-    /// properties each underscore is a dot.
+    /// Converts a variable to a setting: `ABGAUGE_JOIN__MAX_ITEMS` → `join.max_items`, `ABGAUGE_EVENTS__CLICK__TS` →
+    /// `events.click.ts`. In names of Kafka properties each underscore becomes a dot.
     fn key_of(&self, name: &str) -> Option<String> {
         let rest = name.strip_prefix(PREFIX)?;
         if rest.bytes().any(|b| b.is_ascii_lowercase()) {
@@ -285,7 +287,7 @@ impl<'i> Layers<'i, '_> {
 }
 
 impl Variable {
-    /// What stands between commas, each by itself: which of them is at fault can be told.
+    /// Parses the parts between commas one by one, so that an error can name the faulty one.
     fn entries(&self) -> Spanned<DeValue<'_>> {
         let mut entries = DeArray::new();
         for part in self.value.split(',') {
@@ -294,8 +296,8 @@ impl Variable {
         Spanned::new(0..0, DeValue::Array(entries))
     }
 
-    /// As text, as TOML, as the inside of a TOML array, and as texts between commas. What is a table of TOML is that first: any text
-    /// can be a path.
+    /// Returns the possible readings of the value: text, TOML, the inside of a TOML array, and texts between commas. A TOML
+    /// table comes first, because any text could be a path.
     fn spellings(&self) -> impl Iterator<Item = Spanned<DeValue<'_>>> {
         let is_table = |value: &Spanned<DeValue>| matches!(value.get_ref(), DeValue::Table(_));
         let mut texts = DeArray::new();
@@ -314,7 +316,7 @@ impl Variable {
     }
 }
 
-/// A number is one, and text needs no quotes.
+/// Parses a number as a number, and anything that is not TOML as text.
 fn entry(value: &str) -> Spanned<DeValue<'_>> {
     DeValue::parse(value).unwrap_or_else(|_| text(value))
 }
@@ -330,9 +332,9 @@ fn join(section: &str, name: &str) -> String {
     }
 }
 
-/// Section, table of free names if there is one, and name.
+/// Splits a key into section, table of free names (if any) and name.
 fn path(key: &str) -> Vec<String> {
-    // An experiment's name may have dots, a setting has none.
+    // An experiment's name may contain dots, but a setting does not.
     let of_experiment = key.split_once('.').filter(|(section, _)| *section == EXPERIMENTS);
     if let Some((name, setting)) = of_experiment.and_then(|(_, rest)| rest.rsplit_once('.')) {
         return [EXPERIMENTS, name, setting].map(str::to_owned).into();
@@ -376,7 +378,7 @@ fn insert_at<'i>(table: &mut DeTable<'i>, mut path: Vec<String>, value: Spanned<
     table.insert(Spanned::new(0..0, name.into()), value);
 }
 
-/// serde says "what is wrong, expected what is right"; the second half is the remedy.
+/// Splits serde's "what is wrong, expected what is right". The second half becomes the remedy.
 fn in_plain_words(key: &str, message: &str) -> (String, String) {
     let Some((wrong, expected)) = message.split_once(", expected ") else {
         return (message.to_owned(), String::new());
@@ -408,7 +410,7 @@ fn in_plain_words(key: &str, message: &str) -> (String, String) {
     (wrong, format!("write {remedy}"))
 }
 
-/// The same where no quotes are needed, and a list has commas.
+/// Adapts a remedy to a variable, which needs no quotes and separates list entries by commas.
 fn in_a_variable(remedy: &str, value: &Spanned<DeValue>) -> String {
     let remedy = remedy
         .replace(", without quotes", "")
@@ -419,11 +421,11 @@ fn in_a_variable(remedy: &str, value: &Spanned<DeValue>) -> String {
     }
 }
 
-/// ``integer `5` `` is 5, and `string "x"` is "x".
+/// Removes the type from serde's description: ``integer `5` `` becomes 5, and `string "x"` becomes "x".
 fn without_type(value: &str) -> &str {
     let quoted = ["integer ", "floating point ", "boolean "];
     match quoted.iter().find_map(|kind| value.strip_prefix(kind)) {
-        // What no number of 64 bits is, serde tells with its type.
+        // serde adds a type to numbers that do not fit into 64 bits, too.
         Some(value) => value.split('`').nth(1).unwrap_or(value),
         None => match value {
             "map" => "a table",

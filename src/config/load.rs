@@ -1,4 +1,4 @@
-//! Reads the file and the environment.
+//! Loading of a configuration from the file and the environment.
 
 use std::env;
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::raw::Raw;
 use super::validate::{counting, http, validate};
 use super::{Config, Counting, Http, InForce, Loaded, files, layers, redact, strangers};
 
-/// What turns settings into what the program believes, and reports what is wrong with them.
+/// Conversion of raw settings to checked values, which reports all errors.
 type Check<T> = fn(Raw, &mut ErrorReport) -> T;
 
-/// The configuration of the file at `path`, or the defaults without one, with the settings of `env` above it.
+/// Loads the file at `path`, or the defaults without one, overridden by `env`.
 ///
-/// `ABGAUGE_SECTION__SETTING` overrides a setting. Other variables that begin with `ABGAUGE_` are refused where they are close
-/// to one, so that a slip does not pass in silence.
+/// `ABGAUGE_SECTION__SETTING` overrides a setting. Other variables with the prefix `ABGAUGE_` are refused if they are close to
+/// a setting, so that a typo does not go unnoticed.
 ///
 /// # Errors
-/// Everything that is wrong, at once.
+/// All errors at once.
 pub fn load(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
@@ -28,10 +28,10 @@ pub fn load(
     load_as(path, env, validate)
 }
 
-/// The same for the text of a file called `name`.
+/// Loads the text of a file called `name`, overridden by `env`.
 ///
 /// # Errors
-/// Everything that is wrong, at once.
+/// All errors at once.
 pub fn load_text(
     name: &str,
     text: &str,
@@ -40,10 +40,10 @@ pub fn load_text(
     parse(name, text, env, validate)
 }
 
-/// Of the same configuration only what decides how events count; what else it says may be wrong or absent.
+/// Loads only the settings that decide how events count. Everything else may be wrong or missing.
 ///
 /// # Errors
-/// Everything that is wrong with that part, or is no setting, at once.
+/// All errors in those settings, and all unknown settings, at once.
 pub fn load_counting(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
@@ -51,10 +51,10 @@ pub fn load_counting(
     load_as(path, env, |raw, report| counting(&raw, report))
 }
 
-/// The configuration with every setting and where it came from, so that it can be held against one that is read again.
+/// Loads the configuration with the origin of every setting, so that it can be compared with a reloaded one.
 ///
 /// # Errors
-/// Everything that is wrong, at once.
+/// All errors at once.
 pub fn load_with_origins(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
@@ -62,10 +62,10 @@ pub fn load_with_origins(
     load_as(path, env, loaded)
 }
 
-/// Of the same configuration only where the HTTP server listens and how; what else it says may be wrong or absent.
+/// Loads only the settings of the HTTP server. Everything else may be wrong or missing.
 ///
 /// # Errors
-/// Everything that is wrong with that section, at once.
+/// All errors in that section at once.
 pub fn load_http(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
@@ -77,10 +77,10 @@ pub fn load_http(
     })
 }
 
-/// The settings in force, to show them: brokers may be missing.
+/// Loads the current settings in order to show them. `brokers` may be missing.
 ///
 /// # Errors
-/// Everything else that is wrong, at once.
+/// All other errors at once.
 pub fn in_force(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
@@ -123,11 +123,11 @@ fn load_as<T>(
     }
 }
 
-/// Looks for slips among the variables of the flags of commands, such as `ABGAUGE_DEMO_RAET`: for a command that reads no
-/// configuration, which has them refused.
+/// Refuses typos in variables for flags of commands, such as `ABGAUGE_DEMO_RAET`. For commands that read no configuration, which
+/// would find them.
 ///
 /// # Errors
-/// All of them.
+/// All errors at once.
 pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), ConfigErrors> {
     let mut report = ErrorReport::default();
     layers::variables(
@@ -140,13 +140,13 @@ pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), Co
     }
 }
 
-/// The environment of this process. What is not UTF-8 in a value is replaced.
+/// Returns the environment of this process, with invalid UTF-8 in values replaced.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
 }
 
-/// The same for the text of a file called `name`.
+/// Parses and checks the text of a file called `name`, overridden by `env`.
 pub(super) fn parse<T>(
     name: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! What the program believes of its settings: checked, in units.
+//! Checked settings, in the units that the program uses.
 //!
 //! ```text
 //! file ──▶ layers ──▶ Raw ──▶ validate ──▶ Config
@@ -69,45 +69,46 @@ use crate::looks;
 pub struct Config {
     pub kafka: Kafka,
     pub ingest: Ingest,
-    /// How records are read; `None`: they are of our own shape.
+    /// Shape of records. `None`: abgauge's own shape.
     pub events: Option<Shape>,
     pub join: Join,
-    /// Which metrics, by which profiles, at which cut-offs.
+    /// Metrics, profiles and cut-offs.
     pub measures: Measures,
-    /// The file that lists the items of the catalogue.
+    /// File with the items of the catalogue.
     pub catalog: Option<PathBuf>,
-    /// Sliding windows, ascending; `total` is always kept as well.
+    /// Sliding windows, ascending. `total` is always kept in addition.
     pub windows: Vec<WindowSpan>,
     pub limits: Limits,
-    /// None: a start rebuilds what it shows from the log.
+    /// Topic for state. `None`: a start rebuilds everything from the log.
     pub state: Option<StateTopic>,
-    /// All partitions are shown as well, whoever holds them.
+    /// True if the view of all partitions is shown as well, whichever instance owns them.
     pub global: bool,
     pub export: Export,
     pub http: Http,
-    /// None: nobody is told of changes.
+    /// Webhook for changes. `None`: no calls.
     pub webhook: Option<Webhook>,
     pub log: LogConfig,
-    /// By name.
+    /// Experiments by name.
     pub experiments: BTreeMap<String, Experiment>,
-    /// Experiments with a control that name no primary metric, so that one was taken.
+    /// Experiments with a control but no primary metric in the file, so that one was chosen.
     pub without_primary: BTreeSet<String>,
-    /// Variables of the environment that look like settings and are none.
+    /// Environment variables that look like settings but are not.
     pub strange_variables: Vec<String>,
 }
 
 impl Config {
-    /// The sample file, which documents every setting with its default.
+    /// Returns the sample file, which documents every setting with its default.
     pub fn default_toml() -> &'static str {
         include_str!("../../config/abgauge.toml")
     }
 
-    /// A JSON Schema of that file.
+    /// Returns the JSON Schema of that file.
     pub fn schema() -> serde_json::Value {
         schema::schema()
     }
 
-    /// The window in which arms of experiments have intervals: the longest one that consists of whole spans between looks.
+    /// Returns the window in which arms of experiments have intervals: the longest one that is a multiple of the time between
+    /// looks.
     pub fn look_window(&self) -> Option<looks::Window> {
         let windows = self.windows.iter();
         let windows = windows.map(|window| (&*window.name, window.span_ms));
@@ -115,18 +116,18 @@ impl Config {
     }
 }
 
-/// What decides how events count: the part of a configuration that an evaluation of files goes by.
+/// Settings that decide how events count. An evaluation of files uses only these.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counting {
-    /// How records are read; `None`: they are of our own shape.
+    /// Shape of records. `None`: abgauge's own shape.
     pub events: Option<Shape>,
     pub join: Join,
     pub limits: Limits,
     pub measures: Measures,
-    /// Ids of the metrics that the operator chose, whatever the profiles define; none where nothing was said of them.
+    /// Ids of the metrics chosen by the operator, whatever the profiles define. `None` if the file does not choose.
     pub chosen_metrics: Option<Vec<&'static str>>,
     pub catalog: Option<PathBuf>,
-    /// Every profile that may be named: those that come with abgauge, then the operator's own.
+    /// Available profiles: the built-in ones, then the operator's own.
     pub known_profiles: Vec<Profile>,
 }
 
@@ -134,35 +135,35 @@ pub struct Counting {
 pub struct Kafka {
     pub brokers: String,
     pub served_topic: String,
-    /// The same as `served_topic` where one topic carries both.
+    /// Topic of clicks. Equal to `served_topic` if one topic carries both.
     pub clicks_topic: String,
     pub group_id: String,
     pub key: TopicKey,
     pub start: Start,
     pub dead_letter_topic: Option<String>,
-    /// Whether dead letters carry key and payload.
+    /// True if dead letters carry key and payload.
     pub dead_letter_payload: bool,
-    /// Passed through to librdkafka, secrets included. Neither `Debug` nor any message shows a value.
+    /// Properties passed to librdkafka, including secrets. Neither `Debug` nor any message shows a value.
     pub properties: Properties,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ingest {
-    /// Threads that partitions are spread over; `None`: one for each core.
+    /// Number of threads that share the partitions. `None`: one per core.
     pub workers: Option<NonZeroUsize>,
-    /// Records that are left out.
+    /// Records to skip.
     pub skips: Skips,
 }
 
 impl Ingest {
-    /// As many threads as are set, or as the system lets us use at once.
+    /// Returns the configured number of threads, or the parallelism that the system allows.
     pub fn n_workers(&self) -> usize {
         let n_cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.workers.map_or_else(n_cores, NonZeroUsize::get)
     }
 }
 
-/// librdkafka properties by name; its `Debug` shows names only.
+/// Properties of librdkafka by name. `Debug` shows names only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Properties(pub BTreeMap<String, String>);
 
@@ -172,60 +173,60 @@ impl std::fmt::Debug for Properties {
     }
 }
 
-/// What both topics are keyed by.
+/// Key of both topics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopicKey {
     Request,
     User,
 }
 
-/// Where a start without stored state begins to read.
+/// Start position when there is no stored state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// As far back as the longest window needs.
+    /// Far enough back to fill the longest window.
     Rebuild,
     /// The whole log.
     Earliest,
 }
 
-/// What decides which click belongs to which list. All times in milliseconds of event time.
+/// Rules that assign clicks to lists. All times are in milliseconds of event time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Join {
     /// A click counts up to this long after its list.
     pub attribution_ms: i64,
     /// A click counts from this long before its list.
     pub click_skew_ms: i64,
-    /// A list of the same request id and a time no farther away is a copy.
+    /// A list with the same request id is a copy if its time is at most this far away.
     pub same_list_ms: i64,
-    /// How far behind the newest event of its topic partition an event may come.
+    /// Maximum delay of an event behind the newest event of its topic partition.
     pub lateness_ms: i64,
-    /// How far ahead of its record's timestamp an event may be.
+    /// Maximum lead of an event over the timestamp of its record.
     pub max_future_ms: i64,
-    /// After this long at its end a topic partition no longer holds up settling.
+    /// Idle time at the end of a topic partition after which it no longer delays settling.
     pub idle_after_ms: i64,
     pub slot_ms: i64,
     pub max_items: u32,
-    /// Experiments that a list may be in.
+    /// Maximum number of experiments per list.
     pub max_experiments: u32,
-    /// Lists of its request id that a click counts for.
+    /// Maximum number of lists per request id that a click counts for.
     pub max_lists_per_click: u32,
-    /// Distinct off-list items remembered for each list.
+    /// Maximum number of distinct off-list items remembered per list.
     pub max_off_list: u32,
     pub hash_seed: u64,
-    /// Of `user_key` and the seed.
+    /// Key of the user hashes, derived from the setting `user_key` and the seed.
     pub user_key: UserKey,
-    /// Ids that mean that a user is not known.
+    /// Ids that mean an unknown user.
     pub no_user: NoUser,
 }
 
 impl Join {
-    /// How long after its time a list settles, in a stream that goes on.
+    /// Returns how long after its time a list settles, while events keep arriving.
     pub fn settle_after_ms(&self) -> i64 {
         let open_ms = self.attribution_ms.max(self.same_list_ms).max(self.click_skew_ms);
         open_ms + self.lateness_ms
     }
 
-    /// What reads records by these settings, in our own shape.
+    /// Returns a decoder of abgauge's own shape with these settings.
     pub fn decoder(&self) -> Decoder {
         Decoder::new(self.hash_seed, self.max_items, self.max_experiments)
             .knowing_users_by(self.user_key)
@@ -235,24 +236,24 @@ impl Join {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WindowSpan {
-    /// The value of the label `window`, as the operator wrote it.
+    /// Value of the label `window`, as written by the operator.
     pub name: String,
     pub span_ms: i64,
 }
 
-/// The name of the window that never slides.
+/// Name of the window that never slides.
 pub const TOTAL: &str = "total";
 
-/// Items of the longest list that can be allowed, and so the largest cut-off.
+/// Maximum length of a list, and so the largest cut-off.
 pub(crate) const LONGEST_LIST: u32 = 100_000;
 
-/// Most cut-offs: each of them is a column of every cell of every arm.
+/// Maximum number of cut-offs. Each is a column in every cell of every arm.
 pub(crate) const MAX_CUT_OFFS: usize = 100;
 
-/// Most later allocations of an experiment: each of them has sums of its own.
+/// Maximum number of later allocations per experiment. Each has its own sums.
 pub(crate) const MAX_EPOCHS: usize = 1000;
 
-/// Cells of a window.
+/// Number of cells per window.
 pub use crate::engine::window::N_CELLS;
 
 impl WindowSpan {
@@ -263,28 +264,30 @@ impl WindowSpan {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Arms that a partition admits; further ones are folded into `__other__`.
+    /// Maximum number of arms per partition. Further arms are folded into `__other__`.
     pub max_arms: u32,
-    /// Bytes of open lists and waiting clicks, all partitions together. Beyond it records are shed.
+    /// Maximum bytes of open lists and waiting clicks in all partitions. Records beyond it are shed.
     pub max_state_bytes: u64,
-    /// Bytes of what coverage remembers of shown items, all arms together. Arms beyond it have no coverage.
+    /// Maximum bytes for shown items (coverage) of all arms. Arms beyond it have no coverage.
     pub max_coverage_bytes: u64,
-    /// Bytes of sums by user and of users that were seen, all experiments and partitions together. Beyond it the experiment that
-    /// takes most is given up.
+    /// Maximum bytes of sums by user and of seen users, for all experiments and partitions. Beyond it the largest experiment is
+    /// given up.
     pub max_statistics_bytes: u64,
-    /// Share of the records of a topic that may be unreadable before it is reported as a problem.
+    /// Share of unreadable records in a topic that is reported as a problem.
     pub max_invalid_share: f64,
-    /// The same of late records, of those from the future, of duplicates, and of clicks without a list.
+    /// Share of late records that is a problem; likewise below for records from the future, duplicates and clicks without a
+    /// list.
     pub max_late_share: f64,
     pub max_future_share: f64,
     pub max_duplicate_share: f64,
     pub max_unmatched_share: f64,
-    /// Share of an arm's lists since the start that one user may have.
+    /// Maximum share of one user in an arm's lists since the start.
     pub max_user_share: f64,
 }
 
 impl Limits {
-    /// Bytes of what has settled and waits to be stored, all partitions together. A pair that has its share of them is read no further.
+    /// Returns the maximum bytes of settled data that waits to be stored, in all partitions. A pair that has used up its part
+    /// of it is not read further.
     pub fn max_unsealed_bytes(&self) -> u64 {
         self.max_state_bytes / 8
     }
@@ -292,22 +295,22 @@ impl Limits {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Export {
-    /// Metric ids.
+    /// Ids of the exported metrics.
     pub metrics: Vec<String>,
-    /// `None`: every k of the metrics.
+    /// Exported cut-offs. `None`: all of them.
     pub k: Option<Vec<NonZeroU32>>,
-    /// Names of the windows that are shown live, `total` among them.
+    /// Names of the windows with a live view, possibly including `total`.
     pub live: Vec<String>,
-    /// The same of settled lists.
+    /// Names of the windows with a view of settled lists.
     pub settled: Vec<String>,
-    /// The same of settled lists of all partitions, whoever holds them.
+    /// Names of the windows with a view of settled lists of all partitions, whichever instance owns them.
     pub global: Vec<String>,
-    /// Metric ids that are shown with numerator and denominator, whatever they divide by.
+    /// Ids of metrics exported with numerator and denominator, whatever the denominator.
     pub numerators: Vec<String>,
-    /// Whether looks also show metrics that are neither primary nor guardrail.
+    /// True if looks also show metrics that are neither primary nor guardrail.
     pub secondary: bool,
     pub max_series: usize,
-    /// An arm without a list for this long (event time) leaves the export.
+    /// Event time without a list after which an arm leaves the export.
     pub forget_after_ms: i64,
 }
 
@@ -315,50 +318,50 @@ pub struct Export {
 pub struct Http {
     pub listen: SocketAddr,
     pub max_connections: usize,
-    /// From accepting a connection to its request, the handshake of TLS included; and for a request as a whole.
+    /// Timeout from accepting a connection to its request, including the TLS handshake, and for a request as a whole.
     pub timeout: Duration,
-    /// Hosts that it answers for besides this machine. Empty: all hosts, unless it listens on loopback.
+    /// Hosts served besides this machine. Empty: all hosts, unless the server listens on loopback.
     pub hosts: Vec<Host>,
-    /// `None`: plain HTTP.
+    /// TLS files. `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
     pub access: Access,
 }
 
-/// Where the server's certificate and its key lie, in PEM; they may be one file.
+/// Files with the server's certificate and key in PEM. They may be the same file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's own certificate first, then those between it and the authority.
+    /// Certificate chain: the server's own first, then the intermediate ones.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// Where what is settled outlives a process.
+/// Topic in which settled data survives the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateTopic {
     pub topic: String,
-    /// Each pair is stored so often.
+    /// Interval between two writes of a pair.
     pub interval: Duration,
-    /// All pairs of this instance together write no more, in the long run.
+    /// Maximum average write rate of all pairs of this instance.
     pub max_bytes_per_second: u64,
 }
 
-/// Whom to tell when the state of an arm changes.
+/// Webhook called when the state of an arm changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Webhook {
     pub url: HttpUrl,
-    /// The file that holds the value of the header. `None`: the header is not sent.
+    /// File with the value of the header. `None`: no header is sent.
     pub secret_file: Option<PathBuf>,
-    /// Its name.
+    /// Name of the header.
     pub header: HeaderName,
-    /// For one attempt, from the connection to the status of the answer.
+    /// Timeout of one attempt, from the connection to the status of the response.
     pub timeout: Duration,
-    /// Authorities in PEM. `None`: those of the system.
+    /// Certificate authorities in PEM. `None`: the system's authorities.
     pub ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
-    /// A `tracing` filter, such as `info` or `abgauge=debug`.
+    /// Filter for `tracing`, such as `info` or `abgauge=debug`.
     pub filter: String,
     pub format: LogFormat,
 }

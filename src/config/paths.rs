@@ -1,4 +1,4 @@
-//! Paths as they are written under `[events]`: one in quotes, or several in `{ any = […] }`; those to the parts of a request id in
+//! Paths as written under `[events]`: one in quotes, alternatives in `{ any = […] }`, or the parts of a request id in
 //! `{ all = […] }`.
 
 use std::fmt;
@@ -9,12 +9,12 @@ use toml::{Spanned, Table, Value};
 
 use crate::ingest::wire::shape::{Path, Paths};
 
-/// How a path, or several, are written.
+/// Description of a path or several, for error messages.
 pub(super) const PATHS: &str =
     "a path in quotes, or { any = [\"ts\", \"timestamp\"] } to read the first that is there";
-/// The one name in such a table.
+/// Name of the only entry in a table of alternatives.
 pub(super) const ANY: &str = "any";
-/// The one name in the table of a composite id.
+/// Name of the only entry in the table of a composite id.
 pub(super) const ALL: &str = "all";
 
 /// One path, or alternatives.
@@ -23,10 +23,10 @@ pub(super) enum RawPaths {
     Any(Vec<Spanned<String>>),
 }
 
-/// The paths to a request id.
+/// Paths to a request id.
 pub(super) enum RawId {
     Whole(RawPaths),
-    /// Its parts, which are the id together.
+    /// Parts that form the id together.
     All(Vec<Spanned<String>>),
 }
 
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for RawId {
 }
 
 struct PathsVisitor {
-    /// Whether the paths may be those to the parts of an id.
+    /// True if the paths may be the parts of an id.
     of_id: bool,
 }
 
@@ -99,7 +99,7 @@ impl Serialize for RawPaths {
     }
 }
 
-/// The value of a setting that means these paths.
+/// Returns the value of a setting that means these paths.
 pub(super) fn written(paths: &Paths) -> Value {
     match paths.has_alternatives() {
         false => paths.first().to_string().into(),
@@ -107,7 +107,7 @@ pub(super) fn written(paths: &Paths) -> Value {
     }
 }
 
-/// The value of a setting that means the id of these parts.
+/// Returns the value of a setting that means an id with these parts.
 pub(super) fn written_id(first: &Paths, further: &[Path]) -> Value {
     match further.is_empty() {
         true => written(first),

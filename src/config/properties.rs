@@ -1,4 +1,4 @@
-//! Properties of librdkafka: passed through, except for those by which abgauge keeps its word.
+//! Properties of librdkafka, passed through except for those that abgauge's guarantees depend on.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::error::ErrorReport;
 use super::{Properties, files};
 
-/// Text, or what stands for it. Without `Debug`: it may be a secret, and no error shows it.
+/// Value of a property as text. No `Debug`, and no error quotes it, because it may be a secret.
 #[derive(Serialize)]
 pub(super) struct PropertyValue(String);
 
@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for PropertyValue {
     }
 }
 
-/// What a value is, without telling it.
+/// Returns the kind of a value without revealing the value.
 pub(super) fn kind_of(value: &toml::Value) -> &'static str {
     match value {
         toml::Value::String(_) => "a text",
@@ -41,7 +41,7 @@ pub(super) fn kind_of(value: &toml::Value) -> &'static str {
     }
 }
 
-/// Properties that are not the operator's, and why or what to use instead.
+/// Properties set by abgauge itself, and the reason or what to use instead.
 const OWNED: [(&str, &str); 18] = [
     ("bootstrap.servers", "write `brokers` under [kafka]"),
     ("metadata.broker.list", "write `brokers` under [kafka]"),
@@ -77,7 +77,7 @@ const PAIRS: &str =
     "leave it out: `range` of the classic protocol alone gives a list and its clicks to the same process";
 const TRANSACTIONS: &str = "leave it out: how records are written is decided by abgauge";
 
-/// All properties with their values, those of files read.
+/// Returns all properties with their values. Files are read.
 pub(super) fn collect(
     values: BTreeMap<String, Spanned<PropertyValue>>,
     files: &BTreeMap<String, Spanned<String>>,
@@ -101,7 +101,7 @@ pub(super) fn collect(
             Ok(value) => {
                 properties.insert(name.clone(), value);
             }
-            // The path is not shown: a secret in its place would be.
+            // The path is not shown, in case the operator wrote the secret itself there.
             Err(error) => report.refuse(
                 &format!("kafka.property_files.{name}"),
                 file,

@@ -1,6 +1,7 @@
-//! What the operator may write: every setting, with its default in the operator's own notation.
+//! Settings as written by the operator, each with its default in the operator's notation.
 //!
-//! `config/abgauge.toml` documents them; a test keeps the two alike. Nothing here has `Debug`: secrets pass through.
+//! `config/abgauge.toml` documents them, and a test compares the two. Nothing here has `Debug`, because some values are
+//! secrets.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use super::units::{ByteSize, TimeSpan};
 use crate::engine::ranking::profile;
 use crate::ingest::wire::NoUser;
 
-/// A section, with the default of each setting.
+/// Defines a section with the default of each setting.
 macro_rules! section {
     ($(#[$of_section:meta])* $section:ident { $($(#[$about:meta])* $setting:ident: $kind:ty = $default:expr,)* }) => {
         $(#[$of_section])*
@@ -54,7 +55,7 @@ pub(super) struct Raw {
 
 section! {
     RawKafka {
-        /// The one setting without a default.
+        /// Required: the only setting without a default.
         brokers: Option<Spanned<String>> = None,
         served_topic: Spanned<String> = unwritten("served"),
         clicks_topic: Spanned<String> = unwritten("clicks"),
@@ -71,13 +72,13 @@ section! {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawIngest {
-    /// `None`: one for each core.
+    /// `None`: one per core.
     pub workers: Option<Spanned<i64>>,
     /// `None`: all records count.
     pub skip_records: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
-/// `None` where the preset, or else our own shape of events, says it.
+/// Shape of events. A setting that is `None` comes from the preset, or else from abgauge's own shape.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawEvents {
@@ -88,7 +89,7 @@ pub(super) struct RawEvents {
     pub records: Option<Spanned<String>>,
     pub ts_unit: Option<Spanned<String>>,
     pub ts_zone: Option<Spanned<String>>,
-    /// Of lists and of clicks.
+    /// Path for both lists and clicks.
     pub user_id: Option<Spanned<RawPaths>>,
     pub served: RawServed,
     pub click: RawClick,
@@ -115,7 +116,7 @@ pub(super) struct RawServed {
     pub experiment: Option<Spanned<RawPaths>>,
     pub arm: Option<Spanned<RawPaths>>,
     pub only: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Text, `true`, `false` and integers.
+    /// Text, `true`, `false` or integers.
     pub not_in: Option<Spanned<Vec<Spanned<toml::Value>>>>,
     pub prefix: Option<Spanned<String>>,
     pub arm_separator: Option<Spanned<String>>,
@@ -163,25 +164,25 @@ section! {
         windows: Spanned<Vec<Spanned<TimeSpan>>> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]),
         /// `None`: the usual ones, and those that `[export]` names.
         metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
-        /// A name or a list of names.
+        /// Name, or list of names.
         profile: Spanned<toml::Value> = unwritten(profile::DEFAULT),
         alpha: Spanned<f64> = unwritten(0.5),
         catalog: Option<Spanned<String>> = None,
     }
 }
 
-/// `base`, `metrics`, and a word for each choice that differs from the base.
+/// Custom profile: `base`, `metrics`, and a word for each choice that differs from the base.
 pub(super) type RawProfile = BTreeMap<String, Spanned<toml::Value>>;
 
 section! {
-    /// `None` of metrics, cut-offs and windows: all that `[metrics]` configures.
+    /// Exported series. Metrics, cut-offs and windows that are `None` default to all of `[metrics]`.
     RawExport {
         metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
         k: Option<Spanned<Vec<Spanned<i64>>>> = None,
         windows: Option<Spanned<Vec<Spanned<String>>>> = None,
-        /// `None`: by the window.
+        /// `None`: depends on the window.
         views: Option<Spanned<Vec<Spanned<String>>>> = None,
-        /// `None`: none.
+        /// `None`: no metrics.
         numerators: Option<Spanned<Vec<Spanned<String>>>> = None,
         secondary: Spanned<bool> = unwritten(false),
         max_series: Spanned<i64> = unwritten(300_000),
@@ -215,7 +216,7 @@ section! {
 
 section! {
     RawGlobal {
-        /// `None`: where state is stored.
+        /// `None`: enabled if state is stored.
         enabled: Option<Spanned<bool>> = None,
     }
 }
@@ -228,7 +229,7 @@ section! {
         hosts: Spanned<Vec<Spanned<String>>> = unwritten(Vec::new()),
         /// `None`: no TLS.
         tls_certificate: Option<Spanned<String>> = None,
-        /// `None`: in the same file.
+        /// `None`: in the same file as the certificate.
         tls_key: Option<Spanned<String>> = None,
         bearer_tokens: Spanned<HashList> = unwritten(HashList::default()),
         bearer_tokens_file: Option<Spanned<String>> = None,
@@ -240,7 +241,7 @@ section! {
 
 section! {
     RawWebhook {
-        /// `None`: nobody is told.
+        /// `None`: no calls.
         url: Option<Spanned<String>> = None,
         /// `None`: no header.
         secret_file: Option<Spanned<String>> = None,
@@ -258,18 +259,18 @@ section! {
     }
 }
 
-/// All that is asked of an experiment; what is not written has a default only where a control is set.
+/// Settings of an experiment. Unwritten ones have a default only if there is a control.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawExperiment {
-    /// A string, or a date and time of TOML's own.
+    /// String, or a TOML date and time.
     #[serde(serialize_with = "as_text")]
     pub start: Option<Spanned<toml::Value>>,
     pub control: Option<Spanned<String>>,
-    /// By arm.
+    /// Shares by arm.
     pub shares: Option<RawNumbers>,
     pub primary: Option<Spanned<Vec<Spanned<String>>>>,
-    /// By metric.
+    /// Margins by metric.
     pub guardrails: Option<RawNumbers>,
     pub mde: Option<Spanned<f64>>,
     pub alpha: Option<Spanned<f64>>,
@@ -289,7 +290,7 @@ pub(super) struct RawExperiment {
 /// Numbers by name.
 pub(super) type RawNumbers = Spanned<BTreeMap<Spanned<String>, Spanned<f64>>>;
 
-/// Both are needed.
+/// Later allocation. Both settings are required.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawEpoch {
@@ -299,7 +300,7 @@ pub(super) struct RawEpoch {
 }
 
 impl RawExperiment {
-    /// Every setting that is written, with its place.
+    /// Returns every setting that is written, with its place.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, Spanned<()>)> {
         fn place<T>(value: &Option<Spanned<T>>) -> Option<Spanned<()>> {
             value.as_ref().map(|value| Spanned::new(value.span(), ()))
@@ -330,7 +331,7 @@ impl RawExperiment {
     }
 }
 
-/// A date and time has a notation of its own in TOML alone.
+/// Serializes a date and time as text, because only TOML has a notation for it.
 fn as_text<S: Serializer>(value: &Option<Spanned<toml::Value>>, serializer: S) -> Result<S::Ok, S::Error> {
     match value.as_ref().map(Spanned::get_ref) {
         Some(toml::Value::Datetime(time)) => serializer.serialize_some(&time.to_string()),
@@ -338,7 +339,7 @@ fn as_text<S: Serializer>(value: &Option<Spanned<toml::Value>>, serializer: S) -
     }
 }
 
-/// A value that stands nowhere in the file.
+/// Returns a value that is not in the file.
 fn unwritten<T>(value: impl Into<T>) -> Spanned<T> {
     Spanned::new(0..0, value.into())
 }

@@ -1,4 +1,4 @@
-//! Takes secrets out of a configuration before any line or value of it is shown.
+//! Removal of secrets from a configuration before any line or value of it is shown.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use toml::{Spanned, Value};
 
 use super::HttpUrl;
 
-/// In the name of a setting, or on a line: what stands there may be a secret.
+/// Words that mark a setting or a line as a possible secret.
 const SECRET_WORDS: [&str; 14] = [
     "authorization",
     "propert",
@@ -22,23 +22,23 @@ const SECRET_WORDS: [&str; 14] = [
     "credential",
     "hash_seed",
     "user_key",
-    // Of a webhook it is a secret often.
+    // Webhook addresses often contain a secret.
     "url",
 ];
 
 const BROKERS: &str = "brokers";
 
-/// Whose scheme and host are none.
+/// Address whose scheme and host may be shown.
 const WEBHOOK_URL: &str = "webhook.url";
 
-/// Of the hashes of ids. A number, so that no type of its own keeps it from being told.
+/// Seed of the hashes of ids. It is a plain number, so no type of its own protects it from being printed.
 pub(in crate::config) const HASH_SEED: &str = "join.hash_seed";
 
-/// What stands in the place of a secret.
+/// Replacement for a secret.
 const HIDDEN: &str = "***";
-/// Where librdkafka's properties are: any of them may be a secret.
+/// Prefix of librdkafka's properties. Any of them may be a secret.
 const PROPERTIES: &str = "kafka.properties.";
-/// Properties that are words, and tell nothing that must not be told.
+/// Properties with words that reveal nothing.
 const OPEN_PROPERTIES: [&str; 9] = [
     "client.id",
     "client.rack",
@@ -51,7 +51,8 @@ const OPEN_PROPERTIES: [&str; 9] = [
     "ssl.endpoint.identification.algorithm",
 ];
 
-/// The value of a setting, with [`HIDDEN`] for whatever may be a secret; of a list for each value, so that it stays one.
+/// Returns the value of a setting, with [`HIDDEN`] for a possible secret. In a list each entry is hidden, so that it stays a
+/// list.
 pub(super) fn hide(key: &str, value: Value) -> Value {
     match value {
         value if !is_secret(key, &value) => value,
@@ -72,25 +73,24 @@ fn is_secret(key: &str, value: &Value) -> bool {
         return telling_word(property).is_some() || !is_open;
     }
     if key == HASH_SEED {
-        // The default is known to all.
+        // The default is public.
         return value.as_integer() != Some(0);
     }
-    // Where a secret is kept is none.
+    // The path of a file with a secret is not a secret.
     let is_path = key.starts_with("kafka.property_files.") || key.ends_with("_file");
     !is_path && telling_word(key).is_some()
 }
 
-/// Where the first telling word ends.
+/// Returns where the first of the secret words ends.
 pub(super) fn telling_word(text: &str) -> Option<usize> {
     let text = text.to_ascii_lowercase();
     let end = |word: &&str| text.find(*word).map(|at| at + word.len());
-    // A broker with a user before it, as some put one there with his password.
+    // Some operators put a user and password in front of a broker.
     let user = text.contains('@').then_some(&BROKERS);
     SECRET_WORDS.iter().chain(user).filter_map(end).min()
 }
 
-/// Hides the values of Kafka properties, and of whatever is named like a secret, in comments too. Every byte keeps
-/// its place.
+/// Masks the values of Kafka properties and of everything named like a secret, even in comments. Every byte keeps its place.
 pub(super) fn mask(text: &str, table: &DeTable) -> String {
     let mut hidden = Vec::new();
     secret_values(table, false, &mut hidden);
@@ -126,8 +126,8 @@ fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<u
     }
 }
 
-/// The same for a file that is not TOML, where values cannot be told from names: from the first telling word of a
-/// section on, its lines are hidden.
+/// Masks a file that is not valid TOML. As values cannot be separated from names there, all lines of a section are masked from
+/// the first secret word on.
 pub(super) fn mask_broken(text: &str) -> String {
     let hidden: Vec<_> = Line::all(text)
         .filter(|line| line.is_telling && !line.is_header)
@@ -139,9 +139,9 @@ pub(super) fn mask_broken(text: &str) -> String {
 struct Line<'a> {
     text: &'a str,
     begin: usize,
-    /// `[section]`, and nothing that looks like a value.
+    /// True if the line is `[section]`, without anything that looks like a value.
     is_header: bool,
-    /// A telling word is on it, or was above it in its section.
+    /// True if a secret word is on this line, or above it in the same section.
     is_telling: bool,
 }
 

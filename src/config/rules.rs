@@ -1,4 +1,4 @@
-//! What a setting may hold beyond its type: asked where settings are checked, and told by the schema.
+//! Allowed values of settings beyond their types, for both validation and the schema.
 
 use std::ops::Bound::{self, Excluded, Included};
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ impl LogFormat {
     ];
 }
 
-/// One look is what `evaluate` has; a daemon looks again and again.
+/// Kinds of validity for a daemon, which looks repeatedly. A single look is for `evaluate` only.
 pub(super) const VALIDITIES: [(&str, Validity); 2] =
     [("sequence", Validity::Sequence), ("strict", Validity::Strict)];
 
@@ -39,26 +39,26 @@ pub(super) const UNITS: [(&str, Unit); 2] = [("user", Unit::User), ("request", U
 pub(super) const EPOCH_WEIGHTS: [(&str, EpochWeights); 2] =
     [("overlap", EpochWeights::Overlap), ("lists", EpochWeights::Lists)];
 
-/// What a record is that does not say so.
+/// Types of records that carry none.
 pub(super) const KINDS: [(&str, Option<Kind>); 3] = [
     ("served", Some(Kind::Served)),
     ("click", Some(Kind::Click)),
     ("", None),
 ];
 
-/// What a list without items is, and whether it is empty.
+/// Treatments of a list without items, and whether it counts as an empty list.
 pub(super) const NO_ITEMS: [(&str, bool); 2] = [("invalid", false), ("empty", true)];
 
-/// The whole record, where a path would stand.
+/// Path that means the whole record.
 pub(super) const WHOLE: &str = ".";
 
-/// Characters of a secret: shorter ones are guessed.
+/// Minimum length of a secret in characters. Shorter ones can be guessed.
 pub(super) const MIN_SECRET: usize = 16;
 
-/// The share of something.
+/// Range of a share.
 pub(super) const SHARE: RangeInclusive<f64> = 0.0..=1.0;
 
-/// The whole numbers that a setting, or each entry of its list, may be.
+/// Returns the range of a whole number, or of each entry in a list of them.
 pub(super) fn range(key: &str) -> RangeInclusive<i64> {
     match key {
         "ingest.workers" => 1..=256,
@@ -73,12 +73,12 @@ pub(super) fn range(key: &str) -> RangeInclusive<i64> {
     }
 }
 
-/// How many lists of a user may count at most.
+/// Range of the cap on counted lists per user.
 pub(super) const MAX_LISTS_PER_USER: RangeInclusive<i64> = 1..=1_000_000;
 
-/// The numbers between which a setting of an experiment, or each of its table, may be.
+/// Returns the bounds of an experiment's setting, or of each value in its table.
 pub(super) fn between(setting: &str) -> (Bound<f64>, Bound<f64>) {
-    /// Ten years, as spans have.
+    /// Ten years, as for time spans.
     const MOST_DAYS: f64 = 3_653.0;
     match setting {
         "alpha" => (Excluded(0.0), Excluded(0.5)),
@@ -87,7 +87,7 @@ pub(super) fn between(setting: &str) -> (Bound<f64>, Bound<f64>) {
     }
 }
 
-/// The words that a setting, or each entry of its list, may be; none where any text is allowed.
+/// Returns the words allowed for a setting, or for each entry of its list, or `None` if any text is allowed.
 pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
     fn names<T>(known: &[(&'static str, T)]) -> Vec<&'static str> {
         known.iter().map(|(name, _)| *name).collect()
@@ -110,23 +110,23 @@ pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-/// Names of the profiles that come with abgauge, old ones last.
+/// Returns the names of the built-in profiles, with their old names last.
 pub(super) fn profiles() -> Vec<String> {
     let all = Profile::all().into_iter().chain(Profile::all_by_old_names());
     all.map(|profile| profile.name).collect()
 }
 
-/// Spans that may be nothing; others are refused then.
+/// Returns whether a time span may be zero.
 pub(super) fn may_be_nothing(key: &str) -> bool {
     ["join.click_skew", "join.same_list", "join.max_future"].contains(&key)
 }
 
-/// Settings that name a file.
+/// Returns whether a setting is the name of a file.
 pub(super) fn is_path(key: &str) -> bool {
     ["metrics.catalog", "http.tls_certificate", "http.tls_key"].contains(&key) || key.ends_with("_file")
 }
 
-/// Settings that are a path into an event, or alternatives.
+/// Returns whether a setting is a path into an event, or alternatives.
 pub(super) fn is_path_in_event(key: &str) -> bool {
     let Some(setting) = key.strip_prefix("events.") else {
         return false;
@@ -155,7 +155,7 @@ pub(super) fn is_path_in_event(key: &str) -> bool {
     !others.contains(&name)
 }
 
-/// Lists that must hold something.
+/// Returns whether a list must not be empty.
 pub(super) fn must_hold_something(key: &str) -> bool {
     ["metrics.windows", "metrics.metrics", "export.views"].contains(&key)
 }

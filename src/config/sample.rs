@@ -1,4 +1,4 @@
-//! What `config/abgauge.toml` says of each setting, in its order: the words about it, and its default or an example.
+//! Notes on each setting, read from `config/abgauge.toml` in its order: the comment, and a default or an example.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,40 @@ use serde_json::Value;
 
 use super::Config;
 
-/// A section of the sample, or a setting in it.
+/// Section of the sample, or a setting in it.
 pub(super) struct SampleEntry {
     pub section: String,
-    /// None for the section itself.
+    /// Name of the setting, or `None` for the section itself.
     pub name: Option<String>,
     pub note: SettingNote,
 }
 
-/// What is said of a setting or a section.
+/// Comment and example of a setting or a section.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SettingNote {
     pub text: String,
-    /// Its default, or an example.
+    /// Default, or an example.
     pub value: Option<Value>,
 }
 
-/// Every section and every setting in the order of the file: the comment above it or its paragraph, and its value, be it
-/// commented out or not. Of a table whose names are the operator's the example is given under the table's own name.
+/// Returns every section and setting in the order of the file: the comment above it or its paragraph, and its value, even if it
+/// is commented out. The example in a table with free names is listed under the name of the table.
 pub(super) fn entries() -> Vec<SampleEntry> {
     let mut entries = Vec::new();
     let mut comment: Vec<&str> = Vec::new();
     let mut is_told = false;
     let mut section = String::new();
     for line in Config::default_toml().lines() {
-        // What is commented out has no space after its `#`.
+        // Commented-out settings have no space after the `#`.
         let written = line.strip_prefix('#').unwrap_or(line);
         if let Some(text) = line.strip_prefix("# ") {
+            // Settings in a row share a comment. A comment after a setting starts a new one.
             if std::mem::take(&mut is_told) {
                 comment.clear();
             }
             comment.push(text);
         } else if let Some(header) = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            // An example's name is the operator's: its table is told.
+            // The name in an example is free, so list its table.
             let table = header.rsplit_once('.').map_or(header, |(table, _)| table);
             section = if line.starts_with('#') { table } else { header }.to_owned();
             let text = comment.join(" ");
@@ -65,7 +66,7 @@ pub(super) fn entries() -> Vec<SampleEntry> {
     entries
 }
 
-/// The same by setting or section.
+/// Returns the notes by setting or section.
 pub(super) fn notes() -> BTreeMap<String, SettingNote> {
     let key = |entry: &SampleEntry| match &entry.name {
         Some(name) => format!("{}.{name}", entry.section),

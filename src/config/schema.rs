@@ -1,8 +1,8 @@
-//! The configuration file as a JSON Schema, for editors that complete and check while one writes.
+//! JSON Schema of the configuration file, for editors that complete and check.
 //!
-//! Which settings there are, their defaults and what they may hold, the program knows; what each means is told by the
-//! comment above it in `config/abgauge.toml`, and what one without a default looks like by its example there. What depends
-//! on another setting, or on the machine, no schema tells: `abgauge check` does.
+//! The program knows the settings, their defaults and allowed values. Descriptions are the comments in `config/abgauge.toml`,
+//! and settings without a default get their type from the example there. Dependencies on other settings or on the machine
+//! cannot be expressed in a schema; `abgauge check` finds those.
 
 mod experiment;
 
@@ -21,10 +21,10 @@ use super::{MAX_CUT_OFFS, rules};
 use crate::engine::ranking::profile::CHOICES;
 use crate::ingest::wire::shape::{Paths, Shape};
 
-/// Settings that are one word or a list of words.
+/// Settings that are a word or a list of words.
 const WORD_OR_WORDS: [&str; 1] = ["metrics.profile"];
 
-/// The schema, draft 2020-12.
+/// Returns the schema, draft 2020-12.
 pub(super) fn schema() -> Value {
     let notes = sample::notes();
     let mut schema = section("", &known_settings(), &notes);
@@ -32,7 +32,7 @@ pub(super) fn schema() -> Value {
     schema["title"] = "abgauge.toml".into();
     schema["required"] = json!(["kafka"]);
     schema["properties"]["kafka"]["required"] = json!(["brokers"]);
-    // librdkafka's names have dots, so that TOML makes tables of them where they stand without quotes.
+    // librdkafka's names contain dots, so TOML makes nested tables of unquoted ones.
     schema["$defs"] = json!({
         "property": {
             "type": ["string", "integer", "boolean", "object"],
@@ -64,7 +64,7 @@ fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Sett
     )
 }
 
-/// A table whose names are the operator's.
+/// Returns the schema of a table with free names.
 fn free_names(key: &str, notes: &BTreeMap<String, SettingNote>) -> Value {
     let values = match key {
         "kafka.properties" => json!({"$ref": "#/$defs/property"}),
@@ -76,7 +76,7 @@ fn free_names(key: &str, notes: &BTreeMap<String, SettingNote>) -> Value {
     described(table, notes.get(key))
 }
 
-/// A convention of one's own: its base, and a word for each choice that differs.
+/// Returns the schema of a custom profile: its base, and a word for each choice that differs.
 fn profile() -> Value {
     let choice = |choice: &crate::engine::ranking::profile::Choice| {
         let words: Vec<_> = (choice.words)().into_iter().map(|(word, _)| word).collect();
@@ -128,7 +128,7 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) ->
     described(schema, note)
 }
 
-/// A table of one name with several paths.
+/// Returns the schema of a table with several paths under a single name.
 fn table_of_paths(name: &str, n: RangeInclusive<usize>) -> Value {
     let paths = json!({
         "type": "array",
@@ -145,7 +145,7 @@ fn table_of_paths(name: &str, n: RangeInclusive<usize>) -> Value {
     })
 }
 
-/// What the setting may hold beyond its type; `text` is its default or an example, where that is one.
+/// Adds the restrictions of a setting beyond its type. `text` is its default or example, if that is a text.
 fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
     match schema["type"].as_str() {
         Some("array") => {
@@ -246,7 +246,7 @@ fn described(mut schema: Value, note: Option<&SettingNote>) -> Value {
 mod tests {
     use super::*;
 
-    /// Every setting with its schema.
+    /// Collects every setting with its schema.
     fn settings(path: &str, schema: &Value, to: &mut Vec<(String, Value)>) {
         for (name, inner) in schema["properties"].as_object().expect("a section") {
             let key = format!("{path}{name}");
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A configuration with brokers and one more setting.
+    /// Returns a configuration with brokers and one more setting.
     fn with(key: &str, value: &toml::Value) -> toml::Table {
         let mut names: Vec<&str> = key.split('.').collect();
         let last = names.pop().expect("a name");
@@ -289,7 +289,7 @@ mod tests {
         config
     }
 
-    /// What editors refuse the program refuses, and what the program refuses of a setting by itself editors do too.
+    /// The program refuses whatever the schema refuses. The schema refuses every error within a single setting.
     #[test]
     fn the_schema_refuses_what_the_validation_refuses_and_nothing_else() {
         let schema = schema();
@@ -304,7 +304,7 @@ mod tests {
                        {any = ['x']}, {any = ['x', 'y']}, {any = []}, {any = ['x', 'x']}, {any = [1]}, {any = ''}, {all = ['x']}]";
         let samples: toml::Table = samples.parse().expect("TOML");
         let samples = samples["values"].as_array().expect("a list");
-        // What depends on more than the setting itself: on others, or on what the text means.
+        // Errors that depend on other settings, or on the meaning of a text.
         let beyond = |key: &str| {
             let of_others = [
                 "metrics.windows",

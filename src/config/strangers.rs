@@ -1,13 +1,13 @@
-//! Variables that begin as settings do and are none: `ABGAUGE_KAFKA_BROKERS` has one underscore too few.
+//! Variables with the prefix of settings that are not settings: `ABGAUGE_KAFKA_BROKERS` has one underscore too few.
 
 use serde_json::{Map, Value};
 
 use super::error::{ErrorReport, Location, nearest};
 use super::layers::{PREFIX, known_settings};
 
-/// What is read elsewhere: by the command line, and by the scripts that test and measure.
+/// Variables read elsewhere: by the command line, and by scripts for tests and benchmarks.
 const READ_ELSEWHERE: [&str; 2] = ["CONFIG", "CACHE"];
-/// Commands whose flags have variables, and the ends of these; the command line keeps to them.
+/// Commands with variables for their flags, and the suffixes of these. A test of the command line keeps the list complete.
 pub(crate) const OF_COMMANDS: [(&str, &[&str]); 3] = [
     ("DEMO_", &["DURATION", "PORT", "RATE", "SEED", "SPEED"]),
     (
@@ -27,14 +27,14 @@ pub(crate) const OF_COMMANDS: [(&str, &[&str]); 3] = [
     ("SIMULATE_", &["BROKERS", "CLICKS_TOPIC", "RATE", "SERVED_TOPIC"]),
 ];
 
-/// Whether a variable is named as that of a flag of a command.
+/// Returns whether a variable is named like one for a command's flag.
 pub(super) fn is_of_a_command(name: &str) -> bool {
     let rest = name.strip_prefix(PREFIX);
     let begins = |rest: &str| OF_COMMANDS.iter().any(|(command, _)| rest.starts_with(command));
     rest.is_some_and(begins)
 }
 
-/// Refuses a variable without two underscores where it is a slip, and notes it where it only might be one.
+/// Refuses a variable without two underscores if it must be a typo, and notes it if it only might be one.
 pub(super) fn judge(name: String, value: &str, report: &mut ErrorReport) {
     let rest = &name[PREFIX.len()..];
     if READ_ELSEWHERE.contains(&rest) || is_of_an_orchestrator(rest, value) {
@@ -55,7 +55,7 @@ pub(super) fn judge(name: String, value: &str, report: &mut ErrorReport) {
     }
 }
 
-/// What to write instead of a variable of a command; none where the command has it.
+/// Returns what to write instead of a command's variable, or `None` if the command has it.
 fn not_of_command(command: &str, known: &[&str], rest: &str) -> Option<String> {
     let flag = rest.strip_prefix(command)?;
     if known.contains(&flag) {
@@ -71,7 +71,7 @@ fn not_of_command(command: &str, known: &[&str], rest: &str) -> Option<String> {
     })
 }
 
-/// What Kubernetes and Docker make up for a service or a container of our name.
+/// Returns whether Kubernetes or Docker creates such a variable for a service or container called `abgauge`.
 fn is_of_an_orchestrator(rest: &str, value: &str) -> bool {
     let is_address = ["tcp://", "udp://", "sctp://"]
         .iter()
@@ -88,7 +88,7 @@ fn is_of_an_orchestrator(rest: &str, value: &str) -> bool {
         || rest.starts_with("ENV_")
 }
 
-/// What to write instead of a name, which is without its prefix and in lower case; none where it is far from every setting.
+/// Returns what to write instead of a name (lower case, without prefix), or `None` if it is far from every setting.
 fn remedy(rest: &str) -> Option<String> {
     let settings = settings();
     let near = of_free_names(rest, &settings)
@@ -109,7 +109,7 @@ fn remedy(rest: &str) -> Option<String> {
     (!of_section.is_empty()).then(|| format!("known are {}", of_section.join(", ")))
 }
 
-/// `kafka_properties_sasl_password`: what is behind the table is the operator's own.
+/// Completes names such as `kafka_properties_sasl_password`, whose last part is free.
 fn of_free_names(rest: &str, settings: &[String]) -> Option<String> {
     settings.iter().find_map(|setting| {
         let table = setting.strip_suffix("__name")?;
@@ -118,13 +118,13 @@ fn of_free_names(rest: &str, settings: &[String]) -> Option<String> {
     })
 }
 
-/// `brokers`
+/// Completes names such as `brokers`.
 fn without_its_section(rest: &str, settings: &[String]) -> Option<String> {
     let is_it = |setting: &&String| setting.split_once("__").is_some_and(|(_, name)| name == rest);
     settings.iter().find(is_it).cloned()
 }
 
-/// `kafka_brokers`, `kafka_borkers`
+/// Corrects names such as `kafka_brokers` and `kafka_borkers`.
 fn nearest_of(rest: &str, settings: &[String]) -> Option<String> {
     let plain: Vec<String> = settings
         .iter()
@@ -135,7 +135,7 @@ fn nearest_of(rest: &str, settings: &[String]) -> Option<String> {
     settings.get(at).cloned()
 }
 
-/// Every setting that a variable can set, such as `kafka__brokers`; `kafka__properties__name` for a table of free names.
+/// Returns every setting that a variable can set, such as `kafka__brokers`, with `kafka__properties__name` for free names.
 fn settings() -> Vec<String> {
     fn add(section: &str, known: &Map<String, Value>, settings: &mut Vec<String>) {
         for (name, default) in known {
@@ -146,7 +146,7 @@ fn settings() -> Vec<String> {
             match default.as_object() {
                 Some(inner) if !inner.is_empty() => add(&name, inner, settings),
                 Some(_) if section == "kafka" => settings.push(format!("{name}__name")),
-                // Profiles and experiments are no matter of the environment.
+                // Profiles and experiments cannot be set by variables.
                 Some(_) => {}
                 None => settings.push(name),
             }

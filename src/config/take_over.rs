@@ -1,24 +1,24 @@
-//! A configuration that is read again while the daemon runs: what of it can be taken over, and what a restart is needed for.
+//! Reload of the configuration while the daemon runs: which changes apply at once, and which need a restart.
 
 use super::{Config, Experiment, Http, InForce};
 
-/// A configuration, and every setting of it with where it came from.
+/// Configuration, with the current value and origin of every setting.
 pub struct Loaded {
     pub config: Config,
     pub in_force: InForce,
 }
 
-/// Names of settings that are other than those in force.
+/// Names of changed settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SettingChanges {
-    /// They are in force from here on.
+    /// Settings that apply from now on.
     pub taken_over: Vec<String>,
-    /// What was before stays in force until a restart.
+    /// Settings whose old value applies until a restart.
     pub at_a_restart: Vec<String>,
 }
 
 impl Loaded {
-    /// Takes over of `new` what a running daemon can. What still differs is reported again the next time.
+    /// Takes over everything that a running daemon can change. Remaining differences are reported again at the next reload.
     pub fn take_over(&mut self, new: &Loaded) -> SettingChanges {
         let mut changes = SettingChanges::default();
         for key in self.in_force.differences(&new.in_force) {
@@ -38,7 +38,7 @@ impl Loaded {
     }
 }
 
-/// Experiments that one of them alone names, by an empty table: no setting tells of them.
+/// Returns experiments that only one configuration names, by an empty table. No setting would show that difference.
 fn empty_in_one<'a>(old: &'a Config, new: &'a Config) -> impl Iterator<Item = &'a String> {
     let without = |one: &'a Config, other: &'a Config| {
         let empty = one
@@ -50,8 +50,8 @@ fn empty_in_one<'a>(old: &'a Config, new: &'a Config) -> impl Iterator<Item = &'
     without(old, new).chain(without(new, old))
 }
 
-/// Of catalogue, TLS and who may ask another one: none in the place of one, or one in the place of none, changes more
-/// than what is read from files.
+/// Returns whether a setting can change at runtime. Another catalogue, certificate or list of credentials is only another file.
+/// Adding or removing one altogether changes more than the content read from files.
 fn can_be_taken_over(key: &str, old: &Config, new: &Config) -> bool {
     match key {
         "log.filter" => true,
@@ -76,6 +76,7 @@ fn taking_over(old: &Config, new: &Config) -> Config {
         tls.clone_from(&new.http.tls);
     }
     if are_guarded(old, new) {
+        // This setting is not read from a file, so it waits for a restart.
         let open_probes = access.open_probes;
         access.clone_from(&new.http.access);
         access.open_probes = open_probes;

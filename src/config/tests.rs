@@ -1,4 +1,4 @@
-//! Claims about the way from a file and an environment to a configuration, or to its errors.
+//! Tests of the way from a file and an environment to a configuration, or to its errors.
 
 mod events;
 mod experiments;
@@ -36,7 +36,7 @@ fn refused(text: &str, env: &[(&str, &str)]) -> ConfigErrors {
     parse("abgauge.toml", text, owned(&env).into_iter(), validate::validate).expect_err("to be refused")
 }
 
-/// As an operator sees it, without colours.
+/// Formats errors as the operator sees them, without colors.
 fn render(errors: &ConfigErrors) -> String {
     let mut text = errors.to_string() + "\n";
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none()).with_width(400);
@@ -62,7 +62,7 @@ fn check_refused(text: &str, env: &[(&str, &str)], fragments: &[&str]) {
     }
 }
 
-/// The sample with its commented settings switched on.
+/// Returns the sample with its commented-out settings enabled.
 fn full_sample() -> String {
     let is_setting = |line: &str| line.starts_with(|c: char| c.is_ascii_lowercase() || c == '[');
     let line = |line: &str| match line.strip_prefix('#') {
@@ -70,7 +70,7 @@ fn full_sample() -> String {
         _ => line.to_owned() + "\n",
     };
     let sample: String = Config::default_toml().lines().map(line).collect();
-    // Clicks within lists come from the topic of lists.
+    // Clicks within lists are read from the topic of lists.
     let sample = sample.replace("clicks_topic = \"clicks\"", "clicks_topic = \"served\"");
     sample.replace("\"clicks/", "\"served/")
 }
@@ -108,7 +108,7 @@ fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
     let full = config(&full_sample().replace(secret, ""), &[]);
     let bare = config("", &[]);
     assert_eq!(full.export.k, Some(bare.measures.ks));
-    // What these say is all that can be said: none is a default.
+    // These lists contain all possible values. None of them is the default.
     assert_eq!(full.export.live, ["5m", "1h", "24h", "total"]);
     assert_eq!(full.export.live, full.export.settled);
     assert_eq!(full.export.live, full.export.global);
@@ -331,7 +331,7 @@ fn every_setting_has_its_variable() {
         {
             let variable = format!("ABGAUGE_{}__{}", section.to_uppercase(), name.to_uppercase());
             let written = &sample[section][name];
-            // All settings of a table at once: some need each other.
+            // Set all settings of a table at once, because some need each other.
             let variables = match default.as_object() {
                 None => vec![(variable, plain(written))],
                 Some(table) => table
@@ -348,8 +348,8 @@ fn every_setting_has_its_variable() {
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
                 .collect();
-            // A key needs a certificate, a secret somebody to tell it to, the global view what is stored, and clicks within lists one
-            // topic.
+            // A key needs a certificate, a secret needs a webhook, the global view needs state, and clicks within lists need a
+            // single topic.
             let needed = [
                 ("ABGAUGE_KAFKA__CLICKS_TOPIC", "served"),
                 ("ABGAUGE_STATE__TOPIC", "kept"),
@@ -361,7 +361,7 @@ fn every_setting_has_its_variable() {
     }
 }
 
-/// A value as one writes it into a variable.
+/// Formats a value the way an operator would write it into a variable.
 fn plain(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
@@ -494,7 +494,7 @@ fn no_secret_is_ever_shown() {
     let shown = format!("{good:?} {good:#?} {:?}", good.warnings());
     assert!(!shown.contains("hunter2"), "{shown}");
     let files = [
-        // Beside a fault, at fault, out of place, of the wrong type, in a comment, over many lines, in broken files.
+        // Next to an error, in an error, in the wrong place, of the wrong type, in a comment, over many lines, in broken files.
         "[kafka.properties]\ngroup.id = \"x\"\nsasl.password = \"hunter2\"",
         "[kafka.properties]\ngroup.id = \"hunter2\"",
         "[kafka.properties]\nsasl.password = [\"hunter2\"]",
@@ -511,7 +511,7 @@ fn no_secret_is_ever_shown() {
         "[kafka.properties]\nx = \nsasl.password = \"hunter2\"",
         "[kafka.properties]\nssl.key.pem = \"\"\"\n\\hunter2\nhunter2\"\"\"\n",
         "[kafka.properties]\nsasl.password = hunter2",
-        // In place of their hashes.
+        // Secrets instead of their hashes.
         "[http]\nbearer_tokens = [\"hunter2\"]",
         "[http]\nbearer_tokens = \"hunter2\"",
         "[http]\nbearer_tokens = [[\"hunter2\"]]",
@@ -519,7 +519,7 @@ fn no_secret_is_ever_shown() {
         "[http]\nbasic_password = [\"scraper:hunter2\"]",
         "[http]\nbasic_passwords = [\n\"scraper:hunter2\"\n",
         "sasl.password = hunter2",
-        // What is nearly the seed.
+        // Near misses of the seed.
         "[join]\nhash_seed = \"hunter2\"",
         "[join]\nslot = 5\nhash_seed = 1 # hunter2",
         "[join]\n# hash_seed = hunter2\nslot = 5",
@@ -528,7 +528,7 @@ fn no_secret_is_ever_shown() {
         "[join]\nuser_key = [\"hunter2\"]",
         "[join]\nuser_keys = \"hunter2\"",
         "[join]\n# user_key = \"hunter2\"\nslot = 5",
-        // Addresses that hold one, and one in place of a file or of a header's name.
+        // Addresses with a secret, and a secret instead of a file or of a header's name.
         "[webhook]\nurl = \"hooks.example/hunter2\"",
         "[webhook]\nurl = \"https://user:hunter2@hooks.example/\"",
         "[webhook]\nurl = [\"https://hooks.example/hunter2\"]",
@@ -649,7 +649,7 @@ fn all_partitions_are_shown_where_they_are_stored() {
     assert!(!config("[state]\ntopic = \"kept\"\n[global]\nenabled = false", &[]).global);
 }
 
-/// Each instance would else look at its own users, and none at all.
+/// Otherwise each instance would look only at its own users, and none at all of them.
 #[test]
 fn experiments_are_not_looked_at_where_all_is_stored_and_nobody_sees_it_all() {
     let text = "[state]\ntopic = \"kept\"\n[global]\nenabled = false\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 1, b = 1 }";
@@ -700,7 +700,7 @@ fn every_known_setting_is_a_section_or_has_a_plain_default() {
     }
 }
 
-/// What `evaluate` takes of a daemon's configuration: it needs no broker, and no secret of theirs.
+/// `evaluate` uses this part of a daemon's configuration. It needs no brokers and no secrets.
 #[test]
 fn what_decides_the_counting_can_be_had_without_the_rest() {
     let text = "[kafka]\nbrokers = \"\"\n[kafka.property_files]\nsasl.password = \"/absent\"\n\

@@ -1,4 +1,4 @@
-//! Numbers with a unit, as the operator writes them: `"30m"`, `"4GiB"`.
+//! Numbers with a unit, as written by the operator: `"30m"`, `"4GiB"`.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) const SIZE_UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
-/// Beginnings of words for units of time.
+/// Prefixes of words for units of time.
 const WORDS: [(&str, &str); 6] = [
     ("millis", "ms"),
     ("sec", "s"),
@@ -35,16 +35,16 @@ const WORDS: [(&str, &str); 6] = [
     ("day", "d"),
 ];
 
-/// Ten years: what sums of spans and times of events can carry without a thought.
+/// Ten years. Sums of such spans and event times cannot overflow.
 const MAX_MS: u64 = 3_653 * 86_400_000;
 
-/// Reads `"30m"` as 30 times its unit; none for anything else, or what is too much.
+/// Parses `"30m"` as 30 times its unit. Returns `None` for anything else and on overflow.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = number_and_unit(text, units)?;
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The digits of `"30m"`, and what its unit is.
+/// Splits `"30m"` into its digits and the size of its unit.
 fn number_and_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
     let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, name) = text.split_at(n_digits);
@@ -52,12 +52,12 @@ fn number_and_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str,
     (n_digits > 0).then_some((number, *unit))
 }
 
-/// What a span and a size are, for error messages.
+/// Descriptions of a span and of a size, for error messages.
 pub(super) const TIME_SPAN: &str =
     r#"a span of time with its unit, such as "500ms", "30s", "5m", "24h" or "7d""#;
 pub(super) const BYTE_SIZE: &str = r#"a size with its unit, such as "512MiB" or "4GiB""#;
 
-/// What is wrong with a text that is neither, and what was probably meant.
+/// Returns what is wrong with a text that is not valid, and what was probably meant.
 fn unlike(text: &str, units: &[(&str, u64)], expected: &str) -> String {
     if let Some(meant) = meant(text, units) {
         return format!(r#""{text}" is not known here, expected "{meant}""#);
@@ -72,7 +72,7 @@ fn unlike(text: &str, units: &[(&str, u64)], expected: &str) -> String {
     }
 }
 
-/// `"30 min"` is `"30m"`, `"4gib"` and `"4Gi"` are `"4GiB"`.
+/// Corrects `"30 min"` to `"30m"`, and `"4gib"` and `"4Gi"` to `"4GiB"`.
 fn meant(text: &str, units: &[(&str, u64)]) -> Option<String> {
     let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, name) = text.split_at(n_digits);
@@ -86,10 +86,10 @@ fn meant(text: &str, units: &[(&str, u64)]) -> Option<String> {
     (!number.is_empty() && !name.is_empty()).then(|| format!("{number}{unit}"))
 }
 
-/// A span of time: at most ten years, in whole milliseconds.
+/// Time span of at most ten years, in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TimeSpan {
-    /// As the operator wrote it.
+    /// Text as written by the operator.
     pub text: String,
     pub ms: i64,
 }
@@ -136,19 +136,19 @@ impl TimeSpan {
     }
 }
 
-/// Bytes of a size such as `4GiB`, for flags of the command line.
+/// Parses a size such as `4GiB` into bytes, for flags of the command line.
 ///
 /// # Errors
-/// What to write instead.
+/// Text to write instead.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let size = scaled(text, &SIZE_UNITS);
     size.ok_or_else(|| "write a whole number and a unit, such as 512MiB or 4GiB".to_owned())
 }
 
-/// Milliseconds of a span such as `30m`, for flags of the command line.
+/// Parses a span such as `30m` into milliseconds, for flags of the command line.
 ///
 /// # Errors
-/// What to write instead.
+/// Text to write instead.
 pub fn parse_span_ms(text: &str) -> Result<i64, String> {
     match (TimeSpan::parse(text), number_and_unit(text, &TIME_UNITS)) {
         (Some(span), _) => Ok(span.ms),
@@ -157,7 +157,7 @@ pub fn parse_span_ms(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Milliseconds in the largest unit that divides them: 90000 is `90s`.
+/// Formats milliseconds in the largest unit that divides them: 90000 is `90s`.
 pub(crate) fn display_ms(ms: i64) -> String {
     let (name, unit) = TIME_UNITS
         .iter()
@@ -171,7 +171,7 @@ pub(super) fn is_size(text: &str) -> bool {
     scaled(text, &SIZE_UNITS).is_some()
 }
 
-/// A number of bytes.
+/// Number of bytes, with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ByteSize {
     text: String,

@@ -1,4 +1,4 @@
-//! What is legal and probably not meant.
+//! Warnings about settings that are legal but probably unintended.
 
 mod experiments;
 
@@ -9,7 +9,7 @@ use crate::looks;
 use crate::table::visible;
 
 impl Config {
-    /// One sentence for each setting that is allowed but doubtful. None for the defaults.
+    /// Returns one sentence for each setting that is allowed but doubtful. The defaults cause none.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.doubts();
         warnings.extend(self.remarks());
@@ -17,8 +17,8 @@ impl Config {
         warnings
     }
 
-    /// Those that say nothing against the numbers. What is to be known of an experiment is not among them: the page says it beside
-    /// the experiment.
+    /// Returns warnings that do not put the numbers in doubt. Remarks on a single experiment are excluded, because the page
+    /// shows them next to the experiment.
     pub fn remarks(&self) -> Vec<String> {
         let remarks = [
             self.unused_catalogue(),
@@ -30,7 +30,7 @@ impl Config {
         remarks.into_iter().flatten().collect()
     }
 
-    /// Warnings about numbers that may differ from what one expects.
+    /// Returns warnings about numbers that may differ from the operator's expectation.
     pub fn doubts(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let join = &self.join;
@@ -83,7 +83,7 @@ impl Config {
         warnings
     }
 
-    /// One sentence for each setting that is meant so, and yet does not do quite what it says.
+    /// Returns one sentence for each setting that is intended but whose effect differs slightly from its value.
     pub fn notes(&self) -> Vec<String> {
         let slot_ms = self.join.slot_ms;
         let time = |ms| {
@@ -124,7 +124,7 @@ impl Config {
         notes.collect()
     }
 
-    /// A server that other machines can reach should require credentials and TLS.
+    /// Warns about a server that other machines can reach without credentials or TLS.
     fn open_to_others(&self) -> Option<String> {
         let Http {
             listen, tls, access, ..
@@ -142,7 +142,7 @@ impl Config {
         }
     }
 
-    /// A secret should not travel without TLS.
+    /// Warns about a webhook secret that travels without TLS.
     fn webhook_in_the_open(&self) -> Option<String> {
         let Webhook { url, secret_file, .. } = self.webhook.as_ref()?;
         let is_open = secret_file.is_some() && !url.is_tls() && !url.is_loopback();
@@ -151,7 +151,7 @@ impl Config {
         })
     }
 
-    /// Without shares nothing is ever decided.
+    /// Warns about a webhook if no experiment has shares, because then no verdict ever changes.
     fn idle_webhook(&self) -> Option<String> {
         let url = &self.webhook.as_ref()?.url;
         let mut settings = self
@@ -180,7 +180,7 @@ impl Config {
         })
     }
 
-    /// librdkafka ignores SASL unless the protocol asks for it, and then connects without a name.
+    /// Warns about SASL credentials without a SASL protocol: librdkafka ignores them and connects anonymously.
     fn unused_credentials(&self) -> Option<String> {
         let properties = &self.kafka.properties.0;
         let protocol = properties

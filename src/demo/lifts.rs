@@ -1,4 +1,4 @@
-//! The lift of each arm that the last look shows, beside the true one, and whether its interval covers that.
+//! Lift of each arm at the latest look, next to the true lift, and whether its interval covers the truth.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::looks::{Experiment, ExperimentLook, Shown};
 use crate::simulate::{Design, Truth};
 use crate::statistics::{ArmReport, Settings};
 
-/// The metric whose lift is shown, and which decides: what a configuration takes that names none.
+/// Metric that decides and whose lift is shown: the default of a configuration.
 pub const PRIMARY: &str = "ctr@10";
-/// Days of event time before anything is decided: soon enough to be seen.
+/// Days of event time before the first decision, short enough to see one.
 const MIN_DAYS: f64 = 0.25;
 
-/// What the demo asks of its experiments: their first arm is the control, and all get the shares that the simulation deals.
+/// Returns the experiments to compare: their first arm is the control, and shares come from the simulation.
 pub fn asked(design: &Design) -> BTreeMap<String, Experiment> {
     let experiments = design.experiments().iter().map(|experiment| {
         let arms = experiment.arms.iter().filter(|arm| arm.share > 0.0);
@@ -33,7 +33,7 @@ pub fn asked(design: &Design) -> BTreeMap<String, Experiment> {
     experiments.collect()
 }
 
-/// A line for each arm that is compared; names take `width` columns.
+/// Returns a line for each compared arm. Names take `width` columns.
 pub fn lines(shown: &Shown, truths: &[Truth], width: usize) -> Vec<String> {
     let of_experiment = |(experiment, look): (&String, &Arc<ExperimentLook>)| -> Vec<String> {
         let Some((settings, report)) = &look.comparison else {

@@ -1,4 +1,4 @@
-//! What the demo says: measured values beside true ones, how far it has come, and whether all was counted.
+//! Text of the demo: measured values next to true ones, progress, and whether everything was counted.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -17,16 +17,16 @@ use crate::table::visible;
 use crate::telemetry::StreamStatus;
 use crate::verdict::{Badge, Said};
 
-/// The k that is shown.
+/// Cut-off that is shown.
 const K: NonZeroU32 = NonZeroU32::new(10).expect("10 is not zero");
-/// The metrics whose true values the simulation knows, as the page has them.
+/// Metrics with known true values, in the page's order.
 const SHOWN: [&str; 3] = ["ctr", "hit_rate", "mrr"];
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 /// Columns of the progress bar.
 const BAR: usize = 24;
 
-/// What measured values are compared with.
+/// Reference for the measured values.
 pub struct Scene {
     truths: Vec<Truth>,
     columns: Vec<Column>,
@@ -48,8 +48,8 @@ impl Scene {
         }
     }
 
-    /// A block for each experiment with its sentence, the lifts of the last look, and how far the run has come. Fits a terminal of 80
-    /// columns.
+    /// Returns a block for each experiment with its headline, the lifts of the latest look, and the progress of the run.
+    /// Fits a terminal of 80 columns.
     pub fn table(
         &self,
         snapshot: &Snapshot,
@@ -120,14 +120,14 @@ impl Scene {
         )
     }
 
-    /// `1:24 of 5:00`
+    /// Returns text such as `1:24 of 5:00`.
     fn clock_face(&self, elapsed: Duration) -> String {
         let [elapsed, duration] = [elapsed.min(self.duration), self.duration].map(|span| span.as_secs());
         let face = |s: u64| format!("{}:{:02}", s / 60, s % 60);
         format!("{} of {}", face(elapsed), face(duration))
     }
 
-    /// How far the run has come and what each experiment comes to, where there is no terminal to draw on.
+    /// Returns the progress and each experiment's result in one line, for output without a terminal.
     pub fn line(
         &self,
         snapshot: &Snapshot,
@@ -156,11 +156,11 @@ impl Scene {
     }
 }
 
-/// What the page says first of an experiment, in lines.
+/// Returns the headline of an experiment, wrapped into lines.
 fn sentence(experiment: &str, said: &Said) -> Vec<String> {
     let words = format!("{}: {}", visible(experiment), said.sentence(visible));
     let mut lines = vec![String::new()];
-    // A space that does not break holds a number and its sign together.
+    // Only breakable spaces split the text: a no-break space joins a number and its sign.
     for word in words.split(' ') {
         let last = lines.last_mut().expect("there is a line");
         if !last.is_empty()
@@ -180,7 +180,7 @@ fn sentence(experiment: &str, said: &Said) -> Vec<String> {
     lines.into_iter().map(style).collect()
 }
 
-/// Where to look, and what the table shows.
+/// Returns the addresses to open, and an explanation of the table.
 pub fn introduction(options: &Options, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
@@ -194,7 +194,7 @@ pub fn introduction(options: &Options, address: SocketAddr) -> String {
     )
 }
 
-/// Whether every record produced was counted.
+/// Reports whether every produced record was counted.
 pub fn closing(n_produced: u64, status: &StreamStatus) -> String {
     let n_read = n_read(status);
     if n_read >= n_produced && status.pair_restarts == 0 {
@@ -225,7 +225,7 @@ fn warnings(status: &StreamStatus) -> Vec<String> {
     warnings
 }
 
-/// `7,712 records: 7,640 accepted, 60 duplicate, 12 late`
+/// Returns text such as `7,712 records: 7,640 accepted, 60 duplicate, 12 late`.
 fn outcomes(status: &StreamStatus) -> String {
     let of = |outcome: Outcome| -> u64 {
         let topics = status.records.values();
@@ -253,7 +253,7 @@ fn event_time(snapshot: &Snapshot) -> String {
     }
 }
 
-/// Sums since the start.
+/// Returns the sums since the start.
 fn total(arm: &ArmSnapshot, view: View) -> &[i128] {
     arm.sums[view as usize].last().map_or(&[], |sums| sums)
 }
@@ -273,7 +273,7 @@ mod tests {
     use crate::simulate::{Traffic, TrafficSettings};
     use crate::telemetry::Telemetry;
 
-    /// A board of all simulated arms, each with ten million lists.
+    /// Scene and snapshot of all simulated arms, each with ten million lists.
     fn scene_and_snapshot() -> (Scene, Snapshot) {
         let ks = [K];
         let truths = Traffic::new(TrafficSettings::new(1, 1.0, 1_763_596_800_000)).truth(&ks);

@@ -1,4 +1,4 @@
-//! Where the demo's words go: a table that is drawn over itself on a terminal, plain lines elsewhere.
+//! Output of the demo: a table that is redrawn in place on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal as _;
 
@@ -8,7 +8,7 @@ use console::{Term, measure_text_width, truncate_str};
 pub struct Screen {
     term: Term,
     in_place: bool,
-    /// Columns of each line that is drawn, to be drawn over.
+    /// Width of each drawn line, needed to draw over it.
     drawn: Vec<usize>,
 }
 
@@ -22,26 +22,26 @@ impl Screen {
         }
     }
 
-    /// Whether a table replaces the one before it.
+    /// Returns whether a table replaces the previous one.
     pub fn in_place(&self) -> bool {
         self.in_place
     }
 
-    /// Prints text that stays.
+    /// Prints text that stays on the screen.
     pub fn say(&mut self, text: &str) {
         self.drawn.clear();
-        // Output that nobody reads any more is no reason to stop.
+        // The demo continues even if nobody reads its output.
         let _ = self.term.write_line(text);
     }
 
-    /// Draws these lines over those drawn before, in one write, so that nothing flickers.
+    /// Draws these lines over the previous ones in a single write, so that nothing flickers.
     pub fn draw(&mut self, lines: &[String]) {
         if !self.in_place {
             return self.say(&lines.join("\n"));
         }
         let (n_rows, n_columns) = self.term.size();
         let (n_rows, n_columns) = (usize::from(n_rows), usize::from(n_columns));
-        // A terminal that has become narrower since has wrapped what was drawn; what has left its top is out of reach.
+        // A terminal that has become narrower has wrapped the drawn lines. Lines scrolled off the top cannot be reached.
         let n_up = rows(&self.drawn, n_columns).min(n_rows.saturating_sub(1));
         let lines: Vec<_> = lines
             .iter()
@@ -53,7 +53,7 @@ impl Screen {
     }
 }
 
-/// Rows that lines of these widths take on a terminal of `n_columns`.
+/// Returns the rows taken by lines of these widths on a terminal with `n_columns`.
 fn rows(widths: &[usize], n_columns: usize) -> usize {
     widths
         .iter()
@@ -61,7 +61,7 @@ fn rows(widths: &[usize], n_columns: usize) -> usize {
         .sum()
 }
 
-/// Goes up, replaces line by line, and clears what is below.
+/// Moves up, replaces each line, and clears the rest below.
 fn overwrite(n_up: usize, lines: &[impl AsRef<str>]) -> String {
     const CLEAR_LINE: &str = "\x1b[K";
     const CLEAR_BELOW: &str = "\x1b[J";

@@ -20,27 +20,27 @@ use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 use crate::snapshot::{ArmSnapshot, Snapshot, Timeline, View};
 use crate::telemetry::StreamStatus;
 
-/// The whole answer, as it is to be written.
+/// Whole answer, ready to be written.
 pub(super) struct Document<'a> {
     pub snapshot: &'a Snapshot,
-    /// Those to show, sorted by experiment and arm.
+    /// Arms to show, sorted by experiment and name.
     pub arms: Vec<&'a ArmSnapshot>,
     pub arms_left_out: usize,
     pub ranking: &'a Ranking,
-    /// By experiment, where one is set.
+    /// Configured controls by experiment.
     pub controls: &'a BTreeMap<String, String>,
-    /// What is asked of experiments, by name.
+    /// Configured experiments by name.
     pub asked: &'a BTreeMap<String, Experiment>,
-    /// The last look at them.
+    /// Latest look at the experiments.
     pub looks: &'a Shown,
     pub windows: &'a [WindowSpan],
-    /// The window whose cells the snapshot has.
+    /// Index of the window whose cells are in the snapshot.
     pub timelines: Option<usize>,
     /// Index of the profile whose time lines are shown.
     pub lines_of: usize,
     pub k: &'a [NonZeroU32],
     pub settle_after_ms: i64,
-    /// Where the scope can be chosen: the one that this is of, and how the global view stands.
+    /// Scope of the answer and status of the global view, if scopes can be chosen.
     pub scope: Option<(Scope, GlobalStatus)>,
     pub status: StreamStatus,
 }
@@ -51,7 +51,7 @@ impl Document<'_> {
     }
 }
 
-/// The sliding windows, and `total`.
+/// Returns the names of the sliding windows, then `total`.
 pub(super) fn window_names(windows: &[WindowSpan]) -> impl Iterator<Item = &str> {
     windows.iter().map(|window| window.name.as_str()).chain([TOTAL])
 }
@@ -79,7 +79,7 @@ impl Serialize for Document<'_> {
     }
 }
 
-/// A profile, and every metric that it has, by the keys of the maps below.
+/// Profile with all its metrics, by the keys of the maps below.
 #[derive(Serialize)]
 pub(super) struct MeasuredProfile<'a> {
     name: &'a str,
@@ -156,7 +156,7 @@ impl Serialize for ArmEntries<'_> {
 struct ArmEntry<'a> {
     of: &'a Document<'a>,
     arm: &'a ArmSnapshot,
-    /// The last one at its experiment.
+    /// Latest look at its experiment.
     look: Option<&'a ExperimentLook>,
 }
 
@@ -186,7 +186,7 @@ impl Serialize for Windows<'_> {
     }
 }
 
-/// Both views of a window, as far as they hold lists.
+/// Numbers of a window in both views, if they hold lists.
 struct Views<'a> {
     arm: &'a ArmEntry<'a>,
     window: usize,
@@ -230,7 +230,7 @@ struct WindowMetrics<'a> {
     timeline: Option<Cells<'a>>,
 }
 
-/// The metrics of every profile but the first, by its name.
+/// Metrics of every profile but the first, by profile name.
 struct OtherProfiles<'a> {
     ranking: &'a Ranking,
     sums: &'a [i128],
@@ -277,7 +277,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Each metric's value in every cell, null where it is undefined. A distinct count has no value in a cell.
+/// Values of each metric by cell, null if undefined. Distinct counts have no values in cells.
 struct CellValues<'a> {
     ranking: &'a Ranking,
     profile: usize,
@@ -295,7 +295,7 @@ impl Serialize for CellValues<'_> {
     }
 }
 
-/// What the board and the telemetry know of the stream.
+/// Summary of the stream from the board and the telemetry.
 #[derive(Serialize)]
 pub(super) struct StreamSummary<'a> {
     #[serde(flatten)]
@@ -306,7 +306,7 @@ pub(super) struct StreamSummary<'a> {
     settle_after_ms: i64,
     arms_folded: u64,
     arms_without_coverage: u64,
-    /// Arms with fewer lists than those shown.
+    /// Number of arms left out, which have fewer lists than those shown.
     arms_left_out: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Authentication by bearer tokens and passwords, of which only hashes are known.
+//! Authentication by bearer tokens and passwords. Only their hashes are stored.
 //!
-//! A token is long and random, so comparing its SHA-256 is safe and cheap. A password is neither: its hash is slow by design.
-//! Results of checks are therefore remembered: a scrape each second stays cheap, and a client that repeats a wrong password
-//! costs nothing. One password is checked at a time, so guessing takes one core at most. Few clients wait for a check; the
-//! others are told to retry.
+//! A token is long and random, so comparing its SHA-256 is safe and cheap. A password is neither, so its hash is slow by
+//! design. Results of checks are therefore remembered: a scrape every second stays cheap, and a client that repeats a wrong
+//! password costs nothing. Passwords are checked one at a time, so guessing takes one core at most. Few clients may wait
+//! for a check; the others must retry.
 
 mod memory;
 mod queue;
@@ -34,10 +34,10 @@ const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 const REFUSAL: &str = "a bearer token or a password is asked for here\n";
 const TOO_MANY: &str = "more passwords come than can be checked: come again in a second, with the same one, which is then checked \
                         before others; tokens need no such check\n";
-/// How long a password waits to be checked.
+/// Time that a password waits to be checked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All credentials.
+/// Tokens and passwords that are accepted.
 pub struct Credentials {
     tokens: Vec<TokenHash>,
     users: Vec<User>,
@@ -45,10 +45,10 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Those of the settings, and of the files that they name.
+    /// Reads the credentials in the settings and in the files that they name.
     ///
     /// # Errors
-    /// A file that cannot be read, has a faulty line, or none.
+    /// A file cannot be read, has a faulty line, or has no entries.
     pub fn read(access: &Access) -> Result<Credentials, UnusableFile> {
         let mut tokens = access.tokens.clone();
         if let Some(path) = &access.tokens_file {
@@ -67,13 +67,13 @@ impl Credentials {
 
     fn has_token(&self, token: &[u8]) -> bool {
         let hash = digest::digest(&digest::SHA256, token);
-        // All of them, so that the time reveals nothing.
+        // All hashes are compared, so that the time taken reveals nothing.
         let found = |found: Choice, known: &TokenHash| found | known.0.ct_eq(hash.as_ref());
         self.tokens.iter().fold(Choice::from(0), found).into()
     }
 
-    /// Slow, whether the user exists or not: an unknown name is checked against the hash of an existing user, always the
-    /// same one.
+    /// Checks a password. This takes as long for an unknown name as for a known one: an unknown name is checked against the
+    /// hash of an existing user, always the same one.
     fn check(&self, claim: &Password, proof: Proof) -> bool {
         let known = self.users.iter().position(|user| user.name == claim.name);
         let index = known.unwrap_or_else(|| self.stand_in(&claim.name));
@@ -91,7 +91,7 @@ impl Credentials {
     }
 }
 
-/// The lines of a file that hold something.
+/// Returns the entries of a file, without empty lines.
 fn entries<T>(setting: &'static str, path: &std::path::Path) -> Result<Vec<T>, UnusableFile>
 where
     T: std::str::FromStr<Err = NotAnEntry>,
@@ -129,7 +129,7 @@ where
     }
 }
 
-/// The credentials in a request.
+/// Credentials in a request.
 enum Claim {
     Token(Vec<u8>),
     Password(Password),
@@ -141,7 +141,7 @@ struct Password {
 }
 
 impl Claim {
-    /// `None`: there is no such header, or it cannot be understood.
+    /// Parses the header. Returns `None` if it is missing or unreadable.
     fn of(headers: &HeaderMap) -> Option<Claim> {
         let value = headers.get(header::AUTHORIZATION)?.as_bytes();
         let border = value.iter().position(|byte| *byte == b' ')?;
@@ -161,23 +161,23 @@ impl Claim {
     }
 }
 
-/// Stands before the routes.
+/// Layer in front of the routes that checks credentials.
 pub struct Gate {
     credentials: RwLock<Arc<Credentials>>,
     open_probes: bool,
     telemetry: Arc<Telemetry>,
-    /// One password at a time.
+    /// Queue for password checks, one at a time.
     queue: ClaimQueue,
     told_wrong: Seldom,
     told_too_many: Seldom,
 }
 
-/// What becomes of a claim.
+/// Result of checking a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClaimVerdict {
     Right,
     Wrong,
-    /// More come than can be checked.
+    /// Claim left unchecked, because too many arrive.
     Unchecked,
 }
 
@@ -202,12 +202,12 @@ impl Gate {
         }
     }
 
-    /// From now on these may ask, and no others.
+    /// Replaces the accepted credentials.
     pub fn replace(&self, credentials: Credentials) {
         *self.credentials.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
     }
 
-    /// The router behind the gate.
+    /// Returns the router behind the gate.
     pub fn before(self: &Arc<Gate>, router: Router) -> Router {
         router.layer(middleware::from_fn_with_state(Arc::clone(self), ask))
     }
@@ -251,14 +251,14 @@ impl Gate {
             if !is_right {
                 turn.failed();
             }
-            // Kept to the end, also where the client has gone meanwhile.
+            // The turn ends with the check, even if the client has disconnected. Otherwise checks would run in parallel.
             drop(turn);
             is_right
         });
         check.await.unwrap_or(false).into()
     }
 
-    /// What is wrong with a request's credentials is the operator's to know.
+    /// Logs wrong credentials for the operator. The response does not reveal what was wrong with them.
     fn tell_wrong(&self, peer: Option<&Peer>) {
         if let Some(unlogged_before) = self.told_wrong.n_unlogged() {
             let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How a body is packed: what a client's `Accept-Encoding` asks for, gzip of a text, and gzip of a text that goes on.
+//! Content encoding: negotiation by `Accept-Encoding`, gzip of a whole text, and gzip of a stream of texts.
 
 use std::io::Write as _;
 
@@ -14,8 +14,8 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// What a client likes best (RFC 9110, 12.5.3); gzip where it likes both alike. One that refuses both is sent the
-    /// text as it is.
+    /// Returns the encoding that a client prefers (RFC 9110, 12.5.3), and gzip on a tie. A client that refuses both gets
+    /// plain text.
     pub fn wanted(headers: &HeaderMap) -> Encoding {
         let (mut gzip, mut identity, mut any) = (None, None, None);
         let fields = headers.get_all(header::ACCEPT_ENCODING).iter();
@@ -31,8 +31,9 @@ impl Encoding {
                 _ => {}
             }
         }
+        // `*` covers encodings that are not listed.
         let gzip = gzip.or(any).unwrap_or(0.0);
-        // Not named, it may be sent all the same, if nothing better is there.
+        // An encoding that is not listed may be used too, if nothing better is acceptable.
         let identity = identity.or(any).unwrap_or(0.0);
         if gzip > 0.0 && gzip >= identity {
             Encoding::Gzip
@@ -42,26 +43,26 @@ impl Encoding {
     }
 }
 
-/// The number of `q=0.5`; what cannot be read is no wish.
+/// Returns the number in `q=0.5`. An unreadable number counts as 0.
 fn weight(parameter: &str) -> Option<f32> {
     let (name, value) = parameter.split_once('=')?;
     let is_weight = name.trim().eq_ignore_ascii_case("q");
     is_weight.then(|| value.trim().parse().unwrap_or(0.0))
 }
 
-/// Packs a text into `packed`, which is empty: fast rather than small.
+/// Compresses a text into the empty buffer `packed`, for speed rather than size.
 pub(super) fn gzip(text: &[u8], packed: Vec<u8>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(packed, Compression::fast());
     let written = encoder.write_all(text).and_then(|()| encoder.finish());
     written.expect("a vector takes everything")
 }
 
-/// A text packed by itself, to be a part of any number of [`GzipStream`]s: whole deflate blocks that refer to nothing before
-/// them and end at a byte (RFC 1951, 3.2.4). So a text that many read is packed once.
+/// Independently compressed text that can be part of any number of [`GzipStream`]s: whole deflate blocks that refer to
+/// nothing before them and end on a byte boundary (RFC 1951, 3.2.4). A text with many readers is thus compressed once.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     packed: Bytes,
-    /// Of the text.
+    /// Checksum of the uncompressed text.
     checksum: crc32fast::Hasher,
     n_bytes: usize,
 }
@@ -75,7 +76,7 @@ impl Piece {
             deflate
                 .compress_vec(&text[n_read..], &mut packed, FlushCompress::Full)
                 .expect("deflate takes anything");
-            // What is left to flush has found no room.
+            // A full buffer may mean that output is left. With room to spare, the flush is complete.
             if packed.len() < packed.capacity() {
                 break;
             }
@@ -91,7 +92,7 @@ impl Piece {
     }
 }
 
-/// A gzip stream of pieces, as far as it has been sent (RFC 1952, 2.3).
+/// State of a gzip stream of pieces after the bytes sent so far (RFC 1952, 2.3).
 #[derive(Debug, Default)]
 pub(super) struct GzipStream {
     checksum: crc32fast::Hasher,
@@ -99,17 +100,17 @@ pub(super) struct GzipStream {
 }
 
 impl GzipStream {
-    /// What stands before the first piece: deflate, no name, no time, an unknown system.
+    /// Gzip header: deflate, no name, no time, unknown system.
     pub const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
-    /// The next piece as it is sent.
+    /// Adds a piece and returns its bytes to send.
     pub fn add(&mut self, piece: &Piece) -> Bytes {
         self.checksum.combine(&piece.checksum);
         self.n_bytes = self.n_bytes.wrapping_add(piece.n_bytes);
         piece.packed.clone()
     }
 
-    /// What stands behind the last piece: an empty block that is the last one, the checksum, and the length modulo 2³².
+    /// Returns the end of the stream: an empty final block, the checksum, and the length modulo 2³².
     pub fn end(self) -> Bytes {
         const LAST_BLOCK: [u8; 2] = [3, 0];
         let checksum = self.checksum.finalize().to_le_bytes();

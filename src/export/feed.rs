@@ -1,4 +1,4 @@
-//! What pages watch: a snapshot every two seconds, from which each view that anyone watches is rendered once.
+//! Feed for live pages: a snapshot every two seconds, from which each watched view is rendered once.
 //!
 //! ```text
 //!                       ┌─▶ view a ──▶ page, page, page …
@@ -6,8 +6,8 @@
 //!   ▲                   └─▶ view b ──▶ page …
 //!   └── two seconds, or ten times what the round took
 //! ```
-//! A page that asks for another view between two rounds, as after a click, has it immediately: from the last snapshot if that
-//! is not older than two seconds, else from an early round.
+//! If a page requests another view between two rounds, for example after a click, the view is rendered immediately: from
+//! the last snapshot if that is at most two seconds old, else in an early round.
 //!
 //! Without a watcher there are no rounds. One snapshot is kept, and the last rendering of each view.
 
@@ -24,21 +24,21 @@ use super::view::{self, Query};
 use super::{Exporter, Scope};
 use crate::snapshot::{Snapshot, Snapshots};
 
-/// From one round to the next.
+/// Interval between rounds.
 const EVERY: Duration = Duration::from_secs(2);
-/// A round takes at most 1/n of the time, so that the processor is free for the rest.
+/// Divisor of the time that a round may take: at most 1/n, so that the processor is free for other work.
 const SHARE: u32 = 10;
-/// However long a round takes.
+/// Maximum pause between rounds, however long a round takes.
 const LONGEST: Duration = Duration::from_secs(20);
-/// An early round waits at least this long, so that other requests meanwhile share it, and at least as long as the last
-/// round took.
+/// Minimum wait before an early round, so that other requests can share it. The wait also lasts at least as long as the
+/// last round took.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Text before and after a view's JSON in an event of a stream.
+/// Text around a view's JSON in an event of a stream.
 const BEGIN: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
 
-/// A view at one instant.
+/// View rendered at one instant.
 #[derive(Debug, Clone)]
 pub(super) struct RenderedView {
     event: Bytes,
@@ -53,12 +53,12 @@ impl RenderedView {
         }
     }
 
-    /// As a server-sent event.
+    /// Returns the view as a server-sent event.
     pub fn event(&self) -> Bytes {
         self.event.clone()
     }
 
-    /// The same, packed.
+    /// Returns the compressed event.
     pub fn piece(&self) -> &Piece {
         &self.piece
     }
@@ -68,11 +68,11 @@ impl RenderedView {
     }
 }
 
-/// It could not be rendered; the log says why.
+/// Rendering failure, with the reason in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ViewFailed;
 
-/// None before the first.
+/// Latest rendering, or none before the first.
 type Latest = Option<Result<RenderedView, ViewFailed>>;
 
 pub(super) type Watcher = watch::Receiver<Latest>;
@@ -84,7 +84,7 @@ pub(super) struct Feed {
 struct FeedState {
     exporter: Arc<Exporter>,
     watched: Mutex<WatchedViews>,
-    /// A request waits for a view that was not watched before.
+    /// Notified when a request waits for a view that was not watched before.
     new: Notify,
     every: Duration,
 }
@@ -92,7 +92,7 @@ struct FeedState {
 #[derive(Default)]
 struct WatchedViews {
     views: Vec<(Query, watch::Sender<Latest>)>,
-    /// A task makes rounds.
+    /// Set while a task runs rounds.
     runs: bool,
 }
 
@@ -112,13 +112,14 @@ impl Feed {
         }
     }
 
-    /// Renderings of a view: the last one, if it is watched already, and those to come.
+    /// Returns the renderings of a view: the last one, if the view is watched already, and all future ones.
     pub fn watch(&self, query: &Query) -> Watcher {
         let mut watched = self.shared.watched();
         let known = watched.views.iter().find(|(other, _)| other == query);
         let watcher = match known {
             Some((_, view)) => {
                 let mut watcher = view.subscribe();
+                // The watcher has not seen the last rendering yet, although the channel counts it as seen.
                 watcher.mark_changed();
                 watcher
             }
@@ -137,7 +138,7 @@ impl Feed {
 }
 
 impl FeedState {
-    /// Runs rounds until there is no watcher.
+    /// Runs rounds until nobody watches.
     async fn rounds(self: Arc<Self>) {
         let mut snapshots = Snapshots::default();
         while let Some(queries) = self.queries() {
@@ -146,20 +147,21 @@ impl FeedState {
             (snapshots, is_taken) = self.render(queries, snapshots, true).await;
             let took = began.elapsed();
             let next = began + (took * SHARE).min(LONGEST).max(self.every);
+            // After this time the snapshot is too old for early rounds.
             let old = began + took + self.every;
             while self.somebody_new(next).await && is_taken && Instant::now() < old {
                 let began = Instant::now();
                 (snapshots, is_taken) = self.render(self.new_queries(), snapshots, false).await;
                 tokio::time::sleep(began.elapsed()).await;
             }
-            // Other requests that arrive meanwhile share an early round.
+            // Other requests that arrive meanwhile can share an early round.
             if Instant::now() < next {
                 tokio::time::sleep_until((began + took * 2).max(Instant::now() + GATHER)).await;
             }
         }
     }
 
-    /// Waits for a view that was not watched before, until `end` at most. Returns whether there was one.
+    /// Waits until `end` at most for a view that was not watched before. Returns whether there is one.
     async fn somebody_new(&self, end: Instant) -> bool {
         let has_new = || !self.new_queries().is_empty();
         while Instant::now() < end && !has_new() {
@@ -168,7 +170,8 @@ impl FeedState {
         has_new()
     }
 
-    /// Renders these views, from a new snapshot or this one. Returns whether that succeeded, and the snapshot.
+    /// Renders these views from a new snapshot if `anew`, else from the given one. Returns the snapshot and whether the
+    /// task finished.
     async fn render(&self, queries: Vec<Query>, mut snapshots: Snapshots, anew: bool) -> (Snapshots, bool) {
         let exporter = Arc::clone(&self.exporter);
         let rendered = tokio::task::spawn_blocking(move || {
@@ -198,16 +201,17 @@ impl FeedState {
         }
     }
 
-    /// What is watched; the end of the rounds, if nothing is.
+    /// Returns the watched views. If there are none, marks the rounds as ended.
     fn queries(&self) -> Option<Vec<Query>> {
         let mut watched = self.watched();
         watched.views.retain(|(_, view)| view.receiver_count() > 0);
+        // Decided under the lock: a watcher that comes later finds no running task and starts one.
         watched.runs = !watched.views.is_empty();
         let queries = watched.views.iter().map(|(query, _)| query.clone());
         watched.runs.then(|| queries.collect())
     }
 
-    /// Views that requests wait for and no round has rendered.
+    /// Returns views that were requested but not rendered yet.
     fn new_queries(&self) -> Vec<Query> {
         let watched = self.watched();
         let views = watched.views.iter().filter(|(_, view)| is_new(view));
@@ -234,7 +238,7 @@ impl FeedState {
     }
 }
 
-/// A request waits for it, and it was never rendered.
+/// Returns whether a request waits for a view that was never rendered.
 fn is_new(view: &watch::Sender<Latest>) -> bool {
     view.receiver_count() > 0 && view.borrow().is_none()
 }

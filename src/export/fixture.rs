@@ -1,4 +1,4 @@
-//! A small board for the tests of the exporters.
+//! Small board for the tests of the exports.
 
 pub mod looks;
 
@@ -13,19 +13,19 @@ use crate::engine::ranking::{ListOutcome, Measures, Profile, Ranking};
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource};
 use crate::telemetry::Telemetry;
 
-/// Five items, of which those at ranks 2 and 5 were clicked.
+/// List of five items, clicked at ranks 2 and 5.
 pub const HIT: ListOutcome = ListOutcome {
     n_items: 5,
     clicked: &[0b10010],
     n_off_list: 0,
 };
-/// Five items and no click.
+/// List of five items without a click.
 pub const MISS: ListOutcome = ListOutcome {
     n_items: 5,
     clicked: &[],
     n_off_list: 0,
 };
-/// An arm that had nothing to show.
+/// List of an arm that had nothing to show.
 pub const NOTHING: ListOutcome = ListOutcome {
     n_items: 0,
     clicked: &[],
@@ -47,7 +47,8 @@ pub fn ranking() -> Ranking {
     })
 }
 
-/// `default`, and `rs_metrics`, which leaves lists without a click out; with coverage, which has no parts.
+/// Profiles `default` and `rs_metrics`, which ignores lists without a click; with coverage, which has no numerator and
+/// denominator.
 pub fn two_profiles() -> Ranking {
     let profiles = ["default", "rs_metrics"].map(|name| Profile::named(name).unwrap());
     Ranking::new(&Measures {
@@ -58,7 +59,7 @@ pub fn two_profiles() -> Ranking {
     })
 }
 
-/// Arm `a` of experiment `e`: a hit and a miss, live in every window, which show 3 of 4 items, 1 at the first rank.
+/// Arm `a` of experiment `e`: a hit and a miss, live in every window, which show 3 of 4 items, 1 of them at the first rank.
 pub fn arm_of_two_profiles() -> ArmSnapshot {
     let ranking = two_profiles();
     let mut sums = sums_of(&ranking, &[HIT, MISS]);
@@ -113,7 +114,7 @@ fn sums_of(ranking: &Ranking, lists: &[ListOutcome]) -> Box<[i128]> {
     sums.into()
 }
 
-/// `live` and `settled`: the lists of `5m`, `1h` and `total`.
+/// Arm with these lists in `5m`, `1h` and `total`, by view.
 pub fn arm(
     experiment: &str,
     arm: &str,
@@ -140,7 +141,7 @@ pub fn snapshot(arms: Vec<ArmSnapshot>) -> Snapshot {
     }
 }
 
-/// An exporter of what `source` has, ready.
+/// Exporter of `source` that is ready.
 pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
     let telemetry = Telemetry::new("served", "clicks", "0.1.0");
     telemetry.set_waiting_for(Vec::new());
@@ -177,7 +178,7 @@ pub fn http(max_connections: usize) -> Http {
     }
 }
 
-/// Runs a test of futures to its end, on this thread.
+/// Runs an asynchronous test to completion on this thread.
 pub fn run(claim: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,7 +1,7 @@
-//! The ranking gauges in Prometheus' text format, rendered straight from the sums of a snapshot.
+//! Ranking gauges in Prometheus' text format, rendered straight from the sums of a snapshot.
 //!
-//! There are no gauge objects: labels are escaped once an arm, the rest of a series' text once a render, and numbers
-//! go through a reused buffer, so that a scrape of 300,000 series allocates nothing for each of them.
+//! There are no gauge objects. Labels are escaped once per arm, the rest of a series' text once per render, and numbers go
+//! through a reused buffer. A scrape of 300,000 series therefore allocates nothing per series.
 
 mod bound;
 mod looks;
@@ -21,28 +21,28 @@ use crate::engine::ranking::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Rankin
 use crate::looks::Shown;
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 
-/// What the gauges of one instant are made of.
+/// Input of the gauges at one instant.
 pub struct Scrape<'a> {
     pub snapshot: &'a Snapshot,
-    /// All partitions, where they are shown.
+    /// Numbers of all partitions, if they are shown.
     pub global: Option<&'a Snapshot>,
-    /// The last look at experiments.
+    /// Latest look at the experiments.
     pub looks: &'a Shown,
-    /// Whose partitions looks are taken at.
+    /// Scope of the partitions that looks cover.
     pub looks_of: Scope,
     pub ranking: &'a Ranking,
     pub config: &'a Export,
-    /// The sliding windows, without `total`.
+    /// Sliding windows, without `total`.
     pub windows: &'a [WindowSpan],
-    /// Those that are set, by experiment.
+    /// Configured controls by experiment.
     pub controls: &'a BTreeMap<String, String>,
 }
 
 /// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.
 ///
-/// Nothing is shown of a window without lists. `config.k` chooses among the cut-offs; the value over the whole list is
-/// always shown. Beyond `config.max_series` whole arms are left out, those with the fewest lists first; what is said of
-/// experiments as a whole goes before arms.
+/// A window without lists has no series. `config.k` selects cut-offs; the value over the whole list is always included.
+/// Beyond `config.max_series` whole arms are left out, those with the fewest lists first. Series of whole experiments take
+/// precedence over arms.
 pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let Scrape {
         snapshot,
@@ -133,7 +133,7 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     );
 }
 
-/// The arms that are shown of a scope, with their labels.
+/// Arms exported in a scope, with their labels.
 struct ScopeRows<'a, 'b> {
     places: &'b [WindowLabels],
     rows: &'b [&'b ExportedArm<'a>],
@@ -169,30 +169,30 @@ impl<'a, 'b> ScopeRows<'a, 'b> {
         }
     }
 
-    /// Those of which something is told besides sums.
+    /// Returns the arms with further series besides sums.
     fn told(&self) -> impl Iterator<Item = (&ExportedArm<'a>, &String)> {
         let rows = self.rows.iter().copied().zip(&self.blocks);
         rows.filter(|(row, _)| row.is_told)
     }
 }
 
-/// A view of a window.
+/// Labels of one window in one view.
 struct WindowLabels {
     view: View,
     window: usize,
-    /// `window="5m",view="live",scope="own"`
+    /// Rendered labels such as `window="5m",view="live",scope="own"`.
     labels: String,
 }
 
 impl WindowLabels {
-    /// None where the window is empty.
+    /// Returns the sums of an arm, or none if the window is empty.
     fn sums<'a>(&self, arm: &'a ArmSnapshot) -> Option<&'a [i128]> {
         let sums = arm.sums(self.view, self.window);
         (sums[LISTS] != 0).then_some(sums)
     }
 }
 
-/// Of all partitions only what has settled is known.
+/// Returns the windows and views to export. Only settled numbers are known for all partitions.
 fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLabels> {
     let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
     let mut places = Vec::new();
@@ -215,7 +215,7 @@ fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLa
     places
 }
 
-/// All series of one name.
+/// Series with the same name.
 struct Family {
     name: String,
     help: String,
@@ -223,7 +223,7 @@ struct Family {
 }
 
 impl Family {
-    /// What follows an arm's labels, by place, then series.
+    /// Returns the text after an arm's labels, by place, then series.
     fn ends(&self, places: &[WindowLabels]) -> Vec<Vec<String>> {
         let of = |place: &WindowLabels| {
             let series = self.series.iter();
@@ -235,9 +235,9 @@ impl Family {
     }
 }
 
-/// What a family shows of each place.
+/// Series of a family that every place has.
 struct Series {
-    /// The labels that differ within the place, the closing brace and a space: `,k="5"} `.
+    /// Labels that vary within the place, then the closing brace and a space: `,k="5"} `.
     tail: String,
     what: What,
 }
@@ -255,7 +255,7 @@ enum Number {
 }
 
 impl What {
-    /// None where it is a part of 0 ÷ 0.
+    /// Returns the number, or none if its ratio is 0 ÷ 0.
     fn number(&self, sums: &[i128]) -> Option<Number> {
         let column = match self {
             What::Sum(column) => return Some(Number::Integer(sums[*column])),
@@ -273,7 +273,7 @@ impl What {
         })
     }
 
-    /// What it divides by: column and factor. A sum is there always.
+    /// Returns the column and factor of its denominator. A sum has none and is always present.
     fn divides_by(&self) -> Option<(usize, u32)> {
         match self {
             What::Sum(_) => None,
@@ -284,7 +284,7 @@ impl What {
     }
 }
 
-/// Those of a scope: the same names in each.
+/// Returns the families of a scope. Their names are the same in each scope.
 fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
     let columns: Vec<&Column> = ranking
         .columns()
@@ -330,7 +330,8 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
         });
     }
     let is_named = |column: &Column| config.numerators.iter().any(|id| id == column.metric.id);
-    // A mean over all lists divides by `abgauge_lists`, and what is of all partitions is not added up.
+    // A mean over all lists has `abgauge_lists` as its denominator. Numbers of all partitions are complete, so nobody needs
+    // to add them up.
     let needs_denominator = |column: &Column| {
         let is_shown = config.metrics.iter().any(|id| id == column.metric.id);
         let is_weight = column.metric.is_additive() && column.denominator != LISTS;
@@ -376,12 +377,13 @@ fn wanted_k(config: &Export, column: &Column) -> bool {
     }
 }
 
-/// `,k="5"`, or nothing over the whole list.
+/// Returns `,k="5"`, or an empty label for the whole list.
 fn k_label(column: &Column) -> String {
     column.k.map_or(String::new(), |k| format!(r#",k="{k}""#))
 }
 
-/// `,profile="ranx"`, or nothing of the first profile, so that a dashboard survives a second one.
+/// Returns `,profile="ranx"`, or an empty label for the first profile, so that adding a second one does not break
+/// dashboards.
 fn profile_label(ranking: &Ranking, column: &Column) -> String {
     match column.profile {
         0 => String::new(),
@@ -395,14 +397,14 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
 
 struct ExportedArm<'a> {
     arm: &'a ArmSnapshot,
-    /// Whether its last list, and that it is a control, are told here: these have no scope.
+    /// Set if this row has the series without a scope: the last list and the mark of a control.
     is_told: bool,
     is_control: bool,
-    /// None of an arm of which nothing is asked.
+    /// Absent if nothing is configured for the experiment.
     looked: Option<LookedArm<'a>>,
 }
 
-/// Arms in the order of the snapshot, experiment by experiment.
+/// Builds the rows of this instance's arms, in the order of the snapshot.
 fn rows<'a>(
     arms: &[&'a ArmSnapshot],
     controls: &BTreeMap<String, String>,
@@ -421,7 +423,7 @@ fn rows<'a>(
     rows.collect()
 }
 
-/// The same of all partitions; of an arm that this instance has `own` numbers of, those tell all that has no scope.
+/// Builds the rows of all partitions. An arm that also has `own` numbers gets its series without a scope there.
 fn global_rows<'a>(
     arms: &[&'a ArmSnapshot],
     own: &[&ArmSnapshot],
@@ -447,7 +449,7 @@ fn global_rows<'a>(
     rows.collect()
 }
 
-/// `experiment="ranker",arm="neural"`
+/// Returns labels such as `experiment="ranker",arm="neural"`.
 fn arm_block(arm: &ArmSnapshot) -> String {
     let mut block = r#"experiment=""#.to_owned();
     escape(&arm.experiment, &mut block);
@@ -457,7 +459,7 @@ fn arm_block(arm: &ArmSnapshot) -> String {
     block
 }
 
-/// The three characters that the text format escapes in a label's value; all others stand for themselves.
+/// Appends a label value, with the three characters escaped that the text format requires.
 fn escape(value: &str, out: &mut String) {
     for character in value.chars() {
         match character {
@@ -484,7 +486,7 @@ impl<'a> ExpositionText<'a> {
         }
     }
 
-    /// A heading and what `samples` writes; nothing at all if it writes nothing.
+    /// Writes a heading and the `samples`, or nothing if there are no samples.
     fn family(&mut self, name: &str, help: &str, samples: impl FnOnce(&mut Self)) {
         let begin = self.out.len();
         let _ = write!(self.out, "# HELP {name} {help}\n# TYPE {name} gauge\n");
@@ -495,14 +497,14 @@ impl<'a> ExpositionText<'a> {
         }
     }
 
-    /// A family of one series without labels.
+    /// Writes a family of one series without labels.
     fn single(&mut self, name: &str, help: &str, value: i128) {
         self.family(name, help, |text| {
             text.sample([name, " ", ""], Number::Integer(value))
         });
     }
 
-    /// Nothing where there is no number.
+    /// Writes a sample, or nothing if its number is unknown.
     fn known(&mut self, series: [&str; 3], number: Option<Number>) {
         if let Some(number) = number {
             self.sample(series, number);
@@ -517,7 +519,7 @@ impl<'a> ExpositionText<'a> {
         self.out.push(b'\n');
     }
 
-    /// The shortest text that reads back as the same number.
+    /// Writes the shortest text that parses as the same number.
     fn number(&mut self, number: Number) {
         let text = match number {
             Number::Integer(integer) => match i64::try_from(integer) {

@@ -1,9 +1,9 @@
-//! The hosts for which requests are answered.
+//! Check of the host named in a request, against DNS rebinding.
 //!
-//! A web page may let its own name resolve to 127.0.0.1, and can then read what this machine's browser reads (DNS rebinding).
-//! Its requests name the host of that page. If we listen on a loopback address, a request must therefore name this machine or
-//! a configured host. An address cannot be made to resolve to us: elsewhere, requests by address are answered even if hosts
-//! are configured.
+//! A web page may let its own name resolve to 127.0.0.1 and then read what this machine's browser can read. Its requests
+//! name the host of that page. If we listen on a loopback address, a request must therefore name this machine or a
+//! configured host. An IP address cannot be made to resolve to us, so on other addresses, requests by IP address are
+//! answered even if hosts are configured.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::telemetry::{HttpRefusal, Telemetry};
 
 const MALFORMED: &str = "a request names its host once: Host: NAME or NAME:PORT\n";
 
-/// Stands before everything else.
+/// Outermost layer, in front of all routes and of authentication.
 pub(super) struct Hosts {
     named: Vec<Host>,
     is_loopback: bool,
@@ -29,10 +29,10 @@ pub(super) struct Hosts {
     told: Seldom,
 }
 
-/// The host that a request names.
+/// Host named by a request.
 enum RequestedHost {
     Host(Host),
-    /// It is of HTTP/1.0, which no browser speaks and some probes do, and does not say.
+    /// Absent, as HTTP/1.0 permits. No browser uses that version, but some probes do.
     Nobody,
     Malformed,
 }
@@ -50,7 +50,7 @@ impl RequestedHost {
                 Err(_) => return RequestedHost::Malformed,
             },
         };
-        // A whole address in the first line stands above the header (RFC 9112, 3.2.2).
+        // An absolute URI in the request line takes precedence over the header (RFC 9112, 3.2.2).
         let authority = request.uri().authority().map(|authority| authority.as_str());
         match authority.or(text).map(Host::of_request) {
             Some(Some(host)) => RequestedHost::Host(host),
@@ -70,7 +70,7 @@ impl Hosts {
         }
     }
 
-    /// The router, for these hosts only.
+    /// Returns the router, restricted to these hosts.
     pub fn before(self: &Arc<Hosts>, router: Router) -> Router {
         router.layer(middleware::from_fn_with_state(Arc::clone(self), ask))
     }
@@ -101,7 +101,7 @@ impl Hosts {
     }
 }
 
-/// The message for a person who used that name.
+/// Returns a message for the person who used that name.
 fn refusal(host: &Host) -> String {
     let shown = host.to_string();
     let name = if shown.is_empty() { "NAME" } else { &shown };

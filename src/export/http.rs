@@ -1,4 +1,4 @@
-//! The routes: `/metrics`, `/healthz`, `/readyz`, the live page, the stream that it follows, the runbooks, and the JSON API.
+//! Routes: `/metrics`, `/healthz`, `/readyz`, the live page, its event stream, the runbooks, and the JSON API.
 
 mod assets;
 mod events;
@@ -29,20 +29,20 @@ use crate::config;
 use crate::snapshot::Snapshots;
 use crate::telemetry::Severity;
 
-/// What Prometheus asks for, to the letter.
+/// Exact content type that Prometheus expects.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/verdict, /api/v1/view, /healthz, /readyz and /runbooks\n";
 
-/// Maximum number of pages that follow the stream, but never more than half of the connections: the rest are for scrapes.
+/// Maximum number of pages with an event stream, but at most half of the connections. The rest are for scrapes.
 const MAX_STREAMS: usize = 32;
-/// Interval of keep-alives on a stream; shorter if connections are cut sooner.
+/// Interval of keep-alives on a stream. Shorter if connections time out sooner.
 const BEAT: Duration = Duration::from_secs(5);
-/// How long a single view may be rendered.
+/// Time limit for rendering a single view.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// All routes. GET and HEAD only, but for verdicts. Streams end at `shutdown`.
+/// Builds all routes. They accept GET and HEAD only, except for verdicts. Streams end at `shutdown`.
 pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: CancellationToken) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
@@ -80,12 +80,12 @@ pub fn router(exporter: Arc<Exporter>, http: &config::Http, shutdown: Cancellati
 struct Routes {
     exporter: Arc<Exporter>,
     metrics: Renderer<()>,
-    /// By the scope, the window whose time lines are wanted, and their profile.
+    /// Renderer by scope, by index of the window with time lines, and by their profile.
     experiments: Renderer<(Scope, Option<usize>, usize)>,
     charts: Renderer<charts::Query>,
     feed: Feed,
     page: Assets,
-    /// A permit for each stream.
+    /// One permit per stream.
     streams: Arc<Semaphore>,
     beat: Duration,
     shutdown: CancellationToken,
@@ -101,11 +101,11 @@ async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Respo
 
 #[derive(Deserialize)]
 struct TimelineQuery {
-    /// The name of a sliding window.
+    /// Name of a sliding window.
     timelines: Option<String>,
-    /// The profile by which they are; else the first one.
+    /// Profile of the time lines. The first one by default.
     profile: Option<String>,
-    /// Of which partitions; else of those of this instance.
+    /// Scope of the partitions. This instance's by default.
     scope: Option<String>,
 }
 
@@ -184,7 +184,7 @@ async fn ready(State(routes): State<Arc<Routes>>) -> Response {
     )
 }
 
-/// What the page shows, once.
+/// Answers with the page's data, once.
 async fn view(
     State(routes): State<Arc<Routes>>,
     Query(wanted): Query<Wanted>,
@@ -208,7 +208,7 @@ async fn view(
     rendered("application/json", encoding, body)
 }
 
-/// What the page shows, as it changes: server-sent events.
+/// Answers with the page's data as server-sent events.
 async fn view_stream(
     State(routes): State<Arc<Routes>>,
     Query(wanted): Query<Wanted>,
@@ -222,7 +222,7 @@ async fn view_stream(
     let encoding = Encoding::wanted(&headers);
     let events = Events::new(watcher, encoding, routes.beat, routes.shutdown.clone(), permit);
     let mut response = answer(StatusCode::OK, "text/event-stream", events.into_body());
-    // nginx gathers an answer unless it is told not to.
+    // nginx buffers responses unless this header forbids it.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
     let headers = response.headers_mut();
     headers.insert(unbuffered, HeaderValue::from_static("no"));
@@ -230,7 +230,7 @@ async fn view_stream(
     response
 }
 
-/// What the charts of an experiment are drawn from.
+/// Answers with the data for an experiment's charts.
 async fn view_charts(
     State(routes): State<Arc<Routes>>,
     Query(wanted): Query<charts::Wanted>,
@@ -278,7 +278,7 @@ fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Body>)
         .into_response()
 }
 
-/// An answer whose body others share; the server watches how it is read.
+/// Builds a response with a shared body. The server watches how fast it is read.
 fn lent(content_type: &'static str, encoding: Encoding, body: Result<Lent, Failed>) -> Response {
     match body {
         Err(failed) => rendered(content_type, encoding, Err(failed)),
@@ -290,7 +290,7 @@ fn lent(content_type: &'static str, encoding: Encoding, body: Result<Lent, Faile
     }
 }
 
-/// An answer of what was rendered, or that it could not be.
+/// Builds a response with a rendered body, or an error if rendering failed.
 fn rendered(content_type: &'static str, encoding: Encoding, body: Result<Bytes, Failed>) -> Response {
     let Ok(body) = body else {
         let failed = "cannot render: see the log\n";

@@ -1,4 +1,4 @@
-//! A body is on loan to its readers. If others need its memory, readers that have stalled lose it.
+//! Loan of a shared body to its readers. If others need its memory, readers that have stalled lose it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Without a byte read for this long, a body may be called back.
+/// Time without a byte read after which a body may be called back.
 pub(super) const STALLED: Duration = Duration::from_millis(500);
-/// The same, however steadily it is read.
+/// Time after which a body may be called back, however steadily it is read.
 pub(super) const LONGEST: Duration = Duration::from_secs(3);
 
-/// The state of a body and its readers, shared by server and renderer.
+/// State of a body and its readers, shared by server and renderer.
 #[derive(Default)]
 pub(super) struct Loan {
     now: Mutex<LoanState>,
@@ -20,15 +20,15 @@ pub(super) struct Loan {
 
 #[derive(Default)]
 struct LoanState {
-    /// None: it has no reader yet.
+    /// Absent until it has a reader.
     since: Option<Instant>,
     last_read: Option<Instant>,
-    /// How many tasks prepare it for readers.
+    /// Number of tasks that prepare the body for readers.
     n_preparing: usize,
 }
 
 impl Loan {
-    /// A task prepares the body for readers; it is not called back meanwhile.
+    /// Notes that a task prepares the body for readers. It is not called back meanwhile.
     pub fn prepares(&self) {
         self.now().n_preparing += 1;
     }
@@ -37,7 +37,7 @@ impl Loan {
         self.now().n_preparing -= 1;
     }
 
-    /// A reader has it from now on.
+    /// Notes a new reader.
     pub fn lend(&self) {
         let mut now = self.now();
         let begin = Instant::now();
@@ -45,12 +45,12 @@ impl Loan {
         now.last_read = Some(begin);
     }
 
-    /// A reader has taken some of it.
+    /// Notes that a reader has taken some bytes.
     pub fn read(&self) {
         self.now().last_read = Some(Instant::now());
     }
 
-    /// When it may be called back; none if it has no reader, or was called back.
+    /// Returns the time from which the body may be called back, or none if it has no reader or was called back already.
     pub fn due(&self) -> Option<Instant> {
         let now = self.now();
         if now.n_preparing > 0 || self.called_back.is_cancelled() {
@@ -59,12 +59,12 @@ impl Loan {
         Some((now.last_read? + STALLED).min(now.since? + LONGEST))
     }
 
-    /// Others need it more: its readers are cut.
+    /// Cuts off all readers, because others need the memory more.
     pub fn call_back(&self) {
         self.called_back.cancel();
     }
 
-    /// Waits until it is called back.
+    /// Waits until the body is called back.
     pub async fn called_back(&self) {
         self.called_back.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! Views of the board: Prometheus' text, the JSON API, the live page.
+//! Exports of the board: Prometheus' text, the JSON API, the live page.
 
 pub mod api;
 mod auth;
@@ -31,32 +31,32 @@ use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Snapshots};
 use crate::telemetry::Telemetry;
 use crate::verdict::Said;
 
-/// Everything that an answer is made of.
+/// Data from which all answers are rendered.
 pub struct Exporter {
     pub telemetry: Arc<Telemetry>,
     pub source: Arc<dyn SnapshotSource>,
-    /// All partitions, where that is shown.
+    /// Numbers of all partitions, if they are shown.
     pub global: Option<GlobalScope>,
-    /// The last look at the experiments that something is asked of.
+    /// Latest look at the configured experiments.
     pub looks: Arc<Published>,
     pub ranking: Ranking,
-    /// The sliding windows, without `total`.
+    /// Sliding windows, without `total`.
     pub windows: Vec<config::WindowSpan>,
     pub k: Vec<NonZeroU32>,
-    /// By experiment: the arm that the others are compared with.
+    /// Control arm by experiment.
     pub controls: BTreeMap<String, String>,
-    /// What is asked of experiments, by name.
+    /// Configured experiments by name.
     pub experiments: BTreeMap<String, Experiment>,
     pub export: config::Export,
-    /// Event time from a list to the moment at which it is settled: attribution and lateness.
+    /// Event time from a list until it settles: attribution + lateness.
     pub settle_after_ms: i64,
-    /// When this process began, epoch ms.
+    /// Start of this process, Unix ms.
     pub started_ms: i64,
 }
 
 impl Exporter {
-    /// The body of `/metrics`: telemetry, and, once there is something to be shown, the ranking gauges of one instant of each scope,
-    /// which are taken over earlier snapshots.
+    /// Writes the body of `/metrics`: telemetry and, once there are numbers, the ranking gauges of each scope at one
+    /// instant. Reuses the memory of earlier snapshots.
     pub fn metrics(&self, snapshots: &mut Snapshots, out: &mut Vec<u8>) -> anyhow::Result<()> {
         self.tell_global();
         self.telemetry.render(out)?;
@@ -69,7 +69,7 @@ impl Exporter {
                 snapshot: own,
                 global: has_global.then_some(&*global),
                 looks: &self.looks.shown(),
-                // Where all partitions can be shown, looks go by all of them.
+                // If all partitions can be shown, looks cover all of them.
                 looks_of: match self.global {
                     Some(_) => Scope::Global,
                     None => Scope::Own,
@@ -84,7 +84,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// The sentence of each experiment that a snapshot has arms of, in the order of what they come to, and by name where that is the same.
+    /// Returns the headline of each experiment with arms in a snapshot, sorted by badge, then name.
     pub fn said(&self, snapshot: &Snapshot) -> Vec<(String, Said)> {
         let looks = self.looks.shown();
         let moment = said::Moment::of(snapshot, self.settle_after_ms);
@@ -96,11 +96,12 @@ impl Exporter {
             (name, said)
         });
         let mut said: Vec<_> = said.collect();
+        // The sort is stable, so experiments with the same badge keep the order of their names.
         said.sort_by_key(|(_, said)| said.badge);
         said
     }
 
-    /// One instant of a scope, over an earlier snapshot of it: empty where it has no numbers.
+    /// Takes a snapshot of a scope into an earlier one. The result is empty if the scope has no numbers.
     fn take(&self, scope: Scope, timelines: Option<usize>, snapshot: &mut Snapshot) {
         match self.source(scope).filter(|_| self.has_numbers(scope)) {
             Some(source) => source.snapshot_into(timelines, snapshot),
@@ -108,8 +109,8 @@ impl Exporter {
         }
     }
 
-    /// The body of `/api/v1/experiments` of a scope, with the cells of the window of this index, by the profile of that one; over
-    /// an earlier snapshot too.
+    /// Writes the body of `/api/v1/experiments` for a scope. `timelines` is the index of the window whose cells are
+    /// included, by the profile `lines_of`. Reuses the memory of earlier snapshots.
     pub fn experiments(
         &self,
         scope: Scope,
@@ -148,8 +149,8 @@ impl Exporter {
     }
 }
 
-/// Of the arms of an experiment the one that the others are compared with: the one that is set, else the one called
-/// `control`. None where there is no such arm.
+/// Returns the control among the arms of an experiment: the configured one, or the arm named `control`. None if there is no
+/// such arm.
 fn control_of<'a>(controls: &BTreeMap<String, String>, arms: &[&'a ArmSnapshot]) -> Option<&'a str> {
     let experiment = &arms.first()?.experiment;
     let name = controls.get(&**experiment).map_or("control", String::as_str);
@@ -157,10 +158,11 @@ fn control_of<'a>(controls: &BTreeMap<String, String>, arms: &[&'a ArmSnapshot])
     arms.into_iter().find(|arm| *arm == name)
 }
 
-/// Arms in one answer of the JSON API: some megabytes. Scrapes are bounded by `export.max_series`.
+/// Maximum number of arms in one answer of the JSON API, which is then some megabytes. Scrapes are bounded by
+/// `export.max_series`.
 const MAX_API_ARMS: usize = 1000;
 
-/// Keeps the arms with the most lists, in their order; returns how many are left out.
+/// Keeps the `n` arms with the most lists, in their order. Returns the number of arms left out.
 fn leave_out_all_but(n: usize, arms: &mut Vec<&ArmSnapshot>) -> usize {
     let n_left_out = arms.len().saturating_sub(n);
     if n_left_out > 0 {
@@ -171,10 +173,10 @@ fn leave_out_all_but(n: usize, arms: &mut Vec<&ArmSnapshot>) -> usize {
     n_left_out
 }
 
-/// The name of the window that never slides.
+/// Name of the window that never slides.
 const TOTAL: &str = "total";
 
-/// Arms whose last list is not older than the live end less `forget_after_ms`.
+/// Returns the arms whose last list is at most `forget_after_ms` older than the live end.
 fn shown_arms(snapshot: &Snapshot, forget_after_ms: i64) -> Vec<&ArmSnapshot> {
     let oldest = snapshot
         .live_end_ms

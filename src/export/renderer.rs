@@ -1,15 +1,15 @@
-//! Bodies, rendered once for all concurrent requests of the same kind.
+//! Response bodies, rendered once for all concurrent requests of the same kind.
 //!
 //! ```text
 //! request ─┐                      ┌─▶ text ──▶ reader, reader …
 //! request ─┼─▶ waiting ─▶ render ─┤
 //! request ─┘      ▲               └─▶ gzip ──▶ reader, reader …
-//! later request ──┘ the next one: what has begun to be rendered may lack what it must see
+//! later request ──┘ joins the next one: a rendering that has started may lack newer data
 //! ```
-//! A request therefore sees everything that was handed over before it, and any number of scrapers costs at most two renderings
-//! at a time. Few bodies are in memory at the same time, however many clients read them and however slowly: if another one is
-//! needed, the body whose readers have stalled longest is called back. Its buffers are reused for the next one, until there is
-//! no request for a while.
+//! A request therefore sees everything that was handed over before it, and any number of scrapers costs at most two
+//! renderings at a time. The number of bodies in memory is bounded, however many clients read them and however slowly. If
+//! another one is needed, the body whose readers have stalled longest is called back. Buffers are reused for the next body,
+//! until no request arrives for a while.
 
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -27,49 +27,49 @@ use crate::snapshot::Snapshots;
 
 /// Maximum number of renderings of one route in memory.
 const MAX_BODIES: usize = 4;
-/// How long buffers are kept for the next rendering: longer than scrapers usually wait.
+/// Time that buffers are kept for the next rendering: longer than the usual scrape interval.
 const KEPT: Duration = Duration::from_secs(90);
 
-/// It could not be rendered; the log says why.
+/// Rendering failure, with the reason in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Failed;
 
-/// A body, for one reader.
+/// Body for one reader.
 pub(super) struct Lent {
     pub bytes: Bytes,
-    /// The sender of the body reports how it is read, and cuts its reader when it is called back.
+    /// Handle through which the sender reports progress and learns that the body is called back.
     pub loan: Arc<Loan>,
 }
 
-/// Renders what is asked for by a `Key`.
+/// Renderer of the bodies for each `Key`.
 pub(super) struct Renderer<Key> {
     shared: Arc<RendererState<Key>>,
 }
 
 struct RendererState<Key> {
     bodies: Arc<Semaphore>,
-    /// Held while rendering: one at a time, so that the processor is free for the rest.
+    /// Lock held while rendering: one at a time, so that the processor is free for other work.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Renderings that have not begun: requests of the same kind join them.
+    /// Renderings that have not started, which requests of the same kind can join.
     waiting: Mutex<Vec<(Key, Rendered)>>,
-    /// Those in memory.
+    /// Renderings in memory.
     lent: Mutex<Vec<Weak<Rendering>>>,
     spare: Arc<Mutex<Spare>>,
 }
 
 type Rendered = watch::Receiver<Option<Result<Arc<Rendering>, Failed>>>;
 
-/// Buffers of earlier renderings, for the next.
+/// Buffers of earlier renderings, for the next one.
 #[derive(Default)]
 struct Spare {
     snapshots: Snapshots,
     text: Vec<u8>,
     packed: Vec<u8>,
-    /// How often any was put here.
+    /// Number of times that buffers were returned.
     n_kept: u64,
-    /// A task frees them when they are no longer used.
+    /// Set while a task waits to free the buffers.
     watched: bool,
-    /// For how long after the last use.
+    /// Time that they are kept after the last use.
     kept: Duration,
 }
 
@@ -93,7 +93,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
         }
     }
 
-    /// The body for `key`: of a rendering that waits for its turn, else of a new one.
+    /// Returns the body for `key`, from a rendering that has not started yet or from a new one.
     pub async fn body(
         &self,
         key: Key,
@@ -105,7 +105,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
             Ok(Some(result)) => result.clone()?,
             Ok(None) | Err(_) => return Err(Failed),
         };
-        // Else the last one seen would be kept as long as this receiver.
+        // A receiver keeps the value it has seen, and with it the body.
         drop(rendered);
         if encoding == Encoding::Gzip && rendering.packed.get().is_none() {
             let rendering = Arc::clone(&rendering);
@@ -181,7 +181,7 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
         }
     }
 
-    /// Waits until another body may be in memory, and calls one back for it where its readers are slow.
+    /// Waits until there is room for another body in memory, and calls one back if its readers are slow.
     async fn room(&self) -> OwnedSemaphorePermit {
         const OPEN: &str = "the semaphore is never closed";
         let freed = Arc::clone(&self.bodies).acquire_owned();
@@ -196,21 +196,21 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
                 permit = freed.as_mut() => return permit.expect(OPEN),
                 () = tokio::time::sleep_until(due) => {}
             }
-            // It may have been read meanwhile.
+            // Its readers may have made progress meanwhile, so the due time is checked again.
             let Some(loan) =
                 next.and_then(|(_, loan)| loan.due().filter(|due| *due <= Instant::now()).map(|_| loan))
             else {
                 continue;
             };
             loan.call_back();
-            // Its readers are being cut: no other one is called back for this.
+            // Its readers are being cut, so no other body is called back for this one.
             if let Ok(permit) = tokio::time::timeout(STALLED, freed.as_mut()).await {
                 return permit.expect(OPEN);
             }
         }
     }
 
-    /// The body that may be called back first, and from when on.
+    /// Returns the body that can be called back first, and from when on.
     fn next_due(&self) -> Option<(Instant, Arc<Loan>)> {
         let mut lent = lock(&self.lent);
         lent.retain(|rendering| rendering.strong_count() > 0);
@@ -222,13 +222,13 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
         dues.min_by_key(|(due, _)| *due)
     }
 
-    /// Later requests of the same kind get the next rendering.
+    /// Starts a rendering: later requests of the same kind get the next one.
     fn begin(&self, key: &Key) {
         lock(&self.waiting).retain(|(other, _)| other != key);
     }
 }
 
-/// A text, and packed if anyone asks for that, until the last reader has it.
+/// Text, and its compressed form once requested, kept until the last reader is done.
 struct Rendering {
     text: Vec<u8>,
     packed: OnceLock<Vec<u8>>,
@@ -251,7 +251,7 @@ impl Rendering {
 }
 
 impl Drop for Rendering {
-    /// Keeps the buffers for the next one, if that comes soon enough.
+    /// Returns the buffers for the next rendering.
     fn drop(&mut self) {
         let mut spare = lock(&self.spare);
         spare.text = take(&mut self.text);
@@ -266,7 +266,7 @@ impl Drop for Rendering {
     }
 }
 
-/// Frees the buffers once nothing was rendered for so long.
+/// Frees the buffers once nothing was rendered for this long.
 async fn free_unused(spare: Weak<Mutex<Spare>>, kept: Duration) {
     let mut seen = 0;
     loop {
@@ -284,7 +284,7 @@ async fn free_unused(spare: Weak<Mutex<Spare>>, kept: Duration) {
     }
 }
 
-/// One reader's hold on a rendering.
+/// Share of one reader in a rendering.
 struct Sending {
     rendering: Arc<Rendering>,
     encoding: Encoding,

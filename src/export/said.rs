@@ -1,14 +1,14 @@
-//! What one reads first of an experiment, from the last look at it or from what is there before.
+//! Headline of an experiment, from the latest look at it or, before the first look, from its sums.
 
 use crate::engine::ranking::LISTS;
 use crate::looks::{Experiment, ExperimentLook, Shown};
 use crate::snapshot::{ArmSnapshot, Snapshot, View};
 use crate::verdict::{self, Looked, Said};
 
-/// The event times that say when something settles.
+/// Event times that determine when something settles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
-    /// None before the first list.
+    /// Absent before the first list.
     settles_in_ms: Option<i64>,
     settle_after_ms: i64,
 }
@@ -23,7 +23,7 @@ impl Moment {
     }
 }
 
-/// The sentence of an experiment with these arms, of which at least one is there.
+/// Returns the headline of an experiment with these arms. There must be at least one.
 pub(super) fn of(
     name: &str,
     asked: Option<&Experiment>,

@@ -1,4 +1,4 @@
-//! Whose numbers an answer has: of the partitions that this instance holds, or of all.
+//! Scope of the numbers in an answer: this instance's partitions, or all of them.
 
 use std::sync::Arc;
 
@@ -9,21 +9,22 @@ use crate::global::Handle;
 use crate::snapshot::SnapshotSource;
 use crate::telemetry::{StreamStatus, Warning};
 
-/// A frontier this far behind the furthest lags, ms: as much as nobody seals and moves within while all is well.
+/// Distance behind the furthest frontier from which a partition counts as lagging, ms. Longer than the time between two
+/// moves and seals of a healthy partition.
 const LAGGING_MS: i64 = 120_000;
-/// Lagging partitions that are listed: those furthest behind.
+/// Maximum number of lagging partitions that are listed. Those furthest behind come first.
 const MAX_LAGGING: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The partitions that this instance holds.
+    /// Partitions held by this instance.
     Own,
-    /// All partitions, whoever holds them.
+    /// Partitions of all instances.
     Global,
 }
 
 impl Scope {
-    /// The value of the label `scope`.
+    /// Returns the value of the label `scope`.
     pub fn name(self) -> &'static str {
         match self {
             Scope::Own => "own",
@@ -32,24 +33,24 @@ impl Scope {
     }
 }
 
-/// Where the numbers of all partitions come from.
+/// Source of the numbers of all partitions.
 pub struct GlobalScope {
     pub source: Arc<dyn SnapshotSource>,
     pub handle: Handle,
 }
 
-/// How the global view stands.
+/// Status of the global view.
 #[derive(Debug, Serialize)]
 pub(super) struct GlobalStatus {
-    /// Why it is not shown.
+    /// Reason why it is not shown.
     withheld: Option<String>,
-    /// How old it is.
+    /// Age of the view.
     behind_seconds: Option<f64>,
     n_lagging: usize,
     lagging: Vec<Lagging>,
 }
 
-/// A partition whose frontier is far behind the furthest.
+/// Partition whose frontier is far behind the furthest.
 #[derive(Debug, Serialize)]
 struct Lagging {
     partition: i32,
@@ -88,8 +89,7 @@ impl GlobalScope {
 }
 
 impl Exporter {
-    /// The scopes that can be asked for, first the one that is shown to who asks for none: all partitions, where this instance does not
-    /// hold all of them.
+    /// Returns the scopes that can be requested, the default first: all partitions if this instance does not hold them all.
     pub(super) fn scopes(&self) -> Vec<Scope> {
         match &self.global {
             None => vec![Scope::Own],
@@ -100,7 +100,7 @@ impl Exporter {
         }
     }
 
-    /// None of a scope that there is not.
+    /// Returns the source of a scope, or none if the scope does not exist.
     pub(super) fn source(&self, scope: Scope) -> Option<&dyn SnapshotSource> {
         match scope {
             Scope::Own => Some(self.source.as_ref()),
@@ -108,7 +108,7 @@ impl Exporter {
         }
     }
 
-    /// Whether a scope may have numbers at this moment. The global one withholds them by itself.
+    /// Returns whether a scope may have numbers at this moment. The global view withholds its numbers itself.
     pub(super) fn has_numbers(&self, scope: Scope) -> bool {
         match scope {
             Scope::Own => self.telemetry.has_numbers(),
@@ -116,7 +116,7 @@ impl Exporter {
         }
     }
 
-    /// Has the telemetry say how the global view stands at this moment.
+    /// Updates the telemetry of the global view.
     pub(super) fn tell_global(&self) {
         if let Some(GlobalScope { handle, .. }) = &self.global {
             let is_shown = handle.withheld().is_ok();
@@ -130,7 +130,7 @@ impl Exporter {
         }
     }
 
-    /// The health of the stream, and of the global view.
+    /// Returns the health of the stream and of the global view.
     pub(super) fn status(&self) -> StreamStatus {
         let mut status = self.telemetry.status();
         let warning = self.global.as_ref().and_then(GlobalScope::warning);

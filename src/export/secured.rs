@@ -1,5 +1,5 @@
-//! The layers between the network and the routes: TLS, the accepted hosts, and access control. Their files are reloaded while
-//! the program runs.
+//! Layers between the network and the routes: TLS, the accepted hosts, and access control. Their files are reloaded at run
+//! time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::clock::Clock;
 use crate::config::{self, UnusableFile, files};
 use crate::telemetry::Telemetry;
 
-/// How often the files are looked at.
+/// Interval between checks for changed files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The way in, as `[http]` has it.
+/// Layers configured by `[http]`.
 pub struct Secured {
     http: config::Http,
     telemetry: Arc<Telemetry>,
@@ -30,25 +30,25 @@ pub struct Secured {
     hosts: Arc<Hosts>,
     gate: Option<Arc<Gate>>,
     identity: Option<Identity>,
-    /// The last doubt about the certificate that was reported.
+    /// Last doubt about the certificate that was logged.
     told: Option<Doubt>,
-    /// What the files held when they were last read.
+    /// Fingerprints of the files when last read.
     seen: Vec<Option<Fingerprint>>,
 }
 
 type Fingerprint = [u8; 32];
 
 impl Secured {
-    /// Reads all files, and warns of a certificate that has expired.
+    /// Reads all files, and warns if the certificate has expired.
     ///
     /// # Errors
-    /// A file that cannot be used.
+    /// A file cannot be used.
     pub fn open(
         http: &config::Http,
         clock: &Clock,
         telemetry: Arc<Telemetry>,
     ) -> Result<Secured, UnusableFile> {
-        // Before they are read, so that what is written meanwhile is read again.
+        // Fingerprints are taken first, so that a change during the read triggers another read.
         let seen = fingerprints(http);
         let (identity, credentials) = read(http)?;
         let mut secured = Secured {
@@ -69,7 +69,7 @@ impl Secured {
         Ok(secured)
     }
 
-    /// How its addresses begin.
+    /// Returns the URL scheme of the server.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
@@ -78,7 +78,7 @@ impl Secured {
         self.tls.as_ref().map(Tls::acceptor)
     }
 
-    /// The router for the hosts that are answered for, and behind the gate, where there is one.
+    /// Wraps the router in access control, if configured, and in the check of hosts.
     pub fn guard(&self, router: Router) -> Router {
         self.hosts.before(match &self.gate {
             Some(gate) => gate.before(router),
@@ -86,13 +86,13 @@ impl Secured {
         })
     }
 
-    /// Whether there is a door, so that something can be read again.
+    /// Returns whether TLS or access control is configured, so that there are files or hashes to reload.
     pub fn is_closed(&self) -> bool {
         self.tls.is_some() || self.gate.is_some()
     }
 
-    /// Reads the files again when they change, or when `asked` to with settings of the same doors, until `shutdown`. Faulty
-    /// ones leave the last ones in use.
+    /// Re-reads the files when they change or when `asked` gets new settings for the same layers, until `shutdown`. Faulty
+    /// files leave the previous ones in use.
     pub async fn keep_up(
         mut self,
         clock: Clock,
@@ -150,7 +150,7 @@ impl Secured {
         self.telemetry.set_certificate_expiry(expires_ms);
     }
 
-    /// Warns where the certificate's time has run out since it was last looked at.
+    /// Warns if a new doubt about the certificate's validity has come up.
     fn tell_doubt(&mut self, now_ms: i64) {
         let Some(identity) = &self.identity else {
             return;
@@ -163,10 +163,10 @@ impl Secured {
     }
 }
 
-/// What the files of `[http]` hold: a certificate, where TLS is set, and credentials, if access is restricted.
+/// Reads the files of `[http]`: the certificate if TLS is configured, and credentials if access is restricted.
 ///
 /// # Errors
-/// A file that cannot be used.
+/// A file cannot be used.
 pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials>), UnusableFile> {
     let identity = http.tls.as_ref().map(Identity::read).transpose()?;
     let is_guarded = !http.access.is_open();
@@ -174,7 +174,7 @@ pub fn read(http: &config::Http) -> Result<(Option<Identity>, Option<Credentials
     Ok((identity, credentials))
 }
 
-/// SHA-256 of each file; none of one that cannot be read.
+/// Returns the SHA-256 of each file, or none for a file that cannot be read.
 fn fingerprints(http: &config::Http) -> Vec<Option<Fingerprint>> {
     let tls = http.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
     let access = [&http.access.tokens_file, &http.access.users_file];

@@ -1,4 +1,4 @@
-//! Logs what clients cause at most once a minute, so that they cannot flood the log.
+//! Rate limit for log lines caused by clients, one per minute, so that they cannot flood the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ struct LastLine {
 }
 
 impl Seldom {
-    /// If it is time for a line: how many were suppressed since the last one.
+    /// Returns the number of lines suppressed since the last one if a line is due, else none.
     pub fn n_unlogged(&self) -> Option<u64> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.last.is_some_and(|last| last.elapsed() < LOG_AGAIN) {

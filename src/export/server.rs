@@ -1,14 +1,16 @@
-//! The accept loop: HTTP/1.1, with TLS or without, with a bound on connections and a deadline on everything that a client
-//! can draw out.
+//! Accept loop: HTTP/1.1 with or without TLS, with a bound on connections and a deadline on everything that a client can
+//! draw out.
 //!
-//! A connection has `timeout` for each of two things: to begin a request, including the TLS handshake, and from the first byte
-//! of a request to the last byte of its answer. A client that trickles or does not read is therefore cut. Thousands of them
-//! cannot keep a scrape out either. If no slot is free for a newcomer, the connection that has waited longest for a complete
-//! request is closed, slow or idle. If all have one, the connection whose client has stalled longest within its answer is
-//! closed. If we owe an answer to all of them, the newcomer waits in the kernel's bounded backlog: a scrape gets its turn
-//! later, whereas a 503 would lose it. A body that others need is called back in the same way.
+//! A connection has `timeout` for each of two things: to start a request, including the TLS handshake, and from the first
+//! byte of a request to the last byte of its answer. A client that trickles or does not read is therefore cut off.
 //!
-//! An answer that does not end (server-sent events) may last while its reader keeps up. The routes bound their number.
+//! Thousands of such clients cannot keep a scrape out either. If no slot is free for a new connection, the one that has
+//! waited longest for a complete request is closed, slow or idle. If all have sent one, the connection whose client has
+//! stalled longest within its answer is closed. If we owe an answer to all of them, the new connection waits in the
+//! kernel's bounded backlog: the scrape is served later, while a 503 would lose it. A body that others need is called back
+//! in the same way.
+//!
+//! An answer that does not end (server-sent events) may last while its client keeps up. The routes bound their number.
 
 mod answer;
 mod exchange;
@@ -38,21 +40,22 @@ use super::seldom::Seldom;
 use crate::config;
 use crate::telemetry::{HttpRefusal, Telemetry};
 
-/// How long a request already begun may take once the daemon stops.
+/// Time that a request in flight may still take once the daemon stops.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// Bytes of a request's head.
+/// Maximum number of bytes in a request's head.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
-/// After the system has refused a connection for want of files or memory.
+/// Pause after the system has refused a connection for lack of files or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
-/// Newcomers that the kernel keeps until they are accepted. Beyond it their clients try again only after a second.
+/// Maximum number of connections that the kernel queues until they are accepted. Beyond it, clients retry only after a
+/// second.
 const BACKLOG: i32 = 4096;
 
-/// Where a request comes from, among its extensions.
+/// Origin of a request, among its extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// Why the address cannot be listened on.
+/// Reason why the address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     #[error(
@@ -70,7 +73,7 @@ pub enum BindError {
     Other(SocketAddr, #[source] io::Error),
 }
 
-/// Takes the port; connections wait in the backlog until [`serve`] runs.
+/// Binds the port. Connections wait in the backlog until [`serve`] runs.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     let refused = |error: io::Error| match error.kind() {
         io::ErrorKind::AddrInUse => BindError::InUse(address),
@@ -86,8 +89,8 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     Ok(listener)
 }
 
-/// Answers until `shutdown`. Then it accepts no one, closes connections without a request and answers without an end at
-/// once, gives requests already begun `grace`, and cuts what is left.
+/// Serves until `shutdown`. Then it stops accepting, immediately closes connections without a request and endless answers,
+/// gives requests in flight `grace`, and cuts the rest.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -120,7 +123,8 @@ pub async fn serve(
         connections.spawn(async move {
             cut.run_until_cancelled(connection.run(stream, tls)).await;
         });
-        // Before the next one is let in, and may cost this one its slot: its request may be there already.
+        // Its request may have arrived already. Let it be read before the next connection is accepted and may take this
+        // one's slot.
         tokio::task::yield_now().await;
     }
     drop(listener);
@@ -132,7 +136,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// The next connection, once there is a slot for it.
+/// Returns the next connection, once there is a slot for it.
 async fn accept(
     listener: &tokio::net::TcpListener,
     slots: &Arc<ConnectionSlots>,
@@ -140,6 +144,7 @@ async fn accept(
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => return (stream, Peer(peer), slots.take().await),
+            // The client has left before it was accepted.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 warn!(%error, "cannot accept a connection");
@@ -164,15 +169,15 @@ struct Connection {
     peer: Peer,
     router: Router,
     telemetry: Arc<Telemetry>,
-    /// Limits log lines about clients that do not read.
+    /// Rate limit of log lines about clients that do not read.
     told: Arc<Seldom>,
     shutdown: CancellationToken,
 }
 
 impl Connection {
-    /// To its end: the client's, or that of its time.
+    /// Serves the connection until the client ends it or its time is over.
     async fn run(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
-        // An answer goes out in few pieces, and none of them is to wait for the next. Without it they are only slower.
+        // An answer goes out in few pieces, and none should wait for the next. If this fails, answers are only slower.
         let _ = stream.set_nodelay(true);
         let (exchange, telemetry) = (Arc::clone(&self.exchange), Arc::clone(&self.telemetry));
         let (told, peer) = (Arc::clone(&self.told), self.peer);

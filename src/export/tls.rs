@@ -1,4 +1,4 @@
-//! TLS of the HTTP server: a certificate and its key from files, which can be replaced while it runs.
+//! TLS of the HTTP server: a certificate and its key from files, which can be replaced at run time.
 
 use std::fmt;
 use std::path::Path;
@@ -19,20 +19,20 @@ const CERTIFICATE: &str = "http.tls_certificate";
 const KEY: &str = "http.tls_key";
 const DAY_MS: i64 = 86_400_000;
 
-/// A certificate with its chain and its key, which fit each other.
+/// Certificate with its chain and matching key.
 pub struct Identity {
     certified: Arc<CertifiedKey>,
-    /// Epoch ms.
+    /// Start of validity, Unix ms.
     valid_from_ms: i64,
-    /// Epoch ms.
+    /// End of validity, Unix ms.
     expires_ms: i64,
 }
 
-/// What clients may object to.
+/// Reason why clients may reject the certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     NotYetValid,
-    /// In less than a tenth of its life, and less than a week.
+    /// Less than a tenth of its lifetime and less than a week left.
     ExpiresSoon,
     Expired,
 }
@@ -41,8 +41,8 @@ impl Identity {
     /// Reads both files.
     ///
     /// # Errors
-    /// A file that cannot be read or does not hold what it should; a key of another certificate. One that has expired
-    /// is no error, but a [`Doubt`].
+    /// A file cannot be read or parsed, or the key belongs to another certificate. An expired certificate is not an error
+    /// but a [`Doubt`].
     pub fn read(files: &TlsFiles) -> Result<Identity, UnusableFile> {
         let text = files::read_for(CERTIFICATE, &files.certificate)?;
         let chain = chain(&files.certificate, &text)?;
@@ -82,12 +82,12 @@ impl Identity {
         })
     }
 
-    /// Epoch ms.
+    /// Returns the end of validity, Unix ms.
     pub fn expires_ms(&self) -> i64 {
         self.expires_ms
     }
 
-    /// What is wrong with its time, at `now_ms`.
+    /// Returns the doubt about its validity at `now_ms`, if any.
     pub fn doubt(&self, now_ms: i64) -> Option<Doubt> {
         let soon_ms = (7 * DAY_MS).min((self.expires_ms - self.valid_from_ms) / 10);
         match now_ms {
@@ -98,7 +98,7 @@ impl Identity {
         }
     }
 
-    /// The doubt in words, with the remedy.
+    /// Returns the doubt in words, with the remedy.
     pub fn say(&self, doubt: Doubt) -> String {
         let (what, ms) = match doubt {
             Doubt::NotYetValid => ("is not valid before", self.valid_from_ms),
@@ -167,7 +167,7 @@ fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// The server's side of TLS 1.2 and 1.3.
+/// Server side of TLS 1.2 and 1.3.
 pub struct Tls {
     current: Arc<Current>,
     config: Arc<ServerConfig>,
@@ -197,7 +197,7 @@ impl Tls {
         }
     }
 
-    /// Connections from now on see this certificate.
+    /// Replaces the certificate for all new connections.
     pub fn replace(&self, identity: &Identity) {
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&identity.certified);
     }

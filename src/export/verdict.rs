@@ -1,6 +1,6 @@
-//! `/api/v1/verdict`: what a rollout is to do with an arm, as Argo Rollouts and Flagger ask for it.
+//! `/api/v1/verdict`: recommendation of whether to roll out an arm, in the form that Argo Rollouts and Flagger request.
 //!
-//! Whatever is asked that is not there is refused, never passed over: a rollout must not go on because of a wrong word.
+//! Unknown parameters and names are refused rather than ignored, so that a typo cannot let a rollout proceed.
 
 use std::collections::BTreeMap;
 
@@ -13,35 +13,36 @@ use crate::statistics::{ArmReport, Report, Settings, Verdict};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
-/// Names that a refusal lists.
+/// Maximum number of names listed in a refusal.
 const MAX_LISTED: usize = 20;
 
-/// The parameters as they came.
+/// Parameters as received.
 #[derive(Debug, Default, Deserialize)]
 pub struct Wanted {
     pub experiment: Option<String>,
-    /// May be left out where one arm is compared with the control.
+    /// Optional if only one arm is compared with the control.
     pub arm: Option<String>,
-    /// `promote` or `rollback`: the status says whether to.
+    /// `promote` or `rollback`: the answer's status shows whether the verdict agrees.
     pub gate: Option<String>,
-    /// Parameters that there are not.
+    /// Unknown parameters.
     #[serde(flatten)]
     pub others: BTreeMap<String, String>,
 }
 
-/// Why there is no verdict, in words that say what to ask or to set.
+/// Reason why there is no verdict, with advice on what to request or configure.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// A line, without its end.
+    /// Single line, without a line break.
     pub message: String,
 }
 
-/// The verdict as JSON, and the status to send it with.
+/// Returns the verdict as JSON, and the status to send it with.
 ///
 /// # Errors
-/// 400: a parameter is missing or there is no such parameter. 404: the experiment or the arm is not there, or has nothing that it
-/// is compared with. 503: nothing is known yet.
+/// - 400: a parameter is missing or unknown.
+/// - 404: the experiment or the arm does not exist, or is not compared with anything.
+/// - 503: nothing is known yet.
 pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<u8>), Refusal> {
     let known = "`experiment`, `arm` and `gate` are known";
     if let Some(other) = wanted.others.keys().next() {
@@ -72,7 +73,7 @@ pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<
     Ok((status, json))
 }
 
-/// What a look says of an arm; none of the control, and where nothing is compared.
+/// Returns the verdict on an arm at a look, or none for the control and without a comparison.
 pub(super) fn of_look<'a>(
     experiment: &'a str,
     arm: &str,
@@ -103,7 +104,7 @@ fn unknown_yet(message: String) -> Refusal {
     }
 }
 
-/// What the status is to confirm.
+/// Parses the verdict that the status should confirm.
 fn gate(wanted: Option<&str>) -> Result<Option<Verdict>, Refusal> {
     match wanted {
         None => Ok(None),
@@ -121,7 +122,7 @@ fn says(arm: &ArmReport, verdict: Verdict) -> bool {
     decision.is_some_and(|decision| decision.state.verdict() == verdict)
 }
 
-/// The experiment's name, if its arms are compared with a control.
+/// Returns the experiment's name, if its arms are compared with a control.
 fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a str, Refusal> {
     let has_control = |(_, experiment): &(&String, &Experiment)| experiment.settings.is_some();
     let compared = exporter.experiments.iter().filter(has_control);
@@ -147,7 +148,7 @@ fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a st
     }
 }
 
-/// The last look at an experiment, and what it compares.
+/// Returns the latest look at an experiment, and its comparison.
 fn compared<'a>(
     name: &str,
     shown: &'a Shown,
@@ -168,7 +169,7 @@ fn compared<'a>(
     })
 }
 
-/// The arm to judge: the one wanted, else the only one that is tested.
+/// Returns the arm to judge: the requested one, or the only tested one.
 fn arm<'a>(settings: &Settings, report: &'a Report, wanted: Option<&str>) -> Result<&'a str, Refusal> {
     let arms = || report.arms.keys().map(String::as_str);
     let control = visible(&settings.control);
@@ -199,7 +200,7 @@ fn arm<'a>(settings: &Settings, report: &'a Report, wanted: Option<&str>) -> Res
     }
 }
 
-/// ``"`a`, `b` and 3 more"``
+/// Joins names into a list such as ``"`a`, `b` and 3 more"``.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let first = names.iter().take(MAX_LISTED);

@@ -1,5 +1,5 @@
-//! `/api/v1/view`: what the live page shows. Some arms of some experiments, by one window, cut-off and profile, sorted
-//! and cut into pages here, so that what ten thousand arms cost the page is what fifty cost.
+//! `/api/v1/view`: data of the live page. Arms are filtered, sorted and paged here for one window, cut-off and profile, so
+//! that ten thousand arms cost the page no more than fifty.
 
 mod arms;
 pub(super) mod charts;
@@ -19,65 +19,66 @@ use super::{Exporter, shown_arms};
 use crate::engine::ranking::Column;
 use crate::snapshot::{ArmSnapshot, Snapshot};
 
-/// Experiments on a page, where several are shown.
+/// Experiments per page.
 const EXPERIMENTS: usize = 10;
-/// Arms of each of them, its control aside.
+/// Arms shown of each experiment, not counting its control, if there are several experiments.
 const ARMS_OF_MANY: usize = 10;
-/// Arms on a page that shows a single experiment, not counting its control.
+/// Arms per page for a single experiment, not counting its control.
 const ARMS_OF_ONE: usize = 50;
-/// Partitions that are listed individually: those furthest behind.
+/// Maximum number of partitions that are listed individually. Those furthest behind come first.
 const PARTITIONS: usize = 64;
 
 #[derive(Serialize)]
 struct ViewDocument<'a> {
     version: u32,
     chosen: Chosen<'a>,
-    /// What was asked for and is not there, in sentences.
+    /// Notes about requested things that do not exist, in sentences.
     notes: &'a [String],
     windows: Vec<&'a str>,
-    /// The window whose cells the lines are.
+    /// Window whose cells make up the sparklines.
     line_window: &'a str,
     k: &'a [NonZeroU32],
     profiles: Vec<MeasuredProfile<'a>>,
     experiments: Vec<Shown<'a>>,
-    /// Those with an arm that the filter lets through.
+    /// Experiments with an arm that passes the filter.
     n_experiments: usize,
-    /// Those that there are.
+    /// Experiments before the filter.
     n_experiments_in_all: usize,
     n_arms_in_all: usize,
-    /// Whether looks are at the partitions whose values are shown.
+    /// Set if looks cover the partitions whose values are shown.
     has_looks_of_scope: bool,
     /// Event time of the newest list of any arm.
     newest_list_ms: Option<i64>,
-    /// From 1; of arms where one experiment is shown alone, else of experiments.
+    /// Page number from 1. Pages hold arms if a single experiment is shown, else experiments.
     page: usize,
     n_pages: usize,
     n_partitions: usize,
-    /// Records between the read positions and the ends of the log, all partitions together.
+    /// Records between the read positions and the ends of the log, over all partitions.
     lag: i64,
     stream: StreamSummary<'a>,
-    /// How the view of all partitions stands, where it can be chosen.
+    /// Status of the global view, if scopes can be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     global: Option<GlobalStatus>,
 }
 
-/// What is shown: what was asked for, as far as it is there.
+/// Effective choice: what was requested, as far as it exists.
 #[derive(Serialize)]
 struct Chosen<'a> {
     window: &'a str,
-    /// `null`: the whole list.
+    /// Cut-off, with `null` for the whole list.
     k: Option<NonZeroU32>,
     profile: &'a str,
     metrics: &'a [&'static str],
     sort: String,
     filter: &'a str,
     experiment: Option<&'a str>,
-    /// Where it can be chosen.
+    /// Present if scopes can be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<&'static str>,
 }
 
-/// Appends the answer to `query` of the instant that `snapshot` is, which is one of the scope that it is of. Time lines are of now.
+/// Appends the answer to `query`, from a snapshot of the query's scope. Sparklines are not in the snapshot and show the
+/// present.
 pub(super) fn render(
     exporter: &Exporter,
     query: &Query,
@@ -108,6 +109,7 @@ pub(super) fn render(
     };
     let n_pages = n_paged.div_ceil(n_per_page).max(1);
     let page = query.page.min(n_pages - 1);
+    // Without any arm, the numbers are just not known yet, and the page may exist later.
     if page < query.page && !arms.is_empty() {
         notes.push(query::no_page(query.page + 1, n_pages));
     }
@@ -120,7 +122,7 @@ pub(super) fn render(
     let found = found.into_iter().skip(skipped).take(EXPERIMENTS);
     let experiments = found.map(|found| found.show(first, n_arms, query, sort_by, &columns));
     let experiments: Vec<Shown> = experiments.collect();
-    // `total` has no cells: the longest window stands in.
+    // `total` has no cells, so the longest window replaces it.
     let line_window = query.window.min(exporter.windows.len() - 1);
     let experiments = arms::with_lines(
         experiments,
@@ -175,17 +177,18 @@ pub(super) fn render(
     Ok(serde_json::to_writer(out, &answer)?)
 }
 
-/// The single experiment to show, if it exists.
+/// Returns the single experiment to show, if requested and present.
 fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
     let wanted = query.experiment.as_deref()?;
     let is_there = arms.iter().any(|arm| *arm.experiment == *wanted);
+    // Without any arm, the numbers are just not known yet, and the name may be right.
     if !is_there && !arms.is_empty() {
         notes.push(query::no_experiment(wanted));
     }
     is_there.then_some(wanted)
 }
 
-/// The column of each metric asked for; none where the profile does not define it at that cut-off.
+/// Returns the column of each requested metric, or none if the profile does not define it at that cut-off.
 fn columns<'a>(exporter: &'a Exporter, query: &Query) -> Vec<Option<&'a Column>> {
     let column = |id: &&'static str| {
         let mut columns = exporter.ranking.columns().iter();

@@ -1,8 +1,8 @@
-//! What is at an offset: a separate client reads the batch there, on a separate thread, and finds the end of an unreadable
+//! Inspection of offsets: a separate client on its own thread reads the batch at an offset and finds the end of an unreadable
 //! one.
 //!
-//! librdkafka reports only the begin of such a batch. Its end is the offset before the first one at which a fetch finds
-//! something else:
+//! librdkafka reports only the start of such a batch. Its end is just before the first offset at which a fetch finds something
+//! else:
 //!
 //! ```text
 //! offset    0 … 1233 │ 1234 … 1240 │ 1241 …
@@ -24,11 +24,11 @@ use super::client::{fault, too_large};
 use super::consumer::{Client, First, Forwarding, Note, Notes, TopicNames};
 use crate::ingest::{Damage, Input, Inspection, OffsetState, TopicPartition};
 
-/// How long one fetch may take; a batch may be large.
+/// Timeout of one fetch. A batch may be large.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the search for the end of a batch may take.
+/// Timeout of the search for the end of a batch.
 const SEARCH: Duration = Duration::from_secs(60);
-/// The first step of the search; each is twice as long as the last.
+/// First step of the search. Each further step is twice as long.
 const STEP: i64 = 16;
 
 pub(super) struct Batches {
@@ -44,17 +44,17 @@ struct BatchReader {
     closing: Arc<AtomicBool>,
 }
 
-/// The first thing that a fetch at an offset finds.
+/// First thing that a fetch at an offset finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FetchOutcome {
-    /// A record, or the end of what may be read.
+    /// A record, or the end of the readable log.
     Readable,
-    /// An unreadable batch that begins at this offset, as far as that is known.
+    /// An unreadable batch that starts at this offset, as far as known.
     Damaged(i64, Damage),
 }
 
 impl Batches {
-    /// `config` is that of the group's client.
+    /// Starts the thread. `config` is the configuration of the group's client.
     pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
         let (inspections, asked) = channel::<Inspection>();
         let (tell, answers) = channel();
@@ -106,7 +106,8 @@ impl Drop for Batches {
     }
 }
 
-/// Reads one partition, a batch at a time. It never joins the group whose id it uses: permissions are granted on that id.
+/// Returns the configuration of a client that reads one partition, a batch at a time. It never joins the group, but uses its id
+/// because permissions are granted on that id.
 fn config_of(group: &ClientConfig) -> ClientConfig {
     let mut config = group.clone();
     config.remove("group.instance.id");
@@ -149,7 +150,7 @@ impl BatchReader {
         }
     }
 
-    /// The last offset of the batch that was found at `offset`, in a log that ends at `high`.
+    /// Finds the last offset of the batch that was found at `offset`, in a log that ends at `high`.
     fn last(
         &self,
         partition: TopicPartition,
@@ -163,12 +164,13 @@ impl BatchReader {
                 return Err(timed_out());
             }
             Ok(match (self.find(partition, offset)?, damage) {
-                // Its begin is not known: adjacent batches of that kind are taken for one.
+                // Its start is unknown, so adjacent batches of that kind count as one.
                 (FetchOutcome::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
                 (FetchOutcome::Damaged(other, _), _) => other == first,
                 (FetchOutcome::Readable, _) => false,
             })
         };
+        // Double the step until a fetch is outside the batch, then bisect between the last two offsets.
         let (mut inside, mut step) = (offset, STEP);
         let mut outside = loop {
             let next = inside.saturating_add(step);
@@ -191,8 +193,8 @@ impl BatchReader {
         Ok(inside)
     }
 
-    /// A new client for each fetch: one that has met a damaged batch may be at any offset, and reports the same error only
-    /// twice.
+    /// Fetches at an offset with a new client each time: after a damaged batch a client may be at any offset, and it reports
+    /// the same error only twice.
     fn find(&self, partition: TopicPartition, offset: i64) -> Result<FetchOutcome, KafkaError> {
         let (side, number) = partition;
         let topic = self.topics.name(side);

@@ -1,4 +1,4 @@
-//! What every client of ours has in common: its properties, its log lines, its errors in plain words.
+//! Common parts of all clients: properties, log lines, and errors with advice.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use crate::config;
 use crate::ingest::{Damage, Fault, FaultKind};
 
-/// The configuration that all clients start from: brokers and what the operator passes through.
+/// Returns the configuration that all clients start from: the brokers and the operator's own properties.
 pub fn base_config(kafka: &config::Kafka) -> ClientConfig {
     let mut client = ClientConfig::new();
     client
@@ -24,7 +24,7 @@ pub fn base_config(kafka: &config::Kafka) -> ClientConfig {
     client
 }
 
-/// librdkafka's own lines go to the log of the program at a level that does not disturb: what matters reaches us as an error.
+/// Logs librdkafka's lines at a low level. Whatever matters also reaches abgauge as an error.
 pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     match level {
         RDKafkaLogLevel::Debug | RDKafkaLogLevel::Info | RDKafkaLogLevel::Notice => {
@@ -34,7 +34,7 @@ pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     }
 }
 
-/// The context of a client whose faults are those of another one, which tells them. By default each would be an error in the log.
+/// Context of a client whose errors another client already reports. By default each would be logged as an error.
 pub struct Quiet;
 
 impl ClientContext for Quiet {
@@ -49,7 +49,7 @@ impl ClientContext for Quiet {
 
 impl ConsumerContext for Quiet {}
 
-/// What librdkafka says of an answer that is larger than it takes.
+/// Recognizes librdkafka's message about a response that is larger than its limit.
 pub(super) fn too_large(reason: &str) -> Option<Damage> {
     if !reason.contains("receive.message.max.bytes") {
         return None;
@@ -61,8 +61,8 @@ pub(super) fn too_large(reason: &str) -> Option<Damage> {
     })
 }
 
-/// Has a client ask who leads the partitions of a topic, if an error says that it goes by an old answer. After the death of a broker it may do so
-/// for minutes: a topic for which a request was under way then counts as asked for.
+/// Refreshes the leaders of a topic's partitions if an error shows that the client's metadata is outdated. After the death of a
+/// broker the client might not do so for minutes, because it takes a topic with a request under way as already refreshed.
 pub fn look_for_leaders<C: ConsumerContext>(
     client: &BaseConsumer<C>,
     topic: &str,
@@ -83,7 +83,7 @@ pub fn look_for_leaders<C: ConsumerContext>(
     }
 }
 
-/// An error of the client with what to do about it.
+/// Describes an error of the client and what to do about it.
 pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     let code = error.rdkafka_error_code();
     let detail = match code {
@@ -114,7 +114,7 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
                 "a topic does not exist ({detail}): create it, or correct kafka.served_topic and kafka.clicks_topic"
             )
         }
-        // The client's own words, not the brokers'.
+        // These errors come from the client, not from the brokers.
         Some(RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownPartition) => format!(
             "the brokers have not told yet where a partition lies ({detail}): trying again; where it lasts, see whether \
              the topic was made anew with fewer partitions"
@@ -142,7 +142,7 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     }
 }
 
-/// What a failure of TLS means, as far as librdkafka's words tell.
+/// Explanation of a TLS failure, as far as librdkafka's message reveals it.
 pub(super) struct TlsFault {
     pub what: &'static str,
     pub remedy: &'static str,
@@ -158,7 +158,7 @@ impl TlsFault {
             };
         }
         if detail.contains("verify") {
-            // Why, librdkafka does not say.
+            // librdkafka does not report the reason.
             return TlsFault {
                 what: "the brokers' certificate is refused",
                 remedy: "kafka.properties.\"ssl.ca.location\" must name the authority that signed it, it must be for the \
@@ -173,8 +173,8 @@ impl TlsFault {
     }
 }
 
-/// Brokers refuse a client's certificate only after the handshake; then librdkafka reports it only in its log, as of a
-/// lost connection.
+/// Finds a refused client certificate in librdkafka's log. Brokers refuse it only after the handshake, and then librdkafka just
+/// logs it like a lost connection.
 pub(super) fn refused_certificate(facility: &str, message: &str) -> Option<String> {
     let message = message
         .split_once("]: ")

@@ -1,9 +1,9 @@
-//! The group consumer: librdkafka's callbacks become inputs, orders become its calls. It decides nothing.
+//! Group consumer, which turns librdkafka's callbacks into inputs and orders into calls. It makes no decisions.
 //!
-//! The main queue is polled for rebalances and errors; records come by queues of our own, each with a [`QueueReader`].
+//! The main queue is polled for rebalances and errors. Records come through separate queues, each with a [`QueueReader`].
 
 mod queue;
-/// A record in the main queue, which nobody reads: it would be missing from the numbers, so the daemon must begin anew.
+/// Fault for a record in the main queue, which has no reader: it would be missing from the numbers, so the daemon must restart.
 fn strayed(record: &impl Message) -> Fault {
     let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
     Fault {
@@ -42,7 +42,7 @@ use crate::config;
 use crate::engine::event::Side;
 use crate::ingest::{Answer, Fault, FaultKind, Input, Order, Question, TopicPartition};
 
-/// The names of our topics. If both kinds share one, everything is on the side of served lists.
+/// Names of the event topics. If both kinds share a topic, all of its records are on the side of served lists.
 #[derive(Debug, Clone)]
 pub struct TopicNames {
     pub served: String,
@@ -80,7 +80,7 @@ impl TopicNames {
         list
     }
 
-    /// Ours, unless there are others among them.
+    /// Sorts assigned partitions: a [`Note`] with them if all are of our topics, or with the other topics.
     fn sort(&self, given: &TopicPartitionList) -> Note {
         let (mut ours, mut others) = (Vec::new(), BTreeSet::new());
         for element in given.elements() {
@@ -105,7 +105,7 @@ impl TopicNames {
     }
 }
 
-/// Events from callbacks, until the loop takes them.
+/// Event of a callback, kept until the loop takes it.
 #[derive(Debug)]
 pub(super) enum Note {
     Assigned(Vec<TopicPartition>),
@@ -114,7 +114,7 @@ pub(super) enum Note {
     Error(KafkaError, String),
 }
 
-/// The target of librdkafka's callbacks: they only take notes.
+/// Target of librdkafka's callbacks, which only take notes.
 pub(super) struct Notes {
     topics: TopicNames,
     notes: Mutex<VecDeque<Note>>,
@@ -137,7 +137,7 @@ impl Notes {
             .push_back(note);
     }
 
-    /// Revoked partitions are unassigned without an order from now on: the loop has ended.
+    /// Unassigns revoked partitions without an order from now on, because the loop has ended.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
@@ -170,7 +170,7 @@ impl ConsumerContext for Notes {
         }
         self.push(Note::Revoked);
         if self.closing.load(Ordering::Acquire) {
-            // The loop that would order it has ended.
+            // The loop that would order this has ended.
             if let Err(error) = consumer.unassign() {
                 tracing::debug!(%error, "could not give partitions back while closing");
             }
@@ -191,7 +191,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// A consumer that connects when it is ordered to, and the readers of its queues. Brokers need not be reachable yet.
+    /// Creates a consumer that connects on the first order, and the readers of its queues. Brokers need not be reachable yet.
     pub fn new(kafka: &config::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
         let topics = TopicNames::new(kafka);
         let config = client_config(kafka, n_queues);
@@ -223,7 +223,7 @@ impl Consumer {
             take(Input::Answer(answer));
         }
         // A note reports a response that is too large, with its size. The client reports missing topics only once, at the first
-        // response of any broker: the probe asks reliably.
+        // response of any broker, while the probe asks reliably.
         let is_noted = |error: &KafkaError| {
             matches!(
                 error.rdkafka_error_code(),
@@ -248,10 +248,10 @@ impl Consumer {
 
     fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
         let list = self.topics.offsets(starts)?;
-        // Before assigning, so that no record ends up in the main queue, which does not expect any.
+        // Forward before assigning, so that no record ends up in the main queue.
         self.forward(starts)?;
         self.client.assign(&list).context("assign partitions")?;
-        // Again afterwards, for partitions that were being read: librdkafka stops them first, which ends their forwarding, on
+        // Forward again for partitions that were being read: librdkafka stops them first and thereby ends their forwarding, on
         // the thread that answers this request. Records since then wait in the partition's own queue.
         self.client
             .assignment()
@@ -283,11 +283,11 @@ impl Consumer {
     /// If librdkafka refuses the call.
     pub fn execute(&mut self, order: Order) -> anyhow::Result<()> {
         match order {
-            // That of the keeper.
+            // An order for the keeper.
             Order::Keep(_) => {}
             Order::Subscribe => self.subscribe()?,
             Order::Rejoin => {
-                // It leaves the group after its partitions are revoked, and joins it afterwards.
+                // The client leaves the group once its partitions are revoked, and joins it again afterwards.
                 self.client.unsubscribe();
                 self.subscribe()?;
             }
@@ -322,7 +322,7 @@ impl Consumer {
     }
 }
 
-/// The configuration of the group's client.
+/// Returns the configuration of the group's client.
 pub(super) fn client_config(kafka: &config::Kafka, n_queues: usize) -> ClientConfig {
     let mut config = client::base_config(kafka);
     config
@@ -340,20 +340,20 @@ pub(super) fn client_config(kafka: &config::Kafka, n_queues: usize) -> ClientCon
     config
 }
 
-/// Defaults that the operator may override.
+/// Returns the defaults that the operator may override.
 fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
     [
         ("isolation.level", "read_committed".into()),
-        // The broker answers immediately if there are records, and a quiet one costs fifty requests a second. A broker is asked for all
-        // partitions at once, except those whose queue is full: while it waits for the others, these come no further. So it waits no
-        // longer than what is queued lasts.
+        // The broker answers immediately if there are records, and an idle one costs fifty requests per second. One request
+        // asks a broker for all partitions except those with a full queue. While the broker waits for the others, these get no
+        // records either. So it must not wait longer than the queued records last.
         ("fetch.wait.max.ms", "20".into()),
         // A consumer that keeps up must not wait a second (the client's default) for its queue to be checked again.
         ("fetch.queue.backoff.ms", "10".into()),
-        // As much as a core reads in about 20 ms. More would only take memory, cold when it is read: with
-        // the client's 100,000 the daemon used 2.9 times the CPU time of a bare consumer, with this 2.5, as with 3,000.
+        // As many records as a core reads in about 20 ms. More would only take memory that is cold when read: with the client's
+        // 100,000 the daemon used 2.9 times the CPU time of a bare consumer. With this value, as with 3,000, it was 2.5 times.
         (QUEUED_RECORDS, "20000".into()),
-        // Large records are bounded by their bytes. The limit applies to each queue: all of them share the client's bound.
+        // Large records are bounded by their bytes. The client has one limit for every queue, so divide the total.
         (
             QUEUED_KBYTES,
             (QUEUED_KIB / n_queues).max(MIN_QUEUED_KIB).to_string(),
@@ -361,8 +361,8 @@ fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Maximum bytes of records that wait to be read: payloads, and what the client keeps for each of them. A fetch in flight
-/// when a bound is reached comes on top: `fetch.max.bytes` for each broker.
+/// Returns the maximum bytes of records that wait to be read, including the client's overhead. A fetch in flight when a bound
+/// is reached adds up to `fetch.max.bytes` per broker.
 pub fn queued_bytes(kafka: &config::Kafka, n_queues: usize) -> u64 {
     let defaults = defaults(n_queues);
     let value = |name: &str| {
@@ -373,21 +373,21 @@ pub fn queued_bytes(kafka: &config::Kafka, n_queues: usize) -> u64 {
     n_queues as u64 * (value(QUEUED_KBYTES) * 1024 + value(QUEUED_RECORDS) * BYTES_BESIDE)
 }
 
-/// Bytes that librdkafka keeps for a fetched record besides its own.
+/// Overhead in bytes that librdkafka adds to a fetched record.
 const BYTES_BESIDE: u64 = 400;
 const QUEUED_RECORDS: &str = "queued.min.messages";
 const QUEUED_KBYTES: &str = "queued.max.messages.kbytes";
-/// What all queues together may hold by default.
+/// Default size of all queues together, in KiB.
 const QUEUED_KIB: usize = 64 << 10;
-/// What each queue may hold, regardless of their number.
+/// Minimum default size of each queue, in KiB.
 const MIN_QUEUED_KIB: usize = 8 << 10;
 
 impl Drop for Consumer {
-    /// Leaves the group, unless it is a static member: librdkafka knows.
+    /// Leaves the group, unless this is a static member; librdkafka knows which.
     fn drop(&mut self) {
         self.questions = None;
         if let Some(prober) = self.prober.take() {
-            // It may be waiting for a broker, until its own deadline at most.
+            // It may be waiting for a broker, but at most until its own deadline.
             if prober.join().is_err() {
                 tracing::error!("the thread that asks the brokers panicked");
             }

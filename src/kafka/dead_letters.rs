@@ -1,6 +1,7 @@
-//! Sends unreadable records to the dead-letter topic, unchanged or without their content, with headers that say why.
+//! Dead letters: unreadable records, sent unchanged or without content to a topic of their own, with headers that contain the
+//! reason.
 //!
-//! Processing never waits for it. A queued record is sent until a broker has acknowledged it, however long that takes, so at
+//! Processing never waits for this. A queued record is sent until a broker acknowledges it, however long that takes, so at
 //! least once. Records that do not fit into the bounded queue meanwhile are dropped and counted.
 
 use std::sync::Arc;
@@ -22,21 +23,21 @@ use crate::engine::event::Reason;
 use crate::ingest::Record;
 use crate::telemetry::{DeadLetter, Telemetry};
 
-/// Unless the operator says otherwise under `[kafka.properties]`.
+/// Defaults, which `[kafka.properties]` may override.
 const DEFAULTS: [(&str, &str); 4] = [
     ("queue.buffering.max.messages", "10000"),
     ("queue.buffering.max.kbytes", "65536"),
-    // A record that just fitted its own topic must not fail here because of its headers.
+    // A record that barely fitted its own topic must not fail here because of its headers.
     ("message.max.bytes", "10000000"),
-    // Brokers may be away for longer than the client's five minutes.
+    // Brokers may be away for longer than the client's default of five minutes.
     ("message.timeout.ms", "0"),
 ];
-/// How long the end of the program may wait for records in flight.
+/// Maximum time that shutdown waits for records in flight.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
-/// Lost letters are logged once in this time.
+/// Interval between log lines about lost letters.
 const LOG_EVERY_MS: u64 = 60_000;
 
-/// The way to the dead-letter topic. Dropping it flushes for at most 2 s.
+/// Producer for the dead-letter topic. Dropping it flushes for at most 2 s.
 pub struct DeadLetters {
     producer: ThreadedProducer<LetterDeliveries>,
     topic: String,
@@ -45,10 +46,10 @@ pub struct DeadLetters {
 }
 
 impl DeadLetters {
-    /// None if no dead-letter topic is set. Brokers need not be reachable yet.
+    /// Creates the producer, or returns `None` if no dead-letter topic is set. Brokers need not be reachable yet.
     ///
     /// # Errors
-    /// librdkafka refuses a property.
+    /// If librdkafka refuses a property.
     pub fn start(kafka: &config::Kafka, telemetry: Arc<Telemetry>) -> anyhow::Result<Option<DeadLetters>> {
         let Some(topic) = kafka.dead_letter_topic.clone() else {
             return Ok(None);
@@ -93,7 +94,7 @@ impl DeadLetters {
         if self.with_payload {
             (letter.key, letter.payload) = (record.key, record.payload);
         } else {
-            // Not null, which would be a tombstone.
+            // An empty payload rather than null, which would be a tombstone.
             letter.payload = Some(b"");
         }
         letter.timestamp = (record.timestamp_ms != i64::MAX).then_some(record.timestamp_ms);
@@ -122,7 +123,7 @@ impl Drop for DeadLetters {
     }
 }
 
-/// What became of the letters, as librdkafka reports it on its own thread.
+/// Delivery results of letters, reported on librdkafka's own thread.
 struct LetterDeliveries {
     topic: String,
     telemetry: Arc<Telemetry>,
@@ -180,7 +181,7 @@ impl ClientContext for LetterDeliveries {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        // The consumer uses the same brokers and reports them.
+        // The consumer uses the same brokers and reports their errors.
         tracing::debug!(%error, reason, "dead letters");
     }
 }

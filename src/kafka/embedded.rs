@@ -1,7 +1,7 @@
-//! A Kafka cluster of one broker inside this process: librdkafka's own, for the demo and for quick tests.
+//! Kafka cluster with one broker inside this process: librdkafka's mock cluster, for the demo and for quick tests.
 //!
-//! Good to know: it keeps at most 5 MiB of a partition, so a consumer must not fall further behind; it answers a
-//! look-up of offsets by time with "none", so one starts at the earliest offset; it has no admin requests and ignores
+//! Limits: the cluster keeps at most 5 MiB per partition, so a consumer must not fall further behind. It answers every
+//! look-up of offsets by time with "none", so reading starts at the earliest offset. It supports no admin requests and ignores
 //! isolation levels.
 
 use anyhow::{Context as _, Result};
@@ -9,23 +9,23 @@ use rdkafka::bindings::{rd_kafka_handle_mock_cluster, rd_kafka_mock_group_initia
 use rdkafka::config::{ClientConfig, FromClientConfig, RDKafkaLogLevel};
 use rdkafka::producer::{BaseProducer, Producer as _};
 
-/// The cluster lives as long as this value.
+/// Running cluster, which ends when this is dropped.
 pub struct Embedded {
     bootstrap: String,
-    /// The cluster is a part of this client, which sends nothing.
+    /// Client that contains the cluster. It sends nothing.
     #[cfg_attr(not(test), expect(dead_code, reason = "its drop ends the cluster"))]
     owner: BaseProducer,
 }
 
 impl Embedded {
-    /// Starts the broker, on a free port of 127.0.0.1, with these topics.
+    /// Starts the broker on a free port of 127.0.0.1, with these topics.
     ///
     /// # Errors
-    /// librdkafka cannot open a port or create a topic.
+    /// If librdkafka cannot open a port or create a topic.
     pub fn start(topics: &[&str], n_partitions: i32) -> Result<Embedded> {
         let mut config = ClientConfig::new();
         config.set("test.mock.num.brokers", "1");
-        // It warns that it is no real cluster, which is the point.
+        // Suppress the warning that this is not a real cluster.
         config.set_log_level(RDKafkaLogLevel::Error);
         let owner = BaseProducer::from_config(&config).context("start the embedded broker")?;
         let bootstrap = create_topics(&owner, topics, n_partitions)?;
@@ -33,12 +33,12 @@ impl Embedded {
         Ok(Embedded { bootstrap, owner })
     }
 
-    /// Its address, for `bootstrap.servers`. Other programs of this machine can connect too.
+    /// Returns the address for `bootstrap.servers`. Other programs on this machine can connect, too.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
     }
 
-    /// How many records a topic has taken.
+    /// Returns how many records a topic has received.
     #[cfg(test)]
     pub fn n_records(&self, topic: &str, n_partitions: i32) -> Result<u64> {
         let mut n_records = 0;
@@ -51,7 +51,7 @@ impl Embedded {
     }
 }
 
-/// Returns the cluster's address.
+/// Creates the topics and returns the cluster's address.
 fn create_topics(owner: &BaseProducer, topics: &[&str], n_partitions: i32) -> Result<String> {
     let cluster = owner.client().mock_cluster();
     let cluster = cluster.context("librdkafka was built without its embedded broker")?;
@@ -62,10 +62,10 @@ fn create_topics(owner: &BaseProducer, topics: &[&str], n_partitions: i32) -> Re
     Ok(cluster.bootstrap_servers())
 }
 
-/// Otherwise the first consumer of a group waits 3 s for others.
+/// Removes the initial rebalance delay. Otherwise the first consumer of a group waits 3 s for others.
 fn join_groups_at_once(owner: &BaseProducer) {
-    // SAFETY: the client outlives both calls. The cluster's pointer is null or valid as long as the client, and the
-    // setter takes the cluster's lock. rdkafka has no safe name for it.
+    // SAFETY: the client outlives both calls. The cluster's pointer is null or valid as long as the client, and the setter
+    // takes the cluster's lock. rdkafka has no safe wrapper for it.
     unsafe {
         let cluster = rd_kafka_handle_mock_cluster(owner.client().native_ptr());
         if !cluster.is_null() {
@@ -148,7 +148,7 @@ mod tests {
         );
         let used: std::collections::BTreeSet<_> = partitions.values().map(|p| p[0]).collect();
         assert_eq!(used.len(), 4);
-        // By Java's murmur2, worked out apart from this code.
+        // Computed with Java's murmur2, independently of this code.
         let first = [0, 1, 2, 3, 4].map(|n| partitions[format!("r-{n}").as_bytes()][0]);
         assert_eq!(first, [3, 3, 3, 0, 1]);
     }

@@ -1,4 +1,4 @@
-//! Which member of our group owns which partitions, according to the brokers.
+//! Partitions owned by the members of our group, according to the brokers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::ingest::GroupState;
 
-/// What a group has come to; `topics` are those whose owned partitions are counted.
+/// Reads the state of a group. `topics` are the topics whose owned partitions are counted.
 ///
 /// # Errors
-/// The brokers do not answer, or refuse to tell.
+/// If the brokers do not answer, or refuse to answer.
 pub(super) fn state<C: ClientContext + ConsumerContext>(
     client: &BaseConsumer<C>,
     group_id: &str,
@@ -35,7 +35,8 @@ pub(super) fn state<C: ClientContext + ConsumerContext>(
     })
 }
 
-/// Topics and partitions of one member's assignment; none where it is not laid out as Kafka's own clients do.
+/// Decodes topics and partitions from the assignment of a member, or returns `None` if it is not in the format of Kafka's own
+/// clients.
 ///
 /// ```text
 /// version i16 │ n i32 │ n × ( length i16, name │ m i32 │ m × partition i32 ) │ user data

@@ -1,4 +1,4 @@
-//! Looks at a cluster as a start would find it. It only gathers facts; `check` judges them.
+//! Inspection of a cluster as a start would find it. This module only gathers facts; `check` judges them.
 //!
 //! Nothing is changed: no group is joined, no offset committed, no topic created.
 
@@ -35,23 +35,23 @@ use crate::config::{self, Config};
 use crate::engine::event::Kind;
 use crate::ingest::timestamps::Timestamps;
 
-/// How long one attempt at a question may take. Complaints of the client are looked at between attempts.
+/// Timeout of one attempt at a request. The client's complaints are checked between attempts.
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// How long to look for a further complaint.
+/// Time to wait for a further complaint.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// What a cluster that answers looks like.
+/// Facts about a cluster that answers.
 #[derive(Debug)]
 pub struct Facts {
-    /// Where the brokers say that they can be reached, as `host:port`.
+    /// Advertised addresses of the brokers, as `host:port`.
     pub brokers: Vec<String>,
     pub served: Topic,
-    /// None where one topic carries both.
+    /// Topic of clicks. `None` if one topic carries both.
     pub clicks: Option<Topic>,
     pub dead_letters: Option<Result<(), Failure>>,
-    /// None where nothing is stored.
+    /// State topic. `None` if nothing is stored.
     pub state: Option<StateFacts>,
-    /// Whether the consumer group can be used.
+    /// Result of a check that the consumer group can be used.
     pub group: Result<(), Failure>,
 }
 
@@ -61,7 +61,7 @@ pub struct Topic {
     pub found: Result<VisibleTopic, Failure>,
 }
 
-/// A topic that exists and that we may see.
+/// Topic that exists and that abgauge may see.
 #[derive(Debug)]
 pub struct VisibleTopic {
     pub n_partitions: NonZeroU32,
@@ -69,22 +69,22 @@ pub struct VisibleTopic {
     pub sample: Result<Sample, Failure>,
 }
 
-/// The settings of a topic that decide whether its log can be counted from. None where the broker does not tell.
+/// Topic settings that decide whether its log can be counted. `None` if the broker does not report a setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TopicSettings {
     pub timestamps: Timestamps,
-    /// `retention.ms`; negative: for ever.
+    /// `retention.ms`. Negative: forever.
     pub retention_ms: Option<i64>,
-    /// `retention.bytes` of a partition; negative: no bound.
+    /// `retention.bytes` per partition. Negative: unlimited.
     pub retention_bytes: Option<i64>,
     /// `cleanup.policy`
     pub cleanup_policy: Option<String>,
 }
 
-/// Asks the cluster of `config`. Takes some seconds, at most about a minute where brokers hardly answer.
+/// Inspects the cluster of `config`. Takes some seconds, or up to about a minute if brokers hardly answer.
 ///
 /// # Errors
-/// The client cannot be made, or no broker lets us in.
+/// If the client cannot be created, or no broker accepts it.
 pub fn inspect(config: &Config) -> Result<Facts, Failure> {
     inspect_within(ANSWER_WITHIN, config)
 }
@@ -121,9 +121,9 @@ fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
     })
 }
 
-/// The clients that ask.
+/// Clients for the requests.
 struct Asker {
-    /// How long to go on asking the same question.
+    /// Maximum time for retrying a request.
     answer: Duration,
     consumer: BaseConsumer<Complaints>,
     admin: AdminClient<Quiet>,
@@ -133,7 +133,7 @@ impl Asker {
     fn new(answer: Duration, kafka: &config::Kafka) -> Result<Asker, Failure> {
         let mut config = client::base_config(kafka);
         let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
-        // Assigned by hand, it reads without joining its group.
+        // It is assigned by hand, so it reads without joining its group.
         config.remove("group.instance.id");
         config
             .set("group.id", &kafka.group_id)
@@ -152,7 +152,7 @@ impl Asker {
         })
     }
 
-    /// Asks until there is an answer, time is up, or the client complains of something that no patience mends.
+    /// Repeats a request until it is answered, time is up, or the client complains about something that retrying cannot fix.
     fn ask<T>(
         &self,
         hopeless: &[Trouble],
@@ -164,8 +164,7 @@ impl Asker {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            // Complaints come with what is polled, between log lines that look like nothing; no partition is assigned,
-            // so no record is lost.
+            // Complaints arrive while polling, between unremarkable log lines. No partition is assigned, so no record is lost.
             while self.consumer.poll(DRAIN).is_some() {}
             let complaints = self.consumer.context();
             let all_down = complaints.has(|failure| failure.code == Some(RDKafkaErrorCode::AllBrokersDown));
@@ -222,7 +221,7 @@ impl Asker {
         .map(|_| ())
     }
 
-    /// The offset of each partition at `at`: one request for each broker.
+    /// Returns the offset of each partition at `at`, with one request per broker.
     fn offsets(&self, topic: &str, n_partitions: NonZeroU32, at: Offset) -> Result<Vec<i64>, Failure> {
         let mut asked = TopicPartitionList::new();
         for partition in 0..n_partitions.get().cast_signed() {
@@ -244,10 +243,10 @@ impl Asker {
     }
 }
 
-/// The settings of a topic, asked for by a client of its own.
+/// Returns the settings of a topic, using a separate client.
 ///
 /// # Errors
-/// The client cannot be made, or the brokers do not tell within `answer`.
+/// If the client cannot be created, or the brokers do not answer within `answer`.
 pub fn settings(kafka: &config::Kafka, topic: &str, answer: Duration) -> Result<TopicSettings, Failure> {
     let config = client::base_config(kafka);
     let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
@@ -262,7 +261,7 @@ fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Resul
     let options = AdminOptions::new().request_timeout(Some(answer));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answer = wait(admin.describe_configs(&asked, &options));
-    // rdkafka does not give the code of an error of the admin client.
+    // rdkafka does not return the code of an admin client's error.
     let failure = |code| Failure::of(&KafkaError::MetadataFetch(code), "");
     let answer = answer.map_err(|error| match error {
         KafkaError::AdminOp(code) => failure(code),
@@ -271,7 +270,7 @@ fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Resul
     let answer = answer?.pop();
     let answer = answer.unwrap_or(Err(RDKafkaErrorCode::UnknownTopicOrPartition));
     match answer {
-        // rdkafka does not look whether there was an error, and each topic has settings.
+        // rdkafka does not check for an error here. Every topic has settings, so an empty answer is one.
         Ok(resource) if resource.entries.is_empty() => Err(Failure::new(
             Trouble::TopicForbidden,
             "the brokers tell none of them",

@@ -1,4 +1,4 @@
-//! The one home of rdkafka.
+//! Kafka clients. Only this module uses rdkafka.
 
 mod batches;
 mod client;
@@ -14,7 +14,7 @@ pub mod state_log;
 mod topic_ids;
 pub mod topics;
 
-/// The version of librdkafka.
+/// Returns the version of librdkafka.
 pub fn client_version() -> String {
     rdkafka::util::get_rdkafka_version().1
 }

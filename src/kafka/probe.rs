@@ -1,4 +1,4 @@
-//! Questions to the brokers that may take long: a thread asks them, so that the loop never waits.
+//! Requests to the brokers that may take long, made on a thread so that the loop never waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,27 +23,27 @@ use crate::ingest::{
     Answer, Fault, FaultKind, GroupState, LogEnd, LogStart, Question, TopicCounts, TopicPartition,
 };
 
-/// How long one request to the brokers may take.
+/// Timeout of one request to the brokers.
 const DEADLINE: Duration = Duration::from_secs(4);
-/// How long brokers must report a topic as unknown until it counts as missing: one that has just started may know none.
+/// Time for which brokers must report a topic as unknown until it counts as missing. A broker that just started may know none.
 const CERTAIN: Duration = Duration::from_secs(10);
 
 struct Prober {
     client: Arc<Client>,
-    /// Asks where logs begin and end. It reads nothing: on the connection of the group's client an answer waits behind what is fetched.
-    /// It also counts records of open transactions, which the group's client does not see.
+    /// Client for log ranges, which reads no records. On the connection of the group's client an answer waits behind fetches.
+    /// Unlike that client it also sees records of open transactions.
     uncommitted: BaseConsumer<Quiet>,
     topics: TopicNames,
     kafka: config::Kafka,
-    /// For the reading of a single record: the group consumer cannot be used for that.
+    /// Configuration for reading a single record, for which the group consumer cannot be used.
     config: ClientConfig,
-    /// The topic that the brokers did not know when they were last asked, and since when they have said so.
+    /// Topic that was unknown to the brokers at the last request, and since when.
     absent: Cell<Option<(Side, Instant)>>,
-    /// Where partitions stood when ends were last asked for.
+    /// Positions of partitions at the last request for ends.
     positions: RefCell<BTreeMap<TopicPartition, Option<i64>>>,
 }
 
-/// Answers questions until their sender is gone.
+/// Starts a thread that answers questions until their sender is dropped.
 pub(super) fn start(
     client: Arc<Client>,
     kafka: &config::Kafka,
@@ -122,7 +122,7 @@ impl Prober {
         }
     }
 
-    /// Whether the group knows this member and its generation, which it says when we commit; none if it does not say.
+    /// Returns whether the group knows this member and generation, by committing. `None` if the answer does not reveal it.
     fn is_known(&self, pair: i32, positions: &[(TopicPartition, i64)]) -> Option<bool> {
         let list = match positions {
             [] => self.committed(pair).ok()?,
@@ -140,7 +140,8 @@ impl Prober {
         }
     }
 
-    /// What the group has of a pair that is not read yet, to be committed again: without an offset the client would not ask the group.
+    /// Returns the group's committed offsets of a pair that is not read yet, for committing them again. Without an offset the
+    /// client would not ask the group.
     fn committed(&self, pair: i32) -> Result<TopicPartitionList, KafkaError> {
         let mut asked = TopicPartitionList::new();
         for topic in BTreeSet::from([&self.topics.served, &self.topics.clicks]) {
@@ -156,7 +157,8 @@ impl Prober {
         Ok(list)
     }
 
-    /// Without permission to see the settings we count without them; `abgauge check --connect` reports that.
+    /// Returns the timestamp settings of the topics. Without permission they are missing, which `abgauge check --connect`
+    /// reports.
     fn timestamps(&self) -> Vec<(Side, Timestamps)> {
         let sides: &[Side] = match self.topics.served == self.topics.clicks {
             true => &[Side::Served],
@@ -199,7 +201,7 @@ impl Prober {
             Some((known, since)) if known == side => since,
             _ => Instant::now(),
         };
-        // The two topics are independent.
+        // An answer about one topic must not affect the other.
         if code == Some(ABSENT) {
             self.absent.set(Some((side, since)));
         } else if self.absent.get().is_some_and(|(known, _)| known == side) {
@@ -228,7 +230,7 @@ impl Prober {
         self.explain(error)
     }
 
-    /// If the client has no answer of its own about a partition, the brokers' metadata counts.
+    /// Explains an error. If the client knows nothing about a partition, the brokers' metadata decides.
     fn explain(&self, error: &KafkaError) -> Fault {
         let code = error.rdkafka_error_code();
         let is_unknown = matches!(
@@ -241,13 +243,13 @@ impl Prober {
         );
         match is_unknown.then(|| self.topics()) {
             Some(Err(of_topics)) => of_topics,
-            // The topics exist: the client has not learned about them yet.
+            // The topics exist, but the client has not learned about them yet.
             Some(Ok(_)) => fault(&KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownPartition), ""),
             None => fault(error, ""),
         }
     }
 
-    /// One request for each broker: librdkafka groups the partitions by their leaders.
+    /// Returns offsets with one request per broker, because librdkafka groups partitions by leader.
     fn offsets<C: ConsumerContext>(
         &self,
         client: &BaseConsumer<C>,
@@ -275,8 +277,8 @@ impl Prober {
             let element = positions.find_partition(self.topics.name(*side), *partition)?;
             raw(element.offset())
         };
-        // What readers of committed records may see, where a partition stands before its end. On this connection an answer waits behind
-        // what is fetched.
+        // Also ask for the end that readers of committed records see, but only for partitions that stand still before their
+        // end. On this connection an answer waits behind fetches.
         let before = self.positions.take();
         let stands = |key: &&TopicPartition| {
             let position = position(key);
@@ -309,14 +311,14 @@ impl Prober {
     ) -> Result<BTreeMap<TopicPartition, LogStart>, KafkaError> {
         let offsets = |at| self.offsets(&self.uncommitted, partitions, at);
         let lows = offsets(Offset::Beginning)?;
-        // If all records of a log are older, it has no offset for the time. It is read from the end that it had before the
-        // request: a record that arrives between two requests is not skipped.
+        // If all records of a log are older, there is no offset for the time. Then it is read from the end it had before that
+        // request, so that a record arriving in between is not skipped.
         let ends_before = offsets(Offset::End)?;
         let by_time = match seek_ms {
             Some(seek_ms) => offsets(Offset::Offset(seek_ms))?,
             None => BTreeMap::new(),
         };
-        // Asked last, so that the noted end is not before anything that was found.
+        // Asked last, so that the end is not before any of the other offsets.
         let highs = offsets(Offset::End)?;
         let mut starts = BTreeMap::new();
         for key in partitions {
@@ -325,6 +327,7 @@ impl Prober {
                 return Err(KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownPartition));
             };
             let by_time = seek_ms.and_then(|_| of(&by_time).or_else(|| of(&ends_before)));
+            // Retention has removed records that would be needed only if reading starts at the first one left.
             let begins_inside = by_time.is_none_or(|offset| offset == low);
             let first_record_ms = if low > 0 && low < high && begins_inside {
                 self.first_record_ms(*key, low)?
@@ -344,8 +347,7 @@ impl Prober {
         Ok(starts)
     }
 
-    /// The timestamp of the first record that retention has left; none if no readable record is left, only transaction
-    /// markers.
+    /// Returns the timestamp of the first record that retention has left, or `None` if there are only transaction markers.
     fn first_record_ms(&self, (side, partition): (Side, i32), low: i64) -> Result<Option<i64>, KafkaError> {
         let mut config = self.config.clone();
         config.remove("group.instance.id");
@@ -365,7 +367,7 @@ impl Prober {
                     return Ok(Some(message.timestamp().to_millis().unwrap_or(i64::MAX)));
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(None),
-                // One of several brokers may be down.
+                // Keep trying, because only one of several brokers may be down.
                 Some(Err(error)) => last_error = error,
                 None => {}
             }

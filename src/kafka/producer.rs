@@ -1,4 +1,4 @@
-//! Sends records to Kafka: bounded, with murmur2 partitions, and with errors that say what to do.
+//! Producer with a bounded queue, murmur2 partitioning, and errors with advice.
 
 mod outbox;
 pub(super) mod polled;
@@ -19,31 +19,31 @@ use super::client;
 use crate::clock::Clock;
 use crate::config::Properties;
 
-/// How long a broker may take to answer before it counts as unreachable.
+/// Timeout after which a broker counts as unreachable.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// One record to send.
+/// Record to send.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
     pub topic: &'a str,
-    /// `None`: by murmur2 of the key, as Java clients do.
+    /// Partition. `None`: by murmur2 of the key, as in Java clients.
     pub partition: Option<i32>,
     pub key: &'a [u8],
     pub payload: &'a [u8],
-    /// Epoch ms.
+    /// Timestamp, Unix ms.
     pub timestamp_ms: i64,
 }
 
-/// A connected producer. Deliveries are checked by the next [`send`](Producer::send) or [`flush`](Producer::flush).
+/// Connected producer. The next [`send`](Producer::send) or [`flush`](Producer::flush) reports failed deliveries.
 pub struct Producer {
     outbox: Outbox,
 }
 
 impl Producer {
-    /// Connects, and waits until a broker has answered. `properties` go to librdkafka and rule over the defaults.
+    /// Connects and waits until a broker answers. `properties` are passed to librdkafka and override the defaults.
     ///
     /// # Errors
-    /// A property that librdkafka refuses; no answer within 10 s.
+    /// If librdkafka refuses a property, or there is no answer within 10 s.
     pub fn connect(brokers: &str, properties: &Properties, linger: Duration) -> Result<Producer> {
         Producer::connect_within(ANSWER_WITHIN, brokers, properties, linger)
     }
@@ -55,9 +55,9 @@ impl Producer {
         linger: Duration,
     ) -> Result<Producer> {
         let mut config = client_config(brokers, properties, linger);
-        // Only failures are looked at.
+        // Only failures matter.
         config.set("delivery.report.only.error", "true");
-        // Many like records are far smaller so; the operator may choose otherwise, by either of its names.
+        // Similar records compress well. The operator may choose another codec, by either name of the property.
         if !["compression.codec", "compression.type"]
             .iter()
             .any(|name| properties.0.contains_key(*name))
@@ -79,10 +79,10 @@ impl Producer {
         Ok(producer)
     }
 
-    /// How many partitions a topic has; `None` where it does not exist.
+    /// Returns the number of partitions of a topic, or `None` if it does not exist.
     ///
     /// # Errors
-    /// No broker answers.
+    /// If no broker answers.
     pub fn n_partitions(&self, topic: &str) -> Result<Option<usize>> {
         let metadata = self.client().fetch_metadata(None, ANSWER_WITHIN);
         let metadata = metadata.context("ask the brokers for their topics")?;
@@ -90,10 +90,10 @@ impl Producer {
         Ok(found.map(|found| found.partitions().len()).filter(|n| *n > 0))
     }
 
-    /// How many brokers there are.
+    /// Returns the number of brokers.
     ///
     /// # Errors
-    /// No broker answers.
+    /// If no broker answers.
     pub fn n_brokers(&self) -> Result<usize> {
         let metadata = self.client().fetch_metadata(None, ANSWER_WITHIN);
         let metadata = metadata.context("ask the brokers who they are")?;
@@ -101,10 +101,10 @@ impl Producer {
     }
 
     /// Queues a record. While the queue is full it waits, until `cancel` is set: then it drops the record and returns false.
-    /// The wait is bounded, since a record that is not delivered in time fails.
+    /// The wait is bounded, because a record that is not delivered in time fails.
     ///
     /// # Errors
-    /// This record is refused, or an earlier one was not delivered.
+    /// If this record is refused, or an earlier one was not delivered.
     pub fn send(&self, record: &Outgoing, cancel: &AtomicBool) -> Result<bool> {
         self.deliveries().check()?;
         while !self.offer(record)? {
@@ -117,7 +117,7 @@ impl Producer {
         Ok(true)
     }
 
-    /// False if the queue is full.
+    /// Tries to queue a record. Returns false if the queue is full.
     fn offer(&self, record: &Outgoing) -> Result<bool> {
         match self.outbox.send(record) {
             Ok(()) => Ok(true),
@@ -126,19 +126,19 @@ impl Producer {
         }
     }
 
-    /// Records that were sent and that the brokers have not taken yet.
+    /// Returns the number of sent records that the brokers have not acknowledged yet.
     pub fn n_on_the_way(&self) -> u64 {
         self.outbox.client().in_flight_count().max(0) as u64
     }
 
-    /// Waits until every record that was sent is on the brokers.
+    /// Waits until the brokers have every sent record.
     ///
     /// # Errors
-    /// A record was not delivered, or some are still on their way after `within`.
+    /// If a record was not delivered, or some are still in flight after `within`.
     pub fn flush(&self, within: Duration) -> Result<()> {
         let clock = Clock::system();
         loop {
-            // In small steps, so that a failure is reported immediately.
+            // Wait in small steps, so that a failure is reported immediately.
             match self.outbox.flush(Duration::from_millis(20)) {
                 Ok(()) => return self.deliveries().check(),
                 Err(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut)) => self.deliveries().check()?,
@@ -162,12 +162,12 @@ impl Producer {
     }
 }
 
-/// The configuration of every client that writes.
+/// Returns the configuration of every client that writes.
 pub(super) fn client_config(brokers: &str, properties: &Properties, linger: Duration) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", brokers);
     config.set("client.id", "abgauge");
-    // librdkafka's default is CRC32: the twin record of another client would be in another partition.
+    // librdkafka's default is CRC32, which would put a record into another partition than a Java client would.
     config.set("partitioner", "murmur2_random");
     config.set("linger.ms", linger.as_millis().to_string());
     config.set("message.timeout.ms", "30000");
@@ -177,7 +177,7 @@ pub(super) fn client_config(brokers: &str, properties: &Properties, linger: Dura
     config
 }
 
-/// Names the property, never its value: it may be a secret.
+/// Describes a refused property by name, never by value, because it may be a secret.
 pub(super) fn explain_refusal(error: KafkaError) -> anyhow::Error {
     match error {
         KafkaError::ClientConfig(_, reason, name, value) => {
@@ -193,7 +193,7 @@ pub(super) fn explain_refusal(error: KafkaError) -> anyhow::Error {
     }
 }
 
-/// Delivery results of the records, as librdkafka reports them.
+/// Delivery results of records, as reported by librdkafka.
 #[derive(Default)]
 pub(super) struct Deliveries {
     failed: AtomicU64,
@@ -224,7 +224,7 @@ impl ClientContext for Deliveries {
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "producer");
-        // That all brokers are down is the consequence; the reason came before.
+        // That all brokers are down is only the consequence; the reason came before.
         let mut last = lock(&self.last_error);
         if last.is_none() || error != KafkaError::Global(RDKafkaErrorCode::AllBrokersDown) {
             *last = Some(reason.to_owned());
@@ -262,7 +262,7 @@ fn remedy(error: &KafkaError) -> &'static str {
     }
 }
 
-/// A panic while one of these was locked leaves a valid value.
+/// Locks a mutex. A panic while one of these is locked leaves a valid value.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -303,7 +303,7 @@ mod tests {
     fn a_full_queue_waits_until_it_is_told_not_to() {
         let embedded = Embedded::start(&["served"], 1).unwrap();
         let properties = [("queue.buffering.max.messages".to_owned(), "1".to_owned())];
-        // Longer than the test: the first record stays in the queue.
+        // Longer than the test, so the first record stays in the queue.
         let linger = Duration::from_secs(20);
         let producer =
             Producer::connect(embedded.bootstrap(), &Properties(properties.into()), linger).unwrap();

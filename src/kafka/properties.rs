@@ -1,4 +1,4 @@
-//! What librdkafka says of `[kafka.properties]`, before any broker is asked.
+//! Validation of `[kafka.properties]` by librdkafka, without contacting a broker.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ use super::consumer;
 use super::producer::explain_refusal;
 use crate::config::{self, files, nearest};
 
-/// Properties that no client can be made with, in the words of errors of the configuration.
+/// Error: no client can be created with these properties. Worded like an error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Diagnostic)]
 pub struct Refused {
     #[related]
     pub faults: Vec<PropertyError>,
 }
 
-/// What is wrong with one property, or with all of them together.
+/// Error in one property, or in all of them together.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
 #[error("{setting}: {message}")]
 #[diagnostic(help("{remedy}"))]
 pub struct PropertyError {
-    /// Such as `kafka.properties.sasl.mechanism`.
+    /// Setting, such as `kafka.properties.sasl.mechanism`.
     pub setting: String,
-    /// Never a value: it may be a secret.
+    /// Message without the value, which may be a secret.
     pub message: String,
     pub remedy: String,
 }
@@ -41,11 +41,11 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Has librdkafka judge the name and the value of each property; and where all are sound makes a client of them that knows no
-/// broker, so that it reads what files they name and holds them against each other.
+/// Checks the name and value of each property with librdkafka. If all are valid, creates a client without a broker, so that
+/// librdkafka reads the files they name and checks that they fit together.
 ///
 /// # Errors
-/// All that is wrong.
+/// All errors at once.
 pub fn judge(kafka: &config::Kafka) -> Result<(), Refused> {
     let mut faults = faults_of_each(&kafka.properties, |name| format!("kafka.properties.{name}"));
     if faults.is_empty() {
@@ -54,10 +54,10 @@ pub fn judge(kafka: &config::Kafka) -> Result<(), Refused> {
     refuse(faults)
 }
 
-/// The same of properties that were given as flags, each by itself.
+/// Checks properties given as flags, each separately.
 ///
 /// # Errors
-/// All that is wrong.
+/// All errors at once.
 pub fn judge_flags(properties: &config::Properties) -> Result<(), Refused> {
     refuse(faults_of_each(properties, |name| format!("--property {name}")))
 }
@@ -102,12 +102,12 @@ fn fault_of(setting: String, name: &str, value: &str) -> Option<PropertyError> {
     })
 }
 
-/// Why librdkafka would wait for ever to open what is there.
+/// Returns why librdkafka would block forever when opening this file.
 fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
     let found = std::fs::metadata(value)
         .ok()
         .filter(|_| name.ends_with(".location"))?;
-    // Authorities may be a directory.
+    // Certificate authorities may be in a directory.
     files::why_no_file(&found).filter(|_| !found.is_dir())
 }
 
@@ -124,7 +124,7 @@ fn fault_of_all(kafka: &config::Kafka) -> Option<PropertyError> {
     })
 }
 
-/// librdkafka's words, without the value.
+/// Returns librdkafka's message without the value.
 fn reason(error: KafkaError) -> String {
     match error {
         KafkaError::ClientCreation(reason) => reason,
@@ -139,7 +139,7 @@ fn reason(error: KafkaError) -> String {
 const UNKNOWN: &str = "librdkafka has no such property";
 const LOOK: &str = "look up names and values in librdkafka's CONFIGURATION.md";
 
-/// What operators set, to tell which of them was meant by a name that is none.
+/// Properties that operators usually set, to suggest one for an unknown name.
 const USUAL: [&str; 47] = [
     "broker.address.family",
     "client.dns.lookup",

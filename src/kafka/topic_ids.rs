@@ -1,4 +1,4 @@
-//! What Kafka calls topics: ids that are new with each creation, which rdkafka does not ask for.
+//! Topic ids, which are new with each creation. rdkafka has no request for them.
 
 use std::ffi::{CStr, CString};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use rdkafka::bindings::{
 use rdkafka::client::ClientContext;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 
-/// How long the client may take beyond the request's own bound.
+/// Extra time for the client beyond the timeout of the request.
 const BEYOND: Duration = Duration::from_secs(1);
 
-/// The ids of topics, in their order; 0 where the brokers have none to tell, which those before 2.8 have not.
+/// Returns the ids of topics in the given order. They are 0 if the brokers have no ids (before Kafka 2.8).
 ///
 /// # Errors
-/// The brokers do not answer within that time, or do not show one of them.
+/// If the brokers do not answer within that time, or do not show one of the topics.
 pub(super) fn ids<C: ClientContext>(
     admin: &AdminClient<C>,
     topics: &[&str],
@@ -31,7 +31,7 @@ pub(super) fn ids<C: ClientContext>(
     let names = topics.iter().map(|topic| CString::new(*topic));
     let names: Vec<CString> = names.collect::<Result<_, _>>()?;
     match describe(admin, &names, within) {
-        // What the client says where no broker has it.
+        // The client's error if no broker supports the request.
         Err(KafkaError::MetadataFetch(RDKafkaErrorCode::UnsupportedFeature)) => Ok(vec![0; topics.len()]),
         found => found,
     }
@@ -46,8 +46,8 @@ fn describe<C: ClientContext>(
     let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     let request_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
     let wait_ms = i32::try_from((within + BEYOND).as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: the client outlives all that is made of it here, for each is destroyed in this function, once, the later first; names
-    // are copied by the call; a text for an error is not asked for, so it has no length. What a description points to lives as
+    // SAFETY: the client outlives everything created from it here. Each object is destroyed once, in this function, in reverse
+    // order. The call copies the names. No error text is requested, so its length is 0. Pointers in a description are valid as
     // long as its event.
     unsafe {
         let queue = Own::new(rd_kafka_queue_new(client), rd_kafka_queue_destroy)?;
@@ -95,12 +95,14 @@ fn succeeded(code: rd_kafka_resp_err_t) -> KafkaResult<()> {
     }
 }
 
-/// Something of librdkafka's that is ours.
+/// Owned object of librdkafka.
 struct Own<T>(*mut T, unsafe extern "C" fn(*mut T));
 
 impl<T> Own<T> {
+    /// Takes ownership of an object.
+    ///
     /// # Errors
-    /// There is none: in time, where it was waited for.
+    /// If it is null, which means that waiting for it timed out.
     fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> KafkaResult<Own<T>> {
         match pointer.is_null() {
             true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut)),
@@ -111,7 +113,7 @@ impl<T> Own<T> {
 
 impl<T> Drop for Own<T> {
     fn drop(&mut self) {
-        // SAFETY: ours, and destroyed once, by the function that is for it.
+        // SAFETY: the object is ours, and destroyed once by the matching function.
         unsafe { (self.1)(self.0) };
     }
 }

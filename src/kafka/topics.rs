@@ -1,4 +1,4 @@
-//! Creates topics, or finds that they are as they should be.
+//! Creation of topics, or checks that existing ones are as required.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,11 +15,11 @@ use super::producer::{ANSWER_WITHIN, Producer, client_config, explain_refusal};
 use crate::clock::Clock;
 use crate::config::{Kafka, Properties};
 
-/// Creates those of `topics` that do not exist, each with `n_partitions`, and waits until they can be written to.
-/// A `replication` of −1 is the brokers' default.
+/// Creates the missing `topics` with `n_partitions` each, and waits until they are writable. A `replication` of −1 is the
+/// brokers' default.
 ///
 /// # Errors
-/// A topic exists with another number of partitions; the brokers refuse or do not answer.
+/// If a topic exists with another number of partitions, or the brokers refuse or do not answer.
 pub fn create_topics(
     brokers: &str,
     properties: &Properties,
@@ -44,7 +44,7 @@ pub fn create_topics(
         let new = absent
             .iter()
             .map(|name| NewTopic::new(name, partitions, TopicReplication::Fixed(replication)))
-            // The guard against events from the future then goes by a clock that no producer sets.
+            // The check for events from the future then relies on a clock that no producer sets.
             .map(|topic| topic.set("message.timestamp.type", "LogAppendTime"));
         create(brokers, properties, &new.collect::<Vec<_>>())?;
     }
@@ -54,7 +54,7 @@ pub fn create_topics(
     Ok(())
 }
 
-/// The settings that the state topic is created with, besides the number of replicas in sync.
+/// Settings of a new state topic, besides the number of in-sync replicas.
 pub const STATE_SETTINGS: [(&str, &str); 8] = [
     ("cleanup.policy", "compact"),
     ("max.message.bytes", "1048576"),
@@ -66,16 +66,16 @@ pub const STATE_SETTINGS: [(&str, &str); 8] = [
     ("unclean.leader.election.enable", "false"),
 ];
 
-/// Of so many replicas, how many must have a record before it counts: one may be absent.
+/// Returns how many of `n_replicas` must have a record before it counts. One may be absent.
 pub fn in_sync_of(n_replicas: usize) -> usize {
     n_replicas.saturating_sub(1).max(1)
 }
 
-/// Creates the state topic with as many partitions as `like` has, on up to three brokers, unless it exists. Returns whether it
-/// did.
+/// Creates the state topic with as many partitions as `like`, on up to three brokers, unless it exists. Returns whether it was
+/// created.
 ///
 /// # Errors
-/// `like` does not exist; the brokers refuse or do not answer.
+/// If `like` does not exist, or the brokers refuse or do not answer.
 pub fn create_state_topic(kafka: &Kafka, topic: &str, like: &str) -> Result<bool> {
     let producer = Producer::connect(&kafka.brokers, &kafka.properties, Duration::ZERO)?;
     if producer.n_partitions(topic)?.is_some() {
@@ -99,7 +99,7 @@ pub fn create_state_topic(kafka: &Kafka, topic: &str, like: &str) -> Result<bool
     Ok(true)
 }
 
-/// Until it can be written to.
+/// Waits until a topic is writable.
 fn wait_for(producer: &Producer, topic: &str, n_partitions: usize) -> Result<()> {
     let clock = Clock::system();
     while producer.n_partitions(topic)? != Some(n_partitions) {

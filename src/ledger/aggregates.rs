@@ -1,4 +1,5 @@
-//! The aggregates of a ledger, each named once: what has a part for each of them follows from the list at the end.
+//! List of all aggregates of a ledger. The macro derives everything that has one part per aggregate from the list at the
+//! end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,42 +21,42 @@ use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 
-/// What an aggregate adds up to.
+/// Cell type of an aggregate.
 type CellOf<A> = <A as Aggregate>::Cell;
 
 macro_rules! aggregates {
     ($($(#[$doc:meta])* $name:ident: $aggregate:ty,)+) => {
-        /// The book of each. All have cells of the same numbers.
+        /// One book per aggregate. All books have cells with the same numbers.
         #[derive(Debug)]
         pub(super) struct Books {
             $(pub $name: Book<$aggregate>,)+
         }
 
-        /// What one slot adds to each.
+        /// Sums that one slot adds to each aggregate.
         #[allow(dead_code, reason = "not everything that a slot adds is told to the board")]
         pub(super) struct Slots {
             $(pub $name: Option<<$aggregate as Aggregate>::Slot>,)+
         }
 
-        /// What arms add up to in one span of time.
+        /// Sums of all arms over one span of time.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub struct Numbers<'a> {
             $($(#[$doc])* pub $name: &'a ByArm<CellOf<$aggregate>>,)+
         }
 
-        /// What one arm adds up to in one span of time, as far as there is anything.
+        /// Sums of one arm over one span of time. `None` if an aggregate has nothing for it.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub struct OfArm<'a> {
             $($(#[$doc])* pub $name: Option<&'a CellOf<$aggregate>>,)+
         }
 
-        /// Since when each aggregate has been kept in one span of time, epoch ms; none: from the begin of the ledger on.
+        /// Start of each aggregate within one span of time, Unix ms. `None`: since the start of the ledger.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Since {
             $($(#[$doc])* pub $name: Option<i64>,)+
         }
 
-        /// What arms add up to in a cell that was taken out.
+        /// Sums of all arms in a cell that was removed from its ledger.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Cell {
             $($name: ByArm<CellOf<$aggregate>>,)+
@@ -72,7 +73,7 @@ macro_rules! aggregates {
                 $(self.$name.admit(arms);)+
             }
 
-            /// Tells the users of an experiment with these arms no longer apart.
+            /// Stops tracking the users of an experiment with these arms.
             pub fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
                 $(self.$name.aggregate.forget_users(experiment, arms);)+
             }
@@ -88,7 +89,7 @@ macro_rules! aggregates {
                 }
             }
 
-            /// Ends what has come up to this time, epoch ms.
+            /// Ends all pending slots that are over by this time, Unix ms.
             pub fn end_until(&mut self, until_ms: i64) {
                 $(self.$name.end_until(until_ms);)+
             }
@@ -99,21 +100,21 @@ macro_rules! aggregates {
                 }
             }
 
-            /// The cell of a number that there is one of.
+            /// Returns an existing cell.
             pub fn cell(&self, span: usize, number: i64) -> Numbers<'_> {
                 Numbers {
                     $($name: self.$name.cell(span, number),)+
                 }
             }
 
-            /// Takes a cell out, if there is one of this number.
+            /// Removes a cell, if there is one with this number.
             pub fn take(&mut self, span: usize, number: i64) -> Cell {
                 Cell {
                     $($name: self.$name.take(span, number),)+
                 }
             }
 
-            /// Adds other books, whose arms have these numbers here.
+            /// Merges other books. `ids` maps their arms to arms of this ledger.
             pub fn merge(&mut self, other: &Books, ids: &[ArmId]) {
                 $(self.$name.merge(&other.$name, ids);)+
             }
@@ -130,19 +131,19 @@ macro_rules! aggregates {
                 }
             }
 
-            /// What each is asked to keep.
+            /// Returns the configuration that all books share.
             pub fn keep(&self) -> &Keep {
                 self.sums.keep()
             }
 
-            /// Which cells of a span there are, ascending.
+            /// Returns the numbers of the cells in a span, ascending.
             pub fn numbers(&self, span: usize) -> impl Iterator<Item = i64> {
                 let mut numbers = BTreeSet::new();
                 $(numbers.extend(self.$name.numbers(span));)+
                 numbers.into_iter()
             }
 
-            /// The aggregates, in the order of their bytes in all other parts.
+            /// Writes the names of the aggregates, in the order in which all other parts list them.
             pub fn encode_names(to: &mut Writer) {
                 to.number([$(<$aggregate>::ID),+].len() as u64);
                 $(
@@ -151,12 +152,12 @@ macro_rules! aggregates {
                 )+
             }
 
-            /// What all have for a part.
+            /// Encodes one part of every aggregate.
             pub fn encode(&self, part: Part, to: &mut Writer) {
                 $(to.part(|to| self.$name.encode(part, to));)+
             }
 
-            /// What is new begins where the stored ledger ends.
+            /// Sets all starts to the end of the stored ledger, for whatever cannot be resumed.
             pub fn begin(&mut self, stored: &Stored) -> Result<(), LedgerError> {
                 $(
                     stored.check::<$aggregate>()?;
@@ -165,7 +166,7 @@ macro_rules! aggregates {
                 Ok(())
             }
 
-            /// What was stored for a part goes on, as far as it is kept.
+            /// Resumes one stored part, as far as it is still kept.
             pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
                 let mut found = BTreeMap::new();
                 for aggregate in &stored.aggregates {
@@ -180,13 +181,13 @@ macro_rules! aggregates {
                 Ok(())
             }
 
-            /// Keeps as many of the stored cells as there are to be.
+            /// Drops resumed cells beyond the size of their span.
             pub fn trim(&mut self, stored: &Stored) {
                 $(self.$name.trim(stored);)+
                 self.align();
             }
 
-            /// Where an aggregate is new, it has no cells yet: all are to have cells of the same numbers.
+            /// Creates the missing cells of new aggregates, so that all of them have cells with the same numbers.
             fn align(&mut self) {
                 for span in 0..self.keep().spans.len() {
                     let numbers: BTreeSet<i64> = self.numbers(span).collect();
@@ -196,7 +197,7 @@ macro_rules! aggregates {
         }
 
         impl<'a> Numbers<'a> {
-            /// Those of the arm of this number.
+            /// Returns the sums of one arm.
             pub fn of(self, arm: ArmId) -> OfArm<'a> {
                 OfArm {
                     $($name: self.$name.get(&arm),)+
@@ -214,22 +215,22 @@ macro_rules! aggregates {
     };
 }
 
-// In the order of their bytes.
+// In the order of the encoding.
 aggregates! {
     /// Numerators and denominators of all metrics, as wide as the ranking.
     sums: Sums,
-    /// Items of the catalogue that were shown; nothing where coverage is not measured.
+    /// Items of the catalogue that were shown. Empty unless coverage is measured.
     seen: Seen,
-    /// Sums by user bucket; nothing where users are not told apart.
+    /// Sums by user bucket. Empty unless users are tracked.
     buckets: Buckets,
-    /// How many users were first seen in an arm; likewise.
+    /// Number of users first seen in an arm. Empty unless users are tracked.
     exposures: Exposures,
-    /// Lists without a user, and lists beyond a cap; nothing where users are not told apart.
+    /// Lists without a user and lists beyond a cap. Empty unless users are tracked.
     units: Units,
-    /// Refused lists, and accepted ones by hour; nothing where users are not told apart.
+    /// Refused lists, and accepted ones by hour. Empty unless users are tracked.
     refused: Refused,
-    /// Lists by bits of their users, by which the user with most is found; nothing where users are not told apart.
+    /// Lists by the bits of their users, to find the most frequent user. Empty unless users are tracked.
     frequent: Frequent,
-    /// The latest time of a list, epoch ms.
+    /// Latest time of a list, Unix ms.
     latest: Latest,
 }

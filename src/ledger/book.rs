@@ -1,4 +1,4 @@
-//! What one aggregate keeps: totals and cells by arm. Every aggregate is kept, merged and encoded in the same way.
+//! Totals and cells of one aggregate, by arm. Every aggregate is kept, merged and encoded the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,100 +12,101 @@ use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 
-/// What settled lists add up to, arm by arm. For each list [`add`](Self::add), after the last one of a slot
-/// [`end_slot`](Self::end_slot), then [`add_slot`](Self::add_slot) for the total and for each kept span.
+/// Sums over settled lists, arm by arm. The caller calls [`add`](Self::add) for each list, [`end_slot`](Self::end_slot)
+/// after the last list of a slot, and then [`add_slot`](Self::add_slot) for the total and for each kept span.
 pub trait Aggregate {
-    /// What one arm adds up to in a span of time.
+    /// Sums of one arm over a span of time.
     type Cell: Clone + Debug + PartialEq;
-    /// What one slot adds, all arms together: this is what the board is told, if anything.
+    /// Sums added by one slot, all arms together. Sent to the board if it needs them.
     type Slot;
-    /// What it is called where it is stored: this never changes.
+    /// Name in stored state. It must never change.
     const ID: &'static str;
-    /// Of its bytes. Where they change, this goes up, and [`decode`](Self::decode) still reads those of before.
+    /// Version of the encoding. When the bytes change, increment it and keep [`decode`](Self::decode) able to read the old
+    /// ones.
     const VERSION: u64;
-    /// Whether it is among what is kept of users alone. If nothing else is kept, the slots of a cell are ended together: users are
-    /// so many that what a slot adds is little smaller than what a cell does.
+    /// True if the aggregate depends on tracked users. If nothing else is kept of it, the slots of a cell are ended
+    /// together: with so many users, a slot adds almost as much data as a whole cell.
     const BY_USER: bool = false;
-    /// Whether totals have of it what came before the start of an experiment, too.
+    /// True if totals also include slots before the start of an experiment.
     const BEFORE_START: bool = false;
 
-    /// One that was told nothing.
+    /// Creates an empty aggregate.
     fn new(ranking: &Ranking, keep: &Keep) -> Self;
 
-    /// Takes note of the next arms, in the order of their numbers.
+    /// Registers the next arms, in the order of their numbers.
     fn admit(&mut self, _arms: &[Arm]) {}
 
-    /// Tells the users of an experiment no longer apart; these are its arms so far.
+    /// Stops tracking the users of an experiment, whose arms so far are given.
     fn forget_users(&mut self, _experiment: &str, _arms: &[ArmId]) {}
 
     /// Adds a list to the current slot.
     fn add(&mut self, list: &SettledList);
 
-    /// Ends the current slot, and begins the next one.
+    /// Ends the current slot and starts the next one.
     fn end_slot(&mut self) -> Self::Slot;
 
     /// Adds a slot to the cells of its arms.
     fn add_slot(&self, slot: &Self::Slot, cells: &mut ByArm<Self::Cell>);
 
-    /// Adds what another span of time, or the arm in another pair, adds up to.
+    /// Merges the sums of another span of time, or of the same arm in another pair.
     fn merge(cell: &mut Self::Cell, more: &Self::Cell);
 
-    /// The same bytes for the same numbers.
+    /// Encodes a cell. Equal cells have equal bytes.
     fn encode(&self, cell: &Self::Cell, to: &mut Writer);
 
-    /// What it remembers besides cells, as bytes.
+    /// Encodes everything the aggregate remembers besides cells.
     fn encode_memory(&self, _to: &mut Writer) {}
 
-    /// Takes the place of what it remembers, as far as that goes on.
+    /// Replaces the remembered data with the stored data, as far as it can be resumed.
     ///
     /// # Errors
-    /// As those of [`decode`](Self::decode).
+    /// Same as [`decode`](Self::decode).
     fn decode_memory(&mut self, _from: &mut Reader, _stored: &Stored) -> Result<(), LedgerError> {
         Ok(())
     }
 
-    /// Adds what another one remembers, whose arms have these numbers here.
+    /// Merges the remembered data of another aggregate. `ids` maps its arms to arms of this one.
     fn merge_memory(&mut self, _other: &Self, _ids: &[ArmId])
     where
         Self: Sized,
     {
     }
 
-    /// What goes on of a stored cell; none where nothing does.
+    /// Decodes the part of a stored cell that can be resumed, or `None` if nothing can.
     ///
     /// # Errors
-    /// Where the bytes are no cell that [`encode`](Self::encode) would write so. Whatever is damaged must not make it panic, or
-    /// take more memory than a bound.
+    /// If [`encode`](Self::encode) would not write these bytes. Damaged bytes must neither panic nor allocate more than a
+    /// bounded amount of memory.
     fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Self::Cell>, LedgerError>;
 }
 
-/// Cells by the number of their arm.
+/// Cells by arm number.
 pub type ByArm<C> = BTreeMap<ArmId, C>;
 
-/// The numbers of one aggregate.
+/// Totals and cells of one aggregate.
 #[derive(Debug)]
 pub(super) struct Book<A: Aggregate> {
     pub aggregate: A,
     keep: Keep,
     tells_users_apart: bool,
     pub total: ByArm<A::Cell>,
-    /// From when on each arm counts in it, epoch ms; none: from the begin.
+    /// Start of each arm in the total, Unix ms. `None`: since the start of the ledger.
     starts_ms: Vec<Option<i64>>,
-    /// The last of these.
+    /// Latest of these starts.
     last_start_ms: Option<i64>,
-    /// Epoch ms; none: from the begin of the ledger on.
+    /// Start of the total, Unix ms. `None`: since the start of the ledger.
     pub total_since_ms: Option<i64>,
-    /// By kept span, then number of the cell.
+    /// Cells by kept span and cell number.
     cells: Vec<BTreeMap<i64, ByArm<A::Cell>>>,
-    /// By kept span, like that of the total.
+    /// Start of the cells by kept span, like `total_since_ms`.
     cells_since_ms: Vec<Option<i64>>,
-    /// Stands for a cell that there is not.
+    /// Empty cell, returned for cells that do not exist.
     none: ByArm<A::Cell>,
-    /// The slots that the aggregate has not ended yet.
+    /// Slots that the aggregate has not ended yet.
     open: Option<Stretch>,
 }
 
-/// Slots that are ended together: from the start of the first one to the end of the last, epoch ms.
+/// Slots that are ended together, from the start of the first to the end of the last, Unix ms.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     start_ms: i64,
@@ -133,7 +134,7 @@ impl<A: Aggregate> Book<A> {
         &self.keep
     }
 
-    /// Takes note of the next arms, in the order of their numbers.
+    /// Registers the next arms, in the order of their numbers.
     pub fn admit(&mut self, arms: &[Arm]) {
         self.aggregate.admit(arms);
         let starts = arms.iter().map(|arm| self.keep.starts.of(&arm.experiment));
@@ -145,7 +146,7 @@ impl<A: Aggregate> Book<A> {
         self.keep.total.is_some_and(keeps::<A>)
     }
 
-    /// Those of which it keeps cells, by number.
+    /// Returns the index of each span that has cells of this aggregate.
     fn kept_spans(&self) -> impl Iterator<Item = (usize, Span)> + use<A> {
         let spans = self.keep.spans.clone().into_iter().enumerate();
         spans.filter(|(_, span)| keeps::<A>(span.kept))
@@ -160,7 +161,7 @@ impl<A: Aggregate> Book<A> {
         self.aggregate.add(list);
     }
 
-    /// Ends a slot; what it adds is returned where slots are not ended together.
+    /// Ends a slot. Returns the sums it added, unless slots are ended together.
     pub fn end_slot(&mut self, start_ms: i64) -> Option<A::Slot> {
         self.end_until(start_ms);
         let stretch_ms = self.keep.only_cell_ms(A::BY_USER).filter(|_| A::BY_USER);
@@ -172,14 +173,14 @@ impl<A: Aggregate> Book<A> {
         Some(self.end(start_ms))
     }
 
-    /// Ends all slots that have come up to this time, epoch ms.
+    /// Ends all pending slots that are over by this time, Unix ms.
     pub fn end_until(&mut self, until_ms: i64) {
         if let Some(open) = self.open.take_if(|open| open.end_ms <= until_ms) {
             self.end(open.start_ms);
         }
     }
 
-    /// Ends slots that are all in the cells of one that starts then.
+    /// Ends pending slots. They are all in the same cells as the slot that starts at `start_ms`.
     fn end(&mut self, start_ms: i64) -> A::Slot {
         let slot = self.aggregate.end_slot();
         if self.has_total() {
@@ -197,17 +198,19 @@ impl<A: Aggregate> Book<A> {
 
     fn leave_out_before_start(&mut self, slot_ms: i64) {
         if self.last_start_ms > Some(slot_ms) && !A::BEFORE_START {
+            // `add_slot` adds all arms at once. An arm that has not started has nothing else in the total and can be
+            // dropped.
             self.total
                 .retain(|arm, _| self.starts_ms[*arm as usize] <= Some(slot_ms));
         }
     }
 
-    /// Which cells of a span there are.
+    /// Returns the numbers of the cells in a span.
     pub fn numbers(&self, span: usize) -> impl Iterator<Item = i64> {
         self.cells[span].keys().copied()
     }
 
-    /// Empty where there is no cell of this number.
+    /// Returns a cell, or an empty one if there is no cell with this number.
     pub fn cell(&self, span: usize, number: i64) -> &ByArm<A::Cell> {
         self.cells[span].get(&number).unwrap_or(&self.none)
     }
@@ -216,7 +219,7 @@ impl<A: Aggregate> Book<A> {
         self.cells_since_ms[span]
     }
 
-    /// Has at least these cells of a span, if it keeps any.
+    /// Creates missing cells of a span, if the aggregate is kept there.
     pub fn fill(&mut self, span: usize, numbers: &BTreeSet<i64>) {
         for (index, kept) in self.kept_spans().filter(|(index, _)| *index == span) {
             let cells = &mut self.cells[index];
@@ -227,12 +230,12 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Takes a cell out, if there is one of this number.
+    /// Removes a cell, if there is one with this number.
     pub fn take(&mut self, span: usize, number: i64) -> ByArm<A::Cell> {
         self.cells[span].remove(&number).unwrap_or_default()
     }
 
-    /// Adds another book, whose arms have these numbers here.
+    /// Merges another book. `ids` maps its arms to arms of this one.
     pub fn merge(&mut self, other: &Book<A>, ids: &[ArmId]) {
         merge_all::<A>(&mut self.total, &other.total, ids);
         self.keep.starts.merge(&other.keep.starts);
@@ -249,7 +252,7 @@ impl<A: Aggregate> Book<A> {
         self.aggregate.merge_memory(&other.aggregate, ids);
     }
 
-    /// What it has for a part of the ledger.
+    /// Encodes one part of the ledger.
     pub fn encode(&self, part: Part, to: &mut Writer) {
         match part {
             Part::Head => self.encode_head(to),
@@ -267,7 +270,7 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Since when it keeps what it keeps.
+    /// Writes since when the total and the cells are kept.
     fn encode_head(&self, to: &mut Writer) {
         if self.has_total() {
             to.time(self.total_since_ms);
@@ -277,7 +280,7 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// The span with such cells, if it keeps any.
+    /// Returns the index of the span with such cells, if it is kept.
     fn span_of(&self, kept: Kept, cell_ms: i64) -> Option<usize> {
         let mut spans = self.kept_spans();
         let found = spans.find(|(_, span)| (span.kept, span.cell_ms) == (kept, cell_ms));
@@ -292,12 +295,13 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    /// Goes on with what was stored of a part. All that has no part begins where the stored ledger ends.
+    /// Resumes one stored part. Anything without a stored part starts at the end of the stored ledger.
     pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
         match part {
             Part::Head => self.resume_head(from, stored)?,
             Part::Arms(_) => {}
             Part::Total => {
+                // Decode it even if it is not kept any more, so that damaged bytes are refused in any case.
                 let mut total = self.decode_all(from, stored)?;
                 total.retain(|arm, _| A::BEFORE_START || stored.totals_go_on[*arm as usize]);
                 if self.has_total() {
@@ -335,18 +339,19 @@ impl<A: Aggregate> Book<A> {
         Ok(())
     }
 
-    /// All begins where the stored ledger ends, until it is [resumed](Self::resume).
+    /// Sets all starts to the end of the stored ledger. [`resume`](Self::resume) then restores the stored ones.
     pub fn begin(&mut self, stored: &Stored) {
         self.total_since_ms = stored.until_ms;
         self.cells_since_ms.fill(stored.until_ms);
     }
 
-    /// Keeps as many of the stored cells as it is to have.
+    /// Drops resumed cells beyond the size of their span.
     pub fn trim(&mut self, stored: &Stored) {
         for (index, span) in self.kept_spans() {
             let cells = &mut self.cells[index];
             let of_span = |stored: &&Span| (stored.kept, stored.cell_ms) == (span.kept, span.cell_ms);
             if let Some(stored) = stored.spans.iter().find(of_span) {
+                // A shorter stored span has dropped its older cells, so this one is complete only from its oldest cell on.
                 let since_ms = &mut self.cells_since_ms[index];
                 *since_ms = (*since_ms).max(span.since_ms(stored.n_cells, cells));
             }
@@ -374,12 +379,12 @@ impl<A: Aggregate> Book<A> {
     }
 }
 
-/// Whether an aggregate is among what is kept.
+/// Returns whether an aggregate belongs to a selection.
 fn keeps<A: Aggregate>(kept: Kept) -> bool {
     kept.has(A::BY_USER)
 }
 
-/// Keys ascend: the same numbers have one encoding.
+/// Inserts a key that must be the largest so far, because equal maps must have equal bytes.
 pub(super) fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
     if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
         return Err(LedgerError::Number);

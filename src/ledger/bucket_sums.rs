@@ -1,5 +1,5 @@
-//! The sums of one arm by user bucket, the rows of all its buckets in one piece: these are added up, taken apart and read through
-//! far more often than a bucket comes to them.
+//! Sums of one arm by user bucket, with the rows of all buckets in one vector: adding, subtracting and reading them is far more
+//! frequent than adding a bucket.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use super::LedgerError;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::LISTS;
 
-/// Buckets of an experiment.
+/// Number of buckets per experiment.
 pub const N_BUCKETS: usize = 256;
 
-/// The sums of one arm. A sum may take more than 64 bits, but in all likelihood none ever does.
+/// Sums of one arm by bucket. A sum may need more than 64 bits, though this is very unlikely to happen.
 ///
 /// ```text
 /// buckets     0     │     7     │ …   those that have a list, ascending
@@ -19,13 +19,13 @@ pub const N_BUCKETS: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct BucketSums {
     buckets: Vec<u8>,
-    /// Row after row, all of one width: the lower 64 bits of each sum.
+    /// Lower 64 bits of each sum, row after row, all of the same width.
     sums: Vec<i64>,
-    /// The upper 64 bits of each; nothing as long as all sums fit into the lower ones.
+    /// Upper 64 bits of each sum. Empty while all sums fit into 64 bits.
     above: Vec<i64>,
 }
 
-/// The sums of one bucket.
+/// Sums of one bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     sums: &'a [i64],
@@ -33,12 +33,12 @@ pub struct Row<'a> {
 }
 
 impl BucketSums {
-    /// Without a bucket.
+    /// Creates an empty value.
     pub fn new() -> BucketSums {
         BucketSums::default()
     }
 
-    /// Without a bucket, and with room for some.
+    /// Creates an empty value with spare capacity.
     pub(super) fn with_capacity(n_buckets: usize, n_columns: usize) -> BucketSums {
         BucketSums {
             buckets: Vec::with_capacity(n_buckets),
@@ -47,17 +47,17 @@ impl BucketSums {
         }
     }
 
-    /// Columns of a row; 0 without a bucket.
+    /// Returns the number of columns in a row, or 0 without buckets.
     pub fn n_columns(&self) -> usize {
         self.sums.len().checked_div(self.buckets.len()).unwrap_or(0)
     }
 
-    /// The buckets that have a list, ascending.
+    /// Returns the buckets with a list, ascending.
     pub fn buckets(&self) -> &[u8] {
         &self.buckets
     }
 
-    /// The row of each bucket, ascending.
+    /// Returns the row of each bucket, ascending.
     pub fn rows(&self) -> impl Iterator<Item = (u8, Row<'_>)> {
         let n_columns = self.n_columns();
         let row = move |(place, bucket): (usize, &u8)| {
@@ -71,13 +71,13 @@ impl BucketSums {
         self.buckets.iter().enumerate().map(row)
     }
 
-    /// Bytes of all sums, and of the numbers of their buckets.
+    /// Returns the size in bytes of all sums and bucket numbers.
     pub fn bytes(&self) -> u64 {
         let n_words = self.sums.len() + self.above.len();
         (n_words * size_of::<i64>() + self.buckets.len()) as u64
     }
 
-    /// Adds a bucket after all others, with a row as wide as theirs.
+    /// Appends a bucket after all others, with a row as wide as theirs.
     pub(super) fn push(&mut self, bucket: u8, row: impl IntoIterator<Item = i64>) {
         let start = self.sums.len();
         self.buckets.push(bucket);
@@ -87,7 +87,7 @@ impl BucketSums {
         }
     }
 
-    /// The same, whatever bits its sums take.
+    /// Appends a bucket whose sums may exceed 64 bits.
     fn push_wide(&mut self, bucket: u8, row: impl IntoIterator<Item = i128>) {
         let row: Vec<i128> = row.into_iter().collect();
         let start = self.sums.len();
@@ -97,7 +97,7 @@ impl BucketSums {
         }
     }
 
-    /// Adds what another span of time, or the arm in another pair, adds up to.
+    /// Adds the sums of another span of time, or of the same arm in another pair.
     pub fn merge(&mut self, more: &BucketSums) {
         if self.buckets.is_empty() {
             self.clone_from(more);
@@ -122,10 +122,10 @@ impl BucketSums {
         }
     }
 
-    /// Takes away a row that was added before, told sum by sum. Returns whether the bucket has no list left.
+    /// Subtracts a row that was added before, given as one term per column. Returns whether the bucket has no list left.
     ///
     /// # Errors
-    /// Those of `terms`.
+    /// The first error in `terms`.
     pub(super) fn take<E>(
         &mut self,
         bucket: u8,
@@ -150,14 +150,14 @@ impl BucketSums {
         }
     }
 
-    /// Where the row of a bucket is, if it has one.
+    /// Returns the columns of a bucket within `sums`, if it has a row.
     fn columns(&self, bucket: u8) -> Option<Range<usize>> {
         let (place, n_columns) = (self.place(bucket)?, self.n_columns());
         Some(place * n_columns..(place + 1) * n_columns)
     }
 
     fn place(&self, bucket: u8) -> Option<usize> {
-        // Once an experiment has run for a while, mostly.
+        // The usual case once an experiment has run for a while.
         if self.buckets.len() == N_BUCKETS {
             return Some(usize::from(bucket));
         }
@@ -170,6 +170,7 @@ impl BucketSums {
 
     fn set(&mut self, at: usize, sum: i128) {
         let above = (sum >> 64) as i64;
+        // The first sum beyond 64 bits: give all of them an upper word.
         if self.above.is_empty() && above != sign(sum as i64) {
             self.above = self.sums.iter().map(|sum| sign(*sum)).collect();
         }
@@ -179,14 +180,14 @@ impl BucketSums {
         }
     }
 
-    /// Has rows of zeros for those of these buckets that it has none of.
+    /// Inserts rows of zeros for buckets that are still missing.
     fn make_room(&mut self, more: &[u8]) {
         let is_new = |bucket: &u8| self.place(*bucket).is_none();
         let mut new: Vec<u8> = more.iter().copied().filter(is_new).collect();
         let (mut n_own, n_columns) = (self.buckets.len(), self.n_columns());
         let mut place = n_own + new.len();
         self.resize(place, n_columns);
-        // From the last one on: a row moves before another takes its place.
+        // Start with the last row: each row must move before another one takes its place.
         while let Some(bucket) = new.last().copied() {
             place -= 1;
             match n_own.checked_sub(1).filter(|last| self.buckets[*last] > bucket) {
@@ -203,7 +204,7 @@ impl BucketSums {
         }
     }
 
-    /// Drops the buckets that have no list left.
+    /// Drops buckets that have no list left.
     pub(super) fn drop_empty(&mut self) {
         let n_columns = self.n_columns();
         let mut n_left = 0;
@@ -238,13 +239,13 @@ impl BucketSums {
         self.words().for_each(|words| words[row.clone()].fill(0));
     }
 
-    /// Those that it has: of all sums the lower ones, and maybe the upper ones.
+    /// Returns the vectors in use: always the lower words, and the upper words if there are any.
     fn words(&mut self) -> impl Iterator<Item = &mut Vec<i64>> {
         let all = [&mut self.sums, &mut self.above];
         all.into_iter().filter(|words| !words.is_empty())
     }
 
-    /// How many buckets, then each with its sums.
+    /// Writes the number of buckets, then each bucket with its sums.
     pub(crate) fn encode(&self, to: &mut Writer) {
         to.number(self.buckets.len() as u64);
         for (bucket, row) in self.rows() {
@@ -253,10 +254,10 @@ impl BucketSums {
         }
     }
 
-    /// Buckets whose sums are read by `row`, as many for each.
+    /// Decodes buckets, reading each row with `row`. All rows must be equally wide.
     ///
     /// # Errors
-    /// Where the bytes are none.
+    /// If the bytes are invalid.
     pub(crate) fn decode<R: IntoIterator<Item = i128>>(
         from: &mut Reader,
         mut row: impl FnMut(&mut Reader) -> Result<R, LedgerError>,
@@ -264,7 +265,7 @@ impl BucketSums {
         let mut sums = BucketSums::new();
         for _ in 0..from.length()? {
             let bucket = from.byte()?;
-            // They ascend: the same numbers have one encoding.
+            // Buckets ascend, because equal sums must have equal bytes.
             if sums.buckets.last().is_some_and(|last| *last >= bucket) {
                 return Err(LedgerError::Number);
             }
@@ -274,7 +275,7 @@ impl BucketSums {
     }
 }
 
-/// The same sums, whatever they are kept in.
+/// Compares values, regardless of the width they are stored in.
 impl PartialEq for BucketSums {
     fn eq(&self, other: &BucketSums) -> bool {
         let mut rows = self.rows().zip(other.rows());
@@ -283,17 +284,17 @@ impl PartialEq for BucketSums {
 }
 
 impl<'a> Row<'a> {
-    /// The sum of a column.
+    /// Returns the sum of a column.
     pub fn get(self, column: usize) -> i128 {
         whole(self.sums[column], self.above.get(column))
     }
 
-    /// All sums, column by column.
+    /// Returns all sums, column by column.
     pub fn iter(self) -> impl Iterator<Item = i128> + use<'a> {
         (0..self.sums.len()).map(move |column| self.get(column))
     }
 
-    /// All sums, if they fit into 64 bits each.
+    /// Returns all sums if they are stored in 64 bits each.
     pub fn narrow(self) -> Option<&'a [i64]> {
         self.above.is_empty().then_some(self.sums)
     }
@@ -305,18 +306,18 @@ fn whole(lower: i64, above: Option<&i64>) -> i128 {
     })
 }
 
-/// What is above a number of 64 bits.
+/// Returns the upper word of a sum that fits into 64 bits.
 fn sign(lower: i64) -> i64 {
     lower >> 63
 }
 
-/// Adds term by term; if that takes a sum out of 64 bits, nothing is added, and it says false.
+/// Adds term by term. If any sum would exceed 64 bits, leaves all of them unchanged and returns false.
 fn add(sums: &mut [i64], terms: &[i64]) -> bool {
     let mut carried = 0;
     for (sum, term) in sums.iter_mut().zip(terms) {
         let before = *sum;
         *sum = before.wrapping_add(*term);
-        // The sign bit is set where both had one sign and the result has the other.
+        // The sign bit is set if both terms had the same sign and the result has the other one.
         carried |= (before ^ *sum) & (*term ^ *sum);
     }
     if carried < 0 {
@@ -326,7 +327,7 @@ fn add(sums: &mut [i64], terms: &[i64]) -> bool {
     carried >= 0
 }
 
-/// Buckets, ascending, each with a row as wide as the others.
+/// Collects buckets, ascending, with rows of equal width.
 #[cfg(test)]
 impl<R: IntoIterator<Item = i128>> FromIterator<(u8, R)> for BucketSums {
     fn from_iter<I: IntoIterator<Item = (u8, R)>>(rows: I) -> BucketSums {

@@ -1,10 +1,10 @@
-//! The sums of metrics by user bucket: how they spread from bucket to bucket says how sure a difference between arms is.
+//! Sums of metrics by user bucket. Their variance across buckets gives the confidence in a difference between arms.
 //!
 //! ```text
 //! arm ─▶ bucket 0 │ sums of the ranking … │ lists with a click │
 //!        bucket 7 │ …                                             only buckets that have a list
 //! ```
-//! All lists of a user are in one bucket of an experiment, whatever the arm. A list without a user is a unit of its own.
+//! Lists of one user fall into the same bucket of an experiment, in every arm. A list without a user is a unit of its own.
 
 use std::collections::btree_map::Entry;
 
@@ -26,41 +26,42 @@ use crate::engine::{Arm, ArmId};
 #[derive(Debug)]
 pub struct Buckets {
     users: Users,
-    /// By arm.
+    /// Bucket salt and start of each arm.
     salts: Vec<Salt>,
-    /// Since the last end of a slot.
+    /// Sums of the current slot.
     sums: SlotSums,
-    /// Likewise, lists with a click.
+    /// Lists with a click in the current slot.
     n_clicked: HashMap<RowId, i64>,
-    /// Of the current list.
+    /// Rows of the current list.
     rows: Vec<RowId>,
 }
 
-/// What one slot adds: an arm and a bucket have one row.
+/// Sums added by one slot, with a row for each arm and bucket.
 #[derive(Debug)]
 pub struct BucketSlot {
     sums: Rows<RowId>,
     n_clicked: HashMap<RowId, i64>,
 }
 
-/// arm × 256 + bucket.
+/// Row number: arm × 256 + bucket.
 type RowId = ArmId;
 
-/// Of an arm.
+/// Bucket salt and start of an arm.
 #[derive(Debug)]
 struct Salt {
-    /// That of its experiment.
+    /// Salt of its experiment.
     salt: u64,
-    /// Earlier slots do not count, epoch ms: none does where users are not told apart.
+    /// Start of counting, Unix ms. Earlier slots do not count. It is `i64::MAX` if users are not tracked.
     start_ms: i64,
 }
 
-/// Different in each experiment, so that a user who is at odds in one is not so in all.
+/// Returns the bucket salt of an experiment. Salts differ, so that an unlucky grouping of users is not repeated in other
+/// experiments.
 pub(super) fn salt(experiment: &str) -> u64 {
     xxh3_64_with_seed(experiment.as_bytes(), xxh3_64(b"bucket"))
 }
 
-/// What stands for the user of a list: without one, the list itself.
+/// Returns a number for the user of a list, or for the list itself if it has no user.
 fn unit(list: &SettledList) -> u64 {
     match list.user {
         Some(user) => user.get().into(),
@@ -75,12 +76,12 @@ pub(super) fn bucket(unit: u64, salt: u64) -> u8 {
 }
 
 impl Buckets {
-    /// Whether a sum has left 64 bits.
+    /// Returns whether a sum has exceeded 64 bits.
     pub fn overflowed(&self) -> bool {
         self.sums.overflowed()
     }
 
-    /// Columns of a bucket but for lists with a click.
+    /// Returns the number of columns, without the one for lists with a click.
     fn width(&self) -> usize {
         self.sums.width()
     }
@@ -106,7 +107,7 @@ impl Aggregate for Buckets {
     fn admit(&mut self, arms: &[Arm]) {
         let known = self.salts.len();
         let salts = arms.iter().zip(known..).map(|(arm, id)| {
-            // Rows beyond have no number.
+            // Arms beyond 2²⁴ have no row number.
             let epochs = self.users.epochs(&arm.experiment).filter(|_| id < 1 << 24);
             let start_ms = epochs.map(|epochs| epochs.start_ms.unwrap_or(i64::MIN));
             Salt {
@@ -161,7 +162,7 @@ impl Aggregate for Buckets {
             let mut sums = BucketSums::with_capacity(of_arm.len(), n_columns);
             for (row, terms) in of_arm {
                 let n_clicked = slot.n_clicked.get(row).copied().unwrap_or(0);
-                // Sums of the slot end with the last column that is needed.
+                // Sums of a slot end with the last column that was needed, so pad the row with zeros.
                 let ranked = terms
                     .iter()
                     .copied()

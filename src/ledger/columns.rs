@@ -1,4 +1,4 @@
-//! The columns of sums: what each is called where it is stored, and since when it is summed.
+//! Columns of sums: the stored name of each, and since when it is summed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,18 +8,18 @@ use super::keep::Keep;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ranking::Ranking;
 
-/// In the order of the ranking.
+/// Columns in the order of the ranking.
 #[derive(Debug)]
 pub struct Columns {
-    /// [`Ranking::ids`].
+    /// Names, as in [`Ranking::ids`].
     ids: Vec<String>,
-    /// Epoch ms; none: from the begin of the ledger on.
+    /// Start of each sum, Unix ms. `None`: since the start of the ledger.
     since_ms: Vec<Option<i64>>,
-    /// Those of distinct items, which begin together: an item has one number for all cut-offs.
+    /// Columns of distinct items. They start together, because an item has one number for all cut-offs.
     distinct: Range<usize>,
 }
 
-/// For each stored column its number here; none where it is gone.
+/// Column of this ledger for each stored column, or `None` if it no longer exists.
 pub type OwnColumns = Vec<Option<usize>>;
 
 impl Columns {
@@ -35,12 +35,12 @@ impl Columns {
         self.since_ms[column]
     }
 
-    /// Since when all of them are summed.
+    /// Returns since when all columns are summed, Unix ms.
     pub fn all_since_ms(&self) -> Option<i64> {
         self.since_ms.iter().copied().max().flatten()
     }
 
-    /// Of sums that are those of both.
+    /// Merges with the columns of another ledger: common sums are complete only from the later start on.
     pub fn merge(&mut self, other: &Columns) {
         let all = self.since_ms.iter_mut().zip(&other.since_ms);
         all.for_each(|(own, other)| *own = (*own).max(*other));
@@ -54,7 +54,7 @@ impl Columns {
         }
     }
 
-    /// What was stored until `until_ms` goes on; what is new begins there.
+    /// Resumes columns stored until `until_ms`. New columns start there.
     pub fn resume(&mut self, from: &mut Reader, until_ms: Option<i64>) -> Result<OwnColumns, LedgerError> {
         let mut stored = HashMap::new();
         for number in 0..from.length()? {
@@ -64,6 +64,7 @@ impl Columns {
             }
         }
         let mut own = vec![None; stored.len()];
+        // An item has one class for all cut-offs. A new cut-off would need classes that were not stored, so all of them restart.
         let mut distinct = self.ids[self.distinct.clone()].iter();
         let distinct_go_on = distinct.all(|id| stored.contains_key(&**id));
         for (column, id) in self.ids.iter().enumerate() {

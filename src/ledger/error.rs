@@ -1,22 +1,22 @@
-//! Why bytes are no ledger.
+//! Reasons to reject bytes as a ledger.
 
 use std::fmt;
 
 use super::Part;
 use crate::bytes::Malformed;
 
-/// Why bytes are no ledger.
+/// Reason to reject bytes as a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerError {
-    /// They are of another version than this program reads.
+    /// The bytes have a version that this program does not read.
     Version,
-    /// They end too soon, or go on.
+    /// The bytes are too short or too long.
     Length,
-    /// A number or a text is none, or is not written as it should be.
+    /// A number or text is invalid, or not encoded in its only valid form.
     Number,
-    /// It has no such part, but says that it has.
+    /// A part is missing although another part refers to it.
     Missing(Part),
-    /// The aggregate of this id is of a newer version than this program reads.
+    /// The aggregate with this id was written in a newer version than this program reads.
     Newer(&'static str),
 }
 

@@ -1,7 +1,7 @@
-//! First exposures: how many users were first seen in each arm, for the sample ratio, and how many were seen in two arms.
+//! First exposures: users first seen in each arm, for the sample ratio test, and users seen in two arms.
 //!
-//! A user counts once, at the first list in the experiment. Slots come in the order of time, and lists of a slot do not: where it
-//! matters which list of a slot was first, its lists are sorted out when it ends.
+//! A user counts once, at the first list in the experiment. Slots arrive in order of time, but lists within a slot do not. If
+//! the order within a slot matters, its lists are sorted when it ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 
-/// Users of an arm. A user is half of a keyed hash: of n of a pair some n²/2³³ share that of another, 116 of a million.
+/// Number of users of an arm. Users are halves of keyed hashes: among n users of a pair, n²/2³³ collide, or 116 in a million.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exposed {
-    /// First seen in it.
+    /// Users first seen in this arm.
     pub first: u64,
-    /// Seen in another arm too within one epoch; they count in the arm that they were in first.
+    /// Users also seen in another arm within one epoch. They count in the arm they were in first.
     pub in_two: u64,
 }
 
@@ -39,8 +39,8 @@ impl Exposed {
     }
 }
 
-/// Bytes of a user in an experiment, at most: what is kept of one in all experiments is a number in a table, and marks that many
-/// users share.
+/// Maximum bytes per user and experiment. A user takes one number in a table for all experiments, plus marks shared with
+/// others.
 pub const USER_BYTES: u64 = 32;
 
 #[derive(Debug)]
@@ -51,43 +51,43 @@ pub struct Exposures {
     sets: Sets,
     seen: SeenUsers,
     slot: Slot,
-    /// By arm.
+    /// New counts of the current slot, by arm.
     counts: Vec<Exposed>,
-    /// Whether any of them is not 0: arms may be many.
+    /// True if any count is not 0. Saves a scan, as there may be many arms.
     has_counts: bool,
 }
 
-/// Of an arm.
+/// Arm of a known experiment.
 #[derive(Debug)]
 struct KnownArm {
     name: Arc<str>,
     experiment: u32,
-    /// None where its users are not told apart.
+    /// Epochs of the experiment, or `None` if its users are not tracked.
     epochs: Option<Epochs>,
 }
 
-/// Arms that lists come in, as long as no epoch begins.
+/// Sets of arms that lists have, valid until an epoch starts.
 #[derive(Debug, Default)]
 struct Sets {
     ids: HashMap<Box<[ArmId]>, u32>,
-    /// The marks of each, in the order of names.
+    /// Marks of each set, ordered by the name of the arm.
     marks: Vec<Box<[Mark]>>,
-    /// Begin of the slot that they were last found to hold for, epoch ms.
+    /// Start of the last slot the sets were checked for, Unix ms.
     start_ms: Option<i64>,
-    /// When the next epoch begins, epoch ms.
+    /// Start of the next epoch, Unix ms.
     until_ms: i64,
 }
 
-/// The lists of a slot.
+/// Lists of the current slot.
 #[derive(Debug, Default)]
 struct Slot {
     start_ms: Option<i64>,
     lists: Vec<Sighting>,
     n_processed: usize,
-    /// What users were before their changes in it.
+    /// States of users before each change in this slot.
     before: Vec<(u32, State)>,
     disputed: Vec<u32>,
-    /// Experiments that are given up when it ends.
+    /// Experiments to forget when the slot ends.
     forgotten: Vec<u32>,
 }
 
@@ -98,13 +98,13 @@ struct Sighting {
     set: u32,
 }
 
-/// Sets of arms that are remembered from slot to slot.
+/// Maximum number of sets remembered across slots.
 const MAX_SETS: usize = 1 << 16;
-/// Lists that are looked up together.
+/// Number of lists looked up together.
 const GROUP: usize = 32;
 
 impl Exposures {
-    /// The set of the arms of a list whose users are told apart; none where there is no such arm.
+    /// Returns the set of arms of a list, or `None` if none of their experiments tracks users.
     fn set(&mut self, list: &SettledList) -> Option<u32> {
         if self.sets.start_ms != Some(list.start_ms) {
             self.renew_sets(list.start_ms);
@@ -116,7 +116,7 @@ impl Exposures {
         (!self.sets.marks[set as usize].is_empty()).then_some(set)
     }
 
-    /// Begins anew with all sets if an epoch has begun.
+    /// Discards all sets if an epoch has started.
     fn renew_sets(&mut self, start_ms: i64) {
         let sets = &mut self.sets;
         if sets.start_ms.is_none_or(|last_ms| start_ms < last_ms) || start_ms >= sets.until_ms {
@@ -148,7 +148,7 @@ impl Exposures {
         set
     }
 
-    /// Counts the lists that have come since.
+    /// Counts the lists added since the last call.
     fn process(&mut self) {
         let Exposures {
             sets,
@@ -169,14 +169,14 @@ impl Exposures {
             let gains = seen.gains(change);
             count(counts, gains.iter().copied(), Exposed::add);
             slot.before.push((list.user, change.before));
-            // Which arm was first depends on the order of lists.
+            // Which arm was first depends on the order of lists, so decide at the end of the slot.
             if gains.iter().any(|(_, gain)| gain.in_two > 0) {
                 slot.disputed.push(list.user);
             }
         }
     }
 
-    /// Ends the slot: users who turned out to be in two arms count in that of their first list.
+    /// Ends the slot. Users who turned out to be in two arms count in the arm of their first list.
     fn close_slot(&mut self) {
         self.process();
         if !self.slot.disputed.is_empty() {
@@ -204,7 +204,7 @@ impl Exposures {
                 own.push(*list);
             }
         }
-        // The first change of each comes last, and stands.
+        // In reverse order, the first change of each user is inserted last and wins.
         let before = self.slot.before.iter().rev().copied();
         let before: HashMap<u32, State> = before.filter(|(user, _)| lists.contains_key(user)).collect();
         for (user, lists) in lists {
@@ -222,6 +222,7 @@ impl Exposures {
         let before = self.seen.marks(before);
         let mut now = before.to_vec();
         seen.iter().for_each(|(_, mark)| add(&mut now, *mark));
+        // Replace the provisional counts of this slot by counts in order of time.
         count(
             &mut self.counts,
             gains(before, self.seen.of(user)),
@@ -231,7 +232,7 @@ impl Exposures {
         self.seen.set(user, &now);
     }
 
-    /// By arm.
+    /// Returns the experiment of each arm.
     fn experiments(&self) -> Vec<u32> {
         self.arms.iter().map(|arm| arm.experiment).collect()
     }
@@ -271,7 +272,7 @@ impl Aggregate for Exposures {
                 epochs: self.users.epochs(&arm.experiment),
             });
         }
-        // What was found of sets knows nothing of their epochs.
+        // Known sets do not include the new arms' epochs.
         self.sets.start_ms = None;
         self.counts.resize(self.arms.len(), Exposed::default());
     }
@@ -281,6 +282,7 @@ impl Aggregate for Exposures {
         arms.iter().for_each(|arm| self.arms[*arm as usize].epochs = None);
         self.sets.start_ms = None;
         self.slot.forgotten.extend(self.experiments.get(experiment));
+        // Between two slots nothing depends on these users any more. Forget them now, to keep them out of the encoded bytes.
         if self.slot.lists.is_empty() {
             self.close_slot();
         }
@@ -352,7 +354,7 @@ impl Aggregate for Exposures {
         Ok(())
     }
 
-    /// A user is in one pair alone; if not, what this one knows stands.
+    /// Merges seen users. A user should be in one pair only; otherwise the marks of this ledger win.
     fn merge_memory(&mut self, other: &Exposures, ids: &[ArmId]) {
         for (user, marks) in other.seen.iter() {
             let mut own: Vec<Mark> = self.seen.of(user).to_vec();

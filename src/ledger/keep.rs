@@ -1,4 +1,4 @@
-//! What a ledger is asked to keep: totals, spans of cells, and whose users it tells apart.
+//! Configuration of a ledger: its totals, its spans of cells, and the experiments whose users it tracks.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,24 +8,25 @@ use super::book::insert_last;
 use super::starts::Starts;
 use crate::bytes::{Reader, Writer};
 
-/// What a ledger keeps besides the current slot.
+/// Everything a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Of what there is a total since the begin, if there is one.
+    /// Aggregates with a running total since the start, if any.
     pub total: Option<Kept>,
-    /// From when on experiments count in it.
+    /// Start of each experiment in the total.
     pub starts: Starts,
-    /// Whose users are told apart: what they add up to, by bucket and each, is what differences between arms are judged by.
+    /// Experiments with tracked users. Differences between arms are judged by the sums of their buckets and of single
+    /// users.
     pub users: Users,
-    /// No two of one length and of the same.
+    /// Spans of cells. No two have the same length and the same aggregates.
     pub spans: Vec<Span>,
-    /// Stands for the catalogue by which lists are counted, and for the places that it gives its items: what was stored under
-    /// another one begins anew. None where nothing is stored, or there is no catalogue.
+    /// Fingerprint of the catalogue that lists are counted with, including the places of its items. State stored with
+    /// another fingerprint is not resumed. `None` without stored state or without a catalogue.
     pub catalogue: Option<u64>,
 }
 
 impl Keep {
-    /// What users of these experiments add up to in spans of this length, and nothing else.
+    /// Keeps only the aggregates of these users, in cells of this length.
     pub fn of_users(users: Users, cell_ms: i64) -> Keep {
         let span = Span {
             cell_ms,
@@ -41,7 +42,7 @@ impl Keep {
         }
     }
 
-    /// The length of the cells of an aggregate, if nothing is kept of it but the cells of one span, ms.
+    /// Returns the cell length in ms if a single span is all that is kept of an aggregate, without a total.
     pub(super) fn only_cell_ms(&self, by_user: bool) -> Option<i64> {
         let mut spans = self.spans.iter().filter(|span| span.kept.has(by_user));
         let only = spans.next().filter(|_| spans.next().is_none())?;
@@ -50,20 +51,20 @@ impl Keep {
     }
 }
 
-/// What is kept of a span of time.
+/// Aggregates kept for a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kept {
     All,
-    /// What arms add up to, whoever their users are.
+    /// Aggregates by arm, independent of users.
     ByArm,
-    /// What is kept of users alone.
+    /// Aggregates of tracked users only.
     ByUser,
 }
 
 impl Kept {
     pub const EACH: [Kept; 3] = [Kept::All, Kept::ByArm, Kept::ByUser];
 
-    /// Whether an aggregate is among it that is kept of users alone, or one that is not.
+    /// Returns whether the selection contains aggregates of tracked users (`by_user`), or else of arms.
     pub fn has(self, by_user: bool) -> bool {
         match self {
             Kept::All => true,
@@ -73,19 +74,19 @@ impl Kept {
     }
 }
 
-/// The experiments whose users are told apart.
+/// Experiments with tracked users.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Users {
     #[default]
     Nobody,
-    /// Those of all experiments.
+    /// Users of all experiments.
     Everybody(Epochs),
-    /// Those of these experiments.
+    /// Users of these experiments.
     Of(BTreeMap<String, Epochs>),
 }
 
 impl Users {
-    /// When the users of an experiment are told apart; none if they are not.
+    /// Returns the epochs of an experiment, or `None` if its users are not tracked.
     pub fn epochs(&self, experiment: &str) -> Option<Epochs> {
         match self {
             Users::Nobody => None,
@@ -94,20 +95,20 @@ impl Users {
         }
     }
 
-    /// Earlier slots of an experiment do not count, epoch ms; none counts if its users are not told apart.
+    /// Returns the first slot that counts for an experiment, Unix ms. It is `i64::MAX` if users are not tracked.
     pub fn start_ms(&self, experiment: &str) -> i64 {
         let epochs = self.epochs(experiment);
         epochs.map_or(i64::MAX, |epochs| epochs.start_ms.unwrap_or(i64::MIN))
     }
 
-    /// Leaves out an experiment that was named.
+    /// Stops tracking an experiment that was listed by name.
     pub fn forget(&mut self, experiment: &str) {
         if let Users::Of(experiments) = self {
             experiments.remove(experiment);
         }
     }
 
-    /// What becomes of these if `stored` were told apart until `until_ms`.
+    /// Returns the epochs of a ledger resumed from state that tracked `stored` until `until_ms`.
     pub(super) fn resumed(&self, stored: &Users, until_ms: Option<i64>) -> Users {
         match self {
             Users::Nobody => Users::Nobody,
@@ -128,9 +129,11 @@ impl Users {
         }
     }
 
-    /// Whether what was kept of the users of an experiment goes on: where they are told apart neither then nor now, it stays.
+    /// Returns whether the stored users of an experiment can be resumed. It is also true if they are tracked neither then
+    /// nor now.
     pub(super) fn go_on(&self, stored: &Users, experiment: &str, until_ms: Option<i64>) -> bool {
         match (self, stored) {
+            // `Everybody` has a single start, which cannot be earlier for the experiments that were listed before.
             (Users::Everybody(_), Users::Of(_)) => false,
             _ => match (self.epochs(experiment), stored.epochs(experiment)) {
                 (Some(own), Some(stored)) => own.go_on(&stored, until_ms),
@@ -139,7 +142,7 @@ impl Users {
         }
     }
 
-    /// Of sums that are those of both: the later start of each.
+    /// Merges with the users of another ledger: sums of both are complete only from the later start on.
     pub(super) fn merge(&mut self, other: &Users) {
         match (self, other) {
             (Users::Everybody(own), Users::Everybody(other)) => own.merge(other),
@@ -183,13 +186,13 @@ impl Users {
         }
     }
 
-    /// Without caps the bytes are those of before there were any.
+    /// Returns 0 without caps, so that the encoding stays the same as before caps were introduced.
     fn caps_tag(&self) -> u8 {
         let has_caps = self.all_epochs().iter().any(|epochs| epochs.max_lists.is_some());
         if has_caps { CAPPED } else { 0 }
     }
 
-    /// For each experiment, 0 or its cap.
+    /// Writes one number per experiment: its cap, or 0 without one.
     fn encode_caps(&self, to: &mut Writer) {
         if self.caps_tag() == CAPPED {
             for epochs in self.all_epochs() {
@@ -213,7 +216,7 @@ impl Users {
             let max = u32::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
             epochs.max_lists = NonZeroU32::new(max);
         }
-        // One way to write each.
+        // Reject a capped tag without any cap: every value has exactly one encoding.
         (users.caps_tag() == CAPPED)
             .then_some(users)
             .ok_or(LedgerError::Number)
@@ -236,22 +239,22 @@ impl Users {
     }
 }
 
-/// Added to the tag of users if any experiment has a cap.
+/// Offset added to the tag of users if any experiment has a cap.
 const CAPPED: u8 = 2;
 
-/// Spans of an experiment within which each user is to be in one arm: all have the length of whole slots.
+/// Periods of an experiment. Within one epoch each user should be in one arm. Epochs start and end at slot boundaries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Epochs {
-    /// Earlier slots do not count, epoch ms; none: all do.
+    /// Start of the first epoch, Unix ms. Earlier slots do not count. `None`: all slots count.
     pub start_ms: Option<i64>,
-    /// When later epochs begin, epoch ms, ascending.
+    /// Starts of the later epochs, Unix ms, ascending.
     pub later_ms: Vec<i64>,
-    /// How many lists of a user count; none: all of them.
+    /// Maximum number of lists counted per user. `None`: no limit.
     pub max_lists: Option<NonZeroU32>,
 }
 
 impl Epochs {
-    /// The number of the epoch that a slot is in; none where it does not count.
+    /// Returns the number of a slot's epoch, or `None` if the slot does not count.
     pub fn of(&self, slot_ms: i64) -> Option<u16> {
         let epoch = self.later_ms.partition_point(|start_ms| *start_ms <= slot_ms);
         self.start_ms
@@ -259,26 +262,28 @@ impl Epochs {
             .then_some(epoch as u16)
     }
 
-    /// When the first one begins of those that begin after this slot, epoch ms.
+    /// Returns the start of the next epoch after this slot, Unix ms.
     pub fn next_ms(&self, slot_ms: i64) -> Option<i64> {
         let starts = self.start_ms.iter().chain(&self.later_ms).copied();
         starts.filter(|start_ms| *start_ms > slot_ms).min()
     }
 
-    /// Whether what was kept of users until `until_ms`, by the epochs `stored`, goes on. It does not if they are to start later, as
-    /// what was before that cannot be taken out, if others than these have begun, and if another number of lists of a user counts.
+    /// Returns whether users kept under the epochs `stored` until `until_ms` can be resumed. They cannot if the new start
+    /// is later (older data cannot be subtracted), if other epochs have started since, or if the cap on lists per user has
+    /// changed.
     fn go_on(&self, stored: &Epochs, until_ms: Option<i64>) -> bool {
         let is_same = self.max_lists == stored.max_lists && self.begun(until_ms) == stored.begun(until_ms);
         self.start_ms <= stored.start_ms && is_same
     }
 
-    /// The later ones that have slots before this time, epoch ms.
+    /// Returns the starts of later epochs that began before this time, Unix ms.
     fn begun(&self, until_ms: Option<i64>) -> &[i64] {
         let has_begun = |start_ms: &i64| Some(*start_ms) < until_ms;
         &self.later_ms[..self.later_ms.partition_point(has_begun)]
     }
 
-    /// These, as of a ledger that goes on from `until_ms`: what went on starts where it did, what does not starts there.
+    /// Returns these epochs for a ledger resumed at `until_ms`. Resumed users keep their stored start; all others start at
+    /// `until_ms`.
     fn resumed(&self, stored: Option<&Epochs>, until_ms: Option<i64>) -> Epochs {
         let stored = stored.filter(|stored| self.go_on(stored, until_ms));
         Epochs {
@@ -312,19 +317,20 @@ impl Epochs {
     }
 }
 
-/// Cells that are kept.
+/// Cells of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Length of each, a multiple of the slot.
+    /// Length of each cell, a multiple of the slot.
     pub cell_ms: i64,
-    /// How many, up to the newest; none: all of them.
+    /// Number of cells kept, counted back from the newest. `None`: all cells.
     pub n_cells: Option<i64>,
-    /// Of what.
+    /// Aggregates kept in the cells.
     pub kept: Kept,
 }
 
 impl Span {
-    /// Since when there are as many as are to be kept, epoch ms, if `n_cells` were kept so far: earlier ones had left.
+    /// Returns since when the span is complete, Unix ms, after resuming from a stored span with fewer cells: older ones
+    /// were dropped.
     pub(super) fn since_ms<C>(&self, n_cells: Option<i64>, cells: &BTreeMap<i64, C>) -> Option<i64> {
         let n_cells = n_cells.filter(|stored| self.n_cells.is_none_or(|n_cells| n_cells > *stored))?;
         let (newest, _) = cells.last_key_value()?;
@@ -332,7 +338,7 @@ impl Span {
         Some(oldest.saturating_mul(self.cell_ms))
     }
 
-    /// Drops cells that have left.
+    /// Drops cells that have left the span.
     pub(super) fn trim<C>(&self, cells: &mut BTreeMap<i64, C>) {
         let newest = cells.last_key_value().map(|(number, _)| *number);
         if let (Some(n_cells), Some(newest)) = (self.n_cells, newest) {

@@ -1,4 +1,4 @@
-//! When arms had their last list.
+//! Time of the last list of each arm.
 
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
@@ -9,13 +9,13 @@ use crate::engine::ranking::Ranking;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
 
-/// The latest time of a list by arm, epoch ms.
+/// Latest time of a list by arm, Unix ms.
 #[derive(Debug)]
 pub struct Latest {
     is_kept: bool,
-    /// Of the current slot, by number; [`NONE`] where there was no list.
+    /// Latest time in the current slot by arm, or [`NONE`] without a list.
     slot: Vec<i64>,
-    /// Those that had a list in it.
+    /// Arms with a list in the current slot.
     arms: Vec<ArmId>,
 }
 

@@ -1,10 +1,10 @@
-//! Where each user was seen: one number for all experiments together, so that a list costs one look into a table.
+//! Sightings of users: one number per user for all experiments together, so that a list costs a single table lookup.
 //!
 //! ```text
 //! user ─▶ state ─▶ [ mark of an experiment: first arm of the epoch, seen in two arms or not │ … ]
 //! (state, set of arms of a list) ─▶ next state, and what that adds
 //! ```
-//! Many users have the same marks, and then the same state. What a set of arms makes of a state is worked out once.
+//! Many users have the same marks and share a state. The step from a state with a set of arms is computed only once.
 
 use std::sync::Arc;
 
@@ -15,59 +15,59 @@ use super::exposures::Exposed;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ArmId;
 
-/// Where a user was seen in one experiment.
+/// Sighting of a user in one experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mark {
     pub experiment: u32,
-    /// That of the first list in `epoch`.
+    /// Arm of the first list in `epoch`.
     pub arm: ArmId,
-    /// The latest in which there was a list.
+    /// Latest epoch with a list.
     pub epoch: u16,
-    /// Seen in two arms within one epoch.
+    /// True if the user was seen in two arms within one epoch.
     pub is_in_two: bool,
 }
 
-/// The marks of a user, by experiment.
+/// Marks of a user, sorted by experiment.
 type Marks = Arc<[Mark]>;
-/// Which marks a user has, by number; 0: none.
+/// Number of a set of marks. 0 is the empty set.
 pub type State = u32;
 
-/// What a change of state adds to an arm.
+/// Counts that a change of state adds to an arm.
 pub type Gain = (ArmId, Exposed);
 
-/// The users of a pair.
+/// Users of a pair.
 #[derive(Debug)]
 pub struct SeenUsers {
-    /// By the upper eight bits, so that none of these tables is large: when one grows, that takes no time to speak of.
+    /// Tables by the upper eight bits of the user. None gets large, so growing one takes negligible time.
     tables: Vec<HashMap<u32, State>>,
     marks: Vec<Marks>,
     states: HashMap<Marks, State>,
-    /// What a set of arms makes of a user who has no marks, by set.
+    /// Step for a user without marks, by set of arms.
     first_steps: Vec<Option<Step>>,
-    /// What it makes of others.
+    /// Steps for users in other states, by state and set of arms.
     steps: HashMap<(State, u32), Step>,
-    /// What steps add.
+    /// Counts that each step adds.
     gains: Vec<Box<[Gain]>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Step {
     to: State,
-    /// What it adds: a place in `gains`.
+    /// Index of its counts in `gains`.
     change: u32,
 }
 
-/// What a list has changed of a user.
+/// Change that a list made to the state of a user.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     pub before: State,
-    /// For [`SeenUsers::gains`].
+    /// Index for [`SeenUsers::gains`].
     pub change: u32,
 }
 
-/// How many steps are remembered. Where each user is in arms of its own, few of them occur again.
+/// Maximum number of remembered steps. If every user has a unique set of arms, few steps occur twice.
 const MAX_STEPS: usize = 1 << 16;
-/// States without a user that are kept, beside one for each user.
+/// Number of unused states that are kept, beyond one per user.
 const MAX_IDLE_STATES: usize = 1 << 10;
 const N_TABLES: usize = 256;
 
@@ -84,21 +84,22 @@ impl SeenUsers {
         }
     }
 
-    /// Looks users up, for nothing but that they are near when they are needed: the processor does several at a time.
+    /// Looks up users only to bring them into the cache: the processor overlaps several of these loads.
     pub fn prefetch(&self, users: impl Iterator<Item = u32>) {
         let states = users.filter_map(|user| self.tables[table_of(user)].get(&user));
         std::hint::black_box(states.fold(0, |all, state| all ^ state));
     }
 
-    /// Adds a list of a user. `set` stands for the marks that it makes, one by one, of a user who has none.
+    /// Adds a list of a user. `set` is the number of its arms; `made` are the marks of a new user with such a list.
     pub fn see(&mut self, user: u32, set: u32, made: &[Mark]) -> Option<Change> {
         let first = self.first_steps.get(set as usize).copied().flatten();
         let first = first.unwrap_or_else(|| self.work_out(0, set, made));
         let state = self.tables[table_of(user)].entry(user).or_insert(0);
         let from = *state;
-        // Mostly a user is in the same arms again.
+        // Usually a user is in the same arms again.
         if from == first.to {
             return None;
+            // `first.to` is what the set makes of a new user, so an equal state cannot change.
         }
         if from == 0 {
             *state = first.to;
@@ -139,17 +140,17 @@ impl SeenUsers {
         step
     }
 
-    /// What a change has added.
+    /// Returns the counts that a change adds.
     pub fn gains(&self, change: Change) -> &[Gain] {
         &self.gains[change.change as usize]
     }
 
-    /// The marks that stand behind a state.
+    /// Returns the marks of a state.
     pub fn marks(&self, state: State) -> &[Mark] {
         &self.marks[state as usize]
     }
 
-    /// The marks of a user.
+    /// Returns the marks of a user.
     pub fn of(&self, user: u32) -> &[Mark] {
         let state = self.tables[table_of(user)].get(&user);
         &self.marks[state.copied().unwrap_or(0) as usize]
@@ -161,12 +162,12 @@ impl SeenUsers {
         self.tables[table_of(user)].insert(user, state);
     }
 
-    /// Drops all marks of an experiment, and users who have no others.
+    /// Drops all marks of an experiment, and users without any other marks.
     pub fn forget(&mut self, experiment: u32) {
         self.renumber(|mark| mark.experiment != experiment);
     }
 
-    /// Forgets what sets of arms make of states, and drops states if most have no user. From then on sets have other numbers.
+    /// Forgets all sets and steps, and drops unused states if they are the majority. The caller must renumber its sets.
     pub fn forget_sets(&mut self) {
         self.first_steps.clear();
         self.steps.clear();
@@ -177,12 +178,12 @@ impl SeenUsers {
         }
     }
 
-    /// Whether more is remembered than will be of use.
+    /// Returns whether more steps are remembered than are likely to help.
     pub fn is_full(&self) -> bool {
         self.gains.len() > MAX_STEPS
     }
 
-    /// Numbers the states anew that users have, with these of their marks.
+    /// Renumbers the states in use, keeping only the selected marks.
     fn renumber(&mut self, is_kept: impl Fn(&Mark) -> bool) {
         let old = std::mem::replace(self, SeenUsers::new());
         let mut states: Vec<Option<State>> = vec![None; old.marks.len()];
@@ -201,7 +202,7 @@ impl SeenUsers {
         self.tables = tables;
     }
 
-    /// Users and their marks.
+    /// Returns all users with their marks.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &[Mark])> {
         let users = self.tables.iter().flatten();
         users.map(|(user, state)| (*user, &*self.marks[*state as usize]))
@@ -217,7 +218,7 @@ impl SeenUsers {
         state
     }
 
-    /// By user, each with the arms, epochs and flags of its marks.
+    /// Writes users in ascending order, each with the arm, epoch and flag of each mark.
     pub fn encode(&self, to: &mut Writer) {
         let mut users: Vec<(u32, &[Mark])> = self.iter().collect();
         users.sort_unstable_by_key(|(user, _)| *user);
@@ -232,7 +233,7 @@ impl SeenUsers {
         }
     }
 
-    /// Users of arms whose experiments these are, with the marks of arms that go on; who has no such mark is left out.
+    /// Decodes users, keeping only marks of arms in `go_on`. Users without such a mark are dropped. `experiments` is by arm.
     pub fn decode(from: &mut Reader, experiments: &[u32], go_on: &[bool]) -> Result<SeenUsers, LedgerError> {
         let mut users = SeenUsers::new();
         let mut last = None;
@@ -252,7 +253,7 @@ impl SeenUsers {
     }
 }
 
-/// The marks of a user, of which there is one at least.
+/// Decodes the marks of a user, at least one.
 fn decode_marks(from: &mut Reader, experiments: &[u32]) -> Result<Vec<Mark>, LedgerError> {
     let mut marks: Vec<Mark> = Vec::new();
     for _ in 0..from.length()? {
@@ -280,7 +281,7 @@ fn table_of(user: u32) -> usize {
     (user >> 24) as usize
 }
 
-/// Adds that a user was seen once more.
+/// Adds a sighting to the marks of a user.
 pub fn add(marks: &mut Vec<Mark>, seen: Mark) {
     match marks.binary_search_by_key(&seen.experiment, |mark| mark.experiment) {
         Err(place) => marks.insert(place, seen),
@@ -297,7 +298,7 @@ pub fn add(marks: &mut Vec<Mark>, seen: Mark) {
     }
 }
 
-/// What a user adds to arms who had the marks `before` and has others now, of the same epochs or later ones.
+/// Returns the counts that a user adds to arms when the marks change from `before` to `now`, in the same epochs or later ones.
 pub fn gains(before: &[Mark], now: &[Mark]) -> impl Iterator<Item = Gain> {
     now.iter().filter_map(|mark| {
         let known = before.iter().find(|known| known.experiment == mark.experiment);

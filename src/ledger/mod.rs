@@ -1,27 +1,27 @@
-//! The settled numbers of one pair of partitions: what outlives open lists.
+//! Settled numbers of one pair of partitions, kept after its open lists are gone.
 //!
 //! ```text
 //! engine ─▶ settled lists, each once ─▶ aggregates ─▶ slot ─▶ cells, totals, and the change of the slot
 //! ```
-//! A list arrives once its outcome is final, slot by slot. The order of arrival no longer matters, and everything kept is
-//! additive. A ledger is a value: ledgers of several pairs [merge](Ledger::merge) to the whole, in any order, and
-//! [bytes](Ledger::encode) are the same for the same numbers of arms in the same order. It knows no clock, no Kafka and no board.
-//! A ledger that keeps other things [goes on](Ledger::decode) with the bytes of one of before: what both keep goes on.
+//! A list arrives once its outcome is final, slot by slot. From then on the order of arrival does not matter, and
+//! everything kept is additive. A ledger is a plain value without a clock, Kafka or a board. Ledgers of several pairs can
+//! be [merged](Ledger::merge) in any order. Equal numbers with the arms in the same order [encode](Ledger::encode) to equal
+//! bytes. [`decode`](Ledger::decode) accepts bytes written with another [`Keep`]; whatever both keep is carried over.
 //!
 //! # How to add an aggregate
 //!
-//! 1. A file here with an implementation of [`Aggregate`], and a case worked by hand; [`Seen`] is the one to begin from. What there
-//!    is to add of a list is a [`SettledList`]. Its user and its items are halves of
-//!    hashes, so of very many some count as one. `Slot` is what the board is told; where that is nothing, `ByArm<Cell>` will do.
-//! 2. A line in `aggregates.rs`. From there on it is kept, merged, encoded and decoded; [`Numbers`] and [`OfArm`] have it by the name
-//!    of that line, and the laws in `tests.rs` hold for it. Ledgers that were stored before stay readable: it begins where they
-//!    end, and [`Since`] says when that was.
-//! 3. What shows it. A metric has columns of the ranking (a `Term` of `TermSource::Window`), which `totals` in
-//!    `evaluate/evaluation.rs` and `board/covering.rs` fill in, as they do for coverage; gauges, JSON and files follow. Anything else
-//!    stands beside the sums in [`Totals`](crate::evaluate::Totals) and what `evaluate/report/` makes of these, and in
-//!    [`SettledSlot`], which the board adds to its windows; then in the documents under docs/ and tests/evaluate/ that show it.
+//! 1. Write a file here with an implementation of [`Aggregate`] and a case worked by hand. [`Seen`] is a good template. The
+//!    input is a [`SettledList`]. Its user and its items are halves of hashes, so among very many a few collide and count as
+//!    one. `Slot` is the change sent to the board; use `ByArm<Cell>` if the board does not need it.
+//! 2. Add a line to `aggregates.rs`. The aggregate is then kept, merged, encoded and decoded. [`Numbers`] and [`OfArm`] get a
+//!    field with that name, and the laws in `tests.rs` cover it. Ledgers stored earlier stay readable: the aggregate starts
+//!    where they end, and [`Since`] contains that time.
+//! 3. Show it. A metric has columns of the ranking (a `Term` of `TermSource::Window`). Fill them in `totals` in
+//!    `evaluate/evaluation.rs` and in `board/covering.rs`, as for coverage; gauges, JSON and files follow. Anything else goes
+//!    next to the sums in [`Totals`](crate::evaluate::Totals), into `evaluate/report/`, and into [`SettledSlot`], which the
+//!    board adds to its windows. Then update the documents under docs/ and tests/evaluate/ that show it.
 //!
-//! The join does not know about it.
+//! The join does not change.
 
 mod aggregates;
 mod book;
@@ -71,45 +71,45 @@ use crate::engine::settling::{Settled, SettledList};
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId, RefusedList, ShownLists};
 
-/// What one slot has added.
+/// Sums added by one slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettledSlot {
-    /// Begin of the slot, epoch ms.
+    /// Start of the slot, Unix ms.
     pub start_ms: i64,
-    /// Sums by arm, up to the last column that is needed.
+    /// Sums by arm. Each row ends with the last column that the slot needed.
     pub tallies: Rows<ArmId>,
-    /// What its lists have shown, where coverage is measured.
+    /// Items shown by its lists, if coverage is measured.
     pub shown: ShownLists,
 }
 
 impl SettledSlot {
-    /// What it takes in memory.
+    /// Returns its size in memory.
     pub fn bytes(&self) -> u64 {
         size_of::<SettledSlot>() as u64 + self.tallies.bytes() + self.shown.bytes()
     }
 }
 
-/// The settled numbers of a pair.
+/// Settled numbers of one pair.
 pub struct Ledger {
-    /// In the order in which the pair has admitted them.
+    /// Arms in the order in which the pair admitted them.
     arms: Vec<Arm>,
-    /// End of what it covers, epoch ms.
+    /// End of the covered time, Unix ms.
     until_ms: Option<i64>,
-    /// In a merged or decoded ledger, a sum had exceeded 64 bits.
+    /// True if a sum exceeded 64 bits in a ledger that was decoded or merged into this one.
     overflowed: bool,
-    /// Of the sums, whatever they are by.
+    /// Columns of all sums, by arm and by bucket.
     columns: Columns,
-    /// As far as they have not been forgotten.
+    /// Users still tracked.
     users: Users,
     books: Books,
-    /// Complete cells that are kept as bytes alone.
+    /// Complete cells kept only in encoded form.
     packed: Parts,
-    /// Cells that are taken out stay among these.
+    /// True if removed cells stay among the packed ones.
     keeps_taken: bool,
 }
 
 impl Ledger {
-    /// An empty ledger that keeps these spans.
+    /// Creates an empty ledger.
     pub fn new(ranking: &Ranking, keep: &Keep) -> Ledger {
         Ledger {
             arms: Vec::new(),
@@ -123,7 +123,7 @@ impl Ledger {
         }
     }
 
-    /// Takes an event about settled lists from the engine; after the last list of a slot, returns what the slot has added.
+    /// Takes a settled list or the end of a slot from the engine. The end of a slot returns the sums it added.
     pub fn take(&mut self, settled: Settled) -> Option<SettledSlot> {
         match settled {
             Settled::List(list) => {
@@ -140,6 +140,7 @@ impl Ledger {
 
     fn end_slot(&mut self, start_ms: i64, end_ms: i64) -> SettledSlot {
         let slots = self.books.end_slot(start_ms);
+        // This also ends pending slots of aggregates that end a whole cell at once.
         self.cover_until(Some(end_ms));
         SettledSlot {
             start_ms,
@@ -148,7 +149,7 @@ impl Ledger {
         }
     }
 
-    /// Never inlined: without caps its lines would cost every list.
+    /// Adds a list with caps applied. Never inlined, because its code would slow down every list without caps.
     #[inline(never)]
     fn take_capped(&mut self, list: SettledList) {
         let capped = self.books.units.aggregate.cap(&list);
@@ -159,18 +160,18 @@ impl Ledger {
         self.books.units.aggregate.reuse(capped);
     }
 
-    /// Counts a list that was refused; its arm is admitted.
+    /// Counts a refused list, whose arm must be admitted.
     pub fn refuse(&mut self, list: &RefusedList) {
         self.books.refused.aggregate.refuse(list);
     }
 
-    /// Names the arms that the engine has admitted since, in its order. An arm comes before its first list.
+    /// Registers arms newly admitted by the engine, in its order. An arm must be registered before its first list.
     pub fn admit(&mut self, arms: &[Arm]) {
         self.books.admit(arms);
         self.arms.extend_from_slice(arms);
     }
 
-    /// Notes that no list before this time (epoch ms) can still arrive, even if there was none.
+    /// Notes that no list before this time (Unix ms) can arrive any more, even if there never was one.
     pub fn cover_until(&mut self, until_ms: Option<i64>) {
         self.until_ms = self.until_ms.max(until_ms);
         self.until_ms
@@ -178,77 +179,78 @@ impl Ledger {
             .for_each(|until_ms| self.books.end_until(*until_ms));
     }
 
-    /// The arms, by number.
+    /// Returns the arms by number.
     pub fn arms(&self) -> &[Arm] {
         &self.arms
     }
 
-    /// End of what it covers, epoch ms; none before the first slot.
+    /// Returns the end of the covered time, Unix ms, or `None` before the first slot.
     pub fn until_ms(&self) -> Option<i64> {
         self.until_ms
     }
 
-    /// Whether a sum has exceeded 64 bits in a slot: the numbers are no longer exact.
+    /// Returns whether a sum has exceeded 64 bits within a slot, so that the numbers are no longer exact.
     pub fn overflowed(&self) -> bool {
         let books = &self.books;
         self.overflowed || books.sums.aggregate.overflowed() || books.buckets.aggregate.overflowed()
     }
 
-    /// Since when a column of the ranking is summed, epoch ms; none: from the begin of the ledger on. A sum is whole from the latest
-    /// of these on: this, since when its span of time is kept, and by user since when users are told apart. Of merged ledgers
-    /// each of them is the later one.
+    /// Returns since when a column of the ranking is summed, Unix ms, or `None` if since the start of the ledger. A sum is
+    /// complete from the latest of three times on: this one, the start of its span, and for sums by user the start of
+    /// tracking. In a merged ledger each of them is the later one of both.
     pub fn column_since_ms(&self, column: usize) -> Option<i64> {
         self.columns.since_ms(column)
     }
 
-    /// Since when all columns are summed, epoch ms; none: from the begin of the ledger on.
+    /// Returns since when all columns are summed, Unix ms, or `None` if since the start of the ledger.
     pub fn columns_since_ms(&self) -> Option<i64> {
         self.columns.all_since_ms()
     }
 
-    /// Since when totals are kept. Exposures since then are of users who were first seen since, not of those who were known.
+    /// Returns since when totals are kept. Exposures count only users first seen since then, not users known before.
     pub fn total_since(&self) -> Since {
         self.books.total_since()
     }
 
-    /// From when on an experiment counts in totals, epoch ms; none: from the begin of the ledger on.
+    /// Returns when an experiment starts to count in totals, Unix ms, or `None` if at the start of the ledger.
     pub fn total_start_ms(&self, experiment: &str) -> Option<i64> {
         self.keep().starts.of(experiment)
     }
 
-    /// Since when the cells of a span are kept, as many as it is to have.
+    /// Returns since when the cells of a span are complete.
     pub fn cells_since(&self, span: usize) -> Since {
         self.books.cells_since(span)
     }
 
-    /// Since when the users of an experiment are told apart, epoch ms: `i64::MIN` from the begin of the ledger on, none if they are not.
+    /// Returns since when the users of an experiment are tracked, Unix ms: `i64::MIN` since the start of the ledger, `None`
+    /// if never.
     pub fn users_since_ms(&self, experiment: &str) -> Option<i64> {
         let epochs = self.users.epochs(experiment)?;
         Some(epochs.start_ms.unwrap_or(i64::MIN))
     }
 
-    /// The sums of each arm since the begin, as of [`Self::until_ms`].
+    /// Returns the sums of all arms since the start, until [`Self::until_ms`].
     pub fn total(&self) -> Numbers<'_> {
         self.books.total()
     }
 
-    /// The cells of a kept span, by number: epoch ms ÷ their length; not those that are [packed](Self::pack).
+    /// Returns the cells of a kept span by number (Unix ms ÷ cell length), without [packed](Self::pack) ones.
     pub fn cells(&self, span: usize) -> impl Iterator<Item = (i64, Numbers<'_>)> {
         let numbers = self.books.numbers(span);
         numbers.map(move |number| (number, self.books.cell(span, number)))
     }
 
-    /// Whether a cell of a kept span is final.
+    /// Returns whether a cell of a kept span is final.
     pub fn is_complete(&self, span: usize, number: i64) -> bool {
         parts::is_complete(self.keep().spans[span].cell_ms, number, self.until_ms)
     }
 
-    /// From now on its bytes have the cells that are taken out too, until they are [let go](Self::let_go).
+    /// Keeps removed cells in the encoded ledger from now on, until [`let_go`](Self::let_go) drops them.
     pub fn keep_taken(&mut self) {
         self.keeps_taken = true;
     }
 
-    /// Takes out the [complete](Self::is_complete) cells of a kept span, by number.
+    /// Removes the [complete](Self::is_complete) cells of a kept span and returns them by number.
     pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
         let numbers = self.books.numbers(span);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
@@ -261,7 +263,7 @@ impl Ledger {
         taken.collect()
     }
 
-    /// Tells the users of an experiment no longer apart: what it has of them so far stays, nothing is added.
+    /// Stops tracking the users of an experiment. Data collected so far stays, and nothing is added.
     pub fn forget_users(&mut self, experiment: &str) {
         let arms = (0..)
             .zip(&self.arms)
@@ -271,9 +273,11 @@ impl Ledger {
         self.books.forget_users(experiment, &arms);
     }
 
-    /// Adds the ledger of another pair with the same configuration. The result covers what both cover. If one of them covers
-    /// nothing, neither does the result: leave out pairs that never had a record. A user is in one of them alone. Neither is packed.
+    /// Merges the ledger of another pair with the same configuration. The result covers the time that both cover. If one
+    /// covers nothing, neither does the result, so leave out pairs that never had a record. No user may be in both pairs,
+    /// and neither ledger may be packed.
     pub fn merge(&mut self, other: &mut Ledger) {
+        // Only cells and totals are merged, so slots that wait for the end of their cell must be ended first.
         self.books.end_until(i64::MAX);
         other.books.end_until(i64::MAX);
         let mut known: HashMap<Arm, ArmId> = self.arms.iter().cloned().zip(0..).collect();
@@ -297,7 +301,7 @@ impl Ledger {
             .map(|(one, other)| one.min(other));
     }
 
-    /// The kept spans.
+    /// Returns the kept spans.
     pub fn spans(&self) -> &[Span] {
         &self.keep().spans
     }

@@ -1,10 +1,10 @@
-//! Sums by user bucket in few bytes: how a cell is kept for as long as a window lasts.
+//! Sums by user bucket in few bytes, for cells that are kept as long as a window lasts.
 
 use super::LedgerError;
 use super::bucket_sums::BucketSums;
 use crate::bytes::{Reader, Writer};
 
-/// What one arm adds up to in a cell, as a ledger encodes it: the number of columns, then the buckets that have a list.
+/// Encoded sums of one arm in a cell: the number of columns, then the buckets with a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedBuckets(Box<[u8]>);
 
@@ -16,12 +16,12 @@ impl PackedBuckets {
         PackedBuckets(to.into_bytes().into_boxed_slice())
     }
 
-    /// What was packed.
+    /// Decodes the sums.
     pub fn unpack(&self) -> BucketSums {
         unpack(&self.0).expect("these are the bytes that `new` has written")
     }
 
-    /// Takes what was packed away from sums that it was added to before. A bucket that has no list left is none.
+    /// Subtracts these sums from sums they were added to before, and drops buckets without any list left.
     pub fn take_from(&self, sums: &mut BucketSums) {
         let is_emptied = take(&self.0, sums).expect("these are the bytes that `new` has written");
         if is_emptied {
@@ -29,7 +29,7 @@ impl PackedBuckets {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> usize {
         self.0.len()
     }
@@ -44,7 +44,7 @@ fn unpack(bytes: &[u8]) -> Result<BucketSums, LedgerError> {
     })
 }
 
-/// Whether a bucket has no list left.
+/// Subtracts encoded sums. Returns whether a bucket has no list left.
 fn take(bytes: &[u8], sums: &mut BucketSums) -> Result<bool, LedgerError> {
     let mut from = Reader::new(bytes);
     let n_columns = from.number()?;
@@ -68,7 +68,7 @@ mod tests {
             .collect();
         let packed = PackedBuckets::new(&sums);
         let [columns, buckets] = [1, 1];
-        // 64 takes two bytes, for its sign is kept too, and 2^32 takes five.
+        // 64 takes two bytes because the sign needs a bit, and 2^32 takes five.
         assert_eq!(
             packed.length(),
             columns + buckets + (1 + 1 + 1 + 1 + 2) + (1 + 1 + 1 + 1 + 5)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     prop_compose! {
-        /// Of three columns, the first of which counts lists.
+        /// Rows with three columns. The first counts lists.
         fn some_sums()(rows in prop::collection::btree_map(any::<u8>(), (1..1000_i64, any::<i64>(), any::<i64>()), 0..9)) -> BucketSums {
             let rows = rows.into_iter();
             rows.map(|(bucket, (lists, one, other))| (bucket, [lists, one, other].map(i128::from))).collect()

@@ -1,7 +1,7 @@
-//! The bytes of a ledger, in parts: most never change again, so whoever stores them need not write them twice.
+//! Encoding of a ledger in parts. Most parts never change again, so storage need not write them twice.
 //!
-//! Whole numbers are LEB128, signed ones zigzag; texts, and what an aggregate has for a part, have their length before them. A time
-//! is 0, or 1 and epoch ms.
+//! Whole numbers are LEB128, signed ones zigzag. Texts and the data of an aggregate are preceded by their length. A time is 0,
+//! or 1 and Unix ms.
 //!
 //! ```text
 //! head    3 │ time of the end │ overflowed: 0 or 1 │ columns: n, (id, time since)… │ users │ number of arms
@@ -20,7 +20,7 @@
 //!         seen: n, (step to the item, column of the first cut-off)… │ exposures: first seen in it, in two arms
 //!         units: lists without a user, lists beyond a cap
 //!         refused: n, (bucket, refused)…, n, (hour of the week, refused, accepted)…
-//!         frequent: n, (place, lists, lists with each bit…)… │ latest: epoch ms
+//!         frequent: n, (place, lists, lists with each bit…)… │ latest: Unix ms
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -36,27 +36,27 @@ use crate::bytes::{Reader, Writer};
 use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
 
-/// The first byte of a head: how all parts are laid out. What aggregates add up to has versions of its own.
+/// First byte of a head: version of the layout of all parts. Each aggregate has its own version in addition.
 const VERSION: u8 = 3;
 
-/// Arms in a part.
+/// Arms per part.
 const ARMS: usize = 256;
 
-/// A part of the bytes of a ledger.
+/// Part of an encoded ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// What there is, and since when.
+    /// Index of the other parts, with the start of everything kept.
     Head,
-    /// Some of the arms, in their order.
+    /// Up to 256 arms, in order.
     Arms(usize),
     Total,
-    /// A cell of a span, by what the span is.
+    /// Cell of a span. The span is identified by its contents and cell length.
     Cell {
         kept: Kept,
         cell_ms: i64,
         number: i64,
     },
-    /// What aggregates remember besides cells.
+    /// Data that aggregates remember besides cells.
     Memory,
 }
 
@@ -84,7 +84,7 @@ fn word(kept: Kept) -> &'static str {
     }
 }
 
-/// A text is not the name of a part.
+/// Error: the text is not the name of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPart;
 
@@ -105,7 +105,7 @@ impl Part {
         }
     }
 
-    /// Its number, if it is a cell of this span.
+    /// Returns the number of the cell, if this is a cell of the span.
     fn number_in(&self, span: &Span) -> Option<i64> {
         match *self {
             Part::Cell {
@@ -138,12 +138,12 @@ impl FromStr for Part {
             ["memory"] => Part::Memory,
             _ => return Err(NoPart),
         };
-        // One name for each.
+        // Each part has exactly one name, so reject variants such as `arms 01`.
         (part.to_string() == name).then_some(part).ok_or(NoPart)
     }
 }
 
-/// All bytes of a ledger.
+/// Complete encoding of a ledger.
 pub type Parts = BTreeMap<Part, Arc<[u8]>>;
 
 fn get(parts: &Parts, part: Part) -> Result<Reader<'_>, LedgerError> {
@@ -151,14 +151,14 @@ fn get(parts: &Parts, part: Part) -> Result<Reader<'_>, LedgerError> {
     Ok(Reader::new(bytes))
 }
 
-/// Whether no list of a cell can come any more.
+/// Returns whether a cell can no longer get any list.
 pub(super) fn is_complete(cell_ms: i64, number: i64, until_ms: Option<i64>) -> bool {
     let end_ms = number.saturating_add(1).saturating_mul(cell_ms);
     until_ms.is_some_and(|until_ms| end_ms <= until_ms)
 }
 
 impl Ledger {
-    /// Its bytes between two slots: the same for the same numbers.
+    /// Encodes the ledger between two slots. Equal numbers have equal bytes.
     pub fn encode(&mut self) -> Parts {
         self.books.end_until(i64::MAX);
         self.drop_packed_that_left();
@@ -169,8 +169,8 @@ impl Ledger {
         parts
     }
 
-    /// Keeps complete cells of arms as bytes alone, which take a tenth of the memory: [`Self::cells`] has them no longer. They will
-    /// never change again.
+    /// Keeps complete cells of arms only in encoded form, which takes a tenth of the memory. They never change again, and
+    /// [`Self::cells`] no longer returns them.
     pub fn pack(&mut self) {
         let spans = self.keep().spans.clone();
         let by_arm = spans
@@ -188,13 +188,13 @@ impl Ledger {
         self.drop_packed_that_left();
     }
 
-    /// Keeps the bytes of a cell, which is complete.
+    /// Encodes a complete cell and keeps the bytes.
     pub(super) fn pack_cell(&mut self, span: usize, number: i64) {
         let part = Part::cell(&self.keep().spans[span], number);
         self.packed.insert(part, self.encode_part(part).into());
     }
 
-    /// Drops the cells of a span that were taken out, below this number.
+    /// Drops removed cells of a span below this number.
     pub fn let_go(&mut self, span: usize, below: i64) {
         let span = self.keep().spans[span];
         let is_below = |part: &Part| part.number_in(&span).is_some_and(|number| number < below);
@@ -216,7 +216,7 @@ impl Ledger {
         }
     }
 
-    /// The parts that are not packed.
+    /// Returns the parts that are not packed.
     fn unpacked(&self) -> BTreeSet<Part> {
         let mut parts = BTreeSet::from([Part::Head, Part::Memory]);
         parts.extend((0..self.arms.len().div_ceil(ARMS)).map(Part::Arms));
@@ -274,12 +274,11 @@ impl Ledger {
         }
     }
 
-    /// A ledger that goes on with what was stored, as far as it keeps the same: columns by their id, spans by the length of their
-    /// cells, aggregates by their id, experiments whose users are told apart by their name. What it keeps besides begins where
-    /// the stored ledger ends; what it does not keep is dropped.
+    /// Decodes a ledger and resumes everything that is still kept: columns and aggregates by id, spans by cell length, and
+    /// tracked experiments by name. Anything new starts at the end of the stored ledger. Anything no longer kept is dropped.
     ///
     /// # Errors
-    /// [`LedgerError`] if the parts are not those of a ledger, or newer than this program.
+    /// [`LedgerError`] if the parts are not a ledger, or were written by a newer program.
     pub fn decode(parts: &Parts, ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
         let mut head = get(parts, Part::Head)?;
         if head.byte()? != VERSION {
@@ -360,7 +359,7 @@ fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
     Ok(arms)
 }
 
-/// 0 where there is none.
+/// Decodes a selection of aggregates, or `None` for 0.
 fn decode_kept(from: &mut Reader) -> Result<Option<Kept>, LedgerError> {
     let found = from.byte()?;
     let kept = Kept::EACH.into_iter().find(|kept| code(*kept) == found);
@@ -369,7 +368,7 @@ fn decode_kept(from: &mut Reader) -> Result<Option<Kept>, LedgerError> {
         .ok_or(LedgerError::Number)
 }
 
-/// Spans of which all cells are there.
+/// Decodes the spans and checks that all of their cells exist.
 fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerError> {
     let (mut spans, mut known) = (Vec::new(), BTreeSet::new());
     for _ in 0..from.length()? {
@@ -378,6 +377,7 @@ fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerErr
             n_cells: from.time()?,
             kept: decode_kept(from)?.ok_or(LedgerError::Number)?,
         };
+        // A missing cell must not pass for a span of time without lists.
         let n_found = parts
             .keys()
             .filter(|part| part.number_in(&span).is_some())

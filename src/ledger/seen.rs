@@ -1,4 +1,4 @@
-//! Which items of the catalogue arms have shown, and within which cut-offs: the one aggregate that is no sum.
+//! Catalogue items shown by each arm, and the cut-offs within which they were shown. The only aggregate that is not a sum.
 
 use std::ops::Range;
 
@@ -15,27 +15,27 @@ use crate::engine::settling::SettledList;
 /// Distinct items by cut-off.
 #[derive(Debug)]
 pub struct Seen {
-    /// The columns of the ranking that they fill.
+    /// Columns of the ranking filled by this aggregate.
     columns: Range<usize>,
-    /// Ascending, the whole list last; none where coverage is not measured.
+    /// Cut-offs, ascending, with the whole list last. Empty unless coverage is measured.
     ks: Vec<u32>,
-    /// The current slot.
+    /// Lists of the current slot.
     shown: ShownLists,
 }
 
-/// For each place of the catalogue: 1 + the index of the first cut-off within which its item was shown, or 0.
+/// Class of each catalogue place: 1 + the index of the first cut-off within which its item was shown, or 0.
 #[derive(Debug, Clone, Default)]
 pub struct Classes(Vec<u8>);
 
 impl PartialEq for Classes {
-    /// Places that were never shown may be missing at the end.
+    /// Compares the items shown. Trailing places that were never shown may be missing.
     fn eq(&self, other: &Classes) -> bool {
         self.shown().eq(other.shown())
     }
 }
 
 impl Classes {
-    /// Distinct items that `catalogue` lists, by cut-off.
+    /// Returns the number of distinct items in `catalogue`, by cut-off.
     pub fn counts(&self, n_cut_offs: usize, catalogue: &Catalogue) -> Vec<u64> {
         let mut counts = vec![0; n_cut_offs];
         for (place, class) in self.shown().filter(|(place, _)| catalogue.lists(*place)) {
@@ -47,7 +47,7 @@ impl Classes {
         counts
     }
 
-    /// Places that were shown, ascending, with their class: 1 + the index of the first cut-off.
+    /// Returns the places shown, ascending, with their class: 1 + the index of the first cut-off.
     pub fn shown(&self) -> impl Iterator<Item = (u32, u8)> {
         let places = (0..).zip(self.0.iter().copied());
         places.filter(|(_, class)| *class > 0)
@@ -66,7 +66,7 @@ impl Classes {
 }
 
 impl Seen {
-    /// The class of an item that was first seen within the cut-off of a stored column: that of the next one that is left.
+    /// Returns the class of an item first seen within a stored cut-off: the class of the next larger cut-off that still exists.
     fn class(&self, column: u64, stored: &Stored) -> Option<u8> {
         let columns = stored.columns.get(usize::try_from(column).ok()?..)?;
         let own = columns.iter().flatten().next()?;
@@ -74,7 +74,7 @@ impl Seen {
         is_own.then(|| (own - self.columns.start + 1) as u8)
     }
 
-    /// The positions of a list of so many items that are of each class, from the first one on.
+    /// Returns the positions that belong to each class in a list of `n_items`, first position first.
     fn classes(&self, n_items: usize) -> impl Iterator<Item = (u8, Range<usize>)> {
         let ends = self.ks.iter().map(move |k| n_items.min(*k as usize));
         (1..).zip(ends).scan(0, |start, (class, end)| {
@@ -130,7 +130,7 @@ impl Aggregate for Seen {
         to.number(cell.shown().count() as u64);
         let mut next = 0;
         for (place, class) in cell.shown() {
-            // Of the places only the steps, which are small.
+            // Store steps between places, because they are small.
             to.number((place - next).into());
             to.number((self.columns.start + usize::from(class) - 1) as u64);
             next = place + 1;
@@ -160,7 +160,7 @@ impl Aggregate for Seen {
     }
 }
 
-/// Maximum number of catalogue items in an encoding: damaged bytes must not allocate more than this for each cell.
+/// Maximum number of catalogue items in an encoding. Damaged bytes must not make a cell allocate more than this.
 const MAX_PLACES: u64 = 1 << 24;
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         seen.add_slot(&shown, &mut cells);
         let all = (0..6).map(|n| item(&format!("i{n}"), &[], 0)).collect();
         let catalogue = Catalogue::new(all, 1, None);
-        // Of arm 7: 5 and 0 at rank 1, 2 at rank 4.
+        // Arm 7: 5 and 0 at rank 1, 2 at rank 4.
         assert_eq!(cells[&7].counts(3, &catalogue), [2, 2, 3]);
         assert_eq!(cells[&8].counts(3, &catalogue), [1, 2, 2]);
     }

@@ -1,4 +1,4 @@
-//! From when on an experiment counts in totals.
+//! Starts of experiments within totals.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use super::LedgerError;
 use super::book::insert_last;
 use crate::bytes::{Reader, Writer};
 
-/// When experiments start, epoch ms, by name: slots that begin earlier are left out of their totals. Others count from the begin.
+/// Start of each experiment by name, Unix ms. Its total leaves out earlier slots. Unlisted experiments count from the
+/// start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Starts(BTreeMap<String, i64>);
 
@@ -17,19 +18,20 @@ impl FromIterator<(String, i64)> for Starts {
 }
 
 impl Starts {
-    /// When an experiment starts, epoch ms; none: it counts from the begin.
+    /// Returns when an experiment starts, Unix ms, or `None` if it counts from the start.
     pub fn of(&self, experiment: &str) -> Option<i64> {
         self.0.get(experiment).copied()
     }
 
-    /// Whether a total that was kept until `until_ms` with the starts `stored` goes on. It does not if it is to start later, as
-    /// what was before that cannot be taken out.
+    /// Returns whether a total kept until `until_ms` with the starts `stored` can be resumed. It cannot if the new start is
+    /// later, because older data cannot be subtracted.
     pub(super) fn go_on(&self, stored: &Starts, experiment: &str, until_ms: Option<i64>) -> bool {
         let (own, stored) = (self.of(experiment), stored.of(experiment));
         own <= stored && stored < until_ms
     }
 
-    /// These, as of a ledger that goes on from `until_ms`: what goes on starts where it did, what does not starts there.
+    /// Returns these starts for a ledger resumed at `until_ms`. Resumed totals keep their stored start; others start at
+    /// `until_ms`.
     pub(super) fn resumed(
         &self,
         stored: &Starts,
@@ -49,7 +51,7 @@ impl Starts {
         starts
     }
 
-    /// Of totals that are those of both: the later start of each.
+    /// Merges with the starts of another ledger: a common total is complete only from the later start on.
     pub(super) fn merge(&mut self, other: &Starts) {
         for (experiment, start_ms) in &other.0 {
             let own = self.0.entry(experiment.clone()).or_insert(*start_ms);
@@ -78,7 +80,7 @@ impl Starts {
 mod tests {
     use super::*;
 
-    /// What becomes of a total of `e` that was kept until 100: whether it goes on, and from when on it counts.
+    /// Checks whether a total of `e` kept until 100 is resumed, and its start afterwards.
     #[track_caller]
     fn check(own: Option<i64>, stored: Option<i64>, goes_on: bool, resumed: Option<i64>) {
         let of = |start: Option<i64>| {

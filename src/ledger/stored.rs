@@ -1,4 +1,4 @@
-//! What stored cells are made of, where the ledger that they are read into keeps other things.
+//! Contents of a stored ledger, for a ledger that may keep other things.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use super::columns::OwnColumns;
 use super::{Aggregate, Kept, LedgerError, Span};
 use crate::bytes::Reader;
 
-/// What was stored, as seen from the ledger that goes on with it.
+/// Contents of a stored ledger, as seen by the ledger that resumes it.
 #[derive(Debug)]
 pub struct Stored {
-    /// End of what it covers, epoch ms: what is new begins here.
+    /// End of the covered time, Unix ms. Anything new starts here.
     pub until_ms: Option<i64>,
-    /// The number here of each stored column.
+    /// Column of this ledger for each stored column.
     pub columns: OwnColumns,
-    /// By arm: whether what there is of its users goes on.
+    /// For each arm, true if its tracked users can be resumed.
     pub users_go_on: Vec<bool>,
-    /// By arm: whether its total goes on.
+    /// For each arm, true if its total can be resumed.
     pub totals_go_on: Vec<bool>,
     pub total: Option<Kept>,
     pub spans: Vec<Span>,
-    /// In the order of their bytes.
+    /// Aggregates in the order of their encoding.
     pub aggregates: Vec<StoredAggregate>,
 }
 
-/// An aggregate that was stored.
+/// Name and version of a stored aggregate.
 #[derive(Debug)]
 pub struct StoredAggregate {
     pub id: String,
@@ -46,8 +46,10 @@ impl StoredAggregate {
 }
 
 impl Stored {
+    /// Checks that this program can read the stored version of an aggregate.
+    ///
     /// # Errors
-    /// If this aggregate is of a newer version there.
+    /// If it is newer.
     pub fn check<A: Aggregate>(&self) -> Result<(), LedgerError> {
         let is_newer = |stored: &StoredAggregate| stored.id == A::ID && stored.version > A::VERSION;
         if self.aggregates.iter().any(is_newer) {
@@ -56,7 +58,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Reads a row of sums, into one of the own width: 0 in columns that are new.
+    /// Reads a row of sums into one with the width of this ledger. New columns are 0.
     pub fn row(&self, from: &mut Reader, width: usize) -> Result<Vec<i128>, LedgerError> {
         let mut row = vec![0; width];
         for column in &self.columns {

@@ -1,4 +1,4 @@
-//! The sums that metrics are ratios of: integers, or steps of 2⁻³².
+//! Sums that metrics are ratios of: integers, or multiples of 2⁻³².
 
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
@@ -15,25 +15,25 @@ use crate::engine::tally::{Rows, SlotTally};
 #[derive(Debug)]
 pub struct Sums(SlotSums);
 
-/// What the lists of a slot add to numbered rows.
+/// Sums of the lists of one slot, in numbered rows.
 #[derive(Debug)]
 pub(super) struct SlotSums {
     ranking: Ranking,
     contributions: Contributions,
-    /// The slot that is being told.
+    /// Tally of the current slot.
     tally: SlotTally,
-    /// What the catalogue adds of a list.
+    /// Scratch row for what the catalogue contributes to a list.
     of_items: Vec<i64>,
     of_aspects: Vec<i64>,
     scratch: ranking::RankingBuffers,
     relevant: Relevant,
-    /// For rows that are discarded.
+    /// Scratch row for the contribution of a list.
     room: Vec<i64>,
     overflowed: bool,
 }
 
 impl Sums {
-    /// Whether a sum has left 64 bits in a slot.
+    /// Returns whether a sum has exceeded 64 bits within a slot.
     pub fn overflowed(&self) -> bool {
         self.0.overflowed()
     }
@@ -54,12 +54,12 @@ impl SlotSums {
         }
     }
 
-    /// Whether a sum has left 64 bits in a slot.
+    /// Returns whether a sum has exceeded 64 bits within a slot.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Columns of a row.
+    /// Returns the number of columns in a row.
     pub fn width(&self) -> usize {
         self.ranking.width()
     }
@@ -72,7 +72,7 @@ impl SlotSums {
         }
     }
 
-    /// Ends the slot, and begins the next one.
+    /// Ends the slot and starts the next one.
     pub fn end_slot(&mut self) -> Rows<ArmId> {
         let mut rows = Rows::new();
         self.overflowed |= self
@@ -83,7 +83,7 @@ impl SlotSums {
         rows
     }
 
-    /// Adds what a list contributes by its length and its clicks.
+    /// Adds the contribution of a list's length and clicks.
     fn add_outcome(&mut self, rows: &[ArmId], list: &ListOutcome) {
         let SlotSums {
             ranking,
@@ -93,6 +93,7 @@ impl SlotSums {
             ..
         } = self;
         let n_items = list.n_items as usize;
+        // Contributions are remembered only for short lists. Compute the row of a long list.
         if !contributions.remember_new_list(n_items, ranking) {
             room.resize(ranking.width(), 0);
             ranking.contribute(list, room);
@@ -102,7 +103,7 @@ impl SlotSums {
             }
             return;
         }
-        // Mostly there is none.
+        // Most lists have no click.
         let is_clicked = list.n_off_list > 0 || list.clicked.iter().any(|word| *word != 0);
         if !is_clicked {
             for row in rows {
@@ -127,7 +128,7 @@ impl SlotSums {
         }
     }
 
-    /// Adds what a list contributes by what it has shown of the catalogue.
+    /// Adds the contribution of the catalogue items that a list has shown.
     fn add_items(&mut self, rows: &[ArmId], list: &SettledList, items: &SettledItems) {
         let SlotSums {
             ranking,
@@ -158,7 +159,7 @@ impl SlotSums {
     }
 }
 
-/// The position of the only click on a list, where that is counted by it.
+/// Returns the position of the only click on a list, if it is short enough to be counted by position.
 fn only_click(list: &ListOutcome) -> Option<usize> {
     match list.clicked {
         [word] if list.n_off_list == 0 && word.is_power_of_two() => Some(word.trailing_zeros() as usize),

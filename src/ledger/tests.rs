@@ -1,4 +1,4 @@
-//! Ledgers of lists that are told one by one: what they keep, that they merge, and their bytes.
+//! Tests of ledgers fed list by list: contents, merging and encoding.
 
 mod resumed;
 
@@ -48,7 +48,7 @@ fn keep() -> Keep {
     }
 }
 
-/// Parts with one of them changed.
+/// Returns the parts with one of them changed.
 fn changed(parts: &Parts, part: Part, change: impl FnOnce(&mut Vec<u8>)) -> Parts {
     let mut all = parts.clone();
     let mut bytes = all[&part].to_vec();
@@ -57,7 +57,7 @@ fn changed(parts: &Parts, part: Part, change: impl FnOnce(&mut Vec<u8>)) -> Part
     all
 }
 
-/// A list in a slot: its arms, which of its items were clicked, and the place of its first item.
+/// List in a slot: its arms, its clicked items, and the place of its first item.
 #[derive(Debug, Clone)]
 struct List {
     slot: i64,
@@ -93,7 +93,7 @@ fn arm(n: u8) -> Arm {
     }
 }
 
-/// The number of an arm, which is admitted if need be.
+/// Returns the number of an arm and admits it if needed.
 fn number_of(ledger: &mut Ledger, arm: &Arm) -> ArmId {
     let known = ledger.arms().iter().position(|known| known == arm);
     if known.is_none() {
@@ -102,7 +102,7 @@ fn number_of(ledger: &mut Ledger, arm: &Arm) -> ArmId {
     known.unwrap_or(ledger.arms().len() - 1) as ArmId
 }
 
-/// A pair that has settled these lists, whose arms are admitted in the order in which they come.
+/// Returns a ledger that has settled these lists, with arms admitted in order of appearance.
 fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
     let mut ledger = Ledger::new(ranking, &keep());
     tell(&mut ledger, lists, 0..N_SLOTS, catalogue);
@@ -144,7 +144,7 @@ fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Cata
     }
 }
 
-/// Settles a list of the user 1 that shows nothing, at the begin of its slot.
+/// Settles an empty list of user 1 at the start of its slot.
 fn tell_empty(ledger: &mut Ledger, start_ms: i64, arms: &[ArmId]) {
     ledger.take(Settled::List(SettledList {
         start_ms,
@@ -163,7 +163,7 @@ fn tell_empty(ledger: &mut Ledger, start_ms: i64, arms: &[ArmId]) {
     }));
 }
 
-/// The numbers of some arms by name.
+/// Numbers of arms by name.
 type Named<'a> = BTreeMap<Arm, OfArm<'a>>;
 
 fn named<'a>(ledger: &'a Ledger, numbers: Numbers<'a>) -> Named<'a> {
@@ -172,7 +172,7 @@ fn named<'a>(ledger: &'a Ledger, numbers: Numbers<'a>) -> Named<'a> {
     arms.collect()
 }
 
-/// Totals and all cells, whatever numbers the arms have.
+/// Returns totals and all cells by arm name, independent of arm numbers.
 fn all(ledger: &Ledger) -> (Named<'_>, Vec<BTreeMap<i64, Named<'_>>>) {
     let cells = |span| {
         let cells = ledger.cells(span);
@@ -185,11 +185,11 @@ fn all(ledger: &Ledger) -> (Named<'_>, Vec<BTreeMap<i64, Named<'_>>>) {
 }
 
 proptest! {
-    /// Two pairs merge to what one pair of all lists would have, in either order, and after a way through bytes.
+    /// Two pairs merge to the ledger of a single pair with all lists, in either order, and also after encoding and decoding.
     #[test]
     fn ledgers_merge_to_the_whole(lists in prop::collection::vec((list(), any::<bool>()), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        // All lists of a user come through one pair.
+        // All lists of a user go through one pair.
         let is_in_first = |(list, without_user): &&(List, bool)| match list.user() {
             Some(user) => user.get() % 2 == 0,
             None => *without_user,
@@ -219,7 +219,7 @@ proptest! {
         let mut again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
         prop_assert_eq!(all(&again), all(&ledger));
         prop_assert_eq!(again.encode(), bytes.clone());
-        // In each slot in another order; arms are admitted as before.
+        // Change the order within each slot, but admit arms in the same order.
         let mut turned = lists.clone();
         turned.sort_by_key(|list| list.arms.first().copied());
         if lists.iter().all(|list| list.arms.len() < 2) && told(&turned, &ranking, &catalogue).arms() == ledger.arms() {
@@ -227,7 +227,7 @@ proptest! {
         }
     }
 
-    /// Whatever was damaged is refused or read, without a panic.
+    /// Damaged bytes are refused or decoded, without a panic.
     #[test]
     fn damaged_bytes_are_refused_in_words(
         lists in prop::collection::vec(list(), 0..9),
@@ -252,7 +252,7 @@ proptest! {
         prop_assert!(Ledger::decode(&without, &ranking, &keep()).is_err(), "{}", part);
     }
 
-    /// Whenever cells are packed: the bytes are the same.
+    /// The bytes do not depend on when cells are packed.
     #[test]
     fn a_packed_ledger_has_the_bytes_of_one_that_is_not(
         lists in prop::collection::vec(list(), 0..40),
@@ -353,7 +353,7 @@ fn many_arms_are_several_parts() {
     assert_eq!(again.arms(), arms);
 }
 
-/// Where arms came from bytes or from another ledger, lists may follow.
+/// A decoded or merged ledger accepts more lists.
 #[test]
 fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
     let list = |slot, n| List {
@@ -383,7 +383,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
     assert_eq!([n_lists(0), n_lists(1)], [2, 2]);
 }
 
-/// A ledger that keeps users alone, of the experiment `e`, from slot 3 on.
+/// Keeps only users of the experiment `e`, from slot 3 on.
 #[test]
 fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
     let (ranking, catalogue) = (ranking(), catalogue());
@@ -468,7 +468,7 @@ fn arm_of(ledger: &Ledger, id: ArmId, list: &List) -> bool {
     list.arms.iter().any(|n| arm(*n) == *name)
 }
 
-/// What is exposed where, counted list by list: users by the arm of their first list, and those of two arms.
+/// Recounts list by list: users by the arm of their first list, and users in two arms.
 fn recount(lists: &[List]) -> BTreeMap<Arm, Exposed> {
     let mut users: BTreeMap<u32, Vec<(i64, String)>> = BTreeMap::new();
     for list in lists {
@@ -499,7 +499,7 @@ fn recount(lists: &[List]) -> BTreeMap<Arm, Exposed> {
 }
 
 proptest! {
-    /// Users count once, at their first list, in whatever order the lists of a slot come.
+    /// Users count once, at their first list, in any order of the lists within a slot.
     #[test]
     fn users_are_exposed_where_a_recount_has_them(lists in prop::collection::vec(list(), 0..60)) {
         let (ranking, catalogue) = (ranking(), catalogue());
@@ -511,7 +511,7 @@ proptest! {
         prop_assert_eq!(found, recount(&lists));
     }
 
-    /// A ledger that went through bytes knows its users.
+    /// A decoded ledger still knows its users.
     #[test]
     fn a_ledger_of_bytes_goes_on_as_if_nothing_had_been(lists in prop::collection::vec(list(), 0..40), until in 0..N_SLOTS) {
         let (ranking, catalogue) = (ranking(), catalogue());
@@ -524,7 +524,7 @@ proptest! {
         prop_assert_eq!(ledger.encode(), whole.encode());
     }
 
-    /// Cells of users alone are ended at once, and are those that slot by slot would give.
+    /// Cells of users are ended at once, and equal cells ended slot by slot.
     #[test]
     fn slots_that_are_ended_together_add_up_to_the_same_cells(lists in prop::collection::vec(list(), 0..60)) {
         let (ranking, catalogue) = (ranking(), catalogue());
@@ -542,7 +542,7 @@ proptest! {
     }
 }
 
-/// Whoever takes them may need them again after a restart.
+/// A consumer of removed cells may need them again after a restart.
 #[test]
 fn cells_that_were_taken_out_stay_among_the_bytes_until_they_are_let_go() {
     let keep = Keep::of_users(Users::Everybody(Epochs::default()), 2 * SLOT_MS);

@@ -1,4 +1,4 @@
-//! One pair of partitions, from its events to its changes: the join, and the ledger that it settles into.
+//! One pair of partitions, from events to changes: the join, and the ledger it settles into.
 //!
 //! ```text
 //! batches ─▶ engine ─▶ live changes ───────────────┐
@@ -16,72 +16,72 @@ use crate::engine::tally::Rows;
 use crate::engine::watermark::Watermarks;
 use crate::engine::{Arm, ArmInSlot, Checkpoint, Engine, Replayed, ResumeError, Rules, ShownLists};
 
-/// Settled lists that are processed for each event read: lists settle as fast as they arrive, and a backlog shrinks.
+/// Settled lists processed per event read: more than one, so that lists settle as fast as they arrive and a backlog shrinks.
 const LISTS_AN_EVENT: usize = 2;
-/// Settled lists that are processed with each batch, besides those: about 50 µs.
+/// Additional settled lists processed with each batch, about 50 µs.
 const LISTS_A_BATCH: usize = 1024;
 
-/// The partition number that both topics of a pair share.
+/// Partition number shared by both topics of a pair.
 pub type PairId = i32;
 
-/// What has changed in a pair, by value: the board need not know where it comes from.
+/// Changes of a pair by value, so that the board need not know their source.
 #[derive(Debug, Default)]
 pub struct PairDelta {
-    /// Arms that the pair has admitted since, in its order: their numbers go on from those before.
+    /// Arms admitted since the last delta, in the order of the pair. Their numbers continue from earlier arms.
     pub arms: Vec<Arm>,
-    /// What lists and clicks have added to their arms in open slots.
+    /// Changes to arms in open slots by lists and clicks.
     pub live: Rows<ArmInSlot>,
-    /// What new lists have shown, where coverage is measured.
+    /// Items shown by new lists, if coverage is measured.
     pub shown: ShownLists,
     pub settled: Vec<SettledSlot>,
-    /// What users add up to, in cells that have become complete: by number, ascending.
+    /// Sums of users in cells that became complete, by ascending cell number.
     pub cells: Vec<(i64, Cell)>,
     /// Outcomes of records.
     pub counts: Counts,
     pub reach: Reach,
 }
 
-/// How far a pair has come.
+/// Progress of a pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// The last instant that its settled slots cover, epoch ms.
+    /// Last instant covered by settled slots, Unix ms.
     pub settled_end_ms: Option<i64>,
-    /// Where it begins to count, epoch ms.
+    /// Start of counting, Unix ms.
     pub begin_ms: Option<i64>,
-    /// The smallest time of an accepted event, epoch ms.
+    /// Smallest time of an accepted event, Unix ms.
     pub first_accepted_ms: Option<i64>,
     pub n_folded: u64,
-    /// No sum has exceeded 64 bits.
+    /// True if no sum has exceeded 64 bits.
     pub is_exact: bool,
 }
 
-/// The engine of a pair and its ledger.
+/// Engine of a pair and its ledger.
 #[derive(Debug)]
 pub struct PairTracker {
     engine: Engine,
     ledger: Ledger,
     settled: Vec<SettledSlot>,
-    /// The span of the cells of users alone, if its ledger keeps any.
+    /// Span whose cells contain only sums of users, if the ledger keeps one.
     users: Option<usize>,
-    /// Number of arms that were handed over.
+    /// Number of arms already handed over.
     n_arms: usize,
     #[cfg(debug_assertions)]
     twin: twin::Twin,
 }
 
 impl PairTracker {
-    /// A tracker that counts from `begin_ms` on, or everything. If its ledger keeps one span of users alone, its complete cells leave
-    /// with the changes.
+    /// Creates a tracker that counts from `begin_ms` on, or everything. If its ledger keeps a span with only sums of users,
+    /// complete cells of that span leave with the changes.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>, keep: &Keep) -> PairTracker {
         let ledger = Ledger::new(&ranking, keep);
         PairTracker::with(Engine::new(rules, ranking, begin_ms), ledger, keep)
     }
 
-    /// A tracker that goes on from a checkpoint with the ledger of that moment, which keeps this. It is to read each topic from
-    /// its resume point on: see [`Engine::resume`]. Its deltas go on from there: the arms of the ledger are in none.
+    /// Resumes a tracker from a checkpoint and the ledger of the same moment, which keeps `keep`. The caller must read each
+    /// topic from its resume point on; see [`Engine::resume`]. Deltas contain only later changes and none of the ledger's arms.
     ///
     /// # Errors
-    /// [`ResumeError`] if these rules, or this ledger, cannot have made the checkpoint.
+    /// [`ResumeError`] if these rules or this ledger cannot have produced the checkpoint.
     pub fn resume(
         rules: Rules,
         ranking: Ranking,
@@ -96,7 +96,7 @@ impl PairTracker {
         Ok(PairTracker::with(engine, ledger, keep))
     }
 
-    /// See [`Engine::give_up_copies`].
+    /// Gives up copies, see [`Engine::give_up_copies`].
     pub fn give_up_copies(&mut self) -> Option<i64> {
         self.engine.give_up_copies()
     }
@@ -113,20 +113,20 @@ impl PairTracker {
         }
     }
 
-    /// The same; the bytes of its ledger have the cells of users that have left too, until they are [let go](Self::let_go).
+    /// Returns a tracker whose encoded ledger also has the removed cells of users, until [`let_go`](Self::let_go) drops them.
     pub fn keeping_cells(mut self) -> PairTracker {
         self.ledger.keep_taken();
         self
     }
 
-    /// Drops the cells of users that have left, below this number.
+    /// Drops the removed cells of users below this number.
     pub fn let_go(&mut self, below: i64) {
         self.users
             .iter()
             .for_each(|span| self.ledger.let_go(*span, below));
     }
 
-    /// Takes the complete cells of users, by number, ahead of all other changes.
+    /// Takes the complete cells of users by number, before all other changes.
     pub fn take_cells(&mut self) -> Vec<(i64, Cell)> {
         let span = self.users;
         span.map(|span| self.ledger.take_complete(span))
@@ -145,15 +145,16 @@ impl PairTracker {
         &self.ledger
     }
 
-    /// Counts lists with this catalogue, starting with the next slot that opens.
+    /// Uses this catalogue to count lists, starting with the next slot that opens.
     pub fn set_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.engine.set_catalogue(catalogue);
     }
 
-    /// Processes a batch, as long as the state stays within `room_bytes`; what does not fit is shed.
+    /// Processes a batch as long as the open lists stay within `room_bytes`. The rest is shed.
     pub fn apply(&mut self, batch: &Batch, room_bytes: u64) {
         self.engine.apply(batch, room_bytes);
         let refused = self.engine.take_refused();
+        // A list may be the first of its arm even if it is refused, so the ledger must know the arm.
         if !refused.is_empty() {
             self.admit();
             refused.iter().for_each(|list| self.ledger.refuse(list));
@@ -161,12 +162,12 @@ impl PairTracker {
         self.settle(LISTS_A_BATCH + LISTS_AN_EVENT * batch.events.len());
     }
 
-    /// Makes an idle move (rule D7): see [`Engine::idle`].
+    /// Makes an idle move (rule D7), see [`Engine::idle`].
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         self.engine.idle(side, live_end_ms, until_ms);
     }
 
-    /// Adds up to `n_lists` lists with a final outcome to the ledger; returns their number.
+    /// Adds up to `n_lists` lists with a final outcome to the ledger and returns their number.
     pub fn settle(&mut self, n_lists: usize) -> usize {
         let PairTracker {
             engine,
@@ -189,24 +190,24 @@ impl PairTracker {
         self.settle(usize::MAX);
     }
 
-    /// Whether lists wait for [`Self::settle`].
+    /// Returns whether lists wait for [`Self::settle`].
     pub fn has_settled(&self) -> bool {
         self.engine.has_settled()
     }
 
-    /// The end of what its ledger covers, epoch ms; none before the pair had a record.
+    /// Returns the end of the time that the ledger covers, Unix ms, or `None` before the first record of the pair.
     pub fn settled_until_ms(&self) -> Option<i64> {
         self.engine.settled_until_ms()
     }
 
-    /// Tells the users of an experiment no longer apart.
+    /// Stops tracking the users of an experiment.
     pub fn forget_users(&mut self, experiment: &str) {
         self.ledger.forget_users(experiment);
     }
 
-    /// What it stands at after a batch, given the offset of the next record of each of its topics, the one of lists first.
-    /// Its ledger covers as much, and has all arms that were admitted: what waits to settle is settled first (50 ns a list). None
-    /// while it replays.
+    /// Returns a checkpoint after a batch, or `None` while the tracker replays. `positions` is the offset of the next record of
+    /// each topic, the topic of lists first. To match it, the ledger settles all waiting lists (50 ns each) and registers all
+    /// admitted arms.
     pub fn checkpoint(&mut self, positions: &[(Side, i64)]) -> Option<Checkpoint> {
         if self.engine.is_replaying() {
             return None;
@@ -221,28 +222,28 @@ impl PairTracker {
         })
     }
 
-    /// Names to the ledger the arms that the engine has admitted since.
+    /// Registers arms newly admitted by the engine with the ledger.
     fn admit(&mut self) {
         self.ledger.admit(&self.engine.arms()[self.ledger.arms().len()..]);
     }
 
-    /// The bytes of its ledger, whose complete cells are kept as bytes alone from now on.
+    /// Encodes the ledger. Its complete cells are kept only in encoded form from now on.
     pub fn encode_ledger(&mut self) -> Parts {
         self.ledger.pack();
         self.ledger.encode()
     }
 
-    /// Whether a topic is still to be read again up to the position of the checkpoint. Until then it makes no idle move.
+    /// Returns whether a topic must still be replayed up to the position of the checkpoint. Until then there is no idle move.
     pub fn is_replaying(&self) -> bool {
         self.engine.is_replaying()
     }
 
-    /// Notes that all records of a topic before this offset were read: see [`Engine::reached`].
+    /// Notes that all records of a topic before this offset were read, see [`Engine::reached`].
     pub fn reached(&mut self, side: Side, offset: i64) {
         self.engine.reached(side, offset);
     }
 
-    /// What has come of reading a topic again; none if the tracker was not resumed.
+    /// Returns the result of replaying a topic, or `None` if the tracker was not resumed.
     pub fn replayed(&self, side: Side) -> Option<Replayed> {
         self.engine.replayed(side)
     }
@@ -254,7 +255,7 @@ impl PairTracker {
         self.n_arms += arms.len();
         let settled = std::mem::take(&mut self.settled);
         let is_exact = !changes.overflowed && !self.ledger.overflowed();
-        // Also where no list has settled.
+        // The covered time grows even if no list has settled.
         self.ledger.cover_until(self.engine.settled_until_ms());
         #[cfg(debug_assertions)]
         if is_exact {
@@ -280,7 +281,7 @@ impl PairTracker {
 
 #[cfg(debug_assertions)]
 mod twin {
-    //! The live view and the settled view add up the same lists in two ways. Whenever a slot settles, they must agree.
+    //! The live and the settled view sum up the same lists in two ways. Whenever a slot settles, they must agree.
 
     use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! How lists are tied to users: those without a user, and those of users who have had as many as count.
+//! Lists by their tie to users: lists without a user, and lists beyond the cap on counted lists per user.
 //!
-//! A list without a user is a unit of its own in the sums by bucket, so many of them make intervals too narrow. A cap on the lists
-//! of a user leaves out what heavy users add. A slot settles its lists in the order of their offsets and slots settle in the order
-//! of time, so which lists count depends on the log alone.
+//! A list without a user is a unit of its own in the sums by bucket, so many of them make intervals too narrow. A cap on the
+//! lists of a user limits the effect of heavy users. A slot settles its lists in order of offset and slots settle in order of
+//! time, so the log alone determines which lists count.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ use crate::engine::{Arm, ArmId};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnitCounts {
     pub without_user: u64,
-    /// Left out of the sums by bucket.
+    /// Lists left out of the sums by bucket.
     pub capped: u64,
 }
 
@@ -34,7 +34,7 @@ impl UnitCounts {
     }
 }
 
-/// Bytes of a user in an experiment with a cap, at most: twice an entry of a table that is half full.
+/// Maximum bytes per user in an experiment with a cap: twice an entry, for a table that is half full.
 pub const CAPPED_USER_BYTES: u64 = 2 * size_of::<((u32, NonZeroU32), u32)>() as u64;
 
 #[derive(Debug)]
@@ -43,33 +43,33 @@ pub struct Units {
     arms: Vec<KnownArm>,
     experiments: HashMap<Arc<str>, u32>,
     has_caps: bool,
-    /// Lists that count so far, by experiment and user; only of experiments with a cap.
+    /// Lists counted so far, by experiment and user. Only experiments with a cap have entries.
     counted: HashMap<(u32, NonZeroU32), u32>,
-    /// Of the current slot, by arm.
+    /// Counts of the current slot by arm.
     slot: Vec<UnitCounts>,
-    /// The arms that have any in it.
+    /// Arms with counts in the current slot.
     touched: Vec<ArmId>,
-    /// An empty buffer for the arms in which a list is left out.
+    /// Spare buffer for the arms in which a list is left out.
     over: Vec<ArmId>,
 }
 
-/// Of an arm.
+/// Experiment and limits of an arm.
 #[derive(Debug, Clone, Copy)]
 struct KnownArm {
     experiment: u32,
-    /// Slots that begin earlier do not count, Unix ms.
+    /// Start of counting, Unix ms. Earlier slots do not count.
     start_ms: i64,
     max_lists: Option<NonZeroU32>,
 }
 
 impl Units {
-    /// Whether any experiment has a cap.
+    /// Returns whether any experiment has a cap.
     pub fn has_caps(&self) -> bool {
         self.has_caps
     }
 
-    /// The arms in which a list is left out, because its user has had as many as count. Counts it otherwise; each list is asked once.
-    /// [`Self::reuse`] takes the buffer back.
+    /// Returns the arms in which a list is left out because its user has reached the cap, and counts the list in the others.
+    /// Call it once per list. [`Self::reuse`] takes the buffer back.
     pub fn cap(&mut self, list: &SettledList) -> Vec<ArmId> {
         let mut over = std::mem::take(&mut self.over);
         over.clear();
@@ -82,7 +82,7 @@ impl Units {
             let Some(max_lists) = known.max_lists.filter(|_| list.start_ms >= known.start_ms) else {
                 continue;
             };
-            // A list may be in two arms of an experiment, and is one list of its user all the same.
+            // A list in two arms of an experiment still is a single list of its user.
             let is_over = match seen.filter(|(experiment, _)| *experiment == known.experiment) {
                 Some((_, is_over)) => is_over,
                 None => {
@@ -125,7 +125,7 @@ impl Units {
         add(counts);
     }
 
-    /// The number of each experiment, by that of its first arm.
+    /// Returns the cap of each experiment that has one, by experiment number.
     fn caps(&self) -> BTreeMap<u32, NonZeroU32> {
         let caps = self
             .arms
@@ -221,7 +221,7 @@ impl Aggregate for Units {
         }))
     }
 
-    /// n, (experiment, user, lists that count)…, ascending.
+    /// Writes the number of entries, then (experiment, user, counted lists) for each, ascending.
     fn encode_memory(&self, to: &mut Writer) {
         let mut counted: Vec<_> = self.counted.iter().collect();
         counted.sort_unstable();
@@ -257,7 +257,7 @@ impl Aggregate for Units {
         Ok(())
     }
 
-    /// A user is in one pair alone.
+    /// Merges counted lists. A user is in one pair only, so a maximum suffices.
     fn merge_memory(&mut self, other: &Units, ids: &[ArmId]) {
         let mut own = vec![None; other.experiments.len()];
         for (arm, id) in other.arms.iter().zip(ids) {
@@ -297,7 +297,7 @@ mod tests {
         });
     }
 
-    /// Arms 0 and 1 of `e`, arm 2 of `late`, which starts at 5 ms, and arm 3 of an experiment of which nothing is asked.
+    /// Arms 0 and 1 of `e`, arm 2 of `late`, which starts at 5 ms, and arm 3 of an experiment without tracked users.
     fn units(max_lists: Option<u32>) -> Units {
         let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
         let epochs = |start_ms| Epochs {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     proptest! {
-        /// The twin: a list counts if fewer than `max` lists of its user came before it.
+        /// Twin: a list counts if its user had fewer than `max` lists before it.
         #[test]
         fn a_list_counts_if_fewer_came_before_it(users in prop::collection::vec(0_u32..5, 0..60), max in 1_u32..6) {
             let mut units = units(Some(max));

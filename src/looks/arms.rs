@@ -1,4 +1,4 @@
-//! What a look shows of each arm by itself: its metrics and their pointwise intervals, since the start and in the window.
+//! Results of each arm alone: its metrics and their pointwise intervals, since the start and in the window.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,20 +10,20 @@ use crate::engine::ranking::Column;
 use crate::ledger::{BucketSums, FrequentUsers};
 use crate::statistics::{ArmTotals, Interval, Level, Ratio, RatioShape, Sides, Totals, ratio};
 
-/// One arm by itself, over all epochs.
+/// One arm alone, over all epochs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmLook {
     /// Served lists.
     pub lists: f64,
-    /// First exposures; none where users are not counted.
+    /// First exposures. None if users are not counted.
     pub users: Option<f64>,
-    /// Those among `lists` that have no user.
+    /// Lists among `lists` that have no user.
     pub lists_without_user: f64,
-    /// Those of the user who has most, about; none where users are not counted.
+    /// Lists of the user with the most, estimated. None if users are not counted.
     pub top_user_lists: Option<f64>,
-    /// By id.
+    /// Metrics by id.
     pub metrics: BTreeMap<String, MetricLook>,
-    /// What it is in the window that ends with the look, by the window's name: only where it has a list there.
+    /// Results in the window that ends with the look, by the window's name. Absent if the arm has no list there.
     pub windows: BTreeMap<String, WindowLook>,
 }
 
@@ -32,22 +32,22 @@ pub struct ArmLook {
 pub struct WindowLook {
     /// Served lists.
     pub lists: f64,
-    /// By id. Intervals hold with 95%, whatever is asked of the experiment, so that one rule of alerts fits all.
+    /// Metrics by id. Intervals hold with 95% whatever the experiment's settings, so that one alerting rule fits all.
     pub metrics: BTreeMap<String, MetricLook>,
 }
 
-/// A metric of an arm and its pointwise interval.
+/// A metric of an arm with its pointwise interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricLook {
     pub value: f64,
     pub interval: Option<Interval>,
 }
 
-/// Of intervals of windows, and where nothing is asked.
+/// Error probability of intervals in windows, and of those without settings.
 const ALPHA: f64 = 0.05;
 
-/// Each arm by itself. Its intervals since the start hold with probability 1 − `alpha`, 95% without. `sides` are what the arms of
-/// `totals` say epoch by epoch.
+/// Computes the results of each arm alone. Intervals since the start hold with probability 1 − `alpha`, by default 95%. `sides`
+/// are the arms of `totals`, prepared epoch by epoch.
 pub(super) fn arms(
     totals: &Totals,
     sides: &Sides,
@@ -72,6 +72,7 @@ pub(super) fn arms(
                 .counts_users
                 .then(|| frequent.get(name).map_or(0.0, FrequentUsers::most)),
             metrics: match epochs[..] {
+                // A single epoch has its ratios prepared.
                 [_] => metrics(&epochs, rules, &level, |keys| {
                     keys.iter().map(|key| sides.ratio(name, key)).collect()
                 }),
@@ -87,7 +88,7 @@ pub(super) fn arms(
     by_arm.into_iter().map(look).collect()
 }
 
-/// By which the user of each arm with most lists is found, over all pairs and epochs.
+/// Merges the sketches that find the user with the most lists, by arm, over all pairs and epochs.
 fn frequent_users<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&'a str, FrequentUsers> {
     let mut arms: BTreeMap<&str, FrequentUsers> = BTreeMap::new();
     for (pair, users) in pairs {
@@ -99,7 +100,7 @@ fn frequent_users<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMa
     arms
 }
 
-/// What the window of each arm adds up to, pair by pair.
+/// Collects the window sums of each arm, pair by pair.
 fn window_sums<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&'a str, Vec<&'a BucketSums>> {
     let mut arms: BTreeMap<&str, Vec<&BucketSums>> = BTreeMap::new();
     for (pair, users) in pairs {
@@ -122,7 +123,7 @@ fn n_lists(parts: &[&ArmTotals]) -> f64 {
     parts.iter().flat_map(|arm| &arm.lists).sum()
 }
 
-/// By id, over parts of time together, with ratios that are told by id.
+/// Computes the metrics by id over several parts of time together. `ratios` returns the ratios of the given ids.
 fn metrics(
     parts: &[&ArmTotals],
     rules: &Rules,
@@ -151,7 +152,7 @@ fn metrics(
     metrics.collect()
 }
 
-/// The ratios of the sums of all parts.
+/// Computes the ratios over the sums of all parts.
 fn ratios(parts: &[&ArmTotals], keys: &[String]) -> Vec<Option<Ratio>> {
     let lists = sum(parts.iter().map(|arm| &arm.lists));
     let terms = keys.iter().map(|key| {

@@ -1,4 +1,4 @@
-//! One experiment from look to look: what is kept of it, and what a look shows.
+//! One experiment from look to look: its state and its results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::ledger::{BucketSums, PairId, RefusedCounts, UnitCounts};
 use crate::statistics::{ArmTotals, Epoch, Kept, Progress, Report, Settings, Sides, Time, Totals, look_at};
 use crate::verdict::Size;
 
-/// What a look shows of an experiment. What is undefined is absent.
+/// Result of a look at an experiment. Undefined values are absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentLook {
-    /// Where its sums begin, epoch ms.
+    /// Start of its sums, Unix ms.
     pub start_ms: i64,
-    /// The time up to which they go, epoch ms.
+    /// End of its sums, Unix ms.
     pub as_of_ms: i64,
-    /// By name.
+    /// Results by arm name.
     pub arms: BTreeMap<String, ArmLook>,
-    /// What is asked of it, and what the comparison with its control says; none without a control.
+    /// Settings of the experiment, and its comparison with the control. None without a control.
     pub comparison: Option<(Settings, Report)>,
-    /// Why users are not counted, if they are not.
+    /// Reason why users are not counted, if they are not.
     pub no_users: Option<&'static str>,
-    /// What looks have shown so far, with this one.
+    /// Results of all looks so far, including this one.
     pub history: Arc<History>,
 }
 
 impl ExperimentLook {
-    /// What each arm rests on, the control too.
+    /// Returns the sample size of each arm and of the control.
     pub fn sizes(&self) -> BTreeMap<&str, Size> {
         let size = |arm: &ArmLook| Size {
             lists: arm.lists,
@@ -43,22 +43,22 @@ impl ExperimentLook {
     }
 }
 
-/// What is kept of an experiment between two looks.
+/// State of an experiment between two looks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Course {
     pub kept: Kept,
-    /// Its `start`, or the cell of its first list if that is later. None before its first list.
+    /// The configured `start`, or the cell of the first list if that is later. None before the first list.
     pub start_ms: Option<i64>,
-    /// What looks have shown.
+    /// Results of all looks so far.
     pub history: Arc<History>,
 }
 
-/// Said where users are not counted.
+/// Note for experiments whose users are not counted.
 const BY_REQUEST: &str = "users are not counted, and no sample ratio is tested: kafka.key is \"request\", so lists of a user come \
                           through several partitions";
 
 impl Course {
-    /// None before its first list.
+    /// Takes a look. None before the experiment's first list.
     pub fn look(
         &mut self,
         name: &str,
@@ -77,8 +77,8 @@ impl Course {
         let start_ms = self.start_ms.unwrap_or_else(|| {
             let first_cell_ms = as_of_ms - rules.every_ms;
             self.kept.progress = Progress::since(first_cell_ms);
-            // Days are those of lists that were read. Where the log goes back less far than the experiment, its first look would
-            // else be past whole weeks and the planned end, and decide by ten minutes.
+            // Days count from the first list that was read. If the log is shorter than the experiment, the first look would
+            // otherwise lie past whole weeks and the planned end, and decide on ten minutes of data.
             asked
                 .start_ms
                 .map_or(first_cell_ms, |start_ms| start_ms.max(first_cell_ms))
@@ -106,7 +106,7 @@ impl Course {
     }
 }
 
-/// What all pairs add up to, by epoch. Epochs that have not begun are left out.
+/// Sums up all pairs, by epoch. Epochs that have not begun are left out.
 fn totals(asked: &Experiment, pairs: &[(&PairUsers, &ExperimentUsers)], rules: &Rules) -> Totals {
     let epochs = (0..asked.n_epochs()).map(|epoch| Epoch {
         shares: asked.shares(epoch),

@@ -1,4 +1,4 @@
-//! What is asked of an experiment.
+//! Settings of an experiment for looks.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -6,30 +6,30 @@ use std::num::NonZeroU32;
 use crate::ledger::Epochs;
 use crate::statistics::Settings;
 
-/// What is asked of an experiment.
+/// Settings of an experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Experiment {
-    /// Lists before this time (epoch ms) do not count in its `total`; none: all lists do.
+    /// Start of its `total`: lists before this time (Unix ms) do not count. None if all lists do.
     pub start_ms: Option<i64>,
-    /// How its arms are compared with its control; none where no control is set: each arm has its own intervals alone.
+    /// Comparison of its arms with its control. None without a control: then each arm only has its own intervals.
     pub settings: Option<Settings>,
-    /// Later allocations, ascending; each opens an epoch.
+    /// Later allocations, ascending. Each opens an epoch.
     pub epochs: Vec<EpochStart>,
-    /// How many lists of a user count; none: all of them.
+    /// Number of lists of a user that count. None if all do.
     pub max_lists_per_user: Option<NonZeroU32>,
 }
 
-/// From when on users are expected in other shares.
+/// Start of a new allocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochStart {
-    /// Epoch ms; the epoch begins with the first cell of looks that begins then or later.
+    /// Unix ms. The epoch begins with the first cell of looks that begins at this time or later.
     pub start_ms: i64,
-    /// By arm.
+    /// Expected shares by arm.
     pub shares: BTreeMap<String, f64>,
 }
 
 impl Experiment {
-    /// When its users are told apart, for looks with this time between them, ms.
+    /// Returns the epochs in which its users are tracked, with `every_ms` between two looks.
     pub fn epochs(&self, every_ms: i64) -> Epochs {
         let next_look = |ms: i64| (ms + every_ms - 1).div_euclid(every_ms).saturating_mul(every_ms);
         Epochs {
@@ -43,7 +43,7 @@ impl Experiment {
         }
     }
 
-    /// The shares that are expected of all lists up to this time (epoch ms); empty without, and where they were changed before it.
+    /// Returns the expected shares of all lists up to this time (Unix ms). Empty without shares, or if they changed before.
     pub fn shares_until(&self, ms: i64) -> BTreeMap<String, f64> {
         let is_changed = self.epochs.iter().any(|epoch| epoch.start_ms < ms);
         if is_changed {
@@ -57,13 +57,13 @@ impl Experiment {
         self.epochs.len() + 1
     }
 
-    /// Which epoch a cell belongs to that begins at this time (epoch ms).
+    /// Returns the epoch of a cell that begins at this time (Unix ms).
     pub(super) fn epoch_of(&self, cell_start_ms: i64) -> usize {
         self.epochs
             .partition_point(|epoch| epoch.start_ms <= cell_start_ms)
     }
 
-    /// The shares that are expected in an epoch; empty without.
+    /// Returns the expected shares in an epoch. Empty without shares.
     pub(super) fn shares(&self, epoch: usize) -> BTreeMap<String, f64> {
         let first = || self.settings.as_ref().map(|settings| &settings.shares);
         let shares = match epoch.checked_sub(1) {

@@ -1,17 +1,22 @@
-//! Makes news of the states in force of all pairs, whoever owns them, so that every instance takes the same looks.
+//! Turns the current states of all pairs, from every instance, into [`News`], so that all instances take the same looks.
 //!
 //! ```text
-//! states of a pair   ─ s1 ──── s2 ──── s3 ──── s4 ─▶        one chain, of which any may be missed here
-//! cells in them        0 1 2   0 1 2 3 │ 2 3 4 5            those before 2 were let go when users had them
-//!                      ╰ begin over ╯  ╰ 3 4 5 are new: reached
+//! states of a pair   ─ s1 ──── s2 ──── s3 ──── s4 ─▶        one chain; the feed may miss any of them
+//! cells in them        0 1 2   0 1 2 3 │ 2 3 4 5            cells before 2 were dropped once users had them
+//!                      ╰─ restart ──╯  ╰ 3 4 5 are new: reached
 //! ```
-//! There is one rule: a state that does not go on from what was told here lets *all* pairs begin over, with the states in force and what
-//! is stored in them as of looks. What does not go on: a pair that began anew; a frontier that fell; other arms; users or metrics that
-//! count since another time; cells that were let go before they were told here. A look is a function of what is in force, so whoever
-//! begins over comes to the same looks.
+//! One rule: if a state does not continue the one fed before, *all* pairs restart from the current states and the looks stored
+//! in them. A state does not continue if
+//! - its pair was rebuilt from scratch,
+//! - its frontier fell,
+//! - its arms differ,
+//! - its users or metrics count from another time,
+//! - cells were dropped before they were fed.
 //!
-//! Cells wait where they are stored. Of a pair that is ahead of the others only a few more cells are told than looks can be taken of, and
-//! more of them from its last state when looks come near: so the cells that wait in memory are bounded, however long a pair is behind.
+//! A look depends only on current states, so an instance that restarts computes the same looks.
+//!
+//! Cells wait in the stored states. If a pair is ahead of the others, only a few cells beyond the next look are fed, and more
+//! are read from its latest state as looks get there. So the cells in memory are bounded, however far one pair is behind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,28 +27,28 @@ use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
 use crate::ledger::{Keep, Ledger, LedgerError, PairId, Parts, Users};
 
-/// The only span of the ledgers here: the cells of users.
+/// Index of the only span in these ledgers: the cells of users.
 const USERS: usize = 0;
 
-/// Of a pair so many cells are told at most beyond those that all pairs have.
+/// Most cells of a pair that are fed beyond those that all pairs have.
 pub(super) const AHEAD: i64 = 6;
-/// More are told once it has no more than these: so a state is read again for every third look only.
+/// Number of cells ahead at which more are fed. It is below [`AHEAD`], so a state is decoded only for every third look.
 const ENOUGH: i64 = 3;
 
-/// A state of a pair that was in force.
+/// A state of a pair that is or was current.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// Tells the pair apart from one that begins anew: all states that go on from one another have the same.
+    /// Random id of the pair's incarnation. States that continue one another share it.
     pub life: u64,
-    /// Whether looks wait for it: for each but one that has reached the ends of its logs and never had a record.
+    /// True if looks wait for the pair. False only if it was read to the ends of its logs and never had a record.
     pub holds: bool,
-    /// No list before this can still settle, epoch ms.
+    /// No list before this can still settle, Unix ms.
     pub until_ms: Option<i64>,
     pub ledger: Parts,
     pub looks: Option<PairLooks>,
 }
 
-/// Why a state cannot be read.
+/// Reason why a state cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedError {
     Ledger(LedgerError),
@@ -63,21 +68,21 @@ impl fmt::Display for FeedError {
 
 impl std::error::Error for FeedError {}
 
-/// Takes states, gives news. Until all pairs have a state there are none.
+/// Takes states and returns news. There is none until every pair has a state.
 #[derive(Debug)]
 pub struct Feed {
     ranking: Ranking,
-    /// Of users alone.
+    /// Keeps users only.
     keep: Keep,
     every_ms: i64,
     n_pairs: usize,
-    /// The last of each pair.
+    /// Latest state of each pair.
     states: BTreeMap<PairId, State>,
-    /// Nothing, or all pairs.
+    /// Progress of each pair: empty, or complete for all pairs.
     told: BTreeMap<PairId, Told>,
 }
 
-/// What was told of a pair.
+/// Progress of one pair: the contents of the news so far.
 #[derive(Debug)]
 struct Told {
     life: u64,
@@ -87,7 +92,7 @@ struct Told {
     since: Since,
 }
 
-/// Since when sums and users count.
+/// Times from which sums and users count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Since {
     whole_from_ms: Option<i64>,
@@ -95,7 +100,7 @@ struct Since {
 }
 
 impl Feed {
-    /// For so many pairs, with so much event time between two looks, ms. The users of these experiments are told apart.
+    /// Creates a feed for `n_pairs` pairs, with `every_ms` of event time between two looks, that tracks `users`.
     pub fn new(ranking: Ranking, users: Users, every_ms: i64, n_pairs: usize) -> Feed {
         Feed {
             ranking,
@@ -107,7 +112,7 @@ impl Feed {
         }
     }
 
-    /// Nothing more is said of an experiment.
+    /// Drops an experiment: later news do not contain its users.
     pub fn forget(&mut self, experiment: &str) {
         self.keep.users.forget(experiment);
         for told in self.told.values_mut() {
@@ -115,15 +120,16 @@ impl Feed {
         }
     }
 
-    /// Takes a state that is in force now.
+    /// Takes a state that has become current.
     ///
     /// # Errors
-    /// [`FeedError`] if it, or another that is to be told now, cannot be read. Then there are no news, the state is as if it had not come,
-    /// and with the next one everything begins over.
+    /// [`FeedError`] if this state cannot be read, or another one that is due now. Then there is no news, the state is
+    /// discarded, and the next state restarts all pairs.
     pub fn take(&mut self, pair: PairId, state: State) -> Result<Vec<News>, FeedError> {
         let before = self.states.insert(pair, state);
         let news = self.news();
         if news.is_err() {
+            // Some news of this call may be lost with the error, so the recorded progress is no longer true.
             self.told.clear();
             match before {
                 Some(before) => self.states.insert(pair, before),
@@ -141,20 +147,21 @@ impl Feed {
         while let Some(pair) = self.next_to_tell() {
             match self.go_on(pair)? {
                 Some(more) => news.extend(more),
+                // A restart contains all pairs, so it replaces the news collected so far.
                 None => return self.begin_over(),
             }
         }
         Ok(news)
     }
 
-    /// Cells below this number are complete in all pairs that looks wait for. None before all of these have settled something.
+    /// Returns the number below which cells are complete in all pairs that looks wait for. None until each has settled something.
     fn n_covered(&self) -> Option<i64> {
         let holding = self.states.values().filter(|state| state.holds);
         let until_ms = holding.map(|state| state.until_ms).min()??;
         Some(until_ms.div_euclid(self.every_ms))
     }
 
-    /// A pair of which something is to be told now.
+    /// Finds a pair with something to feed now.
     fn next_to_tell(&self) -> Option<PairId> {
         let wanted = self.n_covered().map_or(i64::MIN, |n_covered| n_covered + ENOUGH);
         let mut pairs = self.states.iter();
@@ -165,14 +172,14 @@ impl Feed {
         found.map(|(pair, _)| *pair)
     }
 
-    /// How far a pair is told that has settled until then (epoch ms), as far as this cell at least: to a few cells beyond those of all.
+    /// Caps a frontier (Unix ms) at a few cells beyond those that all pairs have, but not below cell `least`.
     fn told_until_ms(&self, until_ms: Option<i64>, least: i64) -> Option<i64> {
         let most = self.n_covered().map_or(i64::MIN, |n_covered| n_covered + AHEAD);
         let most_ms = most.max(least).saturating_mul(self.every_ms);
         until_ms.map(|until_ms| until_ms.min(most_ms))
     }
 
-    /// What is new of a pair; none where that does not go on from what was told, or nothing was.
+    /// Returns the new part of a pair. None if its state does not continue the one fed before, or none was fed yet.
     fn go_on(&mut self, pair: PairId) -> Result<Option<Vec<News>>, FeedError> {
         let Some(state) = self.states.get(&pair) else {
             return Ok(None);
@@ -199,6 +206,7 @@ impl Feed {
         let arms = ledger.arms()[told.arms.len()..].to_vec();
         told.arms.extend_from_slice(&arms);
         (told.holds, told.until_ms) = (state.holds, told.until_ms.max(until_ms));
+        // The state may still contain cells that were fed before, and cells beyond the cap.
         let new = end..told.end(self.every_ms);
         let mut cells = ledger.take_complete(USERS);
         cells.retain(|(number, _)| new.contains(number));
@@ -222,7 +230,7 @@ impl Feed {
             };
             let as_of = state.looks.as_ref().map(as_of).transpose();
             let as_of = as_of.map_err(FeedError::Looks)?;
-            // Its users have the cells before, which are told for windows alone: they must not be told again as new ones.
+            // The stored users already contain the cells before this one. They are fed for windows only, and never again as new.
             let stored = as_of.as_ref().map_or(i64::MIN, |as_of| as_of.users.up_to.end);
             let told = Told {
                 life: state.life,
@@ -256,13 +264,13 @@ impl Feed {
 }
 
 impl Told {
-    /// Cells below this number were told.
+    /// Returns the number below which cells were fed.
     fn end(&self, every_ms: i64) -> i64 {
         self.until_ms
             .map_or(i64::MIN, |until_ms| until_ms.div_euclid(every_ms))
     }
 
-    /// Whether there is something in a state that is to be told now, where the cells below `wanted` are. Mostly there is not: looks go by
+    /// Reports whether a state has something to feed now, if cells below `wanted` are due. Usually it has not, because looks need
     /// whole cells.
     fn lacks(&self, state: &State, wanted: i64, every_ms: i64) -> bool {
         let has = state

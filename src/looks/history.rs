@@ -1,48 +1,48 @@
-//! What the looks at an experiment have shown so far, thinned: the primary metrics of its arms over time.
+//! History of the looks at an experiment, thinned: the primary metrics of its arms over time.
 //!
 //! ```text
 //! looks   │ │ │ │ │ │ │ │ │ │ │      a point at every nth look, n a power of two, and one at the last look
-//! points  ●   ●   ●   ●   ●   ●      where they are too many, n doubles and every other one goes
+//! points  ●   ●   ●   ●   ●   ●      if there are too many, n doubles and every other point is dropped
 //! ```
-//! It depends on the looks alone, not on when it is read or who takes them: so all instances have the same.
+//! It depends only on the looks, not on when it is read or which instance takes them. So all instances have the same history.
 
 use std::collections::BTreeMap;
 
 use super::ExperimentLook;
 use crate::statistics::Interval;
 
-/// Points of an arm and metric at most.
+/// Most points of an arm and metric.
 const MAX_POINTS: usize = 256;
-/// Points that are kept of each, however many there are: enough to see that an interval narrows.
+/// Points that each arm and metric may always have, however many there are: enough to see an interval narrow.
 const MIN_POINTS: usize = 16;
-/// Points of all arms and metrics together, as long as each has more than [`MIN_POINTS`].
+/// Most points of all arms and metrics together, as long as each has more than [`MIN_POINTS`].
 const MAX_ALL: usize = 64 * MAX_POINTS;
-/// Changes of what is asked that are remembered.
+/// Most changes of the settings that are kept.
 const MAX_CHANGES: usize = 16;
 
-/// The primary metrics of an experiment's arms, look by look. Empty where no control is set: then there are no primaries.
+/// The primary metrics of an experiment's arms, look by look. Empty without a control, because then there are no primaries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    /// Event time between two points, ms: the time between looks, or that times a power of two. The last point may come sooner.
+    /// Event time between two points, ms: the time between looks times a power of two. The last point may come sooner.
     pub(super) every_ms: i64,
-    /// When the looks were, epoch ms, ascending.
+    /// Times of the looks, Unix ms, ascending.
     pub(super) times_ms: Vec<i64>,
-    /// By arm and metric, a point for each time.
+    /// Points by arm and metric, one for each time.
     pub(super) arms: BTreeMap<String, BTreeMap<String, Vec<Point>>>,
-    /// The first looks at which something else was asked than before, epoch ms, ascending; only the last ones.
+    /// First looks with changed settings, Unix ms, ascending. Only the latest are kept.
     pub(super) changes_ms: Vec<i64>,
 }
 
-/// What a look says of an arm's metric, as far as it is defined.
+/// Results of a look for one metric of an arm, as far as they are defined.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
-    /// Since the start, with its pointwise interval.
+    /// Value since the start, with its pointwise interval.
     pub value: Option<Estimate>,
-    /// Against the control, with an interval that may be looked at as often as one likes.
+    /// Lift against the control, with an interval that holds at every look.
     pub lift: Option<Estimate>,
 }
 
-/// A number and its bounds, exact enough for a drawing.
+/// A number and its bounds, precise enough to draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub middle: f32,
@@ -50,7 +50,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// None where a number is too large for a drawing.
+    /// Converts a number. None if it is too large for an `f32`.
     fn of(middle: f64, interval: Option<Interval>) -> Option<Estimate> {
         let bounds = interval.map(|interval| [interval.lower as f32, interval.upper as f32]);
         let estimate = Estimate {
@@ -62,37 +62,38 @@ impl Estimate {
 }
 
 impl History {
-    /// When the looks were that there are points of, epoch ms, ascending.
+    /// Times of the looks that have points, Unix ms, ascending.
     pub fn times_ms(&self) -> &[i64] {
         &self.times_ms
     }
 
-    /// Event time between two points, ms; the last one may come sooner.
+    /// Event time between two points, ms. The last one may come sooner.
     pub fn every_ms(&self) -> i64 {
         self.every_ms
     }
 
-    /// Whether the metric is among the primary ones.
+    /// Reports whether the metric is a primary.
     pub fn has(&self, metric: &str) -> bool {
         self.arms.values().any(|metrics| metrics.contains_key(metric))
     }
 
-    /// A point for each time; none of an arm or metric that is not known.
+    /// Returns a point for each time. None if the arm or metric is unknown.
     pub fn points(&self, arm: &str, metric: &str) -> Option<&[Point]> {
         Some(self.arms.get(arm)?.get(metric)?)
     }
 
-    /// The first looks at which something else was asked than before, epoch ms.
+    /// First looks with changed settings, Unix ms.
     pub fn changes_ms(&self) -> &[i64] {
         &self.changes_ms
     }
 
-    /// Adds a look, where `every_ms` lie between two.
+    /// Adds a look, with `every_ms` between two looks.
     pub fn add(&mut self, look: &ExperimentLook, every_ms: i64) {
         let Some((settings, _)) = &look.comparison else {
             return;
         };
         self.every_ms = self.every_ms.max(every_ms);
+        // The last point is provisional unless it lies on the grid. Now that a later look is here, it goes.
         if self.times_ms.last().is_some_and(|last| last % self.every_ms != 0) {
             self.keep(|_, is_last| !is_last);
         }
@@ -106,13 +107,13 @@ impl History {
                 points.push(point(look, arm, metric));
             }
         }
-        // Of what this look does not know.
+        // A series without a point in this look still needs one for each time.
         self.series()
             .for_each(|points| points.resize(n, Point::default()));
         self.thin();
     }
 
-    /// Begins anew with a look at this time (epoch ms), from which on other things are asked.
+    /// Returns an empty history that records a change of settings at a look at this time (Unix ms).
     pub(super) fn asked_anew(&self, as_of_ms: i64) -> History {
         let changes = self.changes_ms.iter().copied().chain([as_of_ms]);
         let n_over = (self.changes_ms.len() + 1).saturating_sub(MAX_CHANGES);
@@ -122,7 +123,7 @@ impl History {
         }
     }
 
-    /// What it takes, in bytes.
+    /// Returns its memory in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let n_points = self.n_series() * self.times_ms.len();
         (n_points * size_of::<Point>()) as u64
@@ -136,7 +137,7 @@ impl History {
         self.arms.values_mut().flat_map(BTreeMap::values_mut)
     }
 
-    /// Doubles the time between two points until there are not too many.
+    /// Doubles the time between points until there are few enough.
     fn thin(&mut self) {
         let max = (MAX_ALL / self.n_series().max(1)).clamp(MIN_POINTS, MAX_POINTS);
         while self.times_ms.len() > max {
@@ -146,7 +147,7 @@ impl History {
         }
     }
 
-    /// Keeps the points for which this says so of their time and of whether they are the last ones.
+    /// Keeps the points for which `is_kept` returns true. It gets their time and whether they are the last.
     fn keep(&mut self, is_kept: impl Fn(i64, bool) -> bool) {
         let n = self.times_ms.len();
         let times_ms = self.times_ms.iter().enumerate();
@@ -178,7 +179,7 @@ mod tests {
 
     const EVERY_MS: i64 = 600_000;
 
-    /// A look at these arms, each of which has the number of the look as its value.
+    /// Look at these arms with the number of the look as each one's value.
     fn look(number: i64, arms: &[&str]) -> ExperimentLook {
         let metric = MetricLook {
             value: number as f64,

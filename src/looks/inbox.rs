@@ -1,4 +1,4 @@
-//! States that wait for looks: of each pair the newest, so that there are never more than pairs.
+//! Inbox of states for looks: only the newest of each pair, so that there are never more than pairs.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::State;
 use crate::ledger::PairId;
 
-/// Between whoever follows the states in force and whoever takes looks. Neither waits for the other.
+/// Hand-over between the thread that follows the current states and the thread that takes looks. Neither waits for the other.
 #[derive(Debug, Default)]
 pub struct Inbox {
     waiting: Mutex<Waiting>,
@@ -22,16 +22,16 @@ struct Waiting {
     has_reader_left: bool,
 }
 
-/// What has waited.
+/// Contents of the inbox.
 #[derive(Debug)]
 pub struct Taken {
-    /// Of the inputs: there is a state of each, sooner or later.
+    /// Number of pairs in the inputs. Each of them has a state sooner or later.
     pub n_pairs: usize,
     pub states: BTreeMap<PairId, State>,
 }
 
 impl Inbox {
-    /// A state is in force; one of the same pair that still waits is taken no more.
+    /// Adds a current state. It replaces one of the same pair that was not taken yet.
     pub fn put(&self, n_pairs: usize, pair: PairId, state: State) {
         let mut waiting = self.lock();
         waiting.n_pairs = n_pairs;
@@ -39,13 +39,13 @@ impl Inbox {
         self.changed.notify_all();
     }
 
-    /// Nothing comes any more.
+    /// Closes the inbox: no more states will come.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// What waits, as soon as something does; nothing after so long without. None once nothing comes any more.
+    /// Takes everything as soon as there is something. Empty after `wait` without any state, and none once closed.
     pub fn take(&self, wait: Duration) -> Option<Taken> {
         let is_idle = |waiting: &mut Waiting| waiting.states.is_empty() && !waiting.is_closed;
         let waited = self.changed.wait_timeout_while(self.lock(), wait, is_idle);
@@ -56,7 +56,7 @@ impl Inbox {
         })
     }
 
-    /// Nobody takes anything any more.
+    /// Marks the reader as gone.
     pub fn leave(&self) {
         self.lock().has_reader_left = true;
     }
@@ -65,7 +65,7 @@ impl Inbox {
         self.lock().has_reader_left
     }
 
-    /// No panic can come between: values are only put in and taken out.
+    /// Ignores poisoning: values are only put in and taken out, so a panic cannot leave them half changed.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

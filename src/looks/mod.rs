@@ -1,14 +1,14 @@
-//! Looks at experiments: at fixed event times, in order, over what all pairs have settled up to then.
+//! Looks at experiments, taken in order at fixed event times over everything that all pairs have settled by then.
 //!
 //! ```text
 //! cells by user of each pair ─▶ wait ─▶ look n: all pairs cover it ─▶ sums by epoch ─▶ statistics ─▶ ExperimentLook
 //!                                                    │                    kept: running maxima ◀┘        ▲
 //!                                                    ╰▶ the last cells ─▶ sums over the window ─▶ intervals ╯
 //! ```
-//! A look takes place once every pair has settled all slots before its time, and looks are taken one after the other, also while
-//! the log is read back: so the same log gives the same looks, whenever the program was started. A pair that is behind holds them
-//! back. Pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and gives [`Looked`]. Where pairs are stored, a [`Feed`] makes news of
-//! the states in force of all pairs, whoever owns them: so all instances take the same looks.
+//! A look is taken once every pair has settled all slots before its time. Looks are taken one after the other, also while the
+//! log is replayed, so the same log yields the same looks whenever the program started. A pair that is behind delays them. The
+//! module is pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and returns [`Looked`]. If pairs are stored, a [`Feed`]
+//! derives the news from the current states of all pairs, whichever instance owns them, so all instances take the same looks.
 
 mod arms;
 mod course;
@@ -47,92 +47,92 @@ use crate::engine::Arm;
 use crate::engine::ranking::Ranking;
 use crate::ledger::{Cell, PairId};
 
-/// Event time between two looks, ms, where slots fit into it.
+/// Least event time between two looks, ms. It is rounded up to whole slots.
 const LOOK_MS: i64 = 600_000;
 
-/// Event time between two looks, ms: the smallest multiple of a slot from ten minutes on.
+/// Returns the event time between two looks, ms: the smallest multiple of a slot that is at least ten minutes.
 pub fn every_ms(slot_ms: i64) -> i64 {
     (LOOK_MS + slot_ms - 1) / slot_ms * slot_ms
 }
 
-/// What happens to pairs.
+/// A change to the pairs.
 #[derive(Debug)]
 pub enum News {
-    /// These are ours, and whether looks wait for each; what others have added up to is dropped.
+    /// The complete set of our pairs, each with a flag that looks wait for it. Sums of all other pairs are dropped.
     Owned(BTreeMap<PairId, bool>),
-    /// A pair has come so far.
+    /// Progress of a pair.
     Reached {
         pair: PairId,
-        /// Those that it has admitted since, in its order.
+        /// Arms admitted since the last news, in the pair's order.
         arms: Vec<Arm>,
         /// Complete cells, by number.
         cells: Vec<(i64, Cell)>,
-        /// No list before this can still settle, epoch ms.
+        /// No list before this can still settle, Unix ms.
         until_ms: Option<i64>,
     },
-    /// Everything begins over, with what is stored of these pairs, which are all.
+    /// A restart of everything from the stored states of these pairs, which are all pairs.
     Resumed(Vec<Resumed>),
-    /// What a pair has added up to is void: it begins anew, or went elsewhere.
+    /// Loss of a pair's sums: the pair is rebuilt from scratch, or moved elsewhere.
     Dropped(PairId),
 }
 
 /// One look at all experiments.
 #[derive(Debug, Clone)]
 pub struct Looked {
-    /// Its event time, epoch ms: everything before it has settled.
+    /// Event time of the look, Unix ms: everything before it has settled.
     pub as_of_ms: i64,
-    /// By name.
+    /// Results by experiment name.
     pub experiments: BTreeMap<String, Arc<ExperimentLook>>,
-    /// What is given up from now on, because all experiments took too much memory.
+    /// Given up from now on, because all experiments together took too much memory.
     pub given_up: Option<GivenUp>,
 }
 
-/// What of an experiment is given up.
+/// A part of an experiment that is given up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GivenUp {
-    /// What is said of it in its window.
+    /// The window of an experiment.
     Window(String),
-    /// All that is said of it.
+    /// The experiment with all its statistics.
     Experiment(String),
 }
 
-/// What is asked of all looks.
+/// Settings of all looks.
 #[derive(Debug)]
 pub struct Rules {
     /// Event time between two looks, ms: a multiple of the slot.
     pub every_ms: i64,
     pub ranking: Ranking,
-    /// By experiment.
+    /// Settings by experiment name.
     pub experiments: BTreeMap<String, Experiment>,
-    /// Whether all lists of a user come through one pair; if not, users cannot be counted.
+    /// True if all lists of a user come through one pair. Otherwise users cannot be counted.
     pub counts_users: bool,
-    /// The window in which arms have intervals, if one of those that are shown consists of whole cells.
+    /// Window in which arms have intervals, if one of the exported windows consists of whole cells.
     pub window: Option<Window>,
-    /// Bytes of sums by bucket, of users that were seen, and of what looks have shown. If there are more, windows are given up, and then experiments.
+    /// Limit on the bytes of sums by bucket, seen users and history. Above it, windows are given up first, then experiments.
     pub max_bytes: u64,
-    /// Whether cells that wait count in it too, when they come. Not where a [`Feed`] bounds them: how many wait depends on when that is
-    /// asked, and all instances are to give up the same.
+    /// Counts waiting cells toward the limit as soon as they come. False if a [`Feed`] bounds them: their number depends on
+    /// when it is read, and all instances must give up the same things.
     pub bounds_waiting: bool,
 }
 
-/// Takes looks.
+/// State between looks.
 #[derive(Debug)]
 pub struct Looks {
     rules: Rules,
     pairs: BTreeMap<PairId, PairUsers>,
     courses: BTreeMap<String, Course>,
-    /// As they were before the last look.
+    /// Copy of `courses` from before the last look, for storing.
     before: BTreeMap<String, Course>,
     /// Experiments that were given up.
     given_up: BTreeSet<String>,
     /// Experiments whose window was given up.
     without_window: BTreeSet<String>,
-    /// What was found and not taken yet, and what was found at all: nothing is found twice.
+    /// Findings not taken yet. `all_found` keeps every finding, so that none is reported twice.
     found: Vec<Found>,
     all_found: BTreeSet<Found>,
-    /// The number of the next one: its cell ends at its time. None before there was a list.
+    /// Number of the next look, which is taken at the end of the cell with that number. None until there is a list.
     next: Option<i64>,
-    /// The one before that was taken here.
+    /// True once this instance has taken the look before `next`.
     has_looked: bool,
 }
 
@@ -173,7 +173,7 @@ impl Looks {
                 let has_cells = !cells.is_empty();
                 let pair = self.pairs.entry(pair).or_default();
                 pair.reached(arms, cells, until_ms);
-                // To add up what waits takes a walk over all of it.
+                // Summing the waiting cells walks over all of them, so it is done only if there are new ones.
                 if has_cells && self.rules.bounds_waiting {
                     self.make_room();
                 }
@@ -187,7 +187,7 @@ impl Looks {
         }
     }
 
-    /// Takes the next look, if it is due.
+    /// Takes the next look if it is due.
     pub fn look(&mut self) -> Option<Looked> {
         let number = self.next.or_else(|| self.first_number())?;
         if number >= self.n_covered()? {
@@ -195,11 +195,13 @@ impl Looks {
         }
         self.next = Some(number + 1);
         self.has_looked = true;
+        // A restart takes this look again, so the state from before it is stored.
         self.before.clone_from(&self.courses);
         let as_of_ms = (number + 1) * self.rules.every_ms;
         for pair in self.pairs.values_mut() {
             pair.settle(number, &self.rules, &self.without_window);
         }
+        // Waiting cells are left out: their number depends on timing, and all instances must give up the same.
         let given_up = self.give_up(|of| of.own + of.window);
         let Looks {
             rules,
@@ -218,26 +220,26 @@ impl Looks {
         })
     }
 
-    /// The pair that the next look waits for: the one that is furthest behind.
+    /// Returns the pair that delays the next look: the one that is furthest behind.
     pub fn waits_for(&self) -> Option<PairId> {
         let holding = self.pairs.iter().filter(|(_, pair)| pair.holds);
         let last = holding.min_by_key(|(_, pair)| pair.until_ms);
         last.map(|(pair, _)| *pair)
     }
 
-    /// The first cell that has anything.
+    /// Returns the number of the first cell with lists.
     fn first_number(&self) -> Option<i64> {
         self.pairs.values().filter_map(PairUsers::first_number).min()
     }
 
-    /// Cells below this number are complete in all pairs. None before all of them are known.
+    /// Returns the number below which cells are complete in all pairs. None until every pair has a frontier.
     fn n_covered(&self) -> Option<i64> {
         let holding = self.pairs.values().filter(|pair| pair.holds);
         let until_ms = holding.map(|pair| pair.until_ms).min()??;
         Some(until_ms.div_euclid(self.rules.every_ms))
     }
 
-    /// Bytes by experiment.
+    /// Returns the bytes that each experiment takes.
     fn bytes(&self) -> BTreeMap<&str, Bytes> {
         let mut bytes = BTreeMap::new();
         for pair in self.pairs.values() {
@@ -249,15 +251,15 @@ impl Looks {
         bytes
     }
 
-    /// Gives up until what waits has room.
+    /// Gives up windows and experiments until the waiting cells fit.
     fn make_room(&mut self) {
         while let Some(given_up) = self.give_up(|of| of.own + of.window + of.waiting) {
             self.find(Found::GivenUp(given_up));
         }
     }
 
-    /// If all experiments take too much memory: gives up the window that takes most. Once there is none, the experiment that
-    /// takes most: decisions rest on the rest.
+    /// Gives something up if all experiments together take too much memory: the largest window first, because decisions do not
+    /// depend on windows. If there is no window left, the largest experiment.
     fn give_up(&mut self, counted: impl Fn(&Bytes) -> u64) -> Option<GivenUp> {
         let bytes = self.bytes();
         if bytes.values().map(&counted).sum::<u64>() <= self.rules.max_bytes {

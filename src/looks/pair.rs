@@ -1,4 +1,4 @@
-//! What the users of one pair add up to: cells that wait for their look, and sums by epoch and over the window as of the last one.
+//! Sums over the users of one pair: cells that wait for their look, and sums by epoch and over the window as of the last look.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,35 +13,35 @@ use crate::ledger::{
 
 #[derive(Debug)]
 pub(super) struct PairUsers {
-    /// Whether looks wait for it.
+    /// True if looks wait for it.
     pub holds: bool,
-    /// Tells it apart from the pair that begins anew.
+    /// Random id of the pair's incarnation.
     pub life: u64,
-    /// No list before this can still settle, epoch ms.
+    /// No list before this can still settle, Unix ms.
     pub until_ms: Option<i64>,
     arms: Vec<Arm>,
-    /// The first cell that its sums may lack.
+    /// First cell that its sums may lack.
     pub end: i64,
-    /// Cells below this number were let go before it was resumed.
+    /// Cells below this number were dropped before the pair was resumed.
     pub let_go: i64,
-    /// Cells below this number are not whole, and left out.
+    /// Cells below this number are incomplete, and skipped.
     pub counts_from: Option<i64>,
-    /// By number.
+    /// Cells by number.
     pub waiting: BTreeMap<i64, WaitingCell>,
-    /// By experiment.
+    /// Sums by experiment name.
     pub experiments: BTreeMap<String, ExperimentUsers>,
 }
 
-/// What the users of an experiment add up to, as of the last look.
+/// Sums over the users of an experiment, as of the last look.
 #[derive(Debug, Default)]
 pub(super) struct ExperimentUsers {
-    /// By arm, then epoch.
+    /// Sums by arm, then epoch.
     pub arms: BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>,
-    /// Over all epochs; nothing where its window was given up.
+    /// Sums over all epochs. Empty if the window was given up.
     pub window: WindowSums,
 }
 
-/// What the users of an arm add up to in an epoch.
+/// Sums over the users of an arm in an epoch.
 #[derive(Debug, Default)]
 pub(super) struct ArmUsers {
     pub sums: BucketSums,
@@ -51,19 +51,19 @@ pub(super) struct ArmUsers {
     pub frequent: FrequentUsers,
 }
 
-/// What an experiment takes, in bytes.
+/// Memory of an experiment, in bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bytes {
-    /// Of its window.
+    /// Window.
     pub window: u64,
-    /// Of all the rest as of the last look.
+    /// Everything else as of the last look.
     pub own: u64,
-    /// Of cells that wait for the next ones: it depends on when it is asked.
+    /// Cells that wait for later looks. It depends on when it is read.
     pub waiting: u64,
 }
 
 impl Default for PairUsers {
-    /// Nothing is known of it.
+    /// Creates a pair without any data.
     fn default() -> PairUsers {
         PairUsers {
             holds: true,
@@ -91,7 +91,7 @@ impl PairUsers {
         self.until_ms = self.until_ms.max(until_ms);
     }
 
-    /// Goes on with what was stored of the users of these experiments; cells that are in it count in windows alone.
+    /// Restores the stored sums of these experiments, except `but`. Cells that they already contain count in windows only.
     pub fn resume(&mut self, stored: StoredUsers, rules: &Rules, but: &BTreeSet<String>) {
         let UpTo {
             look,
@@ -122,14 +122,14 @@ impl PairUsers {
         }
     }
 
-    /// The first cell that waits and has anything.
+    /// Returns the number of the first waiting cell with lists.
     pub fn first_number(&self) -> Option<i64> {
         let mut waiting = self.waiting.iter();
         let first = waiting.find(|(_, cell)| cell.has_lists());
         first.map(|(number, _)| *number)
     }
 
-    /// Adds the cells up to that of this look; the window of an experiment moves on to end with it, unless it was given up.
+    /// Adds the cells up to this look. Windows advance to end with it, except those that were given up.
     pub fn settle(&mut self, look: i64, rules: &Rules, without_window: &BTreeSet<String>) {
         let begin = rules.window.as_ref().map(|window| window.begin(look));
         let later = self.waiting.split_off(&(look + 1));
@@ -160,24 +160,24 @@ impl PairUsers {
         }
     }
 
-    /// What the users of an experiment add up to.
+    /// Returns the sums over the users of an experiment.
     pub fn of(&self, experiment: &str) -> Option<&ExperimentUsers> {
         self.experiments.get(experiment)
     }
 
-    /// The name of an arm.
+    /// Returns the name of an arm.
     pub fn name(&self, arm: ArmId) -> &str {
         &self.arms[arm as usize].arm
     }
 
-    /// Drops what is known of an experiment, and what waits of it.
+    /// Drops the sums of an experiment, and its part of waiting cells.
     pub fn forget(&mut self, experiment: &str) {
         self.experiments.remove(experiment);
         let is_other = |arm: ArmId| &*self.arms[arm as usize].experiment != experiment;
         self.waiting.values_mut().for_each(|cell| cell.retain(is_other));
     }
 
-    /// Drops what is known of the window of an experiment.
+    /// Drops the window sums of an experiment.
     pub fn forget_window(&mut self, experiment: &str) {
         if let Some(users) = self.experiments.get_mut(experiment) {
             users.window = WindowSums::default();
@@ -201,7 +201,7 @@ impl PairUsers {
 }
 
 impl ExperimentUsers {
-    /// Adds a cell of an arm in an epoch; with its number, also to the window that begins with another one.
+    /// Adds a cell of an arm in an epoch. `in_window` is the cell's number and the first cell of the window, if it counts there.
     fn add(&mut self, arm: ArmId, epoch: usize, cell: WaitingArm, in_window: Option<(i64, i64)>) {
         let own = self.arms.entry(arm).or_default().entry(epoch).or_default();
         own.exposed.add(cell.exposed);
@@ -217,7 +217,7 @@ impl ExperimentUsers {
         }
     }
 
-    /// Users seen in two arms within one epoch.
+    /// Counts users seen in two arms within one epoch.
     pub fn n_in_two(&self) -> u64 {
         self.all().map(|arm| arm.exposed.in_two).sum()
     }
@@ -235,7 +235,7 @@ impl ExperimentUsers {
     }
 }
 
-/// Of the sums of one bucket, and its number, as long as they fit into 64 bits.
+/// Returns the bytes of the sums of one bucket with its number, as long as they fit into 64 bits.
 pub fn row_bytes(n_columns: usize) -> u64 {
     (n_columns * size_of::<i64>() + size_of::<u8>()) as u64
 }

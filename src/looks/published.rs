@@ -1,4 +1,4 @@
-//! The last look, as whoever shows it reads it: a value that is exchanged as a whole.
+//! The last look as readers see it: a value that is replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,30 +6,30 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::{ExperimentLook, GivenUp, Looked};
 use crate::ledger::PairId;
 
-/// What is shown of all experiments that something is asked of.
+/// Results of all experiments with settings.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
-    /// The time of the last look, epoch ms; none before the first one.
+    /// Time of the last look, Unix ms. None before the first look.
     pub as_of_ms: Option<i64>,
-    /// By name; none of an experiment before its first list.
+    /// Results by experiment name. Absent before an experiment's first list.
     pub experiments: BTreeMap<String, Arc<ExperimentLook>>,
-    /// Experiments that were given up, because all of them took too much memory.
+    /// Experiments that were given up because all of them took too much memory.
     pub given_up: Vec<String>,
-    /// The pair that the next look waits for.
+    /// Pair that delays the next look.
     pub waits_for: Option<PairId>,
 }
 
-/// Where the last look is found. Readers never wait for a look that is being taken.
+/// Holder of the last look. Readers never wait for a look in progress.
 #[derive(Debug, Default)]
 pub struct Published(RwLock<Arc<Shown>>);
 
 impl Published {
-    /// The last look.
+    /// Returns the last look.
     pub fn shown(&self) -> Arc<Shown> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Shows a look. One that is earlier than what is shown was taken again, and does not take its place.
+    /// Publishes a look. An earlier look than the published one was retaken after a restart, and does not replace it.
     pub fn show(&self, looked: Looked, waits_for: Option<PairId>) {
         let mut shown = Shown::clone(&self.shown());
         if shown.as_of_ms <= Some(looked.as_of_ms) {
@@ -41,14 +41,14 @@ impl Published {
         self.set(shown);
     }
 
-    /// Says what had been given up when looks went on.
+    /// Publishes a loss that happened before looks resumed.
     pub fn give_up(&self, given_up: &GivenUp) {
         let mut shown = Shown::clone(&self.shown());
         note(&mut shown, Some(given_up));
         self.set(shown);
     }
 
-    /// Says which pair the next look waits for.
+    /// Publishes the pair that delays the next look.
     pub fn wait_for(&self, pair: Option<PairId>) {
         if self.shown().waits_for != pair {
             let mut shown = Shown::clone(&self.shown());

@@ -1,4 +1,4 @@
-//! Begins over with all pairs as they are stored, as of the latest look that any of them knows.
+//! Restart with all pairs as they are stored, as of the latest look that any of them contains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,41 +8,41 @@ use super::{Course, GivenUp, Looks};
 use crate::engine::Arm;
 use crate::ledger::{Cell, PairId};
 
-/// A pair that is stored.
+/// A pair as it is stored.
 #[derive(Debug)]
 pub struct Resumed {
     pub pair: PairId,
-    /// Tells it apart from the pair that begins anew.
+    /// Random id of the pair's incarnation.
     pub life: u64,
-    /// Whether looks wait for it.
+    /// True if looks wait for it.
     pub holds: bool,
-    /// All of its arms, by number.
+    /// Arms by number, complete.
     pub arms: Vec<Arm>,
-    /// Its complete cells that are still kept, by number.
+    /// Complete cells that are still kept, by number.
     pub cells: Vec<(i64, Cell)>,
-    /// No list before this can still settle, epoch ms.
+    /// No list before this can still settle, Unix ms.
     pub until_ms: Option<i64>,
-    /// Sums are whole from then on, epoch ms; none: from the begin on.
+    /// Time from which sums are whole, Unix ms. None if they are whole from the start.
     pub whole_from_ms: Option<i64>,
-    /// Since when the users of experiments are told apart, epoch ms.
+    /// Time from which the users of each experiment are tracked, Unix ms.
     pub users_since_ms: BTreeMap<String, i64>,
-    /// None where there was no look before.
+    /// Stored looks. None before the first look.
     pub as_of: Option<AsOf>,
 }
 
-/// What was found when looks went on, or pairs came further.
+/// A finding when looks resume or pairs make progress.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// This is given up: it had been before, or cells that wait take too much memory.
+    /// Given up, either before the restart or because waiting cells take too much memory.
     GivenUp(GivenUp),
-    /// What an experiment adds up to begins anew: what was stored of it is of other users, epochs or metrics.
+    /// The sums of an experiment restart: the stored ones have other users, epochs or metrics.
     BeginsAnew(String),
-    /// Other things are asked of an experiment: its tests begin anew, over the same sums.
+    /// The settings of an experiment changed: its tests restart over the same sums.
     AsksAnew(String),
 }
 
 impl Looks {
-    /// What was found since the last call, each once.
+    /// Returns the findings since the last call, each once.
     pub fn take_found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }
@@ -71,6 +71,7 @@ impl Looks {
             users_of.push((id, users));
             latest = later(latest, sequences);
         }
+        // `adopt` removes experiments that were given up, so their users must be restored after it.
         latest
             .into_iter()
             .for_each(|sequences| self.adopt(sequences, &anew));
@@ -85,7 +86,7 @@ impl Looks {
         }
     }
 
-    /// What is known of a pair beside what was stored as of a look.
+    /// Creates a pair from its stored state without the sums as of a look, which are returned for later.
     fn known(&self, resumed: Resumed) -> (PairUsers, Option<AsOf>) {
         let every_ms = self.rules.every_ms;
         let mut pair = PairUsers::default();
@@ -96,8 +97,8 @@ impl Looks {
         (pair, resumed.as_of)
     }
 
-    /// The experiments that begin anew in all pairs, as what one of them has stored does not go on: its users are told apart, or
-    /// all metrics summed, only since later than what was stored ends.
+    /// Returns the experiments that restart in all pairs, because one pair cannot continue its stored sums: its users are
+    /// tracked, or all metrics summed, only from a time after the stored sums end.
     fn experiments_anew(&mut self, pairs: &[Resumed]) -> BTreeSet<String> {
         let every_ms = self.rules.every_ms;
         let mut anew = BTreeSet::new();
@@ -115,10 +116,11 @@ impl Looks {
         anew
     }
 
-    /// Goes on with what was kept of experiments.
+    /// Restores the state of the experiments.
     fn adopt(&mut self, stored: StoredSequences, anew: &BTreeSet<String>) {
         self.next = Some(stored.look);
         let as_of_ms = (stored.look + 1) * self.rules.every_ms;
+        // With more memory than before, experiments that were given up may return.
         if self.rules.max_bytes <= stored.max_bytes {
             for experiment in stored.given_up {
                 if self.rules.experiments.contains_key(&experiment) {
@@ -152,7 +154,7 @@ impl Looks {
     }
 }
 
-/// Of two of one look, the first.
+/// Returns the later of the two. At the same look it is the first.
 fn later(one: Option<StoredSequences>, other: Option<StoredSequences>) -> Option<StoredSequences> {
     let look = |sequences: &Option<StoredSequences>| sequences.as_ref().map(|sequences| sequences.look);
     if look(&other) > look(&one) { other } else { one }

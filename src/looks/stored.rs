@@ -1,16 +1,16 @@
-//! What looks need to go on after a restart as if there had been none, as bytes.
+//! Codec for the state that looks need to resume as if there had been no restart.
 //!
 //! ```text
 //! cells of a pair   … n−144 ┄┄┄ n−1 │ n │ n+1 … F        are stored by its ledger, each once
 //!                   ╰── users ──────────╯                the sums of its users, as of look n
-//!                       sequences   ╯                    what was kept of experiments before look n
+//!                       sequences   ╯                    state of the experiments before look n
 //! ```
-//! Whoever begins takes look n again: that shows it again, and all that follows is what would have followed. Pairs may have been
-//! stored as of different looks: the latest sequences stand, and the cells of each pair close the gap. A look uses nothing that
-//! is not sealed, so there is none that a pair could lack.
+//! A restarted instance takes look n again. That shows it again, and every later look is the same as without a restart. Pairs may
+//! have been stored as of different looks: the latest sequences are used, and the cells of each pair fill the gap. A look uses
+//! sealed data only, so no pair can lack any of it.
 //!
-//! A pair lets go of cells with the same state that has its users as of the later look. So each state is whole by itself, also while
-//! whoever owns the pair goes on with users that were stored before: they only need more cells.
+//! A pair drops cells in the same state that has its users as of the later look. So each state is complete, even if the pair's
+//! owner resumes from users that were stored before: those only need more cells.
 
 mod asked;
 mod history;
@@ -30,48 +30,47 @@ use crate::bytes::Malformed;
 use crate::engine::ranking::Ranking;
 use crate::ledger::{LedgerError, PairId};
 
-/// Bytes.
 pub type Bytes = Arc<[u8]>;
 
-/// What is to be stored as of a look.
+/// Bytes to store as of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLooks {
     pub sequences: Bytes,
     pub pairs: BTreeMap<PairId, StoredPair>,
 }
 
-/// What is to be stored of a pair, beside the sequences.
+/// Bytes to store for a pair, besides the sequences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPair {
-    /// The life of the pair whose users they are.
+    /// Incarnation of the pair that the users belong to.
     pub life: u64,
     pub users: Bytes,
     pub up_to: UpTo,
 }
 
-/// What is stored of a pair.
+/// Stored bytes of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairLooks {
     pub users: Bytes,
     pub sequences: Bytes,
 }
 
-/// How far the stored sums of a pair's users go.
+/// Extent of the stored sums of a pair's users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpTo {
-    /// The look that is taken first with them.
+    /// Number of the look to take first with them.
     pub look: i64,
-    /// Cells below this number are in them.
+    /// Cells below this number are included.
     pub end: i64,
-    /// Cells below this number are needed no more, and let go.
+    /// Cells below this number are no longer needed, and dropped.
     pub cells_from: i64,
 }
 
 impl UpTo {
-    /// How far these sums go.
+    /// Reads the extent of these sums.
     ///
     /// # Errors
-    /// [`AsOfError`] if they are none.
+    /// [`AsOfError`] if the bytes are not such sums.
     pub fn of(users: &[u8]) -> Result<UpTo, AsOfError> {
         users::begin(users).map(|(up_to, _)| up_to)
     }
@@ -86,8 +85,9 @@ impl UpTo {
 }
 
 impl StoredPair {
-    /// Whether these may be stored with a pair that has this life, and has settled until then (epoch ms), in the place of those that it
-    /// has. They need no cell that was let go, and are of slots that it has settled. So a pair that lives never goes back.
+    /// Reports whether these may be stored with a pair of this incarnation that has settled until `until_ms` (Unix ms), in
+    /// place of those up to `before`. They need no cell that was dropped, and cover only settled slots. So a running pair never
+    /// goes back.
     pub fn fits(&self, life: u64, until_ms: Option<i64>, every_ms: i64, before: Option<&UpTo>) -> bool {
         self.life == life
             && self.up_to.is_settled(until_ms, every_ms)
@@ -95,17 +95,17 @@ impl StoredPair {
     }
 }
 
-/// What was stored of a pair.
+/// Decoded looks of a pair.
 #[derive(Debug)]
 pub struct AsOf {
     pub(super) users: StoredUsers,
     pub(super) sequences: StoredSequences,
 }
 
-/// Why looks cannot go on with what was stored.
+/// Reason why looks cannot resume from stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOfError {
-    /// It is of another version than this program reads.
+    /// The bytes have a version that this program does not read.
     Version,
     Malformed(Malformed),
     /// The sums of users and the sequences are of different looks.
@@ -140,7 +140,7 @@ impl fmt::Display for AsOfError {
 impl std::error::Error for AsOfError {}
 
 impl AsOf {
-    /// What was stored of a pair with so many arms, for this ranking.
+    /// Decodes the stored looks of a pair with `n_arms` arms, for this ranking.
     ///
     /// # Errors
     /// [`AsOfError`] if these are not the bytes of [`Looks::stored`].
@@ -160,7 +160,7 @@ impl AsOf {
 }
 
 impl Looks {
-    /// What there is as of the last look, or as of the one that is to be taken first; none before it is known which.
+    /// Returns the bytes to store as of the last look, or as of the first one to take. None until that one is known.
     pub fn stored(&self) -> Option<StoredLooks> {
         let next = self.next?;
         let (look, courses) = if self.has_looked {
@@ -169,6 +169,7 @@ impl Looks {
             (next, &self.courses)
         };
         let pairs = self.pairs.iter().map(|(id, pair)| {
+            // Cells from `end` on are missing in the sums, so they are needed whatever the window. Dropped cells cannot return.
             let needed = cells_from(&self.rules, look).min(pair.end);
             let up_to = UpTo {
                 look,
@@ -189,7 +190,7 @@ impl Looks {
     }
 }
 
-/// The first cell that the window of a look has; where there is none, the one after it.
+/// Returns the first cell of a look's window. Without a window, the cell after the look.
 fn cells_from(rules: &Rules, look: i64) -> i64 {
     let window = rules.window.as_ref();
     window.map_or(look + 1, |window| window.begin(look))

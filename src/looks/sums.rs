@@ -1,4 +1,4 @@
-//! Sums by user bucket as the statistics take them: a column for each term, 0 where a bucket has no list.
+//! Sums by user bucket in the form that statistics take: a column for each term, 0 for a bucket without a list.
 
 use std::borrow::Cow;
 
@@ -6,22 +6,22 @@ use crate::engine::ranking::{CLICKS, Column, LISTS, Ranking, to_float};
 use crate::ledger::{BucketSums, N_BUCKETS, RefusedCounts};
 use crate::statistics::{ArmTotals, RefusedLists, Terms};
 
-/// The metrics that are compared: those of the first profile whose sums add up over users. Coverage has none.
+/// Returns the metrics that are compared: metrics of the first profile whose sums add up over users. Coverage is left out.
 pub fn compared(ranking: &Ranking) -> impl Iterator<Item = &Column> + Clone {
     let columns = ranking.columns().iter();
     columns.filter(|column| column.profile == 0 && column.metric.is_additive())
 }
 
-/// The key of what decides where nothing is chosen: CTR at the largest cut-off, else the first of these metrics.
+/// Returns the key of the default primary: CTR at the largest cut-off, else the first of these metrics.
 pub fn default_primary<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Option<String> {
     let ctr = columns.clone().find(|column| column.metric.id == "ctr");
     let metric = ctr.or(columns.clone().next())?.metric.id;
     let of_metric = columns.filter(|column| column.metric.id == metric);
-    // None is the whole list, which counts only where there is no cut-off.
+    // None, the whole list, is smaller than any cut-off, so it is chosen only if there is none.
     of_metric.max_by_key(|column| column.k).map(Column::key)
 }
 
-/// What an arm adds up to in an epoch, in several pairs. `users` are its first exposures, where they are counted.
+/// Sums up an arm in an epoch over several pairs. `users` are its first exposures, if they are counted.
 pub fn arm_totals(pairs: &[&BucketSums], users: Option<f64>, ranking: &Ranking) -> ArmTotals {
     let sums = whole(pairs);
     let columns = Columns::new(&sums);
@@ -49,7 +49,7 @@ pub fn arm_totals(pairs: &[&BucketSums], users: Option<f64>, ranking: &Ranking) 
     }
 }
 
-/// Refused lists as the statistics take them.
+/// Converts refused lists to the form that statistics take.
 pub fn refused_lists(counts: &RefusedCounts) -> RefusedLists {
     let mut by_bucket = vec![0.0; N_BUCKETS];
     for (bucket, n) in &counts.by_bucket {
@@ -64,7 +64,7 @@ pub fn refused_lists(counts: &RefusedCounts) -> RefusedLists {
     }
 }
 
-/// What all pairs add up to together.
+/// Merges all pairs. It copies only if there are several.
 fn whole<'a>(pairs: &[&'a BucketSums]) -> Cow<'a, BucketSums> {
     let Some((first, others)) = pairs.split_first() else {
         return Cow::default();
@@ -76,7 +76,7 @@ fn whole<'a>(pairs: &[&'a BucketSums]) -> Cow<'a, BucketSums> {
     sums
 }
 
-/// The denominators of a metric that are multiples of a sum: they are rounded once.
+/// Computes the denominators of a metric that are multiples of a sum. Multiplying before converting rounds only once.
 fn multiples(sums: &BucketSums, column: &Column) -> Vec<f64> {
     let mut denominators = vec![0.0; N_BUCKETS];
     for (bucket, row) in sums.rows() {
@@ -85,10 +85,10 @@ fn multiples(sums: &BucketSums, column: &Column) -> Vec<f64> {
     denominators
 }
 
-/// All sums as numbers, column by column, each converted once.
+/// Sums as floats, column by column, each converted once.
 struct Columns(Vec<f64>);
 
-/// From column to column. With a power of two, the numbers of a bucket would be in each other's way in the cache.
+/// Distance from column to column. With a power of two, the numbers of a bucket would compete for the same cache sets.
 const STRIDE: usize = N_BUCKETS + 8;
 
 impl Columns {
@@ -106,7 +106,7 @@ impl Columns {
         Columns(numbers)
     }
 
-    /// By bucket; zeros where no bucket has a list.
+    /// Returns a column by bucket, all zeros if no bucket has a list.
     fn of(&self, column: usize) -> &[f64] {
         let numbers = self.0.get(column * STRIDE..column * STRIDE + N_BUCKETS);
         numbers.unwrap_or(&[0.0; N_BUCKETS])

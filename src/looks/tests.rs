@@ -1,4 +1,4 @@
-//! Looks at pairs that are told what they settle, list by list.
+//! Tests of looks at pairs that settle their lists one by one.
 
 mod feed;
 mod group;
@@ -45,7 +45,7 @@ fn compared() -> Experiment {
     }
 }
 
-/// A list of three items, the first of which was clicked or not.
+/// A list of three items. The first one is clicked or not.
 #[derive(Debug, Clone, Copy)]
 struct List {
     slot: i64,
@@ -133,7 +133,7 @@ impl Pair {
     }
 }
 
-/// All looks that are due.
+/// Takes all looks that are due.
 fn all(looks: &mut Looks) -> Vec<Looked> {
     std::iter::from_fn(|| looks.look()).collect()
 }
@@ -179,7 +179,7 @@ fn looks_are_taken_in_order_as_soon_as_every_pair_has_settled_up_to_them() {
     assert_eq!((report.look, report.as_of_ms), (4, 5 * LOOK_MS));
 }
 
-/// A user comes through one pair, over any number of cells and epochs.
+/// A user comes through one pair, in any number of cells and epochs.
 #[test]
 fn the_user_with_most_lists_of_an_arm_is_found_over_all_cells() {
     let asked = Experiment {
@@ -243,7 +243,7 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
     };
     let mut pair = Pair::of(0, &asked);
     let mut looks = Looks::new(rules(asked));
-    // User 1 changes with the epoch, user 2 within the first one, user 3 within the second one.
+    // User 1 changes arms with the epoch, user 2 within the first epoch, user 3 within the second.
     let lists = [
         list(0, 1, "a"),
         list(6, 1, "b"),
@@ -263,7 +263,7 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
     assert_eq!([multi_arm.in_two, multi_arm.users], [2.0, 3.0]);
 }
 
-/// A first look past whole weeks and the planned end would decide by ten minutes, and spend what alpha keeps for the end.
+/// A first look past whole weeks and the planned end would decide on ten minutes, and spend the α that is kept for the end.
 #[test]
 fn days_are_counted_from_the_first_list_where_the_log_goes_back_less_far_than_the_start() {
     const DAY_MS: i64 = 86_400_000;
@@ -346,7 +346,7 @@ fn the_experiment_that_takes_most_memory_is_given_up_where_there_is_too_much() {
     assert_eq!(looked[1].given_up, None);
 }
 
-/// What waits for a pair that settles nothing, and what was found, with this room.
+/// Returns the waiting cells of a pair that settles nothing, and the findings, at this memory limit.
 fn waiting(max_bytes: u64, lists: &[List]) -> (u64, Vec<Found>) {
     let mut looks = Looks::new(Rules {
         max_bytes,
@@ -411,7 +411,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Looks depend neither on how users are spread over pairs, nor on how often pairs tell what they have settled.
+    /// Looks depend neither on how users are spread over pairs, nor on how often pairs report their progress.
     #[test]
     fn looks_are_the_same_however_lists_come(
         lists in prop::collection::vec(some_list(), 1..600),

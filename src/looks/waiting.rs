@@ -1,18 +1,18 @@
-//! A cell that waits for its look, packed: it takes as much as it will in the window.
+//! A cell that waits for its look, packed as it will be in the window.
 
 use std::collections::BTreeMap;
 
 use crate::engine::ArmId;
 use crate::ledger::{Cell, Exposed, FrequentUsers, PackedBuckets, RefusedCounts, UnitCounts};
 
-/// What the users of a pair add up to in a cell, by arm.
+/// Sums over the users of a pair in a cell, by arm.
 #[derive(Debug)]
 pub(super) struct WaitingCell(BTreeMap<ArmId, WaitingArm>);
 
 /// An arm in such a cell.
 #[derive(Debug)]
 pub(super) struct WaitingArm {
-    /// None of one that had its list in an earlier cell: it has users here who are now in two arms.
+    /// Sums of the arm. None if it has no list in this cell, but has users from earlier cells that are now seen in two arms.
     pub sums: Option<PackedBuckets>,
     pub exposed: Exposed,
     pub units: UnitCounts,
@@ -20,7 +20,7 @@ pub(super) struct WaitingArm {
     pub frequent: FrequentUsers,
 }
 
-/// Beside what is packed: its place in a map that is at least half full, and what allocations cost.
+/// Overhead of a packed arm, in bytes: its place in a map that is at least half full, and its allocations.
 const ARM_BYTES: u64 = 2 * size_of::<(ArmId, WaitingArm)>() as u64 + 16;
 
 impl WaitingCell {
@@ -42,7 +42,7 @@ impl WaitingCell {
         WaitingCell(ids.map(|id| (*id, arm(id))).collect())
     }
 
-    /// Whether an arm has a list in it.
+    /// Reports whether any arm has a list.
     pub fn has_lists(&self) -> bool {
         self.0.values().any(|arm| arm.sums.is_some())
     }
@@ -51,7 +51,7 @@ impl WaitingCell {
         self.0.into_iter()
     }
 
-    /// Bytes of each arm.
+    /// Returns the bytes of each arm.
     pub fn bytes(&self) -> impl Iterator<Item = (ArmId, u64)> {
         let bytes = |arm: &WaitingArm| {
             let sums = arm.sums.as_ref().map_or(0, |sums| sums.length() as u64);

@@ -1,8 +1,8 @@
-//! The window that looks show intervals of, and what the users of a pair add up to in it.
+//! Window of the interval results, and the sums over a pair's users in it.
 //!
 //! ```text
-//! cells  │ n−143 … n−1 │ n │ packed, each as long as it is inside
-//!        ╰──── sums ───────╯ a new cell is added, the oldest one is taken away
+//! cells  │ n−143 … n−1 │ n │ packed, each as long as it is in the window
+//!        ╰──── sums ───────╯ a new cell is added, the oldest one is subtracted
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,12 +15,12 @@ use crate::ledger::{BucketSums, N_BUCKETS, PackedBuckets};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     pub name: String,
-    /// The window of a look has its cell and those before it, so many together.
+    /// Number of cells: the window of a look has the look's cell and those before it.
     pub n_cells: i64,
 }
 
 impl Window {
-    /// The longest of these windows, each with its length in ms, that is a multiple of the time between two looks.
+    /// Picks the longest window whose length is a multiple of the time between two looks. `windows` are names and lengths in ms.
     pub fn longest<'a>(windows: impl Iterator<Item = (&'a str, i64)>, every_ms: i64) -> Option<Window> {
         let whole = windows.filter(|(_, span_ms)| span_ms % every_ms == 0);
         whole
@@ -31,31 +31,31 @@ impl Window {
             })
     }
 
-    /// The first cell of the window of a look.
+    /// Returns the first cell of a look's window.
     pub(super) fn begin(&self, look: i64) -> i64 {
         look - self.n_cells + 1
     }
 }
 
-/// What the users of an experiment add up to in the last cells of a pair, by arm: none of an arm without a list in them.
+/// Sums over an experiment's users in the last cells of a pair, by arm. Absent for arms without a list in them.
 #[derive(Debug, Default)]
 pub(super) struct WindowSums(BTreeMap<ArmId, ArmCells>);
 
 #[derive(Debug, Default)]
 struct ArmCells {
-    /// By number, ascending: those in which the arm has a list.
+    /// Cells in which the arm has a list, by number, ascending.
     cells: VecDeque<(i64, PackedBuckets)>,
-    /// Of all of them.
+    /// Sum of all cells.
     sums: BucketSums,
-    /// What the cells take.
+    /// Bytes of the cells.
     n_bytes: u64,
 }
 
-/// Of a kept cell beside what is packed: its place in a queue that is at least half full, and what allocations cost.
+/// Overhead of a kept cell, in bytes: its place in a queue that is at least half full, and its allocations.
 pub(super) const CELL_BYTES: u64 = 2 * size_of::<(i64, PackedBuckets)>() as u64 + 16;
 
 impl WindowSums {
-    /// Adds a cell of an arm, later than those before, with what it was packed from, and drops its cells before the number `begin`.
+    /// Adds a cell of an arm, later than its others, and drops cells before `begin`. `sums` is the cell unpacked.
     pub fn add(&mut self, number: i64, arm: ArmId, (cell, sums): (PackedBuckets, &BucketSums), begin: i64) {
         let own = self.0.entry(arm).or_default();
         own.sums.merge(sums);
@@ -74,7 +74,7 @@ impl WindowSums {
         self.0.iter().map(|(arm, own)| (*arm, &own.sums))
     }
 
-    /// Of its cells and sums.
+    /// Returns the bytes of its cells and sums.
     pub fn bytes(&self) -> u64 {
         let arms = self.0.values();
         arms.map(|arm| arm.sums.bytes() + arm.n_bytes).sum()
@@ -95,13 +95,13 @@ fn cell_bytes(cell: &PackedBuckets) -> u64 {
     cell.length() as u64 + CELL_BYTES
 }
 
-/// Of a packed sum at most, while fewer than 65,536 lists are in one bucket of a cell: 2^16 × 2^32, and a sign.
+/// Most bytes of a packed sum with fewer than 65,536 lists in one bucket of a cell: 2^16 × 2^32, and a sign.
 const SUM_BYTES: u64 = 7;
 
-/// Of the numbers of columns and of buckets of a packed cell, at most.
+/// Most bytes of the counts of columns and buckets in a packed cell.
 const LENGTHS_BYTES: u64 = 4;
 
-/// What a window of one arm of one pair takes at most, in bytes: its cells, and its sums.
+/// Returns the most bytes that a window of one arm of one pair takes: its cells and its sums.
 pub fn max_window_bytes(n_cells: i64, n_columns: usize) -> u64 {
     let bucket = 1 + n_columns as u64 * SUM_BYTES;
     let cell = CELL_BYTES + LENGTHS_BYTES + N_BUCKETS as u64 * bucket;

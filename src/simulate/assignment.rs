@@ -1,22 +1,22 @@
-//! Which arm a user is in: dealt by a hash of the user's number and the experiment, which no bucket of the ledger goes by.
+//! Assignment of users to arms by a hash of user number and experiment, independent of the ledger's buckets.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::design::{Combination, Design};
 
-/// Deals users to arms, as a seed has it. A user is always in the same arms.
+/// Assignment of users to arms for a given seed. A user always stays in the same arms.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     experiments: Vec<Dealt>,
 }
 
-/// The arms of one experiment that have users.
+/// Arms of one experiment that have users.
 #[derive(Debug, Clone)]
 struct Dealt {
     salt: u64,
-    /// Where the hashes of each arm begin but for the first, which has those below.
+    /// First hash of each arm but the first. The first arm has all hashes below.
     begins: Vec<u64>,
-    /// What each adds to the number of a combination.
+    /// Contribution of each arm to the number of a combination.
     adds: Vec<Combination>,
 }
 
@@ -47,7 +47,7 @@ impl Assignment {
         }
     }
 
-    /// The arms that a user is in.
+    /// Returns the arms that a user is in.
     pub fn of(&self, user: u32) -> Combination {
         self.experiments.iter().map(|dealt| dealt.of(user)).sum()
     }
@@ -56,7 +56,7 @@ impl Assignment {
 impl Dealt {
     fn of(&self, user: u32) -> Combination {
         let hash = xxh3_64_with_seed(&u64::from(user).to_le_bytes(), self.salt);
-        // No branch goes by the hash: the processor would guess it wrong every other time.
+        // Counting avoids a branch on the hash, which the processor would mispredict half of the time.
         let n_begun: usize = self.begins.iter().map(|begin| usize::from(*begin <= hash)).sum();
         self.adds[n_begun]
     }
@@ -81,7 +81,7 @@ mod tests {
         counts
     }
 
-    /// Each combination has as many users as independent draws would give it.
+    /// Checks that each combination has as many users as with independent draws.
     #[track_caller]
     fn check(shares: &[(&str, f64)], expected: [f64; 6]) {
         for seed in 0..5 {
@@ -120,7 +120,7 @@ mod tests {
     fn another_seed_deals_anew() {
         let [one, other] = [1, 2].map(|seed| Assignment::new(&Design::default(), seed));
         let n_same = (0..N).filter(|user| one.of(*user) == other.of(*user)).count();
-        // As many as by chance: 10,000.
+        // Chance alone gives 10,000.
         assert!((9_600..10_400).contains(&n_same), "{n_same}");
     }
 

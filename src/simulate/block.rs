@@ -1,4 +1,4 @@
-//! Drafts that lie in a row: one costs no allocation.
+//! Contiguous storage of drafts, without an allocation per draft.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use super::draft::{Content, Draft, Origin};
 use super::record::RecordKind;
 use crate::engine::event::Side;
 
-/// Drafts in the order in which they were put in.
+/// Drafts in insertion order.
 #[derive(Debug, Default)]
 pub struct Block {
     entries: Vec<DraftEntry>,
-    /// Of all lists, one after the other.
+    /// Items of all lists, concatenated.
     items: Vec<u16>,
-    /// Of all that is text, one after the other.
+    /// Text of all drafts that have text, concatenated.
     text: Vec<u8>,
 }
 
@@ -25,8 +25,7 @@ struct DraftEntry {
     content: Stored,
 }
 
-/// A [`Content`]; what it holds of the block's items or text begins at `start`. A block is what arrives in a moment: it has
-/// fewer than 2³² of them.
+/// [`Content`] whose items or text start at `start` in the block. A block covers a short time, so 32 bits are enough.
 #[derive(Debug, Clone, Copy)]
 enum Stored {
     List { stamp_ms: i64, start: u32, len: u16 },
@@ -65,15 +64,15 @@ impl Block {
         });
     }
 
-    /// The draft that was put in as this one, from 0.
+    /// Returns the draft with this number, counted from 0 in insertion order.
     ///
     /// # Panics
-    /// There are not as many.
+    /// There is no such draft.
     pub fn draft(&self, number: usize) -> Draft<'_> {
         self.read(&self.entries[number])
     }
 
-    /// Like [`draft`](Block::draft), its time alone.
+    /// Returns only the time of a [`draft`](Block::draft).
     pub fn arrival_ms(&self, number: usize) -> i64 {
         self.entries[number].arrival_ms
     }
@@ -109,13 +108,13 @@ impl Block {
         self.entries.is_empty()
     }
 
-    /// Makes room for as much as another block holds, where it has not got it.
+    /// Reserves as much room as another block uses.
     pub fn grow_like(&mut self, other: &Block) {
         grow(&mut self.entries, other.entries.len());
         grow(&mut self.items, other.items.len());
     }
 
-    /// Forgets all drafts; their room serves the next.
+    /// Removes all drafts but keeps the memory for the next ones.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.items.clear();
@@ -131,7 +130,7 @@ fn grow<T>(list: &mut Vec<T>, len: usize) {
 mod tests {
     use super::*;
 
-    /// Most drafts wait for minutes, and there are as many as traffic has in that time.
+    /// Most drafts wait for minutes, and all traffic of that time waits with them.
     #[test]
     fn a_draft_takes_no_more_than_56_bytes_beside_its_items() {
         assert_eq!(size_of::<DraftEntry>(), 56);

@@ -1,11 +1,11 @@
-//! The curve of a day: how the rate of lists rises and falls with the hour.
+//! Daily curve: the rate of lists over the hours of a day.
 //!
 //! ```text
 //!   even time     │····│····│····│····│····│····│   lists at a steady rate
-//!   time of day   │·    ·    ·  · ··········· · │   the same, bent: few in the night, many in the evening
+//!   time of day   │·    ·    ·  · ··········· · │   same lists, bent: few at night, many in the evening
 //! ```
 //!
-//! Even time and event time agree at each midnight (UTC), so that the rate of a whole day is as it was asked for.
+//! Even time and event time agree at each midnight (UTC), so the mean rate over a whole day is the configured one.
 
 /// Traffic of each hour, where 100 is the mean.
 const HOURS: [u64; 24] = [
@@ -17,7 +17,7 @@ const MEAN: u64 = 100;
 const HOUR_NS: u64 = 3_600_000_000_000;
 const DAY_NS: u64 = 24 * HOUR_NS;
 
-/// Even time at which each hour begins.
+/// Even time at the start of each hour.
 const BEGINS_NS: [u64; 25] = {
     let mut begins = [0; 25];
     let mut hour = 0;
@@ -29,14 +29,14 @@ const BEGINS_NS: [u64; 25] = {
 };
 const _: () = assert!(BEGINS_NS[24] == DAY_NS, "the mean of the hours is 100");
 
-/// Event time at an even time; both in ns since one midnight.
+/// Converts even time to event time, both in ns since the same midnight.
 pub fn bend(even_ns: u64) -> u64 {
     let (midnight, rest) = (even_ns / DAY_NS * DAY_NS, even_ns % DAY_NS);
     let hour = BEGINS_NS.partition_point(|begin| *begin <= rest) - 1;
     midnight + hour as u64 * HOUR_NS + (rest - BEGINS_NS[hour]) * MEAN / HOURS[hour]
 }
 
-/// The even time that is bent to this event time.
+/// Converts event time back to even time.
 pub fn straighten(event_ns: u64) -> u64 {
     let (midnight, rest) = (event_ns / DAY_NS * DAY_NS, event_ns % DAY_NS);
     let hour = (rest / HOUR_NS) as usize;

@@ -1,21 +1,21 @@
-//! The experiments: their arms, which share of the users each gets, and what it does to them.
+//! Experiments of the simulation: their arms, the users' shares, and the effects of the arms.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-/// One arm of each experiment, as a number: that of the last experiment runs fastest.
+/// Number of a combination with one arm of each experiment. The last experiment's arm varies fastest.
 pub type Combination = u16;
 
-/// Experiments that run at the same time; every request is in each of them.
+/// Experiments that run at the same time. Every request is in each of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
     experiments: Vec<Experiment>,
-    /// Click probability at rank 1 of a user of eagerness 1, by combination.
+    /// Click probability at rank 1 for a user of eagerness 1, by combination.
     appeal: Vec<f64>,
 }
 
-/// An experiment of the simulation. Its first arm is the control.
+/// Experiment of the simulation. Its first arm is the control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     pub name: String,
@@ -25,22 +25,22 @@ pub struct Experiment {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arm {
     pub name: String,
-    /// Of the users, from 0 to 1.
+    /// Share of the users, from 0 to 1.
     pub share: f64,
-    /// How often a user comes, where 1 is as often as under the control.
+    /// Relative number of visits per user, with the control at 1.
     pub visits: f64,
 }
 
-/// How far shares may be from adding up to 1.
+/// Tolerance for shares that should add up to 1.
 const TOLERANCE: f64 = 1e-6;
-/// What an arm may do: from less of it by this share, to more by that.
+/// Range of lifts.
 const LIFTS: std::ops::RangeInclusive<f64> = -0.9..=2.0;
 const MOST_COMBINATIONS: usize = 1024;
-/// Bytes of JSON that may name the arms of one list.
+/// Maximum bytes of JSON that name the arms of one list.
 pub const MOST_BYTES: usize = 128;
 
 impl Default for Design {
-    /// The demo's: two experiments, whose arms interact.
+    /// Returns the demo's design: two experiments whose arms interact.
     fn default() -> Design {
         const APPEAL: [[f64; 2]; 3] = [[0.060, 0.054], [0.081, 0.069], [0.068, 0.066]];
         let experiments = [
@@ -67,12 +67,14 @@ fn equal(name: &str, arms: &[&str]) -> Experiment {
 }
 
 impl Design {
-    /// Experiments by name, each with the names of its arms, the control first: equal shares, and no differences. `appeal` is the
-    /// click probability at rank 1 of a user of eagerness 1.
+    /// Creates experiments with these names and arms, the control first, with equal shares and no differences. `appeal` is
+    /// the click probability at rank 1 for a user of eagerness 1.
     ///
     /// # Errors
-    /// No experiment or one without arms, names that are empty, used twice or not of letters, digits, `-` and `_`, an appeal
-    /// outside of 0 to 1, or more of all that than there is room for.
+    /// - no experiment, or one without arms
+    /// - a name that is empty, used twice or not made of letters, digits, `-` and `_`
+    /// - an `appeal` outside of 0 to 1
+    /// - more names or arms than there is room for
     pub fn new(appeal: f64, experiments: &[(&str, &[&str])]) -> Result<Design> {
         let names: Vec<&str> = experiments
             .iter()
@@ -89,7 +91,7 @@ impl Design {
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
             bail!("a name is used twice: experiments and arms are told by theirs");
         }
-        // Of `"experiment":"arm",` beside `,"experiments":{}`.
+        // Each pair takes `"experiment":"arm",`; 17 bytes are for `,"experiments":{}`.
         let longest = |arms: &[&str]| arms.iter().map(|arm| arm.len()).max().unwrap_or(0);
         let pairs = experiments
             .iter()
@@ -111,10 +113,11 @@ impl Design {
         })
     }
 
-    /// Gives these shares of the users to these arms. Other arms of their experiments get nobody; other experiments stay.
+    /// Gives these shares of the users to these arms. Other arms of the same experiments get no users. Other experiments
+    /// are unchanged.
     ///
     /// # Errors
-    /// An arm that does not exist or is named twice, a share that is not from 0 to 1, shares that do not add up to 1.
+    /// An arm does not exist or is named twice, a share is outside of 0 to 1, or shares do not add up to 1.
     pub fn with_shares(mut self, shares: &[(String, f64)]) -> Result<Design> {
         let mut given: Vec<Option<Vec<f64>>> = vec![None; self.experiments.len()];
         for ((experiment, arm), share) in self.find_all(shares)? {
@@ -140,11 +143,11 @@ impl Design {
         Ok(self)
     }
 
-    /// Lets a list of these arms be clicked more often than one of the control, whatever the arms of other experiments: at
-    /// each rank 1 + lift times as often.
+    /// Multiplies the click probability of these arms by 1 + lift at each rank, relative to the control, for all arms of
+    /// other experiments.
     ///
     /// # Errors
-    /// An arm that does not exist, is a control or is named twice; a lift that is not from -0.9 to 2.
+    /// An arm does not exist, is a control or is named twice, or a lift is outside of -0.9 to 2.
     pub fn with_effects(mut self, lifts: &[(String, f64)]) -> Result<Design> {
         for ((experiment, arm), factor) in self.factors(lifts)? {
             for combination in 0..self.appeal.len() as Combination {
@@ -157,10 +160,10 @@ impl Design {
         Ok(self)
     }
 
-    /// Lets users of these arms come more often than those of the control: 1 + lift times as often.
+    /// Multiplies the visits per user of these arms by 1 + lift, relative to the control.
     ///
     /// # Errors
-    /// As of [`with_effects`](Design::with_effects).
+    /// See [`with_effects`](Design::with_effects).
     pub fn with_visits(mut self, lifts: &[(String, f64)]) -> Result<Design> {
         for ((experiment, arm), factor) in self.factors(lifts)? {
             self.experiments[experiment].arms[arm].visits = factor;
@@ -168,7 +171,7 @@ impl Design {
         Ok(self)
     }
 
-    /// Makes all arms behave as the controls do: an A/A test. Shares stay.
+    /// Makes all arms behave like the controls, for an A/A test. Shares stay.
     pub fn without_differences(mut self) -> Design {
         let of_controls = self.appeal[0];
         self.appeal.fill(of_controls);
@@ -186,30 +189,30 @@ impl Design {
         self.appeal.len()
     }
 
-    /// Click probability at rank 1 of a user of eagerness 1.
+    /// Returns the click probability at rank 1 for a user of eagerness 1.
     pub fn appeal(&self, combination: Combination) -> f64 {
         self.appeal[usize::from(combination)]
     }
 
-    /// The arms of a combination, in the order of the experiments.
+    /// Returns the arms of a combination, in the order of the experiments.
     pub fn arms(&self, combination: Combination) -> impl Iterator<Item = (&Experiment, &Arm)> {
         let experiments = self.experiments.iter().enumerate();
         experiments
             .map(move |(index, experiment)| (experiment, &experiment.arms[self.arm_of(combination, index)]))
     }
 
-    /// Index of a combination's arm in the experiment of this index.
+    /// Returns the index of a combination's arm in this experiment.
     pub fn arm_of(&self, combination: Combination, experiment: usize) -> usize {
         usize::from(combination) / self.stride(experiment) % self.experiments[experiment].arms.len()
     }
 
-    /// What the number of a combination grows by from one arm of the experiment to the next.
+    /// Returns the difference between the numbers of two combinations with adjacent arms of this experiment.
     pub fn stride(&self, experiment: usize) -> usize {
         let faster = &self.experiments[experiment + 1..];
         faster.iter().map(|experiment| experiment.arms.len()).product()
     }
 
-    /// What lifts multiply by, each for an arm that is no control.
+    /// Returns the factors 1 + lift, each with the indices of an arm that is not a control.
     fn factors(&self, lifts: &[(String, f64)]) -> Result<Vec<((usize, usize), f64)>> {
         let found = self.find_all(lifts)?;
         for ((experiment, arm), lift) in &found {
@@ -232,7 +235,7 @@ impl Design {
         Ok(found.into_iter().map(|(at, lift)| (at, 1.0 + lift)).collect())
     }
 
-    /// Indices of experiment and arm, by the arm's name.
+    /// Returns the indices of experiment and arm for each named arm.
     fn find_all(&self, numbers: &[(String, f64)]) -> Result<Vec<((usize, usize), f64)>> {
         let mut found = Vec::new();
         for (name, number) in numbers {
@@ -309,7 +312,7 @@ mod tests {
         ] {
             let design = Design::default().with_effects(&lifts).unwrap();
             let appeal = |combination| design.appeal(combination);
-            // control, neural and blend on the grid, then on the carousel.
+            // The arms are control, neural and blend in the grid layout, then the same in the carousel.
             assert_eq!([appeal(0), appeal(4)], [0.060, 0.068]);
             for (arm, base, factor) in [(2, 0, 1.1), (3, 1, 1.1), (1, 0, 0.5), (5, 4, 0.5)] {
                 assert!(

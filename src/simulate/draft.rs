@@ -1,13 +1,13 @@
-//! Records before their text is written: most wait long for their arrival, and as drafts they take a quarter of the memory.
+//! Records before their text is written. Most records wait long for their arrival, and drafts take a quarter of the memory.
 
 use super::design::Combination;
 use super::record::RecordKind;
 use crate::engine::event::Side;
 
-/// What a record will be made of.
+/// Data from which a record is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Draft<'a> {
-    /// When it reaches the topic (epoch ms).
+    /// Time of arrival at the topic, Unix ms.
     pub arrival_ms: i64,
     pub side: Side,
     pub kind: RecordKind,
@@ -15,19 +15,19 @@ pub struct Draft<'a> {
     pub content: Content<'a>,
 }
 
-/// The request that a record belongs to.
+/// Request that a record belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Origin {
-    /// Counted from 1.
+    /// Number, counted from 1.
     pub request: u64,
     pub user: u32,
-    /// The arms.
+    /// Arms of the user.
     pub combination: Combination,
-    /// Murmur2 of the key, which decides the partition.
+    /// Murmur2 of the key, which determines the partition.
     pub key_hash: i32,
 }
 
-/// What the payload says. Its stamp is by the clock that stamps all of the request (epoch ms).
+/// Payload data. A stamp comes from the clock that stamps everything of the request, Unix ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content<'a> {
     List {
@@ -38,6 +38,6 @@ pub enum Content<'a> {
         stamp_ms: i64,
         item: u16,
     },
-    /// This, as it is.
+    /// Verbatim text.
     Text(&'a [u8]),
 }

@@ -1,4 +1,5 @@
-//! Carries traffic to Kafka at its pace, and moves the demo's clock only as far as the brokers have it.
+//! Producer loop: sends traffic to Kafka at its pace, and moves the demo's clock only as far as the brokers have the
+//! records.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,20 +17,20 @@ use crate::kafka::producer::{Outgoing, Producer};
 
 /// Wall time between two steps.
 const STEP: Duration = Duration::from_millis(20);
-/// Wall time that one step makes up for at most, after a stall.
+/// Maximum wall time made up for in one step after a stall.
 const LONGEST_STEP: Duration = Duration::from_millis(200);
-/// Event time that is behind at the end may take this long to catch up.
+/// Time limit for event time to catch up at the end.
 const GRACE: Duration = Duration::from_secs(1);
 const FLUSH_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where lists and clicks go; one topic may take both.
+/// Topics for lists and clicks, which may be the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topics {
     pub served: String,
     pub clicks: String,
 }
 
-/// A run of traffic: event time begins at the traffic's start and passes `speed` times as fast as wall time.
+/// Run of traffic. Event time begins at the traffic's start and passes `speed` times as fast as wall time.
 pub struct Driver {
     traffic: Traffic,
     start_ms: i64,
@@ -57,24 +58,24 @@ impl Driver {
         }
     }
 
-    /// Moves this clock along: to a time only once every record that arrives up to it is on the brokers.
+    /// Moves this clock along. It reaches a time only once every record that arrives until then is on the brokers.
     pub fn with_hand(mut self, hand: Hand) -> Driver {
         self.hand = Some(hand);
         self
     }
 
-    /// Says in a file that Kafka takes the records.
+    /// Writes a file as long as Kafka accepts the records.
     pub fn with_heartbeat(mut self, heartbeat: Option<Heartbeat>) -> Driver {
         self.heartbeat = heartbeat;
         self
     }
 
-    /// Runs until the traffic's duration is over, or `cancel` is set; then everything sent is on the brokers. On a
-    /// machine that cannot keep pace event time falls behind, and ends with the wall time. `watch` is told after each
-    /// step how far event time has come since the start (ms).
+    /// Runs until the traffic's duration is over or `cancel` is set. On return, everything sent is on the brokers. If the
+    /// machine cannot keep pace, event time falls behind and ends with the wall time. `watch` is called after each step
+    /// with the event time since the start (ms).
     ///
     /// # Errors
-    /// A record is refused or not delivered, or the file of the heartbeat cannot be written.
+    /// A record is refused or not delivered, or the heartbeat file cannot be written.
     pub fn run(mut self, cancel: &AtomicBool, mut watch: impl FnMut(i64, &Summary)) -> Result<Summary> {
         let wall = Clock::system();
         let end_ms = self.end_ms.unwrap_or(i64::MAX);
@@ -103,7 +104,7 @@ impl Driver {
         Ok(self.summary)
     }
 
-    /// One a topic where the topics do not exist, which sending to them will tell.
+    /// Creates lanes for the topics' partitions. A missing topic counts as one partition; sending to it fails later.
     fn lanes(&self) -> Result<Lanes> {
         let Topics { served, clicks } = &self.topics;
         let n_partitions = self.producer.n_partitions(served)?.unwrap_or(1);
@@ -133,7 +134,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Empties the lanes.
+    /// Sends everything in the lanes and clears them.
     fn send(&mut self, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
         for draft in lanes.drafts() {
             let record = self.traffic.write(&draft);

@@ -1,11 +1,11 @@
-//! A file whose age says whether Kafka takes what is simulated, for a health check.
+//! Heartbeat file for a health check. Its age shows whether Kafka accepts the simulated records.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// How often it is written at most.
+/// Minimum interval between two writes.
 const EVERY: Duration = Duration::from_secs(1);
 
 pub struct Heartbeat {
@@ -23,7 +23,7 @@ impl Heartbeat {
         }
     }
 
-    /// Writes the file if Kafka has taken more records since it was last written: so many in all.
+    /// Writes the file if Kafka has accepted more records than at the last write. `n_delivered` is the total.
     ///
     /// # Errors
     /// The file cannot be written.

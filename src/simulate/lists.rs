@@ -1,14 +1,14 @@
-//! What lists hold: how many items, and which.
+//! Contents of lists: how many items, and which.
 
 use anyhow::{Result, bail};
 
 use super::random::Random;
 
-/// Items that lists hold, fewer than 2¹⁵.
+/// Number of items in the catalogue of lists, fewer than 2¹⁵.
 pub const N_ITEMS: u64 = 3_000;
 pub const MAX_ITEMS: u16 = 20;
 
-/// How long lists are: some are empty, all other lengths are equally likely.
+/// Distribution of list lengths: some lists are empty, all other lengths are equally likely.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lengths {
     empty: f64,
@@ -27,7 +27,7 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// Lists of `least` to `most` items; this share of them is empty.
+    /// Creates a distribution from `least` to `most` items, with this share of empty lists.
     ///
     /// # Errors
     /// Not 1 ≤ least ≤ most ≤ [`MAX_ITEMS`], or a share outside of 0 to 1.
@@ -48,25 +48,25 @@ impl Lengths {
         }
     }
 
-    /// Each length with its probability.
+    /// Returns each length with its probability.
     pub fn all(&self) -> impl Iterator<Item = (usize, f64)> {
         let each = (1.0 - self.empty) / self.n_filled() as f64;
         let filled = (self.least..=self.most).map(move |n| (usize::from(n), each));
         std::iter::once((0, self.empty)).chain(filled)
     }
 
-    /// How many lengths there are beside none.
+    /// Returns the number of lengths, not counting empty lists.
     fn n_filled(&self) -> u64 {
         u64::from(self.most - self.least) + 1
     }
 }
 
-/// Draws `n` distinct items, popular ones more often; they replace those in `items`.
+/// Draws `n` distinct items, popular ones more often, and replaces the contents of `items`.
 pub fn draw_items(n: usize, random: &mut Random, items: &mut Vec<u16>) {
     items.clear();
-    // A copy can stay in registers.
+    // A local copy can stay in registers.
     let mut source = random.clone();
-    // A bit for each 64th item: most of the time it says that an item is new.
+    // One bit per residue modulo 64: a clear bit proves that an item is new, which saves most searches.
     let mut seen = 0_u64;
     while items.len() < n {
         let item = source.skewed(N_ITEMS) as u16;
@@ -79,7 +79,7 @@ pub fn draw_items(n: usize, random: &mut Random, items: &mut Vec<u16>) {
     *random = source;
 }
 
-/// Draws an item that no list holds.
+/// Draws an item that no list contains.
 pub fn foreign_item(random: &mut Random) -> u16 {
     (N_ITEMS + random.below(N_ITEMS)) as u16
 }

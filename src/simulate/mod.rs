@@ -1,8 +1,9 @@
 //! A/B traffic with a known truth, for the demo, for tests and for trying out dashboards.
 //!
-//! A [`World`] says who comes ([`population`]), into which arms they are dealt ([`design`], [`assignment`]) and what they are shown
-//! ([`lists`]). [`model`] says who clicks how often, [`truth`] what follows from it, [`traffic`] draws from it, [`driver`] and
-//! [`output`] carry it to Kafka or to a file. The same seed and settings give the same bytes on every machine.
+//! A [`World`] defines who comes ([`population`]), their arms ([`design`], [`assignment`]) and the lists they are shown
+//! ([`lists`]). [`model`] defines click probabilities, [`truth`] derives the true metrics, [`traffic`] draws events, and
+//! [`driver`] and [`output`] carry them to Kafka or to a file. The same seed and settings give the same bytes on every
+//! machine.
 
 pub mod assignment;
 pub mod block;
@@ -48,34 +49,34 @@ pub use self::truth::Truth;
 use crate::clock::Clock;
 use crate::config::{Properties, TopicKey};
 
-/// What `abgauge simulate` was asked to do.
+/// Options of `abgauge simulate`.
 #[derive(Debug, Clone)]
 pub struct SimulateOptions {
-    /// Kafka's address; either this or `output`.
+    /// Kafka's address. Either this or `output` is set.
     pub brokers: Option<String>,
-    /// Passed through to librdkafka.
+    /// Properties passed through to librdkafka.
     pub properties: Properties,
-    /// A file, or `-` for standard output: JSON lines, as fast as they can be written.
+    /// File, or `-` for standard output: JSON lines, written as fast as possible.
     pub output: Option<PathBuf>,
     pub topics: Topics,
-    /// Creates the topics that do not exist, with this many partitions.
+    /// Creates missing topics with `partitions` partitions.
     pub create_topics: bool,
-    /// A file to write while Kafka takes the records.
+    /// File to write while Kafka accepts the records.
     pub heartbeat: Option<PathBuf>,
     pub partitions: usize,
     /// Lists per second of wall time.
     pub rate: f64,
     /// Seconds of event time per second of wall time.
     pub speed: f64,
-    /// Wall time. `None`: until it is stopped.
+    /// Wall time, or `None` to run until stopped.
     pub duration: Option<Duration>,
     pub seed: u64,
     pub world: World,
-    /// Whether the rate rises and falls with the hour of the day (UTC).
+    /// Varies the rate with the hour of the day (UTC).
     pub diurnal: bool,
     pub key: TopicKey,
-    /// Event time of the first list, epoch ms. `None`: such that Kafka's traffic ends, or at speed 1 begins, now; and
-    /// a fixed day for a file, so that it is the same each time.
+    /// Event time of the first list, Unix ms. The default for Kafka lets traffic end now, or start now at speed 1. The
+    /// default for a file is a fixed day, so that it is reproducible.
     pub start_ms: Option<i64>,
 }
 
@@ -85,7 +86,7 @@ const FILE_START_MS: i64 = 1_763_596_800_000;
 /// Runs until the duration is over or `cancel` is set.
 ///
 /// # Errors
-/// Options that contradict each other, a file that cannot be written, Kafka that refuses or does not answer.
+/// Options contradict each other, a file cannot be written, or Kafka refuses or does not answer.
 pub fn simulate(options: &SimulateOptions, cancel: &AtomicBool) -> Result<Summary> {
     let settings = settings(options, Clock::system().now_ms())?;
     let traffic = Traffic::new(settings);
@@ -128,12 +129,12 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
     })
 }
 
-/// Event time that passes in `wall`.
+/// Returns the event time that passes in `wall`.
 fn event_ms(wall: Duration, speed: f64) -> i64 {
     (wall.as_secs_f64() * speed * 1000.0) as i64
 }
 
-/// What was written, by kind.
+/// Records written, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
     by_kind: [u64; RecordKind::ALL.len()],

@@ -1,8 +1,8 @@
-//! Who visits and how likely they click: everything that the true values follow from.
+//! Model of visits and clicks, from which the true values follow.
 //!
-//! An item at rank r is clicked, independently of all others, with probability
-//! appeal(arms) × eagerness(user) × examination(r). Arms and eagerness of a user follow from hashes with salts of their own, so that
-//! neither says anything of the other, or of how often the user comes.
+//! An item at rank r is clicked, independently of all others, with probability appeal(arms) × eagerness(user) ×
+//! examination(r). Arms and eagerness of a user come from hashes with separate salts, so they are independent of each other
+//! and of the number of visits.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::lists::{Lengths, MAX_ITEMS};
 use super::population::{N_EAGERNESS, Population};
 use super::random::{Random, scale};
 
-/// Who comes, what experiments they are in, and what lists they are shown.
+/// Users, experiments and lists of a simulation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct World {
     pub population: Population,
@@ -22,24 +22,24 @@ pub struct World {
     pub lengths: Lengths,
 }
 
-/// What the click model knows of a user.
+/// Traits of a user in the click model.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Visitor {
-    /// The arms.
+    /// Arms of the user.
     pub combination: Combination,
     /// Click probability at a rank that is examined for certain.
     attraction: f64,
 }
 
 impl Visitor {
-    /// Probability of a click at `rank` (from 1).
+    /// Returns the probability of a click at `rank` (from 1).
     pub fn click_probability(&self, rank: usize) -> f64 {
         self.attraction * EXAMINATION[rank]
     }
 
-    /// Draws for one rank (from 0) after the other whether it is clicked, up to the first that is.
+    /// Draws clicks for one rank (from 0) after the other, and returns the first rank that is clicked.
     pub fn draw_click(&self, mut ranks: Range<usize>, random: &mut Random) -> Option<usize> {
-        // A copy can stay in registers.
+        // A local copy can stay in registers.
         let mut source = random.clone();
         let clicked = ranks.find(|rank| source.chance(self.click_probability(rank + 1)));
         *random = source;
@@ -58,15 +58,15 @@ const EXAMINATION: [f64; MAX_ITEMS as usize + 1] = {
     table
 };
 
-/// A world as one seed has it.
+/// World with a seed.
 #[derive(Debug, Clone)]
 pub struct Model {
     world: World,
     assignment: Assignment,
     eagerness_salt: u64,
-    /// Of visitors, by combination and eagerness.
+    /// Attraction of visitors, by combination and eagerness.
     attraction: Vec<[f64; N_EAGERNESS]>,
-    /// By combination, where users of some come more often than others: the part of their requests that is kept.
+    /// Acceptance probability of requests by combination, absent if users of all combinations come equally often.
     kept: Option<Vec<f64>>,
 }
 
@@ -93,12 +93,12 @@ impl Model {
         }
     }
 
-    /// Who comes, what experiments they are in, and what lists they are shown.
+    /// Returns the users, experiments and lists.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// The traits of a user.
+    /// Returns the traits of a user.
     pub fn visitor(&self, user: u32) -> Visitor {
         let hash = xxh3_64_with_seed(&u64::from(user).to_le_bytes(), self.eagerness_salt);
         let eagerness = scale(hash, N_EAGERNESS as u64) as usize;
@@ -109,11 +109,12 @@ impl Model {
         }
     }
 
-    /// Draws the user of a request; some return often, most seldom.
+    /// Draws the user of a request. A few users return often, most seldom.
     pub fn draw_user(&self, random: &mut Random) -> (u32, Visitor) {
         loop {
             let user = self.world.population.draw(random);
             let visitor = self.visitor(user);
+            // Rejection sampling: dropping some requests of the other users makes users with more visits come more often.
             let is_kept = |kept: &Vec<f64>| random.chance(kept[usize::from(visitor.combination)]);
             if self.kept.as_ref().is_none_or(is_kept) {
                 return (user, visitor);
@@ -121,7 +122,7 @@ impl Model {
         }
     }
 
-    /// Kinds of visitors, each with the part of all requests that is theirs, were there users without end.
+    /// Returns the kinds of visitors, each with its share of all requests, in the limit of infinitely many users.
     pub fn kinds(&self) -> Vec<(Visitor, f64)> {
         let design = &self.world.design;
         let weight = |combination| -> f64 {
@@ -150,7 +151,7 @@ impl Model {
     }
 }
 
-/// How often a user of these arms comes, where 1 is as often as under the controls.
+/// Returns the visits of a user with these arms, relative to the controls.
 fn visits(design: &Design, combination: Combination) -> f64 {
     design.arms(combination).map(|(_, arm)| arm.visits).product()
 }
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
     use crate::simulate::population::Activity;
 
-    /// A world of a million users who come equally often.
+    /// Model of a million users who come equally often.
     fn model(design: Design) -> Model {
         let world = World {
             population: Population {
@@ -177,7 +178,7 @@ mod tests {
         Model::new(&world, 1)
     }
 
-    /// Requests are of each kind of visitor as often as it says.
+    /// Checks that each kind of visitor makes its stated share of the requests.
     #[track_caller]
     fn check(design: Design) {
         const N: u32 = 100_000;

@@ -1,6 +1,6 @@
-//! What should not happen and does: how often, in simulated traffic.
+//! Rates of anomalies in simulated traffic.
 
-/// How often what should not happen happens: each a probability per list, repeats per click.
+/// Probability of each anomaly: per list, or per click for repeats.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise {
     pub duplicate_list: f64,

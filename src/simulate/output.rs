@@ -1,4 +1,4 @@
-//! Where `abgauge simulate` writes: Kafka at its pace, or JSON lines as fast as they can be written.
+//! Output of `abgauge simulate`: to Kafka at its pace, or JSON lines as fast as possible.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
@@ -16,7 +16,7 @@ use super::{SimulateOptions, Summary};
 use crate::kafka::producer::Producer;
 use crate::kafka::topics::create_topics;
 
-/// Throughput matters more than the milliseconds that a record waits for company.
+/// Time that a record may wait to be batched. Throughput matters more here than latency.
 const LINGER: Duration = Duration::from_millis(20);
 
 /// Writes to the topics in wall time.
@@ -41,7 +41,7 @@ pub(super) fn to_kafka(
     Ok(summary)
 }
 
-/// Both exist, with the same number of partitions; otherwise clicks could not find their lists.
+/// Checks that both topics exist with the same number of partitions. Otherwise clicks could not find their lists.
 fn check_topics(producer: &Producer, topics: &Topics) -> Result<()> {
     let count = |topic: &str| match producer.n_partitions(topic)? {
         Some(n) => Ok(n),
@@ -58,12 +58,12 @@ fn check_topics(producer: &Producer, topics: &Topics) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file, or standard output where the path is `-`.
+/// Writes a file, or standard output if the path is `-`.
 pub(super) fn to_file(path: &Path, traffic: Traffic, cancel: &AtomicBool) -> Result<Summary> {
     let to_stdout = path == Path::new("-");
     let start_ms = traffic.settings().start_ms;
     let total_ms = traffic.settings().duration_ms;
-    // A bar among the lines of a terminal would be unreadable.
+    // On a terminal, a progress bar would garble the lines.
     let mut progress = ProgressDisplay::new(total_ms, !(to_stdout && stdout().is_terminal()));
     let show = |arrival_ms, summary: &Summary| progress.show(arrival_ms - start_ms, summary);
     let summary = if to_stdout {
@@ -80,8 +80,8 @@ pub(super) fn to_file(path: &Path, traffic: Traffic, cancel: &AtomicBool) -> Res
     Ok(summary)
 }
 
-/// Writes one record per line, in the order of arrival, until there are no more, or `cancel` is set, or the reader
-/// of a pipe has had enough. `watch` is told now and then how far arrival time has come.
+/// Writes one record per line, in the order of arrival, until there are no more, `cancel` is set, or the reader of a pipe
+/// closes it. `watch` is called now and then with the arrival time reached.
 ///
 /// # Errors
 /// The writer fails.

@@ -1,4 +1,4 @@
-//! When lists are served: at a steady rate, or one that follows the hour of the day.
+//! Times of lists: at a steady rate, or at one that follows the hour of the day.
 
 use super::day;
 use super::random::Random;
@@ -6,21 +6,21 @@ use super::random::Random;
 const NS_PER_MS: u64 = 1_000_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// The time of the next list. Gaps between lists are uniform, from nothing to twice the mean.
+/// Generator of list times. Gaps between lists are uniform from zero to twice the mean.
 #[derive(Debug)]
 pub struct Pace {
-    /// Epoch ms.
+    /// Unix ms.
     next_ms: i64,
     start_ms: i64,
-    /// From `start_ms`, at a steady rate.
+    /// Time since `start_ms` at a steady rate.
     even_ns: u64,
     mean_gap_ns: u64,
-    /// Where the rate is that of the hour: even time and event time of the begin, since its midnight (ns).
+    /// Even time and event time of the start since its midnight (ns), if the rate follows the hour.
     bent: Option<(u64, u64)>,
 }
 
 impl Pace {
-    /// Its first list is served at `start_ms`. `diurnal`: the rate is the mean of a day.
+    /// Creates a pace whose first list is at `start_ms`. With `diurnal`, the rate is the daily mean.
     pub fn new(lists_per_second: f64, start_ms: i64, diurnal: bool) -> Pace {
         let since_midnight_ns = start_ms.rem_euclid(DAY_MS) as u64 * NS_PER_MS;
         Pace {
@@ -32,12 +32,12 @@ impl Pace {
         }
     }
 
-    /// Epoch ms.
+    /// Returns the time of the next list, Unix ms.
     pub fn next_ms(&self) -> i64 {
         self.next_ms
     }
 
-    /// Draws the time of the list after that.
+    /// Draws the time of the following list.
     pub fn go_on(&mut self, random: &mut Random) {
         self.even_ns += 1 + random.below(2 * self.mean_gap_ns);
         let event_ns = match self.bent {
@@ -56,7 +56,7 @@ mod tests {
     /// Six in the evening.
     const START_MS: i64 = 1_763_596_800_000 + 18 * HOUR_MS;
 
-    /// Lists by the hour of the day, of two days at one a second.
+    /// Lists by hour of the day, over two days at one list per second.
     fn hours(diurnal: bool) -> [f64; 24] {
         let mut pace = Pace::new(1.0, START_MS, diurnal);
         let mut random = Random::new(1);
@@ -71,7 +71,7 @@ mod tests {
         hours
     }
 
-    /// Within four standard errors: gaps are uniform, and counts so have a third of the variance of a Poisson process.
+    /// Checks within four standard errors. With uniform gaps, counts have a third of the variance of a Poisson process.
     #[track_caller]
     fn check(n_lists: f64, expected: f64) {
         let error = (expected / 3.0).sqrt();

@@ -1,9 +1,9 @@
-//! Records that were made and have not arrived yet, in blocks by the time of their arrival.
+//! Records that have been created but have not arrived yet, in blocks by arrival time.
 //!
 //! ```text
 //!   arrival ──▶
-//!   │ block: in the order │ block │ block │ … the longest delay away
-//!   │ of their making     │       │       │
+//!   │ block: in order  │ block │ block │ … the longest delay away
+//!   │ of creation      │       │       │
 //!     └─ sorted once no record can join it, then read
 //! ```
 
@@ -13,27 +13,27 @@ use std::collections::VecDeque;
 use super::block::Block;
 use super::draft::Draft;
 
-/// Arrival time of one block, the shortest and the longest.
+/// Minimum and maximum range of arrival times in one block.
 const SPANS_MS: std::ops::RangeInclusive<f64> = 256.0..=4_194_304.0;
-/// Lists of a block, where its span allows it: far fewer, and most of the work were with empty blocks.
+/// Target number of lists in a block. With far fewer, most work would be spent on empty blocks.
 const LISTS: f64 = 64.0;
-/// So many of the shortest blocks ahead of the first no list arrives yet, and few clicks (3 s, see `network_ms`): time to give a
-/// block the room that another took. One that grows by and by is copied as often as it doubles.
+/// Distance in blocks at which memory is reserved. Within this many of the shortest blocks (3 s, see `network_ms`) no list
+/// and few clicks arrive, so the block is still nearly empty. A block that grows gradually is copied each time it doubles.
 const SPANS_AHEAD: usize = 13;
 
 const LOW_HALF: u64 = u32::MAX as u64;
 
-/// The blocks that records are put into.
+/// Blocks that records are added to.
 #[derive(Debug)]
 pub struct Pending {
     span_ms: i64,
-    /// Number of the first block: it begins at so many spans since the epoch.
+    /// Number of the first block, which begins this many spans after the epoch.
     first: i64,
     blocks: VecDeque<Block>,
 }
 
 impl Pending {
-    /// For so many lists a second; the order of records does not depend on it.
+    /// Creates blocks sized for this rate. The order of records does not depend on it.
     pub fn new(lists_per_second: f64) -> Pending {
         let span_ms = (LISTS * 1000.0 / lists_per_second).clamp(*SPANS_MS.start(), *SPANS_MS.end());
         Pending {
@@ -48,6 +48,7 @@ impl Pending {
         if self.blocks.is_empty() {
             self.first = number;
         }
+        // A later record may arrive before all that were added so far.
         while number < self.first {
             self.blocks.push_front(Block::default());
             self.first -= 1;
@@ -59,7 +60,7 @@ impl Pending {
         self.blocks[index].put(draft);
     }
 
-    /// When the first block ends that holds a record, epoch ms; `None` where there is none.
+    /// Returns the end of the first block with a record, Unix ms, or `None` if there are no records.
     pub fn first_end_ms(&mut self) -> Option<i64> {
         while self.blocks.front()?.is_empty() {
             self.blocks.pop_front();
@@ -68,7 +69,7 @@ impl Pending {
         Some((self.first + 1) * self.span_ms)
     }
 
-    /// Takes the first block: no record may be put into it any more.
+    /// Removes the first block. No record may be added to it any more.
     pub fn take_first(&mut self) -> Arriving {
         self.first += 1;
         let block = self.blocks.pop_front().unwrap_or_default();
@@ -79,11 +80,12 @@ impl Pending {
     }
 }
 
-/// A block that is read in the order of arrival, ties in the order of their making.
+/// Block that is read in the order of arrival, ties in the order of creation.
 #[derive(Debug, Default)]
 pub struct Arriving {
     block: Block,
-    /// Arrival within the span (ms) in the high half, number of the entry in the low one: what is left, the last first.
+    /// Remaining records in reverse order: arrival within the span (ms) in the high half, number of the entry in the low
+    /// half.
     order: Vec<u64>,
 }
 
@@ -114,7 +116,7 @@ mod tests {
     use crate::simulate::RecordKind;
     use crate::simulate::draft::{Content, Origin};
 
-    /// Puts records of these arrivals, numbered in that order, and reads them all, whatever the rate.
+    /// Adds records with these arrivals, numbered in that order, and reads them all, at several rates.
     #[track_caller]
     fn check(arrivals: &[i64], expected: &[(i64, &str)]) {
         for lists_per_second in [100_000.0, 10.0, 0.000_01] {

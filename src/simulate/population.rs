@@ -1,20 +1,20 @@
 //! Users: how many there are, how often each comes, and how eagerly each clicks.
 //!
-//! There is no table of them. A user is a number: low numbers come often, and all else follows from a hash of it.
+//! There is no table of users. A user is a number: low numbers come often, and all other traits follow from a hash of it.
 
 use std::num::NonZeroU32;
 
 use super::random::Random;
 
-/// Kinds of users by eagerness; each user is one of them for good, all equally likely.
+/// Number of eagerness classes. Each user belongs to one for good, all equally likely.
 pub const N_EAGERNESS: usize = 3;
 
-/// The users of a simulation.
+/// Users of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Population {
     pub n_users: NonZeroU32,
     pub activity: Activity,
-    /// By how much each kind of user clicks more often than the click model says: what makes the lists of one user alike.
+    /// Factor on the click model for each class of users. It correlates the lists of one user.
     pub eagerness: [f64; N_EAGERNESS],
 }
 
@@ -29,7 +29,7 @@ impl Default for Population {
 }
 
 impl Population {
-    /// Draws the user of a request, in constant time however many there are.
+    /// Draws the user of a request, in constant time for any number of users.
     pub fn draw(&self, random: &mut Random) -> u32 {
         let n_users = u64::from(self.n_users.get());
         let user = match self.activity {
@@ -41,11 +41,11 @@ impl Population {
     }
 }
 
-/// How unevenly requests are spread over users. With N users, P(a request is of one of the first n) = (n/N)^(1 − 1/α): their
-/// shares follow a Pareto law of index α. Powers that +, × and √ make are the same on every machine.
+/// Distribution of requests over users. With N users, P(a request is from one of the first n) = (n/N)^(1 − 1/α), a Pareto
+/// law with index α. All powers can be computed with +, × and √, which are the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// All come equally often.
+    /// Same frequency for all users.
     Even,
     /// α = 3: the busiest hundredth has 5% of the requests.
     Moderate,
@@ -57,7 +57,7 @@ pub enum Activity {
 mod tests {
     use super::*;
 
-    /// Requests of the first hundredth of the users, of 100,000.
+    /// Checks the share of requests from the first hundredth of 100,000 users.
     #[track_caller]
     fn check(activity: Activity, expected: f64) {
         const N: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! How far a simulation has come, on standard error: a bar on a terminal, a line every 10 s elsewhere.
+//! Progress of a simulation on standard error: a bar on a terminal, a line every 10 s elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub enum ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// `total_ms` is the event time of the whole run, where it has an end. Without a `bar` there are lines only.
+    /// Creates a display. `total_ms` is the event time of the whole run, if it ends. Without `bar` there are only lines.
     pub fn new(total_ms: Option<i64>, bar: bool) -> ProgressDisplay {
         if !(bar && std::io::stderr().is_terminal()) {
             return ProgressDisplay::Lines {
@@ -39,7 +39,7 @@ impl ProgressDisplay {
         ProgressDisplay::Bar(bar)
     }
 
-    /// `done_ms` is the event time since the start.
+    /// Shows the progress. `done_ms` is the event time since the start.
     pub fn show(&mut self, done_ms: i64, summary: &Summary) {
         match self {
             ProgressDisplay::Bar(bar) => {
@@ -54,7 +54,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// The counts at the end.
+    /// Prints the final counts.
     pub fn finish(self, summary: &Summary) {
         if let ProgressDisplay::Bar(bar) = &self {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! What the simulation emits: records, and the JSON of their payloads.
+//! Records of the simulation and the JSON of their payloads.
 
 use super::design::{Combination, Design, MOST_BYTES};
 use super::draft::{Content, Draft, Origin};
@@ -9,10 +9,10 @@ use super::text::{ShortText, Text};
 use crate::config::TopicKey;
 use crate::engine::event::Side;
 
-/// One Kafka record, or one line of a file.
+/// Kafka record, or line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatedRecord {
-    /// When it reaches the topic (epoch ms): its record timestamp.
+    /// Time of arrival at the topic and record timestamp, Unix ms.
     pub arrival_ms: i64,
     pub side: Side,
     pub kind: RecordKind,
@@ -20,7 +20,7 @@ pub struct SimulatedRecord {
     pub payload: Vec<u8>,
 }
 
-/// A record that lies where it was made.
+/// Record borrowed from the place where it was written.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordRef<'a> {
     pub arrival_ms: i64,
@@ -42,29 +42,29 @@ impl RecordRef<'_> {
     }
 }
 
-/// Why the simulation emits a record. All but the first two are noise, which leaves the true values as they are.
+/// Reason for a record. All but the first two are noise, which does not change the true values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum RecordKind {
     List,
     Click,
-    /// A list again, byte for byte: a producer's retry.
+    /// Byte-for-byte repeat of a list, like a producer's retry.
     DuplicateList,
-    /// A click on an item that was clicked already.
+    /// Click on an item that was clicked already.
     RepeatedClick,
-    /// A click on an item that is not in its list.
+    /// Click on an item that is not in its list.
     OffListClick,
-    /// A click whose list does not exist.
+    /// Click whose list does not exist.
     OrphanClick,
-    /// A click after the attribution window.
+    /// Click after the attribution window.
     ExpiredClick,
-    /// A list that arrives later than any lateness: refused, and its clicks find nothing.
+    /// List that arrives later than any lateness. It is refused, and its clicks find nothing.
     LateList,
-    /// A list or click by a clock that runs far ahead.
+    /// List or click stamped by a clock that is far ahead.
     Future,
-    /// No event: broken JSON, wrong types, missing fields.
+    /// Unreadable event: broken JSON, wrong types, missing fields.
     Broken,
-    /// Of a type that is not ours.
+    /// Event of another type.
     OtherType,
 }
 
@@ -84,15 +84,15 @@ impl RecordKind {
     ];
 }
 
-/// One request.
+/// Request of a user.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     pub origin: Origin,
     pub visitor: Visitor,
-    /// When it was served, by a true clock (epoch ms).
+    /// Time at which it was served, by a correct clock, Unix ms.
     pub ts_ms: i64,
-    /// By how much the clock is ahead that stamps its list and its clicks: one clock stamps both, so that either all
-    /// of a request is refused, or nothing.
+    /// Offset of the clock that stamps the list and its clicks. One clock stamps both, so a request is refused as a whole
+    /// or not at all.
     pub clock_ahead_ms: i64,
     pub items: Vec<u16>,
 }
@@ -106,24 +106,26 @@ impl Request {
 const SERVED: &str = r#""type":"served","#;
 const CLICK: &str = r#""type":"click","#;
 
-/// Writes records, one at a time. With a type they say what they are, as a file or a shared topic needs it.
+/// Writer of records, one at a time. With a type, records carry their kind, as needed for a file or a shared topic.
 #[derive(Debug)]
 pub struct Json {
     with_type: bool,
     keyed_by: TopicKey,
-    /// Begin of every request id.
+    /// Prefix of every request id.
     id_prefix: ShortText<32>,
     user_prefix: ShortText<32>,
-    /// By combination, as a list names the arms.
+    /// Arms in a list's JSON, by combination.
     experiments: Vec<ShortText<MOST_BYTES>>,
-    /// Each as a list names it, after a comma: `,"i2999"` has eight bytes, and no item more.
+    /// JSON of each item in a list, with a leading comma. No item is longer than the eight bytes of `,"i2999"`.
     items: Vec<ShortText<8>>,
-    /// Of the record that was written last.
+    /// Key of the record written last.
     key: ShortText<32>,
     text: Text,
 }
 
 impl Json {
+    /// Creates a writer.
+    ///
     /// # Panics
     /// The prefix has more than 12 bytes.
     pub fn new(with_type: bool, keyed_by: TopicKey, id_prefix: &str, design: &Design) -> Json {
@@ -142,7 +144,7 @@ impl Json {
         }
     }
 
-    /// The record lies here until the next one is written.
+    /// Writes a record. It is valid until the next one is written.
     pub fn record(&mut self, draft: &Draft) -> RecordRef<'_> {
         let Draft { origin, .. } = draft;
         let id = self.id(origin);
@@ -192,7 +194,7 @@ impl Json {
         for item in items {
             self.text.put_short(&self.items[usize::from(*item)]);
         }
-        // In place of the first comma.
+        // The bracket replaces the first comma.
         self.text.put_at(bracket, b'[');
         self.text.put(b"]}");
         self.text.as_bytes()
@@ -208,7 +210,7 @@ impl Json {
         self.text.as_bytes()
     }
 
-    /// A record of a type that abgauge ignores.
+    /// Writes a record of a type that abgauge ignores.
     pub fn other_type(&mut self, request: &Request) -> &[u8] {
         let (id, ts_ms) = (self.id(&request.origin), request.ts_ms);
         self.replace(format!(
@@ -216,7 +218,7 @@ impl Json {
         ))
     }
 
-    /// Something that cannot be read, of one of several kinds; without a line break, so that it fits into a file.
+    /// Writes an unreadable record of a random kind. It has no line break, so that it fits into a file of lines.
     pub fn broken(&mut self, request: &Request, random: &mut Random) -> &[u8] {
         let Request {
             origin, items, ts_ms, ..
@@ -262,7 +264,7 @@ impl Json {
         self.text.as_bytes()
     }
 
-    /// The field that says what a record is, or nothing.
+    /// Returns the field with the record's kind, or nothing.
     fn kind(&self, field: &'static str) -> &'static str {
         match self.with_type {
             true => field,
@@ -271,7 +273,7 @@ impl Json {
     }
 }
 
-/// The field that names the arms, from its comma on.
+/// Returns the field that names the arms, starting with its comma.
 fn experiments(design: &Design, combination: Combination) -> ShortText<MOST_BYTES> {
     let fields = design
         .arms(combination)

@@ -1,4 +1,4 @@
-//! Claims about the traffic as a whole.
+//! Tests of the traffic as a whole.
 
 mod truths;
 mod users;
@@ -19,7 +19,7 @@ use crate::kafka::producer::Producer;
 
 const START_MS: i64 = FILE_START_MS;
 
-/// Traffic of `n` lists, about.
+/// Traffic of about `n` lists.
 fn traffic(n: u64, adapt: impl FnOnce(&mut TrafficSettings)) -> Traffic {
     let mut settings = TrafficSettings::new(7, 10.0, START_MS);
     settings.duration_ms = Some(n as i64 * 100);
@@ -27,13 +27,13 @@ fn traffic(n: u64, adapt: impl FnOnce(&mut TrafficSettings)) -> Traffic {
     Traffic::new(settings)
 }
 
-/// A number for each of some arms.
+/// Numbers by arm.
 fn of_arms(numbers: &[(&str, f64)]) -> Vec<(String, f64)> {
     let owned = numbers.iter().map(|(arm, number)| ((*arm).to_owned(), *number));
     owned.collect()
 }
 
-/// As many users as need not be few, and a design.
+/// World with this design and enough users.
 fn world(design: Design) -> World {
     World {
         population: Population {
@@ -158,7 +158,7 @@ fn each_kind_of_refused_record_is_refused_by_its_own_rule() {
     }
 }
 
-/// Takes so many bytes, then its reader is gone.
+/// Writer that accepts this many bytes before its reader closes.
 struct Pipe(usize);
 
 impl std::io::Write for Pipe {

@@ -1,9 +1,9 @@
-//! Text from short parts. Each part is copied with all the room that it has, which takes a few moves and no call, and
-//! what lies behind its end is written over by the next.
+//! Text assembled from short parts. Each part is copied with its whole capacity, which takes a few moves and no call; the
+//! bytes beyond its end are overwritten by the next part.
 
 use std::fmt;
 
-/// At most `N` bytes of text, of plain ASCII.
+/// ASCII text of at most `N` bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct ShortText<const N: usize> {
     bytes: [u8; N],
@@ -11,6 +11,8 @@ pub struct ShortText<const N: usize> {
 }
 
 impl<const N: usize> ShortText<N> {
+    /// Creates a short text.
+    ///
     /// # Panics
     /// The text does not fit.
     pub fn new(text: &str) -> ShortText<N> {
@@ -25,10 +27,10 @@ impl<const N: usize> ShortText<N> {
         self.len = end;
     }
 
-    /// This text, and behind it a number.
+    /// Appends a number.
     ///
     /// # Panics
-    /// Both do not fit.
+    /// The result does not fit.
     pub fn with_number(mut self, number: u64) -> ShortText<N> {
         self.push(itoa::Buffer::new().format(number));
         self
@@ -54,10 +56,10 @@ impl<const N: usize> Default for ShortText<N> {
     }
 }
 
-/// Longer than any text that is put together here, by the room of its last part.
+/// Capacity larger than any text assembled here, including the room of its last part.
 const ROOM: usize = 1024;
 
-/// Text in the making.
+/// Text under construction.
 #[derive(Debug)]
 pub struct Text {
     bytes: Box<[u8; ROOM]>,
@@ -78,7 +80,7 @@ impl Text {
         self.len = 0;
     }
 
-    /// Where the next part begins.
+    /// Returns the position of the next part.
     pub fn end(&self) -> usize {
         self.len
     }
@@ -104,7 +106,7 @@ impl Text {
         self.put(itoa::Buffer::new().format(number).as_bytes());
     }
 
-    /// Puts `byte` in place of the one at `index`, or at the end where the text ends there.
+    /// Replaces the byte at `index`, or appends it if the text ends there.
     pub fn put_at(&mut self, index: usize, byte: u8) {
         self.bytes[index] = byte;
         self.len = self.len.max(index + 1);

@@ -1,7 +1,7 @@
-//! The stream of records, in the order of their arrival: requests, the clicks that follow, and noise.
+//! Stream of records in the order of their arrival: requests, their clicks, and noise.
 //!
-//! Noise must not bias: whatever abgauge refuses or ignores of it leaves the true values as they are, and what it
-//! accepts (an `evaluate` without lateness, say) is drawn from the same model as all else.
+//! Noise must not bias. Noise that abgauge refuses or ignores does not change the true values. Noise that it accepts (for
+//! example in an `evaluate` without lateness) is drawn from the same model as everything else.
 
 use std::num::NonZeroU32;
 
@@ -20,34 +20,34 @@ use crate::config::TopicKey;
 use crate::engine::event::Side;
 use crate::ingest::keys::murmur2;
 
-/// What decides every byte of the traffic.
+/// Settings that determine every byte of the traffic.
 #[derive(Debug, Clone)]
 pub struct TrafficSettings {
     pub seed: u64,
-    /// Per second of event time; above 0.
+    /// Rate per second of event time, above 0.
     pub lists_per_second: f64,
-    /// Event time of the begin, epoch ms.
+    /// Event time of the start, Unix ms.
     pub start_ms: i64,
-    /// Lists are served for this long; their clicks come up to an attribution window later. `None`: for ever.
+    /// Time during which lists are served. Clicks come up to an attribution window later. `None` has no end.
     pub duration_ms: Option<i64>,
-    /// What records are keyed by.
+    /// Key of the records.
     pub key: TopicKey,
-    /// Whether every record says what it is.
+    /// Writes the type into every record.
     pub with_type: bool,
-    /// Genuine clicks come within it; expired ones after it.
+    /// Attribution window. Genuine clicks come within it, expired ones after it.
     pub attribution_ms: i64,
-    /// Late lists are later than it.
+    /// Lateness, which late lists exceed.
     pub lateness_ms: i64,
-    /// Fast clocks are further ahead than it.
+    /// Tolerance for clocks ahead, which fast clocks exceed.
     pub max_future_ms: i64,
     pub noise: Noise,
     pub world: World,
-    /// Whether the rate rises and falls with the hour of the day (UTC); then `lists_per_second` is the mean of a day.
+    /// Varies the rate with the hour of the day (UTC). `lists_per_second` is then the daily mean.
     pub diurnal: bool,
 }
 
 impl TrafficSettings {
-    /// Endless traffic with the daemon's default settings and default noise.
+    /// Creates settings for endless traffic with the daemon's default settings and default noise.
     pub fn new(seed: u64, lists_per_second: f64, start_ms: i64) -> TrafficSettings {
         TrafficSettings {
             seed,
@@ -68,8 +68,8 @@ impl TrafficSettings {
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Quantiles of the time from a list to a click on it (parts of 1000, ms) under an attribution window of 30 min: half
-/// within 15 s, a long tail, nothing after 25 min. Linear between them, and in proportion under another window.
+/// Quantiles of the time from a list to a click on it (parts of 1000, ms) for an attribution window of 30 min: half within
+/// 15 s, a long tail, nothing after 25 min. Interpolated linearly, and scaled for other windows.
 const CLICK_DELAYS: [(i64, i64); 9] = [
     (0, 400),
     (100, 2_500),
@@ -82,7 +82,7 @@ const CLICK_DELAYS: [(i64, i64); 9] = [
     (1000, 1_500_000),
 ];
 
-/// Records in the order of `arrival_ms`, ties in the order of their making. The same settings give the same bytes.
+/// Records in the order of `arrival_ms`, ties in the order of creation. The same settings give the same bytes.
 #[derive(Debug)]
 pub struct Traffic {
     settings: TrafficSettings,
@@ -91,16 +91,16 @@ pub struct Traffic {
     json: Json,
     n_requests: u64,
     pace: Pace,
-    /// The request that was served last; its room serves the next.
+    /// Request served last, kept to reuse its memory.
     request: Request,
     pending: Pending,
-    /// What arrives now: no later request can make an earlier record.
+    /// Records that arrive now. No later request can create an earlier record.
     arriving: Arriving,
 }
 
 impl Traffic {
     pub fn new(settings: TrafficSettings) -> Traffic {
-        // Two runs never share an id, unless they are the same run.
+        // Two different runs never share an id.
         let id_prefix = format!(
             "r-{:08x}-",
             xxh3_64_with_seed(&settings.start_ms.to_le_bytes(), settings.seed) as u32
@@ -127,44 +127,47 @@ impl Traffic {
         &self.settings
     }
 
-    /// Event time after which no list is served, epoch ms.
+    /// Returns the event time after which no list is served, Unix ms.
     pub fn end_ms(&self) -> Option<i64> {
         Some(self.settings.start_ms + self.settings.duration_ms?)
     }
 
-    /// The value that each metric of each arm tends to.
+    /// Returns the limit of each metric of each arm.
     pub fn truth(&self, ks: &[NonZeroU32]) -> Vec<Truth> {
         truth::truth(&self.model, ks)
     }
 
-    /// When the next list is served; `None` after the last.
+    /// Returns the time of the next list, or `None` after the last.
     fn next_request_ms(&self) -> Option<i64> {
         let ts_ms = self.pace.next_ms();
         self.end_ms().is_none_or(|end| ts_ms < end).then_some(ts_ms)
     }
 
-    /// The next record that arrives up to `until_ms`. Like [`Iterator::next`], without a copy.
+    /// Returns the next record that arrives by `until_ms`. Like [`Iterator::next`], but without a copy.
     pub fn next_until(&mut self, until_ms: i64) -> Option<RecordRef<'_>> {
         self.serve_until(until_ms)?;
         Some(self.json.record(&self.arriving.take()?))
     }
 
-    /// Like [`next_until`](Traffic::next_until); [`write`](Traffic::write) makes its text.
+    /// Returns the next record as a draft, like [`next_until`](Traffic::next_until). [`write`](Traffic::write) writes its
+    /// text.
     pub fn next_draft_until(&mut self, until_ms: i64) -> Option<Draft<'_>> {
         self.serve_until(until_ms)?;
         self.arriving.take()
     }
 
-    /// The record that a draft of this traffic becomes.
+    /// Writes the record of a draft from this traffic.
     pub fn write(&mut self, draft: &Draft) -> RecordRef<'_> {
         self.json.record(draft)
     }
 
-    /// Serves lists until it is known which record arrives next; `None` where that is after `until_ms`, or never.
+    /// Serves lists until the next record to arrive is known. Returns `None` if it arrives after `until_ms` or never.
     fn serve_until(&mut self, until_ms: i64) -> Option<()> {
         while self.arriving.next_arrival_ms().is_none() {
             let end_ms = self.pending.first_end_ms();
             match self.next_request_ms() {
+                // No record arrives before its list is served, so the first block is complete once the next list is served
+                // after its end.
                 Some(ts_ms) if end_ms.is_none_or(|end_ms| ts_ms < end_ms) => self.serve(ts_ms),
                 _ => {
                     end_ms?;
@@ -176,7 +179,7 @@ impl Traffic {
         is_due.then_some(())
     }
 
-    /// Serves one list at `ts_ms` and makes all records that follow from it.
+    /// Serves one list at `ts_ms` and creates all records that follow from it.
     fn serve(&mut self, ts_ms: i64) {
         self.pace.go_on(&mut self.random);
         let mut request = std::mem::take(&mut self.request);
@@ -207,7 +210,7 @@ impl Traffic {
         lists::draw_items(n_items, &mut self.random, &mut request.items);
     }
 
-    /// A request that no list follows from.
+    /// Draws a request for which no list is sent.
     fn draw_unserved(&mut self, ts_ms: i64) -> Request {
         let mut request = Request::default();
         self.draw_request(ts_ms, &mut request);
@@ -303,7 +306,7 @@ impl Traffic {
         }
     }
 
-    /// A click at `ts_ms` by a true clock; its stamp is by the clock that stamped its list.
+    /// Creates a click at `ts_ms` by a correct clock. Its stamp comes from the clock that stamped its list.
     fn emit_click(&mut self, kind: RecordKind, request: &Request, ts_ms: i64, item: u16) {
         let kind = match request.clock_ahead_ms {
             0 => kind,
@@ -323,7 +326,7 @@ impl Traffic {
     }
 
     fn click_delay_ms(&mut self) -> i64 {
-        // Finer than the table's parts of 1000, by this factor.
+        // Resolution finer than the table's parts of 1000, by this factor.
         const FINE: i64 = 1_000_000;
         let at = self.random.between(0, 1000 * FINE);
         let bracket = CLICK_DELAYS.windows(2).find(|pair| at < pair[1].0 * FINE);
@@ -334,7 +337,7 @@ impl Traffic {
     }
 }
 
-/// From an event to its record's arrival: long enough for a click to overtake its list.
+/// Draws the delay from an event to its record's arrival, long enough for a click to overtake its list.
 fn network_ms(random: &mut Random) -> i64 {
     random.between(20, 3_000)
 }

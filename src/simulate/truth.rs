@@ -1,29 +1,29 @@
-//! The true value of each metric, in closed form from the click model.
+//! True value of each metric, in closed form from the click model.
 //!
-//! With p_r the click probability at rank r and n = min(k, L): hit ratio@k = `E[1 − Π_{r≤n} (1 − p_r)]`,
-//! CTR@k = `E[Σ_{r≤n} p_r] ÷ E[n]`, MRR@k = `E[Σ_{r≤n} p_r ÷ r · Π_{j<r} (1 − p_j)]`; E runs over the lengths L of lists and
-//! over the kinds of visitors, by how often they come.
+//! With p_r the click probability at rank r and n = min(k, L): hit ratio@k = `E[1 − Π_{r≤n} (1 − p_r)]`, CTR@k = `E[Σ_{r≤n}
+//! p_r] ÷ E[n]`, MRR@k = `E[Σ_{r≤n} p_r ÷ r · Π_{j<r} (1 − p_j)]`. E runs over the list lengths L and over the kinds of
+//! visitors, weighted by their visits.
 //!
-//! How eager a user is depends neither on the arm nor on how often the user comes. So E takes all kinds of users with their
-//! probabilities, however many users there are: an arm's own users are a sample, which may be more or less eager, and that is
-//! part of what an interval by user is about.
+//! A user's eagerness depends neither on the arm nor on the number of visits. E therefore weights all kinds of users by
+//! their probabilities, however many users there are. An arm's own users are a sample, which may be more or less eager. An
+//! interval by user accounts for that.
 
 use std::num::NonZeroU32;
 
 use super::lists::MAX_ITEMS;
 use super::model::{Model, Visitor};
 
-/// What a metric of an arm tends to as users and their lists grow many.
+/// Limit of an arm's metric for many users and lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Truth {
     pub experiment: String,
     pub arm: String,
-    /// As in the JSON API: `hit_rate@5`, or `hit_rate` over the whole list.
+    /// Key as in the JSON API: `hit_rate@5`, or `hit_rate` over the whole list.
     pub key: String,
     pub value: f64,
 }
 
-/// Hit ratio, CTR and MRR of every arm that has users, at each of `ks` and over the whole list.
+/// Returns hit ratio, CTR and MRR of every arm with users, at each of `ks` and over the whole list.
 pub fn truth(model: &Model, ks: &[NonZeroU32]) -> Vec<Truth> {
     let design = &model.world().design;
     let kinds = model.kinds();
@@ -54,7 +54,7 @@ pub fn truth(model: &Model, ks: &[NonZeroU32]) -> Vec<Truth> {
     truths
 }
 
-/// Expectations over one list.
+/// Expectations for one list.
 #[derive(Debug, Clone, Copy, Default)]
 struct Means {
     hit: f64,
@@ -80,13 +80,14 @@ fn mean_at(model: &Model, visitors: &[&(Visitor, f64)], k: usize) -> Means {
     mean
 }
 
-/// Expectations over the first n ranks, for n = 0..=[`MAX_ITEMS`].
+/// Returns expectations over the first n ranks, for n = 0..=[`MAX_ITEMS`].
 fn means_by_length(visitor: &Visitor) -> Vec<Means> {
     let mut means = vec![Means::default()];
     let mut here = Means::default();
     for rank in 1..=MAX_ITEMS as usize {
         let p = visitor.click_probability(rank);
         let none_above = 1.0 - here.hit;
+        // The first click is at this rank if none is above it.
         here.hit += none_above * p;
         here.clicks += p;
         here.shown += 1.0;
@@ -192,7 +193,7 @@ mod tests {
             values[1].1
         };
         let mixed = Design::default().with_shares(&lifts(&[("control", 0.25), ("neural", 0.75)]));
-        // A user of neural comes twice as often.
+        // A user of `neural` comes twice as often.
         let mixed = mixed.unwrap().with_visits(&lifts(&[("neural", 1.0)])).unwrap();
         let expected = (alone("control") * 0.25 + alone("neural") * 1.5) / 1.75;
         assert!((values(mixed, "ctr@5")[2].1 / expected - 1.0).abs() < 1e-12);

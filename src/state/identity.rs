@@ -1,26 +1,26 @@
-//! What a state is of, and by what another log is told apart.
+//! Identity of the log that state belongs to, and differences from another log.
 
 use std::fmt;
 
-/// The log that is counted: what it is called, and what it is.
+/// Topic of the counted log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
     pub name: String,
-    /// What Kafka calls it, which is new with each creation; 0 where that is not known.
+    /// Id from Kafka, which is new with each creation. 0 if it is not known.
     pub id: u128,
 }
 
-/// What state is of. State of another one is not gone on from.
+/// Identity of the log that state was counted from. State with another identity is not resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// What decides where an event counts, in words.
+    /// Settings that decide where an event counts, as text.
     pub fingerprint: String,
-    /// Of lists, then of clicks; or one for both.
+    /// Topic of lists, then topic of clicks, or one for both.
     pub topics: Vec<Topic>,
     pub n_partitions: u32,
 }
 
-/// By what a stored state is of another log.
+/// Difference between the log of a stored state and the current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
     Fingerprint { stored: String },
@@ -30,7 +30,7 @@ pub enum Difference {
 }
 
 impl Identity {
-    /// The first thing by which what is stored is of another log. An id that one of both does not know is no difference.
+    /// Returns the first difference from a stored identity. A topic id that is unknown on either side does not count as one.
     pub fn difference(&self, stored: &Identity) -> Option<Difference> {
         if stored.fingerprint != self.fingerprint {
             let stored = stored.fingerprint.clone();
@@ -57,7 +57,7 @@ impl Identity {
         })
     }
 
-    /// The same log, with the ids that only the other one knows: what was known once stays known.
+    /// Returns the same identity, with ids that only `other` knows filled in, so that no known id is lost.
     pub fn knowing(&self, other: &Identity) -> Identity {
         let mut both = self.clone();
         for (topic, known) in both.topics.iter_mut().zip(&other.topics) {
@@ -93,11 +93,11 @@ impl fmt::Display for Difference {
     }
 }
 
-/// As Kafka's tools print it: base64 for URLs, without padding.
+/// Formats an id as Kafka's tools do: URL-safe base64 without padding.
 fn id_text(id: u128) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let digit = |index: u32| {
-        // Of 22 digits the last one has two bits of the id, and four zeros.
+        // The last of 22 digits has two bits of the id and four zeros.
         let shifted = match 122_u32.checked_sub(6 * index) {
             Some(shift) => id >> shift,
             None => id << 4,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn an_id_is_spelled_as_by_kafka() {
-        // That of the topic __cluster_metadata, which Kafka's sources have in both ways.
+        // The id of the topic __cluster_metadata, which Kafka's sources contain in both forms.
         assert_eq!(id_text(1), "AAAAAAAAAAAAAAAAAAAAAQ");
         assert_eq!(id_text(0xfb << 120 | 0xff), "-wAAAAAAAAAAAAAAAAAA_w");
     }

@@ -1,4 +1,5 @@
-//! Values of the state topic: the seal and the claim, as canonical bytes with a checksum. The value of a blob is its role's bytes.
+//! Values in the state topic: the canonical, checksummed bytes of seals and claims. The value of a blob is just bytes of its
+//! role.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,17 +10,17 @@ use super::content::{Header, Role, content_of};
 use super::key::BlobId;
 use crate::bytes::{Malformed, Reader, Writer};
 
-/// The first byte of a seal.
+/// First byte of a seal.
 const SEAL_VERSION: u8 = 1;
-/// The first byte of a claim's value.
+/// First byte of a claim's value.
 const CLAIM_VERSION: u8 = 1;
 
-/// Why a value cannot be read.
+/// Reason that a value cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
-    /// Of this version, which this program does not know.
+    /// The value has this version, which this program does not know.
     Version(u8),
-    /// Its checksum, or that of its content, is another one.
+    /// The checksum, or the hash of the content, does not match.
     Damaged,
     Malformed(Malformed),
 }
@@ -44,10 +45,10 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// More than any record holds: 512 KiB. A state whose table would be longer is not sealed; that is one of some 4 GB.
+/// Upper bound of any record: 512 KiB. A state with a longer table is not sealed; it would take about 4 GB.
 pub const MAX_RECORD_BYTES: usize = 1 << 19;
 
-/// Where a part of a role is, and what it must be.
+/// Location of a part of a role, with its expected length and hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub blob: BlobId,
@@ -55,13 +56,13 @@ pub struct Entry {
     pub hash: u128,
 }
 
-/// One state of a pair, all of it but the bytes of its roles.
+/// Stored state of a pair, except the bytes of its roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
     pub header: Header,
-    /// The parts of each role, in the order of its bytes.
+    /// Parts of each role, in the order of its bytes.
     pub table: BTreeMap<Role, Vec<Entry>>,
-    /// That of the [`State`](super::State): the same state has the same content, wherever its blobs are.
+    /// Content hash of the [`State`](super::State). Equal states have equal hashes, wherever their blobs are.
     pub content: u128,
 }
 
@@ -79,20 +80,21 @@ impl Seal {
         }
     }
 
-    /// All blobs that it names.
+    /// Returns all blobs that the seal names.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.table.values().flatten()
     }
 
+    /// Encodes the seal:
     /// ```text
     /// 1 │ header │ table: n, (role │ n, parts…)… │ content, 16 bytes │ checksum, 8 bytes
     /// part      u, 8 bytes │ k │ length │ hash, 16 bytes
     /// header    fingerprint │ P │ n, topics… │ begin │ F │ caught up │ exact │ n, (column │ since)…
     /// topic     name │ id, 16 bytes │ read position │ resume offset │ M there │ digest: n │ sum, 8 bytes
     /// ```
-    /// Whole numbers are LEB128, signed ones zigzag, those of a fixed length little-endian. Texts have their length before them. A time
-    /// that may be absent is 0, or 1 and the number. Roles ascend. No part is empty, and of a role all but the last are of one length, which
-    /// the last does not exceed. The checksum is XXH3 (64 bits) of all bytes before it.
+    /// Whole numbers are LEB128, signed ones zigzag, and numbers of a fixed length little-endian. Texts are preceded by their
+    /// length. A time that may be absent is 0, or 1 and the number. Roles ascend. No part is empty. All parts of a role but the
+    /// last have the same length, which the last does not exceed. The checksum is XXH3 (64 bits) of all preceding bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Writer::default();
         to.byte(SEAL_VERSION);
@@ -107,8 +109,10 @@ impl Seal {
         with_checksum(to)
     }
 
+    /// Decodes a seal.
+    ///
     /// # Errors
-    /// [`RecordError`], if it is not what [`Seal::encode`] gives for any seal.
+    /// [`RecordError`] if no seal is [encoded](Seal::encode) to these bytes.
     pub fn decode(bytes: &[u8]) -> Result<Seal, RecordError> {
         let mut from = body(bytes, SEAL_VERSION)?;
         let header = Header::decode(&mut from)?;
@@ -162,7 +166,7 @@ fn decode_parts(from: &mut Reader) -> Result<Vec<Entry>, Malformed> {
     is_cut_alike(&entries).then_some(entries).ok_or(Malformed::Number)
 }
 
-/// There is one way to cut bytes, so that equal states have equal contents.
+/// Returns whether bytes are cut in the only valid way, so that equal states have equal content hashes.
 fn is_cut_alike(entries: &[Entry]) -> bool {
     let Some((last, before)) = entries.split_last() else {
         return true;
@@ -171,19 +175,20 @@ fn is_cut_alike(entries: &[Entry]) -> bool {
     (1..=length).contains(&last.length) && before.iter().all(|entry| entry.length == length)
 }
 
-/// Who claims, for people: no rule reads it.
+/// Claimant, for people to read. No rule depends on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claim {
     pub instance: String,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
-    /// The name of the group, of which keys have a hash only.
+    /// Name of the group. Keys have only a hash of it.
     pub group: String,
-    /// What decides where an event counts: the other half of the namespace.
+    /// Settings that decide where an event counts. Together with the group they determine the namespace.
     pub fingerprint: String,
 }
 
 impl Claim {
+    /// Encodes the claim:
     /// ```text
     /// 1 │ instance │ version │ group │ fingerprint │ checksum, 8 bytes
     /// ```
@@ -197,8 +202,11 @@ impl Claim {
         with_checksum(to)
     }
 
+    /// Decodes a claim.
+    ///
     /// # Errors
-    /// [`RecordError`], if it is not what [`Claim::encode`] gives for any claim. It claims all the same: its key says all.
+    /// [`RecordError`] if no claim is [encoded](Claim::encode) to these bytes. The claim is valid nonetheless, because its key
+    /// says all.
     pub fn decode(bytes: &[u8]) -> Result<Claim, RecordError> {
         let mut from = body(bytes, CLAIM_VERSION)?;
         let claim = Claim {
@@ -218,10 +226,11 @@ fn with_checksum(mut to: Writer) -> Vec<u8> {
     to.into_bytes()
 }
 
-/// What lies between version and checksum.
+/// Returns a reader for the bytes between version and checksum.
 fn body(bytes: &[u8], version: u8) -> Result<Reader<'_>, RecordError> {
     let (before, checksum) = bytes.split_last_chunk().ok_or(Malformed::Length)?;
     let mut from = Reader::new(before);
+    // The version comes first, because another version may have another checksum.
     let found = from.byte()?;
     if found != version {
         return Err(RecordError::Version(found));
@@ -238,7 +247,7 @@ mod tests {
     use crate::state::content::State;
     use crate::state::fixture::{self, header, state};
 
-    /// The last one has two parts.
+    /// Roles of the test state. The last one has two parts.
     const ROLES: [(&str, &str); 3] = [("arms", ""), ("cell 0 7", "seven"), ("totals", "all of it")];
 
     fn seal() -> Seal {
@@ -298,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Behind a checksum that is right, as another program might write it.
+    /// Changed bytes get a correct checksum, as another program might write them.
     #[test]
     fn bytes_that_are_read_are_those_that_would_be_written() {
         let bytes = seal().encode();

@@ -1,77 +1,78 @@
-//! The clauses of the rules, each of which can be left out: tests show that numbers go wrong, or peace is lost, without it.
+//! Clauses of the recovery rules. Tests can leave out each of them to show that numbers go wrong, or that the pair never comes
+//! to rest.
 
-/// What a rule demands. docs/recovery-proof.md says what happens without it.
+/// Requirement of a rule. docs/recovery-proof.md describes what happens without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Clause {
     /// S1: an end counts if it was asked for after the last record that was read.
     EndIsAskedForAfterTheLastRecord,
-    /// S1: no claim is higher than that of the highest seal.
+    /// S1: no claim is higher than the claim of the highest seal.
     NoClaimIsHigher,
-    /// S2: nothing is shown at an acknowledgement.
+    /// S2: an acknowledged seal is not shown before it is in force.
     ShowWhatIsInForce,
-    /// S2: nothing is shown ahead of its seal.
+    /// S2: nothing is shown before its seal.
     ShowNothingUnsealed,
     /// S2: a base is shown once it is sealed again.
     ShowTheBaseOnceSealed,
-    /// S3: a claim is higher than all that were read.
+    /// S3: a claim is higher than all claims read before.
     ClaimHigher,
-    /// S3: each claim has a u of its own.
+    /// S3: each claim has a unique u.
     EachClaimIsNew,
-    /// S3: a claim without an answer is repeated, higher.
+    /// S3: an unanswered claim is repeated with a higher number.
     ClaimAgainUnanswered,
-    /// S3: so is one that was acknowledged, if an end that was asked for since does not have it.
+    /// S3: an acknowledged claim is also repeated if an end asked for since then does not contain it.
     ClaimAgainOnceLost,
-    /// S3: the base is what stands at an end that has the own claim.
+    /// S3: the base is read up to an end that contains the own claim.
     BaseIsReadAfterTheClaim,
-    /// S3: he holds whose claim is the highest at that end.
+    /// S3: the session with the highest claim at that end holds the pair.
     TheHighestClaimHolds,
-    /// S3: the base is sealed again at once.
+    /// S3: the base is sealed again immediately.
     SealTheBaseAgain,
-    /// S3: where counting begins is sealed at once.
+    /// S3: the start of counting is sealed immediately.
     SealTheBegin,
-    /// S4: the base is in force again before a state is sealed.
+    /// S4: the base is in force again before a new state is sealed.
     TheBaseComesFirst,
-    /// S4: read positions are not below those of what it is on top of.
+    /// S4: read positions are not below the positions in the state it builds on.
     SealNoLessThanTheBase,
-    /// S4: blobs that are named are those of what it is on top of, or were sent for it.
+    /// S4: a seal names only blobs of the state it builds on, and blobs sent for it.
     NameBlobsOfTheLastSeal,
-    /// S4: a seal is sent when its blobs are acknowledged.
+    /// S4: a seal is sent once its blobs are acknowledged.
     BlobsComeFirst,
-    /// S4: in doubt, there is a next one.
+    /// S4: if a seal is in doubt, another one follows.
     SealAgainInDoubt,
-    /// S4: the next one has new keys.
+    /// S4: that one has new keys.
     NewKeysInDoubt,
-    /// S4: so it is if the seal was acknowledged, and an end that was asked for since does not have it.
+    /// S4: another one also follows if the seal was acknowledged, but an end asked for since then does not contain it.
     SealAgainOnceLost,
     /// S5: garbage is collected.
     CollectGarbage,
-    /// S5: only once the own seal is in force.
+    /// S5: collection waits until the own seal is in force.
     CollectOnceInForce,
-    /// S5: and that is the last one that was sent.
+    /// S5: that seal is the last one sent.
     CollectAfterTheLastSeal,
-    /// S5: and no blob of a next one is under way.
+    /// S5: no blob of the next seal is in flight.
     CollectBetweenSeals,
-    /// S5: the own claim is no garbage.
+    /// S5: the own claim is not garbage.
     KeepTheClaim,
-    /// S6: who is superseded seals nothing more.
+    /// S6: a superseded session seals nothing more.
     SealNothingSuperseded,
-    /// S6: what is shown ends when a seal of a higher claim is read.
+    /// S6: a pair is hidden when a seal with a higher claim is read.
     HideAtAHigherSeal,
-    /// S6: who is superseded asks the group before he claims again.
+    /// S6: a superseded session asks the group before it claims again.
     AskTheGroup,
-    /// S6: who is not known to the group drops the pair.
+    /// S6: a member that the group does not know drops the pair.
     DropWhatTheGroupTook,
-    /// S6: memory is kept if it has passed through the new base.
+    /// S6: in-memory state is kept only if it has passed through the new base.
     KeepMemoryIfItPassedThrough,
-    /// S7: what is settled is shown for a lease.
+    /// S7: settled numbers are shown for the duration of a lease.
     ShowForALease,
-    /// S7: which begins when the end was asked for.
+    /// S7: the lease starts when the end was asked for.
     LeaseFromTheQuestion,
-    /// S7: at which the highest seal held what is shown.
+    /// S7: at that end, the highest seal contained the shown state.
     LeaseForTheHighestSeal,
-    /// S7: nothing is shown of a loop that stands still.
+    /// S7: nothing is shown while the loop is stalled.
     HideIfTheLoopStandsStill,
-    /// S7: nor once it goes on, until an end that was asked for since has the own claim as the highest.
+    /// S7: after a stall nothing is shown until an end asked for since then has the own claim as the highest.
     ShowAgainAfterAnEnd,
 }
 
@@ -115,14 +116,14 @@ impl Clause {
     ];
 }
 
-/// The rules: all of them, but in tests.
+/// Rules in use: all of them, except in tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rules {
     without: Option<Clause>,
 }
 
 impl Rules {
-    /// For tests, which show what the clause is for.
+    /// Leaves out a clause, for tests that show its purpose.
     #[doc(hidden)]
     pub fn without(clause: Clause) -> Rules {
         Rules {

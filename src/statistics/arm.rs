@@ -1,4 +1,4 @@
-//! One arm against the control at one look, before anything is corrected for the other arms.
+//! One arm against the control at one look, before corrections for other arms.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::report::{ArmReport, ListRatio, MetricReport};
 use super::settings::{Role, Settings};
 use super::versus::Versus;
 
-/// What an arm has at a look.
+/// An arm at a look.
 #[derive(Debug)]
 pub(super) struct LookedArm {
     pub burn_in: BurnIn,
@@ -21,21 +21,21 @@ pub(super) struct LookedArm {
     pub metrics: BTreeMap<String, LookedMetric>,
 }
 
-/// What a metric of an arm has at a look.
+/// A metric of an arm at a look.
 #[derive(Debug)]
 pub(super) struct LookedMetric {
     pub role: Role,
     pub measure: Measure,
-    /// None before burn-in is done.
+    /// Tests and intervals. None before burn-in is done.
     pub judged: Option<Judged>,
-    /// After correction for other arms and metrics.
+    /// p corrected for other arms and metrics.
     pub p_adjusted: Option<f64>,
-    /// The same of the decision p.
+    /// Decision p corrected for other arms and metrics.
     pub p_adjusted_at_decision: Option<f64>,
 }
 
 impl LookedArm {
-    /// Moves what is kept of the arm.
+    /// Takes a look at an arm and updates its state.
     pub fn new(versus: &Versus, settings: &Settings, calendar: &Calendar, kept: &mut KeptArm) -> LookedArm {
         let burn_in = BurnIn::new(versus.seen());
         kept.is_burned_in |= burn_in.is_done();
@@ -59,7 +59,7 @@ impl LookedArm {
         }
     }
 
-    /// What is shown of it, but for what is decided.
+    /// Reports the arm without its decision.
     pub fn report(&self, is_tested: bool, x_plan: f64) -> ArmReport {
         let shown = |(id, metric): (&String, &LookedMetric)| (id.clone(), metric.report(is_tested, x_plan));
         ArmReport {
@@ -98,7 +98,7 @@ impl LookedMetric {
         }
     }
 
-    /// What is kept of it at a decision look.
+    /// Returns the part that is kept at a decision look.
     pub fn decided(&self) -> Option<DecidedMetric> {
         let judged = self.judged.as_ref()?;
         let decision = judged.at_decision?;

@@ -1,15 +1,16 @@
-//! Until when too little is known of two arms for any test: buckets in use, and clicks to be expected.
+//! Burn-in: two arms are not tested until they have enough buckets in use and enough expected clicks.
 //!
-//! Expected clicks are lists_a × (hits_T + hits_C)/(lists_T + lists_C), not those seen, so that an arm which gets none leaves it too.
+//! Expected clicks are lists_a × (hits_T + hits_C)/(lists_T + lists_C). They are not the observed ones, so an arm without clicks
+//! leaves burn-in too.
 
 use std::fmt;
 
-/// Buckets of 256 that both arms must have a list in: some 500 users, none of which is counted.
+/// Buckets of 256 in which both arms must have a list. About 500 users fill them, without counting any.
 pub const MIN_BUCKETS: usize = 220;
-/// Lists with a click to be expected in each arm.
+/// Expected lists with a click in each arm.
 pub const MIN_EXPECTED_HITS: f64 = 100.0;
 
-/// What is known of one arm.
+/// Data of one arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seen {
     /// Buckets with a list.
@@ -19,12 +20,12 @@ pub struct Seen {
     pub hits: f64,
 }
 
-/// How far two arms have come.
+/// Progress of two arms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BurnIn {
-    /// Of the arm that has less.
+    /// Buckets of the arm with fewer.
     pub occupied: usize,
-    /// Of the arm that has less; 0 where nobody has a list.
+    /// Expected lists with a click in the arm with fewer. 0 without lists.
     pub expected_hits: f64,
 }
 
@@ -39,18 +40,18 @@ impl BurnIn {
         }
     }
 
-    /// Whether tests by bucket are calibrated: all that those of lists need.
+    /// Reports whether tests by bucket are calibrated. Tests of lists need no more.
     pub fn has_buckets(&self) -> bool {
         self.occupied >= MIN_BUCKETS
     }
 
-    /// Whether tests of what users click are calibrated.
+    /// Reports whether tests of clicks are calibrated.
     pub fn is_done(&self) -> bool {
         self.has_buckets() && self.expected_hits >= MIN_EXPECTED_HITS
     }
 }
 
-/// What is still missing.
+/// Writes the missing part.
 impl fmt::Display for BurnIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hits = format!(

@@ -1,32 +1,32 @@
-//! At which looks something is decided: whole weeks from the start, so that every weekday counts alike, and the planned end.
+//! Calendar of decision looks: whole weeks from the start, so that every weekday counts alike, and the planned end.
 //!
 //! The number of a decision look follows from the calendar alone, so it is the same after a restart.
 
 use super::settings::{Settings, Validity};
 use super::spending::DecisionLook;
 
-/// When a look is.
+/// Time span of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time {
-    /// Begin of the totals, epoch ms.
+    /// Start of the totals, Unix ms.
     pub start_ms: i64,
-    /// Up to when they go, epoch ms.
+    /// End of the totals, Unix ms.
     pub as_of_ms: i64,
 }
 
 const DAY_MS: f64 = 86_400_000.0;
 const WEEK_MS: i64 = 7 * 86_400_000;
 
-/// What a look is, given when the last one was.
+/// Position of a look between decision looks, given the time of the look before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Calendar {
     min_ms: i64,
     planned_ms: Option<i64>,
     is_one_look: bool,
     is_strict: bool,
-    /// Since the start.
+    /// Time of the look before, since the start.
     previous_ms: i64,
-    /// Since the start.
+    /// Time of this look, since the start.
     now_ms: i64,
     start_ms: i64,
 }
@@ -45,11 +45,12 @@ impl Calendar {
         }
     }
 
-    /// What may be decided at it; none at a look that decides nothing.
+    /// Returns the decision look that this look is, if it decides something.
     pub fn decision(&self) -> Option<DecisionLook> {
         if self.is_one_look {
             return Some(DecisionLook::ONLY);
         }
+        // The planned look comes first, because it replaces a weekly look at the same time.
         if self.planned_ms.is_some_and(|planned| self.reaches(planned)) {
             return Some(DecisionLook::PLANNED);
         }
@@ -61,7 +62,7 @@ impl Calendar {
         is_due.then(|| self.weekly(week))
     }
 
-    /// This look if it decides, else the next one that does.
+    /// Returns this look if it decides, else the next one that does.
     pub fn decision_or_next(&self) -> DecisionLook {
         self.decision().unwrap_or_else(|| match self.next() {
             Some(next) if self.planned_ms == Some(next) => DecisionLook::PLANNED,
@@ -70,17 +71,17 @@ impl Calendar {
         })
     }
 
-    /// The time of this look, Unix ms.
+    /// Returns the time of this look, Unix ms.
     pub fn as_of_ms(&self) -> i64 {
         self.start_ms.saturating_add(self.now_ms)
     }
 
-    /// Whole days since the start.
+    /// Returns the whole days since the start.
     pub fn day(&self) -> u32 {
         self.day_of(self.as_of_ms())
     }
 
-    /// Whole days from the start to this time, Unix ms.
+    /// Returns the whole days from the start to this time, Unix ms.
     pub fn day_of(&self, ms: i64) -> u32 {
         let since_start = ms.saturating_sub(self.start_ms).max(0);
         u32::try_from(since_start / DAY_MS as i64).unwrap_or(u32::MAX)
@@ -90,12 +91,12 @@ impl Calendar {
         self.min_ms < WEEK_MS
     }
 
-    /// The first whole week at which something is decided, in weeks.
+    /// Returns the first whole week with a decision look, in weeks.
     fn first_week(&self) -> i64 {
         whole_weeks_from(self.min_ms) / WEEK_MS
     }
 
-    /// The decision look at this whole week. A planned look that falls on a whole week is not among those that k counts.
+    /// Returns the decision look at this whole week. A planned look on a whole week does not count toward k.
     fn weekly(&self, week: i64) -> DecisionLook {
         let planned_week = self
             .planned_ms
@@ -111,12 +112,12 @@ impl Calendar {
         }
     }
 
-    /// When something is decided next, epoch ms: none where every look decides.
+    /// Returns the time of the next decision look, Unix ms. None if every look decides.
     pub fn next_decision_ms(&self) -> Option<i64> {
         self.next().map(|next| self.start_ms.saturating_add(next))
     }
 
-    /// "3.2 of 7 days": of those until something is decided; in hours where it takes less than a day.
+    /// Writes the progress to the next decision look: "3.2 of 7 days", or in hours if it is less than a day after the start.
     pub fn wait(&self) -> Option<String> {
         let next_ms = self.next()?;
         let (unit_ms, unit) = match next_ms as f64 >= DAY_MS {
@@ -127,13 +128,14 @@ impl Calendar {
         Some(format!("{} of {} {unit}", units(self.now_ms), units(next_ms)))
     }
 
-    /// Since the start.
+    /// Returns the time of the next decision look since the start.
     fn next(&self) -> Option<i64> {
         let weekly = if self.every_look_decides() {
             (self.now_ms < self.min_ms).then_some(self.min_ms)
         } else {
             Some(((self.now_ms / WEEK_MS + 1) * WEEK_MS).max(whole_weeks_from(self.min_ms)))
         };
+        // If every look already decides, there is no look to wait for, not even the planned one.
         let planned = self
             .planned_ms
             .filter(|planned| *planned > self.now_ms && weekly.is_some());
@@ -145,6 +147,7 @@ impl Calendar {
     }
 
     fn reaches(&self, since_start_ms: i64) -> bool {
+        // Looks need not fall on the exact time, so the first one at or after it counts.
         self.previous_ms < since_start_ms && since_start_ms <= self.now_ms
     }
 }
@@ -242,7 +245,7 @@ mod tests {
             planned_days: Some(days),
             ..weekly.clone()
         };
-        // On a whole week it takes the place of the weekly look.
+        // On a whole week it replaces the weekly look.
         assert_eq!(k(&planned(14.0), 7.0), Some((Some(1), 0.2 * weight(1))));
         assert_eq!(k(&planned(14.0), 14.0), Some((None, 0.8)));
         assert_eq!(k(&planned(14.0), 21.0), Some((Some(2), 0.2 * weight(2))));

@@ -1,24 +1,24 @@
-//! How far ahead the best of many arms stands by chance alone.
+//! Chance level of many arms: the lift that the best one may show if no arm differs.
 //!
 //! ```text
 //! best of n arms that do not differ: z_n √V with Φ(z_n)^n = 0.975      an interval for the best of n: z(1 − α/2n)/z(1 − α/2) times as wide
 //! ```
-//! Arms count as independent. They share a control, so their lifts go up and down together, and the largest of them lies lower
-//! [Šidák 1967]: both are on the safe side.
+//! Arms count as independent. In fact they share a control, so their lifts move together and the largest is lower [Šidák 1967].
+//! Both formulas are therefore conservative.
 
 use super::normal::{isf, quantile_above};
 
-/// The share of cases in which the best of the arms stays below [`best_of`].
+/// Probability that the best of the arms stays below [`best_of`].
 const SURE: f64 = 0.975;
 
-/// Below this the best of `n` arms that do not differ stays in 39 of 40 cases, where each lift has this standard error.
+/// Returns the lift below which the best of `n` equal arms stays in 39 of 40 cases, if each lift has this standard error.
 pub fn best_of(n: usize, standard_error: f64) -> f64 {
     // 1 − Φ(z) = 1 − 0.975^(1/n).
     let ln_tail = (-(SURE.ln() / n.max(1) as f64).exp_m1()).ln();
     isf(ln_tail) * standard_error
 }
 
-/// By how much an interval at `alpha` has to be stretched to hold for all of `n` arms (Bonferroni).
+/// Returns the factor by which an interval at `alpha` must be widened to hold for all of `n` arms (Bonferroni).
 pub fn stretch(n: usize, alpha: f64) -> f64 {
     quantile_above(alpha / (2.0 * n.max(1) as f64)) / quantile_above(alpha / 2.0)
 }
@@ -42,7 +42,7 @@ mod tests {
         assert!((stretch(4, 0.05) - 1.2744).abs() < 1e-3, "{}", stretch(4, 0.05));
     }
 
-    /// 4,000 times the best of 20: as many stay below as are said to.
+    /// Best of 20, drawn 4,000 times: the expected share stays below.
     #[test]
     fn as_often_as_it_says() {
         let mut state = 1_u64;

@@ -5,7 +5,7 @@
 //! ρ = R_T/R_C − 1        ψρ_b = (e_Tb − (R_T/R_C) e_Cb)/R_C
 //! V = n/(n−1) Σψ_b²      ν = min(n_T, n_C) − 1
 //! ```
-//! n counts the buckets that either arm has a list in. Over several epochs R and e are weighted sums.
+//! n counts the buckets in which either arm has a list. Over several epochs R and e are weighted sums.
 
 use super::effect::Effect;
 use super::epochs::EpochWeights;
@@ -13,14 +13,14 @@ use super::linear::{self, Linear};
 use super::ratio::{RatioPart, RatioSums};
 use super::sums;
 
-/// The sums of an arm and of its control in one epoch.
+/// Sums of an arm and of its control in one epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct ArmPair<'a> {
     pub arm: RatioSums<'a>,
     pub control: RatioSums<'a>,
 }
 
-/// What two arms give together.
+/// Result of comparing two arms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// R_C.
@@ -31,23 +31,23 @@ pub struct Comparison {
     pub pooled: f64,
     /// Δ.
     pub difference: Option<Effect>,
-    /// ρ; none while R_C < 5 √V_C, where a ratio of two noisy numbers has no useful interval.
+    /// ρ. None while R_C < 5 √V_C, because a ratio of two noisy numbers has no useful interval.
     pub lift: Option<Effect>,
     /// max ψ²/Σψ².
     pub top_bucket_share: Option<f64>,
 }
 
-/// How many standard errors R_C must be away from 0 for a lift.
+/// Standard errors by which R_C must exceed 0 for a lift.
 const MIN_PRECISION: f64 = 5.0;
 
-/// Compares an arm with its control over the epochs in which both have a list and the metric is defined in both.
+/// Compares an arm with its control over the epochs in which both have a list and the metric is defined for both.
 pub fn compare(epochs: &[ArmPair], weights: EpochWeights) -> Option<Comparison> {
     let parts: Vec<[RatioPart; 2]> = epochs.iter().filter_map(ArmPair::parts).collect();
     let parts: Vec<[&RatioPart; 2]> = parts.iter().map(|[arm, control]| [arm, control]).collect();
     compare_parts(&parts, weights)
 }
 
-/// The same of what each arm says by itself.
+/// Compares prepared parts of an arm and its control, epoch by epoch.
 pub(super) fn compare_parts(epochs: &[[&RatioPart; 2]], weights: EpochWeights) -> Option<Comparison> {
     let has_lists = |epoch: &&[&RatioPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
     let used: Vec<[&RatioPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
@@ -77,9 +77,9 @@ impl<'a> ArmPair<'a> {
     }
 }
 
-/// The pooled rate, and what two columns add up to beside it.
+/// Computes the pooled rate, and the sums of two more columns in the same pass.
 fn pooled_beside(used: &[[&RatioPart; 2]], [one, other]: [&[f64]; 2]) -> (f64, [f64; 2]) {
-    // One epoch after the other, in each the arm and then its control. What the first one adds up to is known.
+    // The order determines the last bits: epoch by epoch, the arm and then its control. The first part already has its sums.
     let mut parts = used.iter().flatten();
     let first = parts.next().map_or([0.0; 2], |part| part.sums);
     let last = parts.next_back().map_or([&[][..]; 2], |part| part.terms);
@@ -208,14 +208,14 @@ mod tests {
         }
     }
 
-    /// By bucket, then arm: lists, clicks.
+    /// Lists and clicks by bucket, then arm.
     fn buckets() -> impl Strategy<Value = Vec<[[f64; 2]; 2]>> {
         let arm =
             || (0_u32..20, 0_u32..20).prop_map(|(lists, clicks)| [lists, clicks.min(lists)].map(f64::from));
         prop::collection::vec((arm(), arm()).prop_map(|(one, other)| [one, other]), 2..40)
     }
 
-    /// By arm and sum.
+    /// Columns by arm, then sum.
     struct Columns([[Vec<f64>; 2]; 2]);
 
     impl Columns {

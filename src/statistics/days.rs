@@ -1,16 +1,16 @@
-//! How many days an experiment must run to find the effect that it is made for, from what some days of lists spread.
+//! Duration of an experiment: days until it finds its effect, estimated from the variance in some days of lists.
 //!
 //! ```text
 //! x = τ²/(s_T V_T + s_C V_C)      days needed = days so far × (x_k/x)^(1/β)
-//! the answer: the first decision look k that has them           x_k: what look k needs for power 0.8
+//! the answer: the first decision look k that has them           x_k: x that look k needs for power 0.8
 //! β = ln(ΣV halfway/ΣV) ÷ ln(days/days halfway), at most 1
 //! ```
-//! Variances fall as users come. If all are new, x grows in proportion to days (β = 1); if the same come again, by less and less, so what
-//! lies far ahead is told too early even so. s is what an arm had of all users over what it is to get; an arm that
-//! is not there yet is taken to vary as the control does. Arms count as independent: what their users have in common within
-//! buckets is chance.
+//! Variances fall as users come. If all users are new, x grows in proportion to days (β = 1). If the same users return, x grows
+//! less and less, so estimates far ahead are too early even so. s is an arm's share of all users so far over its planned share.
+//! An arm without lists is assumed to vary like the control. Arms count as independent: anything that their users have in
+//! common within buckets is chance.
 //!
-//! A daemon knows x of its last look, τ²/V of both arms together, and of a look some days before, from which β is told: [`of_looks`].
+//! A daemon has x = τ²/V of both arms together at its last look and at a look some days before, which gives β: see [`of_looks`].
 
 mod traffic;
 
@@ -25,68 +25,68 @@ use super::settings::{Settings, Validity};
 use super::spending::DecisionLook;
 use super::totals::Epoch;
 
-/// A way to test, as `validity` and `planned_days` choose it.
+/// Test design, as chosen by `validity` and `planned_days`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Design {
     /// Decided every week, or at every look if `min_days` is below a week.
     Sequence,
-    /// Mostly decided at one look that is planned.
+    /// Decided mostly at one planned look.
     Planned,
-    /// Decided as [`Design::Sequence`], by the intervals of each arm on its own.
+    /// Decided like [`Design::Sequence`], by separate intervals of each arm.
     Strict,
 }
 
-/// What the arms of an experiment add up to.
+/// Sums of an experiment's arms.
 #[derive(Debug, Clone, Copy)]
 pub struct Sums<'a> {
     pub epoch: &'a Epoch,
-    /// Since its first list.
+    /// Days since the first list.
     pub days: f64,
 }
 
-/// What an experiment needs.
+/// Requirements of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentDays {
-    /// Days of lists that it is told from.
+    /// Days of lists behind the estimate.
     pub so_far: f64,
-    /// By treatment arm.
+    /// Requirements by treatment arm.
     pub arms: BTreeMap<String, ArmDays>,
 }
 
-/// What an arm needs.
+/// Requirements of an arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmDays {
-    /// Whether it is not there yet, and is taken to vary as the control.
+    /// True if it has no lists yet, and is assumed to vary like the control.
     pub is_new: bool,
-    /// By primary; none where it is undefined, or nothing spreads.
+    /// Requirements by primary. None if the primary is undefined, or buckets do not differ.
     pub metrics: BTreeMap<String, Option<MetricDays>>,
 }
 
-/// What a metric of an arm needs.
+/// Requirements of a metric in an arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricDays {
-    /// R_C; none of a metric per user.
+    /// R_C. None for a metric per user.
     pub control: Option<f64>,
     /// x so far.
     pub x: f64,
-    /// β; none where it is not known, and taken as 1.
+    /// β. None if it is unknown, and taken as 1.
     pub growth: Option<f64>,
-    /// Those that are reached within two years.
+    /// Needs by design, for designs that finish within two years.
     pub needs: BTreeMap<Design, Need>,
 }
 
-/// What a test needs.
+/// Need of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Need {
-    /// x_k of the first decision look with enough of it.
+    /// x_k of the first decision look that has enough information.
     pub x: f64,
-    /// When that much is known.
+    /// Days until that much information.
     pub days: f64,
-    /// The decision look: whole weeks from the start, in which every weekday counts alike.
+    /// Decision look, in whole weeks from the start, so that every weekday counts alike.
     pub weeks: u32,
 }
 
-/// What is to be found, whatever the design.
+/// Requirements that all designs share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
     pub alpha: f64,
@@ -94,36 +94,37 @@ pub struct Needs {
     pub n_hypotheses: usize,
     pub n_guardrails: usize,
     pub min_days: f64,
-    /// Whether shares are close enough for a planned look.
+    /// True if shares are close enough for a planned look.
     pub may_plan: bool,
 }
 
-/// Why nothing can be said.
+/// Reason why nothing can be estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unknown {
-    /// All lists have one time.
+    /// Time span of 0: lists have the same time.
     NoTime,
     /// The control has no list.
     NoControl,
-    /// There is no arm but the control, and no share of any.
+    /// No arm besides the control has lists or a share.
     NoTreatment,
-    /// Too little to know a variance.
+    /// Too little data for a variance.
     Collecting(BurnIn),
 }
 
-/// Whole over half of the days: below it, a difference is too small to tell how variances fall.
+/// Least ratio of all days to half of them. Below it, the difference is too small to estimate how variances fall.
 const MIN_STRETCH: f64 = 1.2;
-/// Weeks after which nobody waits any longer: two years.
+/// Longest estimate in weeks: two years.
 const MAX_WEEKS: u32 = 104;
 const WEEK: f64 = 7.0;
-/// Shares that differ by more than this factor: the skewness of the small arm is not cancelled, and a planned end does not hold.
+/// Largest ratio of shares for a planned look. Beyond it, the skewness of the small arm does not cancel, and a planned end is
+/// invalid.
 const MAX_UNEQUAL: f64 = 4.0;
 const DAY_MS: f64 = 86_400_000.0;
 
 impl Design {
     pub const ALL: [Design; 3] = [Design::Sequence, Design::Planned, Design::Strict];
 
-    /// Its name in JSON.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Design::Sequence => "sequence",
@@ -132,12 +133,12 @@ impl Design {
         }
     }
 
-    /// The one with this name.
+    /// Returns the design with this name.
     pub fn named(name: &str) -> Option<Design> {
         Design::ALL.into_iter().find(|design| design.name() == name)
     }
 
-    /// The one that these settings choose.
+    /// Returns the design that these settings choose.
     pub fn of(settings: &Settings) -> Design {
         match settings.validity {
             _ if settings.has_planned_end() => Design::Planned,
@@ -160,7 +161,7 @@ impl Needs {
         }
     }
 
-    /// The designs that hold. A planned look is left out if shares are too far apart.
+    /// Iterates over the valid designs. A planned look is left out if shares are too far apart.
     pub fn designs(&self) -> impl Iterator<Item = Design> {
         let may_plan = self.may_plan;
         Design::ALL
@@ -168,7 +169,7 @@ impl Needs {
             .filter(move |design| may_plan || *design != Design::Planned)
     }
 
-    /// x that the k-th decision look needs, from 1. A planned look has no number.
+    /// Returns the x that the k-th decision look needs, from 1. A planned look has no number.
     pub fn x(&self, design: Design, k: u32) -> f64 {
         let look = match design {
             Design::Planned => DecisionLook::PLANNED,
@@ -189,9 +190,10 @@ impl Needs {
         plan.x()
     }
 
-    /// The first decision look that knows enough, where `days` says when that much is known. None within two years.
+    /// Finds the first decision look with enough information. `days` returns when an x is reached. None within two years.
     fn need(&self, design: Design, days: impl Fn(f64) -> f64) -> Option<Need> {
         let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
+        // The need does not depend on the look: either there is one look, or all looks have the same weight.
         if design == Design::Planned || self.every_look_decides() {
             let x = self.x(design, 1);
             let (days, first) = (days(x), whole_weeks(self.min_days));
@@ -218,7 +220,7 @@ impl Needs {
 }
 
 impl MetricDays {
-    /// None where nothing is known.
+    /// Returns None if there is no information.
     fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &Needs) -> Option<MetricDays> {
         let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
         let by_design = needs
@@ -233,15 +235,15 @@ impl MetricDays {
     }
 }
 
-/// β, from variances that fell while days became `stretch` times as many; none where it is not finite.
+/// Computes β from variances that fell while days multiplied by `stretch`. None if it is not finite.
 fn growth(before: f64, after: f64, stretch: f64) -> Option<f64> {
     let growth = (before / after).ln() / stretch.ln();
-    // Above 1 is chance, or traffic that grew.
+    // Above 1 is chance, or growing traffic.
     growth.is_finite().then(|| growth.clamp(0.0, 1.0))
 }
 
 impl ExperimentDays {
-    /// The weeks in which every primary of every arm is known well enough; none where one of them never is.
+    /// Returns the weeks after which every primary of every arm has enough information. None if one of them never has.
     pub fn weeks(&self, design: Design) -> Option<u32> {
         let metrics = self.arms.values().flat_map(|arm| arm.metrics.values());
         let weeks = metrics.map(|metric| Some(metric.as_ref()?.needs.get(&design)?.weeks));
@@ -249,10 +251,10 @@ impl ExperimentDays {
     }
 }
 
-/// What the primaries of an experiment need, from what its arms have added up to, and had `halfway`.
+/// Estimates the requirements of an experiment's primaries from the sums of its arms, now and `halfway`.
 ///
 /// # Errors
-/// Where too little is known.
+/// [`Unknown`] if there is too little data.
 pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<ExperimentDays, Unknown> {
     let Sums { epoch, days: so_far } = sums;
     if so_far <= 0.0 {
@@ -283,7 +285,7 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
     })
 }
 
-/// What primaries need by what looks at a running experiment have known of them. Arms of which nothing is known yet have no metric.
+/// Estimates the requirements of primaries from the x of looks at a running experiment. Arms without an x have no metric.
 pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
     let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
     let so_far = days(grown.now.as_of_ms);
@@ -292,6 +294,7 @@ pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
             let [mut before, mut after] = [0.0, 0.0];
             for (arm, metrics) in &earlier.arms {
                 if let (Some(then), Some(now)) = (metrics.get(id), grown.now.arms.get(arm)?.get(id)) {
+                    // V is τ²/x. τ is frozen and nearly equal in all arms, so a ratio of Σ1/x is close to the ratio of ΣV.
                     before += 1.0 / then;
                     after += 1.0 / now;
                 }
@@ -314,7 +317,7 @@ pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
     }
 }
 
-/// Goes on after "nothing can be said: ".
+/// Continues "nothing can be said: ".
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
 //! The state of an arm at a look: the first of fourteen rules that applies.
 //!
-//! A decision stands until a later decision look decides something else, or a check fails at one. All weights of decision looks add
-//! up to 1, so letting a decision stand costs no α.
+//! A decision is kept until a later decision look decides something else, or a check fails at one. The weights of all decision
+//! looks add up to 1, so keeping a decision costs no α.
 
 use std::fmt;
 
@@ -27,16 +27,16 @@ pub enum State {
     InvalidListRatio,
     /// Too little is known for any test.
     Collecting,
-    /// A primary or a guardrail is worse, whenever one looks.
+    /// A primary or a guardrail is worse, at any look.
     Harm,
     /// A primary is worse at a decision look.
     Loss,
     Win,
-    /// All lifts lie within what matters.
+    /// Every lift is smaller than the smallest effect that matters.
     NoEffect,
 }
 
-/// What a rollout is to do.
+/// Recommendation for a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Pass,
@@ -44,58 +44,58 @@ pub enum Verdict {
     Rollback,
 }
 
-/// What is said of an arm, and why.
+/// State of an arm with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub state: State,
-    /// In words, without a full stop.
+    /// Reason in words, without a full stop.
     pub reason: String,
     pub basis: Basis,
 }
 
-/// Where a state comes from.
+/// Origin of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// A check, harm or burn-in, at any look.
     Check,
     /// An earlier decision look, or there was none yet.
     Earlier,
-    /// This decision look.
+    /// The present decision look.
     ThisLook,
 }
 
-/// Everything that the rules ask for.
+/// Input of the rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts<'a> {
-    /// Shares of refused lists of the arm and of its control, if they differ.
+    /// Shares of refused lists in the arm and in its control, if they differ.
     pub refused: Option<[f64; 2]>,
-    /// Whether shares of users are expected.
+    /// True if shares of users are expected.
     pub has_shares: bool,
-    /// None where users are not counted.
+    /// p of the sample ratio. None if users are not counted.
     pub srm_p: Option<f64>,
-    /// None where users are not counted.
+    /// Users in two arms. None if users are not counted.
     pub multi_arm: Option<MultiArm>,
-    /// Share of lists without a user, in the arm and in its control; none if requests are assigned.
+    /// Shares of lists without a user, in the arm and in its control. None if requests are assigned.
     pub without_user: Option<[f64; 2]>,
-    /// Share of the arm's or the control's lists that one user has, the larger of both; known of a file only.
+    /// Largest share of lists that one user has, in the arm or in the control. Known only for files.
     pub top_user: Option<f64>,
-    /// None while too few buckets are in use.
+    /// Lists per user. None while too few buckets are in use.
     pub list_ratio: Option<ListRatioFact>,
     pub list_ratio_margin: f64,
-    /// Treatment arms that are tested.
+    /// Number of tested treatment arms.
     pub n_treatments: usize,
     pub alpha: f64,
-    /// What burn-in still lacks; none once it is done.
+    /// Missing part of burn-in. None once it is done.
     pub lacks: Option<String>,
-    /// Of the arm's primaries and guardrails.
+    /// Facts about the arm's primaries and guardrails.
     pub harms: Vec<HarmFact>,
     pub is_decision_look: bool,
-    /// What is waited for, if this is not a decision look.
+    /// Time until the next decision look, in words, if this look is not one.
     pub wait: Option<String>,
     pub goal: Goal,
     pub primaries: Vec<PrimaryFact>,
     pub guardrails: Vec<GuardrailFact>,
-    /// The decision that stands, or the last decision look.
+    /// The current decision, or the last decision look.
     pub previous: Option<&'a Decided>,
 }
 
@@ -103,64 +103,64 @@ pub struct Facts<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MultiArm {
     pub in_two: f64,
-    /// Of so many.
+    /// Users in total.
     pub users: f64,
 }
 
-/// How lists per assigned user differ.
+/// Difference of lists per assigned user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ListRatioFact {
-    /// ln of the ratio.
+    /// Logarithm of the ratio.
     pub g: f64,
     pub p: f64,
 }
 
-/// How sure harm is in one metric.
+/// Significance of harm in one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HarmFact {
     pub metric: String,
     pub p: f64,
-    /// The day of the first look that showed harm; none of a file.
+    /// Day of the first look that showed harm. None for a file.
     pub since_day: Option<u32>,
-    /// Whether its interval now lies on the better side of 0.
+    /// True if its interval now lies on the better side of 0.
     pub is_better_now: bool,
 }
 
-/// A primary metric at a decision look; turned so that above 0 is better.
+/// A primary metric at a decision look, oriented so that above 0 is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimaryFact {
     pub metric: String,
-    /// Of this look alone: corrected for decision looks, and by Holm.
+    /// p of this look alone, corrected for decision looks and by Holm.
     pub p: f64,
-    /// The difference or the lift of this look: its sign says which arm is better.
+    /// Difference or lift at this look. Its sign shows which arm is better.
     pub effect: f64,
-    /// Of the decision interval of the lift; none if there is no interval.
+    /// Lower end of the lift's decision interval. None without an interval.
     pub lower: Option<f64>,
     pub upper: Option<f64>,
     pub mde: f64,
-    /// By how much it may be worse under [`Goal::NonInferior`].
+    /// Largest loss allowed under [`Goal::NonInferior`].
     pub margin: f64,
 }
 
-/// A guardrail at a decision look; turned so that above 0 is better.
+/// A guardrail at a decision look, oriented so that above 0 is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuardrailFact {
     pub metric: String,
-    /// Of the decision interval of the lift; none if there is no interval.
+    /// Lower end of the lift's decision interval. None without an interval.
     pub lower: Option<f64>,
     pub margin: f64,
 }
 
-/// Users of whom 1% may be seen in two arms.
+/// Users from which on the share seen in two arms is checked.
 const MIN_USERS: f64 = 1000.0;
 const MAX_MULTI_ARM: f64 = 0.01;
-/// Share of lists without a user above which intervals are too narrow.
+/// Share of lists without a user above which intervals would be too narrow.
 const MAX_WITHOUT_USER: f64 = 0.2;
-/// Share of an arm's lists above which one user decides everything.
+/// Share of an arm's lists above which the arm's numbers depend on a single user.
 const MAX_TOP_USER: f64 = 1.0 / 3.0;
 
 impl Facts<'_> {
-    /// The first rule that applies.
+    /// Applies the first rule that matches.
     pub fn decide(&self) -> Decision {
         let check = self
             .refused()
@@ -168,6 +168,8 @@ impl Facts<'_> {
             .or_else(|| self.mismatch())
             .or_else(|| self.multi_arm())
             .or_else(|| self.users())
+            // Harm per user comes before the list ratio, because it holds even if users get different numbers of lists. Harm in a
+            // ratio comes after it, because it does not.
             .or_else(|| self.harm_of(per_user::is_per_user))
             .or_else(|| self.list_ratio())
             .or_else(|| self.collecting())
@@ -229,6 +231,7 @@ impl Facts<'_> {
     fn harm_of(&self, which: impl Fn(&str) -> bool) -> Option<Said> {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
+        // Before burn-in is done no p is calibrated, so there is no harm.
         let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
         let mut reason = format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p));
         if let Some(day) = harm.since_day {
@@ -242,6 +245,7 @@ impl Facts<'_> {
 
     fn list_ratio(&self) -> Option<Said> {
         let ListRatioFact { g, p } = self.list_ratio?;
+        // Bonferroni over the arms, because each has its own list ratio.
         let is_sure = p <= srm::ALARM / self.n_treatments.max(1) as f64;
         let reason = || {
             format!(
@@ -258,7 +262,7 @@ impl Facts<'_> {
         lacks.map(|lacks| (State::Collecting, lacks))
     }
 
-    /// The state between two decision looks.
+    /// Returns the state between two decision looks.
     fn between(&self) -> Said {
         let nothing = || {
             self.wait
@@ -274,7 +278,7 @@ impl Facts<'_> {
         }
     }
 
-    /// An earlier decision by the rule of this version.
+    /// Returns an earlier decision by the rule of this version.
     fn standing(&self) -> Option<Said> {
         let previous = self.previous.filter(|previous| previous.is_decision())?;
         let at = previous.at?;
@@ -303,6 +307,7 @@ impl Facts<'_> {
                 all.then(|| "no primary metric is worse by more than its margin".to_owned())?
             }
         };
+        // A win also needs every guardrail to pass.
         self.failing().is_none().then_some((State::Win, reason))
     }
 
@@ -327,15 +332,16 @@ impl Facts<'_> {
         (State::NoDecision, reason)
     }
 
-    /// Primaries that differ. The lift and the tested difference have slightly different errors, so p may be small while the shown
-    /// interval still holds 0: that is not significant, as a decision must never contradict its interval.
+    /// Returns the primaries that differ. The lift and the tested difference have slightly different errors, so p may be small
+    /// while the shown interval still contains 0. Such a primary is left out, because a decision must never contradict its
+    /// interval.
     fn significant(&self) -> impl Iterator<Item = &PrimaryFact> {
         let is_small = |primary: &&PrimaryFact| primary.p <= self.alpha;
         let differs = |primary: &&PrimaryFact| [1.0, -1.0].iter().any(|sign| primary.lies_beyond_zero(*sign));
         self.primaries.iter().filter(is_small).filter(differs)
     }
 
-    /// The first guardrail that does not pass.
+    /// Returns the first guardrail that does not pass.
     fn failing(&self) -> Option<&GuardrailFact> {
         let passes =
             |guardrail: &GuardrailFact| guardrail.lower.is_some_and(|lower| lower > -guardrail.margin);
@@ -344,29 +350,29 @@ impl Facts<'_> {
 }
 
 impl PrimaryFact {
-    /// Whether the arm is better, or with −1 worse, and so is all of the interval, if there is one.
+    /// Reports whether the arm is better, or worse if `sign` is −1, and the whole interval too, if there is one.
     fn lies_beyond_zero(&self, sign: f64) -> bool {
         let end = if sign > 0.0 { self.lower } else { self.upper };
         sign * self.effect > 0.0 && end.is_none_or(|end| sign * end > 0.0)
     }
 }
 
-/// Why arms that lose different shares of their lists do not compare.
+/// Writes why arms that lose different shares of their lists cannot be compared.
 pub(super) fn refused_reason(shares: [f64; 2]) -> String {
     let [arm, control] = shares.map(|share| format!("{:.1}%", 100.0 * share));
     format!("{arm} of the lists of the arm were refused, and {control} of those of its control")
 }
 
-/// A reason, with the day of the decision.
+/// Appends the day of the decision to a reason.
 pub(super) fn dated(reason: &str, day: u32) -> String {
     format!("{reason}, decided on day {day}")
 }
 
-/// A state, and why.
+/// State and reason.
 type Said = (State, String);
 
 impl State {
-    /// All of them, in the order of export.
+    /// States in the order of export.
     pub const ALL: [State; 11] = [
         State::NoDecision,
         State::InvalidSrm,
@@ -381,7 +387,7 @@ impl State {
         State::NoEffect,
     ];
 
-    /// Its name in labels and JSON.
+    /// Returns its name in labels and JSON.
     pub fn name(self) -> &'static str {
         match self {
             State::NoDecision => "no_decision",
@@ -408,7 +414,7 @@ impl State {
 }
 
 impl Verdict {
-    /// Its name in JSON.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
@@ -417,7 +423,7 @@ impl Verdict {
         }
     }
 
-    /// 1, 0 or −1.
+    /// Returns 1, 0 or −1.
     pub fn value(self) -> i8 {
         match self {
             Verdict::Pass => 1,

@@ -1,26 +1,26 @@
-//! What every test and interval is made from: a difference between two arms, and how far chance spreads it.
+//! A difference between two arms with its spread: the input of every test and interval.
 
 use std::cell::Cell;
 use std::f64::consts::LN_2;
 
 use super::student;
 
-/// A variance over buckets, and its degrees of freedom.
+/// A variance over buckets, with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// V, of an estimate itself and not of one bucket. Above 0.
+    /// V of the estimate itself, not of one bucket. Above 0.
     pub variance: f64,
     /// ν, at least 1.
     pub degrees: f64,
 }
 
-/// A difference between an arm and its control: of ratios Δ, relative ρ, or of logarithms g.
+/// A difference between an arm and its control: Δ of ratios, ρ relative, or g of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
     pub value: f64,
-    /// V and ν, of both arms together: with users that both arms have, these are no sum of the two.
+    /// V and ν of both arms together. V is not the sum of the two if arms share users.
     pub spread: Spread,
-    /// What each arm adds alone, in the unit of `value`, for the strict sequence: of the arm, of its control.
+    /// Spread of the arm and of its control alone, in the unit of `value`, for the strict sequence.
     pub arms: [Spread; 2],
 }
 
@@ -31,17 +31,17 @@ pub struct Interval {
     pub upper: f64,
 }
 
-/// How often an interval at one look may miss. All metrics of an arm have the same degrees of freedom: those asked for last are
-/// remembered.
+/// Error probability of an interval at one look. All metrics of an arm have the same degrees of freedom, so the last quantile is
+/// cached.
 #[derive(Debug, Clone)]
 pub struct Level {
     alpha: f64,
-    /// Degrees of freedom, and t.
+    /// Degrees of freedom and their t.
     last: Cell<Option<(f64, f64)>>,
 }
 
 impl Level {
-    /// Of intervals that hold with probability 1 − `alpha`.
+    /// Creates the level of intervals that hold with probability 1 − `alpha`.
     pub fn new(alpha: f64) -> Level {
         Level {
             alpha,
@@ -49,7 +49,7 @@ impl Level {
         }
     }
 
-    /// t_ν √V.
+    /// Returns t_ν √V.
     pub fn half_width(&self, spread: &Spread) -> f64 {
         self.t(spread.degrees) * spread.error()
     }
@@ -63,25 +63,24 @@ impl Level {
 }
 
 impl Spread {
-    /// None where nothing spreads, or nothing is known of it. `scale` is what the variance is small against if it is
-    /// nothing but rounding.
+    /// Returns None if the variance is 0, undefined or only rounding, which is tiny next to the square of `scale`.
     pub(super) fn new(variance: f64, degrees: f64, scale: f64) -> Option<Spread> {
         let rounding = (1e-13 * scale).powi(2);
         let is_spread = variance > rounding && variance.is_finite() && variance.is_normal() && degrees >= 1.0;
         is_spread.then_some(Spread { variance, degrees })
     }
 
-    /// √V.
+    /// Returns √V.
     pub fn error(&self) -> f64 {
         self.variance.sqrt()
     }
 
-    /// t_ν √V, the half width of an interval that holds with probability 1 − `alpha` at one look.
+    /// Returns t_ν √V, the half width of an interval that holds with probability 1 − `alpha` at one look.
     pub fn half_width(&self, alpha: f64) -> f64 {
         Level::new(alpha).half_width(self)
     }
 
-    /// The spread of a multiple.
+    /// Returns the spread of a multiple.
     pub(super) fn times(self, factor: f64) -> Spread {
         let variance = factor * factor * self.variance;
         Spread { variance, ..self }
@@ -89,60 +88,60 @@ impl Spread {
 }
 
 impl Effect {
-    /// T = value ÷ √V.
+    /// Returns T = value ÷ √V.
     pub fn t(&self) -> f64 {
         self.value / self.spread.error()
     }
 
-    /// The two-sided p of a test at one look that was fixed beforehand.
+    /// Returns the two-sided p of a test at one look that was fixed beforehand.
     pub fn p_at_one_look(&self) -> f64 {
         (-self.surprise_at_one_look()).exp()
     }
 
-    /// −ln of that p. Infinite beyond all floats.
+    /// Returns −ln p of the test at one look. Infinite beyond the range of floats.
     pub fn surprise_at_one_look(&self) -> f64 {
         -(LN_2 + student::ln_sf(self.t().abs(), self.spread.degrees)).min(0.0)
     }
 
-    /// The interval that holds with probability 1 − `alpha` at one look that was fixed beforehand.
+    /// Returns the interval that holds with probability 1 − `alpha` at one look that was fixed beforehand.
     pub fn interval_at_one_look(&self, alpha: f64) -> Option<Interval> {
         Interval::around(self.value, self.spread.half_width(alpha))
     }
 }
 
 impl Interval {
-    /// Value ± half width; none where an end is not finite.
+    /// Returns value ± half width. None if an end is not finite.
     pub fn around(value: f64, half_width: f64) -> Option<Interval> {
         let [lower, upper] = [value - half_width, value + half_width];
         (lower.is_finite() && upper.is_finite()).then_some(Interval { lower, upper })
     }
 
-    /// Whether both ends lie on the same side of 0.
+    /// Reports whether both ends are on the same side of 0.
     pub fn excludes_zero(self) -> bool {
         self.lower > 0.0 || self.upper < 0.0
     }
 
-    /// That of the negative value.
+    /// Returns the interval of the negative value.
     #[must_use]
     pub fn flipped(self) -> Interval {
         let [lower, upper] = [-self.upper, -self.lower];
         Interval { lower, upper }
     }
 
-    /// From a difference of logarithms to a relative difference, e^g − 1; none where an end is not finite.
+    /// Converts a difference of logarithms to a relative difference, e^g − 1. None if an end is not finite.
     pub fn exp_m1(self) -> Option<Interval> {
         let [lower, upper] = [self.lower.exp_m1(), self.upper.exp_m1()];
         upper.is_finite().then_some(Interval { lower, upper })
     }
 
-    /// That of the value and `by`.
+    /// Returns the interval of the value plus `by`.
     #[must_use]
     pub fn shifted(self, by: f64) -> Interval {
         let [lower, upper] = [self.lower + by, self.upper + by];
         Interval { lower, upper }
     }
 
-    /// What of it lies in [0, 1].
+    /// Returns the part in [0, 1].
     #[must_use]
     pub fn within_one(self) -> Interval {
         let [lower, upper] = [self.lower.clamp(0.0, 1.0), self.upper.clamp(0.0, 1.0)];

@@ -1,11 +1,11 @@
-//! Several epochs of one experiment: how much each counts, so that a change of shares does not look like an effect.
+//! Weights of an experiment's epochs, so that a change of shares does not look like an effect.
 //!
-//! `overlap`: w_e ∝ N_T N_C/(N_T + N_C), the weights of least variance; `lists`: w_e ∝ N_T + N_C.
+//! `overlap` uses w_e ∝ N_T N_C/(N_T + N_C), the weights of least variance. `lists` uses w_e ∝ N_T + N_C.
 
-/// How epochs are weighted; N are lists of the arm and of its control.
+/// Weighting of epochs. N are lists of the arm and of its control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EpochWeights {
-    /// w ∝ N_T N_C/(N_T + N_C). A ramp changes the weights of what was seen but little.
+    /// w ∝ N_T N_C/(N_T + N_C). A ramp hardly changes the weights of past epochs.
     #[default]
     Overlap,
     /// w ∝ N_T + N_C. A ramp breaks the sequence (6.6% false alarms).
@@ -13,7 +13,8 @@ pub enum EpochWeights {
 }
 
 impl EpochWeights {
-    /// The weights of epochs with these lists of an arm and of its control. They add up to 1; 0 where an arm has no list.
+    /// Returns the weights of epochs with these lists of an arm and of its control. They add up to 1, and are 0 if an arm has
+    /// no list.
     pub fn of(self, lists: &[[f64; 2]]) -> Vec<f64> {
         let raw: Vec<f64> = lists.iter().map(|lists| self.raw(*lists)).collect();
         let sum: f64 = raw.iter().sum();

@@ -1,4 +1,4 @@
-//! What the rules of the decision are told of an arm.
+//! Facts about an arm for the decision rules.
 
 use super::arm::{LookedArm, LookedMetric};
 use super::calendar::Calendar;
@@ -9,7 +9,7 @@ use super::measure::AtDecision;
 use super::settings::{Settings, Validity};
 use super::units::Units;
 
-/// What all arms of an experiment share.
+/// Facts that all arms of an experiment share.
 #[derive(Debug)]
 pub(super) struct Shared<'a> {
     pub settings: &'a Settings,
@@ -20,7 +20,7 @@ pub(super) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// `previous` is the decision that stands, or the last decision look.
+    /// Collects the facts about an arm. `previous` is the current decision, or the last decision look.
     pub fn facts<'a>(&self, arm: &LookedArm, units: &Units, previous: Option<&'a Decided>) -> Facts<'a> {
         let settings = self.settings;
         let harms = settings
@@ -107,7 +107,7 @@ impl LookedArm {
         }
     }
 
-    /// The decision interval, turned so that above 0 is better.
+    /// Returns the decision interval, oriented so that above 0 is better.
     fn better_lift(&self, metric: &str) -> Option<Interval> {
         let at_decision =
             |metric: &LookedMetric| -> Option<AtDecision> { metric.judged.as_ref()?.at_decision };

@@ -1,12 +1,12 @@
-//! Corrects p-values for all arms and metrics of an experiment.
+//! Corrections of p-values for all arms and metrics of an experiment.
 //!
 //! | metrics | p over all looks | p at a decision look |
 //! |---|---|---|
 //! | primaries | Holm, over treatment arms × primaries | Holm, likewise |
 //! | guardrails | none: all of them must pass | none |
-//! | others | e-BH on E as of now; at a single look Benjamini and Yekutieli on its p | |
+//! | others | e-BH on E of this look; at a single look Benjamini and Yekutieli on its p | |
 //!
-//! Holm counts hypotheses that are still unknown as p = 1.
+//! Holm counts unknown hypotheses as p = 1.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,14 @@ use super::arm::{LookedArm, LookedMetric};
 use super::multiple;
 use super::settings::{Role, Settings, Validity};
 
-/// Corrects the metrics of all arms that are tested.
+/// Corrects the metrics of all tested arms.
 pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTreeMap<String, LookedArm>) {
     let n_primaries = n_treatments * settings.primary.len();
     let mut primaries = of_role(settings, arms, Role::Primary);
     for (p, set) in P_VALUES {
         holm(&mut primaries, n_primaries, p, set);
     }
+    // All guardrails must pass, so one false pass alone has no effect, and they need no correction.
     for guardrail in of_role(settings, arms, Role::Guardrail) {
         for (p, set) in P_VALUES {
             set(guardrail, p(guardrail));
@@ -33,6 +34,7 @@ pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTree
             multiple::benjamini_yekutieli(&p)
         }
         Validity::Sequence | Validity::Strict => {
+            // E of this look, because its maximum over looks is not an e-value.
             let ln_e = others
                 .iter()
                 .map(|metric| metric.ln_e().unwrap_or(f64::NEG_INFINITY));
@@ -44,7 +46,7 @@ pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTree
     }
 }
 
-/// A p of a metric, and the place for the corrected one.
+/// Getter of a metric's p, and setter of the corrected one.
 type PValue = (
     fn(&LookedMetric) -> Option<f64>,
     fn(&mut LookedMetric, Option<f64>),
@@ -64,6 +66,7 @@ fn holm(
     set: fn(&mut LookedMetric, Option<f64>),
 ) {
     let mut p: Vec<f64> = metrics.iter().map(|metric| p_of(metric).unwrap_or(1.0)).collect();
+    // Hypotheses without data count too. Otherwise the correction would be weaker until every arm has lists.
     p.resize(p.len().max(n_hypotheses), 1.0);
     for (metric, adjusted) in metrics.iter_mut().zip(multiple::holm(&p)) {
         let adjusted = p_of(metric).map(|_| adjusted);

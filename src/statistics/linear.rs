@@ -1,7 +1,7 @@
-//! An estimate written as its value and what each bucket adds to its error: the delta method.
+//! An estimate as its value and each bucket's contribution to its error: the delta method.
 //!
-//! Kohavi, Tang and Xu, Trustworthy Online Controlled Experiments, chapter 18; Deng et al., KDD 2018. Buckets hold whole
-//! users, so what they add is independent however often a user returns.
+//! Kohavi, Tang and Xu, Trustworthy Online Controlled Experiments, chapter 18; Deng et al., KDD 2018. Buckets contain whole
+//! users, so their contributions are independent however often a user returns.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -9,28 +9,28 @@ use std::rc::Rc;
 use super::effect::Spread;
 use super::sums;
 
-/// An estimate for one arm, linear in what buckets add.
+/// An estimate for one arm, linear in the contributions of buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Linear {
-    /// R, or whatever is estimated.
+    /// R, or another estimate.
     pub value: f64,
-    /// e_b of each bucket. They add up to 0.
+    /// e_b of each bucket. They add up to 0 for a ratio, and to 1 for a count per user.
     pub errors: Vec<f64>,
     /// Σe².
     squares: f64,
     pub occupied: Occupied,
 }
 
-/// The buckets that an arm has a list in.
+/// The buckets in which an arm has a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Occupied {
     is_occupied: Rc<[bool]>,
-    /// n, how many.
+    /// n, their number.
     n: f64,
 }
 
 impl Linear {
-    /// Several of one arm, each with its value and its errors.
+    /// Prepares several estimates of one arm, each from its value and its errors.
     pub fn all(estimates: Vec<(f64, Vec<f64>)>, occupied: &Occupied) -> Vec<Linear> {
         let errors: Vec<&[f64]> = estimates.iter().map(|(_, errors)| &errors[..]).collect();
         let squares = sums::squares(&errors);
@@ -44,7 +44,7 @@ impl Linear {
         .collect()
     }
 
-    /// The sum of several, each times its weight, over as many buckets.
+    /// Returns the weighted sum of several estimates over `n_buckets` buckets. A single estimate of weight 1 is borrowed.
     pub fn weighted<'a>(
         parts: impl Iterator<Item = (f64, &'a Linear)> + Clone,
         n_buckets: usize,
@@ -73,17 +73,17 @@ impl Linear {
         })
     }
 
-    /// n, the buckets with a list.
+    /// Returns n, the number of buckets with a list.
     pub fn n(&self) -> f64 {
         self.occupied.n
     }
 
-    /// V = n/(n−1) Σ e² and n − 1; V may be 0, and is no number with less than two buckets.
+    /// Returns V = n/(n−1) Σ e² and n − 1. V may be 0, and is not a number with fewer than two buckets.
     pub fn own(&self) -> Spread {
         own(self.n(), self.squares)
     }
 
-    /// The same, where something spreads.
+    /// Returns the spread, if buckets differ.
     pub fn spread(&self, scale: f64) -> Option<Spread> {
         let Spread { variance, degrees } = self.own();
         Spread::new(variance, degrees, scale)
@@ -97,19 +97,19 @@ impl Occupied {
         Occupied { is_occupied, n }
     }
 
-    /// By bucket.
+    /// Iterates over all buckets.
     pub fn iter(&self) -> impl Iterator<Item = bool> {
         self.is_occupied.iter().copied()
     }
 
-    /// How many buckets either has.
+    /// Counts buckets that either has.
     fn n_of_either(&self, other: &Occupied) -> f64 {
         let pairs = self.iter().zip(other.iter());
         count(pairs.map(|(own, other)| own || other))
     }
 }
 
-/// What n buckets with these Σe² spread by themselves.
+/// Computes the spread of n buckets with this Σe².
 pub(super) fn own(n: f64, squares: f64) -> Spread {
     Spread {
         variance: variance(n, squares),
@@ -117,7 +117,7 @@ pub(super) fn own(n: f64, squares: f64) -> Spread {
     }
 }
 
-/// ψ², squared errors of `arm` − `factor` × `control`.
+/// Computes ψ², the squared errors of `arm` − `factor` × `control`.
 pub(super) fn squared_difference(arm: &Linear, factor: f64, control: &Linear) -> Vec<f64> {
     let pairs = arm.errors.iter().zip(&control.errors);
     let squares = pairs.map(|(arm, control)| {
@@ -127,14 +127,14 @@ pub(super) fn squared_difference(arm: &Linear, factor: f64, control: &Linear) ->
     squares.collect()
 }
 
-/// V = n/(n−1) Σψ² over the buckets that either arm has a list in, and ν = min(n_T, n_C) − 1.
+/// Computes V = n/(n−1) Σψ² over the buckets in which either arm has a list, and ν = min(n_T, n_C) − 1.
 pub(super) fn spread_of_pair(arms: [&Linear; 2], squares: f64, scale: f64) -> Option<Spread> {
     let [arm, control] = arms;
     let n = arm.occupied.n_of_either(&control.occupied);
     Spread::new(variance(n, squares), arm.n().min(control.n()) - 1.0, scale)
 }
 
-/// max ψ²/Σψ²: one heavy user shows here.
+/// Computes max ψ²/Σψ², which shows a single heavy user.
 pub(super) fn top_share(squares: &[f64], sum: f64) -> Option<f64> {
     let top = squares.iter().copied().fold(0.0, f64::max);
     let share = top / sum;

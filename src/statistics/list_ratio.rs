@@ -1,4 +1,4 @@
-//! Whether an arm changes how many lists a user gets: the check of shares that needs no user counted, at every look.
+//! List ratio: a check at every look that an arm does not change how many lists a user gets. It needs no counts of users.
 //!
 //! The two-sided test of lists per assigned user with τ = 0.03. It needs buckets, but no clicks.
 
@@ -11,10 +11,10 @@ use super::sequence;
 use super::settings::{Settings, Validity};
 use super::versus::Versus;
 
-/// The difference that the test is made for.
+/// Difference that the test is designed for.
 pub const TAU: f64 = 0.03;
 
-/// Takes a look, once both arms have the buckets that burn-in asks for; none where there are no shares.
+/// Takes a look, once both arms have the buckets for burn-in. None without shares.
 pub(super) fn look(versus: &Versus, settings: &Settings, kept: &mut KeptArm) -> Option<ListRatio> {
     let effect = per_user_of(&versus.counts(LISTS_PER_USER), settings.epoch_weights)?;
     raise(
@@ -26,7 +26,7 @@ pub(super) fn look(versus: &Versus, settings: &Settings, kept: &mut KeptArm) -> 
     Some(ListRatio {
         g: effect.value,
         value: sequence::finite(effect.value.exp())?,
-        // e^g, and not e^g − 1.
+        // The ratio is e^g, and not e^g − 1.
         interval: interval
             .and_then(|interval| interval.exp_m1())
             .map(|lift| lift.shifted(1.0)),

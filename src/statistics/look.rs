@@ -1,4 +1,4 @@
-//! A look: takes all sums since the start, moves what is kept, and says what is shown.
+//! A look: turns all sums since the start into a report, and updates the kept state.
 //!
 //! ```text
 //! totals ─▶ arms against control ─▶ burn-in ─▶ p, harm, bands ─▶ Holm, e-BH ─▶ decision of each arm ─▶ report
@@ -23,12 +23,12 @@ use super::totals::{STICKY_NOTE, Totals};
 use super::units::Units;
 use super::versus::{Sides, Versus};
 
-/// Takes one look. Looks are taken in the order of time, each once, so that running maxima depend on no restart.
+/// Takes one look. Looks must be taken in order of time, each once, so that running maxima do not depend on restarts.
 pub fn look(settings: &Settings, kept: &mut Kept, totals: &Totals, time: Time) -> Report {
     look_at(settings, kept, totals, &Sides::new(&totals.epochs), time)
 }
 
-/// The same, where it is known what each arm says by itself in the epochs of `totals`.
+/// Takes one look with the arms of `totals` already prepared as `sides`.
 pub fn look_at(settings: &Settings, kept: &mut Kept, totals: &Totals, sides: &Sides, time: Time) -> Report {
     let calendar = Calendar::new(settings, time, kept.last_look_ms);
     kept.n_looks += 1;
@@ -46,7 +46,7 @@ pub fn look_at(settings: &Settings, kept: &mut Kept, totals: &Totals, sides: &Si
     report(&shared, kept, totals, &arms)
 }
 
-/// What one look says that was fixed before anything was seen: t intervals, fixed p, no first days to wait for.
+/// Takes a single look that was fixed in advance, with t intervals, fixed p and no first days to wait for.
 pub fn one_look(settings: &Settings, totals: &Totals, time: Time) -> Report {
     let settings = Settings {
         validity: Validity::OneLook,
@@ -76,7 +76,7 @@ fn look_at_arms(
     treatments.map(look).collect()
 }
 
-/// None where users are not counted, or no shares are expected.
+/// Computes the p of the sample ratio. None if users are not counted, or no shares are expected.
 fn srm_p(settings: &Settings, kept: &mut Kept, totals: &Totals) -> Option<f64> {
     let is_tested = settings.unit == Unit::User && !settings.shares.is_empty();
     let now = totals.ln_bayes_factor().filter(|_| is_tested)?;
@@ -133,7 +133,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
     }
 }
 
-/// Keeps what a decision look decides. If a check fails at it, no decision stands any more.
+/// Decides an arm, and keeps the result of a decision look. A check that fails at one ends the current decision.
 fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut KeptArm) -> Decision {
     let mut decision = shared.facts(arm, units, kept.decided.as_ref()).decide();
     let calendar = &shared.calendar;
@@ -159,7 +159,7 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
             .filter_map(|(id, metric)| Some((id.clone(), metric.decided()?)))
             .collect(),
     };
-    // A file has no days.
+    // The reason of a decision on a file has no day, because a file is looked at once.
     if decided.is_decision() && shared.settings.validity != Validity::OneLook {
         decision.reason = dated(&decided.reason, calendar.day());
     }
@@ -167,7 +167,7 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
     decision
 }
 
-/// What this decision look needs, or else the next one.
+/// Returns the plan of this decision look, or else of the next one.
 fn plan(shared: &Shared) -> Plan {
     let settings = shared.settings;
     Plan {

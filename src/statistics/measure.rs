@@ -1,4 +1,4 @@
-//! One metric of one arm against its control at one look: what is measured, tested and shown of it.
+//! One metric of one arm against its control at one look: measurement, test and interval.
 
 use super::calendar::Calendar;
 use super::comparison::{self, Comparison};
@@ -12,10 +12,10 @@ use super::spending::DecisionLook;
 use super::versus::Versus;
 use super::{harm, sequence};
 
-/// What the sums of a metric say as of now.
+/// Effect of an arm on a metric, from the sums of this look.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measure {
-    /// None where it is one per user.
+    /// Comparison of ratios. None for a metric per user.
     pub comparison: Option<Comparison>,
     /// g of the metric, or of its numerator.
     pub per_user: Option<Effect>,
@@ -23,50 +23,50 @@ pub(super) struct Measure {
     is_lower_better: bool,
 }
 
-/// How a lift is written.
+/// Scale of a lift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// As it is.
+    /// The lift itself.
     Relative,
-    /// As its logarithm.
+    /// The logarithm of 1 + lift.
     Logarithm,
 }
 
-/// What is said of a metric, after burn-in.
+/// Results for a metric after burn-in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
-    /// Running, before any correction.
+    /// Running p, uncorrected.
     pub p: f64,
-    /// Running, before any correction.
+    /// Running p of harm, uncorrected.
     pub p_harm: f64,
-    /// Of the sequence, as of now.
+    /// ln E of the sequence at this look.
     pub ln_e: Option<f64>,
     /// x = τ²/V.
     pub x: Option<f64>,
     /// ρ, or e^g − 1.
     pub lift: Option<f64>,
-    /// The band of the lift, which may be read at any look.
+    /// Band of the lift, which holds at every look.
     pub interval: Option<Interval>,
-    /// The t interval of the lift for one look, at 1 − α. Only of primaries and guardrails.
+    /// The t interval of the lift for one look, at 1 − α. Only for primaries and guardrails.
     pub interval_at_one_look: Option<Interval>,
-    /// The lift of the numerator per user.
+    /// Lift of the numerator per user.
     pub per_user: Option<PerUser>,
-    /// Above 0 if the arm is better now.
+    /// Above 0 if the arm is better at this look.
     pub better: Option<f64>,
-    /// The first look that showed harm, Unix ms.
+    /// First look that showed harm, Unix ms.
     pub harm_since_ms: Option<i64>,
-    /// Only of primaries and guardrails, at a decision look.
+    /// Present at a decision look, for primaries and guardrails.
     pub at_decision: Option<AtDecision>,
 }
 
 /// A metric at a decision look, before correction for other arms and metrics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct AtDecision {
-    /// Two-sided, corrected for all decision looks.
+    /// Two-sided p, corrected for all decision looks.
     pub p: f64,
-    /// The decision interval of the lift.
+    /// Decision interval of the lift.
     pub interval: Option<Interval>,
-    /// The same, turned so that above 0 is better.
+    /// Decision interval, oriented so that above 0 is better.
     pub better_interval: Option<Interval>,
 }
 
@@ -87,12 +87,12 @@ impl Measure {
         }
     }
 
-    /// Whether anything can be said.
+    /// Reports whether there is any effect to report.
     pub fn is_defined(&self) -> bool {
         self.comparison.is_some() || self.per_user.is_some()
     }
 
-    /// What is tested: Δ, or g.
+    /// Returns the tested effect: Δ, or g.
     fn tested(&self) -> Option<&Effect> {
         match self.scale {
             Scale::Relative => self.comparison.as_ref()?.difference.as_ref(),
@@ -100,7 +100,7 @@ impl Measure {
         }
     }
 
-    /// What is shown as the lift: ρ, or g.
+    /// Returns the effect that is shown as the lift: ρ, or g.
     fn relative(&self) -> Option<&Effect> {
         match self.scale {
             Scale::Relative => self.comparison.as_ref()?.lift.as_ref(),
@@ -108,12 +108,12 @@ impl Measure {
         }
     }
 
-    /// √V of the lift; of a logarithm that of the logarithm, which is about the same.
+    /// Returns √V of the lift. For a logarithm it is √V of the logarithm, which is about the same.
     pub fn standard_error(&self) -> Option<f64> {
         self.relative().map(|effect| effect.spread.error())
     }
 
-    /// τ = mde × the pooled rate; mde of a logarithm.
+    /// Returns τ: mde × the pooled rate, or mde itself for a logarithm.
     fn tau(&self, mde: f64) -> Option<f64> {
         let rate = match self.scale {
             Scale::Relative => self.comparison.as_ref()?.pooled,
@@ -122,7 +122,7 @@ impl Measure {
         Some(mde * rate).filter(|tau| *tau > 0.0 && tau.is_finite())
     }
 
-    /// Takes a look after burn-in: raises running maxima, and judges by them and by this look.
+    /// Takes a look after burn-in: raises running maxima, and returns the results from them and from this look.
     pub fn look(
         &self,
         metric: &str,
@@ -130,6 +130,7 @@ impl Measure {
         calendar: &Calendar,
         kept: &mut KeptMetric,
     ) -> Judged {
+        // The mixture must be the same at every look, so τ is frozen at the first one.
         kept.tau = kept.tau.or_else(|| self.tau(settings.mde));
         let known = self.tested().zip(kept.tau);
         let evidence = known.map(|(effect, tau)| Evidence::new(effect, tau));
@@ -176,7 +177,7 @@ impl Measure {
         }
     }
 
-    /// The test and the interval of this look alone, at its share of α. None if nothing can be tested.
+    /// Computes the test and the interval of this look alone, at its share of α. None if nothing can be tested.
     fn at_decision(
         &self,
         settings: &Settings,
@@ -188,7 +189,7 @@ impl Measure {
         let uses_sequence = look.is_any && settings.validity == Validity::Sequence;
         let surprise = match settings.validity {
             Validity::Strict => sequence::strict_surprise(effect, kept.tau?, 0.0)?,
-            // As of now: a running maximum would tell of an earlier effect, whatever its sign was.
+            // E of this look: a running maximum could come from an earlier effect of the other sign.
             Validity::Sequence if uses_sequence => evidence?.ln_e()?,
             Validity::Sequence | Validity::OneLook => effect.surprise_at_one_look(),
         };
@@ -216,7 +217,7 @@ impl Measure {
         })
     }
 
-    /// The interval of a relative effect, whose τ is mde, that holds at every look.
+    /// Computes the interval that holds at every look, for a relative effect whose τ is mde.
     fn band(&self, effect: Option<&Effect>, scale: Scale, settings: &Settings) -> Option<Interval> {
         let effect = effect?;
         let half_width = half_width(effect, settings.mde, settings.validity, settings.alpha);
@@ -232,7 +233,8 @@ impl Measure {
         Effect { value, ..effect }
     }
 
-    /// Of a lift that is a logarithm −g is the lift of the control against the arm: 1/(1 + lift) − 1.
+    /// Orients a lift so that above 0 is better. For a logarithm, −g is the lift of the control against the arm: 1/(1 + lift) −
+    /// 1.
     pub fn oriented_lift(&self, lift: Interval) -> Option<Interval> {
         match self.scale {
             _ if !self.is_lower_better => Some(lift),
@@ -246,7 +248,7 @@ impl Measure {
 }
 
 impl Scale {
-    /// None where it is no finite number.
+    /// Converts an effect to a lift. None if it is not finite.
     fn value(self, effect: f64) -> Option<f64> {
         match self {
             Scale::Relative => Some(effect),
@@ -262,7 +264,7 @@ impl Scale {
     }
 }
 
-/// Half the width of the interval at `alpha`; may be infinite.
+/// Computes half the width of the interval at `alpha`. May be infinite.
 pub(super) fn half_width(effect: &Effect, tau: f64, validity: Validity, alpha: f64) -> f64 {
     match validity {
         Validity::Sequence => sequence::half_width(effect, tau, alpha),
@@ -290,7 +292,7 @@ mod tests {
         };
         let relative = turned(Scale::Relative, -0.25, 1.0);
         assert_eq!([relative.lower, relative.upper], [-1.0, 0.25]);
-        // Four times as many is a quarter, the other way round.
+        // Four times as many is a quarter when arm and control change places.
         let logarithm = turned(Scale::Logarithm, -0.5, 3.0);
         assert!((logarithm.lower + 0.75).abs() < 1e-15 && (logarithm.upper - 1.0).abs() < 1e-15);
     }

@@ -1,19 +1,26 @@
-//! What sums by user bucket say of an experiment: intervals, tests that hold under peeking, checks, and a decision for each arm.
+//! Statistics of experiments from sums by user bucket: intervals, tests that hold under peeking, checks and decisions.
 //!
 //! ```text
 //! sums by bucket ─▶ ratio, comparison, per_user ─▶ Effect ─▶ sequence, strict, one look, harm ─▶ p, interval
 //!                   (epochs weighted)                           kept: τ, running maxima
 //! exposures ─▶ srm        lists ─▶ burn_in, list_ratio                           └─▶ multiple ─▶ decision
 //! ```
-//! Users are randomised, lists are analysed, and every metric is a ratio of sums: so what spreads is what whole users add, by
-//! bucket. Pure arithmetic: no clock, no I/O, no state but what [`look()`] is handed. [`Settings`] says what is asked, [`Totals`] what
-//! there is, [`Kept`] what remains from look to look, and [`Report`] what is shown. What is infinite or undefined is absent.
+//! Users are randomized, lists are analyzed, and every metric is a ratio of sums. So a variance comes from the sums of whole
+//! users, by bucket. The module is pure arithmetic: no clock, no I/O, no state except the arguments of [`look()`]. Infinite and
+//! undefined values are absent.
 //!
-//! "Holds under peeking" is asymptotic and checked by simulation, not proved: with returning users the error of Δ is a
-//! martingale in no filtration (Lindon and Kallus, arXiv 2603.25971v2).
+//! | type | content |
+//! |---|---|
+//! | [`Settings`] | configuration of an experiment |
+//! | [`Totals`] | sums as of a look |
+//! | [`Kept`] | state between looks |
+//! | [`Report`] | result of a look |
 //!
-//! Deliberately absent: variances by request (they cover a third to a half of what they should), corrections for skewness, sketches
-//! of users.
+//! The claim to hold under peeking is asymptotic and checked by simulation, not proved: with returning users the error of Δ is
+//! not a martingale in any filtration (Lindon and Kallus, arXiv 2603.25971v2).
+//!
+//! Deliberately absent: variances by request (intervals cover a third to a half of the cases that they should), corrections for
+//! skewness, and sketches of users.
 
 mod arm;
 pub mod burn_in;

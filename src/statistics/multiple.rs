@@ -1,13 +1,13 @@
-//! Several hypotheses at once: p-values after correction. Whoever is at most α is rejected.
+//! Corrections for several hypotheses. A hypothesis is rejected if its corrected p is at most α.
 
-/// p_adj = min(1, m p).
+/// Bonferroni: p_adj = min(1, m p).
 pub fn bonferroni(p: &[f64]) -> Vec<f64> {
     let m = p.len() as f64;
     p.iter().map(|p| (m * p).min(1.0)).collect()
 }
 
-/// The step-down p_adj(k) = max over j ≤ k of min(1, (m − j + 1) p(j)), p ascending: some false alarm with probability α at most.
-/// Holm, Scand. J. Stat. 1979.
+/// Holm, step-down: p_adj(k) = max over j ≤ k of min(1, (m − j + 1) p(j)), p ascending. The probability of any false alarm is at
+/// most α. Holm, Scand. J. Stat. 1979.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut largest = 0.0_f64;
@@ -18,8 +18,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The step-up p_adj(k) = min over j ≥ k of min(1, m H p(j)/j) with H = 1 + 1/2 + … + 1/m, p ascending: a share α of rejected
-/// hypotheses is false on average, under any dependence. Benjamini and Yekutieli, Ann. Stat. 2001.
+/// Benjamini and Yekutieli, step-up: p_adj(k) = min over j ≥ k of min(1, m H p(j)/j) with H = 1 + 1/2 + … + 1/m, p ascending. On
+/// average a share α of rejected hypotheses is false, under any dependence. Benjamini and Yekutieli, Ann. Stat. 2001.
 pub fn benjamini_yekutieli(p: &[f64]) -> Vec<f64> {
     let m = p.len() as f64;
     let harmonic: f64 = (1..=p.len()).map(|j| 1.0 / j as f64).sum();
@@ -32,8 +32,8 @@ pub fn benjamini_yekutieli(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Of e-values: p_adj(k) = min over j ≥ k of min(1, m/(j e(j))), e descending; α of what is rejected is false, whatever depends
-/// on what. Wang and Ramdas, J. R. Stat. Soc. B 2022. It takes their logarithms.
+/// e-BH, from logarithms of e-values: p_adj(k) = min over j ≥ k of min(1, m/(j e(j))), e descending. On average a share α of
+/// rejected hypotheses is false, under any dependence. Wang and Ramdas, J. R. Stat. Soc. B 2022.
 pub fn e_bh(ln_e: &[f64]) -> Vec<f64> {
     let m = ln_e.len() as f64;
     let falling: Vec<f64> = ln_e.iter().map(|ln_e| -ln_e).collect();
@@ -92,7 +92,7 @@ mod tests {
             }
         }
 
-        /// The definition: as many as possible of the largest k with e ≥ m/(k α).
+        /// Definition: reject the k largest, for the largest k with e(k) ≥ m/(k α).
         #[test]
         fn e_bh_rejects_what_its_definition_says(e in prop::collection::vec(0.01_f64..500.0, 1..12)) {
             let (m, alpha) = (e.len() as f64, 0.05);

@@ -1,6 +1,6 @@
-//! The names of metrics as people write them.
+//! Names of metrics as people write them.
 
-/// By id. The page has the same (`src/export/page/words.js`), with what each means.
+/// Names by id. The page has the same names (`src/export/page/words.js`) with their meanings.
 const NAMES: [(&str, &str); 17] = [
     ("hit_rate", "hit ratio"),
     ("ctr", "CTR"),
@@ -21,7 +21,7 @@ const NAMES: [(&str, &str); 17] = [
     ("clicks_per_user", "clicks per user"),
 ];
 
-/// `CTR@10` of `ctr@10`. What is not known stays as it is.
+/// Returns the name of a metric, such as `CTR@10` for `ctr@10`. An unknown id is unchanged.
 pub fn name_of(key: &str) -> String {
     let (id, cut) = key.split_at(key.find('@').unwrap_or(key.len()));
     let known = NAMES.iter().find(|(known, _)| *known == id);

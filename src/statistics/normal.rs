@@ -1,13 +1,13 @@
-//! The normal distribution by its upper tail, in log space: what lies beyond 38 standard errors is no zero.
+//! The normal distribution by the logarithm of its upper tail, so that a tail beyond 38 standard errors is not 0.
 //!
-//! erfc is libm's, exact to an ulp. No crate has the logarithm of the tail, or its inverse, where the tail underflows.
+//! erfc is from libm, exact to an ulp. No crate has the logarithm of the tail or its inverse once the tail underflows.
 
 use std::f64::consts::{LN_2, PI, SQRT_2};
 
-/// From here on erfc loses digits to underflow, and the asymptotic series has all of them.
+/// Deviate from which erfc loses digits to underflow, while the asymptotic series is exact to all digits.
 const FAR: f64 = 30.0;
 
-/// ln P(Z > z).
+/// Computes ln P(Z > z).
 pub fn ln_sf(z: f64) -> f64 {
     match z {
         z if z < 0.0 => (-0.5 * libm::erfc(-z / SQRT_2)).ln_1p(),
@@ -16,32 +16,33 @@ pub fn ln_sf(z: f64) -> f64 {
     }
 }
 
-/// ln Φ(z).
+/// Computes ln Φ(z).
 pub fn ln_cdf(z: f64) -> f64 {
     ln_sf(-z)
 }
 
-/// The z with ln P(Z > z) = `ln_tail` < 0.
+/// Finds the z with ln P(Z > z) = `ln_tail` < 0.
 pub fn isf(ln_tail: f64) -> f64 {
+    // A tail above ½ belongs to a negative z, whose other tail is the small one.
     if ln_tail > -LN_2 {
         return -isf((-ln_tail.exp_m1()).ln());
     }
-    // P(Z > z) ≤ ½ exp(−z²/2).
+    // P(Z > z) ≤ ½ exp(−z²/2), so this start is not below the root.
     isf_near(ln_tail, (-2.0 * (ln_tail + LN_2)).sqrt())
 }
 
-/// The z ≥ 0 with that tail, if it is already known about where it lies.
+/// Finds the z ≥ 0 with this tail, starting near it.
 pub(super) fn isf_near(ln_tail: f64, nearby: f64) -> f64 {
-    // ln P(Z > z) is concave: steps pass the root once at most.
+    // ln P(Z > z) is concave, so steps overshoot the root at most once.
     let mut z = nearby;
     for _ in 0..N_STEPS {
         let ln_here = ln_sf(z);
         let hazard = (ln_density(z) - ln_here).exp();
         let newton = (ln_here - ln_tail) / hazard;
-        // Halley's method: how the hazard changes counts too.
+        // Halley's method also uses the change of the hazard.
         let bend = hazard - z;
         z += newton / (1.0 + (0.5 * newton * bend).max(-0.5));
-        // What is left is about the cube of a step.
+        // The remaining error is about the cube of a step.
         if newton.is_nan() || newton.abs() <= CUBE_ROOT_OF_EPSILON {
             break;
         }
@@ -49,22 +50,22 @@ pub(super) fn isf_near(ln_tail: f64, nearby: f64) -> f64 {
     z
 }
 
-/// A step of which all digits of an f64 are left.
+/// Step whose cube is below the precision of an f64.
 const CUBE_ROOT_OF_EPSILON: f64 = 6e-6;
 
-/// The z that a share `tail` of the distribution lies beyond, 0 < `tail` < 1.
+/// Finds the z with P(Z > z) = `tail`, 0 < `tail` < 1.
 pub fn quantile_above(tail: f64) -> f64 {
     isf(tail.ln())
 }
 
-/// Newton's method needs some 6 to 10.
+/// Limit on the steps. Newton's method needs about 6 to 10.
 pub(super) const N_STEPS: usize = 60;
 
 fn ln_density(z: f64) -> f64 {
     -0.5 * (z * z + (2.0 * PI).ln())
 }
 
-/// P(Z > z) z ÷ density − 1 by w = z⁻²: Abramowitz and Stegun 26.2.12.
+/// Computes P(Z > z) z ÷ density − 1 from w = z⁻²: Abramowitz and Stegun 26.2.12.
 fn mills(w: f64) -> f64 {
     -w * (1.0 - 3.0 * w * (1.0 - 5.0 * w * (1.0 - 7.0 * w * (1.0 - 9.0 * w))))
 }
@@ -73,7 +74,7 @@ fn mills(w: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// By the continued fraction of Laplace with 40 digits.
+    /// Expected values from Laplace's continued fraction with 40 digits.
     #[test]
     fn tails_are_those_of_tables() {
         check(ln_sf(0.0), -std::f64::consts::LN_2);

@@ -1,4 +1,4 @@
-//! What a reader must know of the numbers of an arm, beside its state.
+//! Notes on an arm's numbers, in addition to its state.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::settings::Settings;
 use super::totals::Totals;
 use super::units::Units;
 
-/// Share of lists without a user from which on it is noted.
+/// Share of lists without a user from which on there is a note.
 const WITHOUT_USER: f64 = 0.01;
-/// Share of refused lists from which on it is noted.
+/// Share of refused lists from which on there is a note.
 const REFUSED: f64 = 0.01;
-/// Share of the variance in one bucket of users above which it is noted.
+/// Share of the variance in one bucket of users above which there is a note.
 const TOP_BUCKET: f64 = 0.5;
 
-/// Notes on an arm, in the order of how much they matter.
+/// Returns the notes on an arm, most important first.
 pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Settings) -> Vec<String> {
     let mut notes = Vec::new();
     let sides = [name, &settings.control];
@@ -61,7 +61,7 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Setti
     notes
 }
 
-/// Notes on an experiment whose arms are not those that have a share.
+/// Returns the notes on an experiment whose arms do not match its shares.
 pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
     let shares = totals.epochs.iter().flat_map(|epoch| epoch.shares.keys());
     let planned: BTreeSet<&str> = shares.map(String::as_str).collect();
@@ -79,7 +79,7 @@ pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
         notes.push(format!("arms with a share but no list: {absent}"));
     }
     if !unplanned.is_empty() {
-        // Both at once is most likely a slip in the shares.
+        // An arm missing on each side is most likely a misspelled name in the shares.
         let hint = if absent.is_empty() {
             ""
         } else {
@@ -90,7 +90,7 @@ pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
     notes
 }
 
-/// A note on a decision whose interval has come to hold 0.
+/// Writes the note on a decision whose interval now contains 0.
 pub(super) fn open_again_note(metric: &str, day: u32) -> String {
     format!(
         "since the decision of day {day} the interval of {} has come to hold 0",
@@ -98,7 +98,7 @@ pub(super) fn open_again_note(metric: &str, day: u32) -> String {
     )
 }
 
-/// The metric of a standing win or loss that is open again: 0 has come to lie in its t interval for one look, or in its band.
+/// Returns the metric by which a current win or loss is open again: 0 now lies in its t interval for one look, or in its band.
 pub(super) fn open_again(arm: &LookedArm, decided: &Decided) -> Option<String> {
     if !matches!(decided.state, State::Win | State::Loss) {
         return None;
@@ -109,6 +109,7 @@ pub(super) fn open_again(arm: &LookedArm, decided: &Decided) -> Option<String> {
         };
         let holds_zero =
             |interval: Option<Interval>| interval.is_some_and(|interval| !interval.excludes_zero());
+        // The band counts only if it excluded 0 at the decision. It is wider, so it may have contained 0 all along.
         holds_zero(now.interval_at_one_look) || (then.band_excludes_zero && holds_zero(now.interval))
     };
     let decisive = decided

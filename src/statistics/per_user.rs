@@ -1,11 +1,11 @@
-//! An arm against its control per assigned user, with no user counted: shares say how many there are.
+//! Comparison of an arm with its control per assigned user. Users are not counted: their expected shares are used.
 //!
 //! ```text
 //! g = ln(C_T/C_C) − ln(θ_T/θ_C)      ψ_b = c_Tb/C_T − c_Cb/C_C      lift e^g − 1
 //! ```
-//! C counts lists, lists with a click, clicks, or whatever a ratio has in its numerator. V and ν are those of a
-//! difference of ratios. Of lists themselves it is the list ratio, 1 where the arms differ in nothing that changes how
-//! many lists a user asks for. Source: the ratio of Poisson rates with variance clustered by bucket.
+//! C counts lists, lists with a click, clicks, or the numerator of a ratio. V and ν are computed as for a difference of ratios.
+//! For lists themselves the ratio e^g is the list ratio. It is 1 unless the arms change how many lists a user requests. Source:
+//! the ratio of Poisson rates with variance clustered by bucket.
 
 use std::borrow::Cow;
 
@@ -14,47 +14,47 @@ use super::epochs::EpochWeights;
 use super::linear::{self, Linear};
 use super::{ratio, sums};
 
-/// What an arm and its control count in one epoch, and which users they were to get.
+/// Counts of an arm and its control in one epoch, with their expected shares of users.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts<'a> {
     pub arm: Count<'a>,
     pub control: Count<'a>,
 }
 
-/// What one arm counts, by user bucket.
+/// Counts of one arm by user bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Count<'a> {
     /// Served lists.
     pub lists: &'a [f64],
-    /// What is counted.
+    /// Counted things.
     pub counts: &'a [f64],
     /// θ, its expected share of users. Above 0.
     pub share: f64,
 }
 
-/// The id under which lists per assigned user are a metric.
+/// Id of lists per assigned user as a metric.
 pub const LISTS_PER_USER: &str = "lists_per_user";
-/// The id under which lists with a click per assigned user are a metric.
+/// Id of lists with a click per assigned user as a metric.
 pub const HITS_PER_USER: &str = "hits_per_user";
-/// The id under which clicks per assigned user are a metric.
+/// Id of clicks per assigned user as a metric.
 pub const CLICKS_PER_USER: &str = "clicks_per_user";
 
-/// The ids of all metrics per assigned user.
+/// Ids of all metrics per assigned user.
 pub const IDS: [&str; 3] = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
 
-/// Whether a metric is one of those per assigned user.
+/// Reports whether a metric is one per assigned user.
 pub fn is_per_user(metric: &str) -> bool {
     IDS.contains(&metric)
 }
 
-/// g, over the epochs in which both arms have a list and have counted something.
+/// Computes g over the epochs in which both arms have a list and a count.
 pub fn per_user(epochs: &[Counts], weights: EpochWeights) -> Option<Effect> {
     let parts: Vec<[CountPart; 2]> = epochs.iter().filter_map(Counts::parts).collect();
     let parts: Vec<[&CountPart; 2]> = parts.iter().map(|[arm, control]| [arm, control]).collect();
     per_user_of(&parts, weights)
 }
 
-/// The same, of what each arm has by itself.
+/// Computes g from prepared counts.
 pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> Option<Effect> {
     let has_lists = |epoch: &&[&CountPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
     let used: Vec<[&CountPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
@@ -65,9 +65,10 @@ pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> 
         let parts = used.iter().map(|epoch| &epoch[side].linear);
         Linear::weighted(weights.iter().copied().zip(parts), n_buckets)
     });
+    // A bucket has users of both arms, so errors are subtracted bucket by bucket.
     let psi = linear::squared_difference(&arm, 1.0, &control);
     let [squares] = sums::added([0.0], [&psi]);
-    // Of a single epoch it is known.
+    // A single epoch has it prepared.
     let own = |side: usize, linear: &Cow<Linear>| match linear {
         Cow::Borrowed(_) => used[0][side].own,
         Cow::Owned(linear) => centred(&[linear])[0],
@@ -79,18 +80,18 @@ pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> 
     })
 }
 
-/// What one arm counts by itself in one epoch.
+/// Count of one arm in one epoch.
 #[derive(Debug, Clone)]
 pub(super) struct CountPart {
     n_lists: f64,
     /// ln(C/θ), and c_b/C.
     linear: Linear,
-    /// What it adds to V alone; may be 0.
+    /// Contribution of the arm alone to V. May be 0.
     own: Spread,
 }
 
 impl CountPart {
-    /// Of several things that are counted; none where nothing is, or there is no share.
+    /// Prepares several counts. None if a count is 0, or there is no share.
     pub fn all(lists: &[f64], counts: &[&[f64]], share: f64) -> Vec<Option<CountPart>> {
         let columns: Vec<&[f64]> = [lists].into_iter().chain(counts.iter().copied()).collect();
         let sums = sums::sums(&columns);
@@ -112,7 +113,7 @@ impl CountPart {
     }
 }
 
-/// What each spreads of one arm alone: e_b = c_b/C − 1/n over its n buckets with a list.
+/// Computes the spreads of single arms: e_b = c_b/C − 1/n over an arm's n buckets with a list.
 fn centred(linears: &[&Linear]) -> Vec<Spread> {
     let errors = |linear: &&Linear| -> Vec<f64> {
         let mean = 1.0 / linear.n();
@@ -135,7 +136,7 @@ impl Counts<'_> {
 }
 
 impl Count<'_> {
-    /// What it adds to V alone; none where nothing is counted, or nothing spreads.
+    /// Returns the contribution of the arm alone to V. None if the count is 0, or buckets do not differ.
     pub fn spread(&self) -> Option<Spread> {
         let Spread { variance, degrees } = self.part()?.own;
         Spread::new(variance, degrees, 1.0)

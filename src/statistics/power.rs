@@ -1,20 +1,20 @@
-//! How much is known, against what a test needs to find an effect of the size that was asked for with power 0.8.
+//! Information of an experiment relative to the amount that a test needs for power 0.8 at the effect of interest.
 //!
 //! x_plan = c (Φ.isf(α w/2m) + Φ.isf(0.2/(G + 1)))², for m hypotheses, G guardrails that must pass as well and a decision look of
-//! weight w; information = x/x_plan. c is 1 for a t test, and otherwise what simulation gives.
+//! weight w. The information is x/x_plan. c is 1 for a t test, and otherwise comes from simulation.
 
 use super::normal::quantile_above;
 use super::settings::Validity;
 use super::spending::DecisionLook;
 
-/// The share of true effects that may be missed, over the primary and all guardrails.
+/// Share of true effects that may be missed, over the primary and all guardrails.
 const MISSED: f64 = 0.2;
 
-/// What there is to test.
+/// A test to plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     pub validity: Validity,
-    /// The look at which it is tested.
+    /// Look at which it is tested.
     pub look: DecisionLook,
     pub alpha: f64,
     /// m = treatment arms × primaries, at least 1.
@@ -23,7 +23,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// c: the sample that the test needs, against a t test at the same level.
+    /// Returns c, the sample size of the test relative to a t test at the same level.
     pub fn cost(&self) -> f64 {
         match self.validity {
             Validity::Strict => 3.9,
@@ -32,7 +32,7 @@ impl Plan {
         }
     }
 
-    /// The x = τ²/V at which an effect of τ is found with power 0.8.
+    /// Returns the x = τ²/V at which an effect of τ is found with power 0.8.
     pub fn x(&self) -> f64 {
         let m = self.n_hypotheses.max(1) as f64;
         let found = quantile_above(self.look.weight * self.alpha / (2.0 * m));

@@ -1,6 +1,6 @@
-//! How a p is written for people: never as a power of ten.
+//! Formats of p for people, never as a power of ten.
 
-/// As a sentence has it: "p = 0.016", "p = 0.0094", "p < 0.0001".
+/// Writes p in a sentence: "p = 0.016", "p = 0.0094", "p < 0.0001".
 pub fn in_words(p: f64) -> String {
     match p {
         p if p < 0.0001 => "p < 0.0001".to_owned(),
@@ -9,7 +9,7 @@ pub fn in_words(p: f64) -> String {
     }
 }
 
-/// As a column has it, where all have three digits: "0.016", "<0.001", "1".
+/// Writes p in a column with three digits: "0.016", "<0.001", "1".
 pub fn in_column(p: f64) -> String {
     match p {
         p if p < 0.001 => "<0.001".to_owned(),

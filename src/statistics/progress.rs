@@ -1,11 +1,11 @@
-//! How what is known of an experiment grows: x of its primaries as of now, and as of a look some days ago.
+//! Growth of the information about an experiment: x of its primaries now and at a look some days ago.
 //!
 //! ```text
 //! first list ├── 1 day ── 2 days ──────── 4 days ──────────────────── 8 days ──────▶
 //!                           earlier ◀──────── marks are kept ────────── now: from 4 days to 8
 //! ```
-//! Marks are whole days, so that both count each hour of the day alike, and twice as far apart each time: two are enough, however
-//! long it runs. The earlier one is a quarter to a half of the days back.
+//! Marks are set after whole days, so that every hour of the day counts alike, each at twice the days of the one before. So two
+//! marks are enough, however long the experiment runs. The earlier look lies at a quarter to a half of the days so far.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ use super::settings::{Role, Settings};
 /// x = τ²/V as of a look.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// Of the look, epoch ms.
+    /// Time of the look, Unix ms.
     pub as_of_ms: i64,
-    /// Of each primary of each arm that is tested, once burn-in is done.
+    /// x of each primary of each tested arm, once burn-in is done.
     pub arms: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// How it has grown.
+/// x now and earlier.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grown {
-    /// Where sums begin, epoch ms.
+    /// Start of the sums, Unix ms.
     pub since_ms: i64,
     pub now: Known,
-    /// None before two days have passed.
+    /// x at a quarter to a half of the days. None before two days have passed.
     pub earlier: Option<Known>,
 }
 
-/// What is kept of it between two looks.
+/// State between two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
-    /// Where sums begin, epoch ms; none: with the first look.
+    /// Start of the sums, Unix ms. None if they start with the first look.
     pub since_ms: Option<i64>,
-    /// As of 2^k days, for at most two k.
+    /// x as of 2^k days, for at most two k.
     pub marks: Vec<Known>,
 }
 
@@ -61,7 +61,7 @@ impl Known {
 }
 
 impl Progress {
-    /// Of sums that begin at this time, epoch ms.
+    /// Creates the state for sums from this time on, Unix ms.
     pub fn since(since_ms: i64) -> Progress {
         Progress {
             since_ms: Some(since_ms),
@@ -69,11 +69,12 @@ impl Progress {
         }
     }
 
-    /// Takes what is known at a look.
+    /// Adds a look.
     pub(super) fn take(&mut self, now: Known) -> Grown {
         let since_ms = *self.since_ms.get_or_insert(now.as_of_ms);
         let past_ms = |known: &Known| known.as_of_ms - since_ms;
         let days = past_ms(&now) / DAY_MS;
+        // A day has several looks, and only its first one is marked.
         let is_marked = self
             .marks
             .last()
@@ -81,6 +82,7 @@ impl Progress {
         if days > 0 && days.cast_unsigned().is_power_of_two() && !is_marked {
             self.marks.push(now.clone());
         }
+        // The latest mark in the first half of the days is the earlier look. Marks before it are not needed any more.
         let is_early = |mark: &Known| 2 * past_ms(mark) <= past_ms(&now);
         if let Some(earlier) = self.marks.iter().rposition(is_early) {
             self.marks.drain(..earlier);
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn what_was_known_a_quarter_to_a_half_of_the_days_ago_is_told_and_no_more_is_kept() {
         let mut progress = Progress::since(known(0).as_of_ms);
-        // Six looks a day, x as large as the number of the look.
+        // Six looks a day. x is the number of the look.
         for look in 0..6 * 70_i64 {
             let grown = progress.take(known(look));
             let days = look / 6;

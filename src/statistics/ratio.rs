@@ -6,7 +6,7 @@ use super::effect::{Interval, Level, Spread};
 use super::linear::{Linear, Occupied};
 use super::sums;
 
-/// What one arm adds up to in one epoch, or one window: sums by user bucket, all of one length.
+/// Sums of one arm in one epoch or one window, by user bucket. All columns have one length.
 #[derive(Debug, Clone, Copy)]
 pub struct RatioSums<'a> {
     /// Served lists.
@@ -19,39 +19,39 @@ pub struct RatioSums<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     pub value: f64,
-    /// None where fewer than two buckets have a list, or nothing differs between them.
+    /// Spread over buckets. None if fewer than two have a list, or they do not differ.
     pub spread: Option<Spread>,
     /// n, the buckets with a list.
     pub occupied: f64,
 }
 
-/// Below, an interval covers too little.
+/// Occupied buckets below which an interval covers too little.
 const MIN_OCCUPIED: f64 = 30.0;
-/// Lists with a click, where the numerator counts clicks.
+/// Lists with a click below which there is no interval, if the numerator counts clicks.
 const MIN_HITS: f64 = 10.0;
 
-/// What an interval of one arm needs to know of its metric.
+/// Properties of a metric that determine its interval in one arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioShape {
-    /// Lists with a click, where the numerator counts clicks: below 10 there is no interval.
+    /// Lists with a click, if the numerator counts clicks. Below 10 there is no interval.
     pub hits: Option<f64>,
-    /// Whether the metric lives in [0, 1].
+    /// True if the metric lies in [0, 1].
     pub is_share: bool,
 }
 
-/// The ratio of an arm; none where its denominator is 0.
+/// Computes the ratio of an arm. None if its denominator is 0.
 pub fn ratio(sums: RatioSums) -> Option<Ratio> {
     ratios(sums.lists, &[[sums.numerators, sums.denominators]]).pop()?
 }
 
-/// The ratios of an arm in several metrics, each by its numerators and denominators.
+/// Computes the ratios of an arm in several metrics, each given by its numerators and denominators.
 pub fn ratios(lists: &[f64], terms: &[[&[f64]; 2]]) -> Vec<Option<Ratio>> {
     let parts = RatioPart::all(lists, terms).into_iter();
     parts.map(|part| Some(part?.ratio())).collect()
 }
 
 impl Ratio {
-    /// The pointwise interval of the arm over whatever span of time the sums are of; from 30 occupied buckets on.
+    /// Returns the pointwise interval of the arm over the time span of the sums, if at least 30 buckets are occupied.
     pub fn interval(&self, shape: RatioShape, level: &Level) -> Option<Interval> {
         let has_hits = shape.hits.is_none_or(|hits| hits >= MIN_HITS);
         if self.occupied < MIN_OCCUPIED || !has_hits {
@@ -66,12 +66,12 @@ impl Ratio {
     }
 }
 
-/// The ratio of an arm in one epoch, and what it is made of.
+/// The ratio of an arm in one epoch, with its parts.
 #[derive(Debug, Clone)]
 pub(super) struct RatioPart<'a> {
     /// Numerators and denominators.
     pub terms: [&'a [f64]; 2],
-    /// What each of them adds up to.
+    /// Sum of each term.
     pub sums: [f64; 2],
     pub n_lists: f64,
     pub linear: Linear,
@@ -90,7 +90,7 @@ impl<'a> RatioPart<'a> {
         }
     }
 
-    /// In several metrics; none where the denominator is 0.
+    /// Prepares several metrics. None if the denominator is 0.
     pub fn all(lists: &'a [f64], terms: &[[&'a [f64]; 2]]) -> Vec<Option<RatioPart<'a>>> {
         let columns: Vec<&[f64]> = [lists]
             .into_iter()
@@ -107,6 +107,7 @@ impl<'a> RatioPart<'a> {
             .map(|(terms, sums)| ((*terms, sums), estimate(*terms, sums)))
             .unzip();
         let linears = Linear::all(estimates, &occupied(lists));
+        // `linears` has the defined metrics only. They are put back into their places below.
         let mut parts = defined
             .into_iter()
             .zip(linears)
@@ -121,7 +122,7 @@ impl<'a> RatioPart<'a> {
     }
 }
 
-/// R and e_b.
+/// Computes R and e_b.
 fn estimate([numerators, denominators]: [&[f64]; 2], [numerator, denominator]: [f64; 2]) -> (f64, Vec<f64>) {
     let value = numerator / denominator;
     let terms = numerators.iter().zip(denominators);
@@ -129,7 +130,7 @@ fn estimate([numerators, denominators]: [&[f64]; 2], [numerator, denominator]: [
     (value, errors.collect())
 }
 
-/// Which buckets have a list.
+/// Returns the buckets with a list.
 pub(super) fn occupied(lists: &[f64]) -> Occupied {
     Occupied::new(lists.iter().map(|lists| *lists > 0.0))
 }

@@ -1,14 +1,14 @@
-//! Tests whether an arm and its control lose different shares of their lists. If they do, the rest cannot be compared.
+//! Test that an arm and its control lose equal shares of their lists. If they do not, the rest cannot be compared.
 //!
-//! The share of refused lists is R ÷ (N + R). Its variance is the cluster-robust variance of a ratio. Clusters are user buckets for
-//! refused lists with a user, and hours for the others. With few clusters, Student's t applies, with Welch and Satterthwaite's degrees of
-//! freedom.
+//! The share of refused lists is R ÷ (N + R). Its variance is the cluster-robust variance of a ratio. Clusters are user buckets
+//! for refused lists with a user, and hours for the others. With few clusters, Student's t applies, with Welch and
+//! Satterthwaite's degrees of freedom.
 
 use super::settings::Settings;
 use super::student;
 use super::totals::Totals;
 
-/// Lists of an arm and its control, refused ones included, from which on shares are compared.
+/// Number of lists from which on shares are compared, in the arm and in its control, including refused lists.
 const MIN_LISTS: f64 = 1000.0;
 /// Smallest difference of shares that makes a comparison invalid.
 const MIN_DIFFERENCE: f64 = 0.01;
@@ -18,18 +18,18 @@ const MIN_ERRORS: f64 = 4.0;
 /// Refused lists of an arm.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RefusedLists {
-    /// By user bucket, of those whose user is known; may be empty.
+    /// Refused lists with a known user, by user bucket. May be empty.
     pub by_bucket: Vec<f64>,
-    /// By hour of the week: the others, and accepted lists.
+    /// Other refused lists, and accepted lists, by hour of the week.
     pub by_hour: Vec<[f64; 2]>,
 }
 
 /// Shares of refused lists over all epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Refused {
-    /// Of the arm and its control.
+    /// Shares of the arm and of its control.
     pub shares: [f64; 2],
-    /// They differ by more than chance explains.
+    /// True if they differ by more than chance explains.
     pub differ: bool,
 }
 
@@ -46,12 +46,13 @@ impl Refused {
     }
 }
 
-/// Difference of shares in standard errors, as a normal deviate.
+/// Computes the difference of shares in standard errors, as a normal deviate.
 fn errors(sides: &[Side; 2]) -> f64 {
     let parts: Vec<Part> = sides.iter().flat_map(Side::parts).collect();
     let by_cluster: f64 = parts.iter().map(|part| part.variance).sum();
-    // Clusters may happen to agree better than independent lists would.
+    // Clusters may agree better by chance than independent lists would, so the binomial variance is a lower bound.
     let variance = by_cluster.max(sides.iter().map(Side::binomial_variance).sum());
+    // Welch and Satterthwaite: degrees of freedom of a sum of variances.
     let of_degrees = parts
         .iter()
         .map(|part| part.variance.powi(2) / part.degrees)
@@ -102,7 +103,7 @@ impl Side {
         clusters.map(|[refused, _]| refused).sum()
     }
 
-    /// Accepted and refused lists.
+    /// Returns accepted and refused lists together.
     fn all(&self) -> f64 {
         let accepted: f64 = self.by_bucket.iter().map(|[_, accepted]| accepted).sum();
         accepted + self.refused()
@@ -120,13 +121,13 @@ impl Side {
         share * (1.0 - share) / self.all()
     }
 
-    /// Of the lists whose user is known, and of the others.
+    /// Returns the parts of lists with a known user and of the others.
     fn parts(&self) -> impl Iterator<Item = Part> + '_ {
         let parts = [&self.by_bucket, &self.by_hour].into_iter();
         parts.filter_map(|clusters| self.part(clusters))
     }
 
-    /// Linearized: the variance of Σ (r − s n) over clusters, by the square of all lists.
+    /// Computes the linearized variance: the variance of Σ (r − s n) over clusters, divided by the square of all lists.
     fn part(&self, clusters: &[[f64; 2]]) -> Option<Part> {
         let used = || {
             clusters
@@ -165,7 +166,7 @@ mod tests {
         Refused::new(&totals, &Settings::new("b"), "a")
     }
 
-    /// Ten lists in each of these buckets, and refused ones.
+    /// Ten lists in each of these buckets, with this many refused.
     fn by_bucket(refused: &[f64]) -> ArmTotals {
         ArmTotals {
             lists: vec![10.0; refused.len()],

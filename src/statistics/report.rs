@@ -1,4 +1,4 @@
-//! What is shown of an experiment at a look. What is undefined is absent.
+//! Result of a look at an experiment. Undefined values are absent.
 
 use std::collections::BTreeMap;
 
@@ -9,90 +9,91 @@ use super::kept::{Decided, DecidedAt, DecidedMetric};
 use super::progress::Grown;
 use super::settings::Role;
 
-/// All arms of an experiment against its control.
+/// Comparison of an experiment's arms with its control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The time up to which totals go, epoch ms.
+    /// End of the totals, Unix ms.
     pub as_of_ms: i64,
-    /// Which look it is, from 1.
+    /// Number of the look, from 1.
     pub look: u64,
-    /// When something is decided next, epoch ms; none where every look decides.
+    /// Time of the next decision look, Unix ms. None if every look decides.
     pub next_decision_ms: Option<i64>,
-    /// The p of the sample ratio; none where users are not counted, or no shares are expected.
+    /// p of the sample ratio. None if users are not counted, or no shares are expected.
     pub srm_p: Option<f64>,
-    /// None where users are not counted.
+    /// Users in two arms. None if users are not counted.
     pub multi_arm: Option<MultiArm>,
-    /// How what is known of the primaries has grown.
+    /// Growth of the information about the primaries.
     pub grown: Grown,
-    /// By treatment arm.
+    /// Results by treatment arm.
     pub arms: BTreeMap<String, ArmReport>,
-    /// About the whole experiment.
+    /// Notes on the whole experiment.
     pub notes: Vec<String>,
 }
 
 /// One arm against the control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmReport {
-    /// None of an arm that is shown and not tested.
+    /// Decision on the arm. None if it is shown but not tested.
     pub decision: Option<Decision>,
-    /// The decision that stands, or else the last decision look. None before the first one.
+    /// The current decision, or else the last decision look. None before the first one.
     pub decided: Option<Decided>,
-    /// The metric of a standing win or loss whose interval has come to hold 0 since.
+    /// Metric of a current win or loss whose interval now contains 0.
     pub open_again: Option<String>,
-    /// What a reader must know of its numbers.
+    /// Notes on its numbers.
     pub notes: Vec<String>,
-    /// Shares of refused lists, of the arm and of its control.
+    /// Shares of refused lists in the arm and in its control.
     pub refused: [f64; 2],
     pub burn_in: BurnIn,
-    /// None without shares, or before both arms have the buckets that burn-in asks for.
+    /// Lists per user. None without shares, or before both arms have the buckets for burn-in.
     pub list_ratio: Option<ListRatio>,
-    /// By id.
+    /// Results by metric id.
     pub metrics: BTreeMap<String, MetricReport>,
 }
 
 /// Lists per assigned user, arm against control.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ListRatio {
-    /// Its logarithm.
+    /// Logarithm of the ratio.
     pub g: f64,
-    /// e^g: 1 where nothing differs.
+    /// The ratio e^g: 1 if users of both arms get equal numbers of lists.
     pub value: f64,
-    /// Of the value.
+    /// Interval of the ratio.
     pub interval: Option<Interval>,
     pub p: f64,
 }
 
-/// A metric of an arm. Before burn-in it has the two values alone, and one per user has none.
+/// A metric of an arm. Before burn-in it has only its two values, and a metric per user has none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricReport {
     pub role: Role,
-    /// R_C; over several epochs their weighted mean.
+    /// R_C. Over several epochs it is the weighted mean.
     pub control: Option<f64>,
-    /// R_T, likewise.
+    /// R_T. Over several epochs it is the weighted mean.
     pub arm: Option<f64>,
-    /// Relative; not turned where lower is better.
+    /// Relative lift, not flipped if lower is better.
     pub lift: Option<f64>,
-    /// The band of the lift, which may be read at any look; of a file the t interval.
+    /// Band of the lift, which holds at every look. For a file it is the t interval.
     pub interval: Option<Interval>,
-    /// The t interval for one look at 1 − α. Only of primaries and guardrails.
+    /// The t interval for one look at 1 − α. Only for primaries and guardrails.
     pub interval_at_one_look: Option<Interval>,
     /// √V of the lift.
     pub standard_error: Option<f64>,
-    /// Two-sided, before any correction. None of an arm that is not tested, as all that follow.
+    /// Two-sided p, uncorrected. None for an arm that is not tested, like all other p below.
     pub p: Option<f64>,
-    /// Primaries by Holm, guardrails p itself, all others by e-BH as of now, or by Benjamini and Yekutieli in a file.
+    /// Corrected p: by Holm for primaries, uncorrected for guardrails, and for others by e-BH on this look, or by Benjamini and
+    /// Yekutieli for a file.
     pub p_adjusted: Option<f64>,
-    /// One-sided, before Bonferroni's correction.
+    /// One-sided p of harm, before Bonferroni's correction.
     pub p_harm: Option<f64>,
-    /// The first look that showed harm, Unix ms.
+    /// First look that showed harm, Unix ms.
     pub harm_since_ms: Option<i64>,
-    /// At the decision look of [`ArmReport::decided`]. Only of primaries and guardrails.
+    /// The metric at the decision look of [`ArmReport::decided`]. Only for primaries and guardrails.
     pub decision: Option<DecidedMetric>,
-    /// x/x_plan of this or the next decision look.
+    /// x/x_plan of this decision look or the next one.
     pub information: Option<f64>,
     /// max ψ²/Σψ².
     pub top_bucket_share: Option<f64>,
-    /// Its numerator per assigned user; of a metric per user the same as its lift.
+    /// Lift of its numerator per assigned user. For a metric per user it is the lift itself.
     pub per_user: Option<PerUser>,
 }
 
@@ -104,7 +105,7 @@ pub struct PerUser {
 }
 
 impl ArmReport {
-    /// When [`Self::decided`] was, unless an earlier version decided.
+    /// Returns the time of [`Self::decided`], unless an earlier version decided.
     pub fn decided_at(&self) -> Option<DecidedAt> {
         self.decided.as_ref()?.at
     }

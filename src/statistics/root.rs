@@ -1,7 +1,8 @@
-//! Where a continuous function changes its sign.
+//! Root finding.
 
-/// The x in [low, high] at which `function` changes its sign, to `tolerance`. Ridders, A new algorithm for computing a single
-/// root of a real continuous function, IEEE Trans. Circuits Syst. 26, 1979: the bracket at least halves with each step.
+/// Finds the x in [low, high] at which the continuous `function` changes its sign, to `tolerance`. Ridders, A new algorithm for
+/// computing a single root of a real continuous function, IEEE Trans. Circuits Syst. 26, 1979: the bracket at least halves with
+/// each step.
 pub fn root(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2], tolerance: f64) -> f64 {
     let [mut at_low, mut at_high] = [function(low), function(high)];
     let mut last = f64::NAN;
@@ -18,6 +19,7 @@ pub fn root(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2], tolera
         }
         last = x;
         let at_x = function(x);
+        // Keeps the smallest bracket in which the sign changes.
         if differ(at_middle, at_x) {
             [low, at_low, high, at_high] = [middle, at_middle, x, at_x];
         } else if differ(at_low, at_x) {
@@ -29,7 +31,7 @@ pub fn root(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2], tolera
     last
 }
 
-/// As many as bisection alone would need.
+/// Limit on the steps: as many as bisection alone would need.
 const N_STEPS: usize = 100;
 
 fn differ(one: f64, other: f64) -> bool {

@@ -1,11 +1,11 @@
-//! Tests and intervals that hold at every look: the normal mixture, with Student's t in the place of unknown variances.
+//! Tests and intervals that hold at every look: the normal mixture, with Student's t in place of unknown variances.
 //!
 //! ```text
 //! x = τ²/V ;  c(x, α) = √((1 + 1/x)(ln(1 + x) + 2 ln(1/α))) ;  c_t = t_ν.isf(Φ.sf(c)) ;  Δ ± c_t √V
 //! z* = sign(T) Φ.isf(t_ν.sf(|T|)) ;  ln E = −½ ln(1 + x) + ½ · x/(1 + x) · z*² ;  p = min(1, 1/max over time of E)
 //! ```
-//! Sources: Robbins 1970; Howard et al., Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Stat.
-//! 2021, section 3.2; Johari et al., Always valid inference, Oper. Res. 2022. That it holds is asymptotic, and checked by simulation.
+//! Sources: Robbins 1970; Howard et al., Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Stat. 2021,
+//! section 3.2; Johari et al., Always valid inference, Oper. Res. 2022. The guarantee is asymptotic, and checked by simulation.
 
 use std::f64::consts::LN_2;
 
@@ -13,27 +13,27 @@ use super::effect::{Effect, Spread};
 use super::root::root;
 use super::student;
 
-/// c(x, α), in standard errors; α is given by its logarithm. At least 1, and infinite at x = 0.
+/// Computes c(x, α) in standard errors, from the logarithm of α. At least 1, and infinite at x = 0.
 pub fn boundary(x: f64, ln_alpha: f64) -> f64 {
     ((1.0 + 1.0 / x) * (x.ln_1p() - 2.0 * ln_alpha)).sqrt()
 }
 
-/// c_t: as far in the tail of Student's t as c is in that of the normal distribution. Infinite beyond all floats.
+/// Computes c_t, the t with the same tail as the normal deviate c. Infinite beyond the range of floats.
 pub fn boundary_t(x: f64, ln_alpha: f64, degrees: f64) -> f64 {
     student::at_normal(boundary(x, ln_alpha), degrees)
 }
 
-/// z*: as far in the tail of the normal distribution as `t` is in that of Student's t.
+/// Computes z*, the normal deviate with the same tail as `t`.
 pub fn z_star(t: f64, degrees: f64) -> f64 {
     student::to_normal(t.abs(), degrees).copysign(t)
 }
 
-/// ln E of a two-sided test with a normal mixture of variance τ² = x V.
+/// Computes ln E of a two-sided test with a normal mixture of variance τ² = x V.
 pub fn ln_e(x: f64, z: f64) -> f64 {
     0.5 * (x / (1.0 + x) * z * z - x.ln_1p())
 }
 
-/// What an effect says as of now, with the mixture's variance τ².
+/// Evidence of an effect at this look, for a mixture with variance τ².
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// x = τ²/V.
@@ -43,7 +43,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// `tau` is in the unit of the effect.
+    /// Computes the evidence. `tau` has the unit of the effect.
     pub fn new(effect: &Effect, tau: f64) -> Evidence {
         Evidence {
             x: x(tau, &effect.spread),
@@ -51,38 +51,40 @@ impl Evidence {
         }
     }
 
-    /// ln E; none where it is not finite.
+    /// Returns ln E. None if it is not finite.
     pub fn ln_e(self) -> Option<f64> {
         finite(ln_e(self.x, self.z))
     }
 }
 
-/// ln E of an effect as of now; none where it is not finite.
+/// Computes ln E of an effect at this look. None if it is not finite.
 pub fn ln_e_now(effect: &Effect, tau: f64) -> Option<f64> {
     Evidence::new(effect, tau).ln_e()
 }
 
-/// c_t √V: half the width of the sequence's interval. May be infinite.
+/// Computes c_t √V, half the width of the sequence's interval. May be infinite.
 pub fn half_width(effect: &Effect, tau: f64, alpha: f64) -> f64 {
     of_one(&effect.spread, tau, alpha.ln())
 }
 
-/// h(α): half the width of the strict interval, which adds those of the two arms, each at α/2. May be infinite.
+/// Computes h(α), half the width of the strict interval: the sum over both arms, each at α/2. May be infinite.
 pub fn strict_half_width(effect: &Effect, tau: f64, alpha: f64) -> f64 {
     strict(effect, tau, alpha.ln())
 }
 
-/// −ln of the smallest strict p, `so_far` or as of now: the p with h(p) = |value|, or 1 if h(1) reaches it.
-/// None where nothing can be said.
+/// Computes −ln of the smallest strict p, from `so_far` and this look. The p of a look has h(p) = |value|, or is 1 if h(1)
+/// reaches it. None if nothing can be tested.
 pub fn strict_surprise(effect: &Effect, tau: f64, so_far: f64) -> Option<f64> {
     let excess = |surprise: f64| {
         let excess = strict(effect, tau, -surprise).ln() - effect.value.abs().ln();
         excess.clamp(-FAR, FAR)
     };
     let at_once = excess(so_far);
+    // h grows as p falls. If h at the smallest p so far already reaches the value, this look has no smaller p.
     if at_once.is_nan() || at_once >= 0.0 {
         return finite(so_far).filter(|_| !at_once.is_nan());
     }
+    // Doubles the step until it brackets the root.
     let mut further = 1.0;
     while excess(so_far + further) < 0.0 {
         further *= 2.0;
@@ -90,19 +92,19 @@ pub fn strict_surprise(effect: &Effect, tau: f64, so_far: f64) -> Option<f64> {
     finite(root(excess, [so_far, so_far + further], TOLERANCE))
 }
 
-/// p of the largest surprise so far, be that ln E or −ln p.
+/// Computes p from the largest surprise so far, which is ln E or −ln p.
 pub fn p_of(surprise: f64) -> f64 {
     (-surprise).exp().min(1.0)
 }
 
-/// x = τ²/V: how much is known, against what is looked for.
+/// Computes x = τ²/V, the information relative to the effect of interest.
 pub fn x(tau: f64, spread: &Spread) -> f64 {
     tau * tau / spread.variance
 }
 
-/// Of ln h − ln |value|: all that is needed is the sign.
+/// Bound on ln h − ln |value|, of which only the sign matters.
 const FAR: f64 = 1e3;
-/// Of ln p, where 1e-7 is asked for.
+/// Tolerance of ln p. 1e-7 would be enough.
 const TOLERANCE: f64 = 1e-12;
 
 fn strict(effect: &Effect, tau: f64, ln_alpha: f64) -> f64 {
@@ -112,7 +114,7 @@ fn strict(effect: &Effect, tau: f64, ln_alpha: f64) -> f64 {
 
 fn of_one(spread: &Spread, tau: f64, ln_alpha: f64) -> f64 {
     if spread.variance <= 0.0 {
-        return 0.0; // what c √V falls to with V
+        return 0.0; // limit of c √V as V goes to 0
     }
     boundary_t(x(tau, spread), ln_alpha, spread.degrees) * spread.error()
 }

@@ -1,53 +1,53 @@
-//! What an operator asks of an experiment, checked elsewhere.
+//! Settings of an experiment for the statistics, validated elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::epochs::EpochWeights;
 
-/// What is asked of an experiment that has a control.
+/// Settings of an experiment with a control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The arm that all others are compared with.
+    /// Arm that all others are compared with.
     pub control: String,
-    /// Expected shares of users by arm. Arms that are not named are shown, not tested; if none is, nothing is decided.
+    /// Expected shares of users by arm. Other arms are shown but not tested. Without shares nothing is decided.
     pub shares: BTreeMap<String, f64>,
     /// Ids of the metrics that decide.
     pub primary: Vec<String>,
-    /// Ids of the metrics that must not fall by more than this share, in (0, 1).
+    /// Metrics that must not fall by more than this share, in (0, 1), by id.
     pub guardrails: BTreeMap<String, f64>,
-    /// The smallest relative effect that matters, above 0.
+    /// Smallest relative effect that matters, above 0.
     pub mde: f64,
-    /// The probability of a false alarm, in (0, 1).
+    /// Probability of a false alarm, in (0, 1).
     pub alpha: f64,
-    /// Days from the start on which nothing is decided.
+    /// Days from the start without decisions.
     pub min_days: f64,
-    /// The days from the start to the one look that gets most of α.
+    /// Days from the start to the one look that gets most of α.
     pub planned_days: Option<f64>,
     pub validity: Validity,
     pub goal: Goal,
     pub unit: Unit,
-    /// Whether a user keeps the first arm when shares change.
+    /// True if a user keeps the first arm when shares change.
     pub sticky: bool,
-    /// Ids of the metrics that are better lower.
+    /// Ids of the metrics that are better if lower.
     pub lower_is_better: BTreeSet<String>,
-    /// The difference |g| of lists per user from which on it matters.
+    /// Difference |g| of lists per user from which on it matters.
     pub list_ratio_margin: f64,
     pub epoch_weights: EpochWeights,
 }
 
-/// What tests hold under.
+/// Number of looks under which tests hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Validity {
     /// Any number of looks.
     #[default]
     Sequence,
-    /// Any number of looks, and arms that are judged each on its own: 1.5 times as wide.
+    /// Any number of looks, with arms judged separately: intervals are 1.5 times as wide.
     Strict,
-    /// One look that was fixed before anything was seen: what `evaluate` has, and no daemon.
+    /// One look that was fixed in advance. Used by `evaluate`, and never by a daemon.
     OneLook,
 }
 
-/// What a win is.
+/// Definition of a win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Goal {
     /// A primary is better.
@@ -57,16 +57,16 @@ pub enum Goal {
     NonInferior,
 }
 
-/// What is assigned to arms.
+/// Unit that is assigned to arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
     #[default]
     User,
-    /// Requests: nothing is known of sample ratios.
+    /// A request. Sample ratios cannot be tested.
     Request,
 }
 
-/// What a metric is there for.
+/// Role of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Primary,
@@ -75,7 +75,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name in JSON.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Role::Primary => "primary",
@@ -86,7 +86,7 @@ impl Role {
 }
 
 impl Settings {
-    /// The documented defaults, for an experiment with this control.
+    /// Returns the documented defaults for an experiment with this control.
     pub fn new(control: &str) -> Settings {
         Settings {
             control: control.to_owned(),
@@ -107,12 +107,12 @@ impl Settings {
         }
     }
 
-    /// Whether an arm is tested against the control.
+    /// Reports whether an arm is tested against the control.
     pub fn tests(&self, arm: &str) -> bool {
         arm != self.control && (self.shares.is_empty() || self.shares.contains_key(arm))
     }
 
-    /// M: the metrics of an arm by which it can harm, each once.
+    /// Returns M, the metrics by which an arm can harm, each once.
     pub fn watched(&self) -> BTreeSet<&str> {
         let guardrails = self.guardrails.keys();
         self.primary
@@ -122,7 +122,7 @@ impl Settings {
             .collect()
     }
 
-    /// What a metric is there for.
+    /// Returns the role of a metric.
     pub fn role(&self, metric: &str) -> Role {
         match metric {
             _ if self.primary.iter().any(|primary| primary == metric) => Role::Primary,
@@ -131,12 +131,12 @@ impl Settings {
         }
     }
 
-    /// By how much a metric may be worse: its margin as a guardrail, else the smallest effect that matters.
+    /// Returns the largest tolerated loss of a metric: its margin as a guardrail, else the smallest effect that matters.
     pub fn margin(&self, metric: &str) -> f64 {
         self.guardrails.get(metric).copied().unwrap_or(self.mde)
     }
 
-    /// Whether one look was planned to be the last.
+    /// Reports whether one look is planned to be the last.
     pub fn has_planned_end(&self) -> bool {
         self.planned_days.is_some() && self.validity != Validity::OneLook
     }

@@ -1,11 +1,11 @@
-//! How the looks that decide share α: a decision look of weight w tests at α·w, and all weights add up to 1.
+//! Spending of α over decision looks: a look of weight w tests at α·w, and all weights add up to 1.
 //!
 //! ```text
 //! w_k = 6/(π² k²), k = 1, 2, …                          Σ w_k = 1
 //! with a planned look: 0.8 for it, 0.2 w_k for others   k counts the others
 //! ```
-//! By the union bound (Bonferroni over looks) some false decision has probability α at most, however long an experiment runs. A
-//! decision look tests the average since the start as of that look, so a decision never contradicts the lift shown with it.
+//! By the union bound (Bonferroni over looks) the probability of any false decision is at most α, however long an experiment
+//! runs. A decision look tests the average since the start, so a decision never contradicts the lift shown with it.
 
 use std::f64::consts::PI;
 
@@ -14,7 +14,7 @@ pub const PLANNED_WEIGHT: f64 = 0.8;
 /// Share of α for all other looks together, with a planned look.
 pub const OTHER_WEIGHT: f64 = 0.2;
 
-/// w_k of the k-th decision look, from 1.
+/// Returns w_k of the k-th decision look, from 1.
 pub fn weight(k: u32) -> f64 {
     6.0 / (PI * f64::from(k)).powi(2)
 }
@@ -22,11 +22,11 @@ pub fn weight(k: u32) -> f64 {
 /// A look at which something may be decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecisionLook {
-    /// Its number among decision looks, from 1; none for the planned look, and where every look decides.
+    /// Number among decision looks, from 1. None for the planned look, and if every look decides.
     pub k: Option<u32>,
-    /// Its share of α.
+    /// Share of α.
     pub weight: f64,
-    /// Whether every look decides: then only a test that holds at every look will do.
+    /// True if every look decides, which requires a test that holds at every look.
     pub is_any: bool,
 }
 
@@ -44,7 +44,7 @@ impl DecisionLook {
         is_any: false,
     };
 
-    /// The k-th weekly look.
+    /// Returns the k-th weekly look.
     pub fn weekly(k: u32, has_planned_end: bool) -> DecisionLook {
         DecisionLook {
             k: Some(k),
@@ -53,7 +53,7 @@ impl DecisionLook {
         }
     }
 
-    /// The k-th weekly look at strict intervals. They hold at all looks together, so no look needs a share of its own.
+    /// Returns the k-th weekly look with strict intervals. They hold at all looks together, so a look needs no share of its own.
     pub fn strict(k: u32) -> DecisionLook {
         DecisionLook {
             k: Some(k),
@@ -62,7 +62,7 @@ impl DecisionLook {
         }
     }
 
-    /// One of the looks that all decide.
+    /// Returns a look of a sequence in which every look decides.
     pub fn any(has_planned_end: bool) -> DecisionLook {
         DecisionLook {
             k: None,
@@ -71,13 +71,13 @@ impl DecisionLook {
         }
     }
 
-    /// p after correction for all decision looks.
+    /// Corrects p for all decision looks.
     pub fn p(self, p_of_look: f64) -> f64 {
         (p_of_look / self.weight).min(1.0)
     }
 }
 
-/// Share of α for all looks but the planned one.
+/// Returns the share of α for all looks except the planned one.
 fn others(has_planned_end: bool) -> f64 {
     if has_planned_end { OTHER_WEIGHT } else { 1.0 }
 }

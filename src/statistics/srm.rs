@@ -1,28 +1,28 @@
-//! Whether arms get the users that they should: the sample ratio mismatch, tested at every look.
+//! Sample ratio mismatch: a test at every look that arms get their shares of users.
 //!
 //! ```text
 //! ln BF = lnΓ(c) − lnΓ(c + N) + Σ [lnΓ(c θ_k + n_k) − lnΓ(c θ_k)] − Σ n_k ln θ_k ;  p = min(1, 1/max BF)
 //! ```
-//! n are exact counts of first exposures, θ expected shares, c = 1000. Never of requests, never of sketches.
+//! n are exact counts of first exposures, never of requests and never from a sketch. θ are expected shares, c = 1000.
 //! Source: Lindon and Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022.
 
 use libm::lgamma;
 
-/// c: how close to θ the alternative is expected to lie.
+/// c: expected closeness of the alternative to θ.
 const CONCENTRATION: f64 = 1000.0;
 
-/// From this p on, arms do not get their shares.
+/// Largest p at which arms count as not getting their shares.
 pub const ALARM: f64 = 0.001;
 
-/// An arm's first exposures n_k in an epoch, and its expected share θ_k there; shares need not add up to 1.
+/// An arm's first exposures n_k and expected share θ_k in an epoch. Shares need not add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exposed {
     pub users: f64,
     pub share: f64,
 }
 
-/// ln of the Bayes factor against the expected shares, in one epoch; none without shares above 0.
-/// That of an experiment is the sum over its epochs: each epoch has shares of its own.
+/// Returns ln of the Bayes factor against the expected shares in one epoch. None without shares above 0. The factors of several
+/// epochs are added up as logarithms, because each epoch has its own shares.
 pub fn ln_bayes_factor(arms: &[Exposed]) -> Option<f64> {
     let sum: f64 = arms.iter().map(|arm| arm.share).sum();
     let users: f64 = arms.iter().map(|arm| arm.users).sum();
@@ -63,7 +63,7 @@ mod tests {
     }
 
     proptest! {
-        /// User by user: how likely the next one's arm was, given those before, against its share.
+        /// Product user by user: the probability of the next user's arm, given the users before, over its share.
         #[test]
         fn it_is_the_product_of_what_each_user_says(arms in prop::collection::vec(0_usize..3, 0..200)) {
             let shares = [0.5, 0.3, 0.2];

@@ -1,22 +1,21 @@
-//! Sums of columns, each from its first number to its last: the order decides the last bits.
+//! Sums of columns, each added from its first number to its last, because the order determines the last bits.
 //!
-//! Each addition waits for the one before it in its column, but not for those of other columns: so several are added up side by
-//! side.
+//! An addition depends only on the previous one in the same column, so several columns are added side by side.
 
-/// Columns that are added up side by side.
+/// Number of columns that are added side by side.
 const WIDTH: usize = 8;
 
-/// The sum of each column.
+/// Returns the sum of each column.
 pub(super) fn sums(columns: &[&[f64]]) -> Vec<f64> {
     all(columns, |number| number)
 }
 
-/// The sum of the squares of each column.
+/// Returns the sum of the squares of each column.
 pub(super) fn squares(columns: &[&[f64]]) -> Vec<f64> {
     all(columns, |number| number * number)
 }
 
-/// What some columns, of one length, add to their sums so far.
+/// Adds some columns of one length to their sums so far.
 pub(super) fn added<const N: usize>(so_far: [f64; N], columns: [&[f64]; N]) -> [f64; N] {
     side_by_side(so_far, columns, |number| number)
 }
@@ -24,7 +23,7 @@ pub(super) fn added<const N: usize>(so_far: [f64; N], columns: [&[f64]; N]) -> [
 fn all(columns: &[&[f64]], term: impl Fn(f64) -> f64 + Copy) -> Vec<f64> {
     let mut sums = Vec::with_capacity(columns.len() + WIDTH);
     for some in columns.chunks(WIDTH) {
-        // The rest is filled up with what is not needed.
+        // Unused places repeat the first column. Their sums are dropped below.
         let mut chosen = [some[0]; WIDTH];
         chosen[..some.len()].copy_from_slice(some);
         sums.extend(side_by_side([0.0; WIDTH], chosen, term));
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// To the last bit.
+        /// Equal to the last bit.
         #[test]
         fn each_column_is_added_up_in_its_own_order(
             columns in prop::collection::vec(prop::collection::vec(-1e9_f64..1e9, 0..40), 0..20),

@@ -1,10 +1,10 @@
-//! Whether one user has so many lists of an arm that its numbers are those of one user.
+//! Check that no single user has so many lists of an arm that the arm's numbers are the user's.
 
-/// An arm with fewer lists has no warning: a user easily has several of its first ones.
+/// Lists below which an arm has no warning, because a user can easily have several of the first few.
 const MIN_LISTS: f64 = 100.0;
 
-/// The problem and its remedy if one user has more than this share of the lists of an arm. `top_user_lists` are the lists of the user who
-/// has most, exact or an estimate.
+/// Returns the problem and its remedy if one user has more than `max_share` of an arm's lists. `top_user_lists` are the lists
+/// of the user with the most, exact or estimated.
 pub fn top_user_warning(
     [experiment, arm]: [&str; 2],
     lists: f64,

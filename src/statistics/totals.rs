@@ -1,4 +1,4 @@
-//! What a look takes: all sums of an experiment since its start, by epoch, arm and user bucket.
+//! Input of a look: all sums of an experiment since its start, by epoch, arm and user bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use super::srm::{self, Exposed};
 /// Settled sums as of a look. All columns have one length, the number of user buckets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Totals {
-    /// In their order in time.
+    /// Epochs in order of time.
     pub epochs: Vec<Epoch>,
-    /// Users seen in two arms within one epoch, over all epochs; none where users are not counted.
+    /// Users seen in two arms within one epoch, over all epochs. None if users are not counted.
     pub multi_arm_users: Option<f64>,
 }
 
-/// A span without a change of allocation or configuration.
+/// A time span without a change of allocation or configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Epoch {
-    /// Expected shares of users by arm; empty without.
+    /// Expected shares of users by arm. Empty without shares.
     pub shares: BTreeMap<String, f64>,
     pub arms: BTreeMap<String, ArmTotals>,
 }
 
-/// What one arm adds up to in an epoch, by user bucket.
+/// Sums of one arm in an epoch, by user bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArmTotals {
     /// Served lists.
@@ -34,51 +34,51 @@ pub struct ArmTotals {
     pub hits: Vec<f64>,
     /// Clicks on distinct items of a list.
     pub clicks: Vec<f64>,
-    /// First exposures, all buckets together; none where users are not counted.
+    /// First exposures, all buckets together. None if users are not counted.
     pub users: Option<f64>,
-    /// Those among `lists` that have no user.
+    /// Lists among `lists` that have no user.
     pub lists_without_user: f64,
-    /// Lists that are left out, because their user had as many as `max_lists_per_user` before.
+    /// Lists left out because their user already had `max_lists_per_user`.
     pub capped_lists: f64,
-    /// Lists of the user who has most; none where that is not counted.
+    /// Lists of the user with the most. None if not counted.
     pub top_user_lists: Option<f64>,
-    /// Not among `lists`.
+    /// Refused lists, which are not among `lists`.
     pub refused: RefusedLists,
-    /// By id.
+    /// Terms by metric id.
     pub metrics: BTreeMap<String, Terms>,
 }
 
-/// The two sums of a metric by user bucket.
+/// The two sums of a metric, by user bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Terms {
     pub numerators: Vec<f64>,
     pub denominators: Vec<f64>,
 }
 
-/// Said where sticky assignment makes epochs incomparable.
+/// Note for epochs that are not comparable because of sticky assignment.
 pub const STICKY_NOTE: &str = "shares changed under sticky assignment: start anew with a new salt";
 
 impl Totals {
-    /// The epochs that are compared: under sticky assignment those before the first change of shares.
+    /// Returns the epochs that are compared. Under sticky assignment they end with the first change of shares.
     pub fn compared(&self, sticky: bool) -> &[Epoch] {
         let first = self.epochs.first().map(|epoch| &epoch.shares);
         let is_first = |epoch: &&Epoch| !sticky || Some(&epoch.shares) == first;
         &self.epochs[..self.epochs.iter().take_while(is_first).count()]
     }
 
-    /// Every arm with a list or a share.
+    /// Returns every arm with a list or a share.
     pub(super) fn arms(&self, settings: &Settings) -> BTreeSet<String> {
         let seen = self.epochs.iter().flat_map(|epoch| epoch.arms.keys());
         seen.chain(settings.shares.keys()).cloned().collect()
     }
 
-    /// ln of the Bayes factor over all epochs; none where one has no shares or users are not counted.
+    /// Returns ln of the Bayes factor over all epochs. None if an epoch has no shares or users are not counted.
     pub fn ln_bayes_factor(&self) -> Option<f64> {
         let epochs = self.epochs.iter().map(Epoch::ln_bayes_factor);
         epochs.sum::<Option<f64>>().filter(|_| !self.epochs.is_empty())
     }
 
-    /// Users seen in two arms; none where users are not counted.
+    /// Returns the users seen in two arms. None if users are not counted.
     pub fn multi_arm(&self) -> Option<MultiArm> {
         let users = self
             .epochs

@@ -1,5 +1,5 @@
-//! How well lists of an arm and of its control are tied to users, and how many of them are missing: intervals are only as wide as they
-//! should be if few are, and arms only compare if they miss the same share.
+//! Quality of the lists of an arm and its control: lists without a user, lists of one heavy user, and missing lists. Intervals
+//! are wide enough only if few lists lack a user, and arms are comparable only if they miss the same share.
 
 use super::refused::Refused;
 use super::settings::{Settings, Unit};
@@ -8,11 +8,11 @@ use super::totals::{ArmTotals, Totals};
 /// Shares of lists, over all epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Units {
-    /// Without a user, in the arm and in its control; none if requests are assigned.
+    /// Lists without a user, in the arm and in its control. None if requests are assigned.
     pub without_user: Option<[f64; 2]>,
-    /// Of the user who has most, the larger of arm and control; none if that is not counted.
+    /// Lists of the user with the most, in the arm or the control, whichever share is larger. None if not counted.
     pub top_user: Option<f64>,
-    /// Left out by the cap, in the arm and in its control; none without a cap.
+    /// Lists left out by the cap, in the arm and in its control. None without a cap.
     pub capped: Option<[f64; 2]>,
     pub refused: Refused,
 }

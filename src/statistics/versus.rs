@@ -1,4 +1,4 @@
-//! What arms say by themselves, epoch by epoch, and an arm beside its control over the epochs that are compared.
+//! Arms prepared epoch by epoch, and an arm next to its control over the epochs that are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use super::ratio::{Ratio, RatioPart};
 use super::sums;
 use super::totals::{ArmTotals, Epoch};
 
-/// What an arm says by itself in one epoch.
+/// An arm in one epoch, without its control.
 struct Side<'a> {
     totals: &'a ArmTotals,
     n_lists: f64,
     n_hits: f64,
-    /// By id, where they are defined.
+    /// Ratios by id, where defined.
     ratios: BTreeMap<&'a str, RatioPart<'a>>,
-    /// By id, where they are defined: of a metric its numerators.
+    /// Counts per user by id, where defined: for a metric, of its numerators.
     counts: BTreeMap<&'a str, CountPart>,
 }
 
-/// What each arm that has a list says by itself, epoch by epoch: worked out once, however many arms its control is compared with.
+/// Every arm with a list, prepared epoch by epoch: computed once, however many arms its control is compared with.
 pub struct Sides<'a>(Vec<BTreeMap<&'a str, Side<'a>>>);
 
 impl<'a> Sides<'a> {
@@ -33,7 +33,7 @@ impl<'a> Sides<'a> {
         Sides(epochs.iter().map(sides).collect())
     }
 
-    /// The ratio of an arm by itself in a metric, where it has lists in one epoch alone and the ratio is defined.
+    /// Returns the ratio of an arm in a metric, if the arm has lists in only one epoch and the ratio is defined.
     pub fn ratio(&self, arm: &str, metric: &str) -> Option<Ratio> {
         let mut sides = self.0.iter().filter_map(|epoch| epoch.get(arm));
         let only = sides.next().filter(|_| sides.next().is_none())?;
@@ -52,6 +52,7 @@ impl<'a> Side<'a> {
         let ratios = ids().zip(RatioPart::all(&totals.lists, &terms));
         let counted = ids().chain(IDS).filter_map(|id| Some((id, totals.counted(id)?)));
         let (counted, columns): (Vec<&str>, Vec<&[f64]>) = counted.unzip();
+        // Counts per user are only comparable through the shares of users.
         let counts = share
             .filter(|share| *share > 0.0)
             .map(|share| CountPart::all(&totals.lists, &columns, share));
@@ -73,7 +74,7 @@ pub(super) struct Versus<'a> {
 }
 
 impl<'a> Versus<'a> {
-    /// Over the first `n_epochs` epochs.
+    /// Pairs the arm with its control over the first `n_epochs` epochs.
     pub fn new(sides: &'a Sides<'a>, n_epochs: usize, arm: &str, control: &str) -> Versus<'a> {
         let both = |epoch: &'a BTreeMap<&str, Side<'a>>| Some([epoch.get(arm)?, epoch.get(control)?]);
         Versus {
@@ -81,7 +82,7 @@ impl<'a> Versus<'a> {
         }
     }
 
-    /// What burn-in asks of each.
+    /// Returns the figures of both that burn-in needs.
     pub fn seen(&self) -> [Seen; 2] {
         [0, 1].map(|side| {
             let sides = || self.epochs.iter().map(move |both| both[side]);
@@ -93,7 +94,7 @@ impl<'a> Versus<'a> {
         })
     }
 
-    /// Ids of the metrics that either has, and of those per user.
+    /// Returns the ids of all metrics of either, and of the metrics per user.
     pub fn metrics(&self) -> BTreeSet<&'a str> {
         let sides = self.epochs.iter().flatten();
         let own = sides
@@ -102,24 +103,24 @@ impl<'a> Versus<'a> {
         own.chain(IDS).collect()
     }
 
-    /// A metric, epoch by epoch.
+    /// Returns a metric epoch by epoch.
     pub fn ratios(&self, metric: &str) -> Vec<[&'a RatioPart<'a>; 2]> {
         self.parts(|side| side.ratios.get(metric))
     }
 
-    /// What is counted per assigned user for a metric, epoch by epoch: its numerator, or what it is itself.
+    /// Returns the counts per assigned user for a metric, epoch by epoch: its numerator, or the metric per user itself.
     pub fn counts(&self, metric: &str) -> Vec<[&'a CountPart; 2]> {
         self.parts(|side| side.counts.get(metric))
     }
 
-    /// Where both have it.
+    /// Returns the epochs in which both have it.
     fn parts<T>(&self, of: impl Fn(&'a Side<'a>) -> Option<&'a T>) -> Vec<[&'a T; 2]> {
         let both = |[arm, control]: &[&'a Side<'a>; 2]| Some([of(arm)?, of(control)?]);
         self.epochs.iter().filter_map(both).collect()
     }
 }
 
-/// Buckets with a list in any epoch.
+/// Counts buckets with a list in any epoch.
 fn n_occupied<'a>(epochs: impl Iterator<Item = &'a [f64]> + Clone) -> usize {
     let n_buckets = epochs.clone().map(<[f64]>::len).max().unwrap_or(0);
     let has_list = |bucket: &usize| {

@@ -1,4 +1,4 @@
-//! Gauges of stored state: how the state of each pair that this process has is kept, and what became of its restore.
+//! Gauges of stored state for each pair of this process, including the result of its restore.
 
 use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Registry};
@@ -6,42 +6,42 @@ use serde::Serialize;
 
 use super::{family, forget, saturated};
 
-/// How the stored state of a pair stands.
+/// Stored state of a pair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StoredState {
-    /// What its owner is at: `reading`, `claiming`, `holding`, `superseded`, `refused`, or `away` before it was told to begin.
+    /// Phase of its owner: `reading`, `claiming`, `holding`, `superseded`, `refused`, or `away` before it was started.
     pub standing: &'static str,
-    /// Time since a state of the pair was last found in force; before the first one, since the pair was assigned.
+    /// Time since a state of the pair was last found current, or since the pair was assigned if none was.
     pub age_seconds: f64,
-    /// States found in force, and higher claims read, since the start.
+    /// States found current, and higher claims read, since the start.
     pub states: u64,
     pub superseded: u64,
-    /// Next offset of its partition of the state topic, and where that ended when it was last asked.
+    /// Next offset in its partition of the state topic, and the end of that partition when last queried.
     pub position: i64,
     pub end: Option<i64>,
-    /// Keys and values, since the start.
+    /// Bytes of keys and values since the start.
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub restore: Restore,
-    /// The pair has reached the ends of its logs once, here or elsewhere.
+    /// Set once the pair has reached the ends of its logs, here or on another instance.
     pub caught_up: bool,
-    /// Nothing of the pair was ever shed.
+    /// Set if no records of the pair were ever shed.
     pub exact: bool,
 }
 
-/// What it takes to find out what is stored of a pair.
+/// Cost of finding the stored state of a pair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Restore {
     pub under_way: bool,
-    /// From the assignment on, to its end or until now.
+    /// Time from the assignment to the end of the restore, or to now.
     pub seconds: f64,
-    /// Keys and values that were read for it; none while it is under way.
+    /// Bytes of keys and values read for it, absent while it is running.
     pub read_bytes: Option<u64>,
-    /// What the state that was found is made of; none where there was none.
+    /// Bytes of the state that was found, absent if there was none.
     pub live_bytes: Option<u64>,
 }
 
-/// The same as the JSON API tells it.
+/// Stored state of a pair in the JSON API.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredStatus {
     pub partition: i32,
@@ -49,7 +49,7 @@ pub struct StoredStatus {
     pub state: StoredState,
 }
 
-/// A family for each, by partition.
+/// Families of gauges, labeled by partition.
 pub(super) struct StoredGauges {
     age: GaugeVec,
     states: IntCounterVec,

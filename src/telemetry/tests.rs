@@ -1,4 +1,4 @@
-//! Claims about the daemon's own series.
+//! Tests of the daemon's own series.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn text(telemetry: &Telemetry) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The value of a series, by its text up to the space.
+/// Value of a series, found by its text up to the space.
 fn value(telemetry: &Telemetry, series: &str) -> Option<f64> {
     let text = text(telemetry);
     let mut values = text
@@ -155,7 +155,7 @@ fn counts_add_up_by_topic() {
     assert_eq!(value(&telemetry, "abgauge_skipped_elements_total"), Some(10.0));
 }
 
-/// One list; two clicks, of which one is a repeat; one broken click.
+/// Counts of one list, two clicks (one a repeat), and one broken click.
 fn counts() -> Counts {
     let mut counts = Counts::default();
     counts.conflicting_lists = 3;

@@ -1,7 +1,7 @@
-//! What one reads first of an experiment: a sentence, and a badge that says the same in a word.
+//! Summary of an experiment: one sentence, and a badge with the same meaning in a word.
 //!
-//! It follows the tested states of the arms (Holm-corrected, one after the other in the order of the rules), and names no winner that
-//! they do not. Lifts stand with the interval that holds at every look. Numbers are written as the page writes them.
+//! The sentence follows the tested states of the arms (Holm-corrected, checked in the order of the rules), and names a winner
+//! only if they do. Lifts come with the interval that holds at every look. Numbers have the same format as on the page.
 
 mod write;
 
@@ -15,80 +15,80 @@ use crate::statistics::{
     ArmReport, Decision, Goal, Interval, MetricReport, Report, Settings, State, name_of,
 };
 
-/// What an experiment comes to.
+/// Sentence and badge of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
     pub badge: Badge,
     pub parts: Vec<Part>,
-    /// How many of the parts claim something; what follows is what that rests on.
+    /// Number of leading parts that make the claim. The rest is its evidence.
     pub n_claiming: usize,
-    /// The arm that it is about.
+    /// Arm that the claim is about.
     pub arm: Option<String>,
-    /// How far ahead the best of the arms stands by chance alone, where there are many.
+    /// Lift that the best arm may show by chance alone. Only if there are many arms.
     pub chance: Option<Chance>,
 }
 
-/// The kind of a sentence, in the order in which one wants to read them.
+/// Kind of a sentence, in the order in which a reader needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Badge {
-    /// A check failed: numbers are not to be read.
+    /// A check failed: the numbers must not be used.
     Invalid,
     /// An arm is better.
     Win,
-    /// An arm is worse, and none is better.
+    /// An arm is worse, and no arm is better.
     Harm,
-    /// All lifts lie within what matters.
+    /// Every lift is smaller than the smallest effect that matters.
     NoEffect,
-    /// It was decided, and nothing was shown.
+    /// No result, and no later look to wait for.
     Open,
-    /// Nothing is decided yet.
+    /// Too early for a decision.
     Early,
-    /// Nothing is known yet.
+    /// No look yet.
     Waiting,
-    /// Nothing is compared.
+    /// No comparison.
     Uncompared,
 }
 
-/// A piece of a sentence. Names come from events, hence from anyone.
+/// A piece of a sentence. Names come from events, so they may contain anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Text(String),
     Name(String),
 }
 
-/// Of so many arms that do not differ the best one's lift is below this in 39 of 40 cases.
+/// Chance level of many arms: if no arm differed, the best lift would be below `lift` in 39 of 40 cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chance {
     pub n_arms: usize,
     pub lift: f64,
 }
 
-/// What an arm rests on.
+/// Sample size of an arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Size {
-    /// Settled ones since the start.
+    /// Settled lists since the start.
     pub lists: f64,
-    /// First exposures; none where users are not counted.
+    /// First exposures. None if users are not counted.
     pub users: Option<f64>,
 }
 
-/// A look at an experiment that is compared.
+/// A look at an experiment with a comparison.
 #[derive(Debug)]
 pub struct Looked<'a> {
     pub settings: &'a Settings,
     pub report: &'a Report,
-    /// By arm, the control too.
+    /// Sample sizes by arm, including the control.
     pub sizes: BTreeMap<&'a str, Size>,
-    /// Whether shares have never changed, so that users can be held to them all together.
+    /// True if shares have never changed, so that the users of all time can be compared with them.
     pub is_one_epoch: bool,
 }
 
-/// From so many arms on it is told what the best of them shows by chance.
+/// Number of arms from which the chance level is reported.
 const MANY: usize = 5;
-/// Arms whose split is told in full.
+/// Most arms whose split is written in full.
 const MOST_IN_SPLIT: usize = 4;
 
-/// The sentence of an experiment without a comparison.
+/// Returns the sentence of an experiment without a comparison.
 pub fn uncompared(n_arms: usize) -> Said {
     let why = match n_arms {
         0 | 1 => "nothing to compare: there is one arm alone",
@@ -99,7 +99,7 @@ pub fn uncompared(n_arms: usize) -> Said {
     Said::new(Badge::Uncompared, None).text(why)
 }
 
-/// The sentence before the first look. `settles_in_ms` is the event time until the first list settles, where that lies ahead.
+/// Returns the sentence before the first look. `settles_in_ms` is the event time until the first list settles, if it has not yet.
 pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i64) -> Said {
     let said = Said::new(Badge::Waiting, None);
     match settles_in_ms {
@@ -116,13 +116,13 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
     }
 }
 
-/// The sentence of an experiment that there are no more looks at.
+/// Returns the sentence of an experiment that was given up.
 pub fn given_up() -> Said {
     Said::new(Badge::Uncompared, None)
         .text("not compared any more: statistics took more memory than limits.max_statistics allows")
 }
 
-/// The sentence of a look.
+/// Returns the sentence of a look.
 pub fn of_look(look: &Looked) -> Said {
     let mut said = look
         .nothing_to_test()
@@ -132,8 +132,8 @@ pub fn of_look(look: &Looked) -> Said {
     said
 }
 
-/// By which arms are put in order, the best first: the lower end of the lift of the first primary, such that above 0 is better, with an
-/// interval that holds for all arms together. Arms without one are absent.
+/// Returns the sort key of arms, best first: the lower end of the lift of the first primary, oriented so that above 0 is
+/// better, with an interval that holds for all arms together. Arms without an interval are absent.
 pub fn lower_ends<'a>(settings: &'a Settings, report: &'a Report) -> BTreeMap<&'a str, f64> {
     let Some(key) = settings.primary.first() else {
         return BTreeMap::new();
@@ -162,7 +162,7 @@ fn lower_end(settings: &Settings, key: &str, metric: &MetricReport, stretched: f
     })
 }
 
-/// An arm that is tested.
+/// A tested arm.
 #[derive(Clone, Copy)]
 struct Arm<'a> {
     name: &'a str,
@@ -171,7 +171,7 @@ struct Arm<'a> {
 }
 
 impl Arm<'_> {
-    /// The lift with its band as of now, or as it was decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7".
+    /// Writes the lift with its current band, or as decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7".
     fn lift(&self, key: &str, metric: &MetricReport) -> String {
         let has_decided = self.is(&[State::Win, State::Loss, State::NoEffect]);
         match metric.decision.zip(self.of.decided_at()).filter(|_| has_decided) {
@@ -180,6 +180,7 @@ impl Arm<'_> {
                 let lift = lift(key, decision.lift, decision.interval);
                 format!("{lift}, decided{date} day {}", at.day)
             }
+            // An earlier version stored only the state of a decision, so the lift of this look is shown.
             None if has_decided && self.of.decided.is_some() => {
                 let lift = lift(key, metric.lift, metric.interval);
                 format!("{lift}, decided by the rule of an earlier version")
@@ -231,7 +232,7 @@ impl<'a> Looked<'a> {
         None
     }
 
-    /// Where no number is to be read.
+    /// Returns the sentence of a failed check.
     fn invalid(&self) -> Option<Said> {
         let arms = self.arms();
         let said = Said::new(Badge::Invalid, None).text("do not read this: ");
@@ -249,6 +250,7 @@ impl<'a> Looked<'a> {
         if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidRefused])) {
             return Some(said.text(arm.decision.reason.clone()));
         }
+        // A wrong list ratio invalidates only its own arm, so the experiment is invalid only if every arm has one.
         let is_ratio = |arm: &Arm| arm.is(&[State::InvalidListRatio]);
         let first = arms
             .iter()
@@ -263,7 +265,7 @@ impl<'a> Looked<'a> {
         Some(said.name(first.name).text(" and ").name(self.control()))
     }
 
-    /// "53:47 where 50:50 was planned", or the arm that is furthest from its share.
+    /// Adds "53:47 where 50:50 was planned", or the arm that is furthest from its share.
     fn split(&self, said: Said) -> Said {
         let planned: Vec<(&str, f64)> = self
             .settings
@@ -285,7 +287,7 @@ impl<'a> Looked<'a> {
         let arms: Vec<(&str, [f64; 2])> = arms
             .map(|((arm, planned), seen)| (*arm, [seen / all_seen, planned / all_planned]))
             .collect();
-        // The control stands first, and the treatment behind it.
+        // The control comes first, then the treatments.
         let (control, others): (Vec<_>, Vec<_>) = arms.iter().partition(|(arm, _)| *arm == self.control());
         let ordered: Vec<_> = control.into_iter().chain(others).collect();
         if ordered.len() <= MOST_IN_SPLIT {
@@ -310,7 +312,7 @@ impl<'a> Looked<'a> {
         ))
     }
 
-    /// What the states say, where the checks hold.
+    /// Returns the sentence of the tested states. All checks have passed.
     fn tested(&self) -> Said {
         let arms = self.arms();
         let of =
@@ -366,7 +368,7 @@ impl<'a> Looked<'a> {
         named_invalid(named_others(said, worse), &self.unread())
     }
 
-    /// Arms whose numbers are not to be read.
+    /// Arms whose numbers must not be used.
     fn unread(&self) -> Vec<Arm<'a>> {
         let mut arms = self.arms();
         arms.retain(|arm| arm.is(&[State::InvalidListRatio]));
@@ -383,7 +385,7 @@ impl<'a> Looked<'a> {
         if let Some((key, metric)) = worst {
             let by = match first.is(&[State::Loss]) || self.lies_beyond_zero(key, metric, -1.0) {
                 true => String::new(),
-                // Harm is tested on one side, and by all looks so far.
+                // Harm is tested one-sided and over all looks, so the two-sided interval of this look may still contain 0.
                 false => format!(" by the one-sided test of harm{}", since(metric)),
             };
             let now = match self.lies_beyond_zero(key, metric, 1.0) {
@@ -403,7 +405,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// The watched metric with the smallest p of harm, if it is worse now; if none is, of all.
+    /// Returns the watched metric with the smallest p of harm among those that are worse now, or among all if none is.
     fn worst_of_all_looks<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         let watched = || {
             let keys = self.settings.watched().into_iter();
@@ -412,18 +414,19 @@ impl<'a> Looked<'a> {
         let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
         let is_worse =
             |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0);
+        // p of harm is running, so a metric with a small p may be better by now.
         let worse = watched().filter(|(key, metric)| is_worse(key, metric));
         let first = worse.min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b)));
         first.or_else(|| watched().min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b))))
     }
 
-    /// The primary that lost by the smallest p.
+    /// Returns the primary that lost with the smallest p.
     fn worst_at_decision<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         self.first_at_decision(arm, -1.0)
             .or_else(|| self.worst_of_all_looks(arm))
     }
 
-    /// The primary that is better, or with −1 worse, by the smallest p at the decision that stands.
+    /// Returns the primary with the smallest p at the current decision among those that are better, or worse if `sign` is −1.
     fn first_at_decision<'b>(&self, arm: &Arm<'b>, sign: f64) -> Option<(&'a str, &'b MetricReport)> {
         let primaries = self.settings.primary.iter().map(String::as_str);
         let decided = primaries.filter_map(|key| {
@@ -460,7 +463,7 @@ impl<'a> Looked<'a> {
         named_invalid(self.so_far(said, "; so far "), &self.unread())
     }
 
-    /// Adds the lift of the arm that stands best.
+    /// Adds the lift of the best arm so far.
     fn so_far(&self, said: Said, between: &str) -> Said {
         let arms = self.arms();
         let valid: Vec<Arm> = arms
@@ -490,7 +493,7 @@ impl<'a> Looked<'a> {
             .resting_on(self.rests_on(best.name, Some((key, metric))))
     }
 
-    /// ", 7.11% against 5.51%, 18,211 against 18,034 lists, split as planned"
+    /// Writes ", 7.11% against 5.51%, 18,211 against 18,034 lists, split as planned".
     fn rests_on(&self, arm: &str, metric: Option<(&str, &MetricReport)>) -> String {
         let values = metric.and_then(|(key, metric)| {
             let [own, of_control] = [metric.arm?, metric.control?].map(|it| write::value(key, it));
@@ -510,13 +513,13 @@ impl<'a> Looked<'a> {
         format!("{values}, {lists}{split}")
     }
 
-    /// The primary by which it is better most surely, else the first.
+    /// Returns the primary that is most significantly better, else the first.
     fn decisive(&self, arm: &Arm) -> Option<&'a str> {
         let best = self.first_at_decision(arm, 1.0).map(|(key, _)| key);
         best.or_else(|| self.settings.primary.first().map(String::as_str))
     }
 
-    /// The one whose lower end is highest.
+    /// Returns the arm whose lower end is highest.
     fn best<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
         self.first_by(arms, 1.0)
     }
@@ -530,7 +533,7 @@ impl<'a> Looked<'a> {
         let with = arms
             .iter()
             .filter_map(|arm| Some((*arm, sign * ends.get(arm.name)?)));
-        // Of equal ones the first by name.
+        // Ties go to the first name.
         let first = with.reduce(|a, b| if b.1 > a.1 { b } else { a });
         first.map(|(arm, _)| arm)
     }
@@ -542,7 +545,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Whether the whole interval is better, or with −1 worse.
+    /// Reports whether the whole interval is better, or worse if `sign` is −1.
     fn lies_beyond_zero(&self, key: &str, metric: &MetricReport, sign: f64) -> bool {
         let ends = metric.interval.map(|Interval { lower, upper }| [lower, upper]);
         ends.is_some_and(|ends| ends.iter().all(|end| sign * self.better(key, *end) > 0.0))
@@ -557,18 +560,19 @@ impl<'a> Looked<'a> {
         let mut errors: Vec<f64> = errors.collect();
         let n_arms = errors.len();
         errors.sort_unstable_by(f64::total_cmp);
+        // The median error represents arms of different sizes.
         let lift = best_of(n_arms, *errors.get(n_arms / 2)?);
         (n_arms >= MANY).then_some(Chance { n_arms, lift })
     }
 }
 
-/// " since Mon 24 Nov"
+/// Writes " since Mon 24 Nov".
 fn since(metric: &MetricReport) -> String {
     let date = metric.harm_since_ms.and_then(write::date);
     date.map_or_else(String::new, |date| format!(" since {date}"))
 }
 
-/// "CTR@10 +29.1% (+24.0% to +34.2%)"
+/// Writes "CTR@10 +29.1% (+24.0% to +34.2%)".
 fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
     let name = name_of(key);
     match (lift, ends) {
@@ -578,7 +582,7 @@ fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
     }
 }
 
-/// "; blend and 2 more are worse"
+/// Adds "; blend and 2 more are worse".
 fn named_others(said: Said, worse: &[Arm]) -> Said {
     match worse {
         [] => said,
@@ -616,6 +620,7 @@ impl Said {
 
     fn text(mut self, text: impl Into<String>) -> Said {
         let text = text.into();
+        // Text is appended to the last part, but not across the end of the claim.
         let is_first_of_basis = self.parts.len() == self.n_claiming;
         match self.parts.last_mut() {
             Some(Part::Text(last)) if !is_first_of_basis => last.push_str(&text),
@@ -624,7 +629,7 @@ impl Said {
         self
     }
 
-    /// What is added from now on is what the claim rests on.
+    /// Ends the claim and adds its evidence.
     fn resting_on(mut self, text: String) -> Said {
         self.n_claiming = self.parts.len();
         self.text(text)
@@ -635,7 +640,7 @@ impl Said {
         self
     }
 
-    /// Its words, with names as `name` writes them.
+    /// Joins the parts, with names formatted by `name`.
     pub fn sentence(&self, name: impl Fn(&str) -> String) -> String {
         let words = self.parts.iter().map(|part| match part {
             Part::Text(text) => text.clone(),
@@ -646,7 +651,7 @@ impl Said {
 }
 
 impl Chance {
-    /// "best of 300 by chance alone: up to +34.0%"
+    /// Writes "best of 300 by chance alone: up to +34.0%".
     pub fn sentence(&self) -> String {
         format!(
             "best of {} by chance alone: up to {}",
@@ -657,7 +662,7 @@ impl Chance {
 }
 
 impl Badge {
-    /// Its name in JSON.
+    /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Badge::Win => "win",
@@ -672,11 +677,13 @@ impl Badge {
     }
 }
 
+/// Serializes as
+///
 /// ```json
 /// {"badge":"win","sentence":"neural beats control: …","parts":[{"name":"neural"}," beats ",{"name":"control"},": …"],"arm":"neural",
 ///  "n_claiming":4,"chance":"best of 300 by chance alone: up to +34.0%"}
 /// ```
-/// `arm` and `chance` are null where there is none.
+/// `arm` and `chance` are null if there is none.
 impl Serialize for Said {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut said = serializer.serialize_struct("Said", 6)?;

@@ -1,4 +1,4 @@
-//! Which changes of state are still to be told: of each arm the newest, in the order in which the arms changed.
+//! Queue of state changes to be sent: the newest one per arm, in the order in which the arms changed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,28 +7,28 @@ use crate::looks::{ExperimentLook, Shown};
 use crate::statistics::State;
 use crate::verdict;
 
-/// A state that an arm has changed to.
+/// State that an arm has changed to.
 #[derive(Debug)]
 pub(super) struct Notice {
     pub arm: Arm,
     pub state: State,
-    /// What the look said that it changed at, in JSON.
+    /// Verdict at the look that changed the state, as JSON.
     pub verdict: Vec<u8>,
 }
 
-/// What was seen, and what is to be told of it. It holds one notice for each arm at most: only arms that have shares, which a
-/// setting names, ever change.
+/// States seen so far and the changes that wait to be sent. Holds at most one notice per arm. Only arms with configured
+/// shares ever change, so the queue is bounded.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// The last look that was taken, epoch ms.
+    /// Latest look taken, Unix ms.
     as_of_ms: Option<i64>,
     seen: BTreeMap<Arm, State>,
     waiting: VecDeque<Notice>,
 }
 
 impl Outbox {
-    /// Takes a look: an arm whose state is another one than at the look before waits to be told, in the place of what still
-    /// waited of it. A first state counts as a change where something follows from it.
+    /// Queues a notice for each arm whose state differs from the previous look, replacing a notice that still waits. A
+    /// first state counts as a change if it calls for action.
     pub fn take(&mut self, shown: &Shown) {
         if self.as_of_ms == shown.as_of_ms {
             return;
@@ -62,17 +62,17 @@ impl Outbox {
         }
     }
 
-    /// What is to be told next.
+    /// Returns the next notice to send.
     pub fn next(&self) -> Option<&Notice> {
         self.waiting.front()
     }
 
-    /// The next one was told.
+    /// Removes the next notice after it was delivered.
     pub fn told(&mut self) {
         self.waiting.pop_front();
     }
 
-    /// The next one was not taken, and must not hold up the others.
+    /// Moves the next notice to the end after a failure, so that it does not block the others.
     pub fn put_off(&mut self) {
         if let Some(notice) = self.waiting.pop_front() {
             self.waiting.push_back(notice);
@@ -101,7 +101,7 @@ pub(super) mod fixture {
     use crate::statistics::burn_in::BurnIn;
     use crate::statistics::{ArmReport, Basis, Decision, Report, Settings, State};
 
-    /// The look of this number at the experiment `ranker`: these arms beside the control.
+    /// Returns look `number` at the experiment `ranker`, with these arms besides the control.
     pub fn looked(number: i64, states: &[(&str, State)]) -> Looked {
         let arms = states
             .iter()
@@ -164,7 +164,7 @@ mod tests {
         published.shown()
     }
 
-    /// The names and states that wait, in order.
+    /// Arms and states in the queue, in order.
     fn waiting(outbox: &Outbox) -> Vec<(&str, State)> {
         let waiting = outbox.waiting.iter();
         waiting.map(|notice| (&*notice.arm.arm, notice.state)).collect()

@@ -1,11 +1,11 @@
-//! When the next attempt may be made: at once, or some time after a failure.
+//! Exponential backoff: the time of the next attempt after failures.
 
 use std::time::{Duration, Instant};
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(5 * 60);
 
-/// Attempts that failed one after the other.
+/// Backoff state of consecutive failures.
 #[derive(Debug)]
 pub(super) struct Pace {
     first: Duration,
@@ -16,12 +16,12 @@ pub(super) struct Pace {
 #[derive(Debug)]
 struct Failing {
     since: Instant,
-    /// After the last one.
+    /// Delay after the last failure.
     wait: Duration,
     next: Instant,
 }
 
-/// 1 s after the first failure, twice as long after each further one, and at most five minutes.
+/// Delay of 1 s after the first failure, doubled after each further one, up to 5 minutes.
 impl Default for Pace {
     fn default() -> Self {
         Pace::new(FIRST, LONGEST)
@@ -41,7 +41,7 @@ impl Pace {
         self.failing.as_ref().is_none_or(|failing| failing.next <= now)
     }
 
-    /// How long to wait now.
+    /// Records a failure and returns the delay until the next attempt.
     pub fn failed(&mut self, now: Instant) -> Duration {
         let (since, wait) = match &self.failing {
             None => (now, self.first),
@@ -59,7 +59,7 @@ impl Pace {
         self.failing = None;
     }
 
-    /// Since the first failure of those after the last success.
+    /// Returns the time since the first failure after the last success.
     pub fn failing_for(&self, now: Instant) -> Duration {
         let failing = self.failing.as_ref();
         failing.map_or(Duration::ZERO, |failing| {

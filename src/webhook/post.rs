@@ -1,4 +1,4 @@
-//! One attempt: a POST to the address of `[webhook]`, and whether it was answered with success.
+//! A single delivery attempt: a POST to the address in `[webhook]`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use tokio::time::timeout;
 use crate::config::{self, HttpUrl, UnusableFile};
 use crate::https::{self, AGENT, Named};
 
-/// What the file of the secret is to hold.
+/// Remedy in the message about an unusable secret file.
 const SECRET: &str =
     "write the value of the header as one line of visible ASCII characters, such as `Bearer …`";
 
-/// Sends to one address. Its files are read anew for each attempt, so that a renewed secret needs no restart.
+/// Sender of requests to one address. Its files are re-read for each attempt, so a renewed secret needs no restart.
 pub(super) struct Post {
     webhook: Arc<config::Webhook>,
 }
 
-/// What the files say.
+/// Contents of the files.
 struct Credentials {
-    /// The value of the header.
+    /// Value of the header.
     secret: Option<HeaderValue>,
     tls: ClientConfig,
 }
@@ -40,19 +40,18 @@ impl Post {
         &self.webhook.url
     }
 
-    /// Reads the files.
+    /// Checks that the files can be read and used.
     ///
     /// # Errors
-    /// One that cannot be used.
+    /// A file cannot be used.
     pub fn check(&self) -> Result<(), UnusableFile> {
         Credentials::read(&self.webhook).map(|_| ())
     }
 
-    /// Sends this JSON, and waits for the status of the answer. Of the answer's body nothing is read, and a redirection is not
-    /// followed.
+    /// Sends this JSON and waits for the response status. The response body is not read, and redirects are not followed.
     ///
     /// # Errors
-    /// Why it was not taken, in words without any secret.
+    /// The reason why the request was not accepted, worded without any secret.
     pub async fn send(&self, json: Vec<u8>) -> anyhow::Result<()> {
         let webhook = Arc::clone(&self.webhook);
         let read = tokio::task::spawn_blocking(move || Credentials::read(&webhook));

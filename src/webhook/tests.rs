@@ -1,4 +1,4 @@
-//! Claims about a webhook and the server that it tells, over the network of this machine.
+//! Tests of a webhook and its server over the loopback interface.
 
 mod server;
 
@@ -22,7 +22,7 @@ use super::*;
 use crate::config::HttpUrl;
 use crate::statistics::State;
 
-/// Runs a test of futures to its end.
+/// Runs an asynchronous test to completion.
 fn run(claim: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(claim);
@@ -39,7 +39,7 @@ fn settings(address: impl std::fmt::Display) -> config::Webhook {
     }
 }
 
-/// A webhook that works, with short waits.
+/// Running webhook with short waits.
 struct Stage {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
@@ -78,12 +78,12 @@ impl Stage {
         }
     }
 
-    /// A look, in which these arms have these states.
+    /// Shows look `number`, in which these arms have these states.
     fn look(&self, number: i64, states: &[(&str, State)]) {
         self.looks.show(looked(number, states), None);
     }
 
-    /// Waits until `is_so`.
+    /// Waits until `is_so` holds.
     async fn until(&self, what: &str, is_so: impl Fn(&Telemetry) -> bool) {
         let waited = tokio::time::timeout(Duration::from_secs(30), async {
             while !is_so(&self.telemetry) {
@@ -121,7 +121,7 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Of several instances one tells; whoever takes that over cannot know what the one before has told.
+/// One instance sends at a time, and its successor cannot know which changes it delivered.
 #[test]
 fn who_is_not_to_tell_notes_changes_and_tells_the_last_of_each_arm_once_it_is() {
     run(async {
@@ -136,7 +136,7 @@ fn who_is_not_to_tell_notes_changes_and_tells_the_last_of_each_arm_once_it_is() 
         stage.telemetry.set_waiting_for(Vec::new());
         for (number, state) in [(1, State::Collecting), (2, State::NoDecision), (3, State::Win)] {
             stage.look(number, &[("a", state)]);
-            // It is asked after it has taken the last look.
+            // `speaks` is called after the last look is taken.
             let before = n_asked.load(Ordering::Relaxed);
             let is_taken = |_: &Telemetry| n_asked.load(Ordering::Relaxed) > before + 1;
             stage.until("the look to be taken", is_taken).await;
@@ -210,7 +210,7 @@ fn it_is_told_again_until_it_is_taken_and_no_redirection_is_followed() {
 #[test]
 fn a_server_that_comes_late_is_told_what_changed_before() {
     run(async {
-        // It has the port, but does not listen.
+        // The socket holds the port but does not listen.
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = socket.local_addr().expect("it is bound");
@@ -285,7 +285,7 @@ fn a_secret_that_is_renewed_is_sent_with_the_next_attempt() {
             header: "x-token".parse().expect("a header"),
             ..settings(server.address)
         });
-        // Nothing is told before the first look.
+        // Nothing is sent before the first look.
         file(dir.path(), "secret", "Bearer new");
         stage.look(1, &[("a", State::Win)]);
         assert_eq!(server.next().await.headers["x-token"], "Bearer new");
@@ -378,7 +378,8 @@ fn an_operator_is_told_of_a_webhook_that_takes_nothing_until_it_does() {
     });
 }
 
-/// An authority, and a certificate that it signed for 127.0.0.1: the authority's file, and the server's side.
+/// Creates an authority and a certificate signed by it for 127.0.0.1. Returns the authority's file and the server's
+/// acceptor.
 fn signed(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
     let authority = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new([]).expect("no names");
@@ -414,7 +415,7 @@ fn over_tls_only_a_server_that_the_authority_has_signed_is_told() {
             url: HttpUrl::of_setting(&url).expect("an address"),
             secret_file: Some(file(dir.path(), "secret", "Bearer hunter2")),
             ca_file,
-            // Time for two handshakes without optimisation.
+            // Enough time for two handshakes in an unoptimized build.
             timeout: Duration::from_secs(20),
             ..settings(address)
         };

@@ -1,4 +1,4 @@
-//! What strangers can make grow has a bound, and a setting for it.
+//! Everything that input can make grow has a bound, and a setting for it.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
     let kafka = Kafka::shared();
     let mut feed = Feed::new(&kafka, 2);
     let ts_ms = now_ms();
-    // First, so that each partition has admitted it.
+    // These lists come first, so that each partition has admitted their arm.
     for partition in [0, 1] {
         for number in 0..10 {
             let id = format!("good-{number}");
@@ -38,7 +38,7 @@ fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
         }
     }
     for number in 0..N_ARMS {
-        // Half of them in one experiment, half each in its own.
+        // Half of the arms share one experiment, the others have one each.
         let experiment = if number % 4 < 2 {
             "crowd".to_owned()
         } else {
@@ -69,7 +69,7 @@ fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
     );
     assert_eq!(lists_of(&scrape, "ranker", "good"), Some(20.0));
     assert_eq!(lists_of(&scrape, "crowd", "a-0"), Some(1.0));
-    // Each partition admits so many, one of them the good one; of the others every second is in the crowd.
+    // Each partition admits that many arms, including the good one. Every second of the others is in the crowd.
     let admitted_in_crowd = f64::from(MAX_ARMS - 1);
     let in_crowd = f64::from(N_ARMS / 2);
     let crowd = lists_of(&scrape, "crowd", "__other__").expect("folded");
@@ -173,13 +173,13 @@ fn a_full_state_sheds_and_says_so() {
     assert!(api["stream"]["warnings"].to_string().contains("limits.max_state"));
 }
 
-/// What the page warns of, as one text.
+/// Returns the page's warnings as one text.
 fn warnings(daemon: &Daemon) -> String {
     let api: serde_json::Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
     api["stream"]["warnings"].to_string()
 }
 
-/// One list used to take all places, and every list after it counted as `__other__`.
+/// A single list used to take all places, so that every later list counted as `__other__`.
 #[test]
 fn a_list_of_ten_thousand_experiments_is_refused_and_takes_no_arm() {
     let kafka = Kafka::shared();
@@ -243,7 +243,7 @@ fn arms_beyond_the_bound_are_a_warning_that_says_what_to_do() {
     check_told_once(&mut daemon, "limits.max_arms");
 }
 
-/// A single line of the log names the setting.
+/// Asserts that exactly one log line names the setting.
 #[track_caller]
 fn check_told_once(daemon: &mut Daemon, setting: &str) {
     let n_told = daemon.wait_until("the log to tell it", |daemon| {

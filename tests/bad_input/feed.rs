@@ -1,4 +1,4 @@
-//! Two topics that only the test writes to: it knows what lies at each offset.
+//! Two topics with a single writer, the test, so that the record at each offset is known.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,24 +10,24 @@ use crate::support::exposition::Exposition;
 use crate::support::kafka::Kafka;
 use crate::support::producer::Producer;
 
-/// Part of every payload that the daemon must not repeat in its log, and of every key.
+/// Part of every payload and key, which must never appear in the log.
 pub const SECRET: &str = "marker-of-a-secret";
 
 pub struct Feed {
     pub served: String,
     pub clicks: String,
     producer: Producer,
-    /// The next offset, by topic and partition.
+    /// Next offset by topic and partition.
     ends: BTreeMap<(String, i32), i64>,
 }
 
 impl Feed {
-    /// Topics whose records may have 10 MB.
+    /// Creates topics that allow records of 10 MB.
     pub fn new(kafka: &Kafka, n_partitions: i32) -> Feed {
         Feed::with_limit(kafka, n_partitions, "10000000")
     }
 
-    /// Topics whose batches of records may have so many bytes.
+    /// Creates topics with this limit for the bytes of a batch.
     pub fn with_limit(kafka: &Kafka, n_partitions: i32, max_bytes: &str) -> Feed {
         let [served, clicks] = ["served", "clicks"].map(|stem| {
             let name = kafka.unique(stem);
@@ -42,7 +42,7 @@ impl Feed {
         }
     }
 
-    /// One topic for both kinds.
+    /// Creates one topic for both kinds.
     pub fn in_one_topic(kafka: &Kafka, n_partitions: i32) -> Feed {
         let feed = Feed::new(kafka, n_partitions);
         Feed {
@@ -57,7 +57,7 @@ impl Feed {
         self.send_keyed(topic, partition, Some(SECRET.as_bytes()), payload)
     }
 
-    /// The same with another key, or none.
+    /// Like `send`, with another key or none.
     #[track_caller]
     pub fn send_keyed(
         &mut self,
@@ -87,13 +87,13 @@ impl Feed {
         self.producer.flush();
     }
 
-    /// Records sent to a topic.
+    /// Returns the number of records sent to a topic.
     pub fn n_sent(&self, topic: &str) -> f64 {
         let of_topic = self.ends.iter().filter(|((name, _), _)| name == topic);
         of_topic.map(|(_, end)| *end).sum::<i64>() as f64
     }
 
-    /// A daemon in a group of its own; `more` are further lines of its configuration, all keys dotted.
+    /// Starts a daemon in its own group with additional configuration lines `more`, all with dotted keys.
     pub fn daemon(&self, kafka: &Kafka, more: &str) -> Daemon {
         let Feed { served, clicks, .. } = self;
         Daemon::run(&format!(
@@ -110,7 +110,7 @@ impl Feed {
         ))
     }
 
-    /// Waits until every record has an outcome, and returns a scrape from then.
+    /// Waits until every record has an outcome, and returns a scrape from that time.
     #[track_caller]
     pub fn wait_until_read(&self, daemon: &mut Daemon) -> Exposition {
         daemon.wait_until_ready();
@@ -131,7 +131,7 @@ pub fn now_ms() -> i64 {
     since.as_millis() as i64
 }
 
-/// The lines of the log: one JSON object each.
+/// Parses the lines of the log, one JSON object each.
 pub fn log(daemon: &Daemon) -> Vec<Value> {
     daemon
         .log()

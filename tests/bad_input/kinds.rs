@@ -1,4 +1,4 @@
-//! One record of each kind that cannot be read, and good ones among them.
+//! One record of each unreadable kind, among good ones.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::feed::{Feed, SECRET, log, now_ms};
 use crate::support::kafka::Kafka;
 use crate::support::prometheus;
 
-/// A record, what it is and the reason for which it cannot be read.
+/// An unreadable record, its kind and the reason.
 struct Bad {
     is_list: bool,
     payload: Option<Vec<u8>>,
@@ -23,7 +23,7 @@ fn bad(is_list: bool, payload: impl Into<Vec<u8>>, reason: &'static str) -> Bad 
     }
 }
 
-/// A good list with one field replaced, or taken out where that is null.
+/// Returns a good list with one field replaced, or removed if `value` is null.
 fn list_with(field: &str, value: Value, reason: &'static str) -> Bad {
     bad(true, with(good_list(SECRET, now_ms()), field, value), reason)
 }
@@ -41,7 +41,7 @@ fn with(mut event: Value, field: &str, value: Value) -> String {
     event.to_string()
 }
 
-/// A good list, in whose text one part is replaced: for what no JSON value can say.
+/// Returns a good list with a part of its text replaced, for errors that a JSON value cannot express.
 fn list_text(part: &str, by: &str, reason: &'static str) -> Bad {
     let text = good_list(SECRET, 1_763_596_800_123).to_string();
     assert!(text.contains(part), "{part} is not in {text}");
@@ -70,7 +70,7 @@ fn all_kinds() -> Vec<Bad> {
     let megabyte = "x".repeat(1_000_000);
     let whole = good_list(SECRET, now_ms).to_string();
     let mut kinds = vec![
-        // The bytes.
+        // Bytes:
         bad(true, SECRET, "not_json"),
         bad(true, "", "not_json"),
         bad(true, &whole.as_bytes()[..whole.len() - 9], "not_json"),
@@ -92,7 +92,7 @@ fn all_kinds() -> Vec<Bad> {
         list_text("1763596800123", "NaN", "not_json"),
         list_text("1763596800123", "Infinity", "not_json"),
         list_text("\"items\":", "\"ts\":1,\"items\":", "not_json"),
-        // Types and fields.
+        // Types and fields:
         bad(true, "[]", "wrong_type"),
         bad(false, "null", "wrong_type"),
         bad(false, format!("\"{SECRET}\""), "wrong_type"),
@@ -108,12 +108,12 @@ fn all_kinds() -> Vec<Bad> {
         list_with("items", Value::Null, "missing_field"),
         click_with("item", Value::Null, "missing_field"),
         bad(false, "{}", "missing_field"),
-        // Numbers.
+        // Numbers:
         list_text(&format!("\"{SECRET}\""), "123456789012345678901", "number"),
         list_text("\"i2\"", "1.5", "number"),
         list_text("1763596800123", "1763596800123.0", "number"),
         list_text("1763596800123", "123456789012345678901234567890", "number"),
-        // Times.
+        // Times:
         list_with("ts", json!(now_ms / 1000), "ts_seconds"),
         click_with("ts", json!(now_ms / 1000), "ts_seconds"),
         list_with("ts", json!(now_ms * 1000), "ts_micros"),
@@ -121,7 +121,7 @@ fn all_kinds() -> Vec<Bad> {
         list_with("ts", json!(-now_ms), "ts_range"),
         click_with("ts", json!(-1), "ts_range"),
         click_with("ts", json!("yesterday"), "ts_range"),
-        // Sizes.
+        // Sizes:
         list_with("request_id", json!(""), "id_length"),
         list_with("items", json!(["i1", ""]), "id_length"),
         click_with("item", json!(""), "id_length"),
@@ -136,7 +136,7 @@ fn all_kinds() -> Vec<Bad> {
             "too_many_items",
         ),
         list_with("experiments", many_experiments(101), "too_many_experiments"),
-        // The other kind than the topic's.
+        // Kinds that contradict the topic:
         list_with("type", json!("click"), "wrong_topic"),
         click_with("type", json!("served"), "wrong_topic"),
     ];
@@ -150,7 +150,7 @@ fn all_kinds() -> Vec<Bad> {
     kinds
 }
 
-/// Labels that are allowed, and that an exporter may stumble over.
+/// Valid labels that may confuse an exporter.
 const HOSTILE: [&str; 8] = [
     "\"quoted\"",
     "back\\slash\\",
@@ -170,7 +170,7 @@ fn each_kind_is_counted_by_its_reason_and_disturbs_nothing() {
     let mut daemon = feed.daemon(&kafka, "");
     daemon.wait_until_ready();
 
-    // Three times over, a good list and its click before and after each bad record.
+    // In three rounds, there is a good list with a click before and after each bad record.
     let mut good = 0;
     let mut reasons: BTreeMap<(String, &str), f64> = BTreeMap::new();
     let mut places: BTreeMap<(String, i64, i64), &str> = BTreeMap::new();
@@ -194,7 +194,7 @@ fn each_kind_is_counted_by_its_reason_and_disturbs_nothing() {
     }
     let good = f64::from(good);
 
-    // What is wrong with a record only in its company.
+    // These records are only wrong in relation to others.
     let ts_ms = now_ms();
     let ten_years_ms = 10 * 365 * 24 * 3_600_000;
     feed.list(0, &good_list("ahead", ts_ms + ten_years_ms));
@@ -209,13 +209,13 @@ fn each_kind_is_counted_by_its_reason_and_disturbs_nothing() {
         &json!({"request_id": "twice", "ts": slot_ms, "items": ["another"]}),
     );
     feed.list(1, &json!({"type": SECRET}));
-    // Hostile, and good.
+    // Hostile labels are valid.
     for label in HOSTILE {
         let mut list = good_list(&format!("of {label}"), ts_ms);
         list["experiments"] = json!({label: label});
         feed.list(0, &list);
     }
-    // Ten years ahead or not: what comes now is in time.
+    // In spite of the event ten years ahead, these are in time.
     feed.list(0, &good_list("last", now_ms()));
     feed.click(0, &good_click("last", now_ms()));
     feed.flush();
@@ -307,8 +307,8 @@ fn each_kind_is_counted_by_its_reason_and_disturbs_nothing() {
     check_log(&daemon, &reasons, &places);
 }
 
-/// One line for each topic and reason, however many records: it names a record that is such, and tells nothing of what
-/// is in it.
+/// Asserts that each topic and reason has one log line, for any number of records. It names one such record, and does not
+/// reveal its content.
 #[track_caller]
 fn check_log(
     daemon: &crate::support::daemon::Daemon,

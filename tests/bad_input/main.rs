@@ -1,4 +1,4 @@
-//! Every kind of bad record is counted by its reason and disturbs nothing, within bounds of memory. Real Kafka.
+//! Every kind of bad record is counted by its reason and has no other effect, within memory bounds. Real Kafka.
 
 mod bounds;
 mod feed;

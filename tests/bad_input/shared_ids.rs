@@ -1,4 +1,4 @@
-//! Producers that give many lists one request id.
+//! Producers that reuse one request id for many lists.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::kafka::Kafka;
 
 const SLOT_MS: i64 = 5_000;
 
-/// As a template with a variable that nobody set: every list of a producer is "undefined".
+/// A template with an unset variable has this effect: every list of a producer is "undefined".
 #[test]
 fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     const N_SLOTS: i64 = 100;
@@ -16,7 +16,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     let start_ms = now_ms() - N_SLOTS * SLOT_MS;
     for slot in 0..N_SLOTS {
         for number in 0..10 {
-            // Two in ten are as they should be.
+            // Two in ten have an id of their own.
             let id = match number {
                 0 | 1 => format!("r-{slot}-{number}"),
                 _ => "undefined".to_owned(),
@@ -48,7 +48,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
         "one of an id in each five seconds"
     );
     assert_eq!(outcome("duplicate"), Some(7.0 * n_slots));
-    // The eight clicks of a slot fall to the lists of all slots before it.
+    // The eight clicks of a slot would match the lists of all slots before it.
     let cut = scrape
         .value("abgauge_clicks_cut_total", &[])
         .expect("always shown");
@@ -76,7 +76,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
         assert!(warnings.contains(part), "{part} is not in {warnings}");
     }
     daemon.wait_for_log("it too", |log| log.contains("share one request id"));
-    // What is cut is cut alike whenever it is read.
+    // The same clicks are cut in every reading.
     let mut again = feed.daemon(&kafka, "join.max_lists_per_click = 7\njoin.same_list = \"4s\"");
     let second = feed.wait_until_read(&mut again);
     assert_eq!(second.value("abgauge_clicks_cut_total", &[]), Some(cut));

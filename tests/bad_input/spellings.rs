@@ -1,4 +1,4 @@
-//! Records of unusual spelling and size that are sound, and such as only look like it.
+//! Records of unusual spelling and size that are valid, and others that only seem so.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::feed::{Feed, now_ms};
 use crate::support::kafka::Kafka;
 
-/// The largest batch that a topic of the largest records takes.
+/// Largest batch that a topic accepts, for the largest records.
 const LARGEST_BATCH: usize = 1_000_000;
-/// Kafka's bytes around the value of a batch's only record, which has no key: the batch's 61, and of the record two
-/// lengths of 3 bytes and five fields of 1 byte.
+/// Kafka's overhead for a batch with one record and no key: 61 bytes for the batch, and for the record two lengths of 3 bytes
+/// and five fields of 1 byte.
 const AROUND_VALUE: usize = 61 + 2 * 3 + 5;
 
-/// JSON of a list with an id, its items and what else stands in it.
+/// Returns the JSON of a list with this id, these items and the fields `more`.
 fn list(id: &str, items: &str, more: &str) -> String {
     let ts_ms = now_ms();
     format!(r#"{{"request_id":{id},{more}"ts":{ts_ms},"experiments":{{"ranker":"odd"}},"items":{items}}}"#)
@@ -26,7 +26,7 @@ fn nested(n_levels: usize) -> String {
     format!("\"x\":{}{},", "[".repeat(n_levels), "]".repeat(n_levels))
 }
 
-/// Lists, each with a click on it that spells id and item in another way.
+/// Returns lists, each with a click that spells id and item differently.
 fn sound() -> Vec<(String, String)> {
     let space = " \t\r\n".repeat(250_000);
     vec![
@@ -64,7 +64,7 @@ fn sound() -> Vec<(String, String)> {
     ]
 }
 
-/// Reasons, each with lists and clicks that have it.
+/// Returns reasons, each with lists and clicks refused for it.
 fn refused() -> Vec<(&'static str, Vec<String>, Vec<String>)> {
     let space = " \t\r\n".repeat(250_000);
     let not_json = (
@@ -102,7 +102,7 @@ fn refused() -> Vec<(&'static str, Vec<String>, Vec<String>)> {
     ]
 }
 
-/// A list of so many bytes.
+/// Returns a list of `n_bytes` bytes.
 fn list_of_size(id: &str, n_bytes: usize) -> String {
     let padded = |n: usize| {
         list(
@@ -114,7 +114,7 @@ fn list_of_size(id: &str, n_bytes: usize) -> String {
     padded(n_bytes - padded(0).len())
 }
 
-/// Every record with a key and without.
+/// Every record is sent with a key and without.
 #[test]
 fn odd_spellings_mean_what_they_spell_or_are_refused_by_their_reason() {
     let kafka = Kafka::shared();

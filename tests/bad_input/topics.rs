@@ -1,4 +1,4 @@
-//! What a record is: by its `type`, by its topic, and where the two do not agree.
+//! The kind of a record: from its `type`, from its topic, and if they contradict each other.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn matched(scrape: &Exposition) -> f64 {
     scrape.sum("abgauge_click_results_total", &[("result", "matched")])
 }
 
-/// One topic with `n` lists that say what they are, clicks on them that do not, and lists that do not.
+/// Sends `n` lists with a type, clicks on them without one, and lists without one to a single topic.
 fn one_topic(kafka: &Kafka, n: u32, more: &str) -> (Feed, Daemon, Exposition) {
     let mut feed = Feed::in_one_topic(kafka, 1);
     for number in 0..n {
@@ -46,7 +46,7 @@ fn one_topic(kafka: &Kafka, n: u32, more: &str) -> (Feed, Daemon, Exposition) {
     (feed, daemon, scrape)
 }
 
-/// The topic used to say "served" of all that does not say what it is.
+/// The topic used to decide "served" for every record without a type.
 #[test]
 fn one_topic_for_both_kinds_says_nothing_of_a_record_without_a_type() {
     let kafka = Kafka::shared();
@@ -66,7 +66,7 @@ fn without_type_says_it_in_one_topic() {
     assert_eq!(missing, 1.0, "the list without a type, read as a click");
 }
 
-/// A click in the topic of lists used to join or not, by which of the two topics was read first.
+/// A click in the topic of lists used to be joined or not, depending on which topic was read first.
 #[test]
 fn a_type_that_contradicts_its_topic_is_invalid_in_both_shapes() {
     let kafka = Kafka::shared();

@@ -1,5 +1,5 @@
-//! docker-compose.yml. Its schema is the Compose Specification's own (Apache-2.0), as the npm package dclint 3.1.0
-//! ships it.
+//! Checks of docker-compose.yml. The schema is the Compose Specification's own (Apache-2.0), as shipped in the npm package
+//! dclint 3.1.0.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ pub fn services() -> Map<String, Value> {
     compose["services"].as_object().expect("services").clone()
 }
 
-/// Paths that images declare as volumes: what a container mounts nothing at becomes a volume without a name.
-/// (Dockerfiles of apache/kafka 4.1.0 and prom/prometheus 3.5.0; grafana/grafana 12.1.1 declares none.)
+/// Volumes declared by images. A container that mounts nothing there gets an anonymous volume. (From the Dockerfiles of
+/// apache/kafka 4.1.0 and prom/prometheus 3.5.0; grafana/grafana 12.1.1 declares none.)
 const VOLUMES_OF_IMAGES: [(&str, &[&str]); 2] = [
     (
         "apache/kafka:4.1.0",
@@ -29,7 +29,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Of the host, not a named volume.
+    /// Returns whether the source is a path on the host, not a named volume.
     pub fn is_bind(&self) -> bool {
         self.source.starts_with('.') || self.source.starts_with('/')
     }
@@ -102,7 +102,7 @@ fn leaves_no_volume_without_a_name() {
     }
 }
 
-/// `docker compose up --wait` fails where a service that goes on has no health check, or one that is switched off.
+/// `docker compose up --wait` fails if a long-running service has no health check or a disabled one.
 #[test]
 fn every_service_that_goes_on_has_a_health_check() {
     let built_image_has_check = Dockerfile::read().argument("HEALTHCHECK").is_some();
@@ -116,7 +116,7 @@ fn every_service_that_goes_on_has_a_health_check() {
     }
 }
 
-/// The simulator's health check looks at the file that it writes, in a place where it may.
+/// The simulator's health check reads the file that it writes, in a writable directory.
 #[test]
 fn the_simulator_is_well_while_its_heartbeat_is_young() {
     let simulator = &services()["simulator"];
@@ -246,7 +246,7 @@ fn creates_both_topics_with_equal_partition_counts() {
     assert_eq!(script.matches("--partitions 4").count(), 2);
 }
 
-/// One broker has one replica, so that `min.insync.replicas` stays what it is.
+/// A single broker has one replica, so `min.insync.replicas` keeps its default.
 #[test]
 fn creates_the_state_topic_as_check_would() {
     let services = services();

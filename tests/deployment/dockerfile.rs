@@ -1,9 +1,9 @@
-//! The Dockerfile and .dockerignore.
+//! Checks of the Dockerfile and .dockerignore.
 
 use crate::compose::{mounts, services};
 use crate::{check_arguments, check_variable, path, read, yaml};
 
-/// Instructions in order, each with its arguments; continued lines are joined.
+/// Instructions in order, each with its arguments. Continued lines are joined.
 pub struct Dockerfile(Vec<(String, String)>);
 
 impl Dockerfile {
@@ -20,7 +20,7 @@ impl Dockerfile {
         Dockerfile(lines.map(split).collect())
     }
 
-    /// Of the last such instruction: the one that holds.
+    /// Returns the argument of the last such instruction, which takes effect.
     pub fn argument(&self, instruction: &str) -> Option<&str> {
         self.arguments(instruction).last()
     }
@@ -30,7 +30,7 @@ impl Dockerfile {
         ours.map(|(_, arguments)| arguments.as_str())
     }
 
-    /// Sources and target of each `COPY` from the build context.
+    /// Returns sources and target of each `COPY` from the build context.
     fn copies(&self) -> Vec<(Vec<&str>, &str)> {
         let from_context = self
             .arguments("COPY")
@@ -45,7 +45,7 @@ impl Dockerfile {
     }
 }
 
-/// Whether .dockerignore keeps a path of the repository out of the build context: the last pattern that fits decides.
+/// Returns whether .dockerignore excludes a path of the repository from the build context. The last matching pattern decides.
 fn is_ignored(source: &str) -> bool {
     let mut ignored = false;
     for pattern in read(".dockerignore")

@@ -1,11 +1,11 @@
-//! Which names abgauge exports, and which names an expression of PromQL uses.
+//! Names exported by abgauge, and names used by PromQL expressions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::promql::{Selector, selectors};
 use crate::read;
 
-/// What Prometheus itself keeps of each target.
+/// Series that Prometheus adds for each target.
 pub const OF_PROMETHEUS: [&str; 4] = [
     "up",
     "ALERTS",
@@ -13,7 +13,7 @@ pub const OF_PROMETHEUS: [&str; 4] = [
     "scrape_samples_scraped",
 ];
 
-/// Labels by name, of every family in tests/data/exported-names.tsv.
+/// Returns the labels by name of every family in tests/data/exported-names.tsv.
 pub fn exported() -> BTreeMap<String, BTreeSet<String>> {
     let mut exported = BTreeMap::new();
     for line in read("tests/data/exported-names.tsv")
@@ -33,7 +33,7 @@ pub fn exported() -> BTreeMap<String, BTreeSet<String>> {
     exported
 }
 
-/// Fails where an expression uses a name or a label that does not exist, a counter as a gauge, or the reverse.
+/// Fails if an expression uses a name or a label that does not exist, a counter as a gauge, or a gauge as a counter.
 pub fn check(expression: &str, recorded: &BTreeSet<String>) {
     let exported = exported();
     let uses = selectors(expression);
@@ -60,7 +60,7 @@ pub fn check(expression: &str, recorded: &BTreeSet<String>) {
         let is_counter = name.ends_with("_total");
         let as_counter = match selector.function.as_str() {
             "rate" | "increase" => true,
-            // May be asked of both.
+            // `changes` applies to both.
             "changes" => is_counter,
             _ => false,
         };
@@ -73,7 +73,7 @@ pub fn check(expression: &str, recorded: &BTreeSet<String>) {
     }
 }
 
-/// The names that a selector asks for: `abgauge_(a|b)` means two, and `abgauge_$metric` any that the variable offers.
+/// Returns the names that a selector matches: `abgauge_(a|b)` means two, and `abgauge_$metric` any value of the variable.
 pub fn names(name: &str) -> Vec<String> {
     let name = name.replace("$metric", "hit_ratio");
     match name

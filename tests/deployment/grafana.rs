@@ -1,4 +1,4 @@
-//! config/grafana: provisioning and the dashboards.
+//! Checks of config/grafana: provisioning and dashboards.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::prometheus::figures;
 use crate::promql::selectors;
 use crate::{read, strings, yaml};
 
-/// Names after `$` in a text, but for Grafana's own (`$__…`) and the group of a `label_replace`.
+/// Returns the names after `$` in a text, except Grafana's own (`$__…`) and the group of a `label_replace`.
 fn references(text: &str) -> BTreeSet<String> {
     let names = text.split('$').skip(1).map(|rest| {
         let rest = rest.trim_start_matches('{');
@@ -77,7 +77,7 @@ fn dashboards_are_classic_models_for_provisioning_and_import() {
         assert_eq!(model["schemaVersion"], 39, "{file}");
         assert!(model.get("__inputs").is_none(), "{file}");
         assert!(said(&model["title"]) && said(&model["description"]), "{file}");
-        // By which they link to each other.
+        // The dashboards link to each other by this tag.
         assert_eq!(strings(&model["tags"]), ["abgauge"], "{file}");
         assert_eq!(strings(&model["links"][0]["tags"]), ["abgauge"], "{file}");
         assert!(uids.insert(uid));
@@ -142,7 +142,7 @@ fn only_rows_that_are_folded_up_hold_panels() {
 
 #[test]
 fn queries_use_only_what_is_exported() {
-    // Recorded names are left out: the dashboards must work in a Prometheus without our rules.
+    // Recorded names are excluded: the dashboards must work in a Prometheus without our rules.
     for dashboard in Dashboard::all() {
         for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
             check(&query.expression, &BTreeSet::new());
@@ -154,7 +154,7 @@ fn queries_use_only_what_is_exported() {
 fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twice() {
     let exported = exported();
     for query in Dashboard::all().iter().flat_map(Dashboard::queries) {
-        // Alerts are shown whatever job and instance they speak of.
+        // Alerts are shown for any job and instance.
         let uses = selectors(&query.expression).into_iter();
         for selector in uses.filter(|selector| selector.name != "ALERTS") {
             let has = |matcher: &str| selector.matchers.contains(matcher);
@@ -167,7 +167,7 @@ fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twic
             let Some(labels) = exported.get(&names(&selector.name)[0]) else {
                 continue;
             };
-            // An interval is of the scope that looks go by: there is one of it, and none adds up.
+            // Intervals have the scope that looks use. There is only one such scope, and intervals are not summed.
             let scope = match selector.name.starts_with("abgauge_ci_") {
                 true => r#"scope=~"own|global""#,
                 false => r#"scope="own""#,
@@ -215,26 +215,26 @@ fn variables_are_declared_and_used() {
     }
 }
 
-/// Variables as a query matches by them: their names, and whether as a regular expression.
+/// Returns the variables in matchers, and whether each is matched as a regular expression.
 fn matched(expression: &str) -> Vec<(String, bool)> {
     let pieces: Vec<&str> = expression.split('"').collect();
     let quoted = pieces.windows(2).step_by(2);
     let variables = quoted.filter_map(|pair| Some((pair[1].strip_prefix('$')?, pair[0].ends_with("=~"))));
-    // The group of a `label_replace` is none.
+    // `$1` is the group of a `label_replace`, not a variable.
     let variables = variables.filter(|(name, _)| *name != "1");
     variables
         .map(|(name, is_expression)| (name.to_owned(), is_expression))
         .collect()
 }
 
-/// Grafana escapes a name for a regular expression only where the variable may have several values.
+/// Grafana only escapes a name for a regular expression if the variable may have several values.
 #[test]
 fn names_need_not_be_regular_expressions_for_themselves() {
     assert_eq!(
         matched(r#"a{x=~"$x",y="b"} + b{z="$z"}"#),
         [("x".to_owned(), true), ("z".to_owned(), false)]
     );
-    // Their values are expressions already: the dashboard makes them so.
+    // The values of these variables already are regular expressions.
     let expressions = ["profile", "k", "metric"];
     for dashboard in Dashboard::all() {
         let variables = dashboard.variables();
@@ -281,7 +281,7 @@ fn colours_change_where_alerts_begin() {
     }
 }
 
-/// A share that begins anywhere else looks like more than it is. A difference has no such begin.
+/// A share looks exaggerated if the axis does not start at 0. A difference has no natural start.
 #[test]
 fn charts_of_shares_begin_at_0() {
     for dashboard in Dashboard::all() {
@@ -301,7 +301,7 @@ fn charts_of_shares_begin_at_0() {
     }
 }
 
-/// Links lead to abgauge itself, to a runbook that there is.
+/// Links lead to abgauge itself or to an existing runbook.
 #[test]
 fn links_lead_to_the_page_and_to_runbooks_that_exist() {
     let runbooks = read("docs/runbooks.md").to_lowercase();

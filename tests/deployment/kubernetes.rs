@@ -1,4 +1,4 @@
-//! deploy/kubernetes and its variant over TLS. The schema is that of the Kubernetes API, cut down to the kinds that are used here:
+//! Checks of deploy/kubernetes and its TLS variant. The schema is the Kubernetes API's, reduced to the kinds in use: see
 //! tests/deployment/kubernetes/README.md.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ fn manifest(name: &str) -> Value {
     yaml(&format!("{FOLDER}/{name}"))
 }
 
-/// Of the one container.
+/// Returns the only container.
 fn container() -> Value {
     let pod = &manifest("statefulset.yaml")["spec"]["template"]["spec"];
     let containers = pod["containers"].as_array().expect("containers");
@@ -25,7 +25,7 @@ fn container() -> Value {
     containers[0].clone()
 }
 
-/// What the schema of the kinds of `all` says against a manifest.
+/// Validates a manifest against the schema of its kind in `all`. Returns the faults.
 pub fn faults(manifest: &Value, all: &Value) -> Vec<String> {
     let kind = manifest["kind"].as_str().expect("a kind");
     let version = manifest["apiVersion"].as_str().expect("a version");
@@ -192,7 +192,7 @@ fn the_configuration_is_valid_and_fits_into_the_container() {
     .expect("it is valid");
     assert!(config.state.is_some(), "what has settled outlives a pod");
     let property = |name: &str| config.kafka.properties.0.get(name).map(String::as_str);
-    // A static member does not leave its group at a clean stop: it must be back before the others get its partitions.
+    // A static member does not leave its group at a clean stop. It must return before the others get its partitions.
     assert_eq!(property("group.instance.id"), Some("abgauge-0"));
     let grace = &manifest("statefulset.yaml")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"];
     let timeout_ms: u64 = property("session.timeout.ms")
@@ -219,7 +219,7 @@ fn the_configuration_is_valid_and_fits_into_the_container() {
     assert_eq!(config.ingest.n_workers().to_string(), cores);
 }
 
-/// The stateful set as the variant over TLS has it: patches of JSON, which only add.
+/// Returns the stateful set of the TLS variant, whose JSON patches only add fields.
 fn over_tls() -> Value {
     let kustomization = yaml(OVER_TLS);
     assert_eq!(strings(&kustomization["resources"]), ["../kubernetes"]);
@@ -254,7 +254,7 @@ fn over_tls() -> Value {
     set
 }
 
-/// The scheme is all that a probe needs: `tests/security` has them answered without a token.
+/// Probes need only the scheme. `tests/security` checks that they are answered without a token.
 #[test]
 fn over_tls_probes_and_scrapes_ask_by_https_and_the_certificate_is_mounted() {
     let set = over_tls();

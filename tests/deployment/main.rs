@@ -1,5 +1,5 @@
-//! The files that deploy abgauge, checked without Docker, Kubernetes, Prometheus or Grafana: their form, and that what they
-//! name (paths, settings, ports, metrics) exists. `tests/rules.rs` asks promtool as well, `tests/packages.rs` systemd.
+//! Deployment files, checked without Docker, Kubernetes, Prometheus or Grafana: their format, and that the paths, settings,
+//! ports and metrics in them exist. `tests/rules.rs` also runs promtool, and `tests/packages.rs` systemd.
 
 mod compose;
 mod dockerfile;
@@ -21,7 +21,7 @@ use abgauge::cli::Cli;
 use clap::Parser as _;
 use serde_json::Value;
 
-/// A path of the repository.
+/// Returns the path of a file in the repository.
 fn path(relative: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
@@ -38,13 +38,13 @@ fn json(relative: &str) -> Value {
     serde_json::from_str(&read(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
 }
 
-/// The strings of an array; none where it is absent.
+/// Returns the strings of an array, or nothing if it is absent.
 fn strings(value: &Value) -> Vec<&str> {
     let items = value.as_array().into_iter().flatten();
     items.map(|item| item.as_str().expect("a string")).collect()
 }
 
-/// The settings that config/abgauge.toml shows, commented out or not, such as `kafka.brokers`.
+/// Returns the settings in config/abgauge.toml, commented out or not, such as `kafka.brokers`.
 fn settings() -> Vec<String> {
     let mut section = String::new();
     let mut settings = Vec::new();
@@ -59,7 +59,7 @@ fn settings() -> Vec<String> {
     settings
 }
 
-/// Fails unless an environment variable such as `ABGAUGE_KAFKA__BROKERS` names a setting.
+/// Fails unless an environment variable such as `ABGAUGE_KAFKA__BROKERS` corresponds to a setting.
 fn check_variable(variable: &str) {
     let Some(name) = variable.strip_prefix("ABGAUGE_") else {
         return;
@@ -69,7 +69,7 @@ fn check_variable(variable: &str) {
     assert!(known, "{variable}: config/abgauge.toml has no setting {setting}");
 }
 
-/// Fails unless the program takes these arguments.
+/// Fails unless the program accepts these arguments.
 fn check_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) {
     let words: Vec<&str> = std::iter::once("abgauge").chain(arguments).collect();
     if let Err(error) = Cli::try_parse_from(&words) {
@@ -77,7 +77,7 @@ fn check_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) {
     }
 }
 
-/// Words such as ``[join] attribution`` in texts for operators.
+/// Settings are written like ``[join] attribution`` in texts for operators.
 #[test]
 fn texts_name_only_settings_that_exist() {
     let files = [

@@ -1,4 +1,4 @@
-//! config/prometheus: scrape, recording rules, alerts.
+//! Checks of config/prometheus: scrape, recording rules, alerts.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const RULES: &str = "config/prometheus/abgauge.rules.yml";
 const TESTS: &str = "config/prometheus/tests";
 const RUNBOOKS: &str = "docs/runbooks.md";
 const LIMITS: &str = "src/export/page/limits.js";
-/// Where they are is told by an external label of Prometheus.
+/// Location of the runbooks, from an external label of Prometheus.
 const RUNBOOKS_BASE: &str =
     "{{ with $externalLabels.abgauge_runbooks }}{{ . }}{{ else }}docs/runbooks.md{{ end }}";
 
@@ -71,7 +71,7 @@ fn rules_use_only_what_is_exported_or_recorded() {
     }
 }
 
-/// Whatever is recorded costs a series for each arm.
+/// Each recorded rule costs a series per arm.
 #[test]
 fn only_what_is_read_is_recorded() {
     let rules = rules();
@@ -130,7 +130,7 @@ fn every_alert_says_how_bad_what_and_what_to_do() {
     }
 }
 
-/// `AbgaugeX: 0.05,` of the page's limits.
+/// Parses the limits of the page, such as `AbgaugeX: 0.05,`.
 fn limits() -> Vec<(String, f64)> {
     let text = read(LIMITS);
     let lines = text.lines().filter_map(|line| {
@@ -140,7 +140,7 @@ fn limits() -> Vec<(String, f64)> {
     lines.collect()
 }
 
-/// What the expression of an alert compares with, and for how many seconds it waits.
+/// Returns the numbers in an alert's expression, and its waiting time in seconds.
 pub fn figures(alert: &str) -> Vec<f64> {
     let rules = rules();
     let rule = rules.iter().find(|rule| rule["alert"] == alert);
@@ -167,7 +167,7 @@ fn the_page_marks_by_the_figures_of_the_alerts() {
     }
 }
 
-/// The command for those who want no external label, as docs/deployment.md has it.
+/// The command for operators without the external label is quoted from docs/deployment.md.
 #[test]
 fn runbooks_can_be_written_into_a_copy_of_the_rules() {
     let document = read("docs/deployment.md");
@@ -199,7 +199,7 @@ fn every_runbook_is_that_of_an_alert_and_says_what_to_do() {
     }
 }
 
-/// The test cases of every file of promtool's, by file.
+/// Returns the test cases of all promtool files, with their file.
 fn cases() -> Vec<(String, Value)> {
     let mut files: Vec<String> = std::fs::read_dir(path(TESTS))
         .expect("the tests can be listed")
@@ -221,7 +221,7 @@ fn cases() -> Vec<(String, Value)> {
     cases
 }
 
-/// Where an alert is asked for, and whether it fires there.
+/// Returns the cases that test an alert, and whether it fires there.
 fn fires(alert: &str) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (file, case) in cases() {
@@ -249,7 +249,7 @@ fn every_alert_is_tested_to_fire_and_to_keep_silent() {
     }
 }
 
-/// docs/quality.md tells how many there are.
+/// docs/quality.md states the numbers.
 #[test]
 fn as_many_alerts_and_rules_are_told_as_there_are() {
     let document = read("docs/quality.md");

@@ -1,5 +1,5 @@
-//! deploy/argo-rollouts and deploy/flagger: what they say is what their kinds have, and names only what there is. `tests/rollouts`
-//! plays the controllers by them.
+//! Checks of deploy/argo-rollouts and deploy/flagger: valid fields, and names that exist. `tests/rollouts` simulates the
+//! controllers with them.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +16,12 @@ const POLICIES: [&str; 2] = [
     "deploy/flagger/networkpolicy.yaml",
 ];
 
-/// What the schema of the controllers' kinds says against a manifest.
+/// Validates a manifest against the schema of the controllers' kinds.
 fn own_faults(manifest: &Value) -> Vec<String> {
     faults(manifest, &json("tests/deployment/rollouts/schema.json"))
 }
 
-/// Names of the arguments of an array of them.
+/// Returns the names in an array of arguments.
 fn names(arguments: &Value) -> BTreeSet<&str> {
     let arguments = arguments.as_array().expect("arguments");
     arguments
@@ -65,13 +65,13 @@ fn the_schema_finds_what_is_wrong() {
     }
 }
 
-/// Beyond what a schema says, by Argo's own validation: a step may not run for ever, and limits must fit the count.
+/// Argo's own validation requires more than the schema: a step must end, and limits must fit the count.
 #[test]
 fn the_analysis_ends_and_its_limits_fit() {
     let metric = &yaml(TEMPLATE)["spec"]["metrics"][0];
     let number = |name: &str| metric[name].as_u64().expect(name);
     assert!(number("count") >= number("failureLimit") + number("consecutiveSuccessLimit"));
-    // One less, so that older versions pause where there was no verdict.
+    // It is one less, so that older versions pause if there was no verdict.
     assert_eq!(number("inconclusiveLimit"), number("count") - 1);
     assert_eq!(number("failureLimit"), 0);
 }
@@ -110,7 +110,7 @@ fn arguments_secrets_and_templates_are_those_that_are_named() {
     assert!(text.contains(&command), "{command}");
 }
 
-/// The experiment and the arm of both examples, the header that splits users, and the host, which deploy/kubernetes makes.
+/// Both examples must agree on the experiment, the arm, the header that splits users, and the host from deploy/kubernetes.
 #[test]
 fn both_controllers_ask_the_same_of_the_instance_of_the_stateful_set() {
     let (template, canary) = (yaml(TEMPLATE), yaml(CANARY));

@@ -1,4 +1,4 @@
-//! deploy/systemd and the Debian package that installs it. `tests/packages.rs` asks systemd itself as well.
+//! Checks of deploy/systemd and the Debian package that installs it. `tests/packages.rs` also runs systemd itself.
 
 use crate::{check_arguments, check_variable, path, read};
 
@@ -6,7 +6,7 @@ const UNIT: &str = "deploy/systemd/abgauge.service";
 const SECRETS: &str = "deploy/systemd/secrets.conf";
 const STORED: &str = "deploy/systemd/stored.conf";
 
-/// Values of a directive, in order.
+/// Returns the values of a directive, in order.
 fn values(file: &str, directive: &str) -> Vec<String> {
     let text = read(file);
     let values = text.lines().filter_map(|line| line.split_once('='));
@@ -24,7 +24,7 @@ fn starts_reloads_and_stops_as_the_daemon_expects() {
     );
     check_arguments(values(UNIT, "ExecStart")[0].split(' ').skip(1));
     assert_eq!(values(UNIT, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
-    // Exit codes that a start does not mend: clap's, and that of a bad configuration.
+    // Restarts do not help after these exit codes: clap's, and the one for a bad configuration.
     let never = format!("2 {}", abgauge::commands::BAD_CONFIGURATION);
     assert_eq!(values(UNIT, "RestartPreventExitStatus"), [never]);
 }
@@ -42,7 +42,7 @@ fn passwords_come_as_credentials_through_a_setting_that_exists() {
     assert!(read("config/abgauge.toml").contains("[kafka.property_files]"));
 }
 
-/// A static member does not leave its group at a clean stop: it must be back before the others get its partitions.
+/// A static member does not leave its group at a clean stop. It must return before the others get its partitions.
 #[test]
 fn with_stored_state_a_host_is_a_lasting_member_that_is_back_in_time() {
     let variables = values(STORED, "Environment");
@@ -103,7 +103,7 @@ fn the_package_installs_what_the_unit_starts() {
     for example in [SECRETS, STORED] {
         installs(example, "usr/share/doc/abgauge/examples/");
     }
-    // The pages, and the images that they show.
+    // The pages and their images are installed.
     for file in std::fs::read_dir(path("docs")).expect("docs") {
         let file = file.expect("an entry").path();
         let extension = file.extension().and_then(|extension| extension.to_str());

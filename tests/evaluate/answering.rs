@@ -1,10 +1,10 @@
-//! A server that gives every request the same answer.
+//! A server that answers every request alike.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Its address, and the heads of the requests that came. It answers each with this status line and body.
+/// Starts a server that sends this status line and body. Returns its address, and the heads of the requests it receives.
 pub fn server(status: &str, body: &str) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it listens");
@@ -16,7 +16,7 @@ pub fn server(status: &str, body: &str) -> (String, Receiver<String>) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let head = exchange(stream.expect("a connection"), &answer);
-            // The test has ended.
+            // The receiver is gone if the test has ended.
             if tell.send(head).is_err() {
                 return;
             }

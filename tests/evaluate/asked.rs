@@ -1,4 +1,4 @@
-//! `abgauge plan --from` against a server whose answers are made by hand.
+//! `abgauge plan --from` against a server with handwritten answers.
 
 use std::net::TcpListener;
 
@@ -10,20 +10,20 @@ use crate::program::{Ran, file, program, run, temporary_dir};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Asks a server that answers so.
+/// Runs `plan` against a server with this answer.
 fn asked(status: &str, body: &str, arguments: &[&str]) -> Ran {
     let (url, _heads) = server(status, body);
     run(&[&["plan", "--from", &url], arguments].concat())
 }
 
-/// What a daemon tells: `experiments` by name.
+/// Returns the answer of a daemon with these `experiments` by name.
 fn told(experiments: &Value) -> String {
     json!({"version": 1, "experiments": experiments, "windows": ["1h", "total"], "stream": {"ready": true, "waiting_for": []}})
         .to_string()
 }
 
-/// Four days of an experiment of two arms, and what there was after two. Of `ctr` twice as much is known as then; of `mrr`, with
-/// the same users, √2 as much.
+/// Returns four days of an experiment with two arms, and its state after two days. Since then the information about `ctr` has
+/// doubled. That about `mrr`, from the same users, has grown by √2.
 fn ranker() -> Value {
     let arms = |ctr: f64, mrr: f64| {
         json!({
@@ -103,7 +103,8 @@ in whole weeks: sequence 6 weeks, planned 2 weeks, strict 22 weeks (* as it is t
         assert_eq!(plan[field], value, "{field}");
     }
     let ctr = &plan["arms"]["neural"]["metrics"]["ctr"];
-    // (Φ.isf(0.1 w_2/8) + Φ.isf(0.2))² at the second look; what the first one needs is not there by day 7.
+    // This is (Φ.isf(0.1 w_2/8) + Φ.isf(0.2))² at the second look. By day 7 the information for the first look is not
+    // reached.
     let needed = 13.957419035769217;
     let sequence = &ctr["sequence"];
     assert_eq!(sequence["weeks"], 2);
@@ -216,7 +217,7 @@ fn experiments_of_which_nothing_can_be_told_say_why() {
     assert_eq!((ran.code, &*ran.stdout), (Some(65), ""));
     all("error", &ran);
 
-    // One arm that is not to be trusted, and one of which nothing is known.
+    // One arm is invalid, and nothing is known of the other.
     let mut ranker = ranker();
     ranker["looks"]["power"]["arms"]["neural"] = json!({});
     ranker["arms"]["blend"]["comparison"]["state"] = json!("invalid(srm)");
@@ -382,7 +383,7 @@ fn flags_of_files_and_of_a_daemon_do_not_mix() {
         assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
     }
-    // Variables are set for other commands as well.
+    // These variables are for other commands and must be ignored.
     let (url, _heads) = server("200 OK", &told(&json!({"ranker": ranker()})));
     let mut command = program(&["plan", "--from", &url]);
     command

@@ -1,4 +1,4 @@
-//! Claims about `--max-lists-per-user`: which lists count, and what is counted beside them.
+//! `--max-lists-per-user`: the lists that count, and other counts next to them.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use abgauge::evaluate::{Compare, Comparison, Evaluator, Options};
 use abgauge::statistics::{ArmTotals, Settings};
 
-/// A list of one item: seconds of its time, user, and arm.
+/// A list of one item: its time in seconds, user, and arm.
 type List = (i64, Option<&'static str>, &'static str);
 
 fn events(lists: &[List]) -> String {
@@ -40,7 +40,7 @@ fn compared(lists: &[List], max: u32) -> Comparison {
     comparisons.last().expect("an experiment is compared").1
 }
 
-/// Lists that count, without a user, and left out.
+/// Returns the lists that count, the lists without a user, and the lists over the cap.
 fn counts(comparison: &Comparison, arm: &str) -> [f64; 3] {
     let ArmTotals {
         lists,
@@ -54,7 +54,7 @@ fn counts(comparison: &Comparison, arm: &str) -> [f64; 3] {
 #[test]
 fn the_first_lists_of_a_user_count_by_slot_and_then_by_line() {
     let lists = [
-        // The slot of five seconds from 5 on comes first in the file, and last in time.
+        // The slot of five seconds that starts at 5 comes first in the file, and last in time.
         (7, Some("u"), "b"),
         (6, Some("u"), "b"),
         (4, Some("u"), "a"),
@@ -67,11 +67,11 @@ fn the_first_lists_of_a_user_count_by_slot_and_then_by_line() {
     let all = compared(&lists, 0);
     assert_eq!(counts(&all, "a"), [4.0, 2.0, 0.0]);
     assert_eq!(counts(&all, "b"), [4.0, 0.0, 0.0]);
-    // Those of seconds 4 and 0: a slot goes by lines.
+    // The lists of seconds 4 and 0 count, because lists of a slot are in the order of lines.
     let two = compared(&lists, 2);
     assert_eq!(counts(&two, "a"), [3.0, 2.0, 1.0]);
     assert_eq!(counts(&two, "b"), [2.0, 0.0, 2.0]);
-    // And that of second 3, then that of second 7.
+    // Then the list of second 3 counts, and the one of second 7.
     let four = compared(&lists, 4);
     assert_eq!(counts(&four, "a"), [4.0, 2.0, 0.0]);
     assert_eq!(counts(&four, "b"), [3.0, 0.0, 1.0]);

@@ -1,8 +1,8 @@
-//! `abgauge catalog build`: the catalogue of a stream, and what is evaluated with it.
+//! `abgauge catalog build`: the catalogue of a stream, and an evaluation with it.
 
 use crate::program::{file, run, run_with_input, temporary_dir};
 
-/// u1 clicks a, and b where the click does not name them; u2 looks at a and c.
+/// Events of two users: u1 clicks a and b, and the click on b does not name the user; u2 sees a and c.
 const EVENTS: &str = r#"{"type":"served","request_id":"1","user_id":"u1","ts":1763596800000,"experiments":{"e":"x"},"items":["a","b"]}
 {"type":"click","request_id":"1","user_id":"u1","ts":1763596801000,"item":"a"}
 {"type":"click","request_id":"1","ts":1763596802000,"item":"b"}
@@ -31,7 +31,8 @@ fn a_catalogue_has_every_item_with_its_users() {
     );
 }
 
-/// By hand: both lists show a; b and c once each. Shares 1/2, 1/2 and 0: a list of a and b has popularity 1/2, one of a and c 1/4.
+/// By hand: both lists show a, and one each shows b and c. The shares are 1/2, 1/2 and 0. So a list of a and b has popularity
+/// 1/2, and one of a and c 1/4.
 #[test]
 fn what_is_built_is_what_evaluate_goes_by() {
     let dir = temporary_dir();
@@ -92,7 +93,7 @@ fn events_of_another_shape_are_counted_by_their_section_and_what_is_left_out_is_
     }
 }
 
-/// Without aspects every list has α-NDCG 0, which would look like a finding.
+/// Without aspects every list would have α-NDCG 0, which would be misleading.
 #[test]
 fn what_a_catalogue_says_nothing_of_is_not_shown() {
     let dir = temporary_dir();

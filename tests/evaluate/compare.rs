@@ -1,4 +1,4 @@
-//! How far each arm is from a control, and how sure that is.
+//! Differences of arms from a control, and their significance.
 
 use serde_json::{Value, json};
 
@@ -82,8 +82,8 @@ fn a_control_that_no_experiment_has_is_refused_with_the_arms_that_there_are() {
     );
 }
 
-/// 3,000 users in two arms by turns, each with one to eight lists; those of `b` are clicked more often. Also the clicks and lists
-/// of each user, by arm.
+/// Returns events of 3,000 users who alternate between two arms and have one to eight lists each; lists of `b` are clicked
+/// more often. Also returns clicks and lists of each user, by arm.
 pub fn with_users() -> (String, [Vec<[f64; 2]>; 2]) {
     let mut state = 7_u64;
     let mut random = move |below: u64| {
@@ -183,7 +183,7 @@ fn a_lift_has_an_interval_as_wide_as_users_make_it_and_a_decision() {
         .collect();
     let keys = ["lower", "upper", "p", "p_adjusted", "p_harm"];
     assert_eq!(fields, keys.map(|key| number(&metric[key])), "{row}");
-    // A standard error from 256 buckets is itself off by some 4%.
+    // A standard error from 256 buckets has an error of about 4% itself.
     assert!((width / of_users - 1.0).abs() < 0.2, "{width} {of_users}");
 }
 
@@ -278,13 +278,13 @@ fn an_arm_without_a_share_is_shown_and_not_tested() {
     assert!(metric["lift"].is_f64() && metric.get("p").is_none(), "{verdict}");
 }
 
-/// One user has most lists of arm b: with a cap it counts as any other.
+/// One user has half of the lists in arm b. With a cap, this user counts like any other.
 #[test]
 fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
     let mut events = String::new();
     for number in 0..3000 {
         let arm = ["a", "b"][number % 2];
-        // Every second list of b is of one user; users of a have two each, so that there are as many.
+        // Every second list of b belongs to one user. Users of a have two lists each, so the arms have equally many.
         let user = match number % 4 {
             1 => 1,
             0 | 2 => 10 + number - number % 4,
@@ -340,7 +340,8 @@ fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
     );
 }
 
-/// Lists of 600 users, in `a` and `b` by turns. Lists that `loses` names have no items, so they are refused.
+/// Compares `a` and `b` with lists of 600 users in alternating arms. Lists selected by `loses` have no items, so they are
+/// refused.
 fn with_lost_lists(loses: impl Fn(usize, usize) -> bool) -> Value {
     let mut events = String::new();
     for number in 0..6000 {
@@ -377,7 +378,7 @@ fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
     let notes = lost["notes"].to_string();
     assert!(notes.contains("11.1% of the lists of b were refused"), "{notes}");
 
-    // Every list of three clients, which are 1% of those of the arm.
+    // All lists of three clients are refused, 1% of the arm's.
     let few = with_lost_lists(|_, user| [1, 201, 401].contains(&user));
     assert_eq!(few["state"], "no_decision", "{few}");
     let both = with_lost_lists(|number, _| number % 9 == 0);
@@ -385,7 +386,7 @@ fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
     assert_eq!(with_lost_lists(|_, _| false)["checks"].get("refused"), None);
 }
 
-/// One user has every tenth list of b, which is twice what may be, and far from a third.
+/// One user has a tenth of b's lists, which is twice the limit for a warning but far from a third.
 #[test]
 fn a_user_with_more_than_its_share_is_warned_of_without_the_id() {
     let events: Vec<String> = (0..1000)

@@ -1,11 +1,11 @@
-//! What is computed: the numbers of other packages, whatever the order of lines, and which metrics are shown.
+//! Conventions: the values of other packages, independent of the order of lines, and the choice of metrics.
 
 use std::collections::BTreeMap;
 
 use crate::program::{file, run, run_with_input, temporary_dir};
 use crate::{ALL, CATALOG, EVENTS, EXPECTED, click, document, printed, two_arms};
 
-/// Every value that other people's packages computed, all profiles in one run.
+/// Every value computed by third-party packages, for all profiles in one run.
 #[test]
 fn all_conventions_at_once_give_the_numbers_of_their_sources() {
     let ran = document(
@@ -33,7 +33,7 @@ fn all_conventions_at_once_give_the_numbers_of_their_sources() {
     assert_eq!(n_compared, 1137);
 }
 
-/// What docs/metrics.md says of one list.
+/// The values are those in docs/metrics.md.
 #[test]
 fn one_list_has_five_values_of_map() {
     let list = r#"{"type":"served","request_id":"r","ts":1763596800000,"experiments":{"e":"a"},"items":["a","b","c","d","e"]}"#;
@@ -61,7 +61,7 @@ fn one_list_has_five_values_of_map() {
 
 #[test]
 fn the_order_of_lines_changes_no_byte() {
-    // Every seventh line comes again, lists and clicks.
+    // Every seventh line is repeated, lists and clicks.
     let mut lines: Vec<&str> = EVENTS.lines().collect();
     let repeated: Vec<&str> = lines.iter().copied().step_by(7).collect();
     lines.extend(repeated);

@@ -1,4 +1,4 @@
-//! `abgauge convert`: tables of a notebook become events, and their metrics are those of the tables.
+//! `abgauge convert`: tables from a notebook become events with the metrics of the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::{Ran, file, run, run_with_input, temporary_dir};
 
-/// The metrics of events by arm.
+/// Returns the metrics of events by arm.
 fn metrics(events: &str, arguments: &[&str]) -> Value {
     let ran = run_with_input(
         &[&["evaluate", "-", "--format", "json"], arguments].concat(),
@@ -22,7 +22,8 @@ fn convert(arguments: &[&str]) -> Ran {
     run(&[&["convert"], arguments].concat())
 }
 
-/// By hand. als: u1 sees b, a, of which a is relevant, at rank 2; u2 sees x, and nothing is relevant. pop: u1 sees a. u3 has no list.
+/// By hand: in als, u1 sees b and a, of which a is relevant, at rank 2; u2 sees x, and nothing is relevant. In pop, u1 sees
+/// a. u3 has no list.
 #[test]
 fn tables_become_lists_in_rank_order_and_a_click_for_what_is_relevant() {
     let dir = temporary_dir();
@@ -75,7 +76,7 @@ fn tables_become_lists_in_rank_order_and_a_click_for_what_is_relevant() {
     assert_eq!(found["pop"]["metrics"]["hit_rate@1"], 0.5);
 }
 
-/// Numbers without end, the same each time.
+/// An endless sequence of numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -91,7 +92,7 @@ impl Numbers {
 /// A row: arm, user, item, rank.
 type Row = (&'static str, u64, u64, u64);
 
-/// The metrics of the tables themselves: hit_rate@3, mrr and ctr of an arm.
+/// Computes hit_rate@3, mrr and ctr of an arm from the tables.
 fn recount(rows: &[Row], truth: &BTreeSet<(u64, u64)>, arm: &str) -> [f64; 3] {
     let mut lists: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
     for (_, user, item, rank) in rows.iter().filter(|row| row.0 == arm) {
@@ -166,7 +167,7 @@ fn metrics_equal_a_recount_of_the_tables() {
     }
 }
 
-/// By hand: of the four rows of the truth, relevance 0, 1, 4 and -1, two are above 0 and one is at least 4.
+/// By hand: of the four relevance values in the truth, 0, 1, 4 and -1, two are above 0 and one is at least 4.
 #[test]
 fn a_column_of_relevance_decides_what_is_relevant() {
     let dir = temporary_dir();
@@ -202,7 +203,7 @@ fn a_column_of_relevance_decides_what_is_relevant() {
         );
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }
-    // An index of pandas, in the first column, is not one of relevance, and `note` holds text.
+    // A pandas index in the first column is not a relevance column, and neither is `note`, which contains text.
     for (more, code, told) in [
         (
             &[][..],

@@ -1,12 +1,12 @@
-//! Shapes of events that teams send, each the way a newcomer takes: a draft by `check --sample FILE --suggest`, then `evaluate` with
-//! it. The draft is used as it is, and the values are those that the events were made with; or the draft is refused, and what the
-//! shape is, is told.
+//! Shapes of events that teams send, processed as a newcomer would: a draft by `check --sample FILE --suggest`, then
+//! `evaluate` with it. Either the unchanged draft yields the values the events were made with, or the draft is refused with a
+//! description of the shape.
 
 use serde_json::{Value, json};
 
 use super::program::run;
 
-/// A list of forty, and its click if it has one.
+/// One of forty lists, with its click if it has one.
 struct Shown {
     n: i64,
     arm: &'static str,
@@ -29,7 +29,7 @@ impl Shown {
         START_MS + self.n * 7_000
     }
 
-    /// In our own shape.
+    /// Returns the list in our own shape.
     fn list(&self) -> Value {
         json!({"type": "served", "request_id": self.request(), "user_id": self.user(), "ts": self.ts_ms(),
             "experiments": {"ranker": self.arm}, "items": self.items})
@@ -41,7 +41,7 @@ impl Shown {
     }
 }
 
-/// Arm `b` is clicked more often, and every fifth of its lists is empty.
+/// Builds the lists. Arm `b` is clicked more often, and every fifth of its lists is empty.
 fn world() -> Vec<Shown> {
     let shown = |n: i64| {
         let arm = if n % 2 == 0 { "a" } else { "b" };
@@ -62,7 +62,7 @@ fn world() -> Vec<Shown> {
     (0..40).map(shown).collect()
 }
 
-/// Lists and lists with a click, by arm.
+/// Returns the number of lists and of lists with a click, by arm.
 fn expected() -> [(u64, u64); 2] {
     ["a", "b"].map(|arm| {
         let world = world();
@@ -72,7 +72,7 @@ fn expected() -> [(u64, u64); 2] {
     })
 }
 
-/// A line for each list and click, as these write them.
+/// Writes a line for each list and click, using `list` and `click`.
 fn lines(list: impl Fn(&Shown) -> Vec<Value>, click: impl Fn(&Shown, Value) -> Value) -> String {
     let mut text = String::new();
     for shown in world() {
@@ -89,7 +89,7 @@ fn own_click(_: &Shown, click: Value) -> Value {
     click
 }
 
-/// The list, changed.
+/// Returns a function that formats a list with a change.
 fn list_with(change: impl Fn(&Shown, &mut Value)) -> impl Fn(&Shown) -> Vec<Value> {
     move |shown| {
         let mut list = shown.list();
@@ -98,7 +98,7 @@ fn list_with(change: impl Fn(&Shown, &mut Value)) -> impl Fn(&Shown) -> Vec<Valu
     }
 }
 
-/// The draft of a sample and its exit code, with the sample.
+/// Drafts a section for a sample. Returns the exit code, the draft, and the directory of the sample.
 fn drafted(sample: &str) -> (Option<i32>, String, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("events.jsonl");
@@ -107,7 +107,7 @@ fn drafted(sample: &str) -> (Option<i32>, String, tempfile::TempDir) {
     (ran.code, ran.stdout, dir)
 }
 
-/// The draft is sound as it is, and says these settings.
+/// Checks that the draft can be used unchanged, contains these settings, and yields the expected counts.
 #[track_caller]
 fn check(sample: &str, settings: &[&str], arms: [&str; 2], expected: [(u64, u64); 2]) {
     let (code, draft, dir) = drafted(sample);
@@ -153,7 +153,7 @@ fn check_own_arms(sample: &str, settings: &[&str]) {
     check(sample, settings, ["a", "b"], expected());
 }
 
-/// The draft is not to be used, and this is told.
+/// Checks that the draft is refused with these messages.
 #[track_caller]
 fn check_refused(sample: &str, told: &[&str]) {
     let (code, draft, _dir) = drafted(sample);

@@ -1,4 +1,4 @@
-//! Events that add up to given sums by user bucket.
+//! Events whose sums by user bucket are given.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,27 +9,27 @@ use abgauge::statistics::Settings;
 
 use crate::MIDNIGHT_MS;
 
-/// Of every list.
+/// Number of items in every list.
 pub const N_ITEMS: usize = 10;
-/// All that is fed is in this experiment.
+/// Experiment of all events.
 pub const EXPERIMENT: &str = "e";
 
-/// What an arm adds up to in one bucket.
+/// Sums of an arm in one bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
     pub lists: usize,
     /// Lists with a click.
     pub hits: usize,
     pub clicks: usize,
-    /// Σ 1/rank of first clicks.
+    /// Sum of 1/rank over first clicks.
     pub reciprocal_ranks: f64,
 }
 
-/// Users by their bucket in [`EXPERIMENT`]: found by asking, not by how users are hashed.
+/// Users by bucket in [`EXPERIMENT`]. They are found by evaluation, so the hash of users is not repeated here.
 #[derive(Clone)]
 pub struct Users(BTreeMap<usize, Vec<String>>);
 
-/// Asked once, as it takes a second.
+/// All users, found once because that takes a second.
 static USERS: LazyLock<Users> = LazyLock::new(Users::ask);
 
 impl Users {
@@ -38,7 +38,7 @@ impl Users {
     }
 
     fn ask() -> Users {
-        // Each in an arm of its own, whose one list says which bucket it is in.
+        // Each user has an arm of its own, and the only list in it reveals the user's bucket.
         let line = |user: usize| {
             format!(
                 r#"{{"type":"served","request_id":"{user}","user_id":"u{user}","ts":{MIDNIGHT_MS},"experiments":{{"{EXPERIMENT}":"u{user}"}},"items":[]}}"#
@@ -57,14 +57,14 @@ impl Users {
         Users(users)
     }
 
-    /// Another one of this bucket.
+    /// Takes another user of this bucket.
     pub fn take(&mut self, bucket: usize) -> String {
         let left = self.0.get_mut(&bucket).and_then(Vec::pop);
         left.unwrap_or_else(|| panic!("no user is left in bucket {bucket}"))
     }
 }
 
-/// Evaluates events as `abgauge evaluate --compare` does, and gives the sums by bucket as well.
+/// Evaluates events like `abgauge evaluate --compare`, and also returns the sums by bucket.
 pub fn compared(events: &str, control: &str, metrics: &[&'static str]) -> Comparison {
     let mut options = Options {
         compare: Some(Compare {
@@ -85,7 +85,7 @@ pub fn compared(events: &str, control: &str, metrics: &[&'static str]) -> Compar
     comparison
 }
 
-/// Events, line by line.
+/// Events as lines.
 #[derive(Default)]
 pub struct Feed {
     pub lines: String,
@@ -93,7 +93,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Lists of one user that add up to these sums.
+    /// Adds one user's lists with these sums.
     pub fn user(&mut self, user: &str, arm: &str, sums: Sums) {
         let firsts = first_ranks(sums.hits, sums.reciprocal_ranks);
         let mut n_more = sums.clicks - sums.hits;
@@ -133,7 +133,7 @@ impl Feed {
     }
 }
 
-/// So many ranks from 1 to 10 whose reciprocals add up to `sum`, in some order.
+/// Returns `n` ranks from 1 to 10 in any order whose reciprocals have this sum.
 fn first_ranks(n: usize, sum: f64) -> Vec<usize> {
     let whole = (sum * WHOLE as f64).round();
     assert!(
@@ -148,10 +148,11 @@ fn first_ranks(n: usize, sum: f64) -> Vec<usize> {
     ranks
 }
 
-/// Divided by each rank without a rest.
+/// Common multiple of all ranks.
 const WHOLE: usize = 2520;
 
-/// Adds `n` ranks from `rank` on that make `left` parts of [`WHOLE`]; false, and nothing added, where none do.
+/// Adds `n` ranks, none smaller than `rank`, whose shares of [`WHOLE`] sum to `left`. Returns false and adds nothing if there
+/// are none.
 fn fill(ranks: &mut Vec<usize>, rank: usize, n: usize, left: usize) -> bool {
     let [most, least] = [rank.min(N_ITEMS), N_ITEMS].map(|rank| WHOLE / rank);
     if n == 0 || rank > N_ITEMS {

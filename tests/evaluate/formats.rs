@@ -1,4 +1,4 @@
-//! Each format by an example worked by hand.
+//! One example per format, worked by hand.
 
 use serde_json::{Value, json};
 
@@ -161,7 +161,7 @@ default,"e,1","a ""b""",precision,,0.5,0.5,1
     assert_eq!(nothing.stdout.lines().next(), header, "even of nothing");
 }
 
-/// Whoever can name an arm could have a spreadsheet run a formula. Numbers stay numbers.
+/// The name of an arm could make a spreadsheet run a formula. Numbers stay numbers.
 #[test]
 fn csv_has_no_name_that_a_spreadsheet_would_run_or_be_steered_by() {
     let events = [

@@ -1,8 +1,9 @@
-//! Against GrowthBook's engine: 50 random experiments from their events, and what gbstats says of them.
+//! Comparison with GrowthBook's engine: 50 random experiments, evaluated from events here and by gbstats.
 //!
-//! `tests/data/growthbook.py` makes the events, sums them by user bucket without us, and asks gbstats. Here they are made again.
-//! Where the formula is the same, all is: lifts, the variance of each arm, and an interval of both as if they shared no
-//! bucket. What is printed differs in three things, which the script takes into account one by one: see `shown` there.
+//! `tests/data/growthbook.py` generates the events, sums them by user bucket without our code, and runs gbstats. The same
+//! events are generated here. With the same formula everything must agree: lifts, the variance of each arm, and an interval
+//! of both arms as if they shared no bucket. The printed values differ in three respects, for which the script corrects one
+//! by one: see `shown` there.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -15,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{MIDNIGHT_MS, click};
 
-/// How far values may be off: of a lift, of a p, of an end of an interval in widths of it.
+/// Tolerance of a lift, of a p-value, and of an interval's end relative to its width.
 const TOLERANCE: f64 = 1e-9;
 
 struct Random(u64);
@@ -30,7 +31,7 @@ impl Random {
     }
 }
 
-/// As `events` of the script.
+/// Generates the events as `events` in the script does.
 fn events(seed: u64) -> String {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut lines = String::new();
@@ -67,7 +68,7 @@ fn of_user(random: &mut Random, lines: &mut String, arm: &str, user: usize, rate
         if random.below(1000) < own_rate {
             let mut rank = 1 + random.below(n_items);
             while rank <= n_items {
-                // Up to 40 minutes, of which 30 count.
+                // Clicks come up to 40 minutes later, and count within 30.
                 let line = click(
                     &request,
                     ts_ms + 1000 * random.below(2400) as i64,
@@ -106,7 +107,8 @@ fn evaluated(events: &str) -> Evaluation {
     evaluator.finish()
 }
 
-/// Both arms as if they shared no bucket, with Welch's degrees of freedom: GrowthBook's t test. The difference, and the lift.
+/// Returns the difference and the lift, with both arms treated as if they shared no bucket and with Welch's degrees of
+/// freedom: GrowthBook's t test.
 fn independent(evaluation: &Evaluation, arm: &str, metric: &str) -> [Effect; 2] {
     let comparison = evaluation.comparison("e").expect("it is compared");
     let sums = |name: &str| {
@@ -134,7 +136,7 @@ fn independent(evaluation: &Evaluation, arm: &str, metric: &str) -> [Effect; 2] 
     })
 }
 
-/// How far values are off at most.
+/// Largest deviations of values.
 #[derive(Debug, Default, Clone, Copy)]
 struct Off {
     lift: f64,
@@ -161,7 +163,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Of an interval, in its width.
+/// Returns the larger deviation of an interval's ends, relative to its width.
 fn ends_off(found: [f64; 2], expected: &Value) -> f64 {
     let expected = [number(&expected[0]), number(&expected[1])];
     let off = found

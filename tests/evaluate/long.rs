@@ -1,4 +1,4 @@
-//! Files of months and years: all of them counts, however little there is of a day.
+//! Files of months and years: every event counts, however sparse the days are.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::program;
 use crate::{MIDNIGHT_MS, click, list};
 
-/// What it counts of so many lists, each a step after the last one, every fourth of them clicked.
+/// Evaluates `n` lists, each a step after the previous one, with a click on every fourth.
 fn counted(n: i64, step_ms: i64) -> Value {
     let mut command = program(&["evaluate", "-", "--strict", "--format", "json"]);
     command
@@ -35,7 +35,7 @@ fn counted(n: i64, step_ms: i64) -> Value {
     document["experiments"]["e"]["arms"]["a"].clone()
 }
 
-/// 262,143 were all that it took once, of lists and clicks that lie in a slot of their own.
+/// There used to be a limit of 262,143 lists and clicks in separate slots.
 #[test]
 fn sixty_days_of_a_list_every_twenty_seconds() {
     let n = 60 * 24 * 60 * 3;

@@ -1,5 +1,5 @@
-//! `abgauge evaluate` as an analyst uses it: numbers in every format, conventions, comparisons, series, refusals. And `abgauge plan`,
-//! which reads the same files, or asks a daemon.
+//! `abgauge evaluate` as an analyst uses it: all formats, conventions, comparisons, series and refusals. Also `abgauge plan`,
+//! which reads the same files or asks a daemon.
 
 mod answering;
 mod asked;
@@ -36,10 +36,10 @@ const CATALOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.c
 
 const ALL: &str = "default,seed-0,rs_metrics,seed-2,jurity,seed-4,replay,rectools,ranx,trec_eval";
 
-/// 2025-11-20T00:00:00Z
+/// Start of 2025-11-20 UTC in Unix ms.
 const MIDNIGHT_MS: i64 = 1_763_596_800_000;
 
-/// A list of items `i` and `j`.
+/// Returns a list of the items `i` and `j`.
 fn list(id: &str, ts_ms: i64, experiments: &str) -> String {
     format!(
         r#"{{"type":"served","request_id":"{id}","ts":{ts_ms},"experiments":{experiments},"items":["i","j"]}}"#
@@ -50,7 +50,8 @@ fn click(id: &str, ts_ms: i64, item: &str) -> String {
     format!(r#"{{"type":"click","request_id":"{id}","ts":{ts_ms},"item":"{item}"}}"#)
 }
 
-/// Arm `a`: two lists, one clicked at rank 2 after 8 s; arm `b`: one list, clicked at rank 1. Of the day before: one list of `b`.
+/// Returns events of two arms. Arm `a` has two lists, one clicked at rank 2 after 8 s. Arm `b` has one list, clicked at rank
+/// 1, and another one on the day before.
 fn two_arms() -> String {
     [
         list("1", MIDNIGHT_MS, r#"{"e":"a"}"#),
@@ -63,7 +64,7 @@ fn two_arms() -> String {
     .join("\n")
 }
 
-/// What it prints of these events; it must succeed.
+/// Evaluates these events, which must succeed, and returns the output.
 #[track_caller]
 fn printed(arguments: &[&str], events: &str) -> String {
     let ran = run_with_input(&[&["evaluate", "-"], arguments].concat(), events);

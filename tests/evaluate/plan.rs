@@ -1,4 +1,4 @@
-//! `abgauge plan` as one types it: days from what files spread, and what it says where too little is known.
+//! `abgauge plan` as typed by an analyst: days from the variance in files, and its messages if too little is known.
 
 use abgauge::statistics::{RatioSums, ratio};
 use serde_json::Value;
@@ -8,11 +8,11 @@ use crate::feed::compared;
 use crate::program::{Ran, run_with_input};
 use crate::{MIDNIGHT_MS, list, two_arms};
 
-/// (Φ.isf(0.025 w) + Φ.isf(0.2))² with w = 6/π²: what the first weekly look needs.
+/// Information needed at the first weekly look: (Φ.isf(0.025 w) + Φ.isf(0.2))² with w = 6/π².
 const WEEKLY: f64 = 9.039090574141925;
-/// With w = 1: what a test at a single look needs.
+/// Information needed by a test with a single look: the same with w = 1.
 const FIXED: f64 = 7.848_879_734_349_086;
-/// With w = 0.8: what the planned look needs.
+/// Information needed at the planned look: the same with w = 0.8.
 const PLANNED: f64 = 8.383168271952156;
 
 fn plan(arguments: &[&str], events: &str) -> Ran {
@@ -42,7 +42,7 @@ fn near(value: f64, expected: f64) {
     );
 }
 
-/// Of `hit_rate@1` in an arm: the ratio, V, and the two sums.
+/// Returns for `hit_rate@1` in an arm: the ratio, V, and the two sums.
 fn spread(events: &str, arm: &str) -> (f64, f64, [f64; 2]) {
     let found = compared(events, "a", &["hit_rate"]);
     let totals = &found.totals.epochs[0].arms[arm];
@@ -88,13 +88,13 @@ fn days_follow_from_what_both_arms_spread() {
         assert_eq!(found("weeks"), (found("days") / 7.0).ceil());
         assert_eq!(plan["weeks"][design], metric[design]["weeks"]);
     }
-    // Half the effect takes four times as long; a stricter α longer.
+    // Half the effect takes four times as long, and a stricter α takes longer.
     let days = |arguments: &[&str]| {
         let json = document(&[&ASKED, arguments].concat(), &events);
         number(&json["plans"]["e"]["arms"]["b"]["metrics"]["hit_rate@1"]["sequence"]["days"])
     };
     near(days(&["--mde", "0.025"]), 4.0 * days(&[]));
-    // (Φ.isf(0.005 w) + Φ.isf(0.2))².
+    // This is (Φ.isf(0.005 w) + Φ.isf(0.2))².
     near(days(&["--alpha", "0.01"]) / days(&[]), 12.85291372101836 / WEEKLY);
 }
 
@@ -114,7 +114,7 @@ fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
         assert_eq!(plan["new"], true);
         let x = (0.05 * value).powi(2) / (variance / 0.5 + variance / share);
         let metric = &plan["metrics"]["hit_rate@1"];
-        // Two hypotheses: (Φ.isf(0.0125) + Φ.isf(0.2))².
+        // There are two hypotheses: (Φ.isf(0.0125) + Φ.isf(0.2))².
         near(
             number(&metric["strict"]["information"]),
             x / (3.9 * 9.505_036_745_196_819),
@@ -151,7 +151,7 @@ fn the_table_has_days_by_arm_and_metric_and_whole_weeks_of_all() {
         ("b:", "hit_rate@1", "–"),
         "{row:?}"
     );
-    // Shares that are further apart than one to four have no planned end.
+    // Shares more uneven than one to four have no planned end.
     assert!(
         lines[6].starts_with("in whole weeks: sequence ") && lines[6].contains(", planned –, strict "),
         "{lines:?}"
@@ -240,7 +240,7 @@ fn lists_per_user_may_be_a_primary() {
     );
 }
 
-/// The events of [`with_users`] again 20 hours later; who `is_new` comes as another user.
+/// Repeats the events of [`with_users`] 20 hours later. Users selected by `is_new` return as other users.
 fn again(events: &str, is_new: impl Fn(usize) -> bool) -> String {
     let parsed = events
         .lines()
@@ -259,7 +259,7 @@ fn again(events: &str, is_new: impl Fn(usize) -> bool) -> String {
     format!("{events}\n{}", lines.join("\n"))
 }
 
-/// Days are told by how much more the whole says than half of it.
+/// The forecast extrapolates the information gained between half of the file and all of it.
 #[test]
 fn where_users_come_back_it_takes_longer() {
     let (events, _) = with_users();
@@ -268,7 +268,7 @@ fn where_users_come_back_it_takes_longer() {
         let plan = &json["plans"]["e"];
         let metric = &plan["arms"]["b"]["metrics"]["hit_rate@1"];
         let variance = |events: &str| spread(events, "a").1 + spread(events, "b").1;
-        // There is nothing between both halves, so that what there was halfway is the first.
+        // There is nothing between the two copies, so the first copy is the state halfway.
         let expected = (variance(&events) / variance(whole)).ln() / 2.0_f64.ln();
         let found = number(&metric["growth"]);
         assert!((found - expected.min(1.0)).abs() < 1e-3, "{found} {expected}");

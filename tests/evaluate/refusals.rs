@@ -1,4 +1,4 @@
-//! What it does with lines, files and flags that are wrong.
+//! Wrong lines, files and flags.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn bad_lines_are_counted_by_reason_and_place_and_fail_a_strict_run() {
             assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
         }
     }
-    // What is no fault of a line fails nothing.
+    // A file without faulty lines passes `--strict`.
     let good = run_with_input(&["evaluate", "-", "--strict"], &two_arms());
     assert_eq!(good.code, Some(0), "{}", good.stderr);
 }
@@ -129,7 +129,7 @@ fn a_file_that_is_absent_is_named_and_nothing_is_said_to_be_nothing() {
     }
 }
 
-/// A pipeline that reads the wrong file must not go on with a clean end.
+/// A pipeline that reads the wrong file must not continue as if it had succeeded.
 #[test]
 fn what_has_nothing_to_count_fails_and_says_what_was_expected() {
     let nobody = list("r", MIDNIGHT_MS, "{}");
@@ -196,7 +196,7 @@ fn every_line_has_its_place_in_the_account() {
     }
 }
 
-/// What does not fit is told by its number, stands in the JSON, and fails the run, however many numbers there are.
+/// Events over the limit are reported by number, appear in the JSON, and make the run fail, for any number of events.
 #[test]
 fn what_is_shed_is_told_counted_and_fails() {
     let lines: Vec<String> = (0..2_000)
@@ -233,7 +233,7 @@ fn a_catalogue_that_cannot_be_read_is_told_by_its_line() {
     assert!(ran.stderr.contains("catalog.jsonl: line 2: "), "{}", ran.stderr);
 }
 
-/// Two shelves of a page have its one request id.
+/// Two shelves of a page share the request id.
 #[test]
 fn many_copies_with_other_items_are_named_as_lists_that_share_one_id() {
     let shelves = |second: &str| {

@@ -1,4 +1,4 @@
-//! Numbers of days and other spans.
+//! Series by day and by other spans.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::program::{run, run_with_input};
 use crate::{document, printed, two_arms};
 
-/// Six minutes of traffic around midnight.
+/// Returns six minutes of traffic around midnight.
 fn traffic() -> String {
     let ran = run(&[
         "simulate",
@@ -37,13 +37,13 @@ fn a_series_adds_up_to_the_whole() {
             "csv",
         ];
         let shown = printed(&arguments, &traffic);
-        // By profile, experiment, arm, metric and k: the whole, and the sum over the spans.
+        // Maps profile, experiment, arm, metric and k to the value of the whole file, and the sum over the spans.
         let mut sums: BTreeMap<Vec<String>, [[f64; 2]; 2]> = BTreeMap::new();
         let mut starts: Vec<String> = Vec::new();
         for line in shown.lines().skip(1) {
             let cells: Vec<&str> = line.split(',').collect();
             let number = |index: usize| cells[index].parse::<f64>().unwrap_or(0.0);
-            // What lists and clicks count stands as their value.
+            // Counts of lists and clicks are in the value column.
             let parts = match cells[7] {
                 "" => [number(6), 0.0],
                 _ => [number(7), number(8)],
@@ -91,7 +91,7 @@ fn a_series_is_of_days_and_spans_in_utc() {
         starts.collect::<Vec<_>>()
     };
     assert_eq!(starts("15s"), ["2025-11-19T23:59:45Z", "2025-11-20T00:00:00Z"]);
-    // Seven days from the begin of 1970, which was a Thursday.
+    // Seven-day spans are counted from the start of 1970, a Thursday.
     assert_eq!(starts("7d"), ["2025-11-13T00:00:00Z", "2025-11-20T00:00:00Z"]);
     let ran = run_with_input(&["evaluate", "-", "--by-day", "--format", "json"], "");
     let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -1,11 +1,11 @@
-//! Settings from a daemon's configuration, the environment and flags.
+//! Settings from a daemon's configuration, from the environment and from flags.
 
 use serde_json::{Value, json};
 
 use crate::program::{Ran, file, program, temporary_dir};
 use crate::{CATALOG, EVENTS, MIDNIGHT_MS, click, document, two_arms};
 
-/// The daemon's file, which has a catalogue, a profile of its own, and no brokers.
+/// Configuration of a daemon with a catalogue and a custom profile, but without brokers.
 const CONFIG: &str = r#"
 [join]
 attribution = "7s"
@@ -43,7 +43,7 @@ fn a_daemons_configuration_gives_its_numbers_and_flags_win() {
     let a = |document: &Value, profile: &str| {
         document["profiles"][profile]["experiments"]["e"]["arms"]["a"].clone()
     };
-    // Its click comes 8 s after the list, which is too late.
+    // The click comes 8 s after the list, which is too late.
     let ours = documents(&[], &[]);
     assert_eq!(
         a(&ours, "default"),
@@ -168,7 +168,7 @@ fn metrics_of_the_configuration_that_no_named_convention_has_are_an_error() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 
-/// The click of `b` as it comes 2 ms before its list.
+/// The click of `b` is moved to 2 ms before its list.
 #[test]
 fn skew_and_alpha_are_taken_from_flags_and_from_the_configuration() {
     let early = two_arms().replace(&click("3", MIDNIGHT_MS + 5, "i"), &click("3", MIDNIGHT_MS, "i"));

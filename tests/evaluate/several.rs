@@ -1,11 +1,12 @@
-//! Several experiments in one file, each with a control and settings of its own.
+//! Several experiments in one file, each with its own control and settings.
 
 use serde_json::{Value, json};
 
 use crate::program::run_with_input;
 use crate::{MIDNIGHT_MS, click, document};
 
-/// 1,200 users, each in `ranker` (`base`, `neural`) and in `layout` (`grid`, `rows`), with two lists; `third` has one arm.
+/// Returns events of 1,200 users, each in `ranker` (`base`, `neural`) and in `layout` (`grid`, `rows`), with two lists.
+/// `third` has one arm.
 fn events() -> String {
     let mut lines = Vec::new();
     for user in 0..1200_usize {
@@ -58,7 +59,7 @@ fn each_experiment_has_its_own_control_shares_metrics_and_effect() {
     let roles = |verdict: &Value| ["mrr", "ctr"].map(|id| verdict["metrics"][id]["role"].clone());
     assert_eq!(roles(&ranker), ["primary", "secondary"]);
     assert_eq!(roles(&layout), ["guardrail", "primary"]);
-    // Half of all users where three quarters were expected.
+    // Half of the users are in an arm that expected three quarters.
     assert_eq!(layout["state"], "invalid(srm)");
     assert_ne!(ranker["state"], "invalid(srm)");
     let information = |json: &Value| {
@@ -66,7 +67,7 @@ fn each_experiment_has_its_own_control_shares_metrics_and_effect() {
         metric["information"].as_f64().expect("a number")
     };
     let other = document(&[&of_both[..], &own[..10], &["--mde", ".04"]].concat(), &events);
-    // x = τ²/V: twice the effect, four times what is known of it.
+    // The information is x = τ²/V, so twice the effect needs a quarter of it.
     let ratio = information(&other) / information(&json);
     assert!((ratio - 4.0).abs() < 1e-9, "{ratio}");
 }
@@ -99,7 +100,7 @@ fn a_control_for_all_stands_beside_one_of_a_single_experiment() {
     assert!(!row("default,layout,grid,ctr,,").ends_with(','), "{csv}");
 }
 
-/// Two experiments whose controls have one name.
+/// Returns events of two experiments whose controls have the same name.
 fn with_one_control() -> String {
     events().replace(r#""layout":"grid""#, r#""layout":"base""#)
 }
@@ -124,7 +125,7 @@ fn shares_of_all_are_for_the_experiments_that_have_their_arms() {
     assert_eq!(layout["checks"].get("srm"), None, "{layout}");
     assert!(layout["metrics"]["ctr"]["lift"].is_f64(), "{layout}");
 
-    // What the note says to give; a setting of its own that says nothing of shares changes nothing.
+    // The note's advice works. Other settings of the experiment do not affect the shares.
     let own = ["--shares", "layout:base=.25,rows=.75"];
     let ran = run_with_input(&[&["evaluate", "-"], &shares[..], &own].concat(), &events);
     assert_eq!(ran.code, Some(0));
@@ -163,13 +164,13 @@ fn an_arm_with_a_share_that_never_came_is_a_mismatch() {
             ranker["neurl"]["checks"]["srm"]["p"].as_f64().map(|p| p < 1e-9),
             Some(true)
         );
-        // Shown, and not tested: it has no share.
+        // The arm is shown but not tested, because it has no share.
         assert_eq!(ranker["neural"].get("state"), None);
         assert_eq!(ranker["neural"]["notes"].as_array().map(Vec::len), Some(2));
     }
 }
 
-/// A planned third arm that gets nobody is a mismatch for the arms that came.
+/// A planned third arm without users is a mismatch for the other arms too.
 #[test]
 fn an_arm_that_came_is_invalid_too_if_another_never_came() {
     let asked = ["--compare", "base", "--shares", "base=.4,neural=.4,new=.2"];
@@ -178,7 +179,7 @@ fn an_arm_that_came_is_invalid_too_if_another_never_came() {
     for arm in ["neural", "new"] {
         assert_eq!(comparisons["ranker"][arm]["state"], "invalid(srm)", "{json}");
     }
-    // It has fewer of the planned arms, so the shares are not meant for it.
+    // This experiment has fewer of the planned arms, so the shares do not apply to it.
     assert_eq!(comparisons["layout"]["rows"]["state"], "no_decision", "{json}");
 }
 

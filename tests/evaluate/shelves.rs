@@ -7,7 +7,7 @@ use crate::{MIDNIGHT_MS, document};
 
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events/shelves.toml");
 
-/// Lists, lists with a click, and clicks, by arm.
+/// Returns the number of lists, of lists with a click, and of clicks, by arm.
 fn counted(events: &[Value], config: &[&str]) -> [[u64; 3]; 2] {
     let lines: Vec<String> = events.iter().map(Value::to_string).collect();
     let metrics = ["--metrics", "hit_rate,ctr", "--k", "3"];
@@ -21,7 +21,7 @@ fn counted(events: &[Value], config: &[&str]) -> [[u64; 3]; 2] {
     })
 }
 
-/// Lists and clicks of 40 page views, each with a shelf `top` and a shelf `similar`, which have one item in common.
+/// Returns lists and clicks of 40 page views with two shelves each, `top` and `similar`, which have one item in common.
 fn views() -> [Vec<Value>; 2] {
     let (mut lists, mut clicks) = (Vec::new(), Vec::new());
     for n in 0..40 {
@@ -40,7 +40,7 @@ fn views() -> [Vec<Value>; 2] {
         };
         match n % 8 {
             0 => click(Some("top"), "both"),
-            // On both shelves.
+            // The item is on both shelves.
             1 => click(None, "both"),
             2 => click(None, "two"),
             3 => {
@@ -58,12 +58,12 @@ fn views() -> [Vec<Value>; 2] {
 #[test]
 fn lists_that_share_an_id_are_told_apart_by_their_shelf_and_clicks_find_theirs() {
     let [lists, clicks] = views();
-    // Of every 8 views: a has a hit in views 0 and 2; b two in view 1 and one in view 3.
+    // In every 8 views, a has a hit in views 0 and 2, and b has two in view 1 and one in view 3.
     let expected = [[40, 10, 10], [40, 15, 15]];
     let config = ["--config", CONFIG];
     assert_eq!(counted(&[&lists[..], &clicks].concat(), &config), expected);
     assert_eq!(counted(&[&clicks[..], &lists].concat(), &config), expected);
-    // By the first part alone, half of the lists are copies with other items.
+    // With the first part alone as id, half of the lists are copies with other items.
     let first = ["page_view", "page_view"].map(|path| format!("request_id = {path:?}\n"));
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("first.toml");

@@ -1,4 +1,4 @@
-//! Comparisons of simulated arms, whose true lifts are known.
+//! Comparisons of simulated arms with known true lifts.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use crate::program::{run, temporary_dir};
 const EVEN: &str = "control=0.5,neural=0.5";
 const METRICS: [&str; 3] = ["ctr@5", "hit_rate@5", "mrr@5"];
 
-/// What is said of neural beside control in a day of 70,000 lists, where it is expected to have these shares.
+/// Compares neural with the control in a day of 70,000 lists, given the expected shares.
 #[track_caller]
 fn verdict(simulated: &[&str], expected_shares: &str) -> Value {
     let dir = temporary_dir();
@@ -34,7 +34,7 @@ fn verdict(simulated: &[&str], expected_shares: &str) -> Value {
     json["comparisons"]["ranker"]["neural"].clone()
 }
 
-/// True lifts of neural over control.
+/// Returns the true lifts of neural over the control.
 fn lifts(design: Design) -> [f64; 3] {
     let settings = TrafficSettings {
         world: World {
@@ -53,7 +53,7 @@ fn lifts(design: Design) -> [f64; 3] {
     })
 }
 
-/// The lift's interval of each metric has the true lift inside.
+/// Checks that each metric's interval contains the true lift.
 #[track_caller]
 fn check_covered(verdict: &Value, lifts: [f64; 3]) {
     for (key, lift) in METRICS.iter().zip(lifts) {
@@ -86,7 +86,7 @@ fn an_effect_lies_in_the_intervals_of_its_lifts_and_wins() {
         check_covered(&verdict, lifts);
         assert_eq!(verdict["state"], "win", "{verdict}");
         assert_eq!(verdict["checks"]["srm"]["p"], 1.0, "{verdict}");
-        // A user is known by half of a hash, which two may share.
+        // Users are identified by half of a hash, so two users may collide.
         let in_two = verdict["checks"]["multi_arm"]["share"].as_f64().expect("a share");
         assert!(in_two < 0.000_1, "{verdict}");
     }

@@ -1,19 +1,19 @@
-//! Reference values of other packages, end to end: events whose sums by bucket are those of a block of
-//! `tests/data/statistics.json`, and what `evaluate` makes of them.
+//! Reference values of other packages, end to end: `evaluate` reads events whose sums by bucket are those of a block in
+//! `tests/data/statistics.json`.
 //!
-//! | block | how it is fed |
+//! | block | input |
 //! |---|---|
-//! | `bucket_case`, `list_ratio` | an event for each list and click, bucket by bucket; the sums and what follows from them |
-//! | the same, four times as many buckets | its 64 buckets are fewer than burn-in asks, so that nothing is printed of them: each is fed as four that are alike, and what that makes of V is known |
-//! | `fold_case` | the same events, by users of fewer buckets |
-//! | `occupied_case` | as `bucket_case`, with buckets that have no list |
-//! | `user_level_case` | a user of the block is one that has a bucket alone |
-//! | `burn_in` | lists and hits over so many buckets: whether something is printed |
-//! | `srm_cases` | a list for each user, up to each of the looks: one look has no running maximum |
+//! | `bucket_case`, `list_ratio` | an event for each list and click, bucket by bucket; checks the sums and everything derived from them |
+//! | the same with four times as many buckets | the 64 buckets are fewer than burn-in requires, so nothing is printed for them; each is fed as four equal ones, whose effect on V is known |
+//! | `fold_case` | the same events from users in fewer buckets |
+//! | `occupied_case` | like `bucket_case`, with empty buckets |
+//! | `user_level_case` | each user of the block has a bucket of its own |
+//! | `burn_in` | lists and hits in a number of buckets; checks whether results are printed |
+//! | `srm_cases` | a list per user, up to each of the looks, because a single look has no running maximum |
 //!
-//! All others cannot be: several epochs (`epoch_case`, `epoch_overlap_case`, `srm_epochs`) and several looks (`av_trajectory`,
-//! `strict_sequence`, `planned_end`, `harm`) are none of a file, which is one look in one epoch; and the rest
-//! (`boundary_grid`, `decision`, `log_e_grid`, `multiple_testing`, `quantiles`, `t_z_transform`) has no sums.
+//! The other blocks cannot be fed. A file is one look in one epoch, so it has neither several epochs (`epoch_case`,
+//! `epoch_overlap_case`, `srm_epochs`) nor several looks (`av_trajectory`, `strict_sequence`, `planned_end`, `harm`). The
+//! rest (`boundary_grid`, `decision`, `log_e_grid`, `multiple_testing`, `quantiles`, `t_z_transform`) has no sums.
 
 use std::collections::BTreeSet;
 
@@ -25,9 +25,9 @@ use serde_json::Value;
 use crate::document;
 use crate::feed::{EXPERIMENT, Feed, N_ITEMS, Sums, Users, compared};
 
-/// Relative, of what is a plain formula.
+/// Relative tolerance for plain formulas.
 const PLAIN: f64 = 1e-9;
-/// Relative, where Student's t is involved.
+/// Relative tolerance if Student's t is involved.
 const TRANSFORMED: f64 = 1e-8;
 
 #[track_caller]
@@ -60,7 +60,7 @@ fn near(value: f64, expected: f64, tolerance: f64) {
     );
 }
 
-/// Both ends, relative to the larger one.
+/// Compares both ends of an interval, relative to the larger one.
 #[track_caller]
 fn ends(found: [f64; 2], expected: [f64; 2]) {
     let scale = expected[0].abs().max(expected[1].abs());
@@ -77,7 +77,7 @@ fn both(interval: Option<Interval>) -> [f64; 2] {
     [interval.lower, interval.upper]
 }
 
-/// The sums of an arm of `bucket_case`, by bucket.
+/// Returns the sums of an arm in `bucket_case`, by bucket.
 fn sums(case: &Value, arm: &str) -> Vec<Sums> {
     let column = |name: &str| {
         rows(&case["arms"][arm][name])
@@ -100,11 +100,11 @@ fn sums(case: &Value, arm: &str) -> Vec<Sums> {
 }
 
 const ARMS: [&str; 3] = ["control", "t1", "t2"];
-/// Ids of ours, by those of the blocks.
+/// Metric names in the blocks, and our ids.
 const METRICS: [(&str, &str); 3] = [("hr", "hit_rate"), ("ctr", "ctr"), ("mrr", "mrr")];
 const IDS: [&str; 3] = ["hit_rate", "ctr", "mrr"];
 
-/// The events of `bucket_case`; what its bucket b adds up to is fed to each of the buckets `buckets(b)`.
+/// Returns the events of `bucket_case`. The sums of its bucket b are fed to each of the buckets `buckets(b)`.
 fn bucket_case(users: &Users, arms: &[&str], buckets: impl Fn(usize) -> Vec<usize>) -> String {
     let case = block("bucket_case");
     let (mut users, mut feed) = (users.clone(), Feed::default());
@@ -182,7 +182,7 @@ fn events_add_up_to_the_sums_of_the_bucket_case_and_to_what_packages_say_of_them
     check_per_user(&found);
 }
 
-/// Block `list_ratio`.
+/// Checks block `list_ratio`.
 fn check_per_user(found: &Comparison) {
     for expected in rows(&block("list_ratio")["rows"]) {
         let arm = expected["arm"].as_str().expect("a name");
@@ -216,7 +216,7 @@ fn check_per_user(found: &Comparison) {
     }
 }
 
-/// What is printed of four buckets for each of the case: every ratio is as it was, Σψ² a quarter, n 256 and not 64.
+/// Every bucket of the case is fed as four. All ratios are unchanged, Σψ² is a quarter, and n is 256 instead of 64.
 #[test]
 fn four_buckets_for_each_of_the_bucket_case_print_its_lifts_and_a_quarter_of_its_variance() {
     let case = block("bucket_case");
@@ -323,7 +323,7 @@ fn buckets_without_a_list_do_not_count() {
     );
 }
 
-/// Each hit by one click, at rank 1.
+/// Returns sums in which each hit has one click, at rank 1.
 fn of_first_ranks(lists: usize, hits: usize) -> Sums {
     Sums {
         lists,
@@ -333,7 +333,7 @@ fn of_first_ranks(lists: usize, hits: usize) -> Sums {
     }
 }
 
-/// The variance clustered by user, where each user of an arm is alone in a bucket.
+/// The variance must be the one clustered by user if each user of an arm has its own bucket.
 #[test]
 fn users_who_are_alone_in_their_buckets_have_the_variance_clustered_by_user() {
     let case = block("user_level_case");
@@ -372,7 +372,7 @@ fn nothing_is_printed_before_burn_in() {
             let [occupied, lists, hits] =
                 ["occupied", "lists", "hit_lists"].map(|field| number(&row[field][n]) as usize);
             for bucket in 0..occupied {
-                // The rest of a division goes to the first ones.
+                // The remainder of the division goes to the first buckets.
                 let [lists, hits] = [lists, hits].map(|n| n / occupied + usize::from(bucket < n % occupied));
                 feed.user(&users.take(bucket), arm, of_first_ranks(lists, hits));
             }
@@ -390,7 +390,7 @@ fn nothing_is_printed_before_burn_in() {
         let is_done = row["done"].as_bool().expect("true or false");
         let metric = &verdict["metrics"]["hit_rate"];
         assert_eq!(metric.get("p").is_some(), is_done, "{row}: {verdict}");
-        // The sample ratio and lists per user need no burn-in, and stand before it in the rules.
+        // Sample ratio and lists per user need no burn-in, and precede it in the rules.
         let is_collecting = verdict["state"] == "collecting";
         assert!(!(is_done && is_collecting), "{row}: {verdict}");
     }
@@ -430,13 +430,13 @@ fn users_are_tested_against_their_shares_as_by_ssrm() {
             ];
             let json = document(&arguments, &feed.lines);
             let p = number(&json["comparisons"][EXPERIMENT]["arm1"]["checks"]["srm"]["p"]);
-            // Closed forms differ from it by up to 1e-6, the block says.
+            // According to the block, closed forms differ from it by up to 1e-6.
             near(p, (-number(expected)).exp().min(1.0), 1e-6);
         }
     }
 }
 
-/// So that none is forgotten.
+/// A new block must not be forgotten here.
 #[test]
 fn every_block_is_fed_or_named_as_one_that_cannot_be() {
     let all: Value = serde_json::from_str(include_str!("../data/statistics.json")).expect("JSON");

@@ -1,4 +1,4 @@
-//! A broker that goes and comes back.
+//! A broker that fails and returns.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::traffic::{Traffic, assert_all_counted, totals, wait_for_live, waits_f
 fn a_broker_that_goes_and_comes_back_costs_nothing() {
     let mut kafka = Kafka::start();
     let traffic = Traffic::new(&kafka, 2);
-    // The producer may come back many seconds after the daemon (`reconnect.backoff.max.ms`: 10), which is no silence.
+    // The producer may reconnect many seconds after the daemon (`reconnect.backoff.max.ms`: 10 s). This must not count as
+    // idle.
     let config = traffic.config(&kafka.brokers(), &kafka.unique("group"), "");
     let mut daemon = Daemon::run_with(&config, &[("ABGAUGE_JOIN__IDLE_AFTER", "60s")]);
     daemon.wait_until_ready();

@@ -1,7 +1,7 @@
-//! Faults of every kind, one after another, while traffic goes on and somebody scrapes. Whatever happens, every record has the
-//! outcome that it must have, and the settled numbers are those of a recount.
+//! Faults of every kind, one after another, under traffic and scrapes. Every record must have its expected outcome, and the
+//! settled numbers must equal a recount.
 //!
-//! `cargo test` brings each fault about once. For as long as you like, with the table at the end:
+//! `cargo test` injects each fault once. To run it for longer, with a table at the end:
 //!
 //! ```sh
 //! ABGAUGE_CHAOS_ROUNDS=24 tests/run --test faults -- chaos --nocapture
@@ -38,10 +38,10 @@ const LOAD: Load = Load {
     n_partitions: N_PARTITIONS,
     lists_per_second: 400,
 };
-/// Faults between two looks at the numbers.
+/// Number of faults between two comparisons of the numbers.
 const FAULTS_A_ROUND: usize = 3;
 
-/// What the faults act on.
+/// Everything that faults act on.
 pub struct Chaos {
     kafka: Kafka,
     daemon: Daemon,
@@ -58,7 +58,7 @@ impl Chaos {
             properties: vec![("group.min.session.timeout.ms", "1000")],
             ..Options::default()
         });
-        // So that a producer may send what lies ahead of time.
+        // This lets a producer send records with future timestamps.
         let unguarded = [("message.timestamp.after.max.ms", "9223372036854775807")];
         let topic = |stem: &str| {
             let name = kafka.unique(stem);
@@ -87,7 +87,7 @@ impl Chaos {
         )
     }
 
-    /// Waits until all that was sent has settled, and says what differs from a recount. The traffic pauses meanwhile.
+    /// Pauses the traffic, waits until everything sent has settled, and returns the differences from a recount.
     fn differences(&mut self) -> Option<String> {
         self.stream.pause();
         let expected = self.stream.expected();
@@ -104,7 +104,7 @@ impl Chaos {
     }
 }
 
-/// What leaves records out, and a broker that soon takes a member for gone.
+/// Returns a configuration that skips some records, with a short session timeout.
 fn config(kafka: &Kafka, served: &str, clicks: &str, skips: &[String]) -> String {
     let more = format!(
         r#"
@@ -117,7 +117,7 @@ fn config(kafka: &Kafka, served: &str, clicks: &str, skips: &[String]) -> String
     traffic::config(&kafka.proxied_brokers(), served, clicks, "chaos", &more)
 }
 
-/// What a daemon has counted: its settled view, and the fate of every record.
+/// Returns a daemon's counts: its settled view, and the outcome of every record.
 fn counts(scrape: &Exposition) -> Expected {
     let mut arms = Arms::new();
     arms::add_settled(scrape, &mut arms);
@@ -145,7 +145,7 @@ fn counts(scrape: &Exposition) -> Expected {
     }
 }
 
-/// What a variable of the environment says, a whole number.
+/// Reads an environment variable as a whole number.
 pub fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(
@@ -154,7 +154,7 @@ pub fn number(name: &str) -> Option<u64> {
     )
 }
 
-/// Each fault as often as any other, give or take one, in an order of the seed.
+/// Returns `n` faults in an order determined by the seed. Their frequencies differ by at most one.
 fn faults(n: usize, seed: u64) -> Vec<Fault> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut faults = Vec::new();

@@ -1,4 +1,4 @@
-//! Daemons cut off from their brokers, or stopped, for much longer than a list stays open.
+//! Daemons that are cut off from their brokers, or stopped, for much longer than a list stays open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::support::kafka::Kafka;
 use crate::support::wait;
 use crate::traffic::{SHORT_SESSION, Traffic, assert_all_counted, proxied, scrape, totals, waits_for};
 
-/// Daemons that read the same topics, each in a group of its own.
+/// Daemons that read the same topics, each in its own group.
 struct Daemons {
     undisturbed: Daemon,
-    /// Behind the proxy. Of the first the group waits for its return; from the second it takes its partitions.
+    /// Daemons behind the proxy. The group waits for the return of the first, and revokes the partitions of the second.
     unreachable: [Daemon; 2],
-    /// The same of those that are stopped.
+    /// The same two cases for stopped daemons.
     stopped: [Daemon; 2],
 }
 
@@ -38,7 +38,7 @@ impl Daemons {
     }
 }
 
-/// Both idle_after and attribution are small; ten times their sum.
+/// Ten times the sum of idle_after and attribution, which are both short.
 const TEN_TIMES: Duration = Duration::from_secs(30);
 
 #[test]
@@ -112,7 +112,7 @@ fn a_daemon_cut_off_for_long_settles_nothing_early_and_loses_nothing() {
     }
 }
 
-/// Frontiers of all partitions added up: it moves if one of them does.
+/// Sums the frontiers of all partitions. It moves if one of them does.
 fn frontier(scrape: &Exposition) -> f64 {
     scrape.sum("abgauge_frontier_timestamp_seconds", &[])
 }

@@ -1,4 +1,4 @@
-//! Batches that cannot be read: their partition is held where it is, and said; the others go on.
+//! Unreadable batches: their partition is held and reported, while the others continue.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::traffic::{
     Traffic, arm, assert_all_counted, lists_by_arm, log, now_ms, scrape, wait_for_live, warnings,
 };
 
-/// Answers are bounded as low as librdkafka allows.
+/// Lower limits of librdkafka for the size of answers.
 const SMALL_ANSWERS: &str = r#"
     kafka.properties."receive.message.max.bytes" = 1100000
     kafka.properties."fetch.max.bytes" = 1000000
@@ -23,7 +23,7 @@ fn is_held(scrape: &Exposition, topic: &str, partition: i32) -> Option<bool> {
     Some(scrape.value("abgauge_partition_held", &labels)? == 1.0)
 }
 
-/// Waits until `/readyz` says ready, and names what is held in a line that has all of `parts`.
+/// Waits until `/readyz` reports ready, with a line about a held partition that contains all of `parts`. Returns the line.
 #[track_caller]
 fn wait_until_told(daemon: &mut Daemon, parts: &[&str]) -> String {
     daemon.wait_until("it to be ready and to say what is held", |daemon| {
@@ -36,7 +36,7 @@ fn wait_until_told(daemon: &mut Daemon, parts: &[&str]) -> String {
     })
 }
 
-/// Groups of twenty clicked lists, each flushed: ten a partition, in batches of their own.
+/// Sends groups of twenty clicked lists, ten per partition, and flushes each, so that each gets its own batches.
 fn send_groups(traffic: &Traffic, n: u32) {
     for group in 0..n {
         traffic.send_clicked_lists(group * 20..(group + 1) * 20);
@@ -65,7 +65,7 @@ fn a_damaged_batch_holds_its_partition_alone_until_it_is_mended() {
     assert_eq!(is_held(&scrape, topic, 1), Some(false));
     assert_eq!(scrape.value("abgauge_pair_restarts_total", &[]), Some(0.0));
     assert_eq!(scrape.value("abgauge_partitions_owned", &[]), Some(2.0));
-    // Long enough to be looked at again.
+    // This is long enough for another attempt.
     let other = wait::try_until(Duration::from_secs(12), || {
         let ready = daemon.get("/readyz");
         (ready.status != 200).then_some(ready.body)
@@ -101,7 +101,7 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
     traffic.flush();
     wait_for_live(&mut daemon, 20);
     daemon.signal(libc::SIGSTOP);
-    // A request that was on its way is answered with the first ones.
+    // A fetch in flight is answered with the first group.
     for group in [20..22, 22..42, 42..62] {
         traffic.send_clicked_lists(group);
         traffic.flush();
@@ -121,7 +121,7 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
     assert_eq!(is_held(&shown, &traffic.served, 0), Some(false));
     assert_eq!(shown.value("abgauge_exact", &[]), Some(1.0));
 
-    // A part of it does not do: the message says so, and names all of it.
+    // Skipping a part of the batch is not enough: the message names all of it.
     let skip = format!("ingest.skip_records = [\"{}/0/{offsets}\"]", traffic.clicks);
     let last = damaged.end() - 1;
     assert!(*damaged.start() < last, "some records");
@@ -132,7 +132,7 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
         wait_until_told(&mut daemon, &parts);
     }
 
-    // What the message says.
+    // The skip that the message suggests works.
     let mut daemon = Daemon::run(&config(&skip));
     daemon.wait_until_ready();
     let shown = daemon.metrics();
@@ -161,7 +161,7 @@ fn a_batch_that_does_not_decompress_within_the_bound_holds_its_partition_alone()
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     send_groups(&traffic, 1);
-    // Some hundred bytes, of which become millions.
+    // These few hundred bytes decompress to megabytes.
     let producer = kafka.producer_with(&[
         ("compression.codec", "zstd"),
         ("batch.size", "9000000"),

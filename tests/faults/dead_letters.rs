@@ -1,4 +1,4 @@
-//! Records that cannot be read reach the dead-letter topic, also where its broker goes meanwhile.
+//! Unreadable records reach the dead-letter topic, even if its broker restarts meanwhile.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn unreadable_records_become_dead_letters_at_least_once_though_the_broker_goes()
     }
     traffic.flush();
     wait_for_unreadable(&mut daemon, N);
-    // Some letters are acknowledged by now, and some may be on their way.
+    // Some letters have been acknowledged by now, others may be in flight.
     kafka.stop();
     kafka.restart();
     daemon.wait_until("every letter to be acknowledged", |daemon| {

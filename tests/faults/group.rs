@@ -1,4 +1,4 @@
-//! Several daemons in one group: a partition's numbers are shown by its owner alone.
+//! Several daemons in one group: only its owner shows a partition's numbers.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn a_partition_that_is_taken_away_takes_its_numbers_with_it() {
 
     let mut second = Daemon::run(&config);
     first.wait_until("both to share the work", |first| {
-        // In this order: what the second one owns, the first one has given up.
+        // The order matters: whatever the second one owns, the first one has already given up.
         let second = scrape(&second)?;
         let first = scrape(first)?;
         assert_no_owner_twice(&first, &second);
@@ -68,7 +68,7 @@ fn a_partition_that_is_taken_away_takes_its_numbers_with_it() {
     );
 }
 
-/// While a daemon reads what is old, one topic of a pair is often paused for the other to follow.
+/// During catch-up, one topic of a pair is often paused until the other has caught up.
 #[test]
 fn partitions_given_back_in_the_middle_of_catching_up_are_read_to_their_ends() {
     const N: u32 = 100_000;
@@ -126,7 +126,7 @@ fn assert_no_owner_twice(first: &Exposition, second: &Exposition) {
     );
 }
 
-/// Numerators, denominators, lists and clicks of both add up.
+/// Asserts that numerators, denominators, lists and clicks of both daemons add up.
 #[track_caller]
 fn assert_sums(first: &Daemon, second: &Daemon, n: f64) {
     let (first, second) = (first.metrics(), second.metrics());

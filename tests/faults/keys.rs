@@ -1,4 +1,4 @@
-//! Keys that keep clicks from their lists are named, in telemetry and in the log.
+//! Keys that separate clicks from their lists are reported in telemetry and in the log.
 
 use serde_json::Value;
 
@@ -6,22 +6,22 @@ use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
 use crate::traffic::{now_ms, scrape, warnings};
 
-/// More than what a verdict needs, of those that tell the partitioners apart.
+/// Number of records, more than a verdict needs to distinguish the partitioners.
 const N: usize = 400;
 
-/// How a topic's records find their partitions.
+/// Partitioner of a topic's records.
 #[derive(Clone, Copy)]
 enum Keyed {
     Murmur2,
     Crc32,
-    /// Without a key.
+    /// Records have no key.
     Null,
-    /// In partitions of a partitioner that nobody knows.
+    /// Partitions follow an unknown partitioner.
     Foreign,
 }
 
 /// Writes lists to one topic and clicks to the other. Waits until telemetry has counted each of `findings` (topic and
-/// finding), and each of `told` stands in the log once and in the API; nothing else is said of keys.
+/// finding). Each of `told` must appear once in the log and in the API, and nothing else about keys.
 #[track_caller]
 fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str]) {
     let kafka = Kafka::shared();
@@ -80,7 +80,7 @@ fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str])
     }
     let api: Value = serde_json::from_str(&daemon.get("/api/v1/experiments").body).expect("JSON");
     let shown = api["stream"]["warnings"].as_array().expect("warnings");
-    // What their topics lack of guards stands beside it.
+    // Warnings about topics without a timestamp guard are excluded.
     let is_of_keys = |warning: &&Value| warning["runbook"] != "AbgaugeEventAhead";
     let shown = shown
         .iter()
@@ -90,7 +90,7 @@ fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str])
         shown.collect::<Vec<_>>(),
         lines.iter().cloned().map(Value::from).collect::<Vec<_>>()
     );
-    // Further records bring no further lines.
+    // More records do not add log lines.
     write(&kafka, &topics[0].1, served, |id, ts_ms| {
         format!(r#"{{"request_id":"again-{id}","ts":{ts_ms},"experiments":{{"e":"a"}},"items":["i"]}}"#)
     });

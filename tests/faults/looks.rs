@@ -1,4 +1,4 @@
-//! Looks over a log of days in real Kafka: the same after crashes, and held back by a partition that is late.
+//! Looks over a log of several days in real Kafka: identical after crashes, and delayed by a partition that is late.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -14,26 +14,26 @@ use crate::support::producer::Producer;
 use crate::support::wait::PATIENCE;
 use crate::traffic::{now_ms, open_transaction, scrape};
 
-/// Event time between two lists. Lists have numbers.
+/// Event time between two numbered lists.
 const STEP_MS: i64 = 24_000;
-/// A day of lists.
+/// Lists of the first day.
 const BEGIN: Range<u64> = 0..3_600;
-/// From twenty minutes later on, until two days have passed.
+/// Lists from twenty minutes later until the end of the second day.
 const FIRST: Range<u64> = 3_650..7_200;
-/// From twenty minutes later on, until half a day later.
+/// Lists from twenty minutes later until half a day later.
 const SECOND: Range<u64> = 7_250..9_000;
 const LOOK_MS: i64 = 600_000;
 const N_USERS: u64 = 3_000;
 pub const N_PARTITIONS: u32 = 2;
 
-/// Two topics keyed by user, and the producer of one experiment: half of the users are in `base`, a quarter each in `better`, whose
-/// lists are clicked more often, and in `same`.
+/// Two topics keyed by user, and the producer of one experiment. Half of the users are in `base`, a quarter in `better`,
+/// whose lists are clicked more often, and a quarter in `same`.
 pub struct World {
     pub kafka: Arc<Kafka>,
     pub served: String,
     pub clicks: String,
     producer: Producer,
-    /// Of the experiment: a time of looks.
+    /// Start of the experiment. It is also the time of a look.
     begin_ms: i64,
 }
 
@@ -52,8 +52,8 @@ impl World {
         }
     }
 
-    /// A daemon that reads all of the log. No partition is idle for it, so that looks depend on the log alone. Restarted, it takes
-    /// the place in its group of the one that crashed.
+    /// Returns the configuration of a daemon that reads the whole log. No partition becomes idle, so looks depend only on the
+    /// log. After a restart the daemon replaces the crashed one in its group.
     pub fn config(&self, name: &str) -> String {
         format!(
             r#"{section}
@@ -81,8 +81,8 @@ planned_days = 1.5
         )
     }
 
-    /// The lists of these numbers whose users are in one of these partitions, and what is clicked. Ends with what settles the look at
-    /// their end and no further one.
+    /// Sends the lists with these numbers whose users are in one of these partitions, and their clicks. The last events
+    /// settle the look at the end of the lists, and no later one.
     pub fn send(&self, numbers: Range<u64>, partitions: &[u32]) {
         for number in numbers.clone() {
             let user = mixed(number) % N_USERS;
@@ -100,7 +100,7 @@ planned_days = 1.5
         self.producer.flush();
     }
 
-    /// A time of looks.
+    /// Returns the time of the look after these lists.
     fn end_ms(&self, numbers: &Range<u64>) -> i64 {
         self.begin_ms + numbers.end.cast_signed() * STEP_MS
     }
@@ -119,7 +119,7 @@ planned_days = 1.5
         }
     }
 
-    /// Waits until it shows the look, and is ready: of what is stored it takes looks before.
+    /// Waits until the daemon shows the look and is ready. It may take looks from stored data before it is ready.
     #[track_caller]
     pub fn wait_for_look(&self, daemon: &mut Daemon, numbers: &Range<u64>) {
         let as_of_ms = self.end_ms(numbers);
@@ -130,7 +130,7 @@ planned_days = 1.5
     }
 }
 
-/// Bits that look like chance.
+/// Returns pseudo-random bits.
 fn mixed(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30) ^ 0x9e37_79b9).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 31
@@ -149,20 +149,20 @@ fn click_percentage(user: u64) -> u64 {
     if arm(user) == "better" { 40 } else { 30 }
 }
 
-/// What the API says of it; none before there is anything settled.
+/// Returns the API's data about the experiment, or `None` until a list has settled.
 fn experiment(daemon: &Daemon) -> Option<Value> {
     let answer = daemon.try_get("/api/v1/experiments").ok()?;
     let mut document: Value = serde_json::from_str(&answer.body).ok()?;
     Some(document["experiments"]["ranker"].take()).filter(|experiment| experiment.is_object())
 }
 
-/// What a daemon says at the last look, bit by bit.
+/// Results of a daemon at the last look, compared bit by bit.
 #[derive(Debug, PartialEq)]
 pub struct Said {
-    /// By arm: by itself, and against the control.
+    /// Values of each arm: its own, and those against the control.
     arms: Vec<(String, Value, Value)>,
     verdicts: Vec<String>,
-    /// Lines of the scrape. Whose partitions they are of is as if they were one instance's.
+    /// Lines of the scrape, with scope `global` renamed to `own` so that instances can be compared.
     gauges: Vec<String>,
 }
 
@@ -190,7 +190,7 @@ impl Said {
     }
 }
 
-/// How much `abgauge plan` finds known of the primary of `better`, by the way that it is tested; 2.5 days are told from.
+/// Returns the information that `abgauge plan` reports for the primary of `better` under its design, from 2.5 days of data.
 fn planned_information(daemon: &Daemon) -> f64 {
     let url = format!("http://{}", daemon.address());
     let ran = crate::program::run(&["plan", "--from", &url, "--format", "json"]);
@@ -202,7 +202,7 @@ fn planned_information(daemon: &Daemon) -> f64 {
     metric["planned"]["information"].as_f64().expect("a number")
 }
 
-/// The begins of names.
+/// Prefixes of gauge names.
 const GAUGES: [&str; 12] = [
     "abgauge_ci_",
     "abgauge_decision",
@@ -218,7 +218,7 @@ const GAUGES: [&str; 12] = [
     "abgauge_verdict",
 ];
 
-/// Running maxima, the planned look and what was decided are from looks that nobody stored.
+/// Running maxima, the planned look and decisions come from looks that were not stored.
 #[test]
 fn looks_are_the_same_after_crashes_over_the_same_log() {
     let world = World::new();
@@ -234,7 +234,7 @@ fn looks_are_the_same_after_crashes_over_the_same_log() {
     crashed.kill();
     transaction.abort_transaction(PATIENCE).expect("it ends");
     world.wait_for_look(&mut whole, &FIRST);
-    // The one that has crashed finds partitions side by side; to this one they come one after the other.
+    // The crashed daemon will find both partitions complete. This one receives them one after the other.
     world.send(SECOND, &[1]);
     world.send(SECOND, &[0]);
     world.wait_for_look(&mut whole, &SECOND);
@@ -253,7 +253,7 @@ fn looks_are_the_same_after_crashes_over_the_same_log() {
         .metrics()
         .value("abgauge_power_information", &of_primary)
         .expect("it is known");
-    // The planned look is over. All others share what is left of alpha, so they need more.
+    // The planned look is over. All others share the remaining alpha, so they need more information.
     assert!(planned_information(&crashed) > told && told > 0.0);
     let better: Value = serde_json::from_str(&said.verdicts[0]).expect("JSON");
     assert_eq!((&better["state"], &better["look"]), (&json!("win"), &json!(360)));

@@ -1,4 +1,4 @@
-//! Retention takes records that daemons have not read yet: never a silent reset.
+//! Retention deletes records before daemons have read them. The reset is never silent.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn a_position_that_left_the_log_restarts_its_pair_visibly() {
         Daemon::run(&traffic.config(brokers, &kafka.unique("group"), &more))
     };
     let unreachable = start(&kafka.proxied_brokers(), "");
-    // The group takes its partitions, and gives them back.
+    // The group revokes its partitions and assigns them again.
     let evicted = start(&kafka.proxied_brokers(), SHORT_SESSION);
     let stopped = start(&kafka.brokers(), "");
     let mut daemons = [unreachable, evicted, stopped];
@@ -28,7 +28,7 @@ fn a_position_that_left_the_log_restarts_its_pair_visibly() {
     daemons[1].wait_until("the partitions to be taken", |evicted| {
         (scrape(evicted)?.value("abgauge_partitions_owned", &[]) == Some(0.0)).then_some(())
     });
-    // A request that was on its way is answered with the first one.
+    // A fetch in flight is answered with the first record.
     traffic.send_clicked_list(0, 40);
     traffic.flush();
     for number in 41..1040 {
@@ -42,8 +42,8 @@ fn a_position_that_left_the_log_restarts_its_pair_visibly() {
     daemons[2].signal(libc::SIGCONT);
 
     daemons.iter_mut().for_each(assert_restarted);
-    // What /readyz says is logged as it changes from ready, which only this one had been; and it says the brokers first, where
-    // a question to them had been on its way when the daemon was stopped.
+    // /readyz is logged when it stops being ready, and only this daemon was ready. If a request to the brokers was pending
+    // when the daemon was stopped, it reports the brokers first.
     let named = |line: &Value| {
         let waiting_for = line["waiting_for"].to_string();
         waiting_for.contains("position had left the log") || waiting_for.contains("brokers do not answer")
@@ -53,7 +53,7 @@ fn a_position_that_left_the_log_restarts_its_pair_visibly() {
     });
 }
 
-/// Asserts that the first partition was begun anew, once, with what its logs still have.
+/// Asserts that the first partition restarted exactly once, with the records left in its logs.
 #[track_caller]
 fn assert_restarted(daemon: &mut Daemon) {
     let expected = [(arm(0), 500.0), (arm(1), 20.0)].into();
@@ -63,8 +63,7 @@ fn assert_restarted(daemon: &mut Daemon) {
     daemon.wait_until_ready();
     let after = daemon.metrics();
     assert_eq!(after.value("abgauge_pair_restarts_total", &[]), Some(1.0));
-    // What was read before has been read, and at most one list and one click of what came then; what was deleted was
-    // not.
+    // The earlier records were read, and at most one list and one click of the later ones before the rest was deleted.
     let read = after.sum("abgauge_records_total", &[]);
     assert!((1080.0..=1082.0).contains(&read), "{read}");
     let accepted = after.sum("abgauge_records_total", &[("outcome", "accepted")]);

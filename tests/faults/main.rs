@@ -1,4 +1,4 @@
-//! Faults around the daemon: brokers away, topics missing, rights refused, partitions taken, signals. Real Kafka.
+//! Faults around the daemon with real Kafka: unavailable brokers, missing topics, denied rights, revoked partitions, signals.
 
 mod broker_gone;
 mod chaos;

@@ -1,4 +1,4 @@
-//! Readers of a large `/metrics` that do not read.
+//! Readers of a large `/metrics` that stop reading.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,12 +14,12 @@ use crate::support::https::{self, Trust};
 use crate::support::{tools, wait};
 
 const MAX_CONNECTIONS: usize = 64;
-/// How long a reader may take that nobody waits for.
+/// Time limit of an abandoned reader.
 const TIMEOUT: &str = "5m";
-/// No scrape may take longer beside them than this, or than four times as long as alone.
+/// Limit for a scrape next to stalled readers, unless four times its duration without them is more.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// A reader that has its answer's first byte and takes no more. Its end of the connection holds little.
+/// A client that reads the first byte of its answer and then stops. Its receive buffer is small.
 struct Stalled {
     _plain: Option<TcpStream>,
     _secured: Option<StreamOwned<ClientConnection, TcpStream>>,
@@ -28,7 +28,7 @@ struct Stalled {
 fn stalled(crowd: &Crowd, trust: Option<&Trust>) -> Stalled {
     let stream = TcpStream::connect(crowd.daemon.address()).expect("it listens");
     let few: libc::c_int = 4096;
-    // SAFETY: the option takes a number, which lives as long as the call.
+    // SAFETY: the option takes a number that outlives the call.
     let set = unsafe {
         let (level, name) = (libc::SOL_SOCKET, libc::SO_RCVBUF);
         let len = libc::socklen_t::try_from(size_of_val(&few)).expect("small");
@@ -63,7 +63,7 @@ fn stalled(crowd: &Crowd, trust: Option<&Trust>) -> Stalled {
     }
 }
 
-/// Beside five stalled readers and beside as many as there are connections, every scrape is answered as if they were not.
+/// Checks that scrapes are not slowed down by five stalled readers, nor by as many as there are connections.
 fn check(crowd: &Crowd, trust: Option<&Trust>) {
     let start = Instant::now();
     let scrape = || {

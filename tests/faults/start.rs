@@ -1,4 +1,4 @@
-//! What stands in the way of a start is named with its remedy, and waited for where waiting can help.
+//! Obstacles to a start are reported with a remedy. The daemon keeps trying if waiting can help.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ fn a_daemon_without_brokers_keeps_trying_and_loses_nothing() {
     daemon.wait_until("the brokers' silence to be told", |daemon| {
         waits_for(daemon).filter(|why| why.contains("brokers do not answer") && why.contains("kafka.brokers"))
     });
-    // Long enough for a dozen attempts.
+    // This is long enough for a dozen attempts.
     let ready = wait::try_until(Duration::from_secs(6), || {
         waits_for(&daemon).is_none().then_some(())
     });
@@ -71,7 +71,7 @@ fn a_missing_topic_is_named_until_it_is_created() {
     assert_eq!(warned.len(), 1, "one line a minute: {warned:#?}");
 }
 
-/// The client then does not know for up to fifteen seconds where their partitions lie.
+/// After the restart the client may need fifteen seconds to find the partitions again.
 #[test]
 fn topics_are_not_missed_while_their_broker_restarts() {
     let mut kafka = Kafka::start();
@@ -193,7 +193,7 @@ fn refused_users_are_told_what_to_mend() {
     for (mut daemon, said) in refused {
         let says = |why: &String| said.iter().all(|part| why.contains(part));
         daemon.wait_until(said[0], |daemon| waits_for(daemon).filter(says));
-        // It goes on trying, and does not come to say something less helpful.
+        // The daemon keeps trying, and its message does not become less helpful.
         let other = wait::try_until(Duration::from_secs(5), || {
             waits_for(&daemon).filter(|why| !says(why))
         });

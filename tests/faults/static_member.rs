@@ -1,4 +1,4 @@
-//! Static members, which the group gives what it gave them last: also after they were set to other topics.
+//! Static members, to which the group reassigns their previous partitions, even after their topics have changed.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ fn stop(mut daemon: Daemon) {
     assert_eq!(daemon.wait_exit(Duration::from_secs(10)), Some(0));
 }
 
-/// Whether it is ready and owns nothing.
+/// Returns true if the daemon is ready and owns nothing.
 fn is_idle(scrape: &Exposition) -> bool {
     let value = |name| scrape.value(name, &[]);
     value("abgauge_ready") == Some(1.0) && value("abgauge_partitions_owned") == Some(0.0)
 }
 
-/// Waits until it owns both partitions, and asserts that it was never ready before.
+/// Waits until the daemon owns both partitions. It must not be ready before.
 #[track_caller]
 fn wait_for_partitions(daemon: &mut Daemon) {
     daemon.wait_until("its partitions", |daemon| {
@@ -68,7 +68,7 @@ fn a_static_member_that_had_nothing_reads_other_topics() {
     let config = |traffic: &Traffic, name: &str| traffic.config(&kafka.brokers(), &group, &is_member(name));
     let mut one = Daemon::run(&config(&before, "one"));
     let other = Daemon::run(&config(&before, "other"));
-    // More members than partitions: one of them has none, and waits for nothing.
+    // With more members than partitions, one of them has none and must still become ready.
     let one_is_idle = one.wait_until("both to be ready, one without a partition", |one| {
         let ready = |scrape: &Exposition| scrape.value("abgauge_ready", &[]) == Some(1.0);
         let (first, second) = (scrape(one)?, scrape(&other)?);

@@ -1,4 +1,4 @@
-//! Traffic that goes on whatever happens to its readers.
+//! Traffic that continues regardless of its readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support::wait;
 use crate::traffic::{Traffic, now_ms};
 
-/// Ten lists a second, each with a click one second later, until dropped.
+/// Ten lists per second, each with a click one second later, until dropped.
 pub struct Steady {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<u32>>,
@@ -27,7 +27,7 @@ impl Steady {
         }
     }
 
-    /// Sends the clicks that are outstanding, and says how many lists there were.
+    /// Sends the outstanding clicks and returns the number of lists.
     pub fn finish(mut self) -> u32 {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("finished once");
@@ -49,7 +49,7 @@ fn send_until(traffic: &Traffic, stop: &AtomicBool) -> u32 {
         let now_ms = now_ms();
         if !stop.load(Ordering::Relaxed) {
             let number = lists.len() as i32;
-            // The last of three partitions is quiet: it has a list in five seconds.
+            // The last of three partitions is quiet, with one list in five seconds.
             let partition = if number % 50 == 25 { 2 } else { number % 2 };
             let id = format!("r-{number}");
             traffic.list(partition, &id, now_ms);

@@ -1,4 +1,4 @@
-//! A signal ends the daemon within ten seconds, with exit code 0, whatever it is doing.
+//! A signal ends the daemon within ten seconds with exit code 0, in any state.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ fn a_signal_ends_a_daemon_whose_broker_is_gone() {
     let mut daemons: Vec<_> = (0..2).map(|_| traffic.daemon(&kafka)).collect();
     daemons.iter_mut().for_each(Daemon::wait_until_ready);
     kafka.stop();
-    // One before it can have noticed, one while it is trying, one that never saw a broker.
+    // The daemons are stopped before they notice, while they retry, and without ever having seen a broker.
     assert_stops(&mut daemons[0], libc::SIGTERM);
     daemons.push(traffic.daemon(&kafka));
     for mut daemon in daemons.drain(1..) {
@@ -71,7 +71,7 @@ fn a_signal_waits_for_no_open_connection() {
     assert_stops(&mut daemon, libc::SIGTERM);
     for mut stream in [kept_alive, fresh, half_asked] {
         let mut rest = Vec::new();
-        // Closed or reset: it is over either way.
+        // Closed or reset, the connection has ended either way.
         let _ = stream.read_to_end(&mut rest);
         assert!(
             !String::from_utf8_lossy(&rest).contains("500"),

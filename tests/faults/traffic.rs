@@ -1,4 +1,4 @@
-//! Lists and clicks in topics of their own, and a daemon that reads them.
+//! Lists and clicks in new topics, and a daemon that reads them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use crate::support::kafka::{Kafka, Options};
 use crate::support::producer::Producer;
 use crate::support::wait::{self, PATIENCE};
 
-/// The broker takes a member for gone after the shortest time that it allows.
+/// Setting for the shortest session timeout that brokers allow.
 pub const SHORT_SESSION: &str = "kafka.properties.\"session.timeout.ms\" = 6000";
 
-/// A broker that daemons reach through a proxy, and the test directly.
+/// Starts a broker that daemons reach through a proxy, and the test directly.
 pub fn proxied() -> Kafka {
     Kafka::start_with(Options {
         proxied: true,
@@ -25,7 +25,7 @@ pub fn proxied() -> Kafka {
     })
 }
 
-/// Two topics and a producer. Each list shows `i1`, `i2`, `i3` in the arm of its partition; each click is on `i1`.
+/// Two topics and a producer. Each list shows `i1`, `i2`, `i3` in the arm of its partition, and each click is on `i1`.
 pub struct Traffic {
     pub served: String,
     pub clicks: String,
@@ -38,7 +38,7 @@ impl Traffic {
         Traffic::with(kafka, n_partitions, &[])
     }
 
-    /// The same in topics with settings of their own.
+    /// Like `new`, with settings for the topics.
     pub fn with(kafka: &Kafka, n_partitions: i32, settings: &[(&str, &str)]) -> Traffic {
         let topic = |stem: &str| {
             let name = kafka.unique(stem);
@@ -48,7 +48,7 @@ impl Traffic {
         Traffic::of(kafka, topic, n_partitions)
     }
 
-    /// The same in topics that `new` makes, from the stems of their names.
+    /// Like `new`, with topics that `new` creates from the stems of their names.
     pub fn of(kafka: &Kafka, new: impl Fn(&str) -> String, n_partitions: i32) -> Traffic {
         Traffic {
             served: new("served"),
@@ -71,7 +71,7 @@ impl Traffic {
         self.send(&self.clicks, partition, id, &click);
     }
 
-    /// What is no list, in the topic of lists.
+    /// Sends invalid JSON to the topic of lists.
     pub fn broken_list(&self, partition: i32, number: u32) {
         let (key, payload) = (format!("r-{number}"), format!("{{broken {number}"));
         self.producer.produce(
@@ -89,7 +89,7 @@ impl Traffic {
             .produce(topic, Some(partition), Some(key), Some(payload.as_bytes()), None);
     }
 
-    /// A list now and a click on it for each number, spread over the partitions in turn. Not yet acknowledged.
+    /// Sends a current list and a click on it for each number, to the partitions in turn. They may not be acknowledged yet.
     pub fn send_clicked_lists(&self, numbers: Range<u32>) {
         for number in numbers {
             let partition = number.cast_signed() % self.n_partitions;
@@ -97,7 +97,7 @@ impl Traffic {
         }
     }
 
-    /// The same in one partition.
+    /// Sends a list and a click to one partition.
     pub fn send_clicked_list(&self, partition: i32, number: u32) {
         let id = format!("r-{number}");
         let ts_ms = now_ms();
@@ -111,25 +111,25 @@ impl Traffic {
         self.producer.flush();
     }
 
-    /// What a daemon of the consumer group `group` needs to know; `more` are further lines.
+    /// Returns the configuration of a daemon in the group `group`, with the lines `more`.
     pub fn config(&self, brokers: &str, group: &str, more: &str) -> String {
         config(brokers, &self.served, &self.clicks, group, more)
     }
 
-    /// A daemon alone in its group.
+    /// Starts a daemon in its own group.
     pub fn daemon(&self, kafka: &Kafka) -> Daemon {
         Daemon::run(&self.config(&kafka.brokers(), &kafka.unique("group"), ""))
     }
 }
 
-/// What a daemon of the consumer group `group` needs to know; `more` are further lines. All keys are dotted.
+/// Returns the configuration of a daemon in the group `group`, with the lines `more`. All keys are dotted.
 ///
 /// Spans are so short that a slot settles within seconds.
 pub fn config(brokers: &str, served: &str, clicks: &str, group: &str, more: &str) -> String {
     config_with_lateness("4s", brokers, served, clicks, group, more)
 }
 
-/// The same where events may be later than that.
+/// Like `config`, with another lateness.
 pub fn config_with_lateness(
     lateness: &str,
     brokers: &str,
@@ -156,7 +156,7 @@ pub fn config_with_lateness(
     )
 }
 
-/// An event in partition 0 whose transaction is left open: readers get no further there before it ends.
+/// Sends an event to partition 0 in a transaction that is left open. Readers cannot pass it until the transaction ends.
 pub fn open_transaction(kafka: &Kafka, topic: &str, event: &Value) -> BaseProducer {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", kafka.brokers())
@@ -186,19 +186,19 @@ pub fn now_ms() -> i64 {
     since.as_millis() as i64
 }
 
-/// A scrape; none while it does not listen.
+/// Scrapes the daemon. Returns `None` while it does not listen.
 pub fn scrape(daemon: &Daemon) -> Option<Exposition> {
     let answer = daemon.try_get("/metrics").ok()?;
     Some(Exposition::parse(&answer.body).unwrap_or_else(|error| panic!("/metrics: {error}")))
 }
 
-/// What `/readyz` says while the daemon is not ready.
+/// Returns the body of `/readyz` while the daemon is not ready.
 pub fn waits_for(daemon: &Daemon) -> Option<String> {
     let answer = daemon.try_get("/readyz").ok()?;
     (answer.status == 503).then_some(answer.body)
 }
 
-/// Lists in `total` of each arm, in one view.
+/// Returns the lists of each arm in `total`, in one view.
 pub fn lists_by_arm(scrape: &Exposition, view: &str) -> BTreeMap<String, f64> {
     scrape
         .select(
@@ -209,14 +209,14 @@ pub fn lists_by_arm(scrape: &Exposition, view: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Lists and distinct clicks in `total` of all arms, in one view.
+/// Returns the lists and distinct clicks of all arms in `total`, in one view.
 pub fn totals(scrape: &Exposition, view: &str) -> (f64, f64) {
     let of_view = [("window", "total"), ("view", view), ("scope", "own")];
     let sum = |name| scrape.sum(name, &of_view);
     (sum("abgauge_lists"), sum("abgauge_clicks"))
 }
 
-/// Waits until so many lists, each with a click, are in the live view.
+/// Waits until `n` lists with a click each are in the live view.
 #[track_caller]
 pub fn wait_for_live(daemon: &mut Daemon, n: u32) {
     let all = (f64::from(n), f64::from(n));
@@ -244,7 +244,7 @@ pub fn wait_for_live(daemon: &mut Daemon, n: u32) {
     }
 }
 
-/// Asserts that every record was accepted and every click matched: so many lists, as many clicks.
+/// Asserts that every record was accepted and every click matched: `n` lists and `n` clicks.
 #[track_caller]
 pub fn assert_all_counted(scrape: &Exposition, n: u32) {
     let n = f64::from(n);
@@ -269,7 +269,7 @@ pub fn assert_all_counted(scrape: &Exposition, n: u32) {
     assert_eq!(scrape.value("abgauge_exact", &[]), Some(1.0));
 }
 
-/// The lines of the log: one JSON object each.
+/// Parses the lines of the log, one JSON object each.
 pub fn log(daemon: &Daemon) -> Vec<Value> {
     daemon
         .log()
@@ -278,7 +278,7 @@ pub fn log(daemon: &Daemon) -> Vec<Value> {
         .collect()
 }
 
-/// Lines of the log that warn, or worse.
+/// Returns the messages of warnings and errors in the log.
 pub fn warnings(daemon: &Daemon) -> Vec<String> {
     log(daemon)
         .iter()

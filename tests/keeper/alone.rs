@@ -1,4 +1,4 @@
-//! One keeper, one pair, and nothing that goes wrong: how much is written, and how long a leave may take.
+//! One keeper with one pair and no faults: how much it writes, and how long a leave may take.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -59,7 +59,7 @@ impl Alone {
         assert!(self.work.round(0));
     }
 
-    /// The next order within so many ms.
+    /// Waits up to `ms` for the next order.
     fn order(&mut self, ms: i64) -> Option<Order> {
         for _ in 0..ms / 10 {
             self.pass(10);
@@ -70,7 +70,7 @@ impl Alone {
         None
     }
 
-    /// Bytes written in so many seconds by a worker that offers whenever a state is wanted.
+    /// Runs for `seconds` and returns the bytes written, with a worker that offers whenever a state is wanted.
     fn written(&mut self, seconds: i64, state: impl Fn(i64) -> (Header, Roles)) -> u64 {
         let before = self.handle.status(0).n_bytes_written;
         let until_ms = self.clock.lasting_ms() + seconds * 1_000;
@@ -105,7 +105,7 @@ fn an_instance_writes_no_more_than_its_bound() {
         ..settings(1)
     });
     let n_bytes = alone.written(1_000, |number| (header(number), roles(number)));
-    // One seal may be ahead.
+    // One seal may be written ahead of the budget.
     assert!((900_000..=1_007_000).contains(&n_bytes), "{n_bytes}");
 }
 

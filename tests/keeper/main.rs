@@ -1,4 +1,5 @@
-//! The keeper between a worker and a state topic that doubles, delays and loses: seeded schedules, and a script that Kafka is held to.
+//! The keeper between a worker and a state topic that duplicates, delays and loses records: seeded schedules, and a script
+//! that also runs on Kafka.
 
 mod alone;
 #[path = "../state/dice.rs"]
@@ -23,7 +24,7 @@ use abgauge::clock::Clock;
 
 use crate::topic::{Faults, Topic};
 
-/// Schedules in a plain `cargo test`.
+/// Number of schedules in a plain `cargo test`.
 const N_SCHEDULES: u64 = 2_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Those who read the topic as a whole, and those who delete what is in it.
+//! Readers of the whole topic, and deletion of what is in it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::script::namespace;
 use crate::topic::{Connection, Faults, Topic};
 use crate::world;
 
-/// In simulated time.
+/// Deadline in simulated time.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// A log whose time goes on as it is polled: answers that never come are asked for again.
+/// A log whose clock advances with each poll, so that unanswered questions are asked again.
 pub struct Ticking {
     log: Connection,
     clock: Clock,
     hand: Hand,
-    /// Somebody else writes this once something is appended here.
+    /// Key that another writer appends after the first append here.
     other: Option<Key>,
 }
 
@@ -63,7 +63,7 @@ impl Log for Ticking {
     }
 }
 
-/// What is damaged of a pair, whoever looks.
+/// Returns the damage that a reader finds in a pair.
 pub fn damage(reader: &Reader<Ticking>, namespace: abgauge::state::Namespace) -> Vec<Breach> {
     let estates = reader.partitions().map(|(_, census)| census.of(namespace));
     let breaches = estates.flat_map(|estate| estate.breaches());
@@ -83,7 +83,7 @@ fn claim(unique: u64) -> Key {
     Key::Claim(Session { epoch: 1, unique })
 }
 
-/// A topic of two partitions, with so many keys in each.
+/// Creates a topic of two partitions with `n_keys` keys in each.
 fn topic(seed: u64, n_keys: u64) -> Topic {
     let faults = Faults {
         late: 0,
@@ -101,7 +101,7 @@ fn topic(seed: u64, n_keys: u64) -> Topic {
             writer.append(partition, claim(number), Some(Claim::default().encode().into()));
         }
     }
-    // Behind a tombstone a second copy would be a record of its own.
+    // A second copy that lands behind a tombstone would be a new record.
     topic.land_all();
     topic
 }

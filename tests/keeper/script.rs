@@ -1,4 +1,4 @@
-//! A script that is run on the model and on Kafka, with equal outcomes: begin, seal, take over, drop, leave, come back.
+//! A script that runs on the model and on Kafka with equal outcomes: begin, seal, take over, drop, leave, return.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use abgauge::state::{
 
 use crate::wait::{self, PATIENCE};
 
-/// What is told on the way.
+/// Expected events of [`run`].
 pub const OUTCOME: [&str; 19] = [
     "a begins 0",
     "a begins 1",
@@ -89,7 +89,7 @@ fn header(n_pairs: u32, read_position: i64) -> Header {
     }
 }
 
-/// One that is small, and one that is large enough for several blobs where `n_large` is.
+/// Returns a small role and, if `n_large` is positive, one that needs several blobs.
 fn roles(read_position: i64, n_large: usize) -> Roles {
     let totals = format!("total{read_position:02}");
     let mut roles = BTreeMap::from([("totals".into(), totals.into_bytes().into())]);
@@ -100,7 +100,7 @@ fn roles(read_position: i64, n_large: usize) -> Roles {
     roles
 }
 
-/// A process, and what it tells.
+/// A process, and its record of events.
 struct Process<'a> {
     name: &'static str,
     keeper: Keeper,
@@ -108,7 +108,7 @@ struct Process<'a> {
     told: &'a mut Vec<String>,
 }
 
-/// What all processes have told.
+/// Events of all processes.
 struct Story {
     n_pairs: u32,
     told: Vec<String>,
@@ -146,7 +146,7 @@ impl Process<'_> {
         );
     }
 
-    /// Until a state is wanted.
+    /// Waits until a state is wanted.
     #[track_caller]
     fn wanted(&self, pair: i32) {
         wait::until(
@@ -156,7 +156,7 @@ impl Process<'_> {
         );
     }
 
-    /// Until it has claimed anew.
+    /// Waits until the process has claimed again.
     #[track_caller]
     fn is_wanted_anew(&self, pair: i32) {
         let since_ms = || {
@@ -223,7 +223,7 @@ impl Process<'_> {
     }
 }
 
-/// Each call of `log` is another process's; `keys` are those that a partition of two holds.
+/// Runs the script. Each call of `log` connects another process, and `keys` returns the keys in one of two partitions.
 #[track_caller]
 pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) -> Vec<Key>) -> Vec<String> {
     let n_pairs = 2;
@@ -238,7 +238,7 @@ pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) ->
     a.seals(0, first, 10, 0);
     a.seals(1, second, 10, 0);
     a.seals(0, first, 20, 600_000);
-    // What was there before is named again.
+    // The new seal refers to the blobs that already exist.
     a.seals(0, first, 30, 700_000);
     let a = a.keeper;
 
@@ -288,7 +288,7 @@ pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) ->
     told.shows(1, offer, 10);
     told.seals(1, memory, 20, 0);
     rests(|| keys(1), 1);
-    // 900,000 bytes are four parts, beside the totals.
+    // Four blobs for 900,000 bytes, and one for the totals.
     rests(|| keys(0), 5);
     drop(c);
     story.told
@@ -302,7 +302,7 @@ pub const OUTCOME_OF_LOSS: [&str; 5] = [
     "b shows 20 of 0",
 ];
 
-/// The topic loses all while somebody owns a pair: its memory goes on, and the next owner finds that.
+/// Deletes all records while a process owns a pair. The owner keeps its memory, and the next owner finds its new seal.
 #[track_caller]
 pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     log: impl Fn() -> L,
@@ -318,7 +318,7 @@ pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     let memory = a.begins(0);
     a.seals(0, memory, 10, 600_000);
     lose();
-    // It is the base of nobody any more: where it stands is wanted at once, without an order.
+    // No stored seal is the base of the memory anymore, so its current state is wanted at once, without an order.
     a.is_wanted_anew(0);
     a.seals(0, memory, 20, 600_000);
     let _a = a.keeper;
@@ -328,7 +328,7 @@ pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     story.told
 }
 
-/// Of many parts, which are more than a writer has in flight.
+/// Expected events of [`run_with_much`], whose blobs exceed what a writer has in flight.
 pub const OUTCOME_OF_MUCH: [&str; 4] = [
     "a begins 0",
     "a shows 10 of 0",
@@ -336,7 +336,7 @@ pub const OUTCOME_OF_MUCH: [&str; 4] = [
     "b shows 10 of 0",
 ];
 
-/// A large state is sealed, and restored by another.
+/// Seals a large state, which another process restores.
 #[track_caller]
 pub fn run_with_much<L: Log + Send + 'static>(log: impl Fn() -> L) -> Vec<String> {
     let n_pairs = 2;
@@ -362,7 +362,7 @@ pub fn run_with_much<L: Log + Send + 'static>(log: impl Fn() -> L) -> Vec<String
     story.told
 }
 
-/// Until garbage has been collected: there is one claim, one seal, and what it names.
+/// Waits until garbage has been collected: one claim, one seal and its blobs are left.
 #[track_caller]
 fn rests(keys: impl Fn() -> Vec<Key>, n_blobs: usize) {
     let mut last = Vec::new();

@@ -1,4 +1,5 @@
-//! A state topic in process: appends land late, twice or never, whether they are acknowledged or not, and readers are behind. What each call does is decided by a seed.
+//! An in-process state topic. Appends land late, twice or never, acknowledged or not, and readers lag. The seed determines
+//! each outcome.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +10,16 @@ use abgauge::state::{Bytes, Follower, Happening, Key, Log, Namespace, Progress, 
 use crate::dice::Dice;
 use crate::log::{self, Record};
 
-/// How often what happens, in percent.
+/// Probabilities of faults in percent.
 #[derive(Clone, Copy)]
 pub struct Faults {
     pub late: usize,
     pub lost: usize,
-    /// Of claims and seals that are lost: those that are acknowledged all the same.
+    /// Share of lost claims and seals that are acknowledged all the same.
     pub forgotten: usize,
     pub unanswered: usize,
     pub doubled: usize,
-    /// Answers to questions that never come.
+    /// Share of questions that are never answered.
     pub unheard: usize,
     pub cleaned: usize,
 }
@@ -47,7 +48,7 @@ impl Faults {
     }
 }
 
-/// An append that has not landed.
+/// An append in flight.
 struct Flight {
     partition: i32,
     record: Record,
@@ -62,12 +63,13 @@ struct Shared {
     dice: Dice,
     faults: Faults,
     n_connections: usize,
-    /// What was handed over to be appended, and what has landed, until somebody looks.
+    /// Records handed over for appending, until [`Topic::sent`] takes them. `landed` is the same for records that have
+    /// landed.
     sent: Vec<(Key, Bytes)>,
     landed: Vec<Record>,
 }
 
-/// The topic itself; all copies are one.
+/// Handle to the topic. All clones share one topic.
 #[derive(Clone)]
 pub struct Topic(Arc<Mutex<Shared>>);
 
@@ -90,7 +92,7 @@ impl Topic {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a process has of it.
+    /// Connects a process.
     pub fn connect(&self, clock: Clock) -> Connection {
         let mut shared = self.lock();
         shared.n_connections += 1;
@@ -103,13 +105,13 @@ impl Topic {
         }
     }
 
-    /// Nothing goes wrong any more, and what is under way lands.
+    /// Stops all faults, and lands all appends in flight.
     pub fn calm(&self) {
         self.lock().faults = Faults::NONE;
         self.land_all();
     }
 
-    /// What is under way lands.
+    /// Lands all appends in flight.
     pub fn land_all(&self) {
         let mut shared = self.lock();
         while !shared.flights.is_empty() {
@@ -129,12 +131,12 @@ impl Topic {
         }
     }
 
-    /// From now on nothing lands.
+    /// Loses all appends from now on.
     pub fn lose_what_is_sent(&self) {
         self.lock().faults.lost = 100;
     }
 
-    /// The topic has lost what it had.
+    /// Deletes all records.
     pub fn lose_all(&self) {
         let partitions = &mut self.lock().partitions;
         partitions
@@ -150,7 +152,7 @@ impl Topic {
         std::mem::take(&mut self.lock().landed)
     }
 
-    /// The keys that a partition holds, and those of them that are deleted left out.
+    /// Returns the keys of a partition that have not been deleted.
     pub fn keys(&self, partition: usize) -> Vec<Key> {
         let shared = self.lock();
         let mut held = BTreeMap::new();
@@ -221,13 +223,13 @@ struct Partition {
     read: usize,
 }
 
-/// What a process has of the topic.
+/// A process's connection to the topic.
 pub struct Connection {
     id: usize,
     topic: Topic,
     clock: Clock,
     partitions: BTreeMap<i32, Partition>,
-    /// On their way, with where the partition ended when it was asked.
+    /// Answers in flight, with the end of the partition at the time of the question.
     answers: Vec<(i32, Question, i64)>,
 }
 

@@ -1,4 +1,5 @@
-//! A schedule: a few processes with a keeper and a worker each, a topic, a group and a clock, in the order that a seed decides.
+//! A schedule: a few processes with a keeper and a worker each, a topic, a group and a clock. A seed determines the order of
+//! events.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -15,7 +16,7 @@ use crate::topic::{Connection, Faults, Topic};
 
 const N_STEPS: usize = 600;
 const LEASE_MS: i64 = 15_000;
-/// Of the one pair.
+/// Number of the only pair.
 const PAIR: i32 = 0;
 
 pub fn settings(seed: u64) -> Settings {
@@ -45,9 +46,9 @@ struct Process {
     handle: Handle,
     orders: Receiver<(i32, Order)>,
     memory: Option<(Memory, Pair)>,
-    /// Contents of what was offered, by number.
+    /// Read positions of the offered states by offer.
     offered: BTreeMap<Offer, usize>,
-    /// Read positions of the last state that was to be shown.
+    /// Read position of the last state that was to be shown.
     shown: Option<usize>,
 }
 
@@ -63,7 +64,7 @@ pub struct World {
     is_told: bool,
 }
 
-/// Runs a schedule, and prints what happens if it is told. Returns how many states were in force.
+/// Runs a schedule, and prints its events if `is_told`. Returns the number of states that were in force.
 pub fn run(seed: u64, is_told: bool) -> Result<usize, String> {
     let mut world = World::new(seed, is_told);
     for _ in 0..N_STEPS {
@@ -73,7 +74,7 @@ pub fn run(seed: u64, is_told: bool) -> Result<usize, String> {
     Ok(world.judge.n_states())
 }
 
-/// Runs a schedule in which anybody reads the topic now and then. Returns how often.
+/// Runs a schedule with occasional readers of the topic. Returns the number of reads.
 pub fn run_with_readers(seed: u64) -> Result<usize, String> {
     let mut world = World::new(seed, false);
     let mut n_read = 0;
@@ -90,7 +91,7 @@ pub fn run_with_readers(seed: u64) -> Result<usize, String> {
 }
 
 impl World {
-    /// Who reads to the end finds it whole.
+    /// Reads the topic to its end, and checks that nothing in it is damaged.
     fn is_read(&mut self) -> Verdict {
         let mut reader = Ticking::reader(&self.topic, 1, None);
         let read = reader.read(PATIENCE);
@@ -164,7 +165,7 @@ impl World {
         self.inputs.push(newest + self.dice.below(8) as i64 - 4);
     }
 
-    /// The group gives the pair to somebody else, who may hear of it before the other gives it back.
+    /// Moves the pair to a random process, which may learn of it before the previous owner gives it back.
     fn give_to_another(&mut self) {
         let heir = self.dice.below(self.processes.len());
         if let Some(before) = self.assigned.replace(heir) {
@@ -196,7 +197,7 @@ impl World {
         }
     }
 
-    /// All that happens in a round of the keeper and one of the worker.
+    /// Runs one round of the keeper and one of the worker.
     fn round(&mut self, who: usize) -> Verdict {
         if !self.processes[who].work.round(0) {
             return Err(format!("{who} has ended"));
@@ -299,7 +300,7 @@ impl World {
         self.judge.one_lease(now_ms)
     }
 
-    /// Nothing goes wrong any more: the pair comes to rest at its owner.
+    /// Stops all faults, and checks that the pair becomes quiescent at its owner.
     fn peace(&mut self) -> Verdict {
         self.topic.calm();
         if self.assigned.is_none() {

@@ -1,4 +1,4 @@
-//! Where a value cannot lie.
+//! Ranges that values must not leave.
 
 use std::num::NonZeroU32;
 
@@ -12,10 +12,10 @@ use crate::twin::Items;
 use crate::twin::items::Known;
 use crate::twin::measured::profile;
 
-/// Whether a metric is at most 1 by its definition under these choices.
+/// Returns whether a metric is at most 1 by definition under these choices.
 ///
-/// The others count items (hits), are sums (of reciprocal ranks, of precisions) or bits (surprisal), or are held
-/// against an ideal that is greedy and so need not be the best one (alpha_ndcg).
+/// The others count items (hits), are sums (of reciprocal ranks or precisions), are in bits (surprisal), or are compared with
+/// a greedy ideal that need not be the best (alpha_ndcg).
 fn is_at_most_1(column: &Column, profile: &Profile) -> bool {
     match column.metric.id {
         "hits" | "surprisal" | "alpha_ndcg" => false,
@@ -48,7 +48,7 @@ proptest! {
         for pair in columns.windows(2) {
             let [shorter, longer] = [&pair[0], &pair[1]];
             let same = (shorter.metric.id, shorter.profile) == (longer.metric.id, longer.profile);
-            // A longer cut may hold more of what is relevant, and then divides by more.
+            // A longer cut may contain more relevant items, and then divides by more.
             let profile = &evaluation.ranking.profiles()[longer.profile];
             let is_cut = profile.recall_denominator == RecallDenominator::RelevantInK;
             if !same || (is_cut && longer.metric.id == "recall") || !["hit_rate", "hits", "mrr", "recall", "coverage"].contains(&shorter.metric.id) {
@@ -61,8 +61,8 @@ proptest! {
     }
 }
 
-/// α = 1: an aspect counts once. Greedy takes the item with four aspects first, and gains one at rank 2; the other two
-/// cover three each.
+/// With α = 1 an aspect counts once. The greedy ideal takes the item with four aspects first and gains one at rank 2. The
+/// other two items cover three each.
 #[test]
 fn alpha_ndcg_can_exceed_1_because_its_ideal_is_greedy() {
     let known = [

@@ -1,4 +1,4 @@
-//! The odd lists that other packages test themselves with, under all ten profiles, worked by hand.
+//! Edge cases from other packages' tests, under all ten profiles, worked by hand.
 //!
 //! DCG's discounts are 1, 1 ÷ log2 3, 1/2, 1 ÷ log2 5, 1 ÷ log2 6.
 
@@ -23,7 +23,7 @@ const IDEAL_2: f64 = 1.0 + SECOND;
 const IDEAL_3: f64 = IDEAL_2 + 0.5;
 const IDEAL_5: f64 = IDEAL_3 + FOURTH + FIFTH;
 
-/// The source does not report it.
+/// Mark for metrics that the source does not report.
 const NO: f64 = f64::NAN;
 
 const NAMES: [&str; 10] = [
@@ -43,7 +43,7 @@ fn list(request: &str, items: &str) -> String {
     list_in("a", request, items)
 }
 
-/// Items and ids as JSON, without the brackets.
+/// Returns a list as JSON. `items` and `request` are JSON too, without brackets.
 fn list_in(arm: &str, request: &str, items: &str) -> String {
     format!(
         r#"{{"type":"served","request_id":{request},"ts":1763596800000,"experiments":{{"e":"{arm}"}},"items":[{items}]}}"#
@@ -73,14 +73,14 @@ fn evaluate(lines: &[String], profile: &str, ks: &[u32], catalog: Option<&str>) 
     evaluator.finish()
 }
 
-/// All defined values of an arm, by key.
+/// Returns all defined values of an arm by key.
 fn values(evaluation: &Evaluation, arm: &str) -> BTreeMap<String, f64> {
     let keys = evaluation.ranking.columns().iter().map(|column| column.key());
     keys.filter_map(|key| Some((key.clone(), evaluation.value("e", arm, &key)?)))
         .collect()
 }
 
-/// `expected` has a row for each metric that the profile reports: its value at each of `ks` and over the whole list.
+/// Checks a profile. `expected` has a row for each metric it reports: the values at each of `ks` and over the whole list.
 #[track_caller]
 fn check<const N: usize>(lines: &[String], profile: &str, ks: &[u32], expected: &[(&str, [f64; N])]) {
     let evaluation = evaluate(lines, profile, ks, None);
@@ -101,9 +101,8 @@ fn check<const N: usize>(lines: &[String], profile: &str, ks: &[u32], expected: 
     assert!(values.is_empty(), "{profile} reports {values:?} too");
 }
 
-/// Three items, those at ranks 1 and 3 clicked, and one beside the list. At k = 2 there is one hit, at k = 5 and over
-/// the whole list there are two; the precisions at the hits are 1 and 2/3. |G| is 3, and 2 where off-list clicks are
-/// ignored.
+/// Three items with clicks on ranks 1 and 3, and an off-list click. There is one hit at k = 2, and there are two at k = 5 and
+/// over the whole list. The precisions at the hits are 1 and 2/3. |G| is 3, or 2 if off-list clicks are ignored.
 #[test]
 fn a_list_of_three_with_clicks_at_1_and_3_and_beside_it() {
     let lines = [
@@ -223,9 +222,9 @@ fn a_list_of_three_with_clicks_at_1_and_3_and_beside_it() {
     check("trec_eval", &of_trec_eval[..6]);
 }
 
-/// The list of three above (a), one of three without a click (b), an empty one (c), and an empty one with a click
-/// beside it (d). All are 4; with a relevant item there are a and d, or a alone where off-list clicks are ignored; and
-/// of these a alone shows something. At k = 2, a has one hit, at rank 1.
+/// List a is the list of three above, b one of three without a click, c is empty, and d is empty with an off-list click. The
+/// population of all lists has 4. The population with a relevant item has a and d, or only a if off-list clicks are ignored.
+/// Among these only a shows an item. At k = 2, a has one hit, at rank 1.
 #[test]
 fn each_population_has_the_empty_and_the_unclicked_lists_that_it_says() {
     let lines = [
@@ -238,14 +237,14 @@ fn each_population_has_the_empty_and_the_unclicked_lists_that_it_says() {
         click("1", r#""a""#),
         click("4", r#""z""#),
     ];
-    // Of a: precision 1/2 by any denominator; recall 1/3 of |G| = 3 and 1/2 of |G| = 2; AP 1 ÷ 2 or ÷ |G|.
+    // For a: precision is 1/2 with any denominator, recall 1/3 for |G| = 3 and 1/2 for |G| = 2, and AP 1 ÷ 2 or ÷ |G|.
     let expected = [
         ("default", [1.0 / 4.0, 1.0 / 8.0, 1.0 / 2.0, 1.0 / 8.0]),
         // Recall is micro: 1 hit ÷ (3 + 1).
         ("seed-0", [1.0 / 4.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 4.0]),
         ("rs_metrics", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 4.0]),
         ("seed-2", [NO, 1.0 / 4.0, 1.0 / 6.0, NO]),
-        // Precision and MAP are of a alone.
+        // Precision and MAP use only a.
         ("jurity", [NO, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 2.0]),
         ("seed-4", [1.0 / 2.0, 1.0 / 4.0, 1.0 / 6.0, 1.0 / 4.0]),
         ("replay", [1.0 / 4.0, 1.0 / 8.0, 1.0 / 12.0, 1.0 / 8.0]),
@@ -271,7 +270,7 @@ fn each_population_has_the_empty_and_the_unclicked_lists_that_it_says() {
     }
 }
 
-/// Whoever takes a mean over all lists has 0, whoever takes it over clicked lists has no number, never NaN.
+/// A mean over all lists is 0. A mean over clicked lists is undefined, never NaN.
 #[test]
 fn lists_without_a_click_score_0_or_nothing() {
     let lines = [list("1", r#""a","b""#), list("2", "")];
@@ -279,7 +278,7 @@ fn lists_without_a_click_score_0_or_nothing() {
         let all = ["default", "seed-0", "replay"].contains(&name);
         let values = values(&evaluate(&lines, name, &[1, 5], None), "a");
         let is_ratio_of_clicks = |key: &str| match name {
-            // A mean over clicked lists, and a share of no relevant item.
+            // Recall is a mean over clicked lists, or a share of zero relevant items.
             "default" | "seed-0" => key.starts_with("recall"),
             _ => false,
         };
@@ -298,7 +297,7 @@ fn lists_without_a_click_score_0_or_nothing() {
     }
 }
 
-/// Items a, b, a with a click on a: the copy at rank 3 is shown, and is not relevant. |G| is 1.
+/// Items a, b, a with a click on a. The copy at rank 3 is shown but not relevant. |G| is 1.
 #[test]
 fn an_item_that_stands_twice_counts_at_its_first_rank() {
     let lines = [
@@ -308,7 +307,7 @@ fn an_item_that_stands_twice_counts_at_its_first_rank() {
     ];
     for name in NAMES {
         let values = values(&evaluate(&lines, name, &[3], None), "a");
-        // One hit of three shown; nobody sees a second one.
+        // One of three shown items is a hit. The copy is not a second one.
         for (key, expected) in [
             ("precision@3", 1.0 / 3.0),
             ("ctr@3", 1.0 / 3.0),
@@ -338,7 +337,7 @@ fn an_item_that_stands_twice_counts_at_its_first_rank() {
     }
 }
 
-/// Items b, a, a, b with a click on a: it stands first at rank 2, and four positions are shown.
+/// Items b, a, a, b with a click on a. The first a is at rank 2, and four positions are shown.
 #[test]
 fn a_copy_below_does_not_take_the_place_of_the_first() {
     let lines = [list("1", r#""b","a","a","b""#), click("1", r#""a""#)];
@@ -352,7 +351,7 @@ fn a_copy_below_does_not_take_the_place_of_the_first() {
     assert_eq!(evaluation.counts.repeated_items, 2);
 }
 
-/// A list of two, both clicked: what is beyond its end is no miss where a source divides by what is shown.
+/// A list of two, both clicked. Ranks beyond its end do not count as misses if a source divides by the number of shown items.
 #[test]
 fn a_k_longer_than_the_list_divides_by_k_or_by_what_is_shown() {
     let lines = [
@@ -383,12 +382,12 @@ fn a_k_longer_than_the_list_divides_by_k_or_by_what_is_shown() {
             "{name}"
         );
         assert!((values["recall@100"] - 1.0).abs() < 1e-9, "{name}");
-        // The whole list is 2 long: precision 1 for everyone.
+        // The whole list has 2 items, so precision is 1 for every profile.
         assert!((values["precision"] - 1.0).abs() < 1e-9, "{name}");
     }
 }
 
-/// 5 and "5" are one item, 7 and "7" one request, -0 and 0 too; 5.0 is no id.
+/// 5 and "5" are the same item, 7 and "7" the same request, and so are -0 and 0. 5.0 is not an id.
 #[test]
 fn integer_ids_are_their_decimal_text() {
     let lines = [
@@ -408,7 +407,7 @@ fn integer_ids_are_their_decimal_text() {
     assert_eq!(evaluation.value("e", "a", "ctr"), Some(2.0 / 3.0));
 }
 
-/// An arm is there once it has a list, however little comes of it; clicks make none.
+/// An arm exists once it has a list, even an empty one. Clicks alone do not create one.
 #[test]
 fn one_arm_only_and_clicks_of_nobody() {
     let lines = [list_in("b", "1", ""), click("2", r#""a""#), click("1", r#""a""#)];
@@ -428,7 +427,7 @@ const CATALOG: &str = r#"{"item":"a","aspects":["x"],"users":50,"of_users":200}
 {"item":"c","users":100,"of_users":200}
 {"item":7,"aspects":["z"],"users":25,"of_users":200}"#;
 
-/// Shares 1/4, 0, unknown, 1/4: a copy is shown twice. Surprisals 2, log2 200, log2 200, 2.
+/// Shares are 1/4, 0, unknown and 1/4, since a copy is shown twice. Surprisals are 2, log2 200, log2 200 and 2.
 #[test]
 fn unknown_unseen_and_repeated_items_in_the_metrics_of_the_catalogue() {
     let lines = [list("1", r#""a","b","stranger","a""#), list("2", "")];
@@ -441,7 +440,7 @@ fn unknown_unseen_and_repeated_items_in_the_metrics_of_the_catalogue() {
             ("popularity", 1.0 / 8.0),
             ("surprisal@1", 2.0),
             ("surprisal@10", 1.0 + 200_f64.log2() / 2.0),
-            // Of four items: a; a and b.
+            // Of four items, these cover a, and then a and b.
             ("coverage@1", 1.0 / 4.0),
             ("coverage@2", 1.0 / 2.0),
             ("coverage", 1.0 / 2.0),
@@ -461,7 +460,7 @@ fn unknown_unseen_and_repeated_items_in_the_metrics_of_the_catalogue() {
     }
 }
 
-/// An arm that showed nothing covers nothing; there is no mean over what it showed.
+/// Without shown items an arm has coverage 0, and no mean over shown items.
 #[test]
 fn an_arm_of_empty_lists_has_a_coverage_of_0_and_no_popularity() {
     let lines = [list("1", ""), click("1", r#""b""#)];
@@ -471,9 +470,10 @@ fn an_arm_of_empty_lists_has_a_coverage_of_0_and_no_popularity() {
     assert!(!values.contains_key("popularity") && !values.contains_key("surprisal"));
 }
 
-/// Clicks on a at rank 1, c (no aspect) at rank 2, and on b and 7 beside the list; α = 1/2. The gain is 1 at every
-/// k. The ideal takes b (x, y), then "a" and 7 gain 1/2 and 1: 7, then a. At k = 1: 2; at k = 2: 2 + 1 ÷ log2 3;
-/// at k = 3 a half of the half more. Over the whole list of two it is that at k = 2. `default` knows a and c alone.
+/// Clicks on a at rank 1, c (no aspect) at rank 2, and off-list on b and 7, with α = 1/2. The gain is 1 at every k. The ideal
+/// takes b (x, y). Then "a" gains 1/2 and 7 gains 1, so it takes 7, then a. At k = 1 the ideal is 2, at k = 2 it is 2 + 1 ÷
+/// log2 3, and at k = 3 the gain of a at rank 3, 1/2 · 1/2, is added. Over the whole list of two it equals that at k = 2.
+/// `default` knows only a and c.
 #[test]
 fn alpha_ndcg_with_relevant_items_beside_the_list_and_an_integer_id() {
     let lines = [

@@ -1,4 +1,4 @@
-//! The fixed point against whole numbers: how far a sum can be from the true one.
+//! The fixed-point sums against exact integers: bounds on their error.
 
 use abgauge::engine::ranking::{
     ApDenominator, ArDenominator, FIXED_ONE, Measures, Population, Profile, RecallDenominator,
@@ -14,12 +14,12 @@ use crate::stream::{Case, Click, Event, List, Rules};
 use crate::twin::Items;
 use crate::twin::measured::ten_with_all_metrics;
 
-/// The least common multiple of 1 to 12: what ranks, k's, lengths and |G| of lists of 12 items divide.
+/// Least common multiple of 1 to 12. Ranks, k, lengths and |G| of lists with 12 items divide it.
 const ALL: i128 = 27_720;
-/// What the rational terms of such lists are whole multiples of one part of: a quotient of quotients.
+/// Common denominator of the rational terms of such lists, which are quotients of quotients.
 const PARTS: i128 = ALL * ALL;
 
-/// A list of `length` items with clicks at these ranks, from 1, and so many items beside it.
+/// A list of `length` items with clicks on these ranks, from 1, and `n_off_list` off-list clicks.
 #[derive(Debug, Clone)]
 struct Clicked {
     length: usize,
@@ -35,10 +35,10 @@ fn clicked() -> impl Strategy<Value = Clicked> {
     })
 }
 
-/// One arm that serves these lists.
+/// Returns a case with one arm that serves these lists.
 fn case(lists: &[Clicked], measures: Measures) -> Case {
     let events = lists.iter().enumerate().flat_map(|(id, list)| {
-        // Ids are told apart by their slot too.
+        // Lists with equal ids are in different slots.
         let (id, at_ms) = ((id % 200) as u8, (id / 200) as i64 * 10_000);
         let items = (1..=list.length as u8).collect();
         let off_list = (0..list.n_off_list).map(|n| 200 + n as u8);
@@ -81,7 +81,7 @@ fn case(lists: &[Clicked], measures: Measures) -> Case {
     }
 }
 
-/// A term of a list in [`PARTS`], exactly; none where it is no rational number.
+/// Returns the exact term of a list in units of 1/[`PARTS`], or `None` if it is irrational.
 fn exact_term(metric: &str, k: Option<u32>, profile: &Profile, list: &Clicked) -> Option<i128> {
     let cut = k.map_or(list.length, |k| k as usize);
     let shown = cut.min(list.length) as i128;
@@ -157,8 +157,8 @@ fn sums(evaluation: &Evaluation) -> &[i128] {
 proptest! {
     #![proptest_config(cases_of(96))]
 
-    /// Half a unit of the fixed point for each list that adds something, and nothing more: |sum − true sum| in whole
-    /// numbers. So a mean is off by 2^-33 at most, however many lists there are.
+    /// The error |sum − true sum|, computed in integers, is at most half a unit of the fixed point per list that contributes.
+    /// So the error of a mean is at most 2^-33 for any number of lists.
     #[test]
     fn a_sum_is_off_by_half_a_unit_a_list_at_most(
         lists in vec(clicked(), 1..24),
@@ -184,9 +184,9 @@ proptest! {
     }
 }
 
-/// 2^33 + 1 is a multiple of 683, so that 2^32 ÷ 683 lies in the middle of two whole numbers but for 1/1366: a mean
-/// of reciprocal ranks 1/683 is off by 682/683 of 2^-33, the bound that the documentation states. So the bound is
-/// tight, and many lists do not add to it.
+/// 2^33 + 1 is a multiple of 683, so 2^32 ÷ 683 is 1/1366 away from the middle between two integers. The error of a mean of
+/// reciprocal ranks 1/683 is therefore 682/683 of 2^-33, the documented bound. The bound is tight, and more lists do not
+/// increase the error.
 #[test]
 fn the_stated_error_is_reached_and_not_exceeded() {
     let rank = 683_i128;

@@ -1,14 +1,14 @@
-//! The numbers of files and of windows against a recount of the same events by other code, and the laws that they keep.
+//! The numbers of files and windows against an independent recount of the same events, and laws that they must satisfy.
 //!
 //! | module | claim |
 //! |---|---|
-//! | [`values`] | each value is that of a recount; neither order nor company matters; parts add up |
-//! | [`bounds`], [`perfect`], [`monotone`] | what a metric cannot do: leave 0..1, miss a perfect list, reward a repeated item |
-//! | [`exact`] | the fixed point is off by no more than it says |
-//! | [`windows`] | a window of the board is a recount of the slots inside it |
-//! | [`cases`] | odd lists, worked by hand under all ten profiles |
+//! | [`values`] | each value equals a recount, independent of the order of lines and of other metrics; parts add up |
+//! | [`bounds`], [`perfect`], [`monotone`] | a metric cannot leave 0..1, miss a perfect list, or reward a repeated item |
+//! | [`exact`] | the error of the fixed point is within the documented bound |
+//! | [`windows`] | a window of the board equals a recount of the slots inside it |
+//! | [`cases`] | edge cases worked by hand under all ten profiles |
 //!
-//! `PROPTEST_CASES=5120 cargo test --test metrics_twin` tries twenty times as many.
+//! `PROPTEST_CASES=5120 cargo test --test metrics_twin` runs twenty times as many cases.
 
 mod bounds;
 mod cases;
@@ -25,7 +25,7 @@ mod windows;
 
 use proptest::test_runner::Config;
 
-/// As many random cases, or as many times more or less as the environment asks for.
+/// Returns a configuration with `n` cases, scaled by the number that the environment sets.
 fn cases_of(n: u32) -> Config {
     let asked = Config::default();
     Config {

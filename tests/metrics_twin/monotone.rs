@@ -1,4 +1,4 @@
-//! What a change of one list or click can only do in one direction.
+//! Changes to one list or click that can move a value in one direction only.
 
 use abgauge::engine::ranking::{ApDenominator, Average, Column, NdcgIdeal, Profile, WithoutRelevant};
 use abgauge::evaluate::Evaluation;
@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use crate::stream::{Case, Click, Event, List, case};
 use crate::twin::measured::{profile, ten_with_all_metrics};
 
-/// Columns of two evaluations of the same arms, beside each other.
+/// Returns the columns of two evaluations of the same arms, side by side.
 fn pairs<'a>(
     before: &'a Evaluation,
     after: &'a Evaluation,
@@ -31,7 +31,7 @@ fn default() -> Vec<Profile> {
 
 const NOT_ABOUT_CLICKS: [&str; 3] = ["coverage", "popularity", "surprisal"];
 
-/// Changes the list of this index, and its copies, which have its id and time.
+/// Changes the list at this index and its copies, which share its id and time.
 fn change_list(case: &Case, index: Index, change: impl Fn(&mut List)) -> Option<Case> {
     let lists = case.events.iter().filter_map(|event| match event {
         Event::List(list) => Some(list),
@@ -52,7 +52,7 @@ fn change_list(case: &Case, index: Index, change: impl Fn(&mut List)) -> Option<
 }
 
 proptest! {
-    /// A copy anywhere below the item, what stands there moving down, or in the place of an item that is not clicked.
+    /// The copy is inserted anywhere below the item, or replaces an item that was not clicked.
     #[test]
     fn repeating_an_item_never_raises_a_click_metric_of_default(
         case in case(Just(default())),
@@ -86,8 +86,8 @@ proptest! {
     }
 }
 
-/// Whether a list adds no less to the numerator once one more of its items is clicked: it is not divided by |G|, and a list without
-/// a click does not score 1.
+/// Returns whether another click on a list never lowers the list's numerator: the metric is not divided by |G|, and a list
+/// without a click does not score 1.
 fn grows_with_clicks(column: &Column, profile: &Profile) -> bool {
     match column.metric.id {
         "hit_rate" | "ctr" | "mrr" | "hits" | "precision" => true,
@@ -103,12 +103,13 @@ fn grows_with_clicks(column: &Column, profile: &Profile) -> bool {
     }
 }
 
-/// What an off-list click cannot raise: its item is missed, or nothing. α-NDCG has another greedy ideal with it.
+/// Returns whether an off-list click cannot raise the metric. Its item counts as missed, or not at all. For α-NDCG it changes
+/// the greedy ideal.
 fn is_not_raised_off_list(column: &Column) -> bool {
     column.metric.id != "alpha_ndcg"
 }
 
-/// A click on an item from 0 to 9, which a list may show or not.
+/// Adds a click on an item from 0 to 9, which the list may or may not show.
 fn with_click(case: &Case, list: Index, item: u8) -> Case {
     let lists: Vec<(u8, i64)> = case
         .events
@@ -158,7 +159,7 @@ proptest! {
         }
     }
 
-    /// Items 8 and 9 stand in no list that clicks are drawn for.
+    /// Items 8 and 9 do not occur in the lists that clicks are drawn for.
     #[test]
     fn a_click_beside_a_list_changes_nothing_where_it_is_ignored_and_raises_nothing_where_it_is_relevant(
         case in case(vec(profile(), 1..=2)), list in any::<Index>(), item in 8..10_u8

@@ -1,4 +1,4 @@
-//! Lists of which every item is clicked, and nothing beside them: what each choice makes of perfection.
+//! Lists whose items are all clicked, without off-list clicks: the score of perfection under each choice.
 
 use abgauge::engine::ranking::{
     ApDenominator, Column, Measures, NdcgIdeal, Profile, RecallDenominator, ReciprocalRank,
@@ -11,7 +11,7 @@ use crate::twin::Items;
 use crate::twin::items::{Known, items};
 use crate::twin::measured::{measures, profile};
 
-/// Whether a column scores a perfect list of this length, at least k, with 1.
+/// Returns whether a column scores 1 for a perfect list of this length, which is at least k.
 ///
 /// At a cut-off k the top k has k hits of `length` relevant items.
 fn scores_1(column: &Column, profile: &Profile, length: usize) -> bool {
@@ -20,10 +20,10 @@ fn scores_1(column: &Column, profile: &Profile, length: usize) -> bool {
     match column.metric.id {
         "hit_rate" | "ctr" | "precision" => true,
         "recall" => has_all || profile.recall_denominator == RecallDenominator::RelevantInK,
-        // 1 + 1/2 + … + 1/k where all count.
+        // The value is 1 + 1/2 + … + 1/k if all hits count.
         "mrr" => profile.reciprocal_rank == ReciprocalRank::First || has_one,
         "map_by_k" => true,
-        // The precisions at the hits are all 1, their sum is k.
+        // The precisions at the hits are all 1, so their sum is k.
         "map" => match profile.ap_denominator {
             ApDenominator::K
             | ApDenominator::Shown
@@ -33,26 +33,26 @@ fn scores_1(column: &Column, profile: &Profile, length: usize) -> bool {
             ApDenominator::Relevant => has_all,
             ApDenominator::None => has_one,
         },
-        // The recalls at the hits are 1/L, 2/L, … k/L: their mean is 1 only of one item.
+        // The recalls at the hits are 1/L, 2/L, … k/L. Their mean is 1 only for one item.
         "mar" => length == 1,
         "ndcg" => match profile.ndcg_ideal {
             NdcgIdeal::RelevantInK | NdcgIdeal::RelevantShown | NdcgIdeal::K => true,
             NdcgIdeal::Relevant => has_all,
         },
         "hits" => has_one,
-        // Every item has an aspect of its own, so that each order of them is greedy.
+        // Every item has its own aspect, so any order of them is greedy.
         "alpha_ndcg" => true,
         other => panic!("{other} is not about clicks"),
     }
 }
 
-/// Lists of these lengths, all items clicked.
+/// Returns a case with lists of these lengths whose items are all clicked.
 pub fn perfect(lengths: &[usize], measures: Measures) -> Case {
     let lists = (0..).zip(lengths).flat_map(|(id, length)| {
         let items: Vec<u8> = (0..*length as u8).collect();
         clicked_list(id, items)
     });
-    // No more items than there are names of aspects.
+    // The lists have no more items than there are names of aspects.
     let aspects = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let known = (0..).zip(aspects).map(|(item, aspect)| {
         let aspects = vec![aspect];
@@ -75,7 +75,7 @@ pub fn perfect(lengths: &[usize], measures: Measures) -> Case {
     }
 }
 
-/// A list of which every item is clicked.
+/// Returns a list and a click on each of its items.
 pub fn clicked_list(id: u8, items: Vec<u8>) -> Vec<Event> {
     let clicks = items.iter().map(|item| {
         Event::Click(Click {
@@ -119,7 +119,7 @@ proptest! {
         }
     }
 
-    /// Whatever the aspects are and whatever α is.
+    /// This holds for any aspects and any α.
     #[test]
     fn a_list_in_greedy_order_scores_an_alpha_ndcg_of_1(
         items in items((0..8_u8).map(text).collect()),

@@ -1,4 +1,4 @@
-//! Counts events anew: every click is held against every list, every metric is worked out from sets of words.
+//! An independent recount: every click is compared with every list, and every metric is computed from sets of strings.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use abgauge::engine::ranking::{Column, Measures};
 use crate::stream::{ArmName, Case, Event, List, Rules, text};
 use crate::twin::{Convention, Items, Outcome, parts};
 
-/// A list with what was clicked of it.
+/// A list with its clicks.
 #[derive(Debug, Clone)]
 pub struct Joined {
     pub arms: Vec<ArmName>,
@@ -16,7 +16,7 @@ pub struct Joined {
     pub outcome: Outcome,
 }
 
-/// The lists of a case, each once, in the order of id and time.
+/// Returns the lists of a case without copies, ordered by id and time.
 pub fn join(case: &Case) -> Vec<Joined> {
     let mut lists: Vec<&List> = Vec::new();
     for event in &case.events {
@@ -31,7 +31,7 @@ pub fn join(case: &Case) -> Vec<Joined> {
     lists.into_iter().map(joined).collect()
 }
 
-/// A list with those of the events that are clicks on it.
+/// Joins a list with its clicks among the events.
 pub fn joined(list: &List, events: &[Event], rules: &Rules) -> Joined {
     let items: Vec<String> = list.items.iter().map(|item| text(*item)).collect();
     let clicks = events.iter().filter_map(|event| match event {
@@ -55,7 +55,7 @@ pub fn joined(list: &List, events: &[Event], rules: &Rules) -> Joined {
     }
 }
 
-/// The lists of one arm, with the catalogue that they count by.
+/// Returns the lists of one arm, with the catalogue for their counts.
 pub fn of_arm<'a>(lists: &'a [Joined], arm: &Arm, items: &'a Items) -> Vec<Counted<'a>> {
     let is_in = |list: &&Joined| {
         let mut arms = list.arms.iter();
@@ -68,14 +68,14 @@ pub fn of_arm<'a>(lists: &'a [Joined], arm: &Arm, items: &'a Items) -> Vec<Count
     lists.iter().filter(is_in).map(counted).collect()
 }
 
-/// A list and the catalogue that it counts by.
+/// A list with the catalogue for its counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted<'a> {
     pub list: &'a Outcome,
     pub items: &'a Items,
 }
 
-/// The value of a column over these lists, where `items` is the catalogue that holds now.
+/// Computes the value of a column over these lists. `items` is the current catalogue.
 pub fn value(lists: &[Counted], column: &Column, measures: &Measures, items: &Items) -> Option<f64> {
     let k = column.k.map(|k| k.get());
     if column.metric.id == "coverage" {
@@ -98,7 +98,7 @@ pub fn value(lists: &[Counted], column: &Column, measures: &Measures, items: &It
     (denominator != 0.0).then(|| numerator / denominator)
 }
 
-/// Distinct items in the top k of any list that were listed when it was served, and are now.
+/// Counts the distinct items in the top k of any list that were in the catalogue when served, and still are.
 pub fn seen(lists: &[Counted], k: Option<u32>, items: &Items) -> usize {
     let mut seen = BTreeSet::new();
     for counted in lists {
@@ -112,10 +112,10 @@ pub fn seen(lists: &[Counted], k: Option<u32>, items: &Items) -> usize {
     seen.len()
 }
 
-/// What a value may be off by: half a unit of the fixed point, and what floating point makes of sums.
+/// Tolerance for a value: half a unit of the fixed point, plus the rounding of floating-point sums.
 pub const TOLERANCE: f64 = 1.0 / (1_u64 << 33) as f64 + 1e-12;
 
-/// Panics unless both are the same number, or neither is there.
+/// Panics unless both are the same number, or both are absent.
 #[track_caller]
 pub fn assert_close(value: Option<f64>, expected: Option<f64>, what: impl Fn() -> String) {
     let is_close = match (value, expected) {

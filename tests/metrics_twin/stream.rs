@@ -1,4 +1,4 @@
-//! Random events in which everything collides, as the lines of a file, and how they are evaluated.
+//! Random events with many collisions, as the lines of a file, and their evaluation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::twin::Items;
 use crate::twin::items::items;
 use crate::twin::measured::measures;
 
-/// Times are counted from here, epoch ms: a border of all slots and spans.
+/// Origin of all times in Unix ms, a border of all slots and spans.
 pub const T0: i64 = 1_763_596_800_000;
 
 /// Experiment and arm.
@@ -29,14 +29,14 @@ pub enum Event {
     Click(Click),
 }
 
-/// Ids and items are small numbers here, and text in a line: see [`text`].
+/// A served list. Ids and items are small numbers here, and text in a line: see [`text`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct List {
     pub id: u8,
     pub at_ms: i64,
     pub items: Vec<u8>,
     pub arms: Vec<ArmName>,
-    /// Whether ids that look like integers are written as such.
+    /// Set if ids that look like integers are written as integers.
     pub numbers: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Click {
     pub numbers: bool,
 }
 
-/// What an id or an item is called: the even ones are integers.
+/// Returns the text of an id or an item. Even ones are integers.
 pub fn text(n: u8) -> String {
     if n.is_multiple_of(2) {
         n.to_string()
@@ -102,7 +102,7 @@ impl Event {
     }
 }
 
-/// What joins a click to its list.
+/// Settings for the join of clicks and lists.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub attribution_ms: i64,
@@ -116,13 +116,13 @@ impl Rules {
         at_ms.div_euclid(self.slot_ms) * self.slot_ms
     }
 
-    /// Whether a list is a copy of one that was accepted before it.
+    /// Returns whether a list is a copy of one accepted before it.
     pub fn is_copy(&self, list: &List, accepted: &List) -> bool {
         list.id == accepted.id && (list.at_ms - accepted.at_ms).abs() <= self.same_list_ms
     }
 }
 
-/// Events, and by what they are to be evaluated.
+/// Events, and the settings to evaluate them with.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub events: Vec<Event>,
@@ -173,7 +173,7 @@ impl Case {
         }
     }
 
-    /// Copies say the same as their list, at the same time: which one stands is then no matter of order.
+    /// Makes copies equal to their list, at the same time. Then it does not matter which one is first.
     fn agreeing(mut self) -> Case {
         let mut accepted: Vec<List> = Vec::new();
         for event in &mut self.events {
@@ -192,7 +192,7 @@ impl Case {
     }
 }
 
-/// Events of one to four arms under these profiles.
+/// Generates events of one to four arms under these profiles.
 pub fn case(profiles: impl Strategy<Value = Vec<Profile>>) -> impl Strategy<Value = Case> {
     let rules = (
         select(vec![0, 2000, 10_000]),
@@ -237,14 +237,14 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     all.prop_shuffle()
 }
 
-/// Half seconds, and one millisecond beside them.
+/// Generates half seconds, and times one millisecond before or after.
 fn at_ms() -> impl Strategy<Value = i64> {
     (0..40_i64, prop_oneof![4 => Just(0), 1 => Just(-1), 1 => Just(1)])
         .prop_map(|(half, beside)| half * 500 + beside)
 }
 
 pub fn list() -> impl Strategy<Value = List> {
-    // Long lists begin with items that nobody clicks.
+    // Long lists start with items that are never clicked.
     let unclicked = prop_oneof![9 => Just(0_u8), 1 => 28..70_u8];
     let items = (unclicked, vec(0..8_u8, 0..7))
         .prop_map(|(unclicked, items)| (90..90 + unclicked).chain(items).collect::<Vec<_>>());

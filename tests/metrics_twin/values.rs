@@ -1,4 +1,4 @@
-//! Each value is that of a recount, whatever the order of the lines and whatever else is measured; parts add up.
+//! Each value equals a recount, for any order of lines and any other metrics; parts add up.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ proptest! {
         check_halves(&whole, &halves, &case);
     }
 
-    /// A span counts like a file of its own.
+    /// The lists of a span count like those of a separate file.
     #[test]
     fn the_tallies_of_spans_add_to_the_whole(case in case(vec(profile(), 1..=2))) {
         let whole = case.evaluate();
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// Places of a tally that count distinct items, and do not add up.
+/// Returns the positions in a tally that count distinct items, which do not add up.
 fn coverage_columns(evaluation: &Evaluation) -> Vec<usize> {
     let columns = evaluation.ranking.coverage().into_iter();
     columns
@@ -132,7 +132,7 @@ fn check_halves(whole: &Evaluation, halves: &[Evaluation; 2], case: &Case) {
     assert!(names.into_iter().all(|arm| whole.total.contains_key(arm)));
 }
 
-/// What a column shows of an arm: numerator, denominator, and the value's bits.
+/// Numerator, denominator, and the bits of the value.
 type Shown = (i128, i128, Option<u64>);
 
 fn shown(evaluation: &Evaluation, column: &Column) -> Vec<Shown> {
@@ -143,7 +143,7 @@ fn shown(evaluation: &Evaluation, column: &Column) -> Vec<Shown> {
     evaluation.total.values().map(|sums| of_arm(sums)).collect()
 }
 
-/// All columns of `part` stand in `whole` with the same numbers; its profiles are those from `first` on.
+/// Checks that all columns of `part` occur in `whole` with the same numbers. Its profiles start at `first`.
 fn check_company(whole: &Evaluation, part: &Evaluation, first: usize) {
     for column in part.ranking.columns() {
         let same = |other: &&Column| {
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// All of it at once, as `--convention` repeated ten times asks for.
+/// This is the case of `--convention` given ten times.
 #[test]
 fn ten_profiles_side_by_side_give_what_each_gives_alone() {
     use proptest::strategy::ValueTree;

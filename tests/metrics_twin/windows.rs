@@ -1,7 +1,6 @@
-//! Windows of the board against a recount of the slots inside them, whatever pairs come and go.
+//! Windows of the board against a recount of the slots inside them, while pairs come and go.
 //!
-//! Times never run back further than lateness allows, so that every event counts; what the engine makes of late ones is
-//! the matter of `tests/oracle/`.
+//! Times never decrease by more than the lateness, so that every event counts. `tests/oracle/` covers late events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,15 +31,15 @@ const RULES: Rules = Rules {
     slot_ms: 1000,
 };
 const LATENESS_MS: i64 = 2000;
-/// Cells of one slot, and of three.
+/// Lengths of cells: one slot, and three.
 const SPANS_MS: [i64; 2] = [60_000, 180_000];
-/// Where the experiment `page` was begun afresh, from T0.
+/// Start of the experiment `page` after its restart, from T0.
 const PAGE_BEGINS_MS: i64 = 40_000;
 const N_PAIRS: i32 = 3;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Time goes on, and a pair reads events, each so far behind.
+    /// Advances the time. A pair reads events, each with this lag.
     Read {
         pair: i32,
         later_ms: i64,
@@ -48,10 +47,10 @@ enum Step {
     },
     Show(i32),
     Hide(i32),
-    /// The pair is taken away; should it come back, it begins anew.
+    /// Removes the pair. It starts from scratch if it returns.
     Remove(i32),
     Reload(Items),
-    /// A scrape.
+    /// Takes a scrape.
     Look,
 }
 
@@ -82,7 +81,7 @@ fn catalogue_items() -> impl Strategy<Value = Items> {
     items((0..8_u8).chain([90, 99]).map(text).collect())
 }
 
-/// The daemon's part, as far as it matters to the board.
+/// The parts of the daemon that matter to the board.
 struct Subject {
     board: Board,
     ranking: Ranking,
@@ -130,7 +129,7 @@ impl Subject {
         }
     }
 
-    /// Reads events and hands over; returns start(F).
+    /// Reads events and passes them to the board. Returns start(F).
     fn read(&mut self, pair: i32, events: &[Event]) -> Option<i64> {
         let mut batch = Batch::default();
         for event in events {
@@ -176,11 +175,11 @@ fn read_catalogue(items: &Items, decoder: &Decoder, previous: Option<&Catalogue>
     catalogue::read(items.to_jsonl().as_bytes(), decoder, previous).expect("it can be read")
 }
 
-/// What was read, by pair, and which pairs are shown. Times from T0.
+/// All events read, by pair, and the pairs that are shown. Times are from T0.
 struct Recount {
     now_ms: i64,
     pairs: BTreeMap<i32, Pair>,
-    /// The last one holds.
+    /// All catalogues so far. The last one is current.
     catalogues: Vec<Items>,
     live_end_ms: Option<i64>,
     settled_end_ms: Option<i64>,
@@ -190,7 +189,7 @@ struct Recount {
 struct Pair {
     shown: bool,
     events: Vec<Event>,
-    /// With the number of the catalogue that held when the slot opened.
+    /// Lists with the index of the catalogue that was current when the slot opened.
     lists: Vec<(List, usize)>,
     frontier_ms: Option<i64>,
 }
@@ -219,7 +218,7 @@ impl Recount {
         }
     }
 
-    /// A window of the settled view ends with the furthest that a shown pair has ever settled.
+    /// Updates the end of the settled view: the furthest time to which a shown pair has ever settled.
     fn note_settled_end(&mut self) {
         let shown = self.pairs.values().filter(|pair| pair.shown);
         let furthest = shown.filter_map(|pair| Some(pair.frontier_ms? - 1)).max();
@@ -227,7 +226,7 @@ impl Recount {
         self.live_end_ms = self.live_end_ms.max(self.settled_end_ms);
     }
 
-    /// Lists of the shown pairs in this view and window (none: the total), with their catalogues.
+    /// Returns the lists of the shown pairs in this view and window (`None` is the total), with their catalogues.
     fn inside(&self, view: View, window: Option<usize>) -> Vec<(Joined, &Items)> {
         let end_ms = match view {
             View::Live => self.live_end_ms,
@@ -299,7 +298,7 @@ impl Recount {
 }
 
 impl Pair {
-    /// Adds a list that is no copy; says whether it is none.
+    /// Adds a list unless it is a copy. Returns whether it was added.
     fn add(&mut self, list: &List, held: usize) -> bool {
         if self.lists.iter().any(|(other, _)| RULES.is_copy(list, other)) {
             return false;
@@ -312,7 +311,7 @@ impl Pair {
     }
 }
 
-/// The lists of one arm; those that are in its total.
+/// Returns the lists of one arm, or only those in its total.
 fn counted<'a>(lists: &'a [(Joined, &'a Items)], arm: &Arm, in_total: bool) -> Vec<Counted<'a>> {
     let is_in = |list: &Joined| {
         let mut arms = list.arms.iter();

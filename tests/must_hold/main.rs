@@ -1,7 +1,7 @@
-//! What comparisons must hold, in small: few seeded runs of small worlds, through the code that ships. `cargo bench --bench
-//! statistics` prints the whole table.
+//! Small version of the checks of comparisons: few seeded runs of small worlds, through the production code. The whole table is
+//! printed by `cargo bench --bench statistics`.
 //!
-//! Seeds are fixed: each test sees the same numbers each time. Bounds leave room for the chance that so few runs have, and none for
+//! Seeds are fixed, so each test sees the same numbers every time. Bounds allow for the chance in so few runs, but not for
 //! variances by list.
 
 #[path = "../../benches/statistics/checks/mod.rs"]
@@ -18,16 +18,16 @@ const SMALL: Scale = Scale {
     look_ms: 12 * HOUR_MS,
 };
 
-/// The same, where users come as often as lists are cheap.
+/// Small scale with a quarter of the lists.
 const FEW_LISTS: Scale = Scale { lists: 0.25, ..SMALL };
 
-/// The same, for rows with few users to begin with.
+/// Full number of users with a quarter of the lists, for rows that have few users.
 const ENOUGH_USERS: Scale = Scale {
     users: 1.0,
     ..FEW_LISTS
 };
 
-/// What each figure is over the seeds from 1 to `n_runs`, with its name.
+/// Computes each figure over the seeds from 1 to `n_runs`, with its name.
 fn seen(row: &Row, n_runs: u64) -> Vec<(String, f64)> {
     let runs: Vec<Vec<f64>> = (1..=n_runs).map(|seed| row.run(seed)).collect();
     let seen = row.seen(&runs);
@@ -36,7 +36,7 @@ fn seen(row: &Row, n_runs: u64) -> Vec<(String, f64)> {
     named.map(|seen| (seen.figure.what, seen.value)).collect()
 }
 
-/// All figures with this in their name are from `least` to `most`.
+/// Asserts that all figures with this in their name lie between `least` and `most`.
 #[track_caller]
 fn check(seen: &[(String, f64)], name: &str, least: f64, most: f64) {
     let of_name = || seen.iter().filter(|(what, _)| what.contains(name));

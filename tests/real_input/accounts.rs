@@ -1,4 +1,4 @@
-//! What became of the records, as the daemon says it and as a recount of the events does.
+//! Outcomes of the records, according to the daemon and to a recount of the events.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,19 +6,19 @@ use crate::events::{Body, Event};
 use crate::support::exposition::Sample;
 use crate::support::prometheus::Prometheus;
 
-/// Counts above 0.
+/// Counts that are positive.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
-    /// By topic and outcome.
+    /// Records by topic and outcome.
     pub outcomes: BTreeMap<(String, String), u64>,
-    /// Of accepted clicks.
+    /// Accepted clicks by result.
     pub results: BTreeMap<String, u64>,
-    /// Accepted clicks whose list has not come.
+    /// Accepted clicks whose list has not arrived.
     pub waiting: u64,
 }
 
 impl Accounts {
-    /// Counts events of which none is late and the lists of a request are near in time. Their order does not matter.
+    /// Counts events in any order. None may be late, and the lists of a request must be close in time.
     pub fn of(events: &[Event], served_topic: &str, clicks_topic: &str) -> Accounts {
         let mut lists: HashMap<&str, &[String]> = HashMap::new();
         let mut accounts = Accounts::default();
@@ -54,7 +54,7 @@ impl Accounts {
         accounts
     }
 
-    /// What the last scrape says.
+    /// Returns the counts of the last scrape.
     pub fn scraped(prometheus: &Prometheus) -> Accounts {
         let count = |sample: &Sample| sample.value as u64;
         let outcomes = prometheus.query("abgauge_records_total > 0").into_iter();

@@ -1,5 +1,5 @@
-//! The values that each arm must have: the reference's, and those of the same engine over the file, and of the API, for
-//! their bits.
+//! Expected values of each arm: the reference values, and for exact bits the values of the API and of the same engine over
+//! the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,23 +18,23 @@ use crate::events;
 use crate::support::daemon::Daemon;
 use crate::support::tools;
 
-/// By profile, arm of `ranker` and metric: `("ranx", "neural", "hit_rate@5")`. The bases `lists` and `clicks` stand under
-/// the first profile, as all that has no label `profile`.
+/// Values by profile, arm of `ranker` and metric, such as `("ranx", "neural", "hit_rate@5")`. `lists` and `clicks` are under
+/// the first profile, like all values without a label `profile`.
 pub type Values = BTreeMap<(String, String, String), f64>;
 
-/// The catalogue of the events.
+/// Path of the catalogue for the events.
 pub const CATALOGUE: &str = "tests/data/lists-a.catalog.jsonl";
-/// The cut-offs of the reference values.
+/// Cut-offs of the reference values.
 pub const KS: [u32; 6] = [1, 2, 3, 5, 10, 20];
-/// Ten profiles, three arms, each metric that a profile's source reports, at each cut-off.
+/// Number of values: ten profiles, three arms, each metric that a profile's source reports, at each cut-off.
 const N_EXPECTED: usize = 1137;
 
-/// Names of all profiles, `default` first.
+/// Returns the names of all profiles, with `default` first.
 pub fn profiles() -> Vec<String> {
     all().into_iter().map(|profile| profile.name).collect()
 }
 
-/// All profiles, by the names that the reference values know.
+/// Returns all profiles under the names used in the reference values.
 fn all() -> Vec<Profile> {
     let is_new = |name: &str| OLD_NAMES.iter().any(|(_, new)| *new == name);
     let others = Profile::all()
@@ -43,12 +43,12 @@ fn all() -> Vec<Profile> {
     others.chain(Profile::all_by_old_names()).collect()
 }
 
-/// Ids of all metrics.
+/// Returns the ids of all metrics.
 pub fn metrics() -> Vec<&'static str> {
     METRICS.iter().map(|metric| metric.id).collect()
 }
 
-/// All that the sources of the profiles say.
+/// Returns the reference values of all profiles.
 pub fn expected() -> Values {
     let file = tools::repository("tests/data/lists-a.expected.json");
     let text = fs::read_to_string(file).expect("read the expected values");
@@ -65,7 +65,7 @@ pub fn expected() -> Values {
     values
 }
 
-/// Those of them that add up over instances.
+/// Returns the values that add up over instances.
 pub fn additive(mut values: Values) -> Values {
     values.retain(|(_, _, metric), _| {
         let id = metric.split('@').next().and_then(Metric::named);
@@ -74,7 +74,7 @@ pub fn additive(mut values: Values) -> Values {
     values
 }
 
-/// What the engine says of the file of events, under this catalogue (JSON lines).
+/// Evaluates the file of events with this catalogue (JSON lines).
 pub fn evaluated(catalog: &str) -> Values {
     let catalogue = catalogue::read(catalog.as_bytes(), &Decoder::new(0, 1000, 100), None);
     let ks: Vec<NonZeroU32> = KS.into_iter().filter_map(NonZeroU32::new).collect();
@@ -112,7 +112,7 @@ pub fn evaluated(catalog: &str) -> Values {
     values
 }
 
-/// What `/api/v1/experiments` says of window `total`, view `live`.
+/// Returns the values of `/api/v1/experiments` for window `total` and view `live`.
 pub fn of_api(daemon: &Daemon) -> Values {
     let answer = daemon.get("/api/v1/experiments");
     let document: Document = serde_json::from_str(&answer.body).expect("the shape of the answer");
@@ -151,8 +151,8 @@ struct Arm {
     windows: BTreeMap<String, BTreeMap<String, View>>,
 }
 
-/// Numbers stay text: serde_json may read a number into the neighbour of the nearest float, the standard library
-/// does not.
+/// One view in the API's answer. Numbers stay text, because serde_json may parse a number as a neighbor of the nearest float,
+/// unlike the standard library.
 #[derive(Deserialize)]
 struct View {
     lists: Box<RawValue>,
@@ -161,7 +161,7 @@ struct View {
     profiles: BTreeMap<String, BTreeMap<String, Box<RawValue>>>,
 }
 
-/// To 1e-9, each value that is expected.
+/// Asserts that each expected value is there to within 1e-9.
 #[track_caller]
 pub fn assert_near(seen: &Values, expected: &Values) {
     let difference = |key, value: &f64| seen.get(key).map(|seen| (seen - value).abs());

@@ -1,4 +1,4 @@
-//! A daemon that is asked to read its catalogue again while it counts.
+//! A daemon that reloads its catalogue while it counts.
 
 use crate::answers::{Values, additive, assert_same_bits, evaluated};
 use crate::events::{events, shuffled};
@@ -6,7 +6,8 @@ use crate::feed::{Feed, Key, Topics};
 use crate::run::{Run, catalogue, total};
 use crate::support::wait;
 
-/// `i1`, which all users have touched, every second item of the old catalogue, and one that no list shows.
+/// Returns a catalogue with `i1`, which all users have touched, every second item of the old catalogue, and one item that is
+/// never shown.
 fn other_catalogue() -> String {
     let old = catalogue();
     let kept = old.lines().skip(2).step_by(2).map(str::to_owned);
@@ -37,7 +38,7 @@ fn a_hangup_takes_a_new_catalogue_and_no_faulty_one() {
     let fault = format!("items.jsonl, line {}: item", n_items + 1);
     run.daemon.wait_for_log("the fault", |log| log.contains(&fault));
 
-    // Of lists in open slots only what is distinct follows: coverage counts what the new catalogue lists.
+    // For lists in open slots only distinct counts change: coverage counts the items of the new catalogue.
     feed.replace_catalogue(&other);
     run.daemon.signal(libc::SIGHUP);
     let taken = format!("abgauge_catalog_items == {n_items} and abgauge_catalog_reload_failed == 0");
@@ -46,7 +47,7 @@ fn a_hangup_takes_a_new_catalogue_and_no_faulty_one() {
     assert_same_bits(&additive(after.clone()), &additive(before));
     assert_same_bits(&coverage(after), &coverage(evaluated(&other)));
 
-    // The lists that follow count by it.
+    // Later lists use the new catalogue.
     feed.send_end();
     run.wait_for(&feed.accounts());
     let popularity = run

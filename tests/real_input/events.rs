@@ -11,14 +11,14 @@ use crate::support::tools;
 
 pub const FILE: &str = "tests/data/lists-a.events.jsonl";
 
-/// An event is at most this long on its way: with what producers hold back it stays below the default lateness, 2m.
+/// Maximum delay of an event. With the producers' delay the sum stays below the default lateness of 2m.
 const LONGEST_WAY_MS: i64 = 100_000;
 
 #[derive(Debug, Clone)]
 pub struct Event {
     pub body: Body,
     pub request_id: String,
-    /// The list's; a click has none of its own.
+    /// User of the list. A click has no user of its own.
     pub user_id: String,
     pub ts_ms: i64,
     pub json: String,
@@ -35,7 +35,7 @@ impl Event {
         matches!(self.body, Body::Click { .. })
     }
 
-    /// A list of experiment `end`, and a click on it.
+    /// Returns a list of the experiment `end`, and a click on it.
     pub fn end(request_id: &str, ts_ms: i64) -> [Event; 2] {
         let event = |body, json| Event {
             body,
@@ -62,7 +62,7 @@ impl Event {
     }
 }
 
-/// An event, and when it reaches the brokers (epoch ms of event time).
+/// An event and its time of arrival at the brokers (Unix ms of event time).
 #[derive(Debug, Clone)]
 pub struct Arrival {
     pub at_ms: i64,
@@ -85,7 +85,7 @@ enum Line {
     },
 }
 
-/// All events of the file, in its order.
+/// Returns all events of the file in its order.
 pub fn events() -> Vec<Event> {
     let text = fs::read_to_string(tools::repository(FILE)).expect("read the events");
     let lines: Vec<(Line, &str)> = text
@@ -127,12 +127,12 @@ pub fn events() -> Vec<Event> {
         .collect()
 }
 
-/// Every event twice.
+/// Returns every event twice.
 pub fn doubled(events: Vec<Event>) -> Vec<Event> {
     [events.clone(), events].concat()
 }
 
-/// Each event after a way of its own length, the same in every run.
+/// Delays each event by a random time that is the same in every run.
 pub fn shuffled(events: Vec<Event>) -> Vec<Arrival> {
     let mut random = Pcg32::seed_from_u64(7);
     let mut arrivals: Vec<Arrival> = events

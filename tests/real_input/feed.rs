@@ -1,4 +1,4 @@
-//! Topics of a test's own, several producers that fill them, and the configuration of a daemon that reads them.
+//! A test's topics, several producers that fill them, and the configuration of a daemon that reads them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::producer::Producer;
 use crate::support::tools;
 
 const N_PARTITIONS: i32 = 4;
-/// Producers send what they hold this often, in event time.
+/// Interval at which producers flush, in event time.
 const FLUSH_EVERY_MS: i64 = 10_000;
 const HOUR_MS: i64 = 3_600_000;
 
@@ -37,7 +37,7 @@ pub struct Feed {
     clicks: String,
     key: Key,
     config: String,
-    /// The catalogue that the configuration names, the feed's own.
+    /// Path of the catalogue in the configuration, a copy for this feed.
     catalogue: PathBuf,
     producers: Vec<Producer>,
     sent: Vec<Event>,
@@ -90,12 +90,13 @@ max_unmatched_share = 1.0
         }
     }
 
-    /// All profiles and metrics at the cut-offs of the reference values; defaults else. What is shown is `total`.
+    /// Returns a configuration with all profiles and metrics at the cut-offs of the reference values, for the window `total`.
+    /// Everything else is default.
     pub fn config(&self) -> &str {
         &self.config
     }
 
-    /// Puts another catalogue in the place of the one that daemons read.
+    /// Replaces the catalogue that daemons read.
     pub fn replace_catalogue(&self, text: &str) {
         let new = self.catalogue.with_extension("new");
         fs::write(&new, text).expect("write the new catalogue");
@@ -106,8 +107,8 @@ max_unmatched_share = 1.0
         &self.clicks
     }
 
-    /// The producers take turns, record by record, and all flush every 10 s of event time. Everything is on the
-    /// broker at the end.
+    /// Sends the events with the producers in turn, which all flush every 10 s of event time. On return everything is on the
+    /// broker.
     pub fn send(&mut self, arrivals: &[Arrival]) {
         let stretch = |arrival: &Arrival| arrival.at_ms.div_euclid(FLUSH_EVERY_MS);
         for stretch in arrivals.chunk_by(|one, next| stretch(one) == stretch(next)) {
@@ -121,7 +122,8 @@ max_unmatched_share = 1.0
             .extend(arrivals.iter().map(|arrival| arrival.event.clone()));
     }
 
-    /// One hour after all else: a list and a click of experiment `end` in each partition, so that all else settles.
+    /// Sends a list and a click of the experiment `end` to each partition, one hour after everything else, so that everything
+    /// else settles.
     pub fn send_end(&mut self) {
         let newest_ms = self.sent.iter().map(|event| event.ts_ms).max();
         let ts_ms = newest_ms.expect("it comes after all else") + HOUR_MS;
@@ -149,7 +151,7 @@ max_unmatched_share = 1.0
         producer.produce(topic, partition, Some(key), Some(payload), None);
     }
 
-    /// What a daemon that has read all that was sent has to say of it.
+    /// Returns the counts that a daemon must have once it has read everything sent.
     pub fn accounts(&self) -> Accounts {
         let accounts = Accounts::of(&self.sent, &self.served, &self.clicks);
         let n_records = self.ends().values().sum::<i64>().cast_unsigned();
@@ -161,7 +163,7 @@ max_unmatched_share = 1.0
         accounts
     }
 
-    /// Records by partition, in all topics.
+    /// Returns the number of records by partition, in all topics.
     pub fn ends(&self) -> BTreeMap<i32, i64> {
         let mut topics = vec![&self.served, &self.clicks];
         topics.dedup();

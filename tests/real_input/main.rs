@@ -1,4 +1,4 @@
-//! Lists and clicks with known answers through real Kafka and the daemon: what Prometheus then says of each arm.
+//! Lists and clicks with known answers through real Kafka and the daemon, compared with the values in Prometheus.
 
 mod accounts;
 mod answers;

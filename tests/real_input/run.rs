@@ -1,4 +1,4 @@
-//! A daemon under Prometheus, and everything that must hold once it has read what was sent.
+//! A daemon under Prometheus, and the checks once it has read everything sent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A daemon that is ready for what the feed sends, and has read what it has sent.
+    /// Starts a daemon and waits until it has read everything that the feed has sent so far.
     pub fn start(feed: &Feed) -> Run {
         let mut daemon = Daemon::run(feed.config());
         let prometheus = Prometheus::start(&[daemon.address()]);
@@ -28,7 +28,7 @@ impl Run {
         Run { daemon, prometheus }
     }
 
-    /// Waits until Prometheus has scraped these accounts.
+    /// Waits until Prometheus has scraped these counts.
     #[track_caller]
     pub fn wait_for(&self, accounts: &Accounts) {
         let mut seen = Accounts::default();
@@ -39,7 +39,8 @@ impl Run {
         assert_eq!(seen, *accounts);
     }
 
-    /// All of the events were sent: the gauges are the reference's, live, and settled once the end is sent.
+    /// Checks that the live gauges equal the reference once all events have been sent, and that the settled ones do after the
+    /// end.
     #[track_caller]
     pub fn check(self, mut feed: Feed) {
         self.wait_for(&feed.accounts());
@@ -65,7 +66,7 @@ impl Run {
     }
 }
 
-/// Window `total`, view `live` of each arm of `ranker`.
+/// Returns the values of window `total` and view `live` for each arm of `ranker`.
 pub fn total(prometheus: &Prometheus) -> Values {
     let gauges: Vec<&str> = METRICS.iter().map(|metric| metric.gauge).collect();
     let names = format!("abgauge_(lists|clicks|{})", gauges.join("|"));
@@ -74,12 +75,12 @@ pub fn total(prometheus: &Prometheus) -> Values {
     )))
 }
 
-/// The catalogue of the reference values, as text.
+/// Returns the text of the catalogue for the reference values.
 pub fn catalogue() -> String {
     fs::read_to_string(tools::repository(CATALOGUE)).expect("read the catalogue")
 }
 
-/// Values by profile, arm and metric: the label `metric`, or else the gauge's name, and `k`.
+/// Returns values by profile, arm and metric. The metric is the label `metric` or else the gauge's name, with `k`.
 pub fn values(samples: &[Sample]) -> Values {
     let value = |sample: &Sample| {
         let gauge = sample.name.trim_start_matches("abgauge_");
@@ -96,7 +97,7 @@ pub fn values(samples: &[Sample]) -> Values {
     samples.iter().map(value).collect()
 }
 
-/// All that a view shows of `total` for the arms of `ranker`: values by name and labels, the view's own aside.
+/// Returns all values of `total` in a view for the arms of `ranker`, by name and labels without the view.
 pub fn ranking_series(
     prometheus: &Prometheus,
     view: View,

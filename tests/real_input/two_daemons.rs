@@ -1,4 +1,4 @@
-//! Two daemons in one group: neither has all the numbers, their values add up to them by what each of these divides by.
+//! Two daemons in one group: each has a part of the numbers, and weighting by denominators combines them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::support::daemon::Daemon;
 use crate::support::prometheus::Prometheus;
 use crate::support::wait;
 
-/// The second one joins in the middle: a part of what the first one has counted goes over to it.
+/// The second daemon joins in the middle and takes over a part of what the first one has counted.
 #[test]
 fn two_daemons_of_one_group_add_up() {
     let mut feed = Feed::new(Topics::Two, Key::Request);
@@ -36,7 +36,7 @@ fn two_daemons_of_one_group_add_up() {
     feed.send(after);
     feed.send_end();
 
-    // Both read what went over: the first one up to the middle, the second one from its begin.
+    // Both daemons read the moved partitions: the first up to the middle, the second from the start.
     let of_two = partitions_of(&prometheus, &two);
     let ends = feed.ends();
     let sum = |counts: &BTreeMap<i32, i64>| of_two.iter().map(|partition| counts[partition]).sum::<i64>();
@@ -64,7 +64,8 @@ fn wait_for_reads(prometheus: &Prometheus, expected: [(&Daemon, i64); 2]) {
     assert_eq!(seen, expected.into());
 }
 
-/// Of the accepted clicks each has a result or waits; those that waited for a list when it went over are undecided.
+/// Waits until each accepted click has a result or waits. Clicks that waited for a list when their partition moved are
+/// undecided.
 #[track_caller]
 fn wait_for_clicks_to_add_up(prometheus: &Prometheus, feed: &Feed) {
     let without_result = format!(
@@ -78,8 +79,8 @@ fn wait_for_clicks_to_add_up(prometheus: &Prometheus, feed: &Feed) {
     });
 }
 
-/// The values of `total` of both instances together, as docs/gauges.md adds them up: by the denominators that are shown, else by
-/// lists.
+/// Combines the values of `total` of both instances as described in docs/gauges.md: weighted by the exported denominators, or
+/// else by lists.
 fn added_up(prometheus: &Prometheus, view: View) -> Values {
     let labels = format!(
         "scope='own',experiment='ranker',window='total',view='{}'",

@@ -1,12 +1,12 @@
-//! Argo Rollouts, as far as it goes by a web metric: what a measurement is, and what becomes of an analysis run. By the code of
-//! its version 1.8 (metricproviders/webmetric, utils/evaluate, analysis/analysis.go).
+//! A model of Argo Rollouts with a web metric: the result of a measurement, and the result of an analysis run. It follows the
+//! code of version 1.8 (metricproviders/webmetric, utils/evaluate, analysis/analysis.go).
 
 use serde_json::Value;
 
 use crate::server::{Server, TOKEN};
 use crate::support::https::NamedRequest;
 
-/// What a question comes to.
+/// Result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measurement {
     Successful,
@@ -15,7 +15,7 @@ pub enum Measurement {
     Error,
 }
 
-/// What a run comes to: the rollout goes on, is aborted, is paused, or is aborted.
+/// Result of a run. On success the rollout continues, if inconclusive it is paused, otherwise it is aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Result {
     Successful,
@@ -24,11 +24,11 @@ pub enum Result {
     Error,
 }
 
-/// A run of the analysis of deploy/argo-rollouts.
+/// A run of the analysis in deploy/argo-rollouts.
 #[derive(Debug)]
 pub struct Run {
     metric: Value,
-    /// What stands for `{{args.NAME}}`.
+    /// Values for `{{args.NAME}}`.
     args: Vec<(String, String)>,
     pub measurements: Vec<Measurement>,
 }
@@ -47,7 +47,7 @@ fn texts<'a>(list: &'a Value, key: &str) -> Vec<(&'a str, Option<&'a str>)> {
         .collect()
 }
 
-/// The host that the template asks by default.
+/// Returns the template's default host.
 pub fn host() -> String {
     let template = manifest("analysistemplate");
     let args = texts(&template["spec"]["args"], "name");
@@ -58,7 +58,7 @@ pub fn host() -> String {
 }
 
 impl Run {
-    /// The one that the rollout's step starts, with the arguments of both.
+    /// Creates the run that the rollout's step starts, with the arguments of both manifests.
     pub fn of_the_manifests() -> Run {
         let (template, rollout) = (manifest("analysistemplate"), manifest("rollout"));
         let steps = rollout["spec"]["strategy"]["canary"]["steps"]
@@ -118,7 +118,7 @@ impl Run {
             .expect("a number")
     }
 
-    /// The text with its arguments.
+    /// Replaces the arguments in a text.
     fn filled(&self, text: &str) -> String {
         let fill = |text: String, (name, value): &(String, String)| {
             text.replace(&format!("{{{{args.{name}}}}}"), value)
@@ -128,7 +128,7 @@ impl Run {
         filled
     }
 
-    /// Asks once.
+    /// Takes one measurement.
     pub fn measure(&mut self, server: &Server) -> Measurement {
         let headers = texts(&self.web()["headers"], "key");
         let headers: Vec<(&str, String)> = headers
@@ -153,10 +153,10 @@ impl Run {
         measurement
     }
 
-    /// What an answer of success says.
+    /// Evaluates a successful answer.
     fn judge(&self, body: &str) -> Measurement {
         let Ok(json) = serde_json::from_str::<Value>(body) else {
-            // Text is a success.
+            // Plain text counts as success.
             return Measurement::Successful;
         };
         let path = self.web()["jsonPath"].as_str().expect("a path");
@@ -174,7 +174,7 @@ impl Run {
         }
     }
 
-    /// Of expressions such as `result == "pass"`.
+    /// Evaluates an expression such as `result == "pass"`.
     fn holds(&self, condition: &str, result: &Value) -> bool {
         let expression = self.metric[condition].as_str().expect(condition);
         let (left, right) = expression.split_once(" == ").expect("a comparison");
@@ -188,7 +188,7 @@ impl Run {
         Some(limit.as_u64().expect("a number") as usize)
     }
 
-    /// What has become of it; none while it goes on.
+    /// Returns the result, or `None` while the run continues.
     pub fn result(&self) -> Option<Result> {
         let n = |of: Measurement| self.measurements.iter().filter(|it| **it == of).count();
         let n_last = |of: Measurement| self.measurements.iter().rev().take_while(|it| **it == of).count();

@@ -1,5 +1,5 @@
-//! Flagger, as far as it goes by webhooks: a POST whose status says yes or no. By the code of its version 1.41 (pkg/controller:
-//! webhook.go, scheduler.go, scheduler_hooks.go).
+//! A model of Flagger with webhooks: a POST whose status means yes or no. It follows the code of version 1.41
+//! (pkg/controller: webhook.go, scheduler.go, scheduler_hooks.go).
 
 use serde_json::Value;
 
@@ -14,13 +14,13 @@ pub enum Phase {
     RolledBack,
 }
 
-/// The canary of deploy/flagger.
+/// The canary in deploy/flagger.
 #[derive(Debug)]
 pub struct Canary {
     analysis: Value,
     iterations: u64,
     phase: Phase,
-    /// What both gates answered when they were last asked: for the promotion, for the way back.
+    /// Latest status of both gates: for promotion, and for rollback.
     pub last_statuses: [u16; 2],
 }
 
@@ -37,7 +37,7 @@ impl Canary {
         }
     }
 
-    /// What one interval brings.
+    /// Runs one interval.
     pub fn advance(&mut self, server: &Server) -> Phase {
         if matches!(self.phase, Phase::Promoted | Phase::RolledBack) {
             return self.phase;
@@ -59,7 +59,7 @@ impl Canary {
         self.phase
     }
 
-    /// The status of the one webhook of this type; 0 where there is no answer.
+    /// Returns the status of the only webhook of this type, or 0 without an answer.
     fn ask(&self, kind: &str, server: &Server) -> u16 {
         let webhooks = self.analysis["webhooks"].as_array().expect("webhooks");
         let of_kind: Vec<_> = webhooks

@@ -1,10 +1,10 @@
-//! Controllers of rollouts, played by the manifests in deploy/: Argo Rollouts and Flagger ask a server for the verdict on an
-//! arm, over TLS, and promote it on a true gain, take it back on harm, and hold where users are not split as they should be.
+//! Rollout controllers simulated from the manifests in deploy/. Argo Rollouts and Flagger ask a server for the verdict on an
+//! arm over TLS. They promote the arm on a true gain, roll it back on harm, and hold it if users are not split as configured.
 //!
 //! ```text
 //! lists of users ─▶ looks ─▶ Published ─▶ routes, TLS, tokens ◀── controller ◀── manifest
 //! ```
-//! And the program itself, which tells a webhook.
+//! It also tests the program itself with a webhook.
 
 mod argo;
 mod flagger;
@@ -23,25 +23,25 @@ use server::Server;
 use support::https::NamedRequest;
 use world::{Story, World};
 
-/// The new arm is better by a fifth.
+/// A new arm with a fifth more clicks.
 const GAIN: Story = Story {
     users_a_day: [1500, 1500],
     clicked: [0.30, 0.36],
 };
 
-/// The new arm is worse by a fifth.
+/// A new arm with a fifth fewer clicks.
 const HARM: Story = Story {
     clicked: [0.30, 0.24],
     ..GAIN
 };
 
-/// The new arm is better, and gets two of five users instead of half of them.
+/// A better new arm that gets two fifths of the users instead of half.
 const MISMATCH: Story = Story {
     users_a_day: [1800, 1200],
     ..GAIN
 };
 
-/// Asks once after each look, until there is a result or the story ends.
+/// Measures once after each look, until there is a result or the story ends.
 fn follow_by_argo(story: Story) -> (Run, Server) {
     let server = Server::start();
     let mut run = Run::of_the_manifests();
@@ -96,7 +96,7 @@ fn argo_holds_on_a_mismatch_and_pauses_when_its_time_is_up() {
     assert!((27.0..29.0).contains(&days), "{days} days");
 }
 
-/// It answers 503 until it has read its log again, which must be no verdict.
+/// After a restart the server answers 503 until it has read its log again. This must not count as a verdict.
 #[test]
 fn argo_waits_for_a_server_that_is_not_ready_and_for_none_for_ever() {
     let (mut run, server) = follow_by_argo(MISMATCH);
@@ -114,7 +114,7 @@ fn argo_waits_for_a_server_that_is_not_ready_and_for_none_for_ever() {
     assert!(n_errors as f64 * run.interval_minutes() > 60.0, "{n_errors}");
 }
 
-/// Argo takes any text that is no JSON for a success, if its status is.
+/// Argo accepts any text that is not JSON as success if the status is a success.
 #[test]
 fn nothing_but_a_verdict_is_answered_with_success() {
     let (run, server) = follow_by_argo(HARM);

@@ -1,4 +1,4 @@
-//! The program itself, from records to a webhook: users who are not split as they should be, on a broker inside this process.
+//! The program itself, from records to a webhook: users who are not split as configured, with an in-process broker.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::support::daemon::Daemon;
 use crate::support::{tools, wait};
 
-/// What a receiver was sent: the head of the request, and the verdict.
+/// A request to the receiver: its head, and the verdict.
 struct Posted {
     head: String,
     verdict: Value,
 }
 
-/// A receiver that refuses the first notice, and takes all others.
+/// Starts a receiver that refuses the first notification and accepts all others.
 fn receiver() -> (String, Receiver<Posted>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it listens");
@@ -29,7 +29,7 @@ fn receiver() -> (String, Receiver<Posted>) {
                 "204 No Content"
             };
             let told = answer(stream.expect("a connection"), status);
-            // The test has ended.
+            // The receiver is gone if the test has ended.
             if tell.send(told).is_err() {
                 return;
             }
@@ -58,7 +58,7 @@ fn answer(stream: TcpStream, status: &str) -> Posted {
     }
 }
 
-/// Three hours of traffic until now, in two seconds; four of five users are in the control.
+/// Sends three hours of traffic up to now in two seconds. The control has four fifths of the users.
 fn simulate(brokers: &str) {
     let ran = crate::ran::run(&[
         "simulate",

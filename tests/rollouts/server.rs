@@ -1,4 +1,4 @@
-//! The routes of a daemon over TLS, which shows the looks that it is given.
+//! The HTTP routes of a daemon over TLS, with looks provided by the test.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ use crate::support::https::{self, NamedRequest, Trust};
 use crate::support::tools;
 use crate::{argo, world};
 
-/// What the secret of the manifests holds.
+/// Token in the manifests' secret.
 pub const TOKEN: &str = "9f2b6d0c";
 
 pub struct Server {
@@ -32,19 +32,19 @@ pub struct Server {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
     _dir: TempDir,
-    /// Its threads end with it.
+    /// Runtime of the server. Its threads end with it.
     _runtime: Runtime,
 }
 
 impl Server {
-    /// One that asks for the token.
+    /// Starts a server that requires the token.
     pub fn start() -> Server {
         let hash = digest::digest(&digest::SHA256, TOKEN.as_bytes());
         let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Server::with(&format!("bearer_tokens = [\"{hash}\"]\n"))
     }
 
-    /// One that answers everybody.
+    /// Starts a server that requires no credentials.
     pub fn open() -> Server {
         Server::with("")
     }
@@ -81,13 +81,13 @@ impl Server {
         self.looks.show(looked, None);
     }
 
-    /// It waits for this from now on; for nothing if that is empty.
+    /// Makes the server not ready because it waits for `what`, or ready if that is empty.
     pub fn wait_for(&self, what: &str) {
         let what = Some(what.to_owned()).filter(|what| !what.is_empty());
         self.telemetry.set_waiting_for(what.into_iter().collect());
     }
 
-    /// The state of the new arm at the last look.
+    /// Returns the state of the new arm at the last look.
     pub fn state(&self) -> &'static str {
         let shown = self.looks.shown();
         let comparison = shown.experiments[world::EXPERIMENT].comparison.as_ref();
@@ -95,7 +95,7 @@ impl Server {
         arm.decision.as_ref().expect("it is tested").state.name()
     }
 
-    /// As whoever finds it by the name in the URL.
+    /// Sends a request to the server under the host name in the URL.
     pub fn answer(&self, asked: &NamedRequest) -> io::Result<Response> {
         https::ask(self.address, &self.trust, asked)
     }
@@ -130,7 +130,7 @@ fn serve(config: &Config, looks: Arc<Published>, telemetry: Arc<Telemetry>, runt
     address
 }
 
-/// A board that nothing is asked of.
+/// An empty board, which is never used.
 struct NoLists;
 
 impl SnapshotSource for NoLists {

@@ -1,4 +1,4 @@
-//! Users who see lists of two arms and click, as looks find them: settled list by list, without Kafka.
+//! Simulated users who see lists of two arms and click. They feed looks directly, without Kafka.
 
 use std::num::NonZeroU32;
 
@@ -13,19 +13,19 @@ pub const EXPERIMENT: &str = "ranker";
 const ARMS: [&str; 2] = ["base", "neural"];
 const DAYS: i64 = 2;
 const DAY_MS: i64 = 86_400_000;
-/// Four looks a day.
+/// Time between looks: four per day.
 const EVERY_MS: i64 = DAY_MS / 4;
 const LISTS_OF_A_USER: u32 = 2;
 
-/// What happens, by arm.
+/// Traffic by arm.
 #[derive(Debug, Clone, Copy)]
 pub struct Story {
     pub users_a_day: [u32; 2],
-    /// How likely a list has a click.
+    /// Probability that a list is clicked.
     pub clicked: [f64; 2],
 }
 
-/// Half of the users are expected in each arm, and a day is enough to decide.
+/// Returns settings with equal shares, in which one day is enough for a decision.
 pub fn experiment() -> Experiment {
     Experiment {
         settings: Some(Settings {
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// All looks, in order.
+    /// Returns all looks in order.
     pub fn looks(mut self) -> impl Iterator<Item = Looked> {
         self.ledger.admit(&ARMS.map(|arm| Arm {
             experiment: EXPERIMENT.into(),
@@ -90,7 +90,7 @@ impl World {
         })
     }
 
-    /// The lists of a quarter of a day; each of its users is a new one.
+    /// Settles the lists of a quarter of a day. Every user in it is new.
     fn settle(&mut self, slot: i64) {
         let (start_ms, end_ms) = (slot * EVERY_MS, (slot + 1) * EVERY_MS);
         for (arm, users_a_day) in self.story.users_a_day.into_iter().enumerate() {
@@ -124,7 +124,7 @@ impl World {
         }));
     }
 
-    /// From 0 to 1: xorshift, the same in each run.
+    /// Returns a number from 0 to 1 by xorshift, the same sequence in each run.
     fn chance(&mut self) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

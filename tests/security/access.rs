@@ -1,4 +1,4 @@
-//! Tokens and passwords: the hashes come from `abgauge hash`, the rest from files or settings, and can be replaced.
+//! Tokens and passwords. Hashes come from `abgauge hash` and are read from files or settings. All can be replaced.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use crate::support::{https, tools};
 use crate::{config, daemon};
 
 const TOKEN: &str = "c0ffee00c0ffee00c0ffee00c0ffee00";
-/// `scraper:hunter2`
+/// Credentials for `scraper:hunter2`.
 const SCRAPER: &str = "Basic c2NyYXBlcjpodW50ZXIy";
 
 fn hashed(arguments: &[&str], secret: &str) -> String {
@@ -88,7 +88,7 @@ fn what_hash_prints_lets_in_and_nothing_else() {
     );
 }
 
-/// Without the memory of good passwords a scrape would take a tenth of a second of a core and more.
+/// Without the cache of valid passwords each scrape would use a core for a tenth of a second or more.
 #[test]
 fn a_scrape_with_a_password_is_cheap_from_the_second_on() {
     let password = hashed(&["hash", "password", "--user", "scraper"], "hunter2");
@@ -133,7 +133,7 @@ fn who_may_ask_can_be_changed_while_it_runs() {
     assert_eq!(status(&daemon, "/healthz", &format!("Bearer {TOKEN}")), 401);
 }
 
-/// Who strikes out a token in the configuration itself and sends SIGHUP means it.
+/// Removing a token from the configuration and sending SIGHUP must revoke it.
 #[test]
 fn a_token_that_is_struck_out_of_the_configuration_lets_in_no_more() {
     let hash = |token: &str| hashed(&["hash", "token"], token);
@@ -165,7 +165,7 @@ fn what_is_no_secret_is_refused_without_being_shown() {
     }
 }
 
-/// A secret in an argument could be read by every user of the machine.
+/// Every user of the machine can read a process's arguments.
 #[test]
 fn no_secret_is_taken_as_an_argument() {
     for arguments in [["hash", "token", TOKEN], ["hash", "password", "hunter2"]] {
@@ -175,7 +175,7 @@ fn no_secret_is_taken_as_an_argument() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("abgauge starts");
-        // It may have ended before it reads.
+        // The program may have ended before it reads.
         let _ = child.stdin.take().expect("piped").write_all(b"x");
         let output = child.wait_with_output().expect("ends");
         assert_eq!(output.status.code(), Some(2));

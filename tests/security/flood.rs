@@ -1,4 +1,4 @@
-//! Floods of wrong passwords, beside somebody who has the right one.
+//! Floods of wrong passwords, next to a client with the right one.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,18 +12,19 @@ use crate::daemon;
 use crate::program::run_with_input;
 use crate::support::{https, wait};
 
-/// More than there are connections.
+/// Number of guessers, more than there are connections.
 const N_GUESSERS: usize = 300;
-/// In which the right password gets in, once asked anew. It took 40 s; half a second where nothing else takes the cores.
+/// Time within which the right password is accepted, including retries. It once took 40 s. It takes half a second if the
+/// cores are otherwise idle.
 const BOUND: Duration = Duration::from_secs(5);
-/// It is locked out.
+/// Time after which the client counts as locked out.
 const GIVE_UP: Duration = Duration::from_secs(60);
 
 fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
 
-/// Statuses of a flood: wrong, too many, and all others.
+/// Number of answers in a flood by status: wrong, too many, and all others.
 #[derive(Default)]
 struct Told {
     wrong: AtomicU64,
@@ -47,8 +48,8 @@ fn ask(address: SocketAddr, authorization: &str) -> Option<(u16, Option<String>)
     Some((answer.status, answer.headers.get("retry-after").cloned()))
 }
 
-/// While many guess by `guess`, a number each: how long somebody takes who has the right password and asks again when told
-/// so, the first time, and the slowest of twenty afterwards.
+/// Measures the delay of a client with the right password, which retries when asked to, during a flood of guesses. `guess`
+/// gets a number each. Returns the delay of the first success, and the longest of twenty later ones.
 fn with_the_right_one(guess: impl Fn(u64) -> String + Sync) -> (Option<Duration>, Duration) {
     let password = run_with_input(&["hash", "password", "--user", "scraper"], "hunter2").stdout;
     let daemon = daemon(&format!("basic_passwords = [{:?}]\n", password.trim()));
@@ -64,7 +65,7 @@ fn with_the_right_one(guess: impl Fn(u64) -> String + Sync) -> (Option<Duration>
                 }
             });
         }
-        // The flood stands once as many were answered as there are guessers, or nobody is any more.
+        // The flood has started once there are as many answers as guessers, or the answers stop.
         let answered = || told.wrong.load(Ordering::Relaxed) + told.too_many.load(Ordering::Relaxed);
         wait::try_until(Duration::from_secs(5), || {
             (answered() >= N_GUESSERS as u64).then_some(())

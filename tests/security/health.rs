@@ -1,4 +1,4 @@
-//! `abgauge health` against a daemon behind TLS and a guard.
+//! `abgauge health` against a daemon with TLS and credentials.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn health_is_told_over_tls_and_behind_a_guard() {
     );
     let mut daemon = daemon(&http);
     let file = dir.path().join("abgauge.toml");
-    // Only the section http is asked for, and may hold what the daemon refuses elsewhere.
+    // Only the section `[http]` is needed. Other sections may contain values that the daemon refuses.
     let text = config(&http) + &format!("listen = \"{}\"\n[join]\nslot = 5\n", daemon.address());
     fs::write(&file, text.replacen("brokers = \"127.0.0.1:1\"", "", 1)).expect("written");
     let token = dir.path().join("token");

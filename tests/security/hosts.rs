@@ -1,4 +1,4 @@
-//! For which hosts it answers: a page of the web that has its own name resolve to 127.0.0.1 reads nothing.
+//! The check of the Host header: a web page whose own name resolves to 127.0.0.1 reads nothing.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use crate::support::daemon::Daemon;
 use crate::support::tools;
 use crate::{config, daemon};
 
-/// The whole answer to a request with these lines below its first one.
+/// Returns the whole answer to a request with these lines below the first one.
 fn answer(address: SocketAddr, first: &str, lines: &[&str]) -> String {
     let mut client = TcpStream::connect(address).expect("it listens");
     let patience = Some(Duration::from_secs(30));
@@ -129,7 +129,7 @@ fn two_hosts_or_none_are_no_request() {
             status(address, "GET /metrics HTTP/1.1", &["Host: localhost"]),
             200
         );
-        // Before HTTP/1.1 nobody had to say a host, and no browser speaks it.
+        // HTTP/1.0 does not require a host, and no browser uses it.
         let old = "GET /metrics HTTP/1.0";
         assert_eq!(status(address, old, &[]), 200);
         assert_eq!(status(address, old, &["Host: localhost", "Host: localhost"]), 400);
@@ -138,7 +138,7 @@ fn two_hosts_or_none_are_no_request() {
         status(plain.address(), "GET /metrics HTTP/1.0", &["Host: evil.example"]),
         421
     );
-    // A whole address in the first line counts, and not the header.
+    // An absolute URL in the first line takes precedence over the header.
     let whole = |host: &str| format!("GET http://{host}/metrics HTTP/1.1");
     let ours = &["Host: localhost"];
     assert_eq!(status(plain.address(), &whole("localhost:9464"), ours), 200);
@@ -171,7 +171,7 @@ fn elsewhere_every_host_is_answered_for_unless_some_are_named() {
         assert_eq!(ask(&open, host), 200, "{host:?}");
     }
     let named = daemon(&(listen() + "hosts = [\"abgauge.example\"]\n"));
-    // Probes and scrapes come by the address of the machine; a name that resolves to it is what a page would use.
+    // Probes and scrapes use the machine's address. A page would use a name that resolves to it.
     for host in [
         "abgauge.example:9464",
         "localhost",
@@ -193,7 +193,7 @@ fn a_demo_answers_for_loopback_names_alone() {
     assert_eq!(status_for(&demo, "evil.example"), 421);
 }
 
-/// What is taken over of a configuration that is read again, hosts are not part of.
+/// Hosts are not among the settings that a reload applies.
 #[test]
 fn hosts_wait_for_a_restart() {
     let mut daemon = daemon("");

@@ -1,4 +1,4 @@
-//! The HTTP server against those who may not read it, and those who would keep others from it. The program as it is.
+//! The HTTP server of the actual program against clients without access, and against clients that try to block others.
 
 mod access;
 mod flood;
@@ -15,7 +15,7 @@ mod support;
 
 use support::daemon::Daemon;
 
-/// A daemon whose brokers are not there: it answers nevertheless. These lines go under `[http]`.
+/// Starts a daemon without reachable brokers, which answers all the same. These lines go below `[http]`.
 fn daemon(http: &str) -> Daemon {
     let mut daemon = Daemon::run(&config(http));
     daemon.wait_until("abgauge to listen", |daemon| {

@@ -1,4 +1,4 @@
-//! `abgauge plan --from` against a daemon behind TLS and a guard.
+//! `abgauge plan --from` against a daemon with TLS and credentials.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn plans_are_asked_over_tls_with_a_token() {
     };
     let [token, trusted] = [&token, &authority.file].map(|path| path.to_str().expect("UTF-8"));
     asked(&["--ca-file", trusted], "asks who we are: give --token-file FILE");
-    // It was let in: no broker is there, so that there is no experiment.
+    // Access was granted. Without a broker there is no experiment.
     asked(&["--ca-file", trusted, "--token-file", token], "is not ready: ");
     asked(&["--token-file", token], "name that: --ca-file FILE");
     let stranger = Authority::new(dir.path(), "stranger");

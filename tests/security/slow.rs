@@ -1,4 +1,4 @@
-//! Ten thousand clients that never finish their request leave a scrape under a second.
+//! Scrapes stay below a second next to ten thousand clients that never finish their requests.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -13,21 +13,21 @@ use crate::support::https::{self, Trust};
 use crate::support::tools;
 
 const WANTED: usize = 10_000;
-/// Files that this process needs beside the connections.
+/// Files that this process needs in addition to the connections.
 const OTHER_FILES: usize = 300;
 const N_SCRAPES: usize = 30;
-/// No scrape may take longer.
+/// Upper limit for each scrape.
 const BOUND: Duration = Duration::from_secs(1);
-/// All slow clients stand within this, or the test gives up.
+/// Time in which all slow clients must be connected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// As many connections as the system lets this process hold, at most ten thousand.
+/// Returns the number of connections that the system allows this process, at most ten thousand.
 fn n_connections() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: both calls read or write the one struct, which lives as long.
+    // SAFETY: both calls only access the struct, which outlives them.
     let allowed = unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         limit.rlim_cur = limit.rlim_max;
@@ -43,15 +43,15 @@ fn n_connections() -> usize {
     n
 }
 
-/// A client that begins and never finishes; none where the system has no port left for a moment.
+/// Opens a connection without finishing a request. Returns `None` if the system is out of ports for a moment.
 fn begin(address: SocketAddr, with: &[u8]) -> Option<TcpStream> {
     let mut client = TcpStream::connect_timeout(&address, BOUND).ok()?;
-    // The server may have closed it already.
+    // The server may already have closed the connection.
     let _ = client.write_all(with);
     Some(client)
 }
 
-/// Says that it is over, also where a scrape fails: a thread that nobody stops would keep the test from its end.
+/// Sets the flag when dropped, even if a scrape panics. Otherwise the other threads would never end, nor would the test.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -60,7 +60,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Scrapes while the clients stand, and while each of them comes again and again; returns the longest that one took.
+/// Scrapes while the clients are connected, and while they keep reconnecting. Returns the duration of the longest scrape.
 fn slowest_scrape(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u8]]) -> Duration {
     let n = n_connections();
     let opened = Instant::now();
@@ -86,8 +86,8 @@ fn slowest_scrape(address: SocketAddr, trust: Option<&Trust>, beginnings: &[&[u8
         );
         times[N_SCRAPES - 1]
     };
-    // What else the machine does may hold up a scrape for a second, seldom twice; a server that lets clients keep a scrape
-    // out does so in each round. So one round in which every scrape is fast is enough.
+    // Other work on the machine may delay a scrape for a second, but rarely twice. A server that lets clients block scrapes
+    // fails in each round. So one round of fast scrapes is enough.
     let slowest = || match round() {
         slowest if slowest < BOUND => slowest,
         slowest => slowest.min(round()),
@@ -120,7 +120,7 @@ fn ten_thousand_slow_clients_leave_a_scrape_under_a_second() {
     let authority = Authority::new(dir.path(), "authority");
     let both = authority.sign("server", &["127.0.0.1"], Validity::Now).both;
     let secured = daemon(&format!("timeout = \"5m\"\ntls_certificate = {both:?}\n"));
-    // Nothing at all, and the begin of a handshake that promises 512 bytes.
+    // One client sends nothing, the other the start of a handshake that announces 512 bytes.
     let beginnings: [&[u8]; 2] = [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"];
     let trust = Trust::of(&authority.file);
     let time = slowest_scrape(secured.address(), Some(&trust), &beginnings);

@@ -1,4 +1,4 @@
-//! TLS: certificates from files, read again while it runs; what is wrong with them is named.
+//! TLS with certificates from files, which are reloaded while the daemon runs. Errors in them are reported.
 
 use std::fs;
 
@@ -64,11 +64,11 @@ fn a_certificate_is_read_again_when_it_changes_and_at_sighup() {
     let (_other_dir, other) = self::authority();
     let signed = authority.sign("server", &[HOST], Validity::Now);
     let mut daemon = daemon(&settings(&signed));
-    // Each time anew, so that no session is resumed.
+    // Each check uses a new client, so that no session is resumed.
     let is_trusted_by = |daemon: &Daemon, authority: &Authority| answers(daemon, &Trust::of(&authority.file));
     assert!(is_trusted_by(&daemon, &authority) && !is_trusted_by(&daemon, &other));
 
-    // A new certificate whose key has not come yet.
+    // The new certificate is in place before its key.
     let new = other.sign("server", &[HOST], Validity::Now);
     fs::copy(&new.certificate, &signed.certificate).expect("copied");
     daemon.signal(libc::SIGHUP);
@@ -80,7 +80,7 @@ fn a_certificate_is_read_again_when_it_changes_and_at_sighup() {
     });
     assert!(is_trusted_by(&daemon, &authority), "the last one stays in use");
 
-    // By itself.
+    // Once the key is there, the daemon loads both without a signal.
     fs::copy(&new.key, &signed.key).expect("copied");
     daemon.wait_until("the new certificate", |daemon| {
         is_trusted_by(daemon, &other).then_some(())
@@ -93,7 +93,7 @@ fn a_certificate_is_read_again_when_it_changes_and_at_sighup() {
     );
 }
 
-/// What `run` and `check` say of a configuration with these lines under `[http]`.
+/// Returns the output of `run` and `check` for a configuration with these lines below `[http]`.
 fn said(http: &str) -> [Ran; 2] {
     let dir = program::temporary_dir();
     let listen = format!("listen = \"127.0.0.1:{}\"\n", tools::free_port());
@@ -139,7 +139,7 @@ fn files_that_cannot_be_used_are_refused_by_run_and_check_alike() {
     for (http, fragments) in table {
         for Ran { code, stdout, stderr } in said(&http) {
             assert_eq!(code, Some(78), "{stdout}{stderr}");
-            // Long lines are broken.
+            // Wrapped lines are joined.
             let text = (stdout + &stderr).replace("\n  │ ", " ");
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             for fragment in fragments {

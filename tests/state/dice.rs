@@ -1,4 +1,4 @@
-//! Random numbers that their seed decides: splitmix64.
+//! Pseudo-random numbers from a seed: splitmix64.
 
 pub struct Dice(u64);
 
@@ -12,12 +12,12 @@ impl Dice {
         hash(self.0)
     }
 
-    /// Uniform in 0..n.
+    /// Returns a uniform number in 0..n.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with this probability in percent.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! A process in miniature: an owner, the memory of its pair, and what is on its way to it.
+//! A miniature process: an owner, the memory of its pair, and its incoming messages.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -30,20 +30,20 @@ fn settings() -> Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     Runs,
-    /// SIGSTOP: nobody can look at it.
+    /// Stopped by SIGSTOP: scrapes are not answered.
     Stopped,
-    /// Its loop stands still; scrapes are answered.
+    /// Its loop is blocked, but scrapes are answered.
     Stuck,
     Dead,
 }
 
-/// What becomes of the memory of a pair that is revoked.
+/// Fate of a revoked pair's memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Memory {
     Stays,
-    /// And the owner is told.
+    /// The memory is dropped, and the owner is notified.
     Goes,
-    /// And the owner with it.
+    /// The memory is dropped together with the owner.
     GoesWithTheOwner,
 }
 
@@ -53,43 +53,43 @@ pub enum Notice {
     Revoked { memory: Memory },
 }
 
-/// An end was asked for, and this is the answer.
+/// The answer to a request for the partition's end.
 struct Asked {
     question: Question,
     end: usize,
 }
 
 pub struct Instance {
-    /// Another one for each process.
+    /// Unique number of the process.
     pub incarnation: u64,
     pub life: Life,
-    /// It no longer hears from the state partition; what it asked may still be answered once it does.
+    /// Set while the instance is cut off from the state partition. Its pending question may still be answered afterwards.
     pub is_deaf: bool,
     owner: Owner,
     rules: Rules,
     pub pair: Option<Pair>,
     read: usize,
     asked: Option<Asked>,
-    /// Keys whose appends are acknowledged.
+    /// Keys of acknowledged appends.
     pub acknowledged: Vec<Key>,
-    /// Commits that the group has not answered.
+    /// Commits without an answer from the group.
     pub commits: Vec<u64>,
-    /// Answers on their way.
+    /// Answers to commits, in transit.
     pub answers: Vec<(u64, bool)>,
-    /// With the time by which they are known.
+    /// Notices with the time by which they must be delivered.
     pub notices: VecDeque<(i64, Notice)>,
-    /// When it last did anything.
+    /// Time of its last step.
     pub last_step_ms: i64,
-    /// Of the group, as this member knows it.
+    /// Generation of the group as known to this member.
     pub generation: Option<u64>,
     n_owners: u64,
-    /// Its last claim since it was assigned.
+    /// Latest claim since the pair was assigned.
     last_claim: Option<Session>,
-    /// All that it has claimed as.
+    /// All sessions under which it has claimed.
     pub own: BTreeSet<Session>,
-    /// A higher claim was read, and the group has not said yet that the pair is ours.
+    /// Set when a higher claim was read, until the group confirms that the pair is ours.
     needs_leave: bool,
-    /// Place in the chain of the latest seal of another that was read.
+    /// Position in the chain of the latest seal by another instance that was read.
     pub seen: Option<usize>,
 }
 
@@ -122,7 +122,7 @@ impl Instance {
         self.owner.showing().shown(now_ms)
     }
 
-    /// Whose claim it shows the pair by.
+    /// Returns the session whose claim allows it to show the pair.
     pub fn session(&self) -> Option<Session> {
         self.owner.showing().session()
     }
@@ -135,7 +135,7 @@ impl Instance {
         self.owner.step(now_ms, Input::Tick)
     }
 
-    /// The end, if it was asked for and nothing is left below it.
+    /// Delivers the end of the partition, if it was asked for and every record before it has been read.
     pub fn reach_end(&mut self, now_ms: i64) -> Vec<Command> {
         match self.asked.take_if(|asked| asked.end <= self.read) {
             Some(asked) => self.owner.step(now_ms, Input::End(asked.question)),
@@ -143,7 +143,7 @@ impl Instance {
         }
     }
 
-    /// Hands in the next record. Returns its key, unless it is a tombstone.
+    /// Reads the next record and passes it to the owner. Returns the record's key, unless it is a tombstone.
     pub fn read(&mut self, log: &Log, now_ms: i64) -> (Option<Key>, Vec<Command>) {
         let (record, next) = log.next(self.read);
         self.read = next;
@@ -164,7 +164,7 @@ impl Instance {
         self.read == log.end()
     }
 
-    /// Records that it has not read lie from here on.
+    /// Returns the first position that has not been read.
     pub fn position(&self) -> usize {
         self.read
     }
@@ -191,7 +191,8 @@ impl Instance {
         self.owner.step(now_ms, Input::Committed { number, is_known })
     }
 
-    /// Who runs knows in time. Who stood still may do something else first.
+    /// Returns whether the next notice must be delivered before anything else. An instance that was blocked may act before it
+    /// learns of the notice.
     pub fn must_hear(&self) -> bool {
         let due = |(due_ms, _): &(i64, Notice)| *due_ms <= self.last_step_ms;
         self.notices.front().is_some_and(due)
@@ -221,7 +222,7 @@ impl Instance {
         }
     }
 
-    /// Memory is dropped, and the owner with it.
+    /// Drops the memory and the owner.
     fn start_anew(&mut self) {
         let seed = (self.incarnation << 16) + self.n_owners;
         self.n_owners += 1;
@@ -240,8 +241,10 @@ impl Instance {
         }
     }
 
+    /// Notes a claim of its own.
+    ///
     /// # Errors
-    /// If it claims without leave of the group after a higher claim was read.
+    /// If the instance claims without the group's permission after it read a higher claim.
     pub fn claims(&mut self, session: Session) -> Result<(), String> {
         self.last_claim = Some(session);
         self.own.insert(session);

@@ -1,4 +1,4 @@
-//! Sees all, and holds it to the invariants: what lies in the log by offset, what is shown, what was sent.
+//! An omniscient checker of the invariants: it sees the log, every append, and everything shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ struct Link {
     account: Account,
 }
 
-/// Since when an instance shows something without a break, as far as anybody could see.
+/// Time since which an instance has shown a view without a break, as far as an observer can see.
 #[derive(Default)]
 struct Showing {
     live_ms: Option<i64>,
     settled_ms: Option<i64>,
-    /// Since when it shows the live view by its last claim.
+    /// Time since which it has shown the live view under its latest claim.
     by_claim: Option<(Session, i64)>,
-    /// A process that is stopped shows nothing, but may go on where it was.
+    /// Set while the process is stopped. It shows nothing then, but may resume in the same state.
     is_stopped: bool,
 }
 
@@ -34,12 +34,12 @@ pub struct Judge {
     claims: BTreeSet<Session>,
     seals: BTreeMap<SealId, Arc<Seal>>,
     blobs: BTreeMap<BlobId, Bytes>,
-    /// All that was sent, by key.
+    /// Values of all appends by key.
     sent: BTreeMap<Key, Bytes>,
     chain: Vec<Link>,
-    /// Place in the chain of each seal that has been in force.
+    /// Position in the chain by seal, for seals that have been in force.
     places: BTreeMap<SealId, usize>,
-    /// By incarnation.
+    /// Views shown, by incarnation.
     showing: BTreeMap<u64, Showing>,
 }
 
@@ -51,7 +51,7 @@ impl Judge {
         }
     }
 
-    /// I3: no key has two contents.
+    /// I3: checks that a key never has two values.
     pub fn sent(&mut self, key: Key, value: &Bytes) -> Verdict {
         let known = self.sent.entry(key).or_insert_with(|| Arc::clone(value));
         if known != value {
@@ -90,7 +90,7 @@ impl Judge {
         }
     }
 
-    /// I10: the highest seal is whole.
+    /// I10: checks that all blobs of the highest seal exist.
     fn whole(&self, id: SealId, seal: &Seal) -> Verdict {
         let mut entries = seal.entries();
         match entries.find(|entry| !self.blobs.contains_key(&entry.blob)) {
@@ -99,7 +99,7 @@ impl Judge {
         }
     }
 
-    /// I1, I2, I4: the chain goes on, and is what a recount gives.
+    /// I1, I2, I4: checks that a seal continues the chain and equals a recount.
     fn in_force(&mut self, id: SealId, seal: &Seal, inputs: &[i64], now_ms: i64) -> Verdict {
         if self.places.contains_key(&id) {
             return Ok(());
@@ -147,12 +147,13 @@ impl Judge {
         roles.collect()
     }
 
-    /// Where a seal stands in the chain, if it has ever been in force.
+    /// Returns a seal's position in the chain, if it was ever in force.
     pub fn place(&self, id: SealId) -> Option<usize> {
         self.places.get(&id).copied()
     }
 
-    /// I5, I8: what a scrape of an instance would show. `seen` is the latest state of another that it has read in force.
+    /// I5, I8: checks what a scrape of an instance would show. `seen` is the latest state by another instance that it has
+    /// read in force.
     pub fn shown(
         &mut self,
         who: u64,
@@ -179,13 +180,13 @@ impl Judge {
         Ok(())
     }
 
-    /// I5: the place in the chain of a state that is shown.
+    /// I5: returns the position in the chain of the shown state.
     pub fn place_of(&self, content: u128) -> Result<usize, String> {
         let place = self.chain.iter().rposition(|link| link.content == content);
         place.ok_or_else(|| "I5: what is shown was never in force".to_owned())
     }
 
-    /// What follows a state that is shown came into force within a lease.
+    /// I8: checks that the successor of a shown state came into force within the last lease.
     fn is_young(&self, place: usize, now_ms: i64) -> Verdict {
         let next = self.chain.get(place + 1);
         match next.is_some_and(|next| now_ms - next.since_ms > self.lease_ms) {
@@ -194,7 +195,7 @@ impl Judge {
         }
     }
 
-    /// I7: two instances show a pair for a lease at most.
+    /// I7: checks that two instances show the same pair for at most one lease.
     pub fn one_lease(&self, now_ms: i64) -> Verdict {
         for (view, since_ms) in [
             ("live", (|showing| showing.live_ms) as fn(&Showing) -> Option<i64>),
@@ -203,7 +204,7 @@ impl Judge {
             let seen = self.showing.values().filter(|showing| !showing.is_stopped);
             let mut since: Vec<i64> = seen.filter_map(since_ms).collect();
             since.sort_unstable();
-            // The second of them is when two began to.
+            // Two instances have shown the view since the second of the sorted times.
             if since
                 .get(1)
                 .is_some_and(|both_ms| now_ms - both_ms > self.lease_ms)
@@ -214,7 +215,7 @@ impl Judge {
         self.nothing_after_the_lease(now_ms)
     }
 
-    /// I7: nor does an instance of a lower claim begin again after that lease.
+    /// I7: checks that no instance with a lower claim shows the pair again after that lease.
     fn nothing_after_the_lease(&self, now_ms: i64) -> Verdict {
         let seen = self.showing.values().filter(|showing| !showing.is_stopped);
         let claims: Vec<(Session, i64)> = seen.filter_map(|showing| showing.by_claim).collect();
@@ -234,7 +235,7 @@ impl Judge {
         self.showing.remove(&who);
     }
 
-    /// I11: at rest there is one claim, one seal and its blobs, and it is what was counted.
+    /// I11: checks that at rest there is one claim and one seal with its blobs, and that its state equals a recount.
     pub fn at_rest(&self, inputs: &[i64]) -> Result<u128, String> {
         let Some((_, seal)) = self.seals.last_key_value() else {
             return Err("there is no seal".to_owned());
@@ -256,12 +257,12 @@ impl Judge {
         }
     }
 
-    /// States that have been in force.
+    /// Returns the number of states that have been in force.
     pub fn n_states(&self) -> usize {
         self.chain.len()
     }
 
-    /// What is in force at rest.
+    /// Returns the state in force at rest.
     pub fn last(&self) -> Option<(Arc<Seal>, BTreeMap<Role, Bytes>)> {
         let seal = self.seals.values().next_back()?;
         Some((Arc::clone(seal), self.roles(seal)?))
@@ -272,7 +273,8 @@ fn prolong(since_ms: &mut Option<i64>, is_shown: bool, now_ms: i64) {
     *since_ms = is_shown.then(|| since_ms.unwrap_or(now_ms));
 }
 
-/// I2: begin stays; frontier, position and totals grow; idle moves that were made are not taken back.
+/// I2: checks that begin is unchanged, that frontier, position and totals do not decrease, and that earlier idle moves are
+/// kept.
 fn continues(before: &Account, after: &Account) -> bool {
     let n_moves = before.moves.len();
     let new_moves = after.moves.get(n_moves..).unwrap_or_default();

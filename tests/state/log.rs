@@ -1,4 +1,4 @@
-//! A state partition: records by offset, and a cleaner that takes what may be taken.
+//! A state partition: records by offset, with compaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use abgauge::state::{Bytes, Key, Namespace};
 
 use crate::dice::Dice;
 
-/// As it lies in the log.
+/// A record as stored in the log.
 #[derive(Clone)]
 pub struct Record {
     pub key: Key,
     pub text: Bytes,
-    /// None is a tombstone.
+    /// Value, or `None` for a tombstone.
     pub value: Option<Bytes>,
 }
 
@@ -22,7 +22,7 @@ impl Record {
     }
 }
 
-/// By offset; what was taken by compaction is none.
+/// Records by offset, with `None` for those that compaction removed.
 #[derive(Default)]
 pub struct Log(Vec<Option<Record>>);
 
@@ -35,14 +35,15 @@ impl Log {
         self.0.len()
     }
 
-    /// The next record at an offset or behind it, and the offset to go on from.
+    /// Returns the first record at or after an offset, and the offset at which to continue.
     pub fn next(&self, offset: usize) -> (Option<&Record>, usize) {
         let mut later = self.0.iter().enumerate().skip(offset);
         let found = later.find_map(|(at, record)| Some((record.as_ref()?, at + 1)));
         found.map_or((None, self.end()), |(record, next)| (Some(record), next))
     }
 
-    /// Takes so many percent of what may be taken: a record whose key comes again behind it, and a tombstone that deletes nothing any more.
+    /// Removes this share of the records that compaction may remove: those with a later record of the same key, and
+    /// tombstones that no longer delete anything.
     pub fn compact(&mut self, percent: usize, dice: &mut Dice) {
         let mut n_behind = BTreeMap::<Key, usize>::new();
         for record in self.0.iter().flatten() {

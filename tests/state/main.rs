@@ -1,8 +1,10 @@
-//! Seeded schedules of a state partition: appends that land late, twice, or never; compaction; processes that stop, die and come back;
-//! a group that moves the pair. The numbers hold in all of them, and each clause of the rules has a control: without it some do not.
+//! Seeded schedules of a state partition.
 //!
-//! A failure prints its seed and what happened. `ABGAUGE_STATE_SEED=N cargo test --test state` runs that one again, and
-//! `ABGAUGE_STATE_SCHEDULES=N` so many.
+//! Appends land late, twice or never, records are compacted, processes stop, die and return, and a group moves the pair. The
+//! invariants hold in every schedule. Each clause of the rules has a control: without the clause some schedules fail.
+//!
+//! A failure prints its seed and the events. `ABGAUGE_STATE_SEED=N cargo test --test state` repeats that schedule, and
+//! `ABGAUGE_STATE_SCHEDULES=N` sets the number of schedules.
 
 mod dice;
 mod instance;
@@ -15,23 +17,23 @@ use std::thread;
 
 use abgauge::state::{Clause, Rules};
 
-/// Schedules in a plain `cargo test`.
+/// Number of schedules in a plain `cargo test`.
 const N_SCHEDULES: u64 = 10_000;
-/// That a thread takes at a time.
+/// Number of schedules that a thread takes at a time.
 const PART: u64 = 100;
-/// A control fails within so many.
+/// Number of schedules within which a control must fail.
 const N_CONTROLS: u64 = 20_000;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// What became of some schedules.
+/// Results of several schedules.
 #[derive(Default)]
 struct Tally {
     n_schedules: usize,
     n_states: usize,
-    /// The first that failed, and why.
+    /// Seed and reason of the first failure.
     failure: Option<(u64, String)>,
 }
 
@@ -51,7 +53,7 @@ fn run_all(seeds: impl Iterator<Item = u64>, rules: Rules) -> Tally {
     tally
 }
 
-/// Runs one again, and says what happens in it.
+/// Repeats a schedule and prints its events.
 fn tell(seed: u64, rules: Rules) {
     if let Err(failure) = world::run(seed, rules, true) {
         failure.story.iter().for_each(|line| println!("{line}"));
@@ -59,7 +61,7 @@ fn tell(seed: u64, rules: Rules) {
     }
 }
 
-/// Runs this for each number below `n`, on all cores.
+/// Calls `run` for each number below `n`, on all cores.
 fn on_all_cores<T: Send>(n: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let n_threads = thread::available_parallelism().map_or(1, usize::from);
     let run = &run;

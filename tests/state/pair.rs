@@ -1,4 +1,5 @@
-//! A pair in miniature: a log of times, a watermark, a frontier with idle moves, totals and cells. It is made anew from what was sealed.
+//! A miniature pair: a log of times, a watermark, a frontier with idle moves, totals and cells. It can be restored from a
+//! sealed state.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,15 @@ use abgauge::state::{Bytes, Digest, Header, Identity, Reach, Role, State, Topic}
 use crate::dice::hash;
 
 pub const LATENESS: i64 = 2;
-/// Slots in a cell; a slot is 1 long.
+/// Slots per cell. A slot is 1 long.
 pub const CELL: i64 = 3;
-/// A role is cut into parts of so many bytes: two numbers. The idle moves are added to, all else is one part.
+/// Size in bytes of the parts into which a role is cut: two numbers. Only the idle moves grow; every other role fits in one
+/// part.
 const PART_BYTES: usize = 16;
-/// Completed cells that are kept.
+/// Number of completed cells that are kept.
 pub const N_CELLS: i64 = 2;
 
-/// What a list adds: one, and the hash of its offset.
+/// Contribution of lists: their number, and the sum of the hashes of their offsets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
     pub n: i64,
@@ -32,10 +34,10 @@ fn weight(offset: usize) -> i64 {
     hash(offset as u64) as i64
 }
 
-/// An idle move: made at a read position, to a frontier.
+/// An idle move: its read position and its new frontier.
 pub type Move = (usize, i64);
 
-/// All that is sealed of a pair, in the words of the judge.
+/// Sealed content of a pair, as the judge sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     pub begin: i64,
@@ -49,7 +51,7 @@ pub struct Account {
     pub moves: Vec<Move>,
 }
 
-/// Accepted, and not settled.
+/// A list that was accepted and has not settled.
 #[derive(Debug, Clone)]
 struct Open {
     offset: usize,
@@ -57,7 +59,7 @@ struct Open {
     max_before: Option<i64>,
 }
 
-/// What a process has of a pair.
+/// State of a pair in a process.
 #[derive(Debug, Clone)]
 pub struct Pair {
     begin: i64,
@@ -68,12 +70,12 @@ pub struct Pair {
     total: Sum,
     cells: BTreeMap<i64, Sum>,
     moves: Vec<Move>,
-    /// Where the digest must be met.
+    /// Position at which the digest must match.
     check: Option<(usize, Sum)>,
 }
 
 impl Pair {
-    /// The rule of a start: what is newer than a little while ago counts. So it depends on when one starts.
+    /// Starts a pair at a time shortly before the newest input, so the begin depends on when the pair starts.
     pub fn begin(inputs: &[i64]) -> Pair {
         let begin = inputs.iter().max().map_or(0, |newest| newest - 1);
         Pair {
@@ -108,10 +110,10 @@ impl Pair {
         self.position == inputs.len() && self.check.is_none()
     }
 
-    /// Reads so many records.
+    /// Reads up to `n_records` records.
     ///
     /// # Errors
-    /// If the log is not the one that was counted.
+    /// If the log differs from the one that was counted.
     pub fn read(&mut self, inputs: &[i64], n_records: usize) -> Result<(), String> {
         let end = inputs.len().min(self.position.saturating_add(n_records));
         for (offset, ts) in inputs.iter().enumerate().take(end).skip(self.position) {
@@ -150,7 +152,7 @@ impl Pair {
         self.settle(self.max.map_or(self.frontier, |max| max - LATENESS));
     }
 
-    /// Nobody has written for long: all that was read is final.
+    /// Makes an idle move after a long time without input: all records read so far become final.
     pub fn idle(&mut self) {
         let Some(max) = self.max.filter(|max| *max >= self.frontier) else {
             return;
@@ -196,7 +198,7 @@ impl Pair {
     }
 }
 
-/// Cells are kept for a while, counted from the frontier.
+/// Returns whether a cell is still kept at this frontier.
 pub fn is_kept(cell: i64, frontier: i64) -> bool {
     cell + N_CELLS >= frontier.div_euclid(CELL)
 }
@@ -213,7 +215,8 @@ pub fn identity() -> Identity {
 }
 
 impl Account {
-    /// In three roles and more: one that changes with each move of the frontier, one that comes back to what it was, and one for each cell.
+    /// Cuts the account into roles: one changes with each move of the frontier, one returns to earlier values, and there is
+    /// one per cell.
     pub fn state(&self) -> State {
         State::cut(self.header(), self.roles(), PART_BYTES)
     }
@@ -291,7 +294,7 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
     numbers.iter().map(|number| i64::from_le_bytes(*number)).collect()
 }
 
-/// Counts the log by definition, one record after the other, with the idle moves that were made.
+/// Counts the log from the definition, record by record, with the recorded idle moves.
 pub fn recount(inputs: &[i64], begin: i64, position: usize, moves: &[Move]) -> Account {
     let (mut max, mut frontier) = (None::<i64>, begin);
     let mut accepted = Vec::new();
@@ -302,7 +305,7 @@ pub fn recount(inputs: &[i64], begin: i64, position: usize, moves: &[Move]) -> A
         while let Some((_, to)) = moves_left.next_if(|(at, _)| *at == offset) {
             frontier = frontier.max(*to);
         }
-        // Moves may be made behind the last record.
+        // Moves may also come after the last record.
         let Some(&ts) = ts else { break };
         maxima.push(max);
         if max.is_none_or(|max| ts >= max - LATENESS) {

@@ -1,4 +1,4 @@
-//! A schedule: a few instances, a log, a group and a clock, and what happens to them in the order that a seed decides.
+//! A schedule: a few instances, a log and a group. A seed determines what happens to them and in which order.
 
 mod appends;
 mod faults;
@@ -14,19 +14,19 @@ use crate::instance::{Instance, LEASE_MS, Life, Memory, Notice, namespace};
 use crate::judge::{Judge, Verdict};
 use crate::log::{Log, Record};
 
-/// Steps with faults, before peace comes.
+/// Number of steps with faults.
 const N_STEPS: usize = 400;
-/// A member that runs knows within this time what the group has decided.
+/// Time within which a running member learns of the group's decisions.
 const HEARTBEAT_MS: i64 = 5_000;
 
-/// An append that has not landed.
+/// An append in flight.
 struct Flight {
     record: Record,
-    /// Whom the acknowledgement is for, if there is to be one.
+    /// Recipient of the acknowledgement, if there will be one.
     sender: Option<u64>,
 }
 
-/// Somebody who reads the state without owning it.
+/// A reader of the state that never owns it.
 struct Watcher {
     onlooker: Onlooker,
     read: usize,
@@ -44,26 +44,26 @@ pub struct World {
     flights: Vec<Flight>,
     instances: Vec<Instance>,
     n_incarnations: u64,
-    /// Whom the group has given the pair to.
+    /// Instance to which the group has assigned the pair.
     assigned: Option<usize>,
     generation: u64,
     watcher: Watcher,
     judge: Judge,
     n_claims: usize,
-    /// What happened, if somebody wants to know.
+    /// Events so far, if they are recorded.
     story: Option<Vec<String>>,
 }
 
-/// What was violated, and what had happened, if it is told.
+/// The violated invariant and the events before it, if they were recorded.
 pub struct Failure {
     pub violated: String,
     pub story: Vec<String>,
 }
 
-/// Runs a schedule. Returns how many states were in force.
+/// Runs a schedule. Returns the number of states that were in force.
 ///
 /// # Errors
-/// The first invariant that was violated.
+/// The first violated invariant.
 pub fn run(seed: u64, rules: Rules, is_told: bool) -> Result<usize, Failure> {
     let mut world = World::new(seed, rules, is_told);
     match world.faults_and_peace() {
@@ -141,7 +141,7 @@ impl World {
         };
     }
 
-    /// Something happens somewhere.
+    /// Makes one random step.
     fn step(&mut self) -> Verdict {
         match self.dice.below(100) {
             0..=2 if self.dice.percent(self.faults.moves) => self.move_pair(),
@@ -160,7 +160,7 @@ impl World {
         Ok(())
     }
 
-    /// Whose turn it is: mostly that of the member that has the pair.
+    /// Picks the instance whose turn it is, often the one with the pair.
     fn whom(&mut self) -> usize {
         match self.assigned {
             Some(who) if self.dice.percent(50) => who,
@@ -174,7 +174,7 @@ impl World {
         self.inputs.push(ts);
     }
 
-    /// The group gives the pair to somebody, who may have it already.
+    /// Assigns the pair to a random instance, which may already have it.
     fn move_pair(&mut self) {
         let who = self.dice.below(self.instances.len());
         if self.instances[who].life != Life::Dead {
@@ -201,7 +201,7 @@ impl World {
         self.tell(|_| format!("the group gives the pair to {who}"));
     }
 
-    /// What everybody may see.
+    /// Passes everything that an observer can see to the judge.
     fn look(&mut self) -> Verdict {
         for instance in &self.instances {
             match instance.life {

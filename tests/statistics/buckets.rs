@@ -89,7 +89,7 @@ fn check_arm(columns: &Columns, expected: &Value) {
     );
 }
 
-/// Both arms together, with the users that they share.
+/// Checks both arms together, with the users that they share.
 fn check_difference(comparison: &Comparison, expected: &Value) {
     let expected = &expected["abs"];
     let effect = comparison.difference.expect("it is spread");
@@ -105,7 +105,7 @@ fn check_difference(comparison: &Comparison, expected: &Value) {
     close(covariance, &expected["cov_TC"], PLAIN * effect.spread.variance);
 }
 
-/// The arms as if they shared nobody: what the strict sequence adds up.
+/// Checks the arms as if they shared no users, as the strict sequence assumes.
 fn check_independent(comparison: &Comparison, expected: &Value) {
     let absolute = &expected["abs_independent_arms"];
     let effect = comparison.difference.expect("it is spread");
@@ -251,7 +251,7 @@ fn a_bucket_for_each_user_gives_the_variance_clustered_by_user() {
     }
 }
 
-/// Users of both arms are different people, so here the arms are independent.
+/// Checks arms with different users, so that they are independent.
 fn check_packages_by_user(arm: &Columns, control: &Columns, expected: &Value) {
     let [one, other] = [arm, control].map(|columns| ratio::ratio(columns.sums()).expect("it is defined"));
     let spreads = [one, other].map(|ratio| ratio.spread.expect("it is spread"));
@@ -334,7 +334,7 @@ fn check_effect(effect: &Effect, expected: &Value) {
     near(effect.t(), &expected["t"], TRANSFORMED);
 }
 
-/// Where every list counts in the denominator.
+/// Columns of a metric whose denominator counts every list.
 fn plain(arm: &Value) -> Columns {
     let [lists, numerators] = ["den", "num"].map(|column| numbers(&arm[column]));
     Columns {

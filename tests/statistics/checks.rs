@@ -1,4 +1,4 @@
-//! Whether arms get the users and lists that they should, and when enough is known.
+//! Sample ratio, list ratio and burn-in.
 
 use abgauge::statistics::burn_in::{BurnIn, Seen};
 use abgauge::statistics::per_user::{Count, Counts, per_user};

@@ -1,4 +1,4 @@
-//! The rule that decides, row by row.
+//! The decision rules, row by row.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ fn the_first_rule_that_applies_decides() {
     }
 }
 
-/// The block of before the rule changed: what is shown with `p` there is the running p, and the interval is that of the sequence. Most
-/// rows say the same; these do not.
+/// Checks the block from before the rule changed. Its `p` is the running p, and its interval is the sequence's. Rows
+/// whose state has changed are listed in `CHANGED`.
 #[test]
 fn most_of_the_earlier_rule_still_holds() {
     let changed = BTreeMap::from(CHANGED);
@@ -34,7 +34,7 @@ fn most_of_the_earlier_rule_still_holds() {
     assert_eq!(found, CHANGED.len());
 }
 
-/// Rows of the earlier block, and their states now.
+/// Rows of the earlier block with another state now.
 const CHANGED: [(&str, &str); 0] = [];
 
 fn check(case: &Value, row: &Value, expected: Option<&str>) {
@@ -55,7 +55,7 @@ fn check(case: &Value, row: &Value, expected: Option<&str>) {
     assert!(!decision.reason.is_empty());
 }
 
-/// A decision of day 7.
+/// Makes a decision of day 7.
 fn previous(given: &Value) -> Option<Decided> {
     let state = State::ALL
         .into_iter()

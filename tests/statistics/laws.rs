@@ -1,10 +1,10 @@
-//! What holds for any sums: the delta method's twin by small changes, and partitions that add up to the whole.
+//! Laws that hold for any sums: variances by small changes equal the delta method, and partitions add up to the whole.
 
 use abgauge::statistics::per_user::{Count, Counts, per_user};
 use abgauge::statistics::{ArmPair, Comparison, EpochWeights, RatioSums, compare};
 use proptest::prelude::*;
 
-/// Of one arm: lists and lists with a click, by bucket.
+/// Lists and lists with a click of one arm, by bucket.
 #[derive(Debug, Clone, PartialEq)]
 struct Arm {
     lists: Vec<f64>,
@@ -20,7 +20,7 @@ impl Arm {
         }
     }
 
-    /// With one bucket `factor` times as heavy.
+    /// Returns the arm with one bucket `factor` times as heavy.
     fn with(&self, bucket: usize, factor: f64) -> Arm {
         let mut changed = self.clone();
         changed.lists[bucket] *= factor;
@@ -43,7 +43,7 @@ fn hits_per_user(arms: &[Arm; 2]) -> Option<abgauge::statistics::Effect> {
     per_user(&[Counts { arm, control }], EpochWeights::Overlap)
 }
 
-/// V = n/(n−1) Σ (∂ value/∂ weight of bucket b)², by small changes of each bucket in turn.
+/// Computes V = n/(n−1) Σ (∂ value/∂ weight of bucket b)², by small changes of each bucket in turn.
 fn variance_by_changes(arms: &[Arm; 2], value: impl Fn(&[Arm; 2]) -> f64) -> f64 {
     const STEP: f64 = 1e-4;
     let n_buckets = arms[0].lists.len();
@@ -94,7 +94,7 @@ proptest! {
         }
     }
 
-    /// Lists as they come: bucket, arm, click or none, partition.
+    /// Draws single lists: bucket, arm, click, partition.
     #[test]
     fn partitions_add_up_to_the_whole(
         lists in prop::collection::vec((0_usize..16, 0_usize..2, any::<bool>(), 0_usize..3), 50..300)

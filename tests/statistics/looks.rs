@@ -1,4 +1,4 @@
-//! An experiment from look to look: what is kept, what is shown, what is decided.
+//! An experiment from look to look: kept state, reports and decisions.
 
 use abgauge::statistics::per_user::{Count, Counts, HITS_PER_USER, LISTS_PER_USER, per_user};
 use abgauge::statistics::{
@@ -84,7 +84,7 @@ fn a_worse_arm_is_harm_at_once() {
         "{}",
         reason(&report)
     );
-    // It is never undone.
+    // Harm is never undone.
     assert_eq!(state(&world.go(20.0, better())), State::Harm);
 }
 
@@ -134,12 +134,12 @@ fn a_guardrail_that_is_still_open_holds_a_win_back() {
     assert_eq!(reason(&report), "the guardrail lists per user is still open");
 }
 
-/// Lifts are never within the smallest effect that matters.
+/// Sets an mde so small that no interval of a lift fits within it.
 fn narrow(settings: &mut abgauge::statistics::Settings) {
     settings.mde = 0.001;
 }
 
-/// The decision that stands between looks of an arm.
+/// The current decision of an arm.
 fn decided(world: &World) -> &Decided {
     world.kept.arms["neural"]
         .decided
@@ -170,7 +170,7 @@ fn the_planned_look_gets_most_of_alpha_and_its_decision_stands() {
     let stretched = (interval.upper - interval.lower) / (plain.upper - plain.lower);
     // t at 0.8 α over t at α: 2.064/1.969 with 255 degrees.
     assert!((stretched - 1.048).abs() < 1e-3, "{stretched}");
-    // The band goes on, and the decision stays.
+    // The band changes from look to look, and the decision does not.
     let after = world.go(4.0, Truth::default());
     assert_ne!(metric(&after).interval, metric(&at_end).interval);
     assert_eq!(decision(&after), decision(&at_end));
@@ -190,7 +190,7 @@ fn a_planned_look_before_burn_in_decides_nothing() {
     assert!(decided(&world).metrics.is_empty());
 }
 
-/// Before, the smallest p of any look was paired with the sign of the last one: this was a loss with p < 0.0001.
+/// The earlier rule paired the smallest p of any look with the sign of the last one: this was a loss with p < 0.0001.
 #[test]
 fn an_effect_that_changes_its_sign_decides_by_the_average_of_the_week() {
     for seed in 0..10 {
@@ -232,7 +232,7 @@ fn a_decision_stands_until_a_later_look_decides_and_a_note_says_if_it_is_open_ag
         decided(&world).at.map(|at| (at.look, at.day, at.k)),
         Some((1, 7, Some(1)))
     );
-    // Two weeks without: the average comes near 0.
+    // Two weeks without the effect bring the average near 0.
     let back = Truth {
         rate: 0.225,
         ..better()
@@ -245,7 +245,7 @@ fn a_decision_stands_until_a_later_look_decides_and_a_note_says_if_it_is_open_ag
         notes[..],
         ["since the decision of day 7 the interval of hit ratio has come to hold 0"]
     );
-    // And then it is worse on average.
+    // Later the arm is worse on average.
     for _ in 0..3 {
         world.go(7.0, worse());
     }
@@ -299,7 +299,7 @@ fn with_few_days_every_look_decides_by_the_sequence_as_of_now() {
     let report = world.go(2.0, better());
     assert_eq!(state(&report), State::Win);
     assert_eq!(decision(&report).interval, metric(&report).interval);
-    // The running p stays small; that of now does not.
+    // The running p stays small, but not the p of this look.
     let report = world.go(
         2.0,
         Truth {
@@ -372,7 +372,7 @@ fn one_user_with_most_of_an_arm_is_noted_and_in_a_file_invalid() {
         (state(&one), reason(&one)),
         (State::InvalidUsers, "one user has 34% of the lists of an arm")
     );
-    // A bucket that is as large as all others.
+    // A bucket as large as all others together.
     let arm = world.totals.epochs[0]
         .arms
         .get_mut("neural")
@@ -525,7 +525,7 @@ fn guardrails_are_not_corrected_and_other_metrics_by_the_evidence_of_now() {
         before.p < before.p_adjusted && before.p_adjusted < Some(0.05),
         "{before:?}"
     );
-    // What the arm had won is lost again: the running p remembers, e-BH does not.
+    // The arm loses its gain again: the running p remembers it, e-BH does not.
     let after = secondary(&world.go(2.0, worse()));
     assert_eq!((after.p, after.p_adjusted), (before.p, Some(1.0)));
 }
@@ -578,7 +578,7 @@ fn the_mixture_is_as_wide_as_the_smallest_effect_that_matters() {
     let interval =
         |effect: &Effect, tau| Interval::around(effect.value, sequence::half_width(effect, tau, 0.05));
 
-    // Of a difference τ is mde times the rate of both arms together; of a lift, and of a logarithm, it is mde.
+    // For a difference, τ is mde times the rate of both arms together. For a lift or a logarithm it is mde.
     let metric = metric(&report);
     let [difference, lift] =
         [comparison.difference, comparison.lift].map(|effect| effect.expect("it is spread"));
@@ -597,7 +597,7 @@ fn the_mixture_is_as_wide_as_the_smallest_effect_that_matters() {
         per_user.interval,
         interval(&lists, mde).and_then(Interval::exp_m1)
     );
-    // The check of shares is made for 3%, whatever matters in the metrics.
+    // The list ratio is tested with τ = 3%, whatever mde is.
     let ratio = arm(&report).list_ratio.expect("shares are there");
     assert_eq!(ratio.p, p(&lists, list_ratio_tau));
     let bounds = interval(&lists, list_ratio_tau).and_then(Interval::exp_m1);
@@ -637,7 +637,7 @@ fn one_look_is_the_t_test_of_the_whole() {
         .settings;
     assert_eq!(one_look(&planned, &world.totals, world.time()).arms, report.arms);
     assert!(ratio.lower < 1.0 && ratio.upper > 1.0);
-    // Of both sides of harm one is p/2.
+    // The one-sided p of harm would be p/2 if the arm were worse, so here it is 1 − p/2.
     let p = difference.p_at_one_look();
     let harm = metric.p_harm.expect("it is tested");
     assert!((harm - (1.0 - p / 2.0)).abs() < 1e-9, "{harm} {p}");
@@ -672,7 +672,7 @@ proptest! {
     }
 }
 
-/// No text that a number has when it is none.
+/// Checks that the report contains no NaN and no infinity.
 fn check_numbers(report: &Report) {
     let text = format!("{report:?}");
     let mut words = text.split(|c: char| !c.is_alphanumeric());
@@ -696,7 +696,7 @@ fn compared(totals: &Totals) -> abgauge::statistics::Comparison {
     compare(&[pair], EpochWeights::Overlap).expect("it is defined")
 }
 
-/// Lists, at equal shares.
+/// Counts of lists, at equal shares.
 fn counts(totals: &Totals) -> Counts<'_> {
     let count = |arm: &str| {
         let lists = &totals.epochs[0].arms[arm].lists;

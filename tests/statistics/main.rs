@@ -1,4 +1,4 @@
-//! The statistics equal those of other packages, block by block of tests/data/statistics.json, and keep their laws.
+//! The statistics match other packages, block by block of tests/data/statistics.json, and keep their laws.
 
 mod buckets;
 mod checks;

@@ -1,10 +1,10 @@
-//! What the pictures of docs/statistics.md show is what the code gives.
+//! The pictures of docs/statistics.md show values that the code computes.
 
 #[allow(dead_code, reason = "its main prints more of the same")]
 #[path = "../../examples/peeking.rs"]
 mod peeking;
 
-/// All experiments of the example take minutes without optimisation.
+/// Checks the first experiments only: without optimization all of them take minutes.
 #[test]
 fn the_first_experiments_of_the_pictures_are_those_of_the_code() {
     let shown = include_str!("../../docs/statistics.txt");
@@ -24,11 +24,11 @@ fn the_experiment_whose_effect_changes_is_that_of_the_code() {
     assert_eq!(found.lines().collect::<Vec<_>>(), shown);
 }
 
-/// The page says this below the picture.
+/// The page makes this claim below the picture.
 #[test]
 fn the_band_of_the_changing_effect_leaves_zero_on_day_2_and_each_decision_interval_holds_it() {
     let lines = include_str!("../../docs/statistics.txt").lines();
-    // The interval comes last.
+    // The interval is last on the line.
     let intervals = |first: &'static str| {
         let lines = lines.clone().filter(move |line| line.starts_with(first));
         lines.map(|line| {
@@ -47,7 +47,7 @@ fn the_band_of_the_changing_effect_leaves_zero_on_day_2_and_each_decision_interv
     }
 }
 
-/// How many of all experiments were wrong, by each way to look.
+/// Counts the wrong results among all experiments for each way to look.
 #[test]
 fn the_page_says_how_many_of_the_experiments_were_wrong() {
     let page = include_str!("../../docs/statistics.md").replace('\n', " ");

@@ -194,8 +194,8 @@ fn check_family_of_harm(family: &Value) {
     near(adjusted, &family["p_harm_family_now"], TRANSFORMED);
 }
 
-/// The block holds the rule before: p = min(p_sequence/0.2, p_end/0.8), which let an early look decide with the sign of a later
-/// one. Of the planned look itself all values still hold; the sequence decides nothing beside it any more.
+/// The block has the earlier rule: p = min(p_sequence/0.2, p_end/0.8), which let an early look decide with the sign of a later
+/// one. All of its values for the planned look still hold. The sequence no longer decides next to a planned look.
 #[test]
 fn the_planned_look_is_tested_at_four_fifths_of_alpha() {
     let case = block("planned_end");
@@ -251,7 +251,7 @@ fn several_hypotheses_are_corrected_as_in_statsmodels() {
     let ln_e: Vec<f64> = p.iter().map(|p| -p.ln()).collect();
     check_adjusted(&multiple::bonferroni(&p), &case["bonferroni"]);
     check_adjusted(&multiple::holm(&p), &case["holm"]);
-    // On 1/p for e it is the method of Benjamini and Hochberg.
+    // With 1/p for e it is Benjamini and Hochberg's method.
     check_adjusted(&multiple::e_bh(&ln_e), &case["fdr_bh"]);
     let e: Vec<f64> = numbers(&case["ebh"]["e"]).iter().map(|e| e.ln()).collect();
     let rejected: Vec<bool> = multiple::e_bh(&e).iter().map(|p| *p <= 0.05).collect();

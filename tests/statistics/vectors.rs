@@ -1,18 +1,18 @@
-//! The blocks of the reference values, and how close we must come.
+//! Blocks of reference values, and the tolerances for them.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Relative, for sums, variances and what is a plain formula.
+/// Relative tolerance of sums, variances and plain formulas.
 pub const PLAIN: f64 = 1e-9;
-/// Relative, where Student's t or the normal distribution is involved.
+/// Relative tolerance of values from Student's t or the normal distribution.
 pub const TRANSFORMED: f64 = 1e-8;
-/// Absolute, of logarithms of Bayes factors and e-values.
+/// Absolute tolerance of logarithms of Bayes factors and e-values.
 pub const LOGARITHM: f64 = 1e-8;
 
-/// Each has a test of its own.
+/// Blocks of values. Each has its own test.
 const BLOCKS: [&str; 20] = [
     "av_trajectory",
     "boundary_grid",
@@ -36,14 +36,14 @@ const BLOCKS: [&str; 20] = [
     "user_level_case",
 ];
 
-/// What says how the others were made.
+/// Blocks about the origin of the others.
 const ABOUT: [&str; 2] = ["meta", "meta_added"];
 
 fn all() -> Value {
     read("tests/data/statistics.json")
 }
 
-/// A block of the values for the rule that decides, made by `tests/data/decisions.py` with other packages.
+/// Reads a block of the values for the decision rules, made by `tests/data/decisions.py` with other packages.
 #[track_caller]
 pub fn decision_block(name: &str) -> Value {
     let block = read("tests/data/decisions.json")[name].take();
@@ -110,7 +110,7 @@ pub fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .iter()
 }
 
-/// Within a relative tolerance.
+/// Asserts a relative tolerance.
 #[track_caller]
 pub fn near(value: f64, expected: &Value, tolerance: f64) {
     let expected = number(expected);
@@ -122,7 +122,7 @@ pub fn near(value: f64, expected: &Value, tolerance: f64) {
     );
 }
 
-/// Within an absolute tolerance.
+/// Asserts an absolute tolerance.
 #[track_caller]
 pub fn close(value: f64, expected: &Value, tolerance: f64) {
     let expected = number(expected);
@@ -133,7 +133,7 @@ pub fn close(value: f64, expected: &Value, tolerance: f64) {
     );
 }
 
-/// Both ends of an interval, relative to the larger one: an end near 0 is the difference of two others.
+/// Asserts both ends of an interval, relative to the larger one, because an end near 0 is a difference of two other numbers.
 #[track_caller]
 pub fn ends(interval: Option<abgauge::statistics::Interval>, expected: &Value, tolerance: f64) {
     let interval = interval.expect("there is an interval");

@@ -10,12 +10,12 @@ pub const DAY_MS: i64 = 86_400_000;
 const START_MS: i64 = 1_763_596_800_000;
 const N_BUCKETS: usize = 256;
 
-/// What an arm does per day.
+/// Behavior of an arm per day.
 #[derive(Debug, Clone, Copy)]
 pub struct Truth {
     /// Lists by user bucket.
     pub lists: f64,
-    /// Of them, those with a click.
+    /// Share of lists with a click.
     pub rate: f64,
     /// First exposures.
     pub users: f64,
@@ -31,7 +31,7 @@ impl Default for Truth {
     }
 }
 
-/// An experiment on its way.
+/// A running experiment.
 pub struct World {
     pub settings: Settings,
     pub kept: Kept,
@@ -41,7 +41,7 @@ pub struct World {
 }
 
 impl World {
-    /// Arms `base` and `neural` at equal shares; `hit_rate` is primary.
+    /// Creates arms `base` and `neural` at equal shares, with `hit_rate` as the primary.
     pub fn new() -> World {
         let mut settings = Settings::new("base");
         settings.shares = shares(&[("base", 0.5), ("neural", 0.5)]);
@@ -70,7 +70,7 @@ impl World {
         self
     }
 
-    /// Goes on for some days, with `neural` as given.
+    /// Runs for some days, with `neural` as given.
     pub fn go(&mut self, days: f64, neural: Truth) -> Report {
         self.go_with(days, &[("base", Truth::default()), ("neural", neural)])
     }
@@ -82,14 +82,14 @@ impl World {
         self.look(days)
     }
 
-    /// One look some days later, without anything new.
+    /// Takes one look some days later, without new lists.
     pub fn look(&mut self, days: f64) -> Report {
         self.day += days;
         let time = self.time();
         look(&self.settings, &mut self.kept, &self.totals, time)
     }
 
-    /// That of a look now.
+    /// Returns the time of a look now.
     pub fn time(&self) -> Time {
         Time {
             start_ms: START_MS,
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// In [0, 1): splitmix64.
+    /// Returns a number in [0, 1), by splitmix64.
     fn random(&mut self) -> f64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.seed;

@@ -1,4 +1,4 @@
-//! Rights that a test gives to a user of the broker, which rdkafka does not wrap.
+//! Grants of rights to users of the broker: a call that rdkafka does not wrap.
 
 use std::ffi::CString;
 use std::ptr;
@@ -15,15 +15,15 @@ use super::kafka::Kafka;
 use super::wait::PATIENCE;
 
 impl Kafka {
-    /// Allows a user an operation on a topic or a group, from any host.
+    /// Allows a user one operation on a topic or a group, from any host.
     #[track_caller]
     pub fn grant(&self, user: &str, kind: ResourceType, name: &str, operation: Operation) {
         let [name, user, host] =
             [name, &format!("User:{user}"), "*"].map(|text| CString::new(text).expect("no NUL"));
         let admin = self.admin();
         let client = admin.inner().native_ptr();
-        // SAFETY: the client lives until the end of the block, and all that is made of it is destroyed once before that; texts are copied
-        // by the call; a text for an error is not asked for, so it has no length.
+        // SAFETY: the client outlives the block, and everything created here is destroyed once, before the block ends. The
+        // call copies the strings. The error buffer is null with length 0.
         unsafe {
             let mut binding = rd_kafka_AclBinding_new(
                 kind,

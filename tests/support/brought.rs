@@ -1,9 +1,9 @@
-//! Where the programs lie that `tests/run --setup-only` brought.
+//! Paths of the programs that `tests/run --setup-only` downloaded.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// `tests/run` keeps what it brings here: `bin/` (links to the programs), `kafka-VERSION/libs`, `browser`.
+/// Returns the directory of `tests/run`: `bin/` (links to the programs), `kafka-VERSION/libs`, `browser`.
 pub fn cache() -> PathBuf {
     let set = |name: &str| {
         std::env::var_os(name)
@@ -16,7 +16,7 @@ pub fn cache() -> PathBuf {
         .expect("HOME or ABGAUGE_CACHE is set")
 }
 
-/// A file or directory of the cache.
+/// Returns the path of a file or directory in the cache.
 pub fn cached(path: &str) -> PathBuf {
     let found = cache().join(path);
     assert!(
@@ -27,7 +27,7 @@ pub fn cached(path: &str) -> PathBuf {
     found
 }
 
-/// A program of the cache, by the name of its link.
+/// Returns a command for the program with this link name in the cache.
 pub fn command(program: &str) -> Command {
     Command::new(cached(&format!("bin/{program}")))
 }

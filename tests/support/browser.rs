@@ -12,13 +12,13 @@ use super::{brought, tools};
 /// A script takes its page from `launch.mjs` and fails by throwing.
 ///
 /// # Panics
-/// When it fails or outlasts the deadline; its output is printed then.
+/// If the script fails or outlasts the deadline. Its output is printed then.
 #[track_caller]
 pub fn run(script: &str, args: &[&str], deadline: Duration) -> String {
     Script::start(script, args).wait_end(deadline)
 }
 
-/// A script at work, for tests that act on the daemon meanwhile.
+/// A running script, for tests that act on the daemon meanwhile.
 pub struct Script {
     // Dropped first: the process writes into the directory.
     node: Process,
@@ -43,10 +43,10 @@ impl Script {
         }
     }
 
-    /// Waits until it has printed this.
+    /// Waits until the script has printed `words`.
     ///
     /// # Panics
-    /// When it ends before, or outlasts the deadline.
+    /// If the script ends before that or outlasts the deadline.
     #[track_caller]
     pub fn wait_said(&mut self, words: &str, deadline: Duration) {
         let (node, what) = (&mut self.node, format!("{} to say {words:?}", self.name));
@@ -57,7 +57,7 @@ impl Script {
         });
     }
 
-    /// What it printed, once it has ended.
+    /// Waits for the end of the script and returns its output.
     #[track_caller]
     pub fn wait_end(mut self, deadline: Duration) -> String {
         let code = self.node.wait_exit(deadline);

@@ -1,4 +1,4 @@
-//! A daemon that measures every metric by two profiles and a catalogue, while traffic goes on.
+//! A daemon under steady traffic that computes every metric with two profiles and a catalogue.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,12 +12,12 @@ use super::kafka::Kafka;
 use super::process::Process;
 use super::tools;
 
-/// The first one's series have no label `profile`. The second one, which is trec_eval by a name that is no regular
-/// expression for itself, has no MRR at a cut-off.
+/// Profile names. Series of the first have no label `profile`. The second is trec_eval under a name that does not match
+/// itself as a regular expression, and it has no MRR at a cut-off.
 pub const PROFILES: [&str; 2] = ["default", "a+b(c)"];
-/// The control of `ranker`, which has an arm called `control` too.
+/// Control of `ranker`. The experiment also has an arm called `control`.
 pub const CONTROL: &str = "neural";
-/// What simulated lists show: `i0` to `i2999`. Half as many again are never shown.
+/// Size of the catalogue. Simulated lists show `i0` to `i2999`; the other 1,500 items are never shown.
 pub const N_ITEMS: usize = 4_500;
 
 const N_PARTITIONS: i32 = 4;
@@ -30,7 +30,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Ready, under traffic that goes on for five minutes, 300 times as fast as the clock.
+    /// Starts the daemon and waits until it is ready. The simulator runs for five minutes at 300 times real time.
     pub fn start() -> Busy {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS));
@@ -71,7 +71,7 @@ control = \"{CONTROL}\"
     }
 }
 
-/// A tenth of the users, or fewer, touched an item; it has one aspect or two.
+/// Builds the catalogue. At most a tenth of the users touched an item, and each has two aspects.
 fn items() -> String {
     let mut text = String::new();
     for n in 0..N_ITEMS {

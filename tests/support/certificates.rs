@@ -1,4 +1,4 @@
-//! Certificates of an authority of the test's own, in files as an operator has them.
+//! Certificates signed by the test's own authority, in files like an operator's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use rcgen::{
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     dir: PathBuf,
-    /// Its own certificate in PEM: what clients trust.
+    /// Certificate of the authority in PEM, which clients trust.
     pub file: PathBuf,
 }
 
-/// A certificate with its key, each in a file in PEM, and both in one.
+/// A certificate and its key in PEM, each in a file and both in a third.
 #[derive(Clone)]
 pub struct Signed {
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// The key, then the certificate, as Kafka has it.
+    /// Key followed by the certificate, the order that Kafka expects.
     pub both: PathBuf,
 }
 
-/// From when to when a certificate is valid.
+/// Validity period of a certificate.
 #[derive(Clone, Copy)]
 pub enum Validity {
     Now,
@@ -48,8 +48,8 @@ impl Authority {
         }
     }
 
-    /// A certificate of the common name `name` for these hosts and addresses, in `NAME.crt`, `NAME.key` and `NAME.both`;
-    /// those of the same name are replaced.
+    /// Signs a certificate with the common name `name` for these hosts and addresses. Writes `NAME.crt`, `NAME.key` and
+    /// `NAME.both`, and replaces files of the same name.
     pub fn sign(&self, name: &str, hosts: &[&str], validity: Validity) -> Signed {
         let key = KeyPair::generate().expect("a key");
         let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! A daemon that has ten thousand arms.
+//! A daemon with ten thousand arms.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,9 +7,9 @@ use super::daemon::Daemon;
 use super::https::{self, Trust};
 use super::kafka::Kafka;
 
-/// Arms of the experiment `crowd`, its control among them.
+/// Number of arms in the experiment `crowd`, including its control.
 pub const N_ARMS: usize = 10_000;
-/// Names that would do something, if they were taken for what they look like.
+/// Arm names that would have an effect if a reader interpreted them as markup, formula or text direction.
 pub const HOSTILE: [&str; 3] = ["<img src=x onerror=alert(1)>", "=1+1", "\u{202e}enil"];
 
 const MINUTE_MS: i64 = 60_000;
@@ -20,12 +20,13 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Ready, each arm with a list that is settled and one that is not; the n-th has n % 5 clicks among five items.
+    /// Starts the daemon and waits until it is ready. Each arm has one settled and one open list of five items, and the n-th
+    /// arm has n % 5 clicks on each.
     pub fn start() -> Crowd {
         Crowd::start_with("", None)
     }
 
-    /// The same with these lines below `[http]`, asked over TLS where there is somebody to trust.
+    /// Like `start`, with these lines below `[http]`; readiness is polled over TLS if `trust` is given.
     pub fn start_with(http: &str, trust: Option<&Trust>) -> Crowd {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
@@ -82,7 +83,7 @@ control = \"arm-0\"
     }
 }
 
-/// The name of the n-th arm: the last ones are hostile.
+/// Returns the name of the n-th arm. The last ones are hostile.
 fn arm(n: usize) -> String {
     match HOSTILE.get(N_ARMS - 1 - n) {
         Some(hostile) => (*hostile).to_owned(),

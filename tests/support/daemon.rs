@@ -25,7 +25,7 @@ pub struct Daemon {
     dir: TempDir,
 }
 
-/// The build that belongs to the tests, unless `ABGAUGE_PROGRAM` names another: a long run goes on while that one is built anew.
+/// Returns the build under test unless `ABGAUGE_PROGRAM` names another, so that a long run survives a rebuild.
 fn program() -> PathBuf {
     std::env::var_os("ABGAUGE_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_abgauge").into(), PathBuf::from)
 }
@@ -33,17 +33,17 @@ fn program() -> PathBuf {
 const CONFIG: &str = "abgauge.toml";
 
 impl Daemon {
-    /// `abgauge run` with this configuration (TOML); `http.listen` is a free port unless the configuration sets it.
+    /// Starts `abgauge run` with this configuration (TOML). `http.listen` is a free port unless the configuration sets it.
     pub fn run(config: &str) -> Daemon {
         Daemon::run_with(config, &[])
     }
 
-    /// The same with environment variables.
+    /// Like `run`, with environment variables.
     pub fn run_with(config: &str, env: &[(&str, &str)]) -> Daemon {
         Daemon::run_program(&program(), config, env)
     }
 
-    /// The same by another build of abgauge.
+    /// Like `run_with`, with another build of abgauge.
     pub fn run_program(program: &Path, config: &str, env: &[(&str, &str)]) -> Daemon {
         let (config, listen) = listening(config, free_address);
         let dir = tools::temporary_dir("daemon");
@@ -53,13 +53,13 @@ impl Daemon {
         Daemon::start(program, &args, env, listen, dir)
     }
 
-    /// Writes another configuration where `run` has the daemon read it; the address stays.
+    /// Replaces the daemon's configuration file. The address stays the same.
     pub fn rewrite(&self, config: &str) {
         let (config, _) = listening(config, || self.address);
         fs::write(self.dir.path().join(CONFIG), config).expect("write the configuration");
     }
 
-    /// `abgauge demo` on a free port with these further arguments.
+    /// Starts `abgauge demo` on a free port with these additional arguments.
     pub fn demo(args: &[&str]) -> Daemon {
         let address = free_address();
         let port = address.port().to_string();
@@ -113,12 +113,12 @@ impl Daemon {
             .unwrap_or_else(|error| panic!("GET {path}: {error}"))
     }
 
-    /// Gets a path; an error while it does not listen.
+    /// Gets a path. Returns an error while the daemon does not listen.
     pub fn try_get(&self, path: &str) -> Result<Response, ureq::Error> {
         http::get(&format!("http://{}{path}", self.address), &[])
     }
 
-    /// A scrape, read strictly.
+    /// Scrapes `/metrics` and parses the answer strictly.
     #[track_caller]
     pub fn metrics(&self) -> Exposition {
         let answer = self.get("/metrics");
@@ -137,7 +137,7 @@ impl Daemon {
         });
     }
 
-    /// Waits until `probe` finds something; fails at once if the daemon ends.
+    /// Waits until `probe` returns a value. Fails at once if the daemon ends.
     #[track_caller]
     pub fn wait_until<T>(&mut self, what: &str, mut probe: impl FnMut(&Daemon) -> Option<T>) -> T {
         wait::until(what, wait::LONG, || {
@@ -149,7 +149,7 @@ impl Daemon {
         })
     }
 
-    /// Waits until its log fits: a line is written a moment after what it tells of can be seen.
+    /// Waits until the log satisfies `fits`. A log line may be written a moment after the event it reports is visible.
     #[track_caller]
     pub fn wait_for_log(&mut self, what: &str, fits: impl Fn(&str) -> bool) {
         self.wait_until(&format!("the log to tell {what}"), |daemon| {
@@ -162,18 +162,18 @@ impl Daemon {
         self.process.signal(signal);
     }
 
-    /// Kills it as a crash would, and waits for its end.
+    /// Kills the daemon as a crash would, and waits for its end.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// The exit code, once it ends; `None` where a signal ended it.
+    /// Waits for the end and returns the exit code, or `None` if a signal ended the daemon.
     #[track_caller]
     pub fn wait_exit(&mut self, deadline: Duration) -> Option<i32> {
         self.process.wait_exit(deadline)
     }
 
-    /// All that it has written, on both outputs, over all its starts.
+    /// Returns both outputs of all runs so far.
     pub fn log(&self) -> String {
         self.process.log()
     }
@@ -183,7 +183,7 @@ impl Daemon {
     }
 }
 
-/// The configuration with an address to listen on, where it has none of its own.
+/// Adds an address to listen on if the configuration has none.
 fn listening(config: &str, or: impl FnOnce() -> SocketAddr) -> (String, SocketAddr) {
     let mut config: toml::Table = config.parse().expect("the test's configuration is TOML");
     let http = config.entry("http").or_insert_with(|| toml::Table::new().into());
@@ -202,7 +202,7 @@ fn free_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, tools::free_port()))
 }
 
-/// The program with only those `ABGAUGE_` variables that the test sets.
+/// Returns the program's command with only those `ABGAUGE_` variables that the test sets.
 fn command(program: &Path, args: &[String], env: &[(String, String)]) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {

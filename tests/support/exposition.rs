@@ -1,18 +1,18 @@
-//! A strict reader of the Prometheus text format 0.0.4, and the samples that it finds.
+//! A strict parser of the Prometheus text format 0.0.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One sample of `/metrics`, or of an answer of Prometheus.
+/// One sample of `/metrics` or of an answer from Prometheus.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     pub name: String,
-    /// Unescaped.
+    /// Unescaped values by label name.
     pub labels: BTreeMap<String, String>,
     pub value: f64,
 }
 
 impl Sample {
-    /// Whether it carries all of these labels, others aside.
+    /// Returns whether the sample carries all of these labels. It may carry others.
     pub fn has(&self, labels: &[(&str, &str)]) -> bool {
         labels
             .iter()
@@ -20,15 +20,15 @@ impl Sample {
     }
 }
 
-/// All samples of one scrape, in its order.
+/// All samples of one scrape, in their order.
 #[derive(Debug, Default)]
 pub struct Exposition {
     pub samples: Vec<Sample>,
 }
 
 impl Exposition {
-    /// Reads a body of `/metrics`. Beyond the format's grammar it demands what Prometheus' own checks do: each family
-    /// declared once, before its samples, its lines together, and no series twice.
+    /// Parses a body of `/metrics`. In addition to the grammar it enforces what Prometheus' own checks do: each family is
+    /// declared once, before its samples, its lines are contiguous, and no series occurs twice.
     pub fn parse(text: &str) -> Result<Exposition, String> {
         if !text.is_empty() && !text.ends_with('\n') {
             return Err("the last line does not end".to_owned());
@@ -44,7 +44,7 @@ impl Exposition {
         })
     }
 
-    /// The samples of this name that carry all of these labels.
+    /// Returns the samples with this name that carry all of these labels.
     pub fn select<'a>(
         &'a self,
         name: &'a str,
@@ -55,7 +55,7 @@ impl Exposition {
             .filter(move |sample| sample.name == name && sample.has(labels))
     }
 
-    /// The value of the only such sample; `None` where there is none.
+    /// Returns the value of the only matching sample, or `None` if there is none. Panics if there are several.
     #[track_caller]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let mut found = self.select(name, labels);
@@ -66,7 +66,7 @@ impl Exposition {
         Some(value)
     }
 
-    /// The sum over all such samples.
+    /// Sums all matching samples.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.select(name, labels).map(|sample| sample.value).sum()
     }
@@ -79,7 +79,7 @@ struct Reader {
     /// Type by family name.
     types: BTreeMap<String, String>,
     helps: BTreeSet<String>,
-    /// Families whose samples have begun; those lines must stand together.
+    /// Families with at least one sample so far. A family's lines must be contiguous.
     begun: BTreeSet<String>,
     current: Option<String>,
 }
@@ -131,7 +131,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The family that a sample belongs to: its name, less the suffix that a histogram's or summary's parts carry.
+    /// Returns the family of a sample: its name without the suffix of a histogram's or summary's parts.
     fn family(&self, name: &str) -> String {
         let stem = ["_bucket", "_sum", "_count"]
             .iter()
@@ -180,7 +180,7 @@ fn parse_sample(line: &str) -> Result<Sample, String> {
     })
 }
 
-/// Splits `[a-zA-Z_][a-zA-Z0-9_]*` off the front; a metric's name may contain colons.
+/// Splits `[a-zA-Z_][a-zA-Z0-9_]*` off the front. With `colons`, as in a metric's name, colons are allowed.
 fn take_name(text: &str, colons: bool) -> Result<(&str, &str), String> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || (colons && c == ':');
     let end = text.find(|c| !part(c)).unwrap_or(text.len());
@@ -190,7 +190,7 @@ fn take_name(text: &str, colons: bool) -> Result<(&str, &str), String> {
     }
 }
 
-/// Unescapes up to the closing quote; returns what follows it.
+/// Unescapes up to the closing quote and returns the rest of the text.
 fn take_quoted(text: &str) -> Result<(String, &str), String> {
     let mut value = String::new();
     let mut chars = text.char_indices();

@@ -1,4 +1,4 @@
-//! Where a [proxy](super::proxy) keeps one of Kafka's requests, or the answer to it: until it is released, or for ever.
+//! A gate in a [proxy](super::proxy) that holds back one of Kafka's requests or its answer, until released or forever.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,16 +12,16 @@ pub const OFFSET_COMMIT: i16 = 8;
 /// A request on its way to a broker.
 pub struct Request<'a> {
     pub api: i16,
-    /// What the broker repeats in its answer.
+    /// Correlation ID, which the broker repeats in its answer.
     pub correlation: i32,
     /// `client.id`.
     pub client: &'a [u8],
-    /// All of it.
+    /// Whole request.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// None if it is no request of Kafka's.
+    /// Parses a message. Returns `None` if it is not a Kafka request.
     pub fn read(bytes: &'a [u8]) -> Option<Request<'a>> {
         let (head, rest) = bytes.split_at_checked(10)?;
         let length = i16::from_be_bytes([head[8], head[9]]).max(0);
@@ -38,14 +38,14 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What becomes of the request that is caught.
+/// Treatment of the caught request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// It waits before the broker.
+    /// The request is held back before the broker.
     Request,
-    /// The broker does what it asks; the answer waits.
+    /// The broker handles the request, and its answer is held back.
     Answer,
-    /// The broker does what it asks; the connection ends without an answer.
+    /// The broker handles the request, but the connection closes without an answer.
     Lost,
 }
 
@@ -58,7 +58,7 @@ enum Stage {
 
 type Asked = dyn FnMut(&Request) -> bool + Send;
 
-/// Catches one request.
+/// A gate that catches one request.
 pub struct Gate {
     pub kept: Kept,
     asked: Mutex<Box<Asked>>,
@@ -67,7 +67,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Every request is shown to `asked`, until one is caught.
+    /// Creates a gate that calls `asked` with every request until one is caught.
     pub fn new(kept: Kept, asked: impl FnMut(&Request) -> bool + Send + 'static) -> Arc<Gate> {
         Arc::new(Gate {
             kept,
@@ -77,7 +77,7 @@ impl Gate {
         })
     }
 
-    /// Whether this request is the one.
+    /// Returns whether this request is caught.
     pub fn catches(&self, request: &Request) -> bool {
         let mut stage = self.stage();
         let is_caught =
@@ -88,7 +88,7 @@ impl Gate {
         is_caught
     }
 
-    /// Waits until it is released.
+    /// Blocks until the gate is released.
     pub fn pass(&self) {
         let mut stage = self.stage();
         while *stage != Stage::Released {
@@ -105,7 +105,7 @@ impl Gate {
         wait::until(what, within, || self.has_caught().then_some(()));
     }
 
-    /// Catches nothing from now on, and lets go of what it has.
+    /// Stops catching, and releases the caught request.
     pub fn release(&self) {
         *self.stage() = Stage::Released;
         self.turned.notify_all();

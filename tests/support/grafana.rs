@@ -1,4 +1,4 @@
-//! The dashboards of config/grafana, as their JSON has them.
+//! The dashboards of config/grafana, parsed from their JSON.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use serde_json::Value;
 
 pub struct Dashboard {
-    /// Below the repository.
+    /// Path relative to the repository.
     pub file: String,
     pub model: Value,
 }
 
-/// A query of a panel or an annotation, or what a variable is looked up in.
+/// A query of a panel, an annotation or a variable.
 pub struct Query {
-    /// Where it stands, for messages.
+    /// Origin of the query, for messages.
     pub place: String,
     pub expression: String,
 }
@@ -27,7 +27,7 @@ fn text(value: &Value) -> String {
 }
 
 impl Dashboard {
-    /// All of them, by name.
+    /// Reads all dashboards, sorted by name.
     pub fn all() -> Vec<Dashboard> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = "config/grafana/dashboards";
@@ -49,14 +49,14 @@ impl Dashboard {
         files.into_iter().map(read).collect()
     }
 
-    /// Panels by the grid that they lie on: the dashboard's own, and that of each row that is folded up.
+    /// Returns the panels of each grid: the top level, and each collapsed row.
     pub fn grids(&self) -> Vec<Vec<Value>> {
         let top = list(&self.model["panels"]);
         let folded: Vec<_> = top.iter().map(|panel| list(&panel["panels"])).collect();
         std::iter::once(top).chain(folded).collect()
     }
 
-    /// Panels that show something: all but the rows that head them.
+    /// Returns all panels except row headers.
     pub fn charts(&self) -> Vec<Value> {
         let all = self.grids().into_iter().flatten();
         all.filter(|panel| panel["type"] != "row").collect()
@@ -66,13 +66,13 @@ impl Dashboard {
         list(&self.model["templating"]["list"])
     }
 
-    /// Annotations but for Grafana's own.
+    /// Returns all annotations except Grafana's own.
     pub fn annotations(&self) -> Vec<Value> {
         let all = list(&self.model["annotations"]["list"]).into_iter();
         all.filter(|annotation| annotation["builtIn"] != 1).collect()
     }
 
-    /// What panels and annotations ask for.
+    /// Returns the queries of panels and annotations.
     pub fn queries(&self) -> Vec<Query> {
         let query = |title: &Value, expression: &Value| Query {
             place: format!("{}: {}", self.file, text(title)),
@@ -88,7 +88,7 @@ impl Dashboard {
         queries
     }
 
-    /// The lookups of variables, `label_values(SERIES, LABEL)`.
+    /// Returns the lookups of variables, `label_values(SERIES, LABEL)`.
     pub fn lookups(&self) -> Vec<Query> {
         let lookups = self
             .variables()

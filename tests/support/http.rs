@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use ureq::Agent;
 
-/// An answer, whatever its status.
+/// An answer with any status.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
-    /// By lower-case name.
+    /// Values by lower-case name.
     pub headers: BTreeMap<String, String>,
     pub body: String,
 }
 
-/// Gets `url` with the query parameters given unescaped; an error where no whole answer came within 30 s.
+/// Gets `url` with these unescaped query parameters. Returns an error if no complete answer arrives within 30 s.
 pub fn get(url: &str, query: &[(&str, &str)]) -> Result<Response, ureq::Error> {
     let mut answer = agent().get(url).query_pairs(query.iter().copied()).call()?;
     let headers = answer
@@ -28,7 +28,7 @@ pub fn get(url: &str, query: &[(&str, &str)]) -> Result<Response, ureq::Error> {
             )
         })
         .collect();
-    // A scrape of 300,000 series is larger than the client's own bound.
+    // A scrape of 300,000 series exceeds the client's default limit.
     let body = answer.body_mut().with_config().limit(1 << 30).read_to_string()?;
     Ok(Response {
         status: answer.status().as_u16(),
@@ -44,7 +44,7 @@ fn agent() -> &'static Agent {
             .timeout_global(Some(Duration::from_secs(30)))
             .http_status_as_error(false)
             .proxy(None)
-            // A stopped server's connections must not be met again.
+            // Reusing a connection to a server that has stopped would fail.
             .max_idle_connections(0)
             .build()
             .into()

@@ -1,4 +1,4 @@
-//! A blocking HTTP client that speaks TLS where it is told whom to trust, and says no more than it is told.
+//! A blocking HTTP client with optional TLS that sends exactly the given headers.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -12,12 +12,12 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::http::Response;
 
-/// Whom a client trusts: one authority.
+/// The one authority that a client trusts.
 #[derive(Clone)]
 pub struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    /// The authority of this file.
+    /// Trusts the authority in this PEM file.
     pub fn of(authority: &Path) -> Trust {
         let mut roots = RootCertStore::empty();
         let certificate = CertificateDer::from_pem_file(authority).expect("a certificate");
@@ -31,12 +31,12 @@ impl Trust {
         Trust(Arc::new(config))
     }
 
-    /// TLS over a connection to this address.
+    /// Wraps a connection to this address in TLS.
     pub fn over(&self, stream: TcpStream, ip: IpAddr) -> StreamOwned<ClientConnection, TcpStream> {
         self.over_to(stream, ServerName::from(ip))
     }
 
-    /// TLS over a connection to whom the certificate must name.
+    /// Wraps a connection in TLS. The certificate must be valid for `name`.
     fn over_to(
         &self,
         stream: TcpStream,
@@ -47,7 +47,7 @@ impl Trust {
     }
 }
 
-/// The answer to `GET path` with these header lines, over TLS where `trust` is given; on a connection of its own.
+/// Sends `GET path` with these header lines on a new connection, over TLS if `trust` is given, and returns the answer.
 pub fn get(
     address: SocketAddr,
     trust: Option<&Trust>,
@@ -68,16 +68,16 @@ pub fn get(
     parse(&answer).ok_or_else(|| io::Error::other(format!("no answer of HTTP: {answer:?}")))
 }
 
-/// A request as a client writes it, sent over TLS to a host that is found at this address.
+/// A complete request, sent over TLS to a named host at a given address.
 pub struct NamedRequest<'a> {
     pub method: &'a str,
-    /// The whole of it: `https://host:port/path?query`.
+    /// Full URL: `https://host:port/path?query`.
     pub url: &'a str,
     pub headers: &'a [(&'a str, &'a str)],
     pub body: &'a str,
 }
 
-/// The answer of the server at this address to whom asks for the host of the URL, on a connection of its own.
+/// Sends a request for the URL's host to this address on a new connection, and returns the answer.
 pub fn ask(address: SocketAddr, trust: &Trust, asked: &NamedRequest) -> io::Result<Response> {
     let rest = asked
         .url

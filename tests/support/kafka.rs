@@ -1,4 +1,4 @@
-//! Real Apache Kafka: processes that are broker and controller, one unless more are asked for, in temporary directories, on ports of their own.
+//! Real Apache Kafka: one or three processes (broker and controller) in temporary directories, on their own ports.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,35 +14,35 @@ use super::process::Process;
 use super::proxy::Proxy;
 use super::{brought, tools, topics, wait};
 
-/// The version in `tests/kafka/pom.xml`, whose jars `tests/run` brings.
+/// Build file with Kafka's version. `tests/run` downloads its jars.
 const POM: &str = include_str!("../kafka/pom.xml");
-/// Any 16 bytes in URL-safe base64: each broker is a cluster by itself.
+/// Any 16 bytes in URL-safe base64. Clusters are separate, so all may use the same ID.
 const CLUSTER_ID: &str = "YWJnYXVnZS1vZi10ZXN0cw";
 
-/// A user of the SASL listener (mechanism PLAIN) who may do everything, and the password.
+/// User with all rights on the SASL listener (mechanism PLAIN), and the password.
 pub const READER: (&str, &str) = ("reader", "readers-password");
-/// A user of the SASL listener who may do nothing, and the password.
+/// User without any rights on the SASL listener, and the password.
 pub const STRANGER: (&str, &str) = ("stranger", "strangers-password");
 
-/// How a broker differs from the plain one.
+/// Differences from a plain broker.
 #[derive(Default)]
 pub struct Options {
-    /// A second listener, SASL_PLAINTEXT with [`READER`] and [`STRANGER`], and an authorizer. The open listener keeps
-    /// all rights, for the test's own hands.
+    /// Adds a SASL_PLAINTEXT listener with [`READER`] and [`STRANGER`], and an authorizer. The open listener keeps all
+    /// rights, for the test itself.
     pub secured: bool,
-    /// Listeners with TLS: see [`Encrypted`]. Their users are [`READER`] and [`STRANGER`].
+    /// Adds listeners with TLS: see [`Encrypted`]. Their users are [`READER`] and [`STRANGER`].
     pub encrypted: bool,
-    /// A listener that clients reach only through [`Kafka::proxy`].
+    /// Adds a listener that clients reach only through [`Kafka::proxy`].
     pub proxied: bool,
-    /// As fast as it gets once warm, rather than quick to start: for benchmarks.
+    /// Tunes the broker for throughput once warm, not for a quick start: for benchmarks.
     pub fast: bool,
-    /// Three brokers, each of which has all records; two must have what is acknowledged.
+    /// Starts three brokers with replication factor 3 and `min.insync.replicas=2`.
     pub replicated: bool,
-    /// Lines of `server.properties` that replace or add to ours.
+    /// Lines of `server.properties` that override or extend the default ones.
     pub properties: Vec<(&'static str, &'static str)>,
 }
 
-/// A cluster with `auto.create.topics.enable=false`, killed when dropped. What is said of *the broker* is of its first one.
+/// A cluster with `auto.create.topics.enable=false`, killed when dropped. *The broker* in its methods is the first one.
 pub struct Kafka {
     nodes: Vec<Node>,
     fast: bool,
@@ -57,19 +57,19 @@ struct Node {
     dir: TempDir,
 }
 
-/// Listeners with TLS, each of which differs by one thing.
+/// Listeners with TLS, each of which differs in one respect.
 pub struct Encrypted {
-    /// Asks for PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+    /// Requires PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
     pub sasl: String,
-    /// Asks the client for a certificate: [`Encrypted::client`] is one.
+    /// Requires a client certificate such as [`Encrypted::client`].
     pub mutual: String,
-    /// Has the certificate of another host.
+    /// Presents the certificate of another host.
     pub misnamed: String,
-    /// Has a certificate that has expired.
+    /// Presents an expired certificate.
     pub expired: String,
-    /// What a client is to trust, in PEM.
+    /// Authority that clients should trust, in PEM.
     pub authority: PathBuf,
-    /// Signed nothing of all this.
+    /// Authority that signed none of these certificates.
     pub other_authority: PathBuf,
     pub client: Signed,
 }
@@ -102,13 +102,13 @@ struct Ports {
     mutual: u16,
     misnamed: u16,
     expired: u16,
-    /// Behind the proxy, and the proxy's own.
+    /// Port behind the proxy; `proxy` is the proxy's own.
     hidden: u16,
     proxy: u16,
 }
 
 impl Kafka {
-    /// A broker of the test's own, which it may stop.
+    /// Starts a broker for one test, which may stop it.
     pub fn start() -> Kafka {
         Kafka::start_with(Options::default())
     }
@@ -139,11 +139,11 @@ impl Kafka {
         kafka
     }
 
-    /// The broker that the tests of one binary share, each with topics of its own name; it stops when the last one
-    /// lets go of it.
+    /// Returns the broker that all tests of a binary share, each with its own topics. It stops when the last reference is
+    /// dropped.
     pub fn shared() -> Arc<Kafka> {
         static SHARED: Mutex<Weak<Kafka>> = Mutex::new(Weak::new());
-        // A start that failed has left the old value, which is as good as none.
+        // A failed start leaves the old `Weak`, which no longer upgrades.
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
             let kafka = Arc::new(Kafka::start());
@@ -152,7 +152,7 @@ impl Kafka {
         })
     }
 
-    /// The open listener, for `bootstrap.servers`.
+    /// Returns the open listener, for `bootstrap.servers`.
     pub fn brokers(&self) -> String {
         self.addresses(|ports| ports.open)
     }
@@ -165,22 +165,23 @@ impl Kafka {
         addresses.collect::<Vec<_>>().join(",")
     }
 
-    /// The listener of SASL_PLAINTEXT, where [`Options::secured`].
+    /// Returns the SASL_PLAINTEXT listener. Requires [`Options::secured`].
     pub fn sasl_brokers(&self) -> String {
         self.addresses(|ports| ports.sasl)
     }
 
-    /// The listeners with TLS, where [`Options::encrypted`].
+    /// Returns the TLS listeners. Requires [`Options::encrypted`].
     pub fn encrypted(&self) -> &Encrypted {
         self.encrypted.as_ref().expect("started with Options::encrypted")
     }
 
-    /// The way through the proxy, where [`Options::proxied`]: all connections of a client that begins here pass it.
+    /// Returns the proxy's address. All connections of a client that bootstraps here pass the proxy. Requires
+    /// [`Options::proxied`].
     pub fn proxied_brokers(&self) -> String {
         self.addresses(|ports| ports.proxy)
     }
 
-    /// The network before the proxied listener, to cut and restore.
+    /// Returns the proxy before the proxied listener, to cut and restore the network.
     pub fn proxy(&mut self) -> &mut Proxy {
         self.nodes[0]
             .proxy
@@ -188,28 +189,28 @@ impl Kafka {
             .expect("started with Options::proxied")
     }
 
-    /// Requests to any broker pass this gate from now on, where [`Options::proxied`].
+    /// Sends requests to any broker through this gate from now on. Requires [`Options::proxied`].
     pub fn set_gate(&self, gate: &Arc<Gate>) {
         let proxies = self.nodes.iter().filter_map(|node| node.proxy.as_ref());
         proxies.for_each(|proxy| proxy.set_gate(gate));
     }
 
-    /// Kills the broker as a crash would. What it has acknowledged stays in its directory.
+    /// Kills the broker as a crash would. Acknowledged records stay in its directory.
     pub fn stop(&mut self) {
         self.nodes[0].process.kill();
     }
 
-    /// Kills the broker unless that is done, starts it again on the same ports and directory, waits until it answers.
+    /// Kills the broker if it still runs, starts it on the same ports and directory, and waits until it answers.
     pub fn restart(&mut self) {
         self.restart_node(0);
     }
 
-    /// Stops the broker as an operator would, starts it again on the same ports and directory, waits until it answers.
+    /// Stops the broker with SIGTERM, starts it on the same ports and directory, and waits until it answers.
     pub fn restart_in_order(&mut self) {
         self.restart_node_in_order(0);
     }
 
-    /// [`Kafka::restart`] of any broker: others lead its partitions meanwhile, and it leads them again soon.
+    /// Like [`Kafka::restart`], for any broker. Others lead its partitions meanwhile, and it leads them again soon.
     pub fn restart_node(&mut self, number: usize) {
         let fast = self.fast;
         let node = &mut self.nodes[number];
@@ -218,7 +219,7 @@ impl Kafka {
         node.wait_until_up();
     }
 
-    /// [`Kafka::restart_in_order`] of any broker: it hands its partitions over.
+    /// Like [`Kafka::restart_in_order`], for any broker. It hands its partitions over before it stops.
     pub fn restart_node_in_order(&mut self, number: usize) {
         let process = &mut self.nodes[number].process;
         process.signal(libc::SIGTERM);
@@ -230,12 +231,12 @@ impl Kafka {
         self.nodes.len()
     }
 
-    /// Where it keeps its logs.
+    /// Returns the directory of the broker's logs.
     pub fn data_dir(&self) -> PathBuf {
         self.nodes[0].dir.path().join("data")
     }
 
-    /// All that it has logged.
+    /// Returns the broker's log output so far.
     pub fn log(&self) -> String {
         self.nodes[0].process.log()
     }
@@ -317,13 +318,13 @@ log.dirs={data}
         text.push_str(&encryption(dir));
     }
     for (name, value) in &options.properties {
-        // Of a property that stands twice, Java takes the last.
+        // Java uses the last value if a property occurs twice.
         writeln!(text, "{name}={value}").expect("write to a string");
     }
     text
 }
 
-/// One broker stands for all replicas, and a group's first member need not wait for others.
+/// Properties of a single broker: it holds all replicas, and a group's first member does not wait for others.
 const SMALL: &str = "auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
 offsets.topic.replication.factor=1
@@ -337,7 +338,8 @@ default.replication.factor=1
 min.insync.replicas=1
 ";
 
-/// Of a property that stands twice, Java takes the last. A broker that is gone is soon taken for gone, and leads again soon after it is back.
+/// Properties of three brokers. They come last, so they override the ones above. A broker's failure is noticed quickly, and
+/// after its return it soon leads again.
 const REPLICATED: &str = "offsets.topic.replication.factor=3
 default.replication.factor=3
 min.insync.replicas=2
@@ -366,7 +368,7 @@ super.users=User:ANONYMOUS;User:{reader};User:CN={reader}
     )
 }
 
-/// Mechanisms whose passwords Kafka keeps itself.
+/// Mechanisms whose passwords are stored in Kafka.
 const SCRAM: [&str; 2] = ["SCRAM-SHA-256", "SCRAM-SHA-512"];
 
 fn encryption(dir: &Path) -> String {
@@ -435,7 +437,7 @@ fn launch(dir: &Path, fast: bool) -> Process {
     Process::start("kafka", command, &dir.join("log"))
 }
 
-/// Java with Kafka's jars, sized for tests: small and quick to start, unless it is to be fast.
+/// Returns the Java command with Kafka's jars, sized for a quick start unless `fast`.
 fn java(dir: &Path, fast: bool) -> Command {
     let mut command = brought::command("java");
     let sizes: &[&str] = if fast {

@@ -1,4 +1,4 @@
-//! A test's hands on the files of a broker: a batch of records is damaged, and mended again.
+//! Direct access to a broker's files, to damage a batch of records and to repair it.
 
 use std::fs::{self, File};
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::kafka::Kafka;
 
-/// Where a batch lies: first offset i64, length i32 of what follows, …, last offset − first i32 at byte 23.
+/// Position of a batch in a segment: first offset i64, i32 length of the rest, …, last offset − first i32 at byte 23.
 struct Batch {
     offsets: RangeInclusive<i64>,
     begin: usize,
@@ -15,11 +15,11 @@ struct Batch {
 }
 
 impl Kafka {
-    /// Inverts a byte of the batch that holds an offset, behind the broker's back: the batch is damaged, and the second time
-    /// sound again. Returns the offsets of the batch.
+    /// Inverts a byte of the batch with this offset behind the broker's back. The first call damages the batch, the second
+    /// repairs it. Returns the offsets of the batch.
     ///
     /// # Panics
-    /// Where the log of the partition has more than one segment, or does not hold the offset.
+    /// If the partition's log has more than one segment, or does not hold the offset.
     #[track_caller]
     pub fn damage(&self, topic: &str, partition: i32, offset: i64) -> RangeInclusive<i64> {
         let path = self.segment(topic, partition);
@@ -27,7 +27,7 @@ impl Kafka {
         let batch = batches(&log)
             .find(|batch| batch.offsets.contains(&offset))
             .expect("a batch with the offset");
-        // In the middle of its records.
+        // This position is among the records, behind the batch header.
         let place = batch.begin + batch.length - 20;
         let file = File::options().write(true).open(path).expect("open the segment");
         file.write_all_at(&[!log[place]], place as u64)

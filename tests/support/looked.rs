@@ -1,4 +1,4 @@
-//! A live page whose last look a test makes by hand: the server and the page are ours, and there is no stream behind them.
+//! A live page whose latest look is set by the test. Server and page are real, but there is no stream.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,17 +17,17 @@ use abgauge::statistics::{
 use abgauge::telemetry::Telemetry;
 use tokio_util::sync::CancellationToken;
 
-/// Where the settled view ends, epoch ms.
+/// End of the settled view in Unix ms.
 const SETTLED_END_MS: i64 = 1_763_596_799_999;
 const CONTROL: &str = "base";
-/// The experiment that is looked at.
+/// Experiment with looks.
 pub const EXPERIMENT: &str = "ranker";
-/// Another, without a control: its arms have intervals of their own.
+/// Experiment without a control, whose arms have intervals of their own.
 const UNCONTROLLED: &str = "wording";
 const OWN_ARMS: [&str; 2] = ["long", "short"];
-/// The name of an arm that would do something, if it were taken for what it looks like.
+/// Name of an arm that would have an effect if it were interpreted as HTML.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)>";
-/// Arms in the order of their names, and their states.
+/// Arms in order of their names, with their states.
 const ARMS: [(&str, Option<State>); 4] = [
     (HOSTILE, Some(State::InvalidSrm)),
     ("blend", Some(State::NoDecision)),
@@ -35,17 +35,17 @@ const ARMS: [(&str, Option<State>); 4] = [
     ("shadow", None),
 ];
 
-/// A server on a thread of its own, until it is dropped.
+/// A server on its own thread, which runs until this value is dropped.
 pub struct LookedAt {
     pub address: SocketAddr,
     looks: Arc<Published>,
-    /// What looks have shown.
+    /// History of the looks shown so far.
     history: Mutex<History>,
     stop: CancellationToken,
 }
 
 impl LookedAt {
-    /// Before the first look, which waits for partition 3.
+    /// Starts the server before the first look, which waits for partition 3.
     pub fn start() -> LookedAt {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
         let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
@@ -76,12 +76,12 @@ impl LookedAt {
         }
     }
 
-    /// Shows a look that is this much older than what has settled; `neural` is in this state.
+    /// Shows a look that is `age_ms` older than the settled view, with `neural` in this state.
     pub fn look(&self, age_ms: i64, neural: State) {
         self.show(report(SETTLED_END_MS + 1 - age_ms, neural));
     }
 
-    /// Shows a look at arms of which no shares are expected.
+    /// Shows a look at arms without expected shares.
     pub fn look_without_shares(&self) {
         let mut report = report(SETTLED_END_MS + 1, State::NoDecision);
         report.srm_p = None;
@@ -178,7 +178,7 @@ fn settings() -> Settings {
     }
 }
 
-/// Each arm with one settled list in every window, of which an item was clicked.
+/// Arms with one settled list in every window, of which one item was clicked.
 struct Arms(Ranking, usize);
 
 impl SnapshotSource for Arms {
@@ -218,7 +218,7 @@ impl SnapshotSource for Arms {
     }
 }
 
-/// What the arms that are compared rest on, each with a value of the primary metric: one has more users than its share.
+/// Returns the sizes of the compared arms, each with a value of the primary metric. One arm has more users than its share.
 fn sizes() -> BTreeMap<String, ArmLook> {
     let metric = MetricLook {
         value: 0.25,
@@ -236,7 +236,7 @@ fn sizes() -> BTreeMap<String, ArmLook> {
     names.map(|name| (name.to_owned(), size(name))).collect()
 }
 
-/// An arm by itself: users are counted, and one of its metrics has no interval yet.
+/// Returns an arm of the experiment without a control. Its users are counted, and one of its metrics has no interval yet.
 fn own(arm: &str) -> ArmLook {
     let interval = Interval {
         lower: 0.2,
@@ -282,7 +282,7 @@ fn report(as_of_ms: i64, neural: State) -> Report {
 /// 24 November 2025.
 const DECIDED_MS: i64 = 1_763_942_400_000;
 
-/// Before burn-in an arm has its values alone.
+/// Returns the report of an arm. Before burn-in it has only values.
 fn arm_report(state: Option<State>) -> ArmReport {
     let is_known = state != Some(State::Collecting);
     let interval = |lower, upper| Some(Interval { lower, upper }).filter(|_| is_known);

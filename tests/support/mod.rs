@@ -1,18 +1,18 @@
-//! Starts the real things that integration tests talk to, and stops them when dropped.
+//! Real services for integration tests, which stop when dropped.
 //!
-//! | module | what it starts or does |
+//! | module | content |
 //! |---|---|
-//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`], [`acls`] act on it, [`proxy`] cuts the way to it, [`gate`] keeps single requests, [`log_files`] damages what it keeps |
-//! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] reads expressions, [`grafana`] dashboards |
-//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that measures everything under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events come one by one |
+//! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] and [`acls`] act on it, [`proxy`] cuts the network to it, [`gate`] holds back single requests, [`log_files`] damages its logs |
+//! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] parses expressions, [`grafana`] dashboards |
+//! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that computes every metric under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events are sent one by one |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
-//! | [`certificates`], [`https`] | an authority of the test's own, and a client that trusts it |
-//! | [`http`], [`exposition`] | a client, and a strict reader of what `/metrics` answers |
-//! | [`process`], [`brought`], [`tools`], [`wait`] | what they stand on: child processes, where programs lie, files and ports, bounded waiting |
+//! | [`certificates`], [`https`] | the test's own authority, and a client that trusts it |
+//! | [`http`], [`exposition`] | an HTTP client, and a strict parser of `/metrics` |
+//! | [`process`], [`brought`], [`tools`], [`wait`] | the foundation: child processes, paths of programs, files and ports, bounded waiting |
 //!
-//! `tests/run --setup-only` brings the programs. What starts one exists with the feature `real-services` only, so a suite
-//! that does not require that feature cannot come to need one unnoticed: it would not compile without it. Nothing here waits for luck:
-//! every wait polls a condition up to a deadline, in [`wait`].
+//! `tests/run --setup-only` downloads the programs. Code that starts one exists only with the feature `real-services`, so a
+//! suite that does not require the feature cannot use one by accident: it would not compile. Every wait polls a condition up
+//! to a deadline, in [`wait`].
 
 #![allow(dead_code, reason = "each test binary uses its own part of the support")]
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::wait;
 
-/// A running (or ended) child in a process group of its own. Killed when dropped; if the test is failing then, the
-/// end of its log is printed.
+/// A running or ended child in its own process group. Killed when dropped. If the test is failing then, the end of its log is
+/// printed.
 pub struct Process {
     name: String,
     child: Child,
@@ -48,10 +48,10 @@ impl Process {
         self.child.id()
     }
 
-    /// Sends a signal, such as `libc::SIGTERM` or `libc::SIGSTOP`, to the process alone.
+    /// Sends a signal such as `libc::SIGTERM` or `libc::SIGSTOP` to the process, not to its group.
     pub fn signal(&self, signal: libc::c_int) {
         assert!(self.ended.is_none(), "{} has ended already", self.name);
-        // SAFETY: no memory is involved; the child is not yet reaped, so the id is still its own.
+        // SAFETY: no memory is involved. The child has not been reaped, so the process ID is still its own.
         let sent = unsafe { libc::kill(self.pid().cast_signed(), signal) };
         assert_eq!(
             sent,
@@ -62,7 +62,7 @@ impl Process {
         );
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status, or `None` while the process runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().expect("ask after a child");
@@ -70,14 +70,14 @@ impl Process {
         self.ended
     }
 
-    /// Waits for its end and returns the exit code, or `None` where a signal ended it.
+    /// Waits for the end and returns the exit code, or `None` if a signal ended the process.
     #[track_caller]
     pub fn wait_exit(&mut self, deadline: Duration) -> Option<i32> {
         let what = format!("{} to end", self.name);
         wait::until(&what, deadline, || self.ended()).code()
     }
 
-    /// What `probe` finds first while the process lives.
+    /// Polls `probe` while the process lives, and returns its first value.
     ///
     /// # Panics
     /// At the deadline, or as soon as the process ends.
@@ -97,22 +97,22 @@ impl Process {
         })
     }
 
-    /// Ends its process group at once, as a power cut would.
+    /// Kills the whole process group at once, as a power cut would.
     pub fn kill(&mut self) {
         if self.ended().is_some() {
             return;
         }
-        // SAFETY: no memory is involved; the child is not yet reaped, so the group is still its own.
+        // SAFETY: no memory is involved. The child has not been reaped, so the group ID is still its own.
         unsafe { libc::kill(-self.pid().cast_signed(), libc::SIGKILL) };
         self.ended = self.child.wait().ok();
     }
 
-    /// All that it has written so far, on both outputs.
+    /// Returns both outputs so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// The file of that.
+    /// Returns the path of the log file.
     pub fn log_path(&self) -> PathBuf {
         self.log.clone()
     }
@@ -141,17 +141,17 @@ impl Drop for Process {
 
 type Start = (Command, Sender<io::Result<Child>>);
 
-/// Starts a child that the kernel kills when this process ends, however it ends.
+/// Starts a child that the kernel kills when this process ends for any reason.
 ///
-/// The kernel's promise is bound to the *thread* that starts the child, and a test's thread is short-lived while a
-/// broker may be shared: so one thread, which stays to the end, starts them all.
+/// `PR_SET_PDEATHSIG` fires when the *thread* that started the child ends. A test's thread is short-lived while a broker may
+/// be shared, so one thread that never ends starts all children.
 fn spawn(mut command: Command) -> io::Result<Child> {
     static STARTER: OnceLock<Mutex<Sender<Start>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
         let (sender, starts) = channel::<Start>();
         thread::spawn(move || {
             for (mut command, answer) in starts {
-                // A test that no longer waits drops its end; the child is then dropped too, and ends with us.
+                // If the test no longer waits, the receiver is gone. The child is dropped too, and ends with this process.
                 let _ = answer.send(command.spawn());
             }
         });

@@ -1,4 +1,4 @@
-//! A producer for tests: every record is acknowledged by the time that `flush` returns.
+//! A producer for tests: every record has been acknowledged when `flush` returns.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use rdkafka::{ClientConfig, ClientContext};
 use super::kafka::Kafka;
 use super::wait::PATIENCE;
 
-/// Writes to one broker. Keys go to partitions as Java's producers send them, unless its settings say otherwise.
+/// A producer to one cluster. It chooses partitions by key as Java's producers do, unless its properties differ.
 pub struct Producer {
     inner: BaseProducer<Failures>,
 }
@@ -33,12 +33,12 @@ impl ProducerContext for Failures {
 }
 
 impl Kafka {
-    /// A producer on the open listener.
+    /// Creates a producer on the open listener.
     pub fn producer(&self) -> Producer {
         self.producer_with(&[])
     }
 
-    /// The same with librdkafka properties, such as `("partitioner", "consistent_random")`.
+    /// Creates a producer with these librdkafka properties, such as `("partitioner", "consistent_random")`.
     pub fn producer_with(&self, properties: &[(&str, &str)]) -> Producer {
         let mut config = ClientConfig::new();
         config
@@ -58,8 +58,8 @@ impl Kafka {
 }
 
 impl Producer {
-    /// Queues a record; waits while the queue is full. Without a partition the key decides, without a timestamp
-    /// (milliseconds) the producer's clock.
+    /// Queues a record, and waits while the queue is full. Without a partition the key selects one. Without a timestamp
+    /// (milliseconds) the producer uses its clock.
     #[track_caller]
     pub fn produce(
         &self,
@@ -80,7 +80,7 @@ impl Producer {
             self.inner.poll(Duration::from_millis(50));
             record = again;
         }
-        // Serves delivery reports, so that the queue of those stays short.
+        // Delivery reports must be served, or their queue would grow.
         self.inner.poll(Duration::ZERO);
     }
 
@@ -90,10 +90,10 @@ impl Producer {
         assert_eq!(self.flush_refused(), 0, "the broker refused records");
     }
 
-    /// Waits until the broker has answered for everything. Returns how many records it has refused so far.
+    /// Waits until the broker has answered for every record. Returns the number of records refused so far.
     #[track_caller]
     pub fn flush_refused(&self) -> u64 {
-        // In small steps: one flush sleeps for 100 ms at a time, however soon the broker answers.
+        // Small steps are faster: one `flush` sleeps for 100 ms at a time, however soon the broker answers.
         let end = Instant::now() + PATIENCE;
         while let Err(error) = self.inner.flush(Duration::from_millis(2)) {
             assert!(Instant::now() < end, "the broker acknowledges in time: {error}");

@@ -1,4 +1,4 @@
-//! The program as an operator starts it: arguments and input in, code and texts out.
+//! Single runs of the program: arguments and input in, exit code and output out.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// What a command left behind.
+/// Outcome of a command.
 pub struct Ran {
     pub code: Option<i32>,
     /// Results.
@@ -28,7 +28,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// The program without any setting of ours in its environment.
+/// Returns the program's command without `ABGAUGE_` variables in its environment.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
     for (name, _) in std::env::vars_os() {
@@ -52,7 +52,7 @@ pub fn run_with_input(arguments: &[&str], input: &str) -> Ran {
         .into()
 }
 
-/// Its results; it must succeed without a word on standard error.
+/// Runs the program and returns its results. It must succeed and leave standard error empty.
 #[track_caller]
 pub fn quietly(arguments: &[&str]) -> String {
     let ran = run(arguments);

@@ -1,4 +1,4 @@
-//! Real Prometheus, scraping what a test names, and `promtool`.
+//! Real Prometheus with given targets, and `promtool`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ impl Prometheus {
         Prometheus::start_with_rules(targets, &[])
     }
 
-    /// The same, evaluating recording and alerting rules at every scrape interval.
+    /// Like `start`, and evaluates recording and alerting rules at every scrape interval.
     pub fn start_with_rules(targets: &[SocketAddr], rule_files: &[PathBuf]) -> Prometheus {
         let dir = tools::temporary_dir("prometheus");
         let config = dir.path().join("prometheus.yml");
@@ -60,7 +60,7 @@ impl Prometheus {
         self.address
     }
 
-    /// An instant query that gives a vector; `name` is empty where the expression drops it.
+    /// Runs an instant query that returns a vector. `name` is empty if the expression drops it.
     #[track_caller]
     pub fn query(&self, promql: &str) -> Vec<Sample> {
         let url = format!("http://{}/api/v1/query", self.address);
@@ -78,7 +78,7 @@ impl Prometheus {
             .collect()
     }
 
-    /// Every rule with its `health`, `lastError` and, of an alert, `state`.
+    /// Returns every rule with its `health`, its `lastError` and, for an alert, its `state`.
     #[track_caller]
     pub fn rules(&self) -> Vec<Value> {
         let url = format!("http://{}/api/v1/rules", self.address);
@@ -90,7 +90,7 @@ impl Prometheus {
             .collect()
     }
 
-    /// Waits until a query answers with at least one sample.
+    /// Waits until a query returns at least one sample.
     #[track_caller]
     pub fn wait_for(&self, promql: &str, deadline: Duration) -> Vec<Sample> {
         let what = format!("an answer to {promql}");
@@ -128,21 +128,21 @@ fn sample(result: &Value) -> Sample {
     Sample { name, labels, value }
 }
 
-/// `promtool check metrics`: what it objects to, if anything.
+/// Runs `promtool check metrics`. The error holds its objections.
 pub fn check_metrics(text: &str) -> Result<(), String> {
     let mut command = brought::command("promtool");
     command.args(["check", "metrics"]);
     judge(command, text)
 }
 
-/// `promtool check rules FILE`.
+/// Runs `promtool check rules FILE`.
 pub fn check_rules(file: &Path) -> Result<(), String> {
     let mut command = brought::command("promtool");
     command.args(["check", "rules"]).arg(file);
     judge(command, "")
 }
 
-/// `promtool test rules FILE`.
+/// Runs `promtool test rules FILE`.
 pub fn test_rules(file: &Path) -> Result<(), String> {
     let mut command = brought::command("promtool");
     command.args(["test", "rules"]).arg(file);
@@ -155,7 +155,7 @@ fn judge(mut command: Command, input: &str) -> Result<(), String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("start promtool");
-    // Closed at the end of the statement. A promtool that stops reading has said why.
+    // The pipe closes at the end of the statement. If promtool stops reading early, its output explains why.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("wait for promtool");
     let said = [output.stdout, output.stderr]

@@ -1,18 +1,18 @@
-//! Which series an expression of PromQL, or Grafana's `label_values(SERIES, LABEL)`, asks for.
+//! Parser for the series that a PromQL expression or Grafana's `label_values(SERIES, LABEL)` selects.
 
 /// One use of a metric.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
-    /// Of a selector without a name what its matcher `__name__=~` has instead: a regular expression.
+    /// Metric name, or the regular expression of the matcher `__name__=~` if the selector has no name.
     pub name: String,
-    /// What stands between its braces.
+    /// Text between the braces.
     pub matchers: String,
-    /// The function that it is handed to with a range, such as `rate`; empty where there is none.
+    /// Function that takes the selector as a range, such as `rate`, or empty.
     pub function: String,
 }
 
 impl Selector {
-    /// Names of the labels that it matches on.
+    /// Returns the names of the labels in the matchers.
     pub fn labels(&self) -> Vec<&str> {
         let outside_quotes = self.matchers.split('"').step_by(2);
         let parts = outside_quotes.flat_map(|text| text.split(','));
@@ -22,7 +22,7 @@ impl Selector {
             .collect()
     }
 
-    /// As it may be asked for by itself.
+    /// Returns the selector as an expression of its own.
     pub fn text(&self) -> String {
         match self.name.chars().all(is_of_word) {
             true => format!("{}{{{}}}", self.name, self.matchers),
@@ -31,10 +31,10 @@ impl Selector {
     }
 }
 
-/// What a selector begins with that has an expression for its name.
+/// Start of a selector that has a regular expression as its name.
 const NAMED: &str = "__name__=~\"";
 
-/// Every use of a metric, in order.
+/// Returns every use of a metric, in order.
 pub fn selectors(expression: &str) -> Vec<Selector> {
     let mut selectors = Vec::new();
     let mut rest = expression;
@@ -43,7 +43,7 @@ pub fn selectors(expression: &str) -> Vec<Selector> {
         if first == '"' {
             rest = after(&rest[1..], '"');
         } else if first == '$' {
-            // A variable in place of a number.
+            // A variable can take the place of a number.
             rest = word(&rest[1..]).1;
         } else if first == '[' {
             rest = after(rest, ']');
@@ -83,7 +83,7 @@ pub fn selectors(expression: &str) -> Vec<Selector> {
 
 enum Role {
     Function,
-    /// Labels in parentheses follow, or nothing.
+    /// A keyword, followed by labels in parentheses or by nothing.
     Labels,
     Word,
     Metric,
@@ -95,7 +95,7 @@ fn role(name: &str, following: &str) -> Role {
         "group_left" | "group_right" if following.starts_with('(') => Role::Labels,
         "group_left" | "group_right" | "and" | "or" | "unless" | "bool" | "offset" => Role::Word,
         _ if following.starts_with('(') => Role::Function,
-        // An aggregation whose labels stand before its operand.
+        // Aggregations may have their labels before the operand.
         _ if ["by", "without"].contains(&word(following).0) => Role::Function,
         _ => Role::Metric,
     }
@@ -105,7 +105,7 @@ fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == ':'
 }
 
-/// The word that a text begins with, and what follows it.
+/// Splits the leading word off a text.
 fn word(text: &str) -> (&str, &str) {
     let end = text.find(|c| !is_of_word(c)).unwrap_or(text.len());
     text.split_at(end)
@@ -115,19 +115,19 @@ fn after(text: &str, end: char) -> &str {
     text.split_once(end).map_or("", |(_, rest)| rest)
 }
 
-/// What stands in the braces that a text begins with, if it does, and what follows them. No matcher has a brace in quotes.
+/// Splits a leading pair of braces off, and returns its content and the rest. No quoted matcher contains a brace.
 fn braces(text: &str) -> (&str, &str) {
     let inner = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
     inner.unwrap_or(("", text))
 }
 
-/// What stands in the braces that a text begins with behind `__name__=~"`, and what follows them.
+/// Like `braces`, for a pair that starts with `__name__=~"`. The content starts after the quote.
 fn named(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('{')?.strip_prefix(NAMED)?;
     inner.split_once('}')
 }
 
-/// The second argument of `label_values` is a label, not a metric.
+/// Skips the second argument of `label_values`, which is a label, not a metric.
 fn label_of_lookup<'a>(function: &str, text: &'a str) -> &'a str {
     if function == "label_values" {
         after(text, ')')

@@ -1,4 +1,4 @@
-//! A TCP proxy that a test can cut and mend: the network between a client and a broker. A [gate](super::gate) keeps single requests.
+//! A TCP proxy between client and broker that a test can cut and restore. A [gate](super::gate) holds back single requests.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use super::gate::{Gate, Kept, Request};
 
-/// Forwards connections from its own port to another. While cut it refuses new ones, and those that stood are closed.
+/// A proxy from its own port to another. While it is cut, connections are refused; a cut closes the open ones.
 pub struct Proxy {
     address: SocketAddr,
     target: SocketAddr,
@@ -24,7 +24,7 @@ struct Open {
 type Links = Option<Vec<TcpStream>>;
 
 impl Proxy {
-    /// Listens on `port` of 127.0.0.1, forwards to `target_port`.
+    /// Listens on `port` of 127.0.0.1 and forwards to `target_port`.
     pub fn start(port: u16, target_port: u16) -> Proxy {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, target_port));
@@ -42,7 +42,7 @@ impl Proxy {
         self.address
     }
 
-    /// All requests pass this gate from now on, instead of the one before.
+    /// Sends all requests through this gate from now on, and releases the previous one.
     pub fn set_gate(&self, gate: &Arc<Gate>) {
         let before = self.gate.lock().expect("the gate").replace(Arc::clone(gate));
         if let Some(before) = before {
@@ -57,10 +57,10 @@ impl Proxy {
         };
         let streams = links.lock().expect("links").take().unwrap_or_default();
         for stream in streams {
-            // One that its peer has closed already is as cut as it can be.
+            // Shutdown may fail if the peer has already closed the connection.
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Wakes the acceptor, which finds the links gone.
+        // Wakes the acceptor, which then finds no links and returns.
         let _ = TcpStream::connect(self.address);
         acceptor.join().expect("the acceptor ends without panic");
     }
@@ -93,7 +93,7 @@ fn accept(listener: &TcpListener, target: SocketAddr, links: &Mutex<Links>, gate
         let Ok(client) = client else { continue };
         let mut links = links.lock().expect("links");
         let Some(streams) = links.as_mut() else { return };
-        // A target that is down: the client sees its connection closed.
+        // If the target is down, the client's connection is closed.
         let Ok(server) = TcpStream::connect(target) else {
             continue;
         };
@@ -103,10 +103,10 @@ fn accept(listener: &TcpListener, target: SocketAddr, links: &Mutex<Links>, gate
     }
 }
 
-/// The request whose answer is kept, by what its answer begins with.
+/// The request whose answer is held back, by its correlation ID.
 type Awaited = Arc<Mutex<Option<(i32, Arc<Gate>)>>>;
 
-/// Carries messages both ways until either side closes; returns handles on both ends.
+/// Forwards messages both ways until either side closes. Returns handles on both ends.
 fn forward(client: &TcpStream, server: &TcpStream, gate: &AGate) -> io::Result<[TcpStream; 2]> {
     let awaited = Awaited::default();
     let requests = {
@@ -144,7 +144,7 @@ fn forward(client: &TcpStream, server: &TcpStream, gate: &AGate) -> io::Result<[
     Ok([client.try_clone()?, server.try_clone()?])
 }
 
-/// Carries messages one way on a thread of its own, each once it may pass; the end of one way is that of both.
+/// Forwards messages one way on a new thread, each once `may_pass` returns true. The end of one direction closes both.
 fn carry(
     from: &TcpStream,
     to: &TcpStream,
@@ -153,7 +153,7 @@ fn carry(
     from.set_nodelay(true)?;
     let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
     thread::spawn(move || {
-        // An error is an end like any other: both sides are closed.
+        // An error ends the loop like a close: both sides are shut down.
         while let Ok(message) = read(&mut from) {
             if !may_pass(&message[LENGTH..]) || to.write_all(&message).is_err() {
                 break;
@@ -165,10 +165,10 @@ fn carry(
     Ok(())
 }
 
-/// Bytes that say how long a message is.
+/// Size of the length prefix in bytes.
 const LENGTH: usize = 4;
 
-/// The next message, with its length before it.
+/// Reads the next message including its length prefix.
 fn read(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
     from.read_exact(&mut length)?;

@@ -1,4 +1,4 @@
-//! A test's hands on a broker: topics made and deleted, and everything in a topic read back.
+//! Administration of topics, and reading them back.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,27 +17,27 @@ use tokio::runtime;
 use super::kafka::Kafka;
 use super::wait::{self, PATIENCE};
 
-/// A record as it lies in a topic.
+/// A record as stored in a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub partition: i32,
     pub offset: i64,
     pub key: Option<Vec<u8>>,
     pub payload: Option<Vec<u8>>,
-    /// By name.
+    /// Names and values.
     pub headers: Vec<(String, String)>,
     /// Milliseconds.
     pub timestamp: Option<i64>,
 }
 
 impl Kafka {
-    /// A topic or group name that no other test of this binary uses.
+    /// Returns a topic or group name that no other test of this binary uses.
     pub fn unique(&self, stem: &str) -> String {
         static N: AtomicU32 = AtomicU32::new(0);
         format!("{stem}-{}", N.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The section of a configuration that reads these topics, in a group of its own.
+    /// Returns a configuration section that reads these topics in a new group.
     pub fn section(&self, served: &str, clicks: &str) -> String {
         format!(
             "[kafka]
@@ -51,8 +51,8 @@ group_id = \"{group}\"
         )
     }
 
-    /// Creates a topic and waits until every partition can be written. Unless its settings speak of timestamps, it takes no
-    /// record from the future, as abgauge wants it.
+    /// Creates a topic and waits until every partition accepts records. Unless `configs` sets a timestamp rule, the topic
+    /// rejects records from the future, as abgauge recommends.
     #[track_caller]
     pub fn create_topic(&self, name: &str, n_partitions: i32, configs: &[(&str, &str)]) {
         let topic = NewTopic::new(name, n_partitions, TopicReplication::Fixed(self.n_nodes() as i32));
@@ -80,7 +80,7 @@ group_id = \"{group}\"
         });
     }
 
-    /// Creates a topic of a unique name and returns that.
+    /// Creates a topic with a unique name and returns the name.
     #[track_caller]
     pub fn new_topic(&self, stem: &str, n_partitions: i32) -> String {
         let name = self.unique(stem);
@@ -94,7 +94,7 @@ group_id = \"{group}\"
         assert_eq!(gone, [Ok(name.to_owned())], "delete topic {name}");
     }
 
-    /// From now on these are all its settings that are not the broker's.
+    /// Replaces all of the topic's own settings.
     #[track_caller]
     pub fn set_topic(&self, topic: &str, configs: &[(&str, &str)]) {
         let asked = AlterConfig::new(ResourceSpecifier::Topic(topic));
@@ -105,7 +105,7 @@ group_id = \"{group}\"
         assert!(done.iter().all(Result::is_ok), "set {topic}: {done:?}");
     }
 
-    /// From now on it has so many.
+    /// Raises the number of partitions to `n_partitions`.
     #[track_caller]
     pub fn add_partitions(&self, topic: &str, n_partitions: usize) {
         let asked = [NewPartitions::new(topic, n_partitions)];
@@ -126,7 +126,7 @@ group_id = \"{group}\"
             .for_each(|element| element.error().expect("delete records"));
     }
 
-    /// The first offset of a partition and the one after its last.
+    /// Returns the first offset of a partition and the one after its last.
     #[track_caller]
     pub fn offsets(&self, topic: &str, partition: i32) -> (i64, i64) {
         self.reader()
@@ -134,7 +134,7 @@ group_id = \"{group}\"
             .expect("the broker answers")
     }
 
-    /// All records that the topic holds now, by partition and offset.
+    /// Reads all current records of the topic, ordered by partition and offset.
     #[track_caller]
     pub fn read_all(&self, topic: &str) -> Vec<Record> {
         let consumer = self.reader();
@@ -155,7 +155,7 @@ group_id = \"{group}\"
             while let Some(polled) = consumer.poll(Duration::ZERO) {
                 match polled {
                     Ok(message) => records.push(Record::from(&message)),
-                    // Once more after each record that somebody writes meanwhile.
+                    // This may repeat for a partition that receives records meanwhile.
                     Err(KafkaError::PartitionEOF(partition)) => drop(open.remove(&partition)),
                     Err(error) => panic!("read {topic}: {error}"),
                 }
@@ -198,10 +198,10 @@ fn words(header: Header<'_, &[u8]>) -> (String, String) {
     (header.key.to_owned(), value.unwrap_or_default().into_owned())
 }
 
-/// Whether a broker is up and has taken its place in the cluster.
+/// Returns `Some` if a broker is up and registered in the cluster.
 pub(super) fn answers(brokers: &str) -> Option<()> {
     let address = brokers.parse().expect("one address");
-    // A client whose first attempt is refused waits before the next; a bare connection does not.
+    // A Kafka client backs off after a refused attempt; a bare connection does not.
     std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
     let metadata = reader(brokers)
         .fetch_metadata(None, Duration::from_secs(2))

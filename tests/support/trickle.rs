@@ -1,4 +1,4 @@
-//! A daemon whose events a test makes one by one.
+//! A daemon whose events a test sends one by one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +18,8 @@ pub struct Trickle {
 }
 
 impl Trickle {
-    /// Started, with two empty topics of a partition each; these lines go below `[http]`. The control of the experiment
-    /// `first` is `v 1`; all that is asked of it can be answered, so that there is no warning.
+    /// Starts the daemon with two empty one-partition topics and these lines below `[http]`. The control of the experiment
+    /// `first` is `v 1`. Its settings need no further data, so there is no warning.
     pub fn start(http: &str) -> Trickle {
         let kafka = Kafka::shared();
         let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 1));
@@ -43,7 +43,7 @@ unit = \"request\"
         }
     }
 
-    /// So many lists of two items of now, each with a click.
+    /// Sends `n` current lists of two items, each with a click.
     pub fn lists(&self, experiment: &str, arm: &str, n: u64) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
         let ts = i64::try_from(now.as_millis()).expect("of this age");

@@ -1,4 +1,4 @@
-//! What one list adds to a metric's numerator and denominator, by the letter of the formulas.
+//! Contributions of one list to the numerator and denominator of a metric, straight from the formulas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use abgauge::engine::ranking::profile::CHOICES;
 
 use super::Items;
 
-/// The choices of a profile: setting → word.
+/// Choices of a profile: setting → word.
 #[derive(Debug, Clone)]
 pub struct Convention(BTreeMap<&'static str, &'static str>);
 
@@ -26,18 +26,18 @@ impl Convention {
     }
 }
 
-/// One list, and what was clicked of it and beside it.
+/// A list, its clicks, and its off-list clicks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Outcome {
-    /// In rank order, copies included.
+    /// Items in rank order, including copies.
     pub items: Vec<String>,
     pub clicked: BTreeSet<String>,
-    /// Clicked items that it does not show, as far as they are remembered.
+    /// Clicked items that the list does not show, as far as they are remembered.
     pub off_list: BTreeSet<String>,
 }
 
 impl Outcome {
-    /// G.
+    /// Returns the relevant items G.
     fn relevant(&self, convention: &Convention) -> BTreeSet<&str> {
         let mut relevant: BTreeSet<&str> = self.clicked.iter().map(String::as_str).collect();
         if convention.says("off_list") == "relevant" {
@@ -46,7 +46,7 @@ impl Outcome {
         relevant
     }
 
-    /// Ranks up to k whose item is relevant, ascending from 1; of an item that stands twice, the first.
+    /// Returns the ranks up to k with a relevant item, ascending from 1. A repeated item counts at its first rank.
     fn ranks(&self, k: usize) -> Vec<usize> {
         let first = |item| self.items.iter().position(|shown| shown == item);
         let clicked = self.clicked.iter().filter_map(first);
@@ -67,7 +67,7 @@ impl Outcome {
     }
 }
 
-/// What a list adds to the numerator and the denominator of a metric. Where lists all divide by the same k, that is
+/// Returns a list's contributions to the numerator and the denominator of a metric. If all lists divide by the same k, it is
 /// counted as a mean over lists.
 pub fn parts(
     metric: &str,
@@ -106,7 +106,7 @@ pub fn parts(
         "alpha_ndcg" => top.mean("population", top.alpha_ndcg(known(), alpha)),
         "popularity" => top.mean_of_items(|item| known().share(item)),
         "surprisal" => top.mean_of_items(|item| known().surprisal(item)),
-        // A distinct count over lists: no list adds to it by itself.
+        // Coverage counts distinct items over all lists, so single lists do not contribute.
         "coverage" => (0.0, 0.0),
         other => panic!("there is no metric {other}"),
     }
@@ -116,15 +116,15 @@ pub fn parts(
 struct Top<'a> {
     list: &'a Outcome,
     convention: &'a Convention,
-    /// Else the whole list, of which k is the length.
+    /// Set at a cut-off. Otherwise this is the whole list, and k is its length.
     at_k: bool,
-    /// k.
+    /// Value of k.
     cut: usize,
-    /// min(k, L).
+    /// Number of shown items, min(k, L).
     shown: usize,
     /// Relevant ranks up to k.
     ranks: Vec<usize>,
-    /// |G|.
+    /// Number of relevant items |G|.
     n_relevant: usize,
 }
 
@@ -133,7 +133,7 @@ impl Top<'_> {
         self.ranks.len() as f64
     }
 
-    /// A value and its list, where the population that a choice names has it.
+    /// Returns the value with a count of 1 if the list is in the population that a choice names, else zeros.
     fn mean(&self, choice: &str, value: f64) -> (f64, f64) {
         match self.list.is_in(self.convention.says(choice), self.convention) {
             true => (value, 1.0),
@@ -141,7 +141,7 @@ impl Top<'_> {
         }
     }
 
-    /// Two sums, of the lists that the population has.
+    /// Returns both sums if the list is in the population, else zeros.
     fn ratio(&self, choice: &str, above: f64, below: usize) -> (f64, f64) {
         let (_, list) = self.mean(choice, 0.0);
         (above * list, below as f64 * list)
@@ -168,7 +168,7 @@ impl Top<'_> {
         }
     }
 
-    /// Whether nothing is relevant, and that counts as perfect.
+    /// Returns whether nothing is relevant and this counts as perfect.
     fn has_nothing_to_miss(&self) -> bool {
         self.n_relevant == 0 && self.convention.says("without_relevant") == "1"
     }
@@ -223,7 +223,7 @@ impl Top<'_> {
         };
         let n_ideal = match self.convention.says("ndcg_ideal") {
             "min(k,|G|)" if self.at_k => self.n_relevant.min(self.cut),
-            // As ranx and trec_eval without a cut-off.
+            // This is what ranx and trec_eval do without a cut-off.
             "min(k,|G|)" => self.n_relevant,
             "min(k,L,|G|)" => self.n_relevant.min(self.shown),
             "|G|" => self.n_relevant,
@@ -244,7 +244,7 @@ impl Top<'_> {
         if ideal > 0.0 { gain / ideal } else { 0.0 }
     }
 
-    /// The mean over what is shown, of a list that shows something.
+    /// Returns the mean over the shown items, or zeros if the list shows none.
     fn mean_of_items(&self, of: impl Fn(&str) -> f64) -> (f64, f64) {
         let top = &self.list.items[..self.shown];
         match top.len() {
@@ -254,7 +254,7 @@ impl Top<'_> {
     }
 }
 
-/// 0 where there is nothing to divide by.
+/// Divides, or returns 0 if the denominator is 0.
 fn over(numerator: f64, denominator: usize) -> f64 {
     match denominator {
         0 => 0.0,
@@ -276,11 +276,11 @@ fn alpha_dcg<'a>(ranked: impl Iterator<Item = (usize, &'a str)>, items: &Items, 
     sum
 }
 
-/// Closer gains are alike: what rounding makes of equal ones.
+/// Tolerance for equal gains, which rounding may separate.
 const ALIKE: f64 = 1e-9;
 
-/// The relevant items that the catalogue knows, each the one that gains most next; of those that gain alike the one
-/// whose id is larger in byte order.
+/// Orders the relevant items that are in the catalogue: each is the one with the largest next gain. If gains are equal, the
+/// larger id in byte order comes first.
 pub fn greedy<'a>(relevant: BTreeSet<&'a str>, items: &Items, alpha: f64) -> Vec<&'a str> {
     let mut left: Vec<&str> = relevant.into_iter().filter(|item| items.lists(item)).collect();
     let mut ordered = Vec::new();
@@ -291,14 +291,14 @@ pub fn greedy<'a>(relevant: BTreeSet<&'a str>, items: &Items, alpha: f64) -> Vec
             .collect();
         let most = gains.iter().copied().fold(0.0, f64::max);
         let alike = (0..left.len()).filter(|place| gains[*place] > most - ALIKE);
-        // A set is in byte order.
+        // The candidates come from a set, so they are in byte order.
         let best = alike.max().expect("something is left");
         ordered.push(left.remove(best));
     }
     ordered
 }
 
-/// Σ over the aspects of an item of (1 − α)^(items above that have the aspect).
+/// Returns the sum over the aspects of an item of (1 − α)^(items above with the aspect).
 fn gain(item: &str, above: &[&str], items: &Items, alpha: f64) -> f64 {
     let of_aspect = |aspect: &&str| {
         let n = above.iter().filter(|other| items.has(other, aspect)).count();

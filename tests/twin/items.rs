@@ -1,4 +1,4 @@
-//! A catalogue in words.
+//! A catalogue with string ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,29 +6,29 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The items that exist.
+/// The items of a catalogue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Items {
     pub known: BTreeMap<String, Known>,
-    /// Of which an item's users are a share.
+    /// Number of all users, of which an item's users are a share.
     pub n_users: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// As a catalogue may write them: one may come twice.
+    /// Aspects as written in a catalogue, possibly with repetitions.
     pub aspects: Vec<&'static str>,
     pub users: u64,
 }
 
 impl Items {
-    /// Share of users who touched an item.
+    /// Returns the share of users who touched an item.
     pub fn share(&self, item: &str) -> f64 {
         let known = self.known.get(item);
         known.map_or(0.0, |known| known.users as f64 / self.n_users as f64)
     }
 
-    /// In bits.
+    /// Returns the surprisal in bits.
     pub fn surprisal(&self, item: &str) -> f64 {
         match self.share(item) {
             0.0 => (self.n_users as f64).log2(),
@@ -50,7 +50,7 @@ impl Items {
         self.known.contains_key(item)
     }
 
-    /// As `--catalog` reads it.
+    /// Formats the catalogue for `--catalog`.
     pub fn to_jsonl(&self) -> String {
         let lines = self.known.iter().map(|(item, known)| {
             let Known { aspects, users } = known;
@@ -62,7 +62,7 @@ impl Items {
     }
 }
 
-/// Some of these items, with few aspects, so that gains are often alike.
+/// Generates catalogues of some of these items, with so few aspects that gains are often equal.
 pub fn items(names: Vec<String>) -> impl Strategy<Value = Items> {
     let n_users = select(vec![1_u64, 3, 200]);
     let known = (vec(select(vec!["x", "y", "z", "w"]), 0..4), 0..=200_u64);

@@ -1,4 +1,4 @@
-//! Random conventions: the profiles that come with abgauge, and any word of any choice.
+//! Random conventions: the built-in profiles, and any word of any choice.
 
 use std::num::NonZeroU32;
 
@@ -9,12 +9,12 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
-/// Ids of all metrics.
+/// Returns the ids of all metrics.
 pub fn all_metrics() -> Vec<&'static str> {
     METRICS.iter().map(|metric| metric.id).collect()
 }
 
-/// The ten profiles, each asked for every metric, whether its source has it or not.
+/// Returns the ten built-in profiles with every metric, including those their sources do not have.
 pub fn ten_with_all_metrics() -> Vec<Profile> {
     let with_all = |profile| Profile {
         metrics: all_metrics(),
@@ -23,7 +23,7 @@ pub fn ten_with_all_metrics() -> Vec<Profile> {
     Profile::all().into_iter().map(with_all).collect()
 }
 
-/// One of the ten as it is, or with every metric, or with some of its choices made anew.
+/// Generates a built-in profile, one with every metric, or one with some other choices.
 pub fn profile() -> impl Strategy<Value = Profile> {
     let as_it_is = select(Profile::all());
     let with_all = select(ten_with_all_metrics());
@@ -44,7 +44,7 @@ fn custom() -> impl Strategy<Value = Profile> {
     })
 }
 
-/// All metrics under `profiles`, at some of these cut-offs.
+/// Generates all metrics under `profiles`, at some of these cut-offs.
 pub fn measures(
     profiles: impl Strategy<Value = Vec<Profile>>,
     ks: &[u32],

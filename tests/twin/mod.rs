@@ -1,7 +1,7 @@
-//! The metrics once more, straight from the formulas in plain floating point: what the suites hold the engine against.
+//! A second implementation of the metrics, straight from the formulas in floating point, which tests compare with the engine.
 //!
-//! Nothing here calls the engine's own formulas. Items are text, sets are sets, and a profile's choices are read as the
-//! words that an operator writes.
+//! None of it calls the engine's own formulas. Items are strings, sets are sets, and a profile's choices are the words that
+//! an operator writes.
 
 #![allow(dead_code, reason = "each test binary uses its own part of the twin")]
 

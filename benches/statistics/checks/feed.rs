@@ -1,4 +1,4 @@
-//! Drafts of simulated records as the events that the decoder would make of their text.
+//! Feed of simulated records as events, equal to the decoder's output for their text.
 
 use std::ops::Range;
 
@@ -10,22 +10,23 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use super::scenario::{ARM, Ids};
 
-/// A batch that is filled and cleared by turns.
+/// A batch that is filled and cleared in turns.
 pub struct Feed {
     batch: Batch,
-    /// Of the next record, on either side.
+    /// Offset of the next record, on either side.
     offset: i64,
     ids: Ids,
-    /// The first treatment.
+    /// First treatment.
     treatment: u32,
 }
 
-/// The crawler, and the second ids of users.
+/// Hash of the crawler's id.
 const CRAWLER: u64 = u64::MAX;
+/// Seed of the hash for second ids of users.
 const SECOND: u64 = 1;
 
 impl Feed {
-    /// For designs of the same experiments and arms as this one.
+    /// Creates a feed for designs with the same experiments and arms as this one.
     pub fn new(design: &Design) -> Feed {
         let mut batch = Batch::default();
         let mut treatment = 0;
@@ -69,7 +70,7 @@ impl Feed {
         self.batch.clear();
     }
 
-    /// Adds a record, and after a list those that the crawler gets meanwhile. Requests of two legs have different ids.
+    /// Adds a record, and after a list the crawler's lists of that time. Requests of different legs have different ids.
     pub fn push(&mut self, leg: usize, draft: &Draft) {
         let name = format!("{leg}-{}", draft.origin.request);
         let user = self.user(draft.origin.user);
@@ -96,7 +97,7 @@ impl Feed {
         }
     }
 
-    /// Hash of the user's id, if the user has one.
+    /// Returns the hash of the user's id, if the user has one.
     fn user(&self, user: u32) -> Option<u64> {
         let bytes = user.to_le_bytes();
         let lacks_first = |share| fraction(xxh3_64_with_seed(&bytes, 2)) < share;
@@ -107,7 +108,7 @@ impl Feed {
         }
     }
 
-    /// Lists of the crawler for one of somebody else: s / (1 − s) on average.
+    /// Returns the crawler's lists per list of another user: s / (1 − s) on average.
     fn n_crawled(&self, request: &[u8]) -> usize {
         let Ids::Crawler(share) = self.ids else {
             return 0;
@@ -139,7 +140,7 @@ impl Feed {
     }
 }
 
-/// A number from 0 to 1 made from a hash.
+/// Converts a hash to a number from 0 to 1.
 fn fraction(hash: u64) -> f64 {
     hash as f64 / u64::MAX as f64
 }

@@ -1,10 +1,10 @@
-//! What comparisons must hold, through the code that ships: simulated traffic, the join, the ledger, looks.
+//! Checks of comparisons through the production code: simulated traffic, the join, the ledger and looks.
 //!
 //! ```text
-//! Scenario ─▶ Traffic ─▶ Batch ─▶ PairTracker ─▶ cells ─┬▶ Watch: one setting, all looks ─▶ what a run has seen
+//! Scenario ─▶ Traffic ─▶ Batch ─▶ PairTracker ─▶ cells ─┬▶ Watch: one setting, all looks ─▶ result of a run
 //!                                                       └▶ …  (the same cells for each)
 //! ```
-//! A [`Row`] of the table runs its scenario under many seeds; each of its figures is a share or a median over the runs.
+//! A [`Row`] of the table runs its scenario under many seeds. Each of its figures is a share or a median over the runs.
 
 #![allow(dead_code, reason = "the benchmark and the tests each use their own part")]
 

@@ -1,10 +1,10 @@
-//! A row of the table: its runs, and what its figures are over them.
+//! A row of the table: its runs, and its figures over them.
 
 use std::fmt;
 
 /// A check under many seeds.
 pub struct Row {
-    /// What it is chosen by.
+    /// Name on the command line.
     pub name: &'static str,
     pub n_runs: usize,
     pub figures: Vec<Figure>,
@@ -21,19 +21,19 @@ pub struct Figure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// Of the runs, those with 1 and not 0.
+    /// Share of runs with 1. Others have 0.
     Share,
-    /// What half of the runs do not exceed.
+    /// Median of the runs.
     Median,
 }
 
-/// What must hold.
+/// Requirement for a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     AtMost(f64),
     AtLeast(f64),
     Within(f64, f64),
-    /// Nothing: it is there to be compared with.
+    /// No requirement, shown for comparison.
     Shown,
 }
 
@@ -48,7 +48,7 @@ pub struct Seen {
 }
 
 impl Row {
-    /// `run` gives a number for each figure.
+    /// Creates a row. `run` returns a number for each figure.
     pub fn new(
         name: &'static str,
         n_runs: usize,
@@ -63,10 +63,10 @@ impl Row {
         }
     }
 
-    /// What one seed gives, by figure.
+    /// Runs one seed and returns its numbers by figure.
     ///
     /// # Panics
-    /// A run that gives too few numbers.
+    /// Panics if a run returns too few numbers.
     pub fn run(&self, seed: u64) -> Vec<f64> {
         let numbers = (self.run)(seed);
         assert_eq!(
@@ -78,7 +78,7 @@ impl Row {
         numbers
     }
 
-    /// Sums up runs.
+    /// Computes the figures over some runs.
     pub fn seen(&self, runs: &[Vec<f64>]) -> Vec<Seen> {
         let seen = |(index, figure): (usize, &Figure)| {
             let numbers = runs.iter().map(|run| run[index]).collect();
@@ -112,7 +112,7 @@ impl Figure {
 }
 
 impl Statistic {
-    /// The value and its standard error.
+    /// Returns the value and its standard error.
     fn of(self, mut numbers: Vec<f64>) -> (f64, f64) {
         let n = numbers.len() as f64;
         match self {
@@ -123,7 +123,7 @@ impl Statistic {
             Statistic::Median => {
                 numbers.sort_unstable_by(f64::total_cmp);
                 let at = |place: f64| numbers[(place.max(0.0) as usize).min(numbers.len() - 1)];
-                // The ranks of an interval of two standard errors: n/2 ± √n/2.
+                // Ranks of an interval of two standard errors: n/2 ± √n/2.
                 let half = 0.5 * n.sqrt();
                 (at(0.5 * n), 0.5 * (at(0.5 * n + half) - at(0.5 * n - half)))
             }
@@ -132,7 +132,7 @@ impl Statistic {
 }
 
 impl Seen {
-    /// Whether the figure holds as it was seen; none where nothing must.
+    /// Reports whether the figure meets its bound. None without a requirement.
     pub fn holds(&self) -> Option<bool> {
         match self.figure.bound {
             Bound::AtMost(most) => Some(self.value <= most),
@@ -151,7 +151,7 @@ impl Seen {
     }
 }
 
-/// A line of Markdown: check | figure that must hold | seen ± standard error | runs | MET or MISSED.
+/// Writes a line of Markdown: check | figure that must hold | seen ± standard error | runs | MET or MISSED.
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = match self.figure.bound {
@@ -175,7 +175,7 @@ impl fmt::Display for Seen {
     }
 }
 
-/// 1 or 0.
+/// Converts a condition to 1 or 0.
 pub fn indicator(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }

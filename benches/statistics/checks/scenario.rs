@@ -1,4 +1,4 @@
-//! A simulated experiment, and its way through the join and the ledger.
+//! A simulated experiment, and its path through the join and the ledger.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use abgauge::simulate::{Activity, Design, Lengths, Noise, Population, Traffic, T
 
 use super::feed::Feed;
 
-/// 2025-11-20 00:00 UTC: whole weeks since the epoch, so that cells of a week begin there.
+/// 2025-11-20 00:00 UTC, a whole number of weeks since the Unix epoch, so that week-long cells begin there.
 pub const START_MS: i64 = 1_763_596_800_000;
 pub const DAY_MS: i64 = 86_400_000;
 pub const WEEK_MS: i64 = 7 * DAY_MS;
@@ -19,27 +19,27 @@ pub const MINUTE_MS: i64 = 60_000;
 const SLOT_MS: i64 = 10 * MINUTE_MS;
 
 pub const EXPERIMENT: &str = "ranker";
-/// A control first. Each scenario has the first few.
+/// Arm names, the control first. A scenario uses the first few.
 const ARMS: [&str; 5] = ["base", "a", "b", "c", "d"];
 pub const CONTROL: &str = ARMS[0];
-/// The first treatment.
+/// First treatment.
 pub const ARM: &str = ARMS[1];
 
 pub const METRICS: [&str; 3] = ["hit_rate", "ctr", "mrr"];
 
-/// How large scenarios are.
+/// Scale of scenarios.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
-    /// Multiplies the number of users.
+    /// Factor for the number of users.
     pub users: f64,
-    /// Multiplies how many lists each of them gets.
+    /// Factor for the number of lists per user.
     pub lists: f64,
-    /// Event time between two looks, ms; a day is a multiple of it.
+    /// Event time between two looks, ms. A day is a multiple of it.
     pub look_ms: i64,
 }
 
 impl Scale {
-    /// That of the table: 1,008 looks in a week.
+    /// Scale of the table: 1,008 looks in a week.
     pub const FULL: Scale = Scale {
         users: 1.0,
         lists: 1.0,
@@ -47,47 +47,47 @@ impl Scale {
     };
 }
 
-/// Who comes into which arms, and what these do.
+/// Users, arms and their behavior.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     pub n_arms: usize,
-    /// What is compared, all of it primary. Looks take the longer, the more there is.
+    /// Compared metrics, all of them primary. More metrics make looks slower.
     pub metrics: &'static [&'static str],
     pub n_users: f64,
     pub activity: Activity,
-    /// In a week, over all users: those who do not come included.
+    /// Lists per user in a week, averaged over all users, including those who do not come.
     pub lists_per_user: f64,
-    /// One after the other.
+    /// Consecutive legs.
     pub legs: Vec<Leg>,
     pub ids: Ids,
     pub max_lists_per_user: Option<NonZeroU32>,
 }
 
-/// The ids of users in lists.
+/// Ids of users in lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Ids {
-    /// One of each user.
+    /// An id for each user.
     #[default]
     All,
-    /// A share of the users without an id.
+    /// No id for this share of users.
     Missing(f64),
-    /// A share of the users without a first id, but with a second one.
+    /// A second id instead of the first for this share of users.
     Second(f64),
-    /// One more user of the first treatment gets this share of all lists and clicks on none.
+    /// An additional user of the first treatment who gets this share of all lists and clicks on none.
     Crawler(f64),
 }
 
-/// A time in which nothing changes.
+/// A time span without changes.
 #[derive(Debug, Clone)]
 pub struct Leg {
     pub days: i64,
     /// Click probability of an eager user's first item.
     pub appeal: f64,
-    /// Of the users, by arm; equal without.
+    /// Shares of users by arm. Equal if empty.
     pub shares: Vec<f64>,
-    /// Of the first treatment: by how much more its lists are clicked.
+    /// Relative increase of clicks on the first treatment's lists.
     pub effect: f64,
-    /// Of the first treatment: by how much more lists its users get.
+    /// Relative increase of lists for the first treatment's users.
     pub visits: f64,
 }
 
@@ -103,18 +103,18 @@ impl Default for Leg {
     }
 }
 
-/// What the ledger has told since the last time.
+/// News of the ledger since the last time.
 pub struct Told {
     pub arms: Vec<Arm>,
     pub cells: Vec<(i64, Cell)>,
     pub until_ms: Option<i64>,
 }
 
-/// Events that are joined at a time.
+/// Number of events that are joined together.
 pub const BATCH: usize = 2000;
 
 impl Scenario {
-    /// A week of two arms that do not differ.
+    /// Creates a week of two arms that do not differ.
     pub fn new(scale: Scale, activity: Activity, n_users: f64, lists_per_user: f64) -> Scenario {
         Scenario {
             n_arms: 2,
@@ -128,13 +128,13 @@ impl Scenario {
         }
     }
 
-    /// The same, of which these metrics alone are compared.
+    /// Restricts the comparison to these metrics.
     #[must_use]
     pub fn of(self, metrics: &'static [&'static str]) -> Scenario {
         Scenario { metrics, ..self }
     }
 
-    /// The same with other legs.
+    /// Changes the legs.
     #[must_use]
     pub fn with(mut self, change: impl Fn(&mut Leg)) -> Scenario {
         self.legs.iter_mut().for_each(change);
@@ -145,7 +145,7 @@ impl Scenario {
         &ARMS[..self.n_arms]
     }
 
-    /// Its metrics over the whole list.
+    /// Returns the ranking of its metrics over the whole list.
     pub fn ranking(&self) -> Ranking {
         Ranking::new(&Measures {
             metrics: self.metrics.to_vec(),
@@ -157,7 +157,7 @@ impl Scenario {
         START_MS + self.legs.iter().map(|leg| leg.days * DAY_MS).sum::<i64>()
     }
 
-    /// True R_C and R_T of the first treatment.
+    /// Returns the true R_C, and the true R_T of the first treatment.
     pub fn truth(&self, metric: &str) -> [f64; 2] {
         let traffic = self.traffic(&self.legs[0], 1, START_MS);
         let truths = traffic.truth(&[]);
@@ -169,7 +169,7 @@ impl Scenario {
         })
     }
 
-    /// Draws it under a seed and joins it; cells of this length are told as soon as they are complete.
+    /// Draws the scenario under a seed and joins it. Cells of this length are passed to `tell` as soon as they are complete.
     pub fn replay(&self, seed: u64, cell_ms: i64, tell: impl FnMut(&Told)) {
         let feed = Feed::new(&self.design(&self.legs[0])).with_ids(self.ids);
         let epochs = Epochs {
@@ -182,10 +182,10 @@ impl Scenario {
         replay(feed, self.ranking(), &keep, self.end_ms(), draw, tell);
     }
 
-    /// Fills the feed, and hands it on whenever there is a batch.
+    /// Fills the feed, and passes it on whenever it has a batch.
     fn draw(&self, seed: u64, feed: &mut Feed, join: &mut dyn FnMut(&mut Feed)) {
         let mut legs = self.open_legs(seed);
-        // The last clicks come half an hour after their lists.
+        // Clicks come up to half an hour after their lists.
         let mut now_ms = START_MS;
         while now_ms < self.end_ms() + 60 * MINUTE_MS {
             now_ms += MINUTE_MS;
@@ -206,8 +206,8 @@ impl Scenario {
         }
     }
 
-    /// Each with its begin. Its traffic goes on from the first day: what is drawn before it begins is dropped, as the same draws
-    /// would otherwise be made in each leg.
+    /// Opens the legs, each with its start. The traffic of each leg runs from the first day, and records from before its start
+    /// are dropped. Otherwise every leg would repeat the same draws.
     fn open_legs(&self, seed: u64) -> Vec<(i64, Traffic)> {
         let mut start_ms = START_MS;
         let open = |leg: &Leg| {
@@ -218,7 +218,7 @@ impl Scenario {
         self.legs.iter().map(open).collect()
     }
 
-    /// From the first day until then.
+    /// Returns the traffic from the first day until `end_ms`.
     fn traffic(&self, leg: &Leg, seed: u64, end_ms: i64) -> Traffic {
         let lists_per_second = self.n_users * self.lists_per_user * 1000.0 / WEEK_MS as f64;
         Traffic::new(TrafficSettings {
@@ -256,8 +256,8 @@ impl Scenario {
     }
 }
 
-/// Joins the records that `draw` puts into the feed, handing it on whenever there is a batch. Cells are told as soon as they are
-/// complete, until `end_ms`.
+/// Joins the records that `draw` puts into the feed, and passes it on whenever it has a batch. Cells are passed to `tell` as
+/// soon as they are complete, until `end_ms`.
 pub fn replay(
     mut feed: Feed,
     ranking: Ranking,
@@ -276,7 +276,7 @@ pub fn replay(
         }
         let delta = tracker.take_delta();
         arms.extend(delta.arms);
-        // A closed engine has settled all time to come.
+        // A closed engine has settled all future time, so its frontier is capped.
         let until_ms = delta.reach.settled_end_ms.map(|settled_ms| settled_ms + 1);
         let until_ms = until_ms.map(|until_ms| until_ms.min(end_ms));
         if is_end || !delta.cells.is_empty() {
@@ -291,7 +291,7 @@ pub fn replay(
     join(&mut feed, true);
 }
 
-/// The daemon's defaults, with slots of ten minutes.
+/// Returns the daemon's defaults with slots of ten minutes.
 fn rules() -> Rules {
     Rules {
         attribution_ms: 30 * MINUTE_MS,

@@ -1,4 +1,4 @@
-//! Whoever watches an experiment under one setting, look by look.
+//! A watcher of an experiment under one setting, look by look.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use abgauge::statistics::{ArmReport, MetricReport, Report, Role, Settings, Valid
 
 use super::scenario::{ARM, CONTROL, DAY_MS, EXPERIMENT, START_MS, Scenario, Told};
 
-/// The one pair.
+/// The only pair.
 const PAIR: i32 = 0;
 
-/// All looks under one setting.
+/// Looks under one setting.
 pub struct Watch {
     looks: Looks,
     last: Option<Arc<ExperimentLook>>,
 }
 
-/// What is asked of a scenario by default: all metrics are primary, shares are as they are.
+/// Default settings of a scenario: all metrics are primary, and shares are the scenario's.
 pub fn asked(scenario: &Scenario) -> Settings {
     Settings {
         shares: shares(scenario, 0),
@@ -38,7 +38,7 @@ pub fn with_validity(scenario: &Scenario, validity: Validity) -> Settings {
     }
 }
 
-/// One look at the end of the week gets most of α.
+/// Default settings with one look at the end of the week that gets most of α.
 pub fn planned(scenario: &Scenario) -> Settings {
     Settings {
         planned_days: Some(7.0),
@@ -58,7 +58,7 @@ fn shares(scenario: &Scenario, leg: usize) -> BTreeMap<String, f64> {
 }
 
 impl Watch {
-    /// Looks at these times; later legs open epochs if they change the shares.
+    /// Watches a scenario with this time between looks. Later legs open epochs if they change the shares.
     pub fn new(scenario: &Scenario, settings: Settings, every_ms: i64) -> Watch {
         let mut start_ms = START_MS;
         let mut epochs = Vec::new();
@@ -80,7 +80,7 @@ impl Watch {
         Watch::of(experiment, scenario.ranking(), every_ms)
     }
 
-    /// Looks at what is asked of an experiment.
+    /// Watches an experiment with these settings.
     pub fn of(experiment: Experiment, ranking: Ranking, every_ms: i64) -> Watch {
         let mut looks = Looks::new(Rules {
             every_ms,
@@ -95,7 +95,7 @@ impl Watch {
         Watch { looks, last: None }
     }
 
-    /// Takes all looks that are due, and shows each.
+    /// Takes all looks that are due, and passes each to `show`.
     pub fn take_each(&mut self, told: &Told, mut show: impl FnMut(&ExperimentLook)) {
         self.looks.take(News::Reached {
             pair: PAIR,
@@ -115,32 +115,32 @@ impl Watch {
         self.take_each(told, |_| ());
     }
 
-    /// The last look; none before the first list has settled.
+    /// Returns the last look. None before the first list has settled.
     pub fn last(&self) -> Option<&ExperimentLook> {
         self.last.as_deref()
     }
 
-    /// What the last look said of all arms. p-values run: they are the smallest of all looks.
+    /// Returns the last report on all arms. Its p-values run: they are the smallest over all looks.
     pub fn report(&self) -> &Report {
         report(self.last.as_ref().expect("there were looks"))
     }
 
-    /// What the last look said of the first treatment.
+    /// Returns the last result of a metric in the first treatment.
     pub fn metric(&self, metric: &str) -> &MetricReport {
         &self.report().arms[ARM].metrics[metric]
     }
 
-    /// Whether the running p of a metric is at most `alpha`.
+    /// Reports whether the running p of a metric is at most `alpha`.
     pub fn alarms(&self, metric: &str, alpha: f64) -> bool {
         self.metric(metric).p.expect("burn-in is done") <= alpha
     }
 
-    /// Whether the last decision look finds a metric at `alpha`.
+    /// Reports whether the last decision look finds a metric at `alpha`.
     pub fn decides(&self, metric: &str, alpha: f64) -> bool {
         self.metric(metric).decision.expect("the week is over").p <= alpha
     }
 
-    /// Whether the first treatment harms by one of its metrics.
+    /// Reports whether the first treatment harms by one of its metrics.
     pub fn harms(&self) -> bool {
         arm_harms(&self.report().arms[ARM], 0.05)
     }
@@ -151,7 +151,7 @@ pub fn report(look: &ExperimentLook) -> &Report {
     report
 }
 
-/// M · p_harm ≤ α for one of the M primary metrics. Nothing harms before burn-in.
+/// Reports whether M · p_harm ≤ α for any of the M primary metrics. Before burn-in nothing harms.
 pub fn arm_harms(arm: &ArmReport, alpha: f64) -> bool {
     let primaries = || arm.metrics.values().filter(|metric| metric.role == Role::Primary);
     let n_metrics = primaries().count() as f64;

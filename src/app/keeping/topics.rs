@@ -1,5 +1,5 @@
-//! Asks whether the topics are fit for state to be stored, until they are or never will be, and looks whether they stay those that are
-//! counted: on a thread, so that the loop never waits.
+//! Checks that the topics are fit for stored state, until they are or never will be, then watches that they stay the same;
+//! on its own thread, so that the loop never waits.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::config::Config;
 use crate::kafka::inspect::{before_storing, topic_ids};
 use crate::state::{Difference, Identity};
 
-/// How long a question to the brokers may take.
+/// Time limit for an answer from the brokers.
 const ANSWER: Duration = Duration::from_secs(4);
-/// How long until they are asked again.
+/// Delay before the brokers are asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a topic was made anew.
+/// Interval between checks whether a topic was re-created.
 const LOOK: Duration = Duration::from_secs(20);
 
-/// The thread ends soon after this is dropped.
+/// Handle of the thread, which ends soon after the handle is dropped.
 pub struct Topics {
     identity: Identity,
     answers: Receiver<Admission>,
@@ -27,6 +27,8 @@ pub struct Topics {
 }
 
 impl Topics {
+    /// Starts the thread.
+    ///
     /// # Errors
     /// The thread cannot be started.
     pub fn ask(config: &Config, identity: Identity) -> anyhow::Result<Topics> {
@@ -47,10 +49,10 @@ impl Topics {
         })
     }
 
-    /// The next answer, if there is one, and what is counted with what it tells of that.
+    /// Returns the next answer, if there is one, and the identity completed with it.
     ///
     /// # Errors
-    /// The thread has ended without one, which it does only where it panics.
+    /// The thread has ended without an answer, which happens only if it panics.
     pub fn answer(&self) -> anyhow::Result<Option<(Admission, Identity)>> {
         let admission = match self.answers.try_recv() {
             Ok(admission) => admission,
@@ -98,7 +100,8 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopp
     }
 }
 
-/// Until one of the topics is another one: positions may fit into its log all the same.
+/// Watches until one of the topics is re-created. Stored positions may exist in the new log too, so offsets alone do not
+/// reveal the change.
 fn watch(
     config: &Config,
     counted: &Identity,
@@ -107,12 +110,12 @@ fn watch(
     stopped: &Receiver<()>,
 ) {
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        // Who reads tells of brokers that do not answer, and of topics that are gone.
+        // The consumer reports silent brokers and missing topics.
         let Ok(ids) = topic_ids(&config.kafka, inputs, ANSWER) else {
             continue;
         };
         if let Some(difference) = with_ids(counted, &ids).difference(counted) {
-            // Where nobody listens any more the program ends.
+            // Without a receiver the program is ending.
             let _ = reply.send(Admission::Refused(made_anew(&difference)));
             return;
         }

@@ -1,11 +1,11 @@
-//! A board on which pairs are replaced by their ledgers, beside one that was told all deltas.
+//! Property tests of a board whose pairs are replaced by their ledgers, compared with one that gets all deltas.
 
 use proptest::prelude::*;
 
 use super::resumed::{keep, steps};
 use super::*;
 
-/// What has settled, of the arms that have any of it.
+/// Settled end, and settled sums of the arms that have any.
 fn settled(board: &Board) -> (Option<i64>, BTreeMap<String, String>) {
     let snapshot = board.snapshot(None);
     let settled = View::Settled as usize;
@@ -16,7 +16,8 @@ fn settled(board: &Board) -> (Option<i64>, BTreeMap<String, String>) {
 }
 
 proptest! {
-    /// However often which pair is replaced: the last ledgers of all add up to what all deltas do, and no end ever falls.
+    /// Checks that after any number of replacements, the last ledgers add up to the same as all deltas, and no end ever
+    /// moves back.
     #[test]
     fn pairs_that_are_replaced_add_up_to_what_they_were_told(
         pairs in prop::collection::vec(steps(), 1..4),

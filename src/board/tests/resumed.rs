@@ -1,4 +1,4 @@
-//! A board that begins a pair with its ledger, beside one that was told all deltas.
+//! Property tests of a board that starts a pair from its ledger, compared with one that gets all deltas.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::Checkpoint;
 use crate::ledger::{Kept, Span, Starts, Users};
 
-/// What the ledger of a pair keeps for the windows of [`board`].
+/// Parts of a ledger needed for the windows of [`board`].
 pub fn keep(starts: &[(&str, i64)]) -> Keep {
     let span = |cell_ms| Span {
         cell_ms,
@@ -25,13 +25,13 @@ pub fn keep(starts: &[(&str, i64)]) -> Keep {
     }
 }
 
-/// An arm, seconds since the list before, and its first item; some lists are far apart.
+/// Steps of an arm, seconds since the previous list, and the first item. Some lists are far apart.
 pub fn steps() -> impl Strategy<Value = Vec<(usize, i64, u64)>> {
     let seconds = prop_oneof![8 => 0..3_i64, 3 => 3..90_i64, 1 => 90..5000_i64];
     prop::collection::vec((0..3_usize, seconds, 1..6_u64), 1..60)
 }
 
-/// The sums of each arm, by view and window, and when it had its last list.
+/// Sums of each arm by view and window, and the time of its last list.
 fn shown(board: &Board) -> BTreeMap<String, String> {
     let arms = board.snapshot(None).arms;
     let sums = arms.into_iter().map(|arm| {
@@ -44,7 +44,7 @@ fn shown(board: &Board) -> BTreeMap<String, String> {
 }
 
 proptest! {
-    /// Wherever the log is cut: a ledger as of there and the log read again from there add up to the same, in both views.
+    /// Wherever the log is cut, a ledger up to the cut plus the re-read rest add up to the same, in both views.
     #[test]
     fn a_pair_that_goes_on_from_its_ledger_is_shown_as_one_that_was_never_cut(
         steps in steps(),

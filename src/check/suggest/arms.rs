@@ -1,4 +1,4 @@
-//! Where a list may name its experiments and arms.
+//! Drafts of the fields in which lists name their experiments and arms.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use super::words::{ARM, CHOOSER, EXPERIMENT, NAME, VALUE, hint, hints};
 use crate::ingest::wire::MAX_LABEL_BYTES;
 use crate::ingest::wire::shape::{ArmsShape, Path, Paths};
 
-/// Arms of a field that names them; one of more values is something else.
+/// Maximum number of arms in a field. A field with more values means something else.
 const MAX_ARMS: usize = 50;
 
-/// Lists in which more than one arm is to be expected.
+/// Number of lists from which on more than one arm is expected.
 const MANY: usize = 20;
 
 /// One way to read the arms.
 pub(super) struct ArmsDraft {
     pub shape: ArmsShape,
-    /// Lists in which it names an arm.
+    /// Number of lists in which it names an arm.
     pub n: usize,
     pub score: f64,
 }
 
-/// The best way; none where no field looks as if it named an experiment or an arm.
+/// Returns the best way, or `None` if no field seems to name an experiment or an arm.
 pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     let of_one = columns.iter().flat_map(|column| {
         let ways = [
@@ -47,7 +47,7 @@ pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
 /// Values that producers write for "not in the experiment".
 const NOT_IN: [&str; 3] = ["false", "", "none"];
 
-/// The values of [`NOT_IN`] that the arms have.
+/// Returns the values of [`NOT_IN`] that occur among the arms.
 fn not_in(shape: &ArmsShape, columns: &Columns, lists: &Members) -> Vec<String> {
     let is_arm = |column: &&Column| match &shape.prefix {
         Some(prefix) => column.name().starts_with(prefix.as_str()),
@@ -84,7 +84,7 @@ const SEPARATORS: [&str; 5] = [":", "=", "/", "|", "."];
 /// Candidates for `pair_separator`.
 const BETWEEN: [&str; 4] = [";", ",", "|", " "];
 
-/// `["ranker:neural","layout:grid"]`, or `"ranker:neural;layout:grid"`; or an object that is JSON text.
+/// Drafts a shape for `["ranker:neural","layout:grid"]`, `"ranker:neural;layout:grid"`, or an object that is JSON text.
 fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
@@ -144,7 +144,7 @@ fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     Some(draft(shape, whole.len()))
 }
 
-/// `"$feature/ranker":"neural"`: fields whose names begin alike, with a word for an experiment.
+/// Drafts a shape for `"$feature/ranker":"neural"`: fields with a common prefix that contains a word for an experiment.
 fn prefixed(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     let of = |column: &Column| {
         let name = column.name();
@@ -187,7 +187,7 @@ fn is_label(value: &Value) -> bool {
     }
 }
 
-/// `{"ranker":"neural"}`, or with objects that are arms.
+/// Drafts a shape for `{"ranker":"neural"}`, or for objects that describe arms.
 fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
@@ -227,7 +227,7 @@ fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     (!good.is_empty()).then(|| ArmsDraft {
         shape: ArmsShape {
             experiments: Some(column.path.clone().into()),
-            // With a path to the arm those that stand plain may be numbers too.
+            // With a path to the arm, plain values may also be numbers.
             arm: arm
                 .clone()
                 .or_else(|| (!are_texts).then(|| Path::of(&["arm"])).flatten())
@@ -244,7 +244,7 @@ fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
-/// The field that is in all, by the first of these kinds of words that hints at one.
+/// Returns the field that occurs in all objects, by the first word list that hints at one.
 fn best(columns: &Columns, words: &[&[&str]]) -> Option<Path> {
     let n_all = columns.iter().map(|column| column.values.len()).max()?;
     let of_all = || {
@@ -257,7 +257,7 @@ fn best(columns: &Columns, words: &[&[&str]]) -> Option<Path> {
     })
 }
 
-/// `[{"name":"ranker","arm":"neural"}]`
+/// Drafts a shape for `[{"name":"ranker","arm":"neural"}]`.
 fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
@@ -297,7 +297,7 @@ fn elements<'a>(column: &Column<'a>, lists: &Members) -> Option<Columns<'a>> {
     (are_objects && !elements.is_empty()).then(|| Columns::of(elements))
 }
 
-/// `[{"name":"experiment","value":"neural"},{"name":"query","value":"socks"}]`
+/// Drafts a shape for `[{"name":"experiment","value":"neural"},{"name":"query","value":"socks"}]`.
 fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     let inner = elements(column, lists)?;
     let named = |words: &[&str]| {
@@ -337,7 +337,7 @@ fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
-/// `"test":"ranker","variant":"neural"`, or an arm alone.
+/// Drafts a shape for `"test":"ranker","variant":"neural"`, or an arm alone.
 fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     let plain = |words: &[&str]| {
         let fields = columns.iter().filter(|column| hints(&column.called(), words));
@@ -352,7 +352,7 @@ fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
                 .then_with(|| other.path.names().len().cmp(&one.path.names().len()))
         })
     };
-    // What is the same in many lists is not what is compared.
+    // A field with one value in many lists does not distinguish arms.
     let differs = |column: &&Column| lists.len() < MANY || distinct(column, lists) > 1;
     let (experiment, arm) = (plain(&EXPERIMENT), plain(&ARM));
     let (experiment, arm, score) = match (experiment, arm) {

@@ -1,4 +1,4 @@
-//! Records side by side: for each path, what stands there in which of them.
+//! Records as columns: the values of each path by record.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -9,19 +9,19 @@ use super::words::VAGUE;
 use crate::ingest::wire::MAX_ID_BYTES;
 use crate::ingest::wire::shape::Path;
 
-/// Paths that are looked at; records may have names without end.
+/// Maximum number of paths, since records may have any number of names.
 const MAX_PATHS: usize = 1_000;
 
-/// The values of many records by path.
+/// Values of many records by path.
 pub(super) struct Columns<'a>(Vec<Column<'a>>);
 
 pub(super) struct Column<'a> {
     pub path: Path,
-    /// By the number of the record, from 0; `null` is no value.
+    /// Values by record number, from 0, without `null`.
     pub values: BTreeMap<usize, &'a Value>,
 }
 
-/// Which records are meant, by their numbers.
+/// Numbers of selected records.
 pub(super) type Members = Vec<usize>;
 
 impl<'a> Columns<'a> {
@@ -40,7 +40,7 @@ impl<'a> Columns<'a> {
     pub fn with_outer(mut self, around: &'a [Value]) -> Columns<'a> {
         let outer = Columns::of(around).0.into_iter();
         self.0.extend(outer.filter_map(|column| {
-            // Not what holds the events.
+            // The field that holds the events is skipped.
             let is_plain = column
                 .values
                 .values()
@@ -69,7 +69,7 @@ struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// As paths lead: through objects, and through arrays of one.
+    /// Adds a value's fields as configured paths would reach them: through objects, and through arrays with one element.
     fn enter(&mut self, names: &mut Vec<&'a str>, value: &'a Value, record: usize) {
         match value {
             Value::Object(fields) => {
@@ -112,12 +112,12 @@ impl<'a> Finder<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// Its last name.
+    /// Returns the last name of the path.
     pub fn name(&self) -> &str {
         self.path.names().last().map_or("", String::as_str)
     }
 
-    /// What hints at its meaning: its last name, behind the one before where it says little alone, as in `user.id`.
+    /// Returns the words that hint at its meaning: the last name, preceded by its parent if it is vague, as in `user.id`.
     pub fn called(&self) -> String {
         match self.path.names() {
             [.., parent, last] if VAGUE.contains(&last.as_str()) => format!("{parent} {last}"),
@@ -131,12 +131,12 @@ impl<'a> Column<'a> {
             .filter_map(|number| self.values.get(number).copied())
     }
 
-    /// How many of these records have a value here for which this holds.
+    /// Counts these records' values that satisfy `holds`.
     pub fn count(&self, members: &Members, holds: impl Fn(&Value) -> bool) -> usize {
         self.within(members).filter(|value| holds(value)).count()
     }
 
-    /// The distinct texts of these records, with their numbers; none where a value is no text, or there are more than `most`.
+    /// Counts the distinct texts of these records. Returns `None` if a value is not text, or there are more than `most`.
     pub fn words(&self, members: &Members, most: usize) -> Option<BTreeMap<&'a str, usize>> {
         let mut words = BTreeMap::new();
         for value in self.within(members) {
@@ -155,7 +155,7 @@ pub(super) fn is_json_text(value: &Value) -> bool {
     text.starts_with(['{', '['])
 }
 
-/// The ids of an array of them, or the one that a value is.
+/// Returns the IDs in an array of IDs, or the single ID of a value.
 pub(super) fn ids(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::Array(elements) if elements.iter().all(is_id) => elements.iter().filter_map(id).collect(),
@@ -163,7 +163,7 @@ pub(super) fn ids(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// The text of what may be an id.
+/// Returns the value as text if it may be an ID.
 pub(super) fn id(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(_) if is_json_text(value) => None,
@@ -177,7 +177,7 @@ pub(super) fn is_id(value: &Value) -> bool {
     id(value).is_some()
 }
 
-/// A part of a whole, 0 of nothing.
+/// Divides a part by the whole. Returns 0 if both are 0.
 pub(super) fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole.max(1) as f64
 }

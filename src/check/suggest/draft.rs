@@ -1,4 +1,4 @@
-//! A shape for a sample, put together from what its fields look like, and tried on it.
+//! Drafts of a shape for a sample from the look of its fields, and their trials on the sample.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,18 +12,18 @@ use crate::engine::event::{Kind, Reason};
 use crate::ingest::wire::shape::{ArmsShape, Path, Paths, Shape};
 use crate::ingest::wire::{Decoder, Explained, Place};
 
-/// What was found for each field, and the shape that it comes to.
+/// The choice for each field, and the resulting shape.
 pub(super) struct Draft {
     pub shape: Shape,
     pub split: Split,
     pub items: Option<ItemsDraft>,
-    /// Of lists, and of clicks.
+    /// Choices for lists and for clicks. `users` is the same.
     pub requests: [Option<Choice>; 2],
     pub users: [Option<Choice>; 2],
     pub times: Times,
     pub arms: Option<ArmsDraft>,
     pub item: Option<Choice>,
-    /// Clicks that the second field leaves.
+    /// Clicks selected by the second field.
     pub clicks: Members,
     /// Path to the ids of clicked items in a list.
     pub clicked_items: Option<Path>,
@@ -68,7 +68,7 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
     draft
 }
 
-/// The items of each list, by what clicks name it by.
+/// Returns the items of each list by the ID that clicks use.
 fn shown(
     columns: &Columns,
     lists: &Members,
@@ -88,10 +88,10 @@ fn shown(
 }
 
 impl Draft {
-    /// Whether some records look like lists or clicks, even if they cannot be read yet.
+    /// Returns true if some records look like lists or clicks, even if they cannot be read yet.
     pub fn sees_some(&self) -> bool {
         let sees_lists = !self.split.lists.is_empty() && self.items.is_some();
-        // Where nothing says what records are, some are taken for clicks only if they can be read as such.
+        // Without a kind field, records are only taken for clicks if they can be read as clicks.
         let is_said = self.split.kind.is_some() || self.split.without.is_none();
         let sees_clicks = is_said && !self.clicks.is_empty();
         sees_lists || sees_clicks
@@ -101,7 +101,7 @@ impl Draft {
         let mut shape = Shape::default();
         let split = &self.split;
         let own = shape.kind.take();
-        // A field of that name that says something else must not be looked at.
+        // A field with our default name and another meaning must be ignored.
         shape.kind = match &split.kind {
             Some(path) => Some(path.clone().into()),
             None => own.filter(|path| columns.get(path.first()).is_none()),
@@ -157,7 +157,7 @@ impl Draft {
         };
         match &self.arms {
             Some(arms) => served.arms = arms.shape.clone(),
-            // What stands there are no experiments.
+            // The field with our default name does not contain experiments here.
             None if is_there(&served.arms.experiments) => served.arms = own,
             None => {}
         }
@@ -173,24 +173,24 @@ impl Draft {
     }
 }
 
-/// What a shape makes of a sample.
+/// Results of reading a sample with a shape.
 #[derive(Default)]
 pub(super) struct Trial {
     pub n_lists: usize,
     pub n_with_arm: usize,
     pub n_clicks: usize,
-    /// Clicks on a list of the sample, and on an item of it.
+    /// Number of clicks on a list of the sample. `n_on_item` counts those on one of its items.
     pub n_of_list: usize,
     pub n_on_item: usize,
     pub n_skipped: u64,
     pub n_ignored: usize,
     pub n_refused: usize,
-    /// Refusals by what they are for, with their number and the first line.
+    /// Number of refusals and first line, by reason and setting.
     pub refusals: BTreeMap<(Reason, String), (usize, u64, Option<Place>)>,
 }
 
 impl Trial {
-    /// Lines with their numbers; `decoder` reads our own shape.
+    /// Reads numbered lines with `shape`. `decoder` has our own shape.
     pub fn of(decoder: &Decoder, shape: &Shape, topic_says: Option<Kind>, lines: &[(u64, Vec<u8>)]) -> Trial {
         let decoder = decoder.clone().reading(Some(shape));
         let mut trial = Trial::default();
@@ -233,8 +233,8 @@ impl Trial {
         trial
     }
 
-    /// Returns true if the shape gives numbers: every record is read, lists name arms, and clicks are on items of their lists. If the topic
-    /// says what all are, that is all that can be asked.
+    /// Returns true if the shape yields numbers: every record is read, lists name arms, and clicks are on items of their
+    /// lists. If the topic has one kind of event, only the conditions for that kind apply.
     pub fn is_sound(&self, topic_says: Option<Kind>) -> bool {
         let has_lists = self.n_lists > 0 && self.n_with_arm > 0;
         self.n_refused == 0
@@ -259,8 +259,8 @@ impl Trial {
         n > 0 && n <= self.n_lists
     }
 
-    /// More is better. A record that has no id or no time that can be read may still be what it is taken for; nor do lists whose items
-    /// were not found speak against it.
+    /// Returns a score, higher is better. Records with an unreadable ID or time do not count against the draft, as their kind
+    /// may still be right. Neither do lists whose items were not found.
     pub fn score(&self, has_items: bool) -> i64 {
         let n = |n: usize| n as i64;
         let refusals = self.refusals.iter().map(|((_, setting), (n_refused, ..))| {

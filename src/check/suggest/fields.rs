@@ -1,4 +1,4 @@
-//! Which fields may be the ids of lists, of users, and of what was clicked.
+//! Choice of the fields for list IDs, users and clicked items.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use super::times::is_time;
 use super::words::{ARM, EXPERIMENT, ITEM, REQUEST, USER, VAGUE, hint, hints};
 use crate::ingest::wire::shape::Path;
 
-/// Of so few lists nothing can be said of what they share.
+/// Number of lists below which shared IDs prove nothing.
 const FEW: usize = 8;
-/// Other fields that are told beside the chosen one.
+/// Maximum number of alternatives shown with the chosen field.
 const MAX_OTHERS: usize = 3;
 
-/// A field, and how many records have in it what can be read.
+/// A field, and the number of records in which it can be read.
 #[derive(Clone)]
 pub(super) struct Choice {
     pub path: Path,
@@ -22,7 +22,7 @@ pub(super) struct Choice {
     pub others: Vec<(Path, usize)>,
 }
 
-/// The best of fields that were judged; none where there is none.
+/// Returns the best of the scored fields, or `None` if there are none.
 pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
     judged.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
@@ -34,7 +34,7 @@ pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
     })
 }
 
-/// The ids that a record has in any field.
+/// Returns the IDs in any field, per record.
 pub(super) fn ids_by_record(columns: &Columns, members: &Members) -> Vec<HashSet<String>> {
     let ids = |number: &usize| {
         let values = columns.iter().filter_map(|column| column.values.get(number));
@@ -46,7 +46,7 @@ pub(super) fn ids_by_record(columns: &Columns, members: &Members) -> Vec<HashSet
     members.iter().map(ids).collect()
 }
 
-/// Fields that have ids in half of the records or more.
+/// Returns the fields with IDs in at least half of the records.
 fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Column<'a>, usize)> {
     let n_ids = columns
         .iter()
@@ -54,7 +54,8 @@ fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Colum
     n_ids.filter(|(_, n)| *n > 0 && 2 * n >= members.len()).collect()
 }
 
-/// Whether a field may be the id of a list: not what says the kind of a record, nor who the user is, nor a time.
+/// Returns true if the field may be the list ID. It may not be the kind of a record, an arm, a user or a time, unless its
+/// name says request.
 fn may_be_request(column: &Column, n_ids: usize, members: &Members, kind: Option<&Path>) -> bool {
     let is_time = || 2 * column.count(members, is_time) > n_ids;
     let is_arm = || hints(&column.called(), &ARM) || hints(&column.called(), &EXPERIMENT);
@@ -67,14 +68,14 @@ fn is_kind(column: &Column, kind: Option<&Path>) -> bool {
     kind == Some(&column.path)
 }
 
-/// Whether its name says so; that it is some id says nothing.
+/// Returns true if the name hints at a request. The word "id" alone is not a hint.
 fn is_called_request(column: &Column) -> bool {
     let words: Vec<&str> = REQUEST.into_iter().filter(|word| *word != "id").collect();
     hints(&column.called(), &words)
 }
 
-/// The ids of lists and what clicks name them by: the pair that ties most clicks to a list. If no pair ties any, a field of clicks must
-/// be called so.
+/// Finds the list IDs and the clicks' references to them: the pair that ties most clicks to a list. If no pair ties any, the
+/// name of the clicks' field must hint at a request.
 pub(super) fn requests(
     columns: &Columns,
     lists: &Members,
@@ -87,7 +88,7 @@ pub(super) fn requests(
             .filter(|(column, n)| may_be_request(column, *n, members, kind))
             .collect::<Vec<_>>()
     });
-    // Half of the lists share their ids with others: it is something else that they have in common.
+    // If half of the lists share their IDs with others, the field identifies something else.
     let served: Vec<_> = served
         .into_iter()
         .filter(|(column, n)| *n < FEW || 2 * distinct(column, lists).len() > *n)
@@ -146,7 +147,7 @@ fn distinct(column: &Column, members: &Members) -> HashSet<String> {
     ids.map(|id| id.into_owned()).collect()
 }
 
-/// The user of these records, by name alone; the field that the other kind has speaks for it.
+/// Chooses the user by name alone. The field chosen for the other kind is preferred.
 pub(super) fn user(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
     let fields = columns.iter().filter_map(|column| {
         let n = column.count(members, is_id);
@@ -158,7 +159,7 @@ pub(super) fn user(columns: &Columns, members: &Members, other: Option<&Choice>)
     choice(fields.collect())
 }
 
-/// What was clicked: the field whose ids are most often in the list that the click names.
+/// Chooses the clicked item: the field whose IDs occur most often in the lists that the clicks refer to.
 pub(super) fn item(
     columns: &Columns,
     clicks: &Members,
@@ -167,7 +168,7 @@ pub(super) fn item(
     items_of: &HashMap<String, HashSet<String>>,
 ) -> Option<Choice> {
     let named = request.and_then(|request| columns.get(&request.path));
-    // A click may name several.
+    // A click may name several items.
     let fields = columns.iter().filter_map(|column| {
         let n = column.count(clicks, |value| !ids(value).is_empty());
         if n == 0 || 2 * n < clicks.len() {

@@ -1,4 +1,4 @@
-//! Where a list may have its items, and how they are written.
+//! Drafts of the array that holds a list's items.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::text::short;
 use super::words::{CLICK, ITEM, ITEMS, POSITION, REQUEST, hint, hints};
 use crate::ingest::wire::shape::Path;
 
-/// One array, read in one way.
+/// One array and one way to read it.
 #[derive(Clone)]
 pub(super) struct ItemsDraft {
     pub path: Path,
@@ -19,16 +19,16 @@ pub(super) struct ItemsDraft {
     pub position: Option<Path>,
     /// Path to an item's click flag.
     pub clicked: Option<Path>,
-    /// Whether the order of the array is that of the positions in every list.
+    /// Set if the array is sorted by position in every list.
     pub is_in_order: bool,
-    /// Elements that are no items.
+    /// Number of elements that are not items.
     pub n_others: usize,
-    /// Lists that have such an array, with no element that is none of it.
+    /// Number of lists with such an array, empty or with at least one item.
     pub n_read: usize,
     pub score: f64,
 }
 
-/// Whether most of these records have an array of what may be items.
+/// Returns true if most of these records have an array of possible items.
 pub(super) fn has_list(columns: &Columns, members: &Members) -> bool {
     let n_most = columns
         .iter()
@@ -38,7 +38,7 @@ pub(super) fn has_list(columns: &Columns, members: &Members) -> bool {
     !members.is_empty() && n_most.is_some_and(|n| 2 * n > members.len())
 }
 
-/// The ways to read the lists, the best first; items that are clicked speak for the way that finds them.
+/// Returns the ways to read the lists, best first. Clicked items count in favor of the way that finds them.
 pub(super) fn candidates(columns: &Columns, lists: &Members, clicked: &[HashSet<String>]) -> Vec<ItemsDraft> {
     let mut all: Vec<ItemsDraft> = columns
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn candidates(columns: &Columns, lists: &Members, clicked: &[HashSet<
     all
 }
 
-/// The field of lists with the ids of those of their items that were clicked.
+/// Finds a field of lists with the IDs of their clicked items.
 pub(super) fn clicked(columns: &Columns, lists: &Members, items: &ItemsDraft) -> Option<Path> {
     let array = columns.get(&items.path)?;
     let mut fields = columns
@@ -93,7 +93,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<(Path, Path)> 
         .then(|| (request.path.clone(), item.path.clone()))
 }
 
-/// What keeps the field that is called like items, or else is an array, from being read as them.
+/// Explains why the field named like items, or else an array, cannot be read as items.
 pub(super) fn why_not(columns: &Columns, members: &Members) -> Option<String> {
     let is_called = |column: &Column| hints(&column.called(), &ITEMS);
     let arrays = |column: &Column| {
@@ -128,7 +128,7 @@ pub(super) fn why_not(columns: &Columns, members: &Members) -> Option<String> {
 }
 
 impl ItemsDraft {
-    /// The ids of a list.
+    /// Returns the item IDs of a list.
     pub fn ids(&self, list: &Value) -> Vec<String> {
         let ids = self.elements(list).into_iter();
         ids.filter_map(|element| self.id(element)).collect()
@@ -146,7 +146,7 @@ impl ItemsDraft {
         self.rows(list).concat()
     }
 
-    /// The elements of each row; those that stand in none are a row each.
+    /// Returns the elements of each row. An element outside of a row is a row of its own.
     fn rows<'a>(&self, list: &'a Value) -> Vec<Vec<&'a Value>> {
         let all: Vec<&Value> = list.as_array().into_iter().flatten().collect();
         if !self.rows {
@@ -164,7 +164,7 @@ impl ItemsDraft {
     }
 }
 
-/// What stands at a path, as records are read: through objects, and arrays of one.
+/// Returns the value at a path as the decoder finds it: through objects, and through arrays with one element.
 pub(super) fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
     path.names().iter().try_fold(value, |mut value, name| {
         while let Value::Array(elements) = value {
@@ -175,7 +175,7 @@ pub(super) fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
     })
 }
 
-/// The ways to read the arrays of a column.
+/// Returns the ways to read the arrays of a column.
 fn drafts(column: &Column, lists: &Members) -> Vec<ItemsDraft> {
     let arrays: Vec<&Value> = column.within(lists).filter(|value| value.is_array()).collect();
     let top: Vec<&Value> = arrays
@@ -231,7 +231,7 @@ fn mostly(elements: &[&Value], is_one: impl Fn(&Value) -> bool) -> bool {
     2 * elements.iter().filter(|element| is_one(element)).count() > elements.len()
 }
 
-/// For objects: with each of the fields that may be their id.
+/// Returns a draft for each field of objects that may be their ID.
 fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
     let objects = Columns::of(elements.iter().copied().filter(|element| element.is_object()));
     let ids = objects.iter().filter(|column| {
@@ -247,7 +247,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .iter()
         .filter(|column| hints(&column.called(), &CLICK))
         .find(|column| column.values.values().all(|value| is_flag(value)));
-    // Each item must have one.
+    // A position is only usable if each item has one.
     let of_all =
         |ids: &Column| position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)));
     ids.filter(|column| position.is_none_or(|position| position.path != column.path))
@@ -260,7 +260,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .collect()
 }
 
-/// How well a draft reads the arrays.
+/// Scores how well a draft reads the arrays.
 fn judged(mut draft: ItemsDraft, arrays: &[&Value], n_lists: usize) -> ItemsDraft {
     let (mut n_items, mut n_repeating) = (0, 0);
     for list in arrays {

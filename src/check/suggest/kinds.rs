@@ -1,4 +1,4 @@
-//! What may say of a record that it is a served list or a click.
+//! Detection of the field that distinguishes served lists from clicks.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,28 +9,28 @@ use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, TIME, hint
 use crate::engine::event::Kind;
 use crate::ingest::wire::shape::Path;
 
-/// A field that says what a record is has few values.
+/// Maximum number of values of a kind field.
 const MAX_VALUES: usize = 24;
-/// Fields that are tried.
+/// Maximum number of fields to try.
 const MAX_TRIED: usize = 8;
 
-/// A way to tell lists from clicks, and what it makes of the sample.
+/// A way to split records into lists and clicks, and the result on the sample.
 pub(super) struct Split {
-    /// The field that says it; none where the topic does, or nothing.
+    /// Field with the kind. `None` if the topic determines it, or nothing does.
     pub kind: Option<Path>,
     pub served: Vec<String>,
     pub click: Vec<String>,
-    /// What a record is without that field.
+    /// Kind of records without that field.
     pub without: Option<Kind>,
-    /// A second field of clicks, and its values.
+    /// Second field of clicks, and its accepted values.
     pub action: Option<(Path, Vec<String>)>,
     pub lists: Members,
     pub clicks: Members,
-    /// How many records have each value of the field.
+    /// Number of records for each value of the field.
     pub counts: BTreeMap<String, usize>,
 }
 
-/// The ways to try: by each field whose values tell lists from clicks; or by none, where no field tells both.
+/// Returns the splits to try: by each field whose values distinguish lists from clicks, or without a field if none does.
 pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kind>) -> Vec<Split> {
     let all: Members = (0..n_records).collect();
     if let Some(kind) = topic_says {
@@ -40,7 +40,7 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
         .iter()
         .filter(|column| !hints(&column.called(), &TIME))
         .filter(|column| {
-            // What differs from record to record is an id.
+            // A field with a different value in each record is an ID.
             let is_kind =
                 |n_words: usize| 2 * n_words <= column.values.len() || hint(&column.called(), &KIND) > 0.0;
             column
@@ -88,7 +88,7 @@ fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> Split {
     }
 }
 
-/// Records with the same value of a field, or without it.
+/// Records with the same value of a field, or without the field.
 struct Group {
     value: Option<String>,
     members: Members,
@@ -105,7 +105,7 @@ impl Group {
     }
 }
 
-/// None where the field tells nothing apart.
+/// Splits the records by a field. Returns `None` if it does not distinguish lists from clicks.
 fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     let mut by_value: BTreeMap<Option<String>, Members> = BTreeMap::new();
     for number in all {
@@ -127,7 +127,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
             members,
         })
         .collect();
-    // A field of experiments or arms is none, unless it says that something was clicked; nor is one that says nothing at all.
+    // A field of experiments or arms is rejected unless a value means a click.
     let says = |words: &[&str]| groups.iter().any(|group| group.says(words));
     let name = field.called();
     let mut names = field.path.names().iter();
@@ -141,7 +141,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
         lists = groups.iter().filter(|group| group.is_list()).collect();
     }
     if lists.is_empty() {
-        // What keeps them from being read is told.
+        // These lists cannot be read, but the draft will explain why.
         let is_called = |group: &&Group| group.says(&SERVED) && !group.says(&CLICK);
         lists = groups.iter().filter(is_called).collect();
     }
@@ -158,6 +158,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     if clicks.is_empty() {
         clicks = clicked_on(columns, &members(&lists), &groups);
     }
+    // Neither its name nor its values suggest a kind.
     let says_nothing = hint(&name, &KIND) == 0.0 && !says(&SERVED) && !says(&INTERACTION);
     if clicks.is_empty() && says_nothing {
         return None;
@@ -184,7 +185,8 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     })
 }
 
-/// Where no value says that something was clicked: the largest group whose records name items of the lists, and have none themselves.
+/// Finds clicks if no value means a click: the largest group whose records refer to items of the lists, and have no items
+/// themselves.
 fn clicked_on<'g>(columns: &Columns, lists: &Members, groups: &'g [Group]) -> Vec<&'g Group> {
     let Some(items) = items::candidates(columns, lists, &[]).into_iter().next() else {
         return Vec::new();
@@ -211,7 +213,7 @@ fn members(groups: &[&Group]) -> Members {
     members
 }
 
-/// The field that says more closely what was done, and its values that mean a click.
+/// Finds a second field that describes the action more precisely, and its values that mean a click.
 fn action(columns: &Columns, kind: &Column, clicks: &Members) -> Option<(Path, Vec<String>)> {
     let field = columns
         .iter()
@@ -229,7 +231,7 @@ fn action(columns: &Columns, kind: &Column, clicks: &Members) -> Option<(Path, V
 }
 
 impl Split {
-    /// Clicks that the second field leaves.
+    /// Returns the clicks selected by the second field.
     pub fn meant_clicks(&self, columns: &Columns) -> Members {
         let Some((path, words)) = &self.action else {
             return self.clicks.clone();

@@ -1,4 +1,4 @@
-//! What is drafted for samples, and that they are read with it.
+//! Tests that samples yield the expected drafts and can be read with them.
 
 use super::*;
 use crate::engine::event::Kind;
@@ -15,14 +15,14 @@ fn unmapped(records: &str) -> Unmapped {
     sample
 }
 
-/// The shape that a text of settings says.
+/// Parses settings as TOML and returns their shape.
 fn shape_of(text: &str) -> Option<Shape> {
     let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "b:1".to_owned());
     let config = crate::config::load_text("abgauge.toml", text, [brokers].into_iter());
     config.unwrap_or_else(|error| panic!("{error:?}:\n{text}")).events
 }
 
-/// Drafts a section for records, also for those of a known shape, and reads them with what it says.
+/// Drafts a section even for records of a known shape, and reads the records with it.
 fn drafted(records: &str, topic_says: Option<Kind>) -> (String, Trial) {
     let sample = unmapped(records);
     let (way, trial) = sample.drafted(&decoder(), topic_says);
@@ -37,7 +37,7 @@ fn drafted(records: &str, topic_says: Option<Kind>) -> (String, Trial) {
     (text, again)
 }
 
-/// The settings of the draft, without its remarks.
+/// Compares the settings of the draft, without its comments.
 #[track_caller]
 fn check(records: &str, topic_says: Option<Kind>, expected: &str) {
     let (text, trial) = drafted(records, topic_says);
@@ -199,7 +199,7 @@ fn a_topic_of_one_kind_gives_one_section() {
 
 #[test]
 fn values_decide_between_fields_whose_names_hint_alike() {
-    // Session and trace look like the id of a list; clicks name the trace. Parent and target look like an item.
+    // Session and trace both look like a list ID, but clicks name the trace. Parent and target both look like an item.
     check(
         r#"
         {"kind":"list","session_id":"s1","trace_id":"t1","ts":1763596800123,"experiment":"ranker","arm":"neural","products":[{"id":"a","score":3},{"id":"b","score":2}]}
@@ -323,7 +323,8 @@ fn a_name_that_says_little_is_read_with_the_one_before_it() {
     );
 }
 
-/// Thirty lists of three items, and a click on one of each, made of its number, its items and the clicked one.
+/// Builds thirty lists of three items and a click on each. `list` gets a number and items, `click` a number and the clicked
+/// item.
 fn stream(list: impl Fn(usize, [usize; 3]) -> String, click: impl Fn(usize, usize) -> String) -> String {
     let of = |n: usize| {
         let items = [n % 7, 10 + n % 11, 30 + n % 13];
@@ -332,7 +333,7 @@ fn stream(list: impl Fn(usize, [usize; 3]) -> String, click: impl Fn(usize, usiz
     (0..30).map(of).collect::<Vec<_>>().join("\n")
 }
 
-/// The text of a draft in one line without its remark signs, and whether it can be used as it is.
+/// Returns the draft in one line without comment signs, and whether it can be used unchanged.
 fn suggested(records: &str) -> (String, bool) {
     let suggestion = unmapped(records).suggest(&decoder(), None);
     shape_of(&suggestion.text);

@@ -1,4 +1,4 @@
-//! A draft as TOML that can be pasted, with a remark on each setting that says what speaks for it.
+//! Rendering of a draft as TOML, with a comment on each setting that gives the evidence for it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use crate::engine::event::Kind;
 use crate::ingest::wire::shape::{Path, Paths, Shape};
 use crate::table::visible;
 
-/// Values and paths that are listed.
+/// Maximum number of values and paths listed.
 const MAX_LISTED: usize = 12;
-/// Characters of a value.
+/// Maximum characters of a value.
 const MAX_CHARS: usize = 60;
-/// What is said where no field was found.
+/// Remark on a setting without a matching field.
 const NONE: &str = "no field looks like it: correct this path";
 const NO_ID: &str = "no field is an id of its own for each list: let the recommender make one, and send it with each click too";
 const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
@@ -59,7 +59,7 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
     text
 }
 
-/// Why what may be meant for a list cannot be read as one; the clicks are not.
+/// Explains why records that may be lists cannot be read as lists. Clicks are left out.
 fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Members) {
     let view = views::of(&sample.lines, shape);
     let others = (0..view.events.len()).filter(|number| clicks.binary_search(number).is_err());
@@ -68,7 +68,7 @@ fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Memb
     }
 }
 
-/// A paragraph of remarks, in lines of a width that can be read.
+/// Adds a paragraph of comments, wrapped to a readable width.
 fn remark(text: &mut String, words: &str) {
     const WIDTH: usize = 118;
     let mut line = String::from("#");
@@ -82,7 +82,7 @@ fn remark(text: &mut String, words: &str) {
     let _ = writeln!(text, "{line}");
 }
 
-/// What the draft makes of the sample.
+/// Adds the results of reading the sample with the draft.
 fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
     let n = sample.lines.len();
     remark(
@@ -150,7 +150,7 @@ impl Notes {
         self.0.insert(setting, note);
     }
 
-    /// What speaks for a field, or `none`.
+    /// Adds the evidence for a field, or `none`.
     fn field(
         &mut self,
         setting: &'static str,
@@ -352,7 +352,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
     let mut section = None;
     for (setting, value) in event_settings(&draft.shape, |setting| notes.0.contains_key(setting)) {
         let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
-        // A topic of one kind says nothing of the other.
+        // A topic with one kind of event needs no settings for the other.
         let is_of_other = match topic_says {
             Some(Kind::Served) => of == "click",
             Some(Kind::Click) => of == "served",
@@ -373,7 +373,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
     }
 }
 
-/// Fields that the draft leaves alone.
+/// Lists the fields that the draft does not use.
 fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft) {
     let view = views::of(&sample.lines, &draft.shape);
     let columns = view.columns();
@@ -443,7 +443,7 @@ fn listed(all: impl Iterator<Item = String>) -> String {
     shown.join(", ")
 }
 
-/// Fit for a remark: in one line, and not without end.
+/// Truncates text to fit a one-line comment.
 pub(super) fn short(text: &str) -> String {
     let mut short: String = text.chars().take(MAX_CHARS).collect();
     if short.len() < text.len() {

@@ -1,4 +1,4 @@
-//! Where records may have their time, and how it is written.
+//! Choice of the fields with times, and detection of their format.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::ingest::wire::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeForm {
-    /// A number of a unit; plain is one of digits alone, which needs no unit if it is milliseconds.
+    /// Number in a unit. A plain number consists of digits only, and needs no `ts_unit` if it is in milliseconds.
     Number {
         unit: TsUnit,
         is_plain: bool,
@@ -23,17 +23,17 @@ enum TimeForm {
     Zoneless,
 }
 
-/// How the times of a sample are written.
+/// Fields and format of the times in a sample.
 pub(super) struct Times {
     pub unit: Option<TsUnit>,
     pub zone: Option<Zone>,
     pub served: Option<Choice>,
     pub click: Option<Choice>,
-    /// A value that cannot be read, where the field was chosen by its name alone: of lists, and of clicks.
+    /// An unreadable value of lists and of clicks, if the field was chosen by its name alone.
     pub unread: [Option<String>; 2],
 }
 
-/// The times of lists and of clicks, of the unit that most have.
+/// Chooses the times of lists and of clicks, in the most frequent unit.
 pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Times {
     let served = of(columns, lists, None);
     let click = of(columns, clicks, served.as_ref());
@@ -76,7 +76,7 @@ fn name(unit: TsUnit) -> &'static str {
     of.map_or("", |(name, _)| name)
 }
 
-/// The best field; what the other kind has speaks for it. If none can be read, one that is called a time.
+/// Returns the best field, and prefers the one of the other kind. If no times can be read, the name decides.
 fn of(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
     let judged: Vec<(f64, &Column, usize)> = columns
         .iter()
@@ -104,7 +104,7 @@ fn score(column: &Column, n: usize, members: &Members, other: Option<&Choice>) -
     3.0 * share(n, members.len()) + hint(&column.called(), &TIME) + if is_same { 1.0 } else { 0.0 }
 }
 
-/// Whether a value looks like a time.
+/// Returns true if a value looks like a time.
 pub(super) fn is_time(value: &Value) -> bool {
     form(value).is_some()
 }
@@ -129,7 +129,7 @@ fn form(value: &Value) -> Option<TimeForm> {
     }
 }
 
-/// From 2001 to 2286, as events are.
+/// Guesses the unit of a number, from the magnitude of times between 2001 and 2286.
 fn unit(number: f64) -> Option<TsUnit> {
     match number {
         1e9..1e10 => Some(TsUnit::Seconds),

@@ -5,17 +5,17 @@ use serde_json::Value;
 use super::columns::Columns;
 use crate::ingest::wire::shape::{Nested, Path, Shape};
 
-/// Events as they would be read, and what a shape says to read them so.
+/// Events as a shape would read them, and the settings for that.
 #[derive(Default)]
 pub(super) struct View {
     pub nested: Option<Nested>,
     pub records: Option<Path>,
     pub events: Vec<Value>,
-    /// The record around each event; empty where there is none.
+    /// Surrounding record of each event, or empty without one.
     pub around: Vec<Value>,
 }
 
-/// All views of a sample, the plain one first.
+/// Returns all views of a sample, the plain one first.
 pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
     let values = lines.iter();
     let values: Vec<Value> = values
@@ -61,7 +61,7 @@ pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
     all.filter(|view| !view.events.is_empty()).collect()
 }
 
-/// The view by which a shape reads a sample.
+/// Returns the view in which a shape reads a sample.
 pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> View {
     let is_it = |view: &View| (&view.nested, &view.records) == (&shape.nested, &shape.records);
     views(lines).into_iter().find(is_it).unwrap_or_default()
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-/// An object that is JSON text.
+/// Parses text that is a JSON object.
 fn object_in(value: &Value) -> Option<Value> {
     let text = value.as_str().filter(|text| text.trim_start().starts_with('{'))?;
     let inner: Value = serde_json::from_str(text).ok()?;
@@ -106,7 +106,8 @@ fn has_several(value: &Value) -> bool {
     })
 }
 
-/// The fields at the top of records, or one level down, that are so in all records that have them, and in half of all.
+/// Returns fields that satisfy `is_one` in every record that has them, and that more than half of the records have. Searches
+/// the top level and one level below.
 fn fields(records: &[Value], is_one: impl Fn(&Value) -> bool) -> Vec<Path> {
     let columns = Columns::of(records);
     let found = columns.iter().filter(|column| {

@@ -1,6 +1,6 @@
-//! What names and values hint at, by the words that they are made of.
+//! Hints of names and values, from the words they consist of.
 
-/// Words of a name: `eventAttributionSource` and `event_attribution_source` are three.
+/// Splits a name into words. `eventAttributionSource` and `event_attribution_source` have three.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -20,12 +20,12 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether one of the words of a name is among these.
+/// Returns true if one of the words in a name is in this list.
 pub(super) fn hints(name: &str, at: &[&str]) -> bool {
     words(name).iter().any(|word| at.contains(&word.as_str()))
 }
 
-/// How much a name hints: 2 where it is made of such words alone, 1 where it has one of them.
+/// Rates the hint of a name: 2 if all of its words are in this list, 1 if some are, else 0.
 pub(super) fn hint(name: &str, at: &[&str]) -> f64 {
     let words = words(name);
     let n = words.iter().filter(|word| at.contains(&word.as_str())).count();
@@ -37,7 +37,7 @@ pub(super) fn hint(name: &str, at: &[&str]) -> f64 {
 }
 
 pub(super) const KIND: [&str; 7] = ["type", "event", "kind", "action", "name", "category", "verb"];
-/// Of values that mean a click.
+/// Words in values that mean a click.
 pub(super) const CLICK: [&str; 14] = [
     "click",
     "clicked",
@@ -54,9 +54,9 @@ pub(super) const CLICK: [&str; 14] = [
     "tap",
     "tapped",
 ];
-/// Of values that mean a click or something else that a user does.
+/// Words in values that mean a click or another user action.
 pub(super) const INTERACTION: [&str; 4] = ["action", "engagement", "feedback", "interaction"];
-/// Of values that mean a served list.
+/// Words in values that mean a served list.
 pub(super) const SERVED: [&str; 31] = [
     "carousel",
     "displayed",
@@ -199,7 +199,7 @@ pub(super) const ARM: [&str; 13] = [
     "variation",
     "variations",
 ];
-/// What chose a list, where nothing says arm.
+/// Names for the algorithm that chose a list, used if no field is named like an arm.
 pub(super) const CHOOSER: [&str; 8] = [
     "algo",
     "algorithm",
@@ -210,9 +210,9 @@ pub(super) const CHOOSER: [&str; 8] = [
     "source",
     "strategy",
 ];
-/// How an element of an array names what it is about, and its value.
+/// Names of the field with which an array element identifies its subject; `VALUE` holds names of its value.
 pub(super) const NAME: [&str; 4] = ["id", "key", "name", "slug"];
-/// Names that say nothing without what they are of.
+/// Names that mean nothing without their parent.
 pub(super) const VAGUE: [&str; 6] = ["id", "key", "name", "slug", "uuid", "value"];
 pub(super) const VALUE: [&str; 5] = ["id", "key", "name", "slug", "value"];
 

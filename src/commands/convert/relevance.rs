@@ -1,9 +1,9 @@
-//! Relevance of the rows of the truth: by the column of `--relevance`, and a check for such a column that no flag names.
+//! Relevance of the rows in the truth, and a check for a relevance column that no flag names.
 
 use super::number;
 use crate::cli::ConvertArgs;
 
-/// A column of numbers, some of them 0, that no flag names: its rows may be judged, and not all relevant.
+/// A column of numbers, some of them 0, that no flag names. Its rows may be graded, and not all relevant.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the truth has a column {column} with numbers, of which {n_zeros} are 0: `--relevance {column}` leaves these rows out; \
@@ -14,7 +14,8 @@ pub(super) struct UnnamedRelevance {
     n_zeros: u64,
 }
 
-/// Decides by the cell of `--relevance` whether a row of the truth is relevant; without that column every row is.
+/// Returns whether a row of the truth is relevant according to its cell in the column of `--relevance`. Without that column
+/// every row is.
 pub(super) fn is_relevant(
     args: &ConvertArgs,
     cell: Option<String>,
@@ -30,7 +31,7 @@ pub(super) fn is_relevant(
     })
 }
 
-/// Zeros and texts in the columns that no flag names, in the order of the columns.
+/// Counts of zeros and presence of text in the columns that no flag names, in their order.
 #[derive(Debug, Default)]
 pub(super) struct OtherColumns {
     columns: Vec<OtherColumn>,
@@ -57,8 +58,10 @@ impl OtherColumns {
         }
     }
 
+    /// Checks the other columns, given their names.
+    ///
     /// # Errors
-    /// One of these columns, by their names, may be one of relevance.
+    /// If one of these columns may contain relevance.
     pub(super) fn check(&self, names: &[String]) -> Result<(), UnnamedRelevance> {
         let mut columns = names.iter().zip(&self.columns);
         let found = columns.find(|(name, column)| column.n_zeros > 0 && !column.has_text && !is_index(name));
@@ -72,7 +75,7 @@ impl OtherColumns {
     }
 }
 
-/// Recognises an index that pandas wrote, which starts at 0.
+/// Returns true for an index written by pandas, which starts at 0.
 fn is_index(name: &str) -> bool {
     ["", "index"].contains(&name) || name.starts_with("Unnamed: ") || name.starts_with("__index_level_")
 }

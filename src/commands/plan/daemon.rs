@@ -1,4 +1,4 @@
-//! What a running daemon tells of its experiments, and how long they take by that.
+//! Plans from the numbers of a running daemon.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::statistics::{Grown, Known};
 use crate::table::visible;
 
 const PATH: &str = "/api/v1/experiments";
-/// Of its shape.
+/// Supported version of the API's shape.
 const VERSION: u32 = 1;
 
-/// What is read of the answer.
+/// The parts of the answer that are read.
 #[derive(Deserialize)]
 struct Document {
     version: u32,
@@ -50,7 +50,7 @@ struct Power {
     alpha: f64,
     design: String,
     needs: BTreeMap<String, f64>,
-    /// None of a daemon that decides by an earlier rule, as the next two.
+    /// Number of hypotheses. `None`, like the next two, for a daemon with an earlier decision rule.
     hypotheses: Option<usize>,
     guardrails: Option<usize>,
     min_days: Option<f64>,
@@ -58,7 +58,7 @@ struct Power {
     earlier: Option<Earlier>,
 }
 
-/// x by arm and primary.
+/// Information x by arm and primary metric.
 type Arms = BTreeMap<String, BTreeMap<String, f64>>;
 
 #[derive(Deserialize)]
@@ -85,16 +85,16 @@ struct Metric {
     control: Option<f64>,
 }
 
-/// Asks a daemon.
+/// Fetches plans from a daemon.
 ///
 /// # Errors
-/// It does not answer with its numbers, or has none yet: in words that say what to do.
+/// If it does not return its numbers, or has none yet. The message names a remedy.
 pub(super) fn plans(url: &HttpUrl, asked: &AskArgs) -> anyhow::Result<Plans> {
     let body = fetch(url, PATH, asked)?;
     read(&body).map_err(|why| anyhow::anyhow!("abgauge at {url} {why}"))
 }
 
-/// Goes on after "abgauge at URL ".
+/// Parses the answer. Errors continue a sentence that starts with "abgauge at URL ".
 fn read(body: &[u8]) -> Result<Plans, String> {
     let document: Document = serde_json::from_slice(body).map_err(|error| {
         format!("answers something else than its numbers ({error}): --from is the address of its page")
@@ -144,7 +144,7 @@ impl Power {
 }
 
 impl Experiment {
-    /// What is known of it, or why nothing is.
+    /// Returns the plan, or the reason why there is none.
     fn planned(&self, name: &str) -> Result<Planned, String> {
         let power = self.power(name)?;
         let grown = Grown {
@@ -209,7 +209,7 @@ impl Experiment {
         })
     }
 
-    /// Adds the primaries of which nothing is known yet, and what the control has.
+    /// Adds the primaries without any information yet, and the control's values.
     fn complete(&self, days: &mut ExperimentDays) {
         for (name, arm) in &mut days.arms {
             let comparison = self.arms.get(name).and_then(|arm| arm.comparison.as_ref());
@@ -222,7 +222,7 @@ impl Experiment {
         }
     }
 
-    /// Why nothing is known of any arm.
+    /// Returns the reason why nothing is known of any arm.
     fn lacks(&self) -> String {
         let collecting = self.comparisons().find_map(|(_, comparison)| {
             let is_collecting = comparison.state.as_deref() == Some("collecting");
@@ -234,7 +234,7 @@ impl Experiment {
         }
     }
 
-    /// Why what is known may not be worth anything.
+    /// Returns reasons to distrust the plan.
     fn remarks(&self) -> Vec<String> {
         let invalid = self.comparisons().filter_map(|(arm, comparison)| {
             let state = comparison

@@ -1,4 +1,4 @@
-//! How long experiments must run, as a table and as JSON.
+//! Plans as a table and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{Planned, Running};
 use crate::statistics::days::{ArmDays, Design, MetricDays, Need};
 use crate::table::{align_numbers, visible};
 
-/// For a terminal, an experiment after the other.
+/// Formats the experiments for a terminal, one after the other.
 pub(super) fn table(plans: &BTreeMap<String, Planned>) -> String {
     let texts = plans
         .iter()
@@ -48,7 +48,7 @@ fn text(experiment: &str, planned: &Planned) -> String {
     )
 }
 
-/// The way that a daemon tests by is marked.
+/// Returns the name of a design, marked if the daemon uses it.
 fn title(design: Design, planned: &Planned) -> String {
     let running = planned.running.as_ref();
     let is_set = running.is_some_and(|running| running.design == Some(design));
@@ -56,7 +56,7 @@ fn title(design: Design, planned: &Planned) -> String {
     format!("{}{mark}", design.name())
 }
 
-/// The time to which days are to be added.
+/// Returns the time from which the days count.
 fn since(running: &Running) -> String {
     let time = jiff::Timestamp::from_millisecond(running.since_ms);
     time.map_or_else(|_| String::new(), |time| format!(" since {time}"))
@@ -86,12 +86,12 @@ struct Plan<'a> {
     mde: f64,
     alpha: f64,
     days: f64,
-    /// Where a daemon's sums begin, epoch ms, and how it tests.
+    /// Start of a daemon's sums in Unix ms. `design` is the design of its test.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     design: Option<&'static str>,
-    /// By design.
+    /// Weeks by design.
     weeks: BTreeMap<&'static str, u32>,
     arms: BTreeMap<&'a str, ArmPlan<'a>>,
 }
@@ -106,10 +106,10 @@ struct ArmPlan<'a> {
 struct MetricPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<f64>,
-    /// The power of days by which information grows.
+    /// Exponent of days with which information grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     growth: Option<f64>,
-    /// By design.
+    /// Needs by design.
     #[serde(flatten)]
     needs: BTreeMap<&'static str, NeedPlan>,
 }
@@ -118,16 +118,18 @@ struct MetricPlan {
 struct NeedPlan {
     days: f64,
     weeks: u32,
-    /// x/x_plan, so far and of a day.
+    /// Ratio x/x_plan so far. The next field is its increase per day.
     information: f64,
     information_per_day: f64,
 }
 
+/// Formats plans as JSON; undefined values are omitted:
+///
 /// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"arms":{A:{"new":false,"metrics":{M:{"control":…,
-/// "sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`. What is undefined is absent.
+/// "sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
 ///
 /// # Errors
-/// None that we know of.
+/// None are expected.
 pub(super) fn json(plans: &BTreeMap<String, Planned>) -> serde_json::Result<String> {
     let plans = plans
         .iter()

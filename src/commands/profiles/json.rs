@@ -1,12 +1,13 @@
-//! Profiles for other programs.
+//! Profiles as JSON for other programs.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::engine::ranking::Profile;
 use crate::engine::ranking::profile::{CHOICES, Choice};
 
+/// Formats profiles as
 /// `{"profiles":{NAME:{"source":…,"metrics":[…],"choices":{"population":"clicked",…},"note":…}},"choices":{"population":
-/// {"about":…,"words":{"all":…}}}}`, all in the order of the table.
+/// {"about":…,"words":{"all":…}}}}`, in the order of the table.
 pub(super) fn document(profiles: &[Profile]) -> anyhow::Result<String> {
     let mut text = serde_json::to_string_pretty(&ProfileList(profiles))?;
     text.push('\n');
@@ -63,7 +64,7 @@ impl Serialize for Meaning<'_> {
     }
 }
 
-/// A map in the order of its pairs.
+/// A map that keeps the order of its pairs.
 struct Map<F>(F);
 
 impl<F, I, K, V> Serialize for Map<F>

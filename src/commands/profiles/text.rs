@@ -1,4 +1,4 @@
-//! Profiles for people: readable at 100 columns.
+//! Profiles as tables for people, readable at 100 columns.
 
 use comfy_table::{ContentArrangement, Table};
 
@@ -11,10 +11,10 @@ use crate::table::visible;
 
 const WIDTH: u16 = 100;
 
-/// What the table tells of a metric that a source does not have.
+/// Cell for a metric that a source does not have.
 const NONE: &str = "–";
 
-/// A row for each profile, where its numbers come from, and what each choice means.
+/// Formats a row for each profile, its sources, and the meaning of each choice.
 pub(super) fn all(profiles: &[Profile]) -> String {
     let mut rows = table([
         "profile",
@@ -63,7 +63,7 @@ fn row(profile: &Profile) -> [String; 7] {
     ]
 }
 
-/// What the row leaves untold: other populations, micro recall, and metrics that few have.
+/// Returns what the row leaves out: other populations, micro recall, and rare metrics.
 fn also(profile: &Profile) -> String {
     let mut also = Vec::new();
     let other = |metric: &'static str, population: Population| {
@@ -104,7 +104,7 @@ fn also(profile: &Profile) -> String {
     also.join("; ")
 }
 
-/// Every choice, each of its words, and what they mean. Words that several choices share are printed once.
+/// Lists every choice with its words and their meanings. Words shared by several choices are listed once.
 fn meanings() -> Table {
     let mut table = table(["choice", "word", "meaning"]);
     for (index, choice) in CHOICES.iter().enumerate() {
@@ -126,7 +126,7 @@ fn meanings() -> Table {
     table
 }
 
-/// Every choice of one profile, and its row in the configuration.
+/// Formats every choice of one profile, and its section in the configuration.
 pub(super) fn one(profile: &Profile) -> String {
     let mut choices = table(["choice", "word", "meaning"]);
     for choice in &CHOICES {
@@ -151,7 +151,7 @@ fn meaning(choice: &Choice, word: &str) -> &'static str {
     known.map_or("", |(_, meaning)| meaning)
 }
 
-/// The row as a custom profile: every choice is written, so that only the metrics come from the base.
+/// Formats a custom profile. It sets every choice, so only the metrics come from the base.
 fn toml(profile: &Profile) -> String {
     let mut text = "[profile.mine]\n".to_owned();
     match Profile::named(&profile.name) {

@@ -1,4 +1,4 @@
-//! `abgauge state export`: settled cells and totals of the seals in force, for other programs.
+//! `abgauge state export`: exports settled cells and totals of the seals in force to other programs.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -37,7 +37,7 @@ pub fn export(desk: &Desk, args: &ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Of the highest seal, which holds also while a claim waits for its own.
+/// Reads the highest seal, which stays valid while a newer claim has no seal yet.
 fn contents(desk: &Desk, estate: &Estate) -> Result<Option<Contents>, String> {
     let Some((_, seal)) = estate.end().and_then(|end| end.seal) else {
         return Ok(None);
@@ -64,7 +64,7 @@ fn write(desk: &Desk, args: &ExportArgs, pairs: Vec<(i32, Contents)>) -> anyhow:
     }
     let written = write_rows(args, pairs, &ranking, BufWriter::new(out));
     match written {
-        // A reader that has had enough is no failure.
+        // A closed pipe is not an error.
         Err(error) if is_broken_pipe(&error) => Ok(()),
         written => written.with_context(|| format!("write {}", path.display())),
     }

@@ -1,4 +1,4 @@
-//! `abgauge state forget`: deletes what a namespace has, unless somebody may still write there.
+//! `abgauge state forget`: deletes a namespace, unless an instance may still write there.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::kafka::state_log::StateLog;
 use crate::state::{Breach, Estate, Namespace};
 use crate::stored::Reader;
 
-/// Who has written within this time may write again, ms.
+/// Time in ms within which a writer must have been silent, or it may write again.
 const YOUNG_MS: i64 = 60_000;
 
 pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
@@ -73,7 +73,7 @@ fn estates(
     estates.filter(|(_, estate)| !estate.is_empty()).collect()
 }
 
-/// What is about to be lost.
+/// Prints what is about to be lost.
 fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
     let mut text = format!("namespace {namespace}\n");
     for (partition, estate) in estates {
@@ -104,7 +104,7 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// Why somebody may still write, if that is so.
+/// Returns the reason why an instance may still write, if there is one.
 fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<String> {
     if namespace == desk.own {
         let group = &desk.config.kafka.group_id;

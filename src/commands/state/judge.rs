@@ -1,4 +1,4 @@
-//! `abgauge state verify`: what is not as it should be, in words, with what to do.
+//! `abgauge state verify`: reports problems of stored state and their remedies.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::state::{Breach, Estate, Header, Identity, Namespace, RecordError, Sea
 use crate::stored::{Contents, sides};
 
 const DAMAGE: Level = Level::Error(CheckFailure::Data);
-/// For what nobody can bring back.
+/// Remedy for data that cannot be recovered.
 const BEGIN_ANEW: &str =
     "to begin it anew with what the topics of events still hold, stop all instances and run";
 
@@ -25,7 +25,7 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|topic| (*topic, desk.survey.logs(topic)))
         .collect();
-    // Where they are not told, the logs are not either, which is.
+    // If the brokers do not return the IDs, they do not return the logs either, which is reported.
     let ids = desk.survey.ids(names).unwrap_or_else(|_| vec![0; names.len()]);
     let mut findings: Vec<Finding> = logs
         .iter()
@@ -100,14 +100,14 @@ fn of_topic(desk: &Desk, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> O
     }
 }
 
-/// Looks at one pair.
+/// Checker of one pair.
 struct Judge<'a> {
     config: &'a Config,
     own: Namespace,
     n_partitions: i32,
     partition: i32,
     logs: &'a [(&'a str, Result<Vec<LogSpan>, Failure>)],
-    /// Of the same topics; 0 where they are not known.
+    /// IDs of the same topics, or 0 if unknown.
     ids: &'a [u128],
 }
 
@@ -174,7 +174,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whose it is, by the words of the seal.
+    /// Compares the identity in the seal with its key, the configuration and the current topics.
     fn identity(&self, header: &Header) -> Vec<Finding> {
         let identity = &header.identity;
         let mut findings = Vec::new();
@@ -204,7 +204,7 @@ impl Judge<'_> {
         findings
     }
 
-    /// The same, but of the topics as they are now.
+    /// Returns the stored identity with the current topic IDs.
     fn now(&self, stored: &Identity) -> Identity {
         let mut now = stored.clone();
         for (topic, id) in now.topics.iter_mut().zip(self.ids) {
@@ -231,7 +231,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the topics still hold what would be read again.
+    /// Checks that the topics still hold the records that would be read again.
     fn reaches(&self, header: &Header) -> Vec<Finding> {
         let index = self.partition.unsigned_abs() as usize;
         let of_topics = self.logs.iter().zip(&header.reaches);
@@ -268,7 +268,7 @@ mod tests {
     use crate::state::{BlobId, Census, Claim, Entry, Key, SealId, Session, State, Topic};
     use crate::stored::{form, keep};
 
-    /// A pair that was read from 40 to 50 in both topics and has nothing settled, as it is stored.
+    /// A stored pair that was read from 40 to 50 in both topics and has nothing settled.
     struct Stage {
         config: Config,
         header: Header,
@@ -325,7 +325,7 @@ mod tests {
             Namespace::of(&self.config.fingerprint(), &self.config.kafka.group_id)
         }
 
-        /// Sealed at rest.
+        /// Returns the inventory of a pair at rest, with one claim and one seal.
         fn census(&self) -> Census {
             let session = Session { epoch: 1, unique: 7 };
             let state = State::new(self.header.clone(), self.roles.clone());
@@ -468,7 +468,7 @@ mod tests {
         );
     }
 
-    /// It is said once for each topic.
+    /// The failure is reported once per topic.
     #[test]
     fn a_topic_that_cannot_be_asked_says_nothing_of_a_pair() {
         let mut stage = Stage::new();

@@ -1,4 +1,4 @@
-//! `abgauge state show`: namespaces and pairs, as a table or as JSON.
+//! `abgauge state show`: prints namespaces and pairs as a table or as JSON.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::state::{Census, Estate, Namespace, Seal, Weight};
 use crate::stored::Contents;
 use crate::table::{self, align_numbers, visible};
 
-/// The whole topic.
+/// Content of the whole topic.
 #[derive(Serialize)]
 struct Shown {
     topic: String,
@@ -24,13 +24,13 @@ struct Shown {
 #[derive(Serialize)]
 struct ShownNamespace {
     namespace: String,
-    /// It is that of the configuration.
+    /// Set if it is the configuration's namespace.
     ours: bool,
-    /// As claims tell it, for keys have only a hash of it.
+    /// Group from a claim, because keys contain only its hash.
     group: Option<String>,
-    /// It is that of the configuration.
+    /// Set if the group is the configuration's.
     of_our_group: bool,
-    /// What decides where an event counts, in words.
+    /// Counting rules in words.
     fingerprint: Option<String>,
     pairs: Vec<ShownPair>,
 }
@@ -42,9 +42,9 @@ struct ShownPair {
     seal: Option<ShownSeal>,
     live_bytes: u64,
     garbage_bytes: u64,
-    /// The last record that the log still has of it.
+    /// Time of the pair's last record in the log.
     written: Option<String>,
-    /// Why the seal or its ledger cannot be read.
+    /// Reason why the seal or its ledger cannot be read.
     unreadable: Option<String>,
 }
 
@@ -58,7 +58,7 @@ struct ShownClaim {
 #[derive(Serialize)]
 struct ShownSeal {
     id: String,
-    /// No claim is higher: else an owner is about to go on from it.
+    /// Set if no claim is higher. Otherwise an owner is about to resume from this seal.
     in_force: bool,
     content: String,
     begin: Option<String>,
@@ -67,7 +67,7 @@ struct ShownSeal {
     exact: bool,
     topics: Vec<ShownTopic>,
     arms: Option<usize>,
-    /// Settled, added up over arms: a list counts once in each of its experiments.
+    /// Settled lists, summed over arms. A list counts once in each of its experiments.
     lists: Option<i128>,
     clicks: Option<i128>,
 }
@@ -121,7 +121,8 @@ fn of_namespace(desk: &Desk, namespace: Namespace, partitions: &[(i32, &Census)]
     }
 }
 
-/// The group and the fingerprint that a namespace is the hash of, as far as anybody has told them: a claim tells both, a seal the second.
+/// Returns the group and fingerprint behind a namespace's hash, if a record contains them. A claim contains both, a seal the
+/// fingerprint.
 fn names(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<(String, String)> {
     let own_group = &desk.config.kafka.group_id;
     let estates = estates.iter().map(|(_, estate)| estate);
@@ -136,7 +137,7 @@ fn names(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option
     names.find(|(group, fingerprint)| Namespace::of(fingerprint, group) == namespace)
 }
 
-/// The highest one, if it can be read, and whether it is in force.
+/// Returns the highest seal if it can be read, and whether it is in force.
 fn seal(estate: &Estate) -> Option<(String, std::sync::Arc<Seal>, bool)> {
     let end = estate.end()?;
     let in_force = end.in_force().is_some();
@@ -239,7 +240,7 @@ fn text(shown: &Shown) -> String {
     text
 }
 
-/// Two tables: who has the pair and what it holds, and how far its topics were read.
+/// Formats two tables: owner and content of each pair, and its progress in each topic.
 fn pairs(pairs: &[ShownPair]) -> String {
     let mut of_pairs = table::new();
     of_pairs.set_header([

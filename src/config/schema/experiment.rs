@@ -1,4 +1,4 @@
-//! The schema of `[experiments.NAME]`.
+//! JSON Schema of `[experiments.NAME]`.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -80,7 +80,7 @@ fn time() -> Value {
     json!({"type": "string", "format": "date-time"})
 }
 
-/// Of arms too, though what counts there is bytes.
+/// Returns the schema of a name of an experiment or arm. The program limits bytes, which a schema cannot.
 fn label() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": 128, "not": {"const": OTHER}})
 }
@@ -107,7 +107,7 @@ fn number(setting: &str) -> Value {
     schema
 }
 
-/// An id with or without a cut-off; which of them are measured, no schema knows.
+/// Returns the schema of a metric id with or without a cut-off. A schema cannot know which of them are measured.
 fn metric() -> Value {
     let names = rules::words("metrics.metrics").unwrap_or_default();
     let is_additive = |name: &&str| Metric::named(name).is_some_and(|metric| metric.is_additive());
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::config::{sample, schema};
 
-    /// Whether the schema, and whether the program refuses an experiment.
+    /// Returns whether the schema and the program refuse an experiment.
     fn refuses(judge: &jsonschema::Validator, experiment: &str) -> [bool; 2] {
         let text = format!("[kafka]\nbrokers = \"b:1\"\n[experiments.a]\n{experiment}");
         let config: toml::Table = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -176,12 +176,12 @@ mod tests {
                 let needed = match &**setting {
                     "control" => "",
                     "epochs" => "control = 'base'\nshares = {base = 0.5, b = 0.5}\n",
-                    // Not before the first decision.
+                    // Earlier than the first decision is refused.
                     "planned_days" => "control = 'base'\nmin_days = 1e-10\n",
                     _ => "control = 'base'\n",
                 };
                 let [by_schema, by_program] = refuses(&judge, &format!("{needed}{setting} = {value}"));
-                // JSON has no such number.
+                // JSON has no NaN.
                 assert!(
                     by_schema == by_program || value == "nan",
                     "{setting} = {value}: {by_schema} {by_program}"
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(refuses(&judge, "start = '2026-01-31T09:00:00Z'"), [false; 2]);
     }
 
-    /// The sample documents every setting, with its default where it has one, and else with an example.
+    /// The sample documents every setting, with its default or otherwise with an example.
     #[test]
     fn every_setting_is_told_with_its_default() {
         let notes = sample::notes();

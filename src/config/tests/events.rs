@@ -1,4 +1,4 @@
-//! `[events]`: what a shape may be, and what is wrong with it.
+//! Tests of `[events]`: possible shapes and errors.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn our_own_shape_is_none_whoever_writes_it() {
     let ours = "[events]\ntype = \"type\"\n[events.served]\ntypes = [\"served\"]\nexperiments = \"experiments\"\n\
                 [events.click]\nitem = \"item\"\n";
     assert_eq!(shape(ours, &[]), None);
-    // Beginning with a preset one ends there too.
+    // An explicit `ms` is not the default, because it also reads fractions.
     assert_ne!(
         shape("[events]\nts_unit = \"ms\"\n", &[]),
         None,
@@ -82,14 +82,14 @@ fn a_path_may_have_alternatives_and_one_of_users_is_enough_for_a_shape() {
     let text = "[events]\nuser_id = { any = [\"user_id\", \"ctx.cookie\"] }\n";
     assert_eq!(shape(text, &[]), Some(expected.clone()));
 
-    // By a variable, as TOML.
+    // Set by a variable, as TOML.
     let env = [(
         "ABGAUGE_EVENTS__USER_ID",
         "{ any = [\"user_id\", \"ctx.cookie\"] }",
     )];
     assert_eq!(shape("", &env), Some(expected.clone()));
 
-    // A setting of one kind goes above that of both.
+    // A setting of one kind overrides the setting of both.
     expected.served.user_id = None;
     expected.click.user_id = Some(any(&["uid"]));
     expected.click.ts = any(&["ts", "timestamp"]);
@@ -123,13 +123,13 @@ fn a_request_id_may_have_several_parts() {
     )];
     assert_eq!(shape(served, &env), Some(expected.clone()));
 
-    // A click may have fewer parts than lists.
+    // A click may have fewer parts than a list.
     expected.click.request_id = path("rid").into();
     expected.click.further_ids = Vec::new();
     let fewer = format!("{served}[events.click]\nrequest_id = \"rid\"\n");
     assert_eq!(shape(&fewer, &[]), Some(expected));
 
-    // State that was stored with other parts does not fit.
+    // State stored with other parts is not resumed.
     let fingerprint = |text: &str| config(text, &[]).fingerprint();
     assert!(fingerprint(&both).ends_with("id of lists view + ctx.shelf, of clicks rid + shelf"));
     assert_eq!(

@@ -1,11 +1,11 @@
-//! Claims about `[experiments.NAME]`: what is asked of arms, what is refused, and what is warned of.
+//! Tests of `[experiments.NAME]`: settings, errors and warnings.
 
 use super::super::load::{self, parse};
 use super::super::{EpochStart, Experiment};
 use super::{config, owned, render};
 use crate::statistics::{EpochWeights, Goal, Settings, Unit, Validity};
 
-/// What is asked of the experiment `a` by these lines.
+/// Returns the experiment `a` with these lines.
 fn experiment(lines: &str) -> Experiment {
     let mut experiments = config(&format!("[experiments.a]\n{lines}"), &[]).experiments;
     experiments.remove("a").expect("it is there")
@@ -139,7 +139,7 @@ fn what_needs_a_control_is_refused_without_one() {
             &[&key, ":2:", "write control = \"ARM\" below [experiments.a]"],
         );
     }
-    // One word is enough, at the first of them.
+    // Report a single error, at the first of the settings.
     check_refused(
         "start = 2026-01-31T09:00:00Z\nmde = 0.1\nalpha = 0.1",
         &["experiments.a.mde", ":3:7"],
@@ -222,7 +222,7 @@ fn a_value_that_a_setting_cannot_have_is_told_what_it_can() {
     for (line, fragments) in table {
         check_refused(&format!("control = \"base\"\n{line}"), fragments);
     }
-    // Each is found, whatever is wrong with another.
+    // Each error is found, whatever else is wrong.
     let errors = super::refused(
         "[experiments.a]\ncontrol = \"base\"\nmde = 0\nalpha = 1\nsticky = 5\ngoal = \"x\"",
         &[],
@@ -324,7 +324,7 @@ fn a_metric_that_arms_cannot_be_compared_by_is_told_what_to_write() {
     let whole = "[metrics]\nprofile = \"uncut\"\n\
                  [experiments.a]\ncontrol = \"base\"\nprimary = [\"mrr@10\"]";
     super::check_refused(whole, &[], &["over the whole list only", "write \"mrr\""]);
-    // What is measured is not known, so that nothing can be held against it.
+    // The measured metrics are unknown here, so nothing can be compared with them.
     let unsound = "[metrics]\nk = [7, 5]\n[experiments.a]\ncontrol = \"base\"\nprimary = [\"ctr@6\"]";
     super::check_refused(unsound, &[], &["metrics.k"]);
 }
@@ -375,7 +375,7 @@ fn shares_that_are_none_are_told_what_to_write() {
     for (shares, fragments) in table {
         check_refused(&format!("control = \"base\"\nshares = {shares}"), fragments);
     }
-    // Rounding is no fault.
+    // Rounding errors are allowed.
     let thirds = settings("control = \"base\"\nshares = { base = 0.3333333, b = 0.3333333, c = 0.3333333 }");
     assert_eq!(thirds.shares.len(), 3);
 }
@@ -684,14 +684,14 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
             warnings("", &format!("{lines}\n[state]\ntopic = \"kept\"")),
             [""; 0]
         );
-        // As many days are read back.
+        // A restart reads that many days again.
         let a_day = format!("{lines}\nmin_days = 1");
         assert_eq!(warnings("", &a_day), [""; 0]);
         assert_eq!(
             warnings("", &format!("{lines}\n[metrics]\nwindows = [\"7d\"]")),
             [""; 0]
         );
-        // But not to the planned end.
+        // It does not read up to the planned end, though.
         let [warning] = <[String; 1]>::try_from(warnings("", &format!("{a_day}\nplanned_days = 14")))
             .expect("one warning");
         assert!(
@@ -707,7 +707,7 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
     );
 }
 
-/// What concerns an experiment stands beside it; the top of the page would have it for as long as it runs.
+/// Remarks on an experiment are shown next to it. At the top of the page they would stay for as long as it runs.
 #[test]
 fn what_an_experiment_is_not_told_is_for_check_and_not_for_the_top_of_the_page() {
     let config = config("[experiments.a]\ncontrol = \"base\"", &[]);

@@ -1,4 +1,4 @@
-//! Claims about how faults of settings are told.
+//! Tests of the messages for wrong settings.
 
 use super::*;
 
@@ -488,7 +488,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
                 "text in quotes",
             ],
         ),
-        // Where it is stored.
+        // State topic.
         (
             "[state]\ntopic = \"a b\"",
             &["state.topic", ":2:9", "not the name of a topic", "1 to 249"],
@@ -514,7 +514,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[global]\nenabled = true",
             &["global.enabled", ":2:11", "nothing is stored", "set state.topic"],
         ),
-        // Whom to tell.
+        // Webhook.
         (
             "[webhook]\nurl = \"hooks.example/x\"",
             &["webhook.url", ":2:7", "begins with neither", "such as \"https://"],
@@ -547,7 +547,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[webhook]\ntimeout = \"0s\"",
             &["webhook.timeout", "longer than nothing"],
         ),
-        // Who may ask.
+        // Access.
         (
             "[http]\ntls_key = \"key.pem\"",
             &["http.tls_key", ":2:11", "no certificate", "http.tls_certificate"],
@@ -777,7 +777,7 @@ fn a_fault_of_a_variable_names_the_variable() {
         "[::1]:9092,[fe80::1]".to_owned(),
     );
     assert!(crate::config::load(None, [bracketed].into_iter()).is_ok());
-    // As librdkafka has them.
+    // Listeners as librdkafka accepts them.
     let listeners = (
         "ABGAUGE_KAFKA__BROKERS".to_owned(),
         "PLAINTEXT://a:9092,sasl_ssl://b".to_owned(),
@@ -790,7 +790,7 @@ fn all_faults_are_told_at_once_in_the_order_of_the_file() {
     let text = "[log]\nformat = \"xml\"\n[join]\nslot = 5\nlatenes = \"1m\"\n[metrics]\nk = [2, 1]\nwindows = [\"7m\"]\n";
     let errors = refused(text, &[("ABGAUGE_HTTP__LISTEN", "here")]);
     let keys: Vec<&str> = errors.errors().iter().map(|error| error.key.as_str()).collect();
-    // The window is not held against a slot that nobody meant.
+    // The window is not compared with a slot that is itself wrong.
     assert_eq!(
         keys,
         [

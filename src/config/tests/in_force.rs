@@ -1,4 +1,4 @@
-//! Claims about what is shown of the settings in force, and about what a running daemon takes over of them.
+//! Tests of showing the current settings, and of reloading them in a running daemon.
 
 use super::super::load::{self, parse};
 use super::super::{InForce, Loaded};
@@ -15,7 +15,7 @@ fn loaded(text: &str) -> Loaded {
         .unwrap_or_else(|errors| panic!("{}", super::render(&errors)))
 }
 
-/// The line of `name` in `[section]`, remark and all.
+/// Returns the line of `name` in `[section]`, including its comment.
 fn line(shown: &str, section: &str, name: &str) -> String {
     let header = format!("[{section}]");
     let lines = shown.lines().skip_while(|line| *line != header).skip(1);
@@ -82,7 +82,7 @@ fn missing_brokers_are_shown_as_such_and_other_faults_refused() {
     }
 }
 
-/// What is shown is a configuration, and means the same.
+/// The output is a valid configuration with the same meaning.
 #[test]
 fn what_is_shown_can_be_read_again() {
     let events = "[events]\npreset = \"ubi\"\n[events.click]\naction = \"\"\nactions = []\n";
@@ -105,7 +105,7 @@ fn what_is_shown_can_be_read_again() {
             super::validate::validate,
         );
         let mut second = second.unwrap_or_else(|errors| panic!("{shown}\n{}", super::render(&errors)));
-        // Defaults that follow from others are written now.
+        // Derived defaults are written explicitly now.
         second.ingest.clone_from(&first.config.ingest);
         second.export.k.clone_from(&first.config.export.k);
         assert_eq!(second, first.config, "{shown}");
@@ -175,7 +175,7 @@ fn a_running_daemon_takes_over_what_it_can_and_names_the_rest() {
             &["metrics.catalog"],
             &["metrics.alpha"],
         ),
-        // What follows from another setting is not named: the default primary metric.
+        // A setting that follows from another one, such as the default primary metric, is not reported.
         (compared, changed, &[], &["experiments.a.b.mde", "metrics.k"]),
         ("", compared, &[], &["experiments.a.b.control"]),
         ("", "[experiments.a]", &[], &["experiments.a"]),
@@ -195,7 +195,7 @@ fn a_running_daemon_takes_over_what_it_can_and_names_the_rest() {
                 "experiments.a.b.mde",
             ],
         ),
-        // A door that was not there at the start.
+        // Something was added that did not exist at startup.
         ("", "[metrics]\ncatalog = \"b\"", &[], &["metrics.catalog"]),
         (
             "[http]\ntls_certificate = \"a\"",
@@ -245,7 +245,7 @@ fn what_is_taken_over_is_in_the_configuration_and_nothing_else() {
     assert_eq!(running.config, expected);
 }
 
-/// The file of a secret may stay where it is, and hold another one.
+/// The file of a secret may stay the same while its content changes.
 #[test]
 fn another_secret_in_the_same_file_waits_for_a_restart() {
     let file = tempfile::NamedTempFile::new().expect("a file");

@@ -1,4 +1,4 @@
-//! What the settings of experiments make impossible.
+//! Warnings about settings of experiments.
 
 use crate::config::units::display_ms;
 use crate::config::{Config, Experiment, Start, TopicKey, bare_or_quoted};
@@ -6,23 +6,23 @@ use crate::looks;
 use crate::statistics::{STICKY_NOTE, Settings, Unit};
 use crate::table::visible;
 
-/// An arm below this share of users is a canary.
+/// Share of users below which an arm is a canary.
 const CANARY: f64 = 0.1;
 const DAY_MS: f64 = 86_400_000.0;
-/// From this factor on the control is much larger than an arm.
+/// Ratio from which on the control is much larger than an arm.
 const MUCH_LARGER: f64 = 4.0;
 
-/// An experiment with a control.
+/// Experiment with a control.
 struct Compared<'a> {
     name: &'a str,
-    /// How its table is called.
+    /// Name of its table.
     shown: String,
     experiment: &'a Experiment,
     settings: &'a Settings,
 }
 
 impl Config {
-    /// One sentence for each thing that makes the numbers of an experiment other than one expects.
+    /// Returns one sentence for each setting that makes the numbers of an experiment differ from the usual expectation.
     pub(super) fn doubts_of_experiments(&self) -> Vec<String> {
         let doubts = self.compared().flat_map(|of| {
             let sticky = sticky_epochs(&of.shown, of.experiment, of.settings);
@@ -32,7 +32,7 @@ impl Config {
         doubts.collect()
     }
 
-    /// One sentence for each thing that an experiment will not be told, or not as one expects.
+    /// Returns one sentence for each result that an experiment will not have, or not as expected.
     pub(super) fn remarks_on_experiments(&self) -> Vec<String> {
         let remarks = self.compared().flat_map(|of| {
             if of.settings.shares.is_empty() {
@@ -46,7 +46,7 @@ impl Config {
         remarks.chain(of_all.into_iter().flatten()).collect()
     }
 
-    /// The sums of a look cannot be those of a window that begins or ends between two looks.
+    /// Warns if no window starts and ends at looks, because looks then have no sums of a window.
     fn no_look_window(&self) -> Option<String> {
         let is_missing = !self.experiments.is_empty() && self.look_window().is_none();
         is_missing.then(|| {
@@ -60,7 +60,8 @@ impl Config {
         })
     }
 
-    /// Where nothing is stored, and a start does not read the whole experiment again, sums and days begin anew.
+    /// Warns if sums and days restart with the process: nothing is stored, and a start does not read the whole experiment
+    /// again.
     fn days_of_a_restart(&self, of: &Compared) -> Option<String> {
         let longest = self.windows.last()?;
         let settings = of.settings;
@@ -83,7 +84,8 @@ impl Config {
         })
     }
 
-    /// Keyed by request, the lists of one user are spread over partitions, each of which counts up to the cap.
+    /// Warns about a cap if topics are keyed by request: a user's lists are spread over partitions, and each counts up to the
+    /// cap.
     fn capped_by_partition(&self, of: &Compared) -> Option<String> {
         let max = of.experiment.max_lists_per_user?;
         (self.kafka.key == TopicKey::Request).then(|| {
@@ -106,7 +108,7 @@ impl Config {
         })
     }
 
-    /// Keyed by request, the lists of one user are spread over partitions, so that no first exposure can be told.
+    /// Warns if topics are keyed by request: a user's lists are spread over partitions, so first exposures are unknown.
     fn users_not_counted(&self) -> Option<String> {
         let is_by_user = |of: Compared| of.settings.unit == Unit::User;
         (self.kafka.key == TopicKey::Request && self.compared().any(is_by_user)).then(|| {
@@ -126,7 +128,7 @@ fn without_shares(name: &str, settings: &Settings) -> String {
     )
 }
 
-/// What is said of the metric that was taken for want of a choice.
+/// Returns the warning about a primary metric that was chosen by default.
 fn taken_primary(name: &str, settings: &Settings) -> String {
     match settings.primary.first() {
         Some(metric) => format!(
@@ -140,7 +142,7 @@ fn taken_primary(name: &str, settings: &Settings) -> String {
     }
 }
 
-/// A small arm of heavy users against a large one looks worse than it is.
+/// Warns about canaries: a small arm looks worse than it is next to a large one if it has heavy users.
 fn canaries(name: &str, settings: &Settings) -> impl Iterator<Item = String> {
     let control = settings.shares.get(&settings.control).copied().unwrap_or(0.0);
     let is_canary = move |share: f64| share < CANARY && control > MUCH_LARGER * share;

@@ -1,4 +1,4 @@
-//! What the last look says of an experiment and of its arms.
+//! Results of the latest look at an experiment and its arms, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,41 @@ use crate::looks::{ArmLook, Experiment, MetricLook, Shown, WindowLook};
 use crate::statistics::days::{Design, Needs};
 use crate::statistics::{Known, Report, Settings};
 
-/// How far looks at an experiment have come. Times are epoch ms.
+/// Progress of the looks at an experiment. Times are Unix ms.
 #[derive(Serialize)]
 pub(in super::super) struct LooksEntry<'a> {
-    /// Up to when lists count; null before the first look, as `start`.
+    /// End of the counted lists. Null before the first look, like `start`.
     as_of: Option<i64>,
-    /// From when on.
+    /// Start of the counted lists.
     start: Option<i64>,
-    /// The partition that is furthest behind: the next look waits for it.
+    /// Partition that is furthest behind, which delays the next look.
     waits_for: Option<PairId>,
-    /// There are no more looks, since statistics took too much memory.
+    /// Set if looks ended because statistics took too much memory.
     given_up: bool,
-    /// Why users are not counted, if they are not.
+    /// Reason why users are not counted, if they are not.
     no_users: Option<&'a str>,
-    /// What says how long it takes; null before the first look, and without a control.
+    /// Basis for estimating the duration. Null before the first look, and without a control.
     power: Option<Power<'a>>,
 }
 
-/// How much is known of the primaries, and how much each way to test needs.
+/// Information about the primaries so far, and the information that each design needs.
 #[derive(Serialize)]
 struct Power<'a> {
-    /// Where sums begin: not at `start`, if lists from then on were not read.
+    /// Start of the sums. Later than `start` if lists after that were not read.
     since: i64,
     mde: f64,
     alpha: f64,
-    /// The way that is chosen.
+    /// Configured design.
     design: &'static str,
-    /// x that the first decision look needs, by the way to test.
+    /// Information x needed at the first decision look, by design.
     needs: BTreeMap<&'static str, f64>,
     /// Treatment arms × primaries.
     hypotheses: usize,
     guardrails: usize,
     min_days: f64,
-    /// x by arm and primary.
+    /// Information x by arm and primary.
     arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
-    /// The same a quarter to a half of the days back; null before two days have passed.
+    /// Information a quarter to a half of the days earlier. Null before two days have passed.
     earlier: Option<Earlier<'a>>,
 }
 
@@ -53,25 +53,25 @@ struct Earlier<'a> {
     arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// An arm by itself at the last look.
+/// Results of one arm, without a comparison, at the latest look.
 #[derive(Serialize)]
 pub(in super::super) struct LookedArm<'a> {
     lists: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<u64>,
     metrics: BTreeMap<&'a str, LookedMetric>,
-    /// By name: those that have intervals, as far as the arm has a list there.
+    /// Windows with intervals in which the arm has a list, by name.
     windows: BTreeMap<&'a str, LookedWindow<'a>>,
 }
 
-/// An arm in the window that ends with the last look.
+/// Results of an arm in the window that ends at the latest look.
 #[derive(Serialize)]
 struct LookedWindow<'a> {
     lists: u64,
     metrics: BTreeMap<&'a str, LookedMetric>,
 }
 
-/// A metric and its interval, if enough is known.
+/// Value and interval of a metric. The interval is absent if too little is known.
 #[derive(Serialize)]
 struct LookedMetric {
     value: f64,
@@ -82,7 +82,7 @@ struct LookedMetric {
 }
 
 impl<'a> LooksEntry<'a> {
-    /// None where nothing is asked of the experiment.
+    /// Returns the progress, or none if the experiment is not configured.
     pub fn of(
         experiment: &str,
         asked: &BTreeMap<String, Experiment>,
@@ -146,7 +146,7 @@ impl<'a> LookedArm<'a> {
         }
     }
 
-    /// Leaves windows out, and metrics by their ids.
+    /// Removes the windows, and the metrics with other ids.
     pub fn retain_totals(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.metrics.retain(|id, _| is_wanted(id));
         self.windows.clear();

@@ -1,4 +1,4 @@
-//! Claims about the JSON that the page reads.
+//! Tests of the JSON that the page reads.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>,
     document_with(snapshot, ranking, timelines, lines_of, &Shown::default())
 }
 
-/// Of a daemon that compares the arms of experiment `e`.
+/// Document of a daemon that compares the arms of experiment `e`.
 fn looked(snapshot: &Snapshot, shown: &Shown) -> Value {
     document_with(snapshot, &fixture::ranking(), None, 0, shown)
 }
@@ -173,7 +173,7 @@ fn a_control_is_named_where_there_is_one() {
     assert_eq!(control("c"), Value::Null);
 }
 
-/// The arms of the look, each with a list.
+/// Snapshot in which each arm of the look has a list.
 fn looked_arms() -> Snapshot {
     let arms = ["a", "b", "c"].map(|name| arm("e", name, [&[HIT]; 3], [&[]; 3]));
     snapshot(arms.to_vec())
@@ -263,7 +263,7 @@ fn before_the_first_look_it_says_what_that_waits_for() {
         json!({"as_of": null, "start": null, "waits_for": 3, "given_up": true, "no_users": null, "power": null})
     );
     assert_eq!(experiment["arms"]["b"].get("look"), None);
-    // Of others nothing is asked.
+    // Other experiments are not configured.
     let other = snapshot(vec![arm("other", "a", [&[HIT]; 3], [&[]; 3])]);
     let document = looked(&other, &waiting);
     assert_eq!(document["experiments"]["other"].get("looks"), None);

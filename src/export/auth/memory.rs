@@ -1,32 +1,33 @@
-//! What is remembered of passwords that came: which were right, which wrong, and which were left unchecked.
+//! Memory of earlier password checks: passwords found right or wrong, and passwords left unchecked.
 //!
-//! Never the passwords: what stands for a name and its password is a hash under a key of this process, from which nothing
-//! can be learnt elsewhere, and all of it goes when the credentials are read again.
+//! Passwords themselves are never stored. A name and its password are represented by a hash under a key of this process,
+//! which reveals nothing elsewhere. The memory is cleared when the credentials are reloaded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ring::{hmac, rand};
 use subtle::{Choice, ConstantTimeEq as _};
 
-/// Wrong ones that are remembered, at most: 128 KiB.
+/// Maximum number of wrong passwords remembered: 128 KiB.
 const N_WRONG: usize = 1 << 14;
-/// Unchecked ones, at most: 1 MiB. A flood of a thousand a second is to leave one in there for a minute, as likely as not.
+/// Maximum number of unchecked passwords remembered: 1 MiB. In a flood of a thousand per second, an entry survives for a
+/// minute with a probability of about one half.
 const N_UNCHECKED: usize = 1 << 17;
 
-/// Stands for a name and its password.
+/// Keyed hash of a name and its password.
 pub(super) type Proof = [u8; 32];
 
 pub(super) struct Memory {
-    /// Unique to this process: the remembered proofs are useless elsewhere.
+    /// Key unique to this process, so that remembered proofs are useless elsewhere.
     key: hmac::Key,
-    /// By user, the last one that was right.
+    /// Last right proof of each user.
     right: Mutex<Vec<Option<Proof>>>,
     wrong: Mutex<Tags>,
     unchecked: Mutex<Tags>,
 }
 
 impl Memory {
-    /// An empty memory for this many users.
+    /// Creates an empty memory for `n_users` users.
     pub fn new(n_users: usize) -> Memory {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &rand::SystemRandom::new());
         Memory {
@@ -47,7 +48,7 @@ impl Memory {
         proof
     }
 
-    /// A number of this name, always the same.
+    /// Returns a fixed number for this name.
     pub fn number_of(&self, name: &str) -> u64 {
         let tag = hmac::sign(&self.key, name.as_bytes());
         tag.as_ref()
@@ -55,7 +56,7 @@ impl Memory {
             .map_or(0, |head| u64::from_le_bytes(*head))
     }
 
-    /// Whether it is right, where that is known.
+    /// Returns whether the password is right, if known.
     pub fn verdict(&self, proof: &Proof) -> Option<bool> {
         let found = |found: Choice, known: &Proof| found | known.ct_eq(proof);
         let is_right = lock(&self.right).iter().flatten().fold(Choice::from(0), found);
@@ -82,7 +83,7 @@ impl Memory {
     }
 }
 
-/// The last proofs, 64 bits of each: a newer one takes the place of an older one.
+/// Recent proofs, 64 bits of each. A newer one may overwrite an older one.
 struct Tags(Box<[u64]>);
 
 impl Tags {
@@ -106,7 +107,7 @@ impl Tags {
                 .first_chunk()
                 .map_or(0, |word| u64::from_le_bytes(*word))
         };
-        // Nothing is there as 0.
+        // An empty place holds 0, so a tag must not be 0.
         ((word(0) % self.0.len() as u64) as usize, word(8) | 1)
     }
 }

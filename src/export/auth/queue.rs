@@ -1,8 +1,8 @@
-//! The queue of passwords to be checked, and its order.
+//! Queue of passwords to be checked, and its order.
 //!
-//! One password is checked at a time. A claimant that repeats an unchecked password goes first: a flood of guesses rarely
-//! repeats one, and a legitimate client does. Next is the claimant with the fewest failures, by address, connection and name,
-//! then the newest, since one that has waited long has usually given up. Beyond a bound, the last in this order is rejected.
+//! Passwords are checked one at a time. A claimant that repeats an unchecked password goes first: a legitimate client does
+//! that, a flood of guesses rarely. Next is the claimant with the fewest failures, by address, connection and name. Ties go
+//! to the newest, because an older one has probably given up. Beyond a bound, the last claimant in this order is rejected.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use super::super::server::Peer;
 const MAX_WAITING: usize = 32;
 /// Half-life of failures.
 const FORGET: Duration = Duration::from_secs(10);
-/// Counters of failures. Claimants that share one differ in their other counters.
+/// Number of failure counters. Claimants that share one counter differ in their other two.
 const N_COUNTERS: usize = 4096;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(super) struct ClaimQueue {
 #[derive(Default)]
 struct QueueState {
     is_checking: bool,
-    /// In order of arrival.
+    /// Claims in order of arrival.
     waiting: Vec<WaitingClaim>,
     failures: Failures,
 }
@@ -39,15 +39,15 @@ struct WaitingClaim {
     call: oneshot::Sender<Turn>,
 }
 
-/// A client that wants a password checked.
+/// Client that wants a password checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claimant {
     came_before: bool,
-    /// Of the address, the connection and the name.
+    /// Hashes of address, connection and name.
     marks: [u64; 3],
 }
 
-/// The right to check a password. The next one has it once this is dropped.
+/// Right to check a password. Dropping it passes the turn to the next claimant.
 pub(super) struct Turn {
     now: Arc<Mutex<QueueState>>,
     who: Claimant,
@@ -55,9 +55,9 @@ pub(super) struct Turn {
 }
 
 impl ClaimQueue {
-    /// A claimant of `name`; `came_before` if its password was left unchecked before.
+    /// Returns a claimant of `name`. `came_before` is set if the same password was left unchecked before.
     pub fn claimant(&self, peer: Option<&Peer>, name: &str, came_before: bool) -> Claimant {
-        // A client with an IPv6 address usually has a whole /64 network.
+        // A client with an IPv6 address usually controls a whole /64 network.
         let network = peer.map(|peer| match peer.0.ip() {
             IpAddr::V4(ip) => u128::from(u32::from(ip)),
             IpAddr::V6(ip) => u128::from(ip) >> 64,
@@ -72,7 +72,7 @@ impl ClaimQueue {
         }
     }
 
-    /// Waits for its turn; none if it is rejected because too many others go first.
+    /// Waits for a turn. Returns none if the claim is rejected because too many others go first.
     pub async fn turn(&self, who: Claimant) -> Option<Turn> {
         let called = {
             let mut now = lock(&self.now);
@@ -84,6 +84,7 @@ impl ClaimQueue {
                 });
             }
             let (call, called) = oneshot::channel();
+            // Clients that have disconnected must not count against the bound.
             now.waiting.retain(|waiting| !waiting.call.is_closed());
             now.waiting.push(WaitingClaim { who, call });
             if now.waiting.len() > MAX_WAITING {
@@ -96,7 +97,7 @@ impl ClaimQueue {
 }
 
 impl QueueState {
-    /// The sort key: the least goes first.
+    /// Returns the sort key. The smallest goes first.
     fn rank(&self, place: usize) -> (bool, u32, std::cmp::Reverse<usize>) {
         let who = self.waiting[place].who;
         (!who.came_before, self.failures.of(&who), std::cmp::Reverse(place))
@@ -115,7 +116,7 @@ impl QueueState {
 }
 
 impl Turn {
-    /// The password was wrong.
+    /// Records a wrong password.
     pub fn failed(&self) {
         lock(&self.now).failures.note(&self.who);
     }
@@ -136,7 +137,8 @@ impl Drop for Turn {
                 is_passed_on: false,
             };
             if let Err(mut turn) = call.send(turn) {
-                // That claimant has gone: the turn is still ours to pass on.
+                // That claimant has disconnected, so the turn is still ours to pass on. The returned turn must not be
+                // passed on a second time when dropped.
                 turn.is_passed_on = true;
                 self.is_passed_on = false;
             }
@@ -147,7 +149,7 @@ impl Drop for Turn {
 /// Recent failures by mark.
 struct Failures {
     counts: Box<[u32]>,
-    /// When they last faded.
+    /// Time of the last halving.
     faded: Option<Instant>,
 }
 
@@ -201,7 +203,7 @@ mod tests {
         Peer(address.parse::<SocketAddr>().expect("an address"))
     }
 
-    /// Lets those wait in this order, has some fail before, and says in which order they are called.
+    /// Queues claimants in this order after some have failed, and returns the order in which they get a turn.
     async fn order(line: &ClaimQueue, failed: &[Claimant], coming: &[Claimant]) -> Vec<usize> {
         let turn = line.turn(coming[0]).await.expect("nobody waits");
         for who in failed {

@@ -1,4 +1,4 @@
-//! Claims about the gate, asked as a client asks.
+//! Tests of the gate through real requests.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::*;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Cheaper than the configuration allows.
+/// User with a cheaper hash than the configuration allows.
 fn user(name: &str, password: &str) -> User {
     User {
         name: name.to_owned(),
@@ -141,7 +141,7 @@ fn nothing_else_lets_in() {
         TOKEN.as_bytes().to_vec(),
         bearer(&TOKEN[1..]),
         bearer(&format!("{TOKEN}x")),
-        // The hash is worth nothing.
+        // The hash itself is not a credential.
         bearer(&token(TOKEN).to_string()),
         basic("anne", anne),
         basic("anne", "pass:wörd"),
@@ -153,7 +153,7 @@ fn nothing_else_lets_in() {
         basic("anne", &"x".repeat(10_000)),
         basic("anne", "hunter2\0"),
     ];
-    // Also once the good ones are remembered.
+    // The second round runs after the right credentials are remembered.
     for _ in 0..2 {
         for value in &bad {
             let shown = String::from_utf8_lossy(value);
@@ -187,7 +187,7 @@ fn probes_are_open_unless_they_are_closed() {
     }
 }
 
-/// Whether the request is answered while no password can be checked.
+/// Returns whether the request is answered while no password can be checked.
 fn is_answered_without_a_check(gate: &Arc<Gate>, authorization: &[u8]) -> bool {
     runtime().block_on(async {
         let somebody = gate.queue.claimant(None, "somebody", false);
@@ -208,13 +208,13 @@ fn a_password_is_checked_once_and_then_remembered() {
     assert!(!is_answered_without_a_check(&gate, &anne));
     assert_eq!(status(&gate, "/metrics", Some(&anne)), 200);
     assert!(is_answered_without_a_check(&gate, &anne));
-    // Neither a wrong one, nor that of another.
+    // A remembered password helps neither a wrong password nor another user.
     assert_eq!(status(&gate, "/metrics", Some(&basic("anne", "hunter3"))), 401);
     assert!(is_answered_without_a_check(&gate, &anne), "still");
     assert!(!is_answered_without_a_check(&gate, &basic("bob", "hunter2")));
 }
 
-/// A client that goes on with a wrong password costs no check, until the credentials are others.
+/// A client that repeats a wrong password costs no check until the credentials change.
 #[test]
 fn a_wrong_password_is_checked_once() {
     let gate = gate(&access());
@@ -250,7 +250,7 @@ fn who_is_sent_away_is_told_to_come_again_and_goes_first_then() {
         let sent_away = asked(&gate, "/metrics", Some(&anne)).await;
         assert_eq!(sent_away.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(sent_away.headers()[header::RETRY_AFTER], "1");
-        // More than may wait come before, and some after.
+        // More claimants than may wait come before this one, and some after.
         let order = std::sync::Mutex::new(Vec::new());
         let ask = |value: Vec<u8>| {
             let (gate, order) = (&gate, &order);
@@ -268,7 +268,7 @@ fn who_is_sent_away_is_told_to_come_again_and_goes_first_then() {
         tokio::join!(before, ask(anne.clone()), after, go_on);
         let order = order.into_inner().expect("not poisoned");
         let checked = order.iter().filter(|status| **status != 429);
-        // The next one's turn begins before this answer is out: its own may overtake it.
+        // The next turn begins before this response is sent, so the next response may overtake it.
         let first_checked: Vec<_> = checked.take(2).collect();
         assert!(first_checked.contains(&&200), "{order:?}");
         assert!(

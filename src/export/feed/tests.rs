@@ -1,4 +1,4 @@
-//! Claims about rounds, sharing, and their end.
+//! Tests of rounds, sharing, and their end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 const SOON: Duration = Duration::from_millis(5);
 
-/// Counts how often it is taken; fails once where it is to.
+/// Source that counts its snapshots and can be set to fail once.
 #[derive(Default)]
 struct Board {
     n_taken: AtomicUsize,
@@ -67,7 +67,7 @@ fn who_watches_the_same_shares_one_rendering_of_one_instant() {
         assert_eq!(board.n_taken.load(Ordering::Relaxed), 1, "one snapshot for all");
         assert_eq!(views[0].event().as_ptr(), views[1].event().as_ptr());
         assert_ne!(views[0].json(), views[2].json());
-        // Who comes later has the last one at once.
+        // A later watcher gets the last rendering at once.
         let late = next(&mut feed.watch(&one)).await.unwrap();
         assert_eq!(late.event().as_ptr(), views[0].event().as_ptr());
     });

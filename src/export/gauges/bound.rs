@@ -1,11 +1,11 @@
-//! The bound on the series of a scrape: which arms fit, and how many series are left out.
+//! Bound on the series of a scrape: which arms fit, and how many series are left out.
 
 use std::cmp::Reverse;
 
 use super::looks::LookedArm;
 use super::{ExportedArm, Family, WindowLabels};
 
-/// What is left of `max_series`.
+/// Remainder of `max_series`.
 pub(super) struct Room {
     left: usize,
     n_dropped: usize,
@@ -19,7 +19,8 @@ impl Room {
         }
     }
 
-    /// Of things with so many series how many fit, up to the first that does not; the rest is left out.
+    /// Admits items of these sizes, up to the first that does not fit. Returns the number admitted. The rest is left out,
+    /// even if smaller.
     pub fn admit(&mut self, sizes: impl Iterator<Item = usize>) -> usize {
         let (mut n_admitted, mut is_full) = (0, false);
         for size in sizes {
@@ -37,13 +38,13 @@ impl Room {
         n_admitted
     }
 
-    /// Series that are left out.
+    /// Returns the number of series left out.
     pub fn n_dropped(&self) -> usize {
         self.n_dropped
     }
 }
 
-/// The arms that there is room for, in the order of the snapshot.
+/// Returns the arms for which there is room, in the order of the snapshot.
 ///
 /// Arms are admitted by descending lists of `total`, then by name, up to the first that does not fit.
 pub(super) fn choose<'a, 'b>(
@@ -62,10 +63,10 @@ pub(super) fn choose<'a, 'b>(
     by_lists.into_iter().map(|index| &rows[index]).collect()
 }
 
-/// How many series a place has, by what they divide by: to count them is not to work them out.
+/// Number of series per place, grouped by denominator. Series can so be counted without computing their values.
 pub(super) struct Sizes {
     n_sums: usize,
-    /// Column and factor of a denominator, and how many series are absent where it is 0.
+    /// Column and factor of a denominator, and the number of series that are absent if it is 0.
     n_ratios: Vec<((usize, u32), usize)>,
 }
 
@@ -88,7 +89,7 @@ impl Sizes {
         sizes
     }
 
-    /// Of a place where nothing is absent.
+    /// Returns the number for a place in which no series is absent.
     pub fn most(&self) -> usize {
         self.n_sums + self.n_ratios.iter().map(|(_, n)| n).sum::<usize>()
     }

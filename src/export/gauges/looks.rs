@@ -1,4 +1,4 @@
-//! The gauges of the last look at experiments: intervals, arms against their control, checks and decisions.
+//! Gauges of the latest look at the experiments: intervals, comparisons with the control, checks and decisions.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,50 @@ use crate::snapshot::ArmSnapshot;
 use crate::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use crate::statistics::{ArmReport, Interval, MetricReport, Report, Role, Settings, State};
 
-/// The last look, and the labels of its metrics.
+/// Latest look, and the labels of its metrics.
 pub(super) struct LookGauges<'a> {
     shown: &'a Shown,
     scope: Scope,
-    /// By key.
+    /// Label texts by key of the metric.
     metrics: BTreeMap<String, MetricEnds>,
-    /// What an experiment without a control shows of its arms, unless `[export]` asks for all.
+    /// Metric exported for arms of an experiment without a control, unless `[export]` selects all.
     usual: Option<String>,
-    /// Whether `[export]` chooses the settled view of `total`.
+    /// Set if `[export]` selects the settled view of `total`.
     has_total: bool,
 }
 
-/// What follows an arm's labels in the series of a metric, closing brace and space included.
+/// Label texts that follow an arm's labels in the series of a metric, including the closing brace and a space.
 struct MetricEnds {
-    /// Of what it is in a window, by name: those that `[export]` chooses, `total` among them.
+    /// Texts for values in a window, by window name, for the windows that `[export]` selects (possibly `total`).
     of_windows: BTreeMap<String, String>,
-    /// Of what it is against the control.
+    /// Text for comparisons with the control.
     compared: String,
-    /// Whether `[export]` chooses it although it decides nothing.
+    /// Set if `[export]` selects the metric although it decides nothing.
     is_chosen: bool,
 }
 
-/// An arm at the last look, as far as it is shown.
+/// Exported part of an arm at the latest look.
 pub(super) struct LookedArm<'a> {
     users: Option<f64>,
     /// Share of lists without a user.
     without_user: Option<f64>,
-    /// Each with what follows the arm's labels.
+    /// Intervals, each with the text that follows the arm's labels.
     intervals: Vec<(&'a str, Interval)>,
-    /// None without a control, and of the control.
+    /// Absent for the control, and in an experiment without one.
     report: Option<&'a ArmReport>,
     metrics: Vec<(&'a MetricEnds, &'a MetricReport)>,
 }
 
-/// What is said of an experiment as a whole.
+/// Results for an experiment as a whole.
 pub(super) struct LookedExperiment<'a> {
-    /// `{experiment="ranker"`
+    /// Text such as `{experiment="ranker"`.
     labels: String,
     report: &'a Report,
-    /// Of these metrics.
+    /// Metrics for which less is better.
     lower_is_better: Vec<&'a MetricEnds>,
 }
 
-/// All series of one name, and their number of what they are about.
+/// Series with the same name, and the function that extracts their number.
 struct Family<T> {
     name: &'static str,
     help: &'static str,
@@ -111,7 +111,7 @@ const OF_METRICS: [Family<MetricReport>; 7] = [
     },
 ];
 
-/// Of primaries and guardrails alone.
+/// Families of primary and guardrail metrics only.
 const OF_DECISIONS: [Family<MetricReport>; 4] = [
     Family {
         name: "abgauge_decision_lift",
@@ -185,7 +185,7 @@ const TIMESTAMP: &str = "abgauge_look_timestamp_seconds";
 const TIMESTAMP_HELP: &str =
     "Event time of the last look: intervals, comparisons and decisions are as of then.";
 
-/// The labels of what goes by the settled lists of a window.
+/// Returns the labels of numbers from the settled lists of a window.
 fn window_labels(window: &str, scope: Scope) -> String {
     let mut labels = r#",window=""#.to_owned();
     escape(window, &mut labels);
@@ -194,7 +194,7 @@ fn window_labels(window: &str, scope: Scope) -> String {
 }
 
 impl<'a> LookGauges<'a> {
-    /// Of looks at the partitions of this scope.
+    /// Creates the gauges of looks at the partitions of this scope.
     pub fn new(shown: &'a Shown, scope: Scope, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
         let windows = &config.settled[..];
         let columns = ranking.columns().iter().filter(|column| column.profile == 0);
@@ -221,7 +221,7 @@ impl<'a> LookGauges<'a> {
         }
     }
 
-    /// The most series of an arm of this experiment, whose intervals are of `total` and of this window.
+    /// Returns the maximum number of series for an arm of this experiment, with intervals for `total` and this window.
     pub fn most_of_arm(&self, experiment: &Experiment, window: Option<&str>) -> usize {
         let settings = experiment.settings.as_ref();
         let shown = self
@@ -237,16 +237,16 @@ impl<'a> LookGauges<'a> {
             });
             INTERVALS.len() * with_intervals.count() + compared
         };
-        // With its state.
+        // One more series for the state of the decision.
         let of_arm = settings.map_or(0, |_| OF_ARMS.len() + 1);
-        // With the share of lists without a user.
+        // One more series for the share of lists without a user.
         1 + usize::from(self.has_total)
             + of_arm
             + shown.map(|(key, ends)| of_metric(key, ends)).sum::<usize>()
     }
 
-    /// What a metric is there for in an experiment with these settings. Without any there is nothing to decide, and one metric speaks
-    /// for all.
+    /// Returns the role of a metric in an experiment with these settings. Without settings nothing is decided, and a single
+    /// metric is exported as if it were primary.
     fn role(&self, settings: Option<&Settings>, key: &str) -> Role {
         match settings {
             Some(settings) => settings.role(key),
@@ -255,7 +255,8 @@ impl<'a> LookGauges<'a> {
         }
     }
 
-    /// None of an arm of which nothing is asked, or that had no list before the last look.
+    /// Returns the results of an arm, or none if nothing is configured for its experiment or it had no list before the
+    /// latest look.
     pub fn arm(&self, arm: &ArmSnapshot) -> Option<LookedArm<'_>> {
         let look = self.shown.experiments.get(&*arm.experiment)?;
         let own: &ArmLook = look.arms.get(&*arm.arm)?;
@@ -282,7 +283,7 @@ impl<'a> LookGauges<'a> {
         })
     }
 
-    /// Metrics that are chosen or decide something, with their labels. Both are in the order of their keys.
+    /// Returns the exported metrics with their label texts. Both maps are sorted by key, so one pass over each is enough.
     fn with_ends<'b, T>(
         &'b self,
         metrics: &'b BTreeMap<String, T>,
@@ -296,7 +297,7 @@ impl<'a> LookGauges<'a> {
         })
     }
 
-    /// Those that are compared, of these arms.
+    /// Returns the results of the experiments of these arms that have a control.
     pub fn experiments(&self, arms: &[&ArmSnapshot]) -> Vec<LookedExperiment<'_>> {
         let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
         let compared = experiments.filter_map(|arms| {
@@ -315,7 +316,7 @@ impl<'a> LookGauges<'a> {
         compared.collect()
     }
 
-    /// Appends all families; `arms` are with what stands between the braces of theirs.
+    /// Appends all families. Each arm comes with the text between the braces of its labels.
     pub fn render(
         &self,
         arms: &[(&LookedArm, &str)],
@@ -381,7 +382,7 @@ impl<'a> LookGauges<'a> {
     }
 }
 
-/// A family of arms; `each` writes the samples of one, which begin with these two parts.
+/// Writes a family with samples per arm. `each` writes the samples of one arm, which all start with these two parts.
 fn of_arms(
     text: &mut ExpositionText,
     name: &str,
@@ -398,7 +399,7 @@ fn of_arms(
 }
 
 impl MetricEnds {
-    /// `k` is its label, or nothing.
+    /// Builds the label texts. `k` is the rendered label or empty.
     fn new(id: &str, k: &str, (windows, scope): (&[String], Scope), is_chosen: bool) -> MetricEnds {
         let own = format!(r#",metric="{id}"{k}}} "#);
         let windows = windows.iter();
@@ -415,7 +416,7 @@ impl MetricEnds {
         self.is_chosen || role != Role::Secondary
     }
 
-    /// None where the window is not chosen.
+    /// Returns the text for a window, or none if the window is not selected.
     fn of_window(&self, name: &str) -> Option<&str> {
         self.of_windows.get(name).map(String::as_str)
     }
@@ -447,7 +448,7 @@ impl LookedExperiment<'_> {
     }
 }
 
-/// Families that have a number of it.
+/// Returns how many of these families have a number for `of`.
 fn n_shown<T>(families: &[Family<T>], of: &T) -> usize {
     let numbers = families.iter().filter_map(|family| (family.number)(of));
     numbers.count()

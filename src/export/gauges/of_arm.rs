@@ -1,4 +1,4 @@
-//! How many series the settings give an arm: what `abgauge check` tells before anything is scraped.
+//! Number of series that the settings give an arm, which `abgauge check` reports before the first scrape.
 
 use super::bound::Sizes;
 use super::looks::LookGauges;
@@ -7,14 +7,14 @@ use crate::config::Config;
 use crate::engine::ranking::Ranking;
 use crate::looks::Shown;
 
-/// The most series that one arm has in a scrape.
+/// Maximum number of series for one arm in a scrape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesOfArm {
-    /// Of the partitions of an instance.
+    /// Series of this instance's partitions.
     pub own: usize,
-    /// Of all partitions, where these are shown.
+    /// Series of all partitions, if these are shown.
     pub global: usize,
-    /// Of looks, in the experiment of which most is shown.
+    /// Series of looks, for the experiment with the most.
     pub looks: usize,
 }
 
@@ -32,7 +32,7 @@ impl SeriesOfArm {
         let experiments = config.experiments.values();
         let of_experiments = experiments.map(|experiment| looks.most_of_arm(experiment, window));
         SeriesOfArm {
-            // When its last list was, and that it is a control.
+            // Two series without a scope: the time of the last list, and the mark of a control.
             own: of(Scope::Own) + 2,
             global: if config.global { of(Scope::Global) } else { 0 },
             looks: of_experiments.max().unwrap_or(0),

@@ -1,4 +1,4 @@
-//! Claims about the text that Prometheus reads.
+//! Tests of the text that Prometheus reads.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::fixture::{self, HIT, MISS, NOTHING, arm, export, snapshot};
 use super::*;
 
-/// A series by the text of its name and its labels in order of their names.
+/// Series by name and sorted labels.
 pub(super) type Samples = BTreeMap<(String, Vec<(String, String)>), String>;
 
 fn scrape(snapshot: &Snapshot, config: &Export) -> Samples {
@@ -43,8 +43,8 @@ pub(super) fn text(scrape: &Scrape) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Reads the text format as strictly as its specification allows: a heading before each family, each family in one
-/// piece, no series twice, no spaces where none are needed.
+/// Parses the text format as strictly as its specification allows: a heading before each family, each family in one piece,
+/// no duplicate series, no needless spaces.
 pub(super) fn parse(text: &str) -> Samples {
     let mut series = Samples::new();
     let mut families = HashSet::new();
@@ -74,7 +74,7 @@ pub(super) fn parse(text: &str) -> Samples {
     series
 }
 
-/// `{a="b",c="d"} 1` → labels by name, and what follows the space.
+/// Splits `{a="b",c="d"} 1` into labels by name and the text after the space.
 fn parse_labels(text: &str) -> (Vec<(String, String)>, &str) {
     let Some(mut rest) = text.strip_prefix('{') else {
         return (Vec::new(), text.strip_prefix(' ').unwrap());
@@ -97,7 +97,7 @@ fn parse_labels(text: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// Up to the closing quote, unescaped, and what follows it.
+/// Returns the unescaped text up to the closing quote, and the rest.
 fn parse_value(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -116,7 +116,7 @@ fn parse_value(text: &str) -> (String, &str) {
     panic!("a label without end: {text:?}")
 }
 
-/// The value of `name` where the labels are these, and those of arm `a` of experiment `e`.
+/// Value of `name` with these labels, for arm `a` of experiment `e`.
 fn value(scrape: &Samples, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let own = [("experiment", "e"), ("arm", "a")];
     let labels = own
@@ -136,7 +136,7 @@ fn total_live(scrape: &Samples, name: &str, more: &[(&str, &str)]) -> Option<f64
     value(scrape, name, &[&TOTAL_LIVE, more].concat())
 }
 
-/// Arm `a` of experiment `e`: a hit and a miss, over all windows, and the hit settled in `total`.
+/// Arm `a` of experiment `e`: a hit and a miss in all windows, and the hit settled in `total`.
 fn one_arm() -> Snapshot {
     snapshot(vec![arm("e", "a", [&[HIT, MISS]; 3], [&[], &[], &[HIT]])])
 }
@@ -148,7 +148,7 @@ fn the_gauges_of_a_hit_and_a_miss_are_those_worked_out_by_hand() {
     assert_eq!(gauge("abgauge_lists", &[]), 2.0);
     assert_eq!(gauge("abgauge_items_shown", &[]), 10.0);
     assert_eq!(gauge("abgauge_clicks", &[]), 2.0);
-    // Ranks 2 and 5 of the first of two lists of five were clicked.
+    // The first of two lists of five was clicked at ranks 2 and 5.
     for (k, hit_ratio, ctr, mrr) in [
         (Some("1"), 0.0, 0.0, 0.0),
         (Some("5"), 0.5, 0.2, 0.25),
@@ -258,7 +258,8 @@ fn distinct_counts_have_no_parts_and_say_how_many_arms_are_without() {
     assert_eq!(left_out, "3");
 }
 
-/// Of `rs_metrics` a mean is over lists with a click: with its value and the number of these, instances add up.
+/// Means of `rs_metrics` are over lists with a click. Instances can be added up from the mean and the number of these
+/// lists.
 #[test]
 fn what_is_no_mean_over_all_lists_has_its_denominator_beside_it() {
     let config = Export {
@@ -415,7 +416,7 @@ fn the_control_is_the_arm_that_is_set_else_the_one_of_that_name() {
         shown(100_000),
         (vec!["a/control 1".to_owned(), "b/x 1".to_owned()], 0)
     );
-    // It is one more series of its arm.
+    // Adds one more series to its arm.
     let per_arm = 3 * (3 + 9 * 3) + 1;
     assert_eq!(shown(per_arm), (vec![], 6 * per_arm + 2));
     assert_eq!(
@@ -443,7 +444,8 @@ fn beyond_max_series_the_smallest_arms_are_left_out_whole_and_counted() {
         arm("e", "b", [&[], &[], &[MISS, MISS]], [&[]; 3]),
         arm("e", "c", [&[], &[], &[MISS]], [&[]; 3]),
     ];
-    // Three bases; three metrics, each at two ks and over the whole list, with both parts; the last list.
+    // Three base series; three metrics, each at two cut-offs and over the whole list, with numerator and denominator; the
+    // last list.
     let per_arm = 3 + 9 * 3 + 1;
     let shown = |max_series| {
         let scrape = scrape(
@@ -467,7 +469,7 @@ fn beyond_max_series_the_smallest_arms_are_left_out_whole_and_counted() {
     assert_eq!(shown(0), (String::new(), 3 * per_arm));
 }
 
-/// What is shown of one partition here and of all, where so many series may be.
+/// Samples of one partition here and of all partitions, with this bound on series.
 fn both_scopes(max_series: usize) -> Samples {
     let own = snapshot(vec![arm("e", "a", [&[HIT]; 3], [&[HIT]; 3])]);
     let all = ["a", "b"].map(|name| arm("e", name, [&[]; 3], [&[HIT, MISS]; 3]));
@@ -510,7 +512,7 @@ fn all_partitions_are_shown_by_what_has_settled_beside_those_of_this_instance() 
         (lists("a", "live", "global"), lists("b", "settled", "own")),
         (None, None)
     );
-    // What has no scope is told once of each arm.
+    // Series without a scope appear once per arm.
     let arms_of = |name: &str| {
         let all = samples.keys().filter(|(known, _)| known == name);
         all.map(|(_, labels)| labels[0].1.as_str()).collect::<Vec<_>>()
@@ -585,7 +587,7 @@ fn hostile_labels_come_back_as_they_are() {
     }
 }
 
-/// Columns of one metric at one k, whatever they hold.
+/// Column of one metric at one cut-off, with arbitrary content.
 fn column(id: &str) -> Column {
     let ranking = fixture::ranking();
     *ranking

@@ -1,4 +1,4 @@
-//! What the page consists of: HTML, style and scripts, compiled in, packed once, and sent again only where they differ.
+//! Parts of the page: HTML, style and scripts, compiled in, compressed once, and sent again only if they differ.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -8,7 +8,7 @@ use super::super::encoding::{Encoding, gzip};
 use super::runbooks;
 use super::{NOT_FOUND, PLAIN, answer, tell_encoding};
 
-/// The page runs only what this server sends, talks to no other, sends no form, and is framed by no one.
+/// Policy of the page: it runs only scripts from this server, talks only to it, submits no forms, and cannot be framed.
 pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -16,7 +16,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The name of the page itself; all others stand below `/page/`.
+/// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
 const PARTS: [(&str, &str, &str); 27] = [
@@ -87,7 +87,7 @@ struct Asset {
     content_type: &'static str,
     text: Bytes,
     packed: Bytes,
-    /// Says whether a browser's copy is still the one; weak, since it is the same packed and not.
+    /// Weak ETag, because it is the same for the compressed and the plain body.
     tag: String,
 }
 
@@ -100,7 +100,7 @@ impl Assets {
         }
     }
 
-    /// What stands at `/runbooks`.
+    /// Answers `/runbooks`.
     pub fn runbooks(&self, headers: &HeaderMap) -> Response {
         self.runbooks.answer(headers)
     }
@@ -165,7 +165,7 @@ impl Asset {
 mod tests {
     use super::*;
 
-    /// Every module that a module of the page imports is served, and so is what the page itself names.
+    /// Every module imported by a module of the page is served, and so is everything named by the page itself.
     #[test]
     fn every_part_of_the_page_is_served() {
         let mut named = Vec::new();
@@ -179,13 +179,13 @@ mod tests {
             let name = rest.split('"').next().unwrap();
             assert!(PARTS.iter().any(|(known, ..)| *known == name), "{name}");
         }
-        // Each module is asked for at once, not once another one has named it.
+        // Every module is preloaded, rather than requested only after another module has named it.
         for (name, content_type, _) in PARTS {
             assert!(content_type != JAVASCRIPT || page.contains(&format!("\"page/{name}\"")));
         }
     }
 
-    /// Packed, all together.
+    /// The limit is on the compressed size of all parts together.
     #[test]
     fn the_page_weighs_at_most_150_kb() {
         const MOST_BYTES: usize = 150_000;
@@ -218,7 +218,7 @@ mod tests {
         assert!(named.starts_with(&format!("# uPlot {version}\n")));
     }
 
-    /// All parts together, as a browser asks for them.
+    /// Requests all parts as a browser does.
     #[test]
     fn a_part_is_sent_again_only_where_it_differs() {
         let parts = Assets::new();

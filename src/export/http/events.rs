@@ -1,4 +1,4 @@
-//! What a page that follows is sent: each rendering of its view, and signs of life in between.
+//! Event stream of a live page: each rendering of its view, with keep-alives in between.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) struct Events {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Of a page that accepts gzip.
+/// Compression state for a page that accepts gzip.
 struct Packing {
     stream: encoding::GzipStream,
     beat: Piece,
@@ -63,7 +63,8 @@ impl Events {
         Body::from_stream(events)
     }
 
-    /// The next rendering, or a sign of life; none once the daemon stops. A page that reads slowly misses some.
+    /// Returns the next rendering or keep-alive, or none once the daemon stops. A slow page misses some renderings.
+    // A gzip stream starts with its header, before any event.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.has_begun, true) {
             return Some(Bytes::from_static(&encoding::GzipStream::HEAD));

@@ -1,4 +1,4 @@
-//! docs/runbooks.md as a page: the runbook of a warning is available wherever the daemon runs.
+//! docs/runbooks.md as a page, so that the runbook of a warning is available wherever the daemon runs.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 const DOCUMENT: &str = include_str!("../../../docs/runbooks.md");
 const TEMPLATE: &str = include_str!("../page/runbooks.html");
 
-/// The page. Each runbook's anchor is its alert's name in lower case, as where the document is read elsewhere.
+/// Renders the page. Each runbook's anchor is its alert's name in lower case, as on sites that render the Markdown.
 pub(super) fn page() -> String {
     let mut body = String::new();
     html::push_html(&mut body, events().into_iter());
@@ -21,7 +21,7 @@ pub(super) fn page() -> String {
         .replace("<!-- body -->", &body)
 }
 
-/// The alerts that have one.
+/// Returns the alerts that have a runbook.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     DOCUMENT.lines().filter_map(|line| line.strip_prefix("## "))
 }
@@ -30,7 +30,8 @@ fn anchor_of(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// The document, its runbooks with anchors. Of links to other documents, which are not served, the text remains and the file.
+/// Parses the document and adds anchors to its runbooks. Other documents are not served, so links to them become text
+/// followed by the file's name.
 fn events() -> Vec<Event<'static>> {
     let mut events = Vec::new();
     let mut names = names();
@@ -69,7 +70,7 @@ fn events() -> Vec<Event<'static>> {
 
 struct Elsewhere {
     file: String,
-    /// The text of the link is the file's name.
+    /// Set if the text of the link is the file's name.
     is_text: bool,
 }
 

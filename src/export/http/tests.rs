@@ -1,4 +1,4 @@
-//! Claims about the routes.
+//! Tests of the routes.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -41,12 +41,12 @@ struct Answer {
     body: String,
 }
 
-/// Answers to `method uri` of a daemon that waits for this.
+/// Answer to `method uri` of a daemon with these reasons for not being ready.
 fn ask(method: Method, uri: &str, waiting_for: &[&str]) -> Answer {
     ask_packed(method, uri, waiting_for, None)
 }
 
-/// The same of a client that accepts an encoding; what comes packed is unpacked.
+/// Answer to a client that accepts an encoding, decompressed.
 fn ask_packed(method: Method, uri: &str, waiting_for: &[&str], accepted: Option<&str>) -> Answer {
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0.1.0"));
     telemetry.set_waiting_for(waiting_for.iter().map(|it| it.to_string()).collect());
@@ -264,7 +264,7 @@ fn a_scope_is_asked_for_where_it_is_shown() {
     assert_eq!(withheld, "it is not known yet how many partitions there are");
 }
 
-/// Asks a daemon that compares the arms of experiment `e`.
+/// Answer of a daemon that compares the arms of experiment `e`.
 fn ask_for_verdict(method: Method, query: &str, body: impl Into<Body>) -> Answer {
     let experiment = Experiment {
         settings: Some(fixture::looks::settings()),
@@ -333,7 +333,7 @@ fn an_answer_is_packed_for_those_who_accept_gzip_and_is_the_same_text() {
     }
 }
 
-/// What this process uses of memory and processor differs from moment to moment.
+/// Memory and processor use of this process change from moment to moment.
 fn without_process(text: &str) -> Vec<&str> {
     let lines = text.lines();
     lines.filter(|line| !line.contains("process_")).collect()
@@ -352,7 +352,7 @@ fn head_has_the_headers_of_a_packed_answer_too() {
     );
 }
 
-/// A router of a daemon that is ready, with this bound on connections.
+/// Router of a daemon that is ready, with this bound on connections.
 fn ready_router(max_connections: usize, shutdown: CancellationToken) -> Router {
     let exporter = Arc::new(fixture::exporter(Arc::new(Board)));
     router(exporter, &fixture::http(max_connections), shutdown)
@@ -386,7 +386,7 @@ fn a_stream_begins_with_the_view_then_beats_and_ends_with_the_daemon() {
             .and_then(|rest| rest.strip_suffix("\n\n"));
         let json: serde_json::Value = serde_json::from_str(json.unwrap()).unwrap();
         assert_eq!(json["chosen"]["window"], "1h");
-        // Rounds are two seconds apart, beats a third of the connection's timeout.
+        // Rounds are two seconds apart, keep-alives a third of the connection's timeout.
         assert_eq!(next(&mut events).await.unwrap(), "event: beat\ndata: 1\n\n");
         shutdown.cancel();
         while next(&mut events).await.is_some() {}

@@ -1,4 +1,4 @@
-//! The route of verdicts. Controllers of rollouts ask by GET, or by POST with a body that says nothing to us.
+//! Route of verdicts. Rollout controllers use GET, or POST with a body that is ignored.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 use super::super::verdict::{Refusal, Wanted, verdict};
 use super::{PLAIN, Routes, answer};
 
-/// Bytes of a body that are read and passed over: with what is unread behind it an answer may be lost.
+/// Maximum number of body bytes that are read and discarded. If unread bytes remain, the client may lose the answer.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 pub(super) fn route() -> MethodRouter<Arc<Routes>> {

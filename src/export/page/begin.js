@@ -1,12 +1,12 @@
-// What must stand before anything is drawn, and whatever becomes of the page's modules.
+// Setup that has to happen before anything is drawn, and even if the page's modules fail to load.
 
 "use strict";
 
-// A part that did not come, as from a daemon that is just going or has no connection to spare: the page begins anew.
+// If a part fails to load, for example because the daemon is stopping or has no connection to spare, the page reloads.
 addEventListener(
   "error",
   ({ target }) => {
-    // What was only to be loaded early is asked for again where it is needed.
+    // A failed preload is requested again when the module is needed.
     if (!(target instanceof HTMLElement && target.matches("script, link[rel=stylesheet]"))) return;
     const state = document.getElementById("state");
     if (state === null || state.dataset.state === "silent") return;
@@ -17,13 +17,13 @@ addEventListener(
   { capture: true },
 );
 
-// Light or dark: as the system has it, unless something else was chosen here, which this browser then keeps.
+// Light or dark: the system's choice, unless the reader has chosen one here. This browser then remembers it.
 
 {
   const NAME = "abgauge-colours";
   const KNOWN = ["light", "dark"];
 
-  // A browser may be told to keep nothing: what is chosen then lasts as long as the page.
+  // If the browser is set to store nothing, the choice lasts as long as the page.
   const kept = () => {
     try {
       return localStorage.getItem(NAME);
@@ -54,6 +54,6 @@ addEventListener(
       wear(target.value);
     });
   });
-  // Other pages of the same origin change with this one.
+  // Other pages of the same origin change along with this one.
   addEventListener("storage", ({ key }) => (key === NAME || key === null) && wear(kept()));
 }

@@ -1,8 +1,8 @@
-// From what the daemon says of one metric of some arms to what is drawn: numbers by arm over common times.
+// Conversion of the daemon's answer about one metric of some arms into drawable numbers by arm over common times.
 
 /**
- * The cells of a window, oldest first: what has settled, and beyond it what is still open to clicks.
- * { x: their middles, begins, cell, openFrom, arms: [{ name, values, open }] }, or null where there is no list.
+ * Cells of a window, oldest first: the settled ones, then those still open to clicks.
+ * Returns { x: their middles, begins, cell, openFrom, arms: [{ name, values, open }] }, or null if there is no list.
  */
 export function cellsOf({ arms }, settledEnd) {
   const lines = arms.flatMap(({ live, settled }) => [live, settled]).filter(Boolean);
@@ -15,7 +15,7 @@ export function cellsOf({ arms }, settledEnd) {
   const nSettled = begins.filter((begin) => !isOpen(begin)).length;
   const ofArm = ({ name, live, settled }) => {
     const values = begins.map((begin, i) => (i < nSettled ? valueAt(settled, begin) : null));
-    // The open end goes on from where the settled line ends.
+    // The open part continues from the end of the settled line.
     const enough = Math.max(0, ...(live?.lists ?? [])) / 2;
     const open = begins.map((begin, i) => (i >= nSettled ? valueAt(live, begin, enough) : i === nSettled - 1 ? values[i] : null));
     return { name, values, open };
@@ -23,22 +23,20 @@ export function cellsOf({ arms }, settledEnd) {
   return { x: begins.map((begin) => begin + cell / 2), begins, cell, nSettled, openFrom: begins[nSettled] ?? null, arms: arms.map(ofArm) };
 }
 
-/** None of a cell that has fewer lists than `enough`: its noise would say nothing. */
+/** Null for a cell with fewer lists than `enough`, whose value would be mostly noise. */
 function valueAt(line, begin, enough = 0) {
   if (line === undefined) return null;
   const place = Math.round((begin - line.start_ms) / line.cell_ms);
   return line.lists[place] >= enough ? (line.values[0][place] ?? null) : null;
 }
 
-/** How many of the cells of a line are settled: the rest may still be clicked on. */
+/** Number of settled cells in a line. The others may still get clicks. */
 export function nSettledOf({ start_ms: start, cell_ms: cell, lists }, settledEnd) {
   if (settledEnd == null) return 0;
   return Math.max(0, Math.min(lists.length, Math.floor((settledEnd + 1 - start) / cell)));
 }
 
-/**
- * What looks have shown of `what`, "value" or "lift": { x: their times, arms: [{ name, values, lower, upper }] }; null where there is none.
- */
+/** History of `what` ("value" or "lift") at looks: { x: their times, arms: [{ name, values, lower, upper }] }, or null without any. */
 export function looksOf({ looks, arms }, what) {
   if (looks === undefined) return null;
   const shown = arms.filter((arm) => arm.looks?.[what].middle.some((it) => it !== null));
@@ -48,8 +46,8 @@ export function looksOf({ looks, arms }, what) {
 }
 
 /**
- * Lowest and highest of what is drawn between two places, with room around; null where nothing is. Bounds from the first quarter
- * of these places do not count, nor what is still open beside what has settled: they would press all else flat.
+ * Lowest and highest drawn value between two places, with a margin, or null if nothing is drawn. Ignored are bounds in the first
+ * quarter of these places, and open values next to settled ones: they would flatten everything else.
  */
 export function extentOf(arms, from, to, isWith0) {
   const narrowFrom = from + Math.ceil((to - from) / 4);

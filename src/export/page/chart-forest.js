@@ -1,15 +1,15 @@
-// A forest of lifts: a line for each metric and arm, from the last look.
+// Forest plot of lifts: one line per metric and arm, from the latest look.
 
 import { $, attribute, keyed, stamp, text } from "./document.js";
 import { inOrder } from "./looks.js";
 import { digitsOf, metricOf, percentage, signed, visible } from "./words.js";
 
-/** Intervals wider than this many times the middle one go on beyond the edge. */
+/** Intervals wider than this many times the median one are cut off at the edge. */
 const WIDEST = 3;
 const PHONE = matchMedia("(max-width: 30rem)");
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Draws what is said of `arms` against their control, or nothing where none of it has a lift. */
+/** Draws the comparisons of `arms` with their control, or hides the figure if none has a lift. */
 export function drawForest(figure, { compared_with: control, context }, arms, colourOf) {
   const rows = arms.flatMap(({ name, comparison }) =>
     Object.entries(comparison?.metrics ?? {})
@@ -25,7 +25,7 @@ export function drawForest(figure, { compared_with: control, context }, arms, co
   drawAxis($(".axis", figure), edge);
 }
 
-/** How far the axis goes to both sides. */
+/** Extent of the axis to both sides. */
 function edgeOf(rows) {
   const ends = rows.map(({ lift, lower = lift, upper = lift }) => Math.max(Math.abs(lower), Math.abs(upper))).sort((a, b) => a - b);
   const middle = ends[Math.floor(ends.length / 2)];

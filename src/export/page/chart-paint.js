@@ -1,11 +1,11 @@
-// What a chart paints beside its lines: the ground of what is still open to clicks, marks, and the words of the axis of time.
+// Parts of a chart besides its lines: the shaded area that is still open to clicks, marks, and the labels of the time axis.
 
 import { clock, date } from "./words.js";
 
 const DAY_MS = 86_400_000;
 const FONT = (size) => `${size * devicePixelRatio}px system-ui, sans-serif`;
 
-/** The ground of what is still open to clicks. */
+/** Shades the area that is still open to clicks. */
 export function shadeOpen(u, { openFrom }, ink) {
   if (openFrom == null) return;
   const { ctx } = u;
@@ -17,7 +17,7 @@ export function shadeOpen(u, { openFrom }, ink) {
   ctx.restore();
 }
 
-/** The line of no difference, and when something happened to the numbers; returns the marks that are in sight. */
+/** Draws the zero line and the marks for events that affect the numbers. Returns the visible marks. */
 export function paintMarks(u, { marks = [], openFrom, isWith0 }, ink) {
   const { ctx } = u;
   const { left, top, width, height } = u.bbox;
@@ -52,12 +52,12 @@ function line(ctx, fromX, fromY, toX, toY) {
   ctx.stroke();
 }
 
-/** A scale needs some length. */
+/** Widens an empty range, because a scale needs some length. */
 export function wide(low, high) {
   return low == null || low < high ? [low, high] : [low - 60_000, high + 60_000];
 }
 
-/** Places whose neighbours are empty: a line does not show them. */
+/** Returns places without neighbors, which a line would not show. */
 export function alone(u, series) {
   const values = u.data[series];
   const places = [];
@@ -65,13 +65,13 @@ export function alone(u, series) {
   return places.length > 0 ? places : null;
 }
 
-/** `rgb(r, g, b)` as the browser computes it, less solid. */
+/** Makes a computed `rgb(r, g, b)` color translucent. */
 export function faded(colour, alpha) {
   const [red, green, blue] = colour.match(/[\d.]+/g) ?? [128, 128, 128];
   return `rgb(${red} ${green} ${blue} / ${alpha})`;
 }
 
-/** The reader's clock below an axis, with the day where it begins. */
+/** Axis labels in the reader's time zone, with the date at the first label of a day. */
 export function moments(splits, step) {
   let day = "";
   return splits.map((ms) => {

@@ -5,7 +5,7 @@ import { percentage, visible } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Of what has settled in the cells of a window, where CTR is measured at a cut-off. */
+/** Draws the settled lists in the cells of a window, if CTR is measured at a cut-off. */
 export function drawRanks(figure, { ranks = [], arms: all, window }, colourOf) {
   const arms = all.filter((arm) => arm.by_rank?.some((it) => it !== null)).map((arm) => ({ ...arm, colour: colourOf(arm.name) }));
   figure.hidden = ranks.length === 0 || arms.length === 0;

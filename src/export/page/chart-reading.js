@@ -1,14 +1,14 @@
-// What a chart says in words: a key of its arms with the values of one place, and all of its values as a table.
+// Text alternatives of a chart: a key of its arms with the values at one place, and a table of all values.
 
 import { $, attribute, keyed, text } from "./document.js";
 import { visible } from "./words.js";
 
-/** `said(arm)` is what the key says of an arm. */
+/** Draws the key. `said(arm)` is the text for an arm. */
 export function drawKey(list, arms, said) {
   keyed(list, arms.map((arm) => ({ arm, said: said(arm) })), ({ arm }) => arm.name, keyOf);
 }
 
-/** A row for each place, a column for each arm: `said(arm, place)`. */
+/** Draws a row per place and a column per arm. `said(arm, place)` is the text of a cell. */
 export function drawTable(table, { arms, x, placeOf, title }, said) {
   text($("caption", table), title);
   keyed($("thead tr", table), arms, ({ name }) => name, nameOf);

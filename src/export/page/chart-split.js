@@ -1,9 +1,9 @@
-// The split of the traffic: what each arm was to get, beside what it got.
+// Split of the traffic: each arm's planned share next to its actual one.
 
 import { $, attribute, keyed, stamp, text } from "./document.js";
 import { count, percentage, visible } from "./words.js";
 
-/** Users where they are counted, else lists; of all settled ones up to the last look, before that of the window of the table. */
+/** Counts users if they are known, else lists: all settled ones up to the latest look, or those in the table's window before the first look. */
 export function drawSplit(figure, { arms: charted, split }, arms, colourOf) {
   const unit = split === undefined || split.users === undefined ? "lists" : "users";
   const listsOf = ({ live, settled }) => (settled ?? live)?.lists ?? 0;

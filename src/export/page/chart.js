@@ -1,4 +1,4 @@
-// A chart over time, drawn by uPlot: axes, lines with their bands, marks; its values by pointer and by keys, and as a table.
+// Chart over time, drawn by uPlot: axes, lines with bands, and marks. Values are available by pointer, by keys, and as a table.
 
 import { $, attribute, lines, note, text } from "./document.js";
 import { extentOf } from "./chart-data.js";
@@ -8,9 +8,9 @@ import { near, visible } from "./words.js";
 
 const { uPlot } = globalThis;
 const HEIGHT = { wide: 240, narrow: 200 };
-/** Brushing less than this is a click. */
+/** Shorter brushes, in pixels, count as clicks. */
 const LEAST_BRUSH = 8;
-/** What stands in place of a time while none is read. */
+/** Text in place of the time while no place is selected. */
 const UNREAD = "Point at the chart, tap it, or use arrow keys, to read values.";
 const MARKS = {
   process: "abgauge started",
@@ -23,7 +23,7 @@ let charts = 0;
 
 const all = new Set();
 
-/** What is painted does not turn dark or light with the page by itself. */
+/** A canvas does not follow the page's change between dark and light. */
 function repaint() {
   for (const chart of all) {
     if (chart.isThere) chart.repaint();
@@ -36,10 +36,10 @@ new MutationObserver(repaint).observe(document.documentElement, { attributes: tr
 export class Chart {
   #node;
   #plot;
-  #of = null; // what is drawn
+  #of = null; // data that is drawn
   #uplot = null;
   #key = "";
-  #at = null; // which place is read
+  #at = null; // selected place
   #isZoomed = false;
 
   /** Draws into `node`, a stamped figure. */
@@ -70,8 +70,8 @@ export class Chart {
 
   /**
    * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasTotals, hasBands, marks, openFrom, isWith0 }
-   * `hasTotals` says that each value is of all that came before: the last one stands in the key while none is read.
-   * `placeOf(i)` says which time a place is; `write(value)` writes a value, `tick(value, step)` one on the axis, where ticks are `step` apart.
+   * `hasTotals`: each value covers everything up to its time, so the key shows the last one while no place is selected.
+   * `placeOf(i)` formats the time of a place, `write(value)` a value, and `tick(value, step)` a value on the axis, whose ticks are `step` apart.
    */
   draw(of) {
     const read = this.#of?.x[this.#at];
@@ -86,12 +86,12 @@ export class Chart {
       this.#key = key;
       const { min, max } = this.#isZoomed ? this.#uplot.scales.x : {};
       this.#begin();
-      // The order of arms may change at any look: the part that is shown stays, if there is anything in it.
+      // The order of arms may change at any look. Keep the zoom if the visible range still has data.
       if (min !== undefined && min < of.x.at(-1) && max > of.x[0]) this.#uplot.setScale("x", { min, max });
     } else {
       this.#uplot.setData(this.#data(), !this.#isZoomed);
     }
-    // Who reads by keys stays at the time that is read; a pointer stays where it is.
+    // A reader who uses keys keeps the selected time. A pointer keeps its position.
     if (read !== undefined && document.activeElement === this.#plot) this.#point(Math.max(0, of.x.findLastIndex((it) => it <= read)));
     this.#tell();
     this.#drawTable();
@@ -101,7 +101,7 @@ export class Chart {
     this.#uplot?.destroy();
     [this.#isZoomed, this.#at] = [false, null];
     const { arms } = this.#of;
-    // Colours of lines are those of their swatches.
+    // Lines take their colors from the swatches in the key.
     drawKey($(".key", this.#node), arms, () => "");
     const series = arms.flatMap((arm, i) => this.#seriesOf(arm, i));
     const bands = [];
@@ -138,11 +138,11 @@ export class Chart {
       this.#data(),
       this.#plot,
     );
-    // What stands in it is read by the slider's words.
+    // The slider's text already contains the chart's values for screen readers.
     this.#plot.firstElementChild.setAttribute("aria-hidden", "true");
   }
 
-  /** A line, the open end of it, and the bounds of its band. */
+  /** Series of an arm: its line, the open part, and the bounds of its band. */
   #seriesOf({ lower, open }, arm) {
     const stroke = () => this.#paint(arm, 1);
     const dash = this.#of.arms[arm].colour > 5 ? [8, 3] : undefined;
@@ -197,7 +197,7 @@ export class Chart {
     this.#uplot.setScale("x", { min: x[0], max: x.at(-1) });
   }
 
-  /** Shows `factor` of the time that is shown now, around the place that is read. */
+  /** Scales the visible time range by `factor`, around the selected place. */
   #zoom(factor) {
     const { x } = this.#of;
     const { min, max } = this.#uplot.scales.x;
@@ -235,7 +235,7 @@ export class Chart {
     this.#tell();
   }
 
-  /** Where somebody reads, else the last place at which a line is settled. */
+  /** The selected place, else the last place with a settled value. */
   #place() {
     const { arms, x } = this.#of;
     if (this.#at !== null) return this.#at;
@@ -247,7 +247,7 @@ export class Chart {
     if (this.#of === null) return;
     const { arms, x, placeOf, hasTotals } = this.#of;
     const place = this.#place();
-    // Of one time alone the last value would stand there as if it were the result.
+    // The last value of a single cell could be mistaken for the result.
     const isTold = this.#at !== null || hasTotals;
     text($(".at", this.#node), isTold ? placeOf(place) : UNREAD);
     drawKey($(".key", this.#node), arms, (arm) => (isTold ? this.#said(arm, place) : ""));

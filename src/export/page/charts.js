@@ -1,8 +1,8 @@
-// The charts of each experiment, below its table: its arms over time, their lifts, a forest of lifts, CTR by rank, the split of the traffic.
+// Charts of each experiment, below its table: its arms over time, their lifts, a forest plot of lifts, CTR by rank, the split of the traffic.
 //
 //   view ─▶ follow ──in sight?──▶ ask /api/v1/view/charts, one question at a time ─▶ draw
 //
-// Charts have the arms that stand first in the table, at most eleven: what they cost does not grow with the number of arms.
+// Charts show the first arms of the table, at most eleven, so their cost does not grow with the number of arms.
 
 import { Chart } from "./chart.js";
 import { cellsOf, looksOf } from "./chart-data.js";
@@ -15,20 +15,20 @@ import { clock, count, date, digitsOf, metricOf, near, number, percentage, signe
 
 const PATH = "api/v1/view/charts";
 const PATIENCE_MS = 10_000;
-/** The control and ten others, as many as the daemon answers for. */
+/** The control and ten others, the daemon's limit. */
 const MAX_ARMS = 11;
-/** Colours beside that of the control. */
+/** Number of colors besides that of the control. */
 const N_COLOURS = 10;
-/** Charts are drawn a little before they come into sight. */
+/** Charts are drawn shortly before they scroll into view. */
 const AHEAD = "200px";
-/** Charts are asked for again once event time has gone on by this share of a cell. */
+/** Charts are fetched again once event time has advanced by this share of a cell. */
 const FRESH = 0.1;
-/** More bands than these hide each other. */
+/** With more bands, they hide each other. */
 const MAX_BANDS = 4;
 
 const drawn = new WeakMap(); // section → its charts
 
-/** Charts of an experiment of the view. */
+/** Draws the charts of an experiment. */
 export function drawCharts(section, experiment) {
   if (!drawn.has(section)) drawn.set(section, new Charts(section, visible(experiment.name)));
   drawn.get(section).follow(experiment);
@@ -46,16 +46,16 @@ const sights = new IntersectionObserver(
 
 class Charts {
   #section;
-  #experiment = null; // as the last view has it
+  #experiment = null; // from the last view
   #answer = null;
   #isAsking = false;
-  #asked = ""; // the last question
-  #of = null; // the look and the stream at which it was asked
+  #asked = ""; // last question
+  #of = null; // look and stream at that question
   #isInSight = false;
-  #key = ""; // of the metric that is drawn
-  #chosen = ""; // by hand: else it is the first one
+  #key = ""; // of the drawn metric
+  #chosen = ""; // by hand; "" selects the first one
   #isByLook = false;
-  #primaries = new Set(); // their keys
+  #primaries = new Set(); // keys
   #colours = new Map(); // by arm
   #time;
   #lift;
@@ -109,7 +109,7 @@ class Charts {
     this.#ask();
   }
 
-  /** The metric: a primary one, or one that is chosen for the table. */
+  /** Draws the selection of a metric: the primaries, and those selected for the table. */
   #drawChoice() {
     const { arms, context } = this.#experiment;
     const { told, metrics, profiles } = context;
@@ -125,7 +125,7 @@ class Charts {
     if (select.value !== this.#key) select.value = this.#key;
   }
 
-  /** The same for an arm whatever stands beside it. */
+  /** Returns a color that an arm keeps, whatever other arms are shown. */
   #colour(name) {
     if (name === controlOf(this.#experiment)?.name) return 0;
     if (!this.#colours.has(name)) {
@@ -136,7 +136,7 @@ class Charts {
     return this.#colours.get(name);
   }
 
-  /** What is asked of the daemon. */
+  /** Returns the query for the daemon. */
   #question() {
     const { name, context } = this.#experiment;
     const { window, profile, scope } = context.told;
@@ -145,14 +145,14 @@ class Charts {
     return String(asked);
   }
 
-  /** Whether nothing has come since that a chart would show. */
+  /** Returns whether nothing new has arrived that a chart would show. */
   #isFresh({ look, since_ms: since, live_end_ms: end }) {
     const lines = this.#answer?.arms.flatMap(({ live, settled }) => [live, settled].filter(Boolean)) ?? [];
     const cell = lines[0]?.cell_ms ?? 0;
     return look === this.#of?.look && since === this.#of.since_ms && Math.abs(end - this.#of.live_end_ms) < FRESH * cell;
   }
 
-  /** One question at a time, and none again before there is something new. */
+  /** Fetches data, one request at a time, and only if there is something new. */
   async #ask() {
     const asked = this.#question();
     const { looks, context } = this.#experiment;
@@ -167,7 +167,7 @@ class Charts {
     if (this.#isInSight && this.#question() !== asked) this.#ask();
   }
 
-  /** Why there is no answer; "" where there is one. */
+  /** Fetches an answer. Returns the reason for a failure, or "". */
   async #fetch(asked, settledEnd) {
     try {
       const response = await fetch(`${PATH}?${asked}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
@@ -257,7 +257,7 @@ function optionOf({ key, words }) {
   return { node, draw() {} };
 }
 
-/** A number on an axis, with as many digits as tell two ticks apart. */
+/** Formats a number on an axis, with enough digits to distinguish two ticks. */
 function tickOf({ text }) {
   const isShare = text(0).includes("%");
   return (value, step) => (isShare ? percentage(value, digitsOf(step * 100)) : number(value, digitsOf(step)));
@@ -287,7 +287,7 @@ function aboutValue({ x: times, arms }) {
   return `Over all lists settled from the start up to each look, from ${moment(times[0])} on. ${band}`;
 }
 
-/** Where the bounds stand, and what they say. */
+/** Explains the bounds, and where they are shown. */
 function bandOf(arms, what, how) {
   if (arms.length <= MAX_BANDS) return `The band holds ${what}. It ${how}.`;
   return `Bounds stand above and in the table: they hold ${what}, and ${how.replace("says", "say")}.`;

@@ -1,15 +1,15 @@
-// What is chosen: kept in the hash of the address, so that a link shows the same and the way back leads through it.
+// The reader's choice, kept in the hash of the URL: a link shows the same, and the browser's back button works.
 
-/** In the order of the address. The server is told all of them but those that only change how its answer is drawn. */
+/** Parameters in URL order. All are sent to the server except those that only change how its answer is drawn. */
 const NAMES = ["show", "scope", "window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page"];
 const DRAWN_HERE = {
   show: ["experiments", "operations"],
   view: ["settled", "both", "live"],
   difference: ["relative", "absolute"],
 };
-/** What changes the rows, and so leads back to the first page of them. */
+/** Parameters that change the rows, and so return to the first page of them. */
 const OF_ROWS = ["sort", "filter", "experiment"];
-/** Names in the address that are none of ours, and still worth a word. */
+/** Maximum number of unknown parameters that are sent to the server. */
 const MOST_STRANGE = 5;
 
 const listeners = [];
@@ -20,19 +20,19 @@ export function chosen() {
   return Object.fromEntries(entries);
 }
 
-/** Everything by its default again. */
+/** Resets everything to its default. */
 export function chooseNothing() {
   choose(Object.fromEntries(NAMES.map((name) => [name, ""])));
 }
 
-/** How the answer is drawn, whatever it is. */
+/** Returns the parameters that only affect drawing. */
 export function drawnAs() {
   const wanted = chosen();
   const one = (name) => (DRAWN_HERE[name].includes(wanted[name]) ? wanted[name] : DRAWN_HERE[name][0]);
   return { show: one("show"), view: one("view"), difference: one("difference") };
 }
 
-/** What the server is asked; and what we do not know, so that it says so among all else that is not there. */
+/** Returns the query for the server. It includes unknown parameters, so that the server's notes list them with everything else that does not exist. */
 export function query() {
   const wanted = chosen();
   const asked = parameters(wanted, (name) => !DRAWN_HERE[name]?.includes(wanted[name]));
@@ -41,13 +41,13 @@ export function query() {
   return [asked, String(strange)].filter(Boolean).join("&");
 }
 
-/** The address at which another part of the page is shown, and all else is as it is chosen. */
+/** Returns the URL of another part of the page, with the same choice otherwise. */
 export function addressOf(show) {
   const next = { ...chosen(), show: show === DRAWN_HERE.show[0] ? "" : show };
   return `#${parameters(next, () => true)}`;
 }
 
-/** Changes the choice; an empty value is none. A way back leads to the one before, unless this only refines it. */
+/** Changes the choice. An empty value resets a parameter. Adds a history entry, unless the change only refines the current one. */
 export function choose(changes, { refines = false } = {}) {
   const next = { ...chosen(), ...changes };
   if (OF_ROWS.some((name) => name in changes)) next.page = changes.page;
@@ -58,7 +58,7 @@ export function choose(changes, { refines = false } = {}) {
   listeners.forEach((listen) => listen());
 }
 
-/** Calls `listen` whenever the choice has changed, on the page or in the address. */
+/** Calls `listen` whenever the choice changes, on the page or in the URL. */
 export function onChoice(listen) {
   listeners.push(listen);
   addEventListener("hashchange", listen);

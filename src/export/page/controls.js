@@ -1,15 +1,15 @@
-// The choices: what is measured, what is compared, which arms, in which order.
+// Controls: what is measured, what is compared, which arms, and in which order.
 
 import { choose, chosen, drawnAs } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { count, idsOf, metricOf, some, span } from "./words.js";
 
-/** Typing is over after this. */
+/** Pause after which typing counts as finished. */
 const TYPING_MS = 150;
 
 const PHONE = matchMedia("(max-width: 30rem)");
 
-let sort = "-lift"; // of the last answer
+let sort = "-lift"; // from the last answer
 
 export function startControls() {
   const form = $("#controls");
@@ -38,7 +38,7 @@ export function startControls() {
 
 const turned = (order) => (order.startsWith("-") ? order.slice(1) : `-${order}`);
 
-/** What a click on a column's head leads to: numbers begin with the largest. */
+/** Returns the order after a click on a column's head. Numbers start with the largest. */
 export function sortedBy(key, current) {
   const [first, then] = key === "name" ? [key, `-${key}`] : [`-${key}`, key];
   return current === first ? then : first;
@@ -69,7 +69,7 @@ export function drawControls(answer) {
   $("#choices").hidden = false;
 }
 
-/** How the view of all partitions stands, for who has chosen it. */
+/** Describes the state of the view over all partitions. */
 function ofAll({ withheld, behind_seconds: behind, n_lagging: nLagging, lagging }) {
   if (withheld !== null) return `Nothing is shown of all partitions: ${withheld}.`;
   const listed = lagging.map(({ partition, seconds }) => `${partition} (${span(seconds)})`).join(", ");
@@ -78,7 +78,7 @@ function ofAll({ withheld, behind_seconds: behind, n_lagging: nLagging, lagging 
   return `Of all partitions only what has settled is known, as it was stored ${span(behind)} ago. Live numbers are those of each instance.${lag}`;
 }
 
-/** What is chosen, for who has the choices folded up. */
+/** Summarizes the choice, for readers who have folded the controls. */
 function inWords({ window, k, profile, metrics, filter, scope }, view, difference) {
   const cut = k === null ? "whole list" : `k = ${k}`;
   const by = $("#profiles").hidden ? null : `profile ${profile}`;

@@ -1,10 +1,10 @@
-// Changes the document only where it differs, and explains words on hover, focus or tap.
+// Updates the document only where it differs, and explains words on hover, focus or tap.
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
 const kept = new WeakMap(); // parent → (key → component)
 
-/** Makes the components of `parent` those of `items`, in order: old ones are kept, moved only if they must be. */
+/** Updates the children of `parent` to match `items`, in order. Existing components are kept, and moved only if necessary. */
 export function keyed(parent, items, keyOf, create) {
   const before = kept.get(parent) ?? new Map();
   const after = new Map();
@@ -35,18 +35,18 @@ export function attribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-/** A paragraph that is there only while it has something to say. */
+/** Shows a paragraph, or hides it if it is empty. */
 export function note(node, words) {
   text(node, words);
   node.hidden = words === "";
 }
 
-/** A list of sentences, there only while there are any. */
+/** Shows a list of sentences, or hides it if it is empty. */
 export function lines(list, sentences) {
   told(list, sentences.map((message) => ({ message })));
 }
 
-/** The same of warnings, each with the way to its runbook, and its severity where it has one. */
+/** Shows a list of warnings, each with a link to its runbook, and with its severity if it has one. */
 export function told(list, warnings) {
   const items = warnings.map((warning, i) => ({ warning, i }));
   keyed(list, items, ({ i }) => i, () => {
@@ -56,7 +56,7 @@ export function told(list, warnings) {
   list.hidden = warnings.length === 0;
 }
 
-/** What a warning says, and the way to its runbook. */
+/** Writes a warning and the link to its runbook. */
 export function sentence(node, { severity, message, runbook }) {
   attribute(node, "data-severity", severity);
   attribute(node, "data-runbook", runbook);
@@ -72,7 +72,7 @@ export function sentence(node, { severity, message, runbook }) {
   node.append(" ", link);
 }
 
-// ---- Tables that are wider than their place ------------------------------------------------------
+// ---- Tables that are wider than their container --------------------------------------------------
 
 const sizes = new ResizeObserver((entries) => {
   for (const { target } of entries) {
@@ -81,7 +81,7 @@ const sizes = new ResizeObserver((entries) => {
   }
 });
 
-/** What goes on beyond the right edge of a region fades away there. */
+/** Fades out the right edge of a region while more content is beyond it. */
 export function hintAtMore(region) {
   region.addEventListener("scroll", () => fade(region), { passive: true });
   for (const it of [region, $("table", region)]) sizes.observe(it);
@@ -91,9 +91,9 @@ function fade(region) {
   region.classList.toggle("more", region.scrollWidth - region.clientWidth - region.scrollLeft > 1);
 }
 
-// ---- Explanations: whatever has data-tip shows it on hover, focus or tap; Escape takes it away ----
+// ---- Explanations: elements with data-tip show it on hover, focus or tap; Escape hides it ---------
 
-const LINGER_MS = 200; // the pointer may move from the word to its explanation
+const LINGER_MS = 200; // time to move the pointer from the word to its explanation
 
 let explained = null;
 let leaving;
@@ -115,7 +115,7 @@ export function startTips() {
   document.addEventListener("focusout", () => silence(tip));
   document.addEventListener("click", ({ target }) => {
     const word = wordOf(target);
-    // What does something else by a click explains itself on hover and focus.
+    // Elements that do something else on click are explained on hover and focus only.
     if (word !== null && !word.matches(".sort, label")) explain(word, tip);
     else if (!tip.contains(target)) silence(tip);
   });

@@ -1,4 +1,4 @@
-// CSV and JSON of what is shown: of the instant that stands on the page, not of a later one.
+// Downloads of the shown data as CSV and JSON, as of the moment on the page rather than a later one.
 
 import { $ } from "./document.js";
 
@@ -9,7 +9,7 @@ const COLUMNS = [
   "live_end", "settled_end", "since",
 ];
 
-/** `shown()` says what stands on the page: { answer, view }. */
+/** `shown()` returns the data on the page: { answer, view }. */
 export function startDownloads(shown) {
   $("#csv").addEventListener("click", () => save(shown(), "csv", "text/csv", csv));
   $("#json").addEventListener("click", () => save(shown(), "json", "application/json", json));
@@ -25,7 +25,7 @@ function save(shown, ending, type, write) {
   URL.revokeObjectURL(url);
 }
 
-/** A row for each arm, view and metric. Where its view ends, every row says: files of several moments are put together. */
+/** A row for each arm, view and metric. Every row contains the ends of its view, so that files of several moments can be combined. */
 function csv(shown) {
   const { live_end_ms, settled_end_ms, since_ms } = shown.answer.stream;
   const ends = { live_end: instant(live_end_ms), settled_end: instant(settled_end_ms), since: instant(since_ms) };
@@ -75,15 +75,15 @@ function instant(ms) {
   return ms == null ? null : new Date(ms).toISOString();
 }
 
-/** The control of an experiment, if it has lists: it is the first row. */
+/** The control of an experiment, if it has lists. It is then the first row. */
 export function controlOf({ control, arms }) {
   return control !== null && arms[0]?.name === control ? arms[0] : null;
 }
 
-/** Control characters, ends of lines, marks and overrides of the direction of text, and the byte order mark. */
+/** Control characters, line breaks, marks and overrides of text direction, and the byte order mark. */
 const STEERING = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/gu;
 
-/** Names come from anyone: none may become a formula in a spreadsheet, or steer what shows it; `abgauge evaluate` writes the same. */
+/** Names are untrusted: none may become a formula in a spreadsheet or affect its display. `abgauge evaluate` writes the same. */
 function field(value) {
   if (value === null) return "";
   if (typeof value !== "string") return String(value);

@@ -1,4 +1,4 @@
-// The tables: an experiment each, an arm a row, its control first, settled beside live.
+// Tables: one per experiment, one row per arm with the control first, settled numbers next to live ones.
 
 import { nSettledOf } from "./chart-data.js";
 import { drawCharts } from "./charts.js";
@@ -12,12 +12,12 @@ import { BADGES, STATES, WORDS, count, metricOf, near, signed, some, span, visib
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists whose clicks can no longer come: compare arms on this" };
-/** Of a page with one experiment. */
+/** Page size for a single experiment. */
 const ARMS_ON_A_PAGE = 50;
 const EXPERIMENTS_ON_A_PAGE = 10;
-/** What a table needs at least, in rem: the names of arms, any other column, the names of views where they are stacked. */
+/** Minimum widths in rem: the column of arm names, any other column, the column of view names in a stacked table. */
 const LEAST = { names: 12, column: 7, views: 4.5 };
-/** Beside a table, in rem: the padding of its section, and a scroll bar that may come. */
+/** Width besides the table in rem: the padding of its section, and a possible scroll bar. */
 const BESIDE = 3.2;
 
 export function drawExperiments(answer, { show, view, difference }) {
@@ -31,7 +31,7 @@ export function drawExperiments(answer, { show, view, difference }) {
   const least = isStacked ? LEAST.names + LEAST.views + (metrics.length + 1) * LEAST.column : LEAST.names + columns.length * LEAST.column;
   const isAlone = told.experiment !== null || answer.n_experiments_in_all === 1;
   const order = answer.profiles[0].metrics;
-  // Looks go by the first profile, over all that has settled since the start.
+  // Looks use the first profile, over everything settled since the start.
   const hasLifts = told.window === "total" && difference === "relative" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
   const context = { told, stream, profiles: answer.profiles, order, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
@@ -43,11 +43,11 @@ export function drawExperiments(answer, { show, view, difference }) {
   drawPages(answer, isAlone);
 }
 
-// Asked for once, not at every draw: the answer costs a layout.
+// Cached between draws, because measuring forces a layout.
 let room = null; // in rem
 addEventListener("resize", () => (room = null));
 
-/** Whether a table so wide stands on the page whole. */
+/** Returns whether a table of this width fits on the page. */
 function fits(rem) {
   room ??= $("#tables").clientWidth / parseFloat(getComputedStyle(document.documentElement).fontSize);
   return rem + BESIDE <= room;
@@ -153,12 +153,12 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
   text(alone, isAlone ? "all experiments" : `all ${some(nFound, "arm")}`);
 }
 
-/** A daemon that was upgraded beneath the page may have others. */
+/** An upgraded daemon may send badges that this page does not know. */
 function badgeOf({ badge }) {
   return BADGES[badge] ?? { name: badge, help: null };
 }
 
-/** Draws what one reads first of an experiment. Names in it keep their own direction of text. */
+/** Draws the headline of an experiment. Names in it keep their own text direction. */
 function verdictOf(node) {
   const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
   let drawn = null;
@@ -180,7 +180,7 @@ function verdictOf(node) {
   };
 }
 
-/** One line of those at the top, where several experiments are shown: what is claimed, and the way to the rest. */
+/** One line of the list at the top, shown for several experiments: the claim, and a link to the details. */
 function verdictLine({ name }) {
   const node = stamp("verdict");
   const [kind, sentence] = [$(".kind", node), $(".sentence", node)];
@@ -220,7 +220,7 @@ function drawHeads(node, context) {
     const key = button.dataset.sort;
     const order = told.sort === key ? "ascending" : told.sort === `-${key}` ? "descending" : null;
     attribute(button, "data-order", order);
-    // A head may have two buttons: it says the order of the one that is in use.
+    // A head may have two buttons. It announces the order of the active one.
     const head = button.closest("th");
     const inUse = order ?? $(`[data-order]`, head)?.dataset.order ?? null;
     attribute(head, "aria-sort", inUse);
@@ -332,12 +332,12 @@ function metricCell(view, { id }, experiment, arm) {
   };
 }
 
-/** A lift with its interval, by the last look. Before enough is known there is none: a plain difference would mislead. */
+/** A lift with its interval, from the latest look. Before enough is known, there is none, because a plain difference would mislead. */
 function liftOf(looked) {
   return looked.lift === undefined ? ["", "too early for a lift"] : [lift(looked.lift), ` (${interval(looked)})`];
 }
 
-/** The arm's less the control's, or that divided by the control's; null where there is no such number. */
+/** The difference of an arm from its control, absolute or relative, or null if undefined. */
 function differenceOf(value, control, kind) {
   if (value == null || control == null) return null;
   if (kind === "absolute") return value - control;
@@ -366,14 +366,14 @@ function basesCell(view, experiment, arm) {
   };
 }
 
-/** Why an arm has no numbers in a view: its lists are still open to clicks, or there are none. */
+/** Explains why an arm has no numbers in a view: its lists are still open to clicks, or there are none. */
 function whyAbsent(view, { live, last_list_ms: last, context }) {
   const { live_end_ms: end, settled_end_ms: settled, since_ms: since, settle_after_ms: after } = context.stream;
   const isOpen = settled == null || last > settled;
   if (view === "live" || !isOpen) return "no list in this window";
   const line = live?.line;
   const first = line?.lists.findIndex((n) => n > 0) ?? -1;
-  // It may have lists from before the window.
+  // The arm may have lists from before the window.
   if (first === 0 && line.start_ms > (since ?? end)) return "not settled yet";
   // A cell may begin before all events.
   const firstMs = first >= 0 ? Math.max(line.start_ms + first * line.cell_ms, since ?? 0) : last;
@@ -383,15 +383,15 @@ function whyAbsent(view, { live, last_list_ms: last, context }) {
 // ---- Lines --------------------------------------------------------------------------------------
 
 /**
- * Lowest and highest cell of a metric over all arms and views that are shown: one scale, so that lines compare. Cells
- * with few lists, such as the one that has just begun, do not count: their noise would press all else flat.
+ * Lowest and highest cell of a metric over all arms and views shown: a common scale makes lines comparable. Cells with few lists,
+ * such as the current one, are ignored, because their noise would flatten everything else.
  */
 function scaleOf(arms, { index }, views) {
   const lines = arms.flatMap((arm) => views.map((view) => arm[view]?.line ?? null));
   return extent(lines.flatMap((line) => (line === null ? [] : wellFilled(line, index))));
 }
 
-/** Values of the cells that hold at least half as many lists as the fullest one; of all where that leaves none. */
+/** Values of the cells with at least half as many lists as the fullest one, or all values if that leaves none. */
 function wellFilled({ lists, values }, index) {
   const cells = values[index] ?? [];
   const enough = Math.max(...lists) / 2;
@@ -409,7 +409,7 @@ function extent(values) {
   return low <= high ? { low, high } : null;
 }
 
-/** What has settled, and faded what is still open to clicks, which goes on from there. */
+/** Draws the settled part, and faded the part that is still open to clicks, which continues from there. */
 function drawLine(node, line, cells, scale, settledEnd) {
   const n = line ? Math.min(cells.length, nSettledOf(line, settledEnd)) : 0;
   const isOpen = n < cells.length;
@@ -418,10 +418,7 @@ function drawLine(node, line, cells, scale, settledEnd) {
   attribute(node, "data-open", line && isOpen ? line.start_ms + n * line.cell_ms : null);
 }
 
-/**
- * SVG path over cells from one place up to another, one unit apart, held where it would leave the scale; null cells are gaps, and a
- * cell between two gaps is a dot.
- */
+/** SVG path over a range of cells, one unit apart, clamped to the scale. Null cells are gaps, and a cell between two gaps is a dot. */
 function pathOf(cells, scale, from, to) {
   if (scale === null) return "";
   const inside = (height) => Math.min(20, Math.max(0, height));

@@ -1,16 +1,16 @@
-// Follows what the daemon says of a view: by server-sent events, and by asking where there is no stream.
+// Follows a view on the daemon: by server-sent events, or by polling if there is no stream.
 //
 //   follow(query) ─▶ stream ──▶ answers, beats ─▶ onAnswer
 //                     │ error, or nothing for a while
 //                     ├─ refused (full, or a proxy in between): ask once, and try the stream again later
-//                     └─ gone: onSilence, try again after 1 s, 2 s, 4 s … 30 s, each a little off
+//                     └─ gone: onSilence, try again after 1 s, 2 s, 4 s … 30 s, with jitter
 //
 // A hidden tab follows nothing.
 
-/** Beside the page, wherever a proxy has put it. */
+/** Relative to the page, so that it works behind a proxy's path prefix. */
 const PATH = "api/v1/view";
 const VERSION = 1;
-/** The daemon says something every five seconds at least. */
+/** The daemon sends something at least every five seconds. */
 const SILENCE_MS = 15_000;
 const PATIENCE_MS = 10_000;
 const ASK_MS = 5_000;
@@ -26,14 +26,14 @@ export class Feed {
   #watchdog;
   #failures = 0;
 
-  /** `onAnswer(answer, { asked })`; `onSilence(reason)`, whenever an attempt has failed. */
+  /** Calls `onAnswer(answer, { asked })`, and `onSilence(reason)` after each failed attempt. */
   constructor(on) {
     this.#on = on;
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#stop() : this.#start()));
     addEventListener("online", () => this.#start());
   }
 
-  /** Follows this view from now on; the answers to the one before end. */
+  /** Follows this view from now on, instead of the previous one. */
   follow(query) {
     this.#query = query;
     this.#start();
@@ -47,7 +47,7 @@ export class Feed {
     source.addEventListener("message", ({ data }) => this.#heard(JSON.parse(data), { asked: false }));
     source.addEventListener("beat", () => this.#watch());
     source.addEventListener("error", () => {
-      // A stream that was refused is closed; one that broke would be opened again by itself, at once and by all pages.
+      // The browser closes a refused stream. It would reopen a broken one immediately, on all pages at once, so we close that one too.
       const refused = source.readyState === EventSource.CLOSED;
       this.#stop();
       if (refused) this.#ask();
@@ -104,7 +104,7 @@ export class Feed {
     this.#failures += 1;
   }
 
-  /** A little off, so that pages which lost the daemon together do not come back together. */
+  /** Adds jitter, so that pages which lost the daemon together do not reconnect together. */
   #again(pauseMs) {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#start(), pauseMs * (0.75 + Math.random() / 2));

@@ -1,8 +1,8 @@
-// From where on a number of the strip is marked: the figures of the alerts in config/prometheus/abgauge.rules.yml, by
-// their names. The strip counts from the start on and marks at once; the alerts look at the last minutes, and wait.
+// Thresholds above which numbers on the strip are marked, taken from the alerts in config/prometheus/abgauge.rules.yml and
+// named after them. The strip counts since the start and marks at once, while alerts look at the last minutes and wait.
 
 export const ABOVE = {
-  // Shares: of the records of a topic, of the clicks accepted, of the bound on memory.
+  // Shares: of the records of a topic, of the accepted clicks, of the memory bound.
   AbgaugeInvalidRecords: 0.01,
   AbgaugeLateRecords: 0.01,
   AbgaugeFutureRecords: 0.01,
@@ -14,5 +14,5 @@ export const ABOVE = {
   AbgaugeNoEvents: 900,
 };
 
-/** A share of fewer says nothing. */
+/** Minimum count for which a share is meaningful. */
 export const ENOUGH = 1000;

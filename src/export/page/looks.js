@@ -1,10 +1,10 @@
-// What the last look says of an experiment: for each arm beside the control its state, its metrics, and its checks.
+// Results of the latest look at an experiment: for each arm except the control its state, its metrics, and its checks.
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
 import { ROLES, STATES, clock, date, digitsOf, metricOf, number, percentage, probability, signed, visible } from "./words.js";
 
-/** Looks are ten minutes of event time apart: one that is further behind than two of them is held back. */
+/** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
 const ROLE_ORDER = ["primary", "guardrail", "secondary"];
 const PER_USER = ["lists_per_user", "hits_per_user", "clicks_per_user"];
@@ -19,7 +19,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
   text($("h3 bdi", node), control === null ? "" : visible(control));
   lines($("[data-testid=held]", node), held(looks, context.stream));
   const order = context.order;
-  // One stands open: the arm that the sentence is about, else the first.
+  // One comparison starts open: the arm named in the sentence, or the first one.
   const open = compared.find((arm) => arm.name === verdict.arm) ?? compared[0];
   const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: arm === open, order }));
   keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
@@ -27,17 +27,17 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
 }
 
 /**
- * What the sentence rests on. `start` is where lists begin that were read: a restart may not have read all of them again. Without a
- * look, it is what `total` holds.
+ * Basis of the sentence. `start` is the first list read, which may be later than the experiment's start after a restart.
+ * Without a look, the basis is the data in `total`.
  */
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
-  // Looks begin with a cell of ten minutes, and lists perhaps within it.
+  // Looks begin at a cell of ten minutes, and the first list may be later within it.
   if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values and counts of the table go on.`;
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
 
-/** How sure intervals are. */
+/** Confidence level of the intervals. */
 function atLevel({ power }) {
   return power == null ? "" : `, with ${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals,`;
 }
@@ -46,7 +46,7 @@ function moment(ms) {
   return `${date(ms)} ${clock(ms).slice(0, 5)}`;
 }
 
-/** What holds looks back, and what they leave out, in sentences. */
+/** Sentences about causes that hold looks back, and about data that looks leave out. */
 function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
   if (isGivenUp) return ["There are no more looks: statistics took more than limits.max_statistics allows. Raise it, and start abgauge anew."];
   const sentences = [];
@@ -71,7 +71,7 @@ function comparisonOf({ name, experiment, isOpen }) {
   caption.id = `comparison-${comparisons++}`;
   attribute($(".scroll-x", node), "aria-labelledby", caption.id);
   hintAtMore($(".scroll-x", node));
-  // The sentence may come to be about another arm; what the reader has opened or closed stays so.
+  // The sentence may move on to another arm. Comparisons that the reader has opened or closed stay as they are.
   let wasOpened = isOpen;
   return {
     node,
@@ -102,12 +102,12 @@ function drawComparison(node, comparison) {
   lines($("[data-testid=comparison-notes]", node), notes);
 }
 
-/** The reason by which nothing is ever decided. */
+/** Reason that rules out any decision. */
 const NO_SHARES = "no shares";
 const NO_SHARES_HELP = "Nothing is decided or checked until the configuration says which share of the users each arm is to get: shares under [experiments.NAME].";
 const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 
-/** Primaries first, then guardrails, then others in the order of export, and those per user last. */
+/** Primaries first, then guardrails, then others in the order of export, and metrics per user last. */
 export function inOrder(metrics, order) {
   const place = (key) => (PER_USER.includes(key) ? order.length + PER_USER.indexOf(key) : order.indexOf(key));
   const rank = ({ key, role }) => ROLE_ORDER.indexOf(role) * (order.length + PER_USER.length) + place(key);

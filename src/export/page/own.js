@@ -1,11 +1,11 @@
-// What the last look says of arms that are compared with none: each by itself, a value and its interval for every chosen metric.
+// Results of the latest look for arms that are not compared: the value and interval of every selected metric.
 
 import { $, attribute, hintAtMore, keyed, stamp, text } from "./document.js";
 import { count, visible } from "./words.js";
 
 let tables = 0;
 
-/** Draws the table into `place`, or takes it away where there are no rows. */
+/** Draws the table into `place`, or removes it if there are no rows. */
 export function drawOwn(place, arms, { metrics }) {
   keyed(place, arms.length > 0 ? [{ arms, metrics }] : [], () => "own", ownTable);
 }

@@ -1,10 +1,10 @@
 // The live page: follows the daemon and changes the document in place.
 //
-//   address ─▶ choice ─▶ feed ─▶ answer ─▶ draw ─▶ state ┬▶ experiments: controls, tables
-//                                                      └▶ operations: warnings, times, strip, stream
+//   URL ─▶ choice ─▶ feed ─▶ answer ─▶ draw ─▶ state ┬▶ experiments: controls, tables
+//                                                    └▶ operations: warnings, times, strip, stream
 //
-// Names of experiments and arms come from events, hence from anyone: they reach the document as text and as attribute
-// values only, never as markup.
+// Names of experiments and arms come from events, so they are untrusted: they enter the document as text and attribute values
+// only, never as markup.
 
 import { addressOf, chooseNothing, chosen, drawnAs, onChoice, query } from "./choice.js";
 import { drawControls, startControls } from "./controls.js";
@@ -16,15 +16,15 @@ import { drawHealth, drawStream, losses } from "./stream.js";
 import { clock, count, date, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
-/** Characters of a warning at the top; the whole of it stands among the operations. */
+/** Maximum characters of a warning at the top. The full text is among the operations. */
 const MAX_SAID = 400;
 
-let answer = null; // the last one: kept while none comes
-let arrived = null; // when it came, by this machine's clock
-let asked = false; // it was asked for: there is no stream for this page
+let answer = null; // the last one, kept while no other arrives
+let arrived = null; // its time of arrival, by this machine's clock
+let asked = false; // set if it was polled because this page has no stream
 let silence = null; // { since, reason } while abgauge does not answer
-let waitsSince = null; // when something was chosen that no answer has yet
-let firstVersion = null; // of abgauge, when this page was loaded
+let waitsSince = null; // time of a choice that has no answer yet
+let firstVersion = null; // abgauge's version when this page was loaded
 
 const feed = new Feed({
   onAnswer(next, how) {
@@ -42,7 +42,7 @@ const feed = new Feed({
   },
 });
 
-/** What developer tools show, and what tests bound. */
+/** Records timings for developer tools, which tests check against bounds. */
 function measured(name, start) {
   performance.clearMeasures(name);
   performance.measure(name, { start });
@@ -62,7 +62,7 @@ function draw() {
 
 const shows = [...document.querySelectorAll("#shows a")];
 
-/** One part of the page at a time; links lead to the other, with all else as it is chosen. */
+/** Shows one part of the page. Links lead to the other, with the same choice otherwise. */
 function drawShows() {
   const { show } = drawnAs();
   for (const link of shows) {
@@ -88,7 +88,7 @@ const TITLES = {
   wrong: "abgauge: numbers missing or wrong",
   waiting: "abgauge: not ready",
 };
-/** What does not touch the numbers leaves the state as it is. */
+/** Severities that change the state. Other messages do not affect the numbers. */
 const SEVERITIES = ["critical", "warning"];
 
 function stateOf({ ready }, grave) {
@@ -111,7 +111,7 @@ function drawState() {
   const reason = state === "waiting" ? { message: `It waits for: ${waiting[0] ?? "the brokers"}`, runbook: "AbgaugeNotReady" } : (grave[0] ?? ofPage);
   const isTold = state !== "silent" && reason !== undefined;
   $("#reason").hidden = !isTold;
-  // The state says how grave it is.
+  // The state already shows the severity.
   if (isTold) sentence($("#reason"), { ...reason, message: cut(reason.message), severity: undefined });
   const further = waiting.slice(1);
   const beyond = further.length - MAX_WAITING;
@@ -122,7 +122,7 @@ function drawState() {
   attribute($("#shows .count"), "aria-label", some(rest.length, "more message"));
 }
 
-/** Whole words of it, if it is long. */
+/** Shortens a long message at a word boundary. */
 function cut(message) {
   return message.length > MAX_SAID ? `${message.slice(0, message.lastIndexOf(" ", MAX_SAID))} …` : message;
 }
@@ -139,7 +139,7 @@ function instant(node, ms) {
   attribute(node, "data-value", ms);
 }
 
-/** Of the daemon, of what the stream loses, and of this page itself. */
+/** Returns warnings of the daemon, about losses in the stream, and about this page itself. */
 function warningsOf({ stream }) {
   const { exact, warnings = [], catalog, version } = stream;
   const isTold = ({ runbook }) => warnings.some((warning) => warning.runbook === runbook);
@@ -176,10 +176,10 @@ onChoice(() => {
   }
 });
 
-// How many columns fit decides how they are laid out.
+// The layout depends on how many columns fit.
 addEventListener("resize", () => answer !== null && drawExperiments(answer, drawnAs()));
 
-// The hash is taken by what is chosen.
+// The hash of the URL holds the choice, so the link cannot use it.
 $(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   $(drawnAs().show === "operations" ? "#operations" : "#arms").focus();

@@ -1,4 +1,4 @@
-// Says of an experiment of which nothing has settled yet when that begins, and how far it has come.
+// Shows the time when numbers of an experiment start to settle, and the progress until then.
 
 import { $, attribute, note } from "./document.js";
 import { near, percentage } from "./words.js";
@@ -15,7 +15,7 @@ export function drawSettling(node, { arms, context: { stream, views } }) {
   attribute(progress, "data-begin", begin);
 }
 
-/** When the first lists settle; null where that is not known, since they may be older than the window. */
+/** Returns the time when the first lists settle, or null if unknown because they may be older than the window. */
 function beginOf(arms, { live_end_ms: end, settled_end_ms: settled, since_ms: since, settle_after_ms: after }) {
   const lines = arms.map(({ live }) => live?.line).filter((line) => line?.lists.some((n) => n > 0));
   if (lines.length === 0 || end == null) return null;

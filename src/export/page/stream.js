@@ -1,12 +1,12 @@
-// The health of the stream: a strip at the top, and the counts behind it below.
+// Health of the stream: a strip at the top, and the detailed counts below.
 
 import { $, attribute, keyed, note, text } from "./document.js";
 import { ABOVE, ENOUGH } from "./limits.js";
 import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span } from "./words.js";
 
-/** Outcomes that no producer can help: they are no part of what is refused. */
+/** Outcomes that are not a fault of the producer, and so do not count as refused. */
 const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed", "skipped"];
-/** What is watched of them, by the alert that does. */
+/** Other outcomes, by the alert that watches them. */
 const WATCHED = {
   AbgaugeInvalidRecords: ["invalid"],
   AbgaugeLateRecords: ["late", "after_settled"],
@@ -37,16 +37,16 @@ export function drawHealth(answer) {
   $("#health").hidden = false;
 }
 
-/** How the loss of records is told, by the alert that watches it. What is shed the daemon tells itself. */
+/** Descriptions of lost records, by the alert that watches them. The daemon itself reports shed records. */
 const LOST = {
   AbgaugeInvalidRecords: "cannot be read",
   AbgaugeLateRecords: "came too late to count",
   AbgaugeFutureRecords: "lie in the future, and do not count",
 };
-/** More than this share lost: what is left says nothing. */
+/** Share of losses above which the remaining numbers are meaningless. */
 const MOST = 0.5;
 
-/** What of the stream is lost since the start, where it is more than an alert allows. */
+/** Returns the losses of the stream since the start that exceed the threshold of an alert. */
 export function losses({ records = {}, click_results: results = {} }) {
   const ofTopics = Object.entries(records).flatMap(([topic, outcomes]) => {
     const read = readOf(outcomes);
@@ -64,7 +64,7 @@ function loss(alert, n, all, what) {
 
 const isMuch = (alert, n, all) => all >= ENOUGH && n > ABOVE[alert] * all;
 const sumOf = (outcomes, names) => names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);
-/** Records read, without what is replayed. */
+/** Records read, without replayed ones. */
 const readOf = (outcomes) => Object.entries(outcomes).reduce((sum, [name, n]) => sum + (name === "replayed" ? 0 : n), 0);
 
 function newestList({ newest_list_ms: newest, stream: { live_end_ms: end } }) {
@@ -150,7 +150,7 @@ export function drawStream(answer) {
   ]);
 
   const partitions = (stream.partitions ?? []).map((it) => ({ ...it, name: `${it.topic}-${it.partition}` }));
-  // Told a moment apart, a watermark may seem ahead of the live end.
+  // Both times are sampled at slightly different moments, so a watermark may seem ahead of the live end.
   const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(Math.max(0, delay), 1)}\u00a0s`];
   rows($("[data-testid=partitions]"), partitions.map((it) => ({ name: it.name, numbers: cells(it), format: String })));
   const beyond = answer.n_partitions - partitions.length;

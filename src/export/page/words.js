@@ -1,16 +1,16 @@
-// The words of the page, and how numbers, times and names are written.
+// Text on the page, and formats of numbers, times and names.
 
 const percent = (digits) => (share) => `${number(share * 100, digits)}%`;
 export const percentage = (share, digits = 1) => percent(digits)(share);
 const decimals = (digits) => (value) => number(value, digits);
 const points = (digits) => (share) => `${number(share * 100, digits)}\u00a0pp`;
-/** How a metric's value is written, and the difference of two. */
+/** Formats of a metric's value and of the difference between two values. */
 const SHARE = { text: percent(2), difference: points(2) };
 const SCORE = { text: decimals(4), difference: decimals(4) };
 const HITS = { text: decimals(3), difference: decimals(3) };
 const BITS = { text: (bits) => `${number(bits, 2)}\u00a0bits`, difference: (bits) => `${number(bits, 2)}\u00a0bits` };
 
-// Under some profiles a formula differs; what it is about does not.
+// A formula may depend on the profile, but the meaning of its metric does not.
 const METRICS = {
   hit_rate: { name: "hit ratio", ...SHARE, help: "Share of lists with at least one clicked item in the top k." },
   ctr: { name: "CTR", ...SHARE, help: "Click-through rate: items clicked divided by items shown, in the top k, over all lists." },
@@ -35,7 +35,7 @@ export function metricOf(id) {
   return { id, ...(METRICS[id] ?? { name: id, ...SCORE, help: "" }) };
 }
 
-/** Ids of the metrics that a profile has, from keys such as `mrr@5`. */
+/** Ids of a profile's metrics, from keys such as `mrr@5`. */
 export function idsOf({ metrics }) {
   return [...new Set(metrics.map((key) => key.split("@")[0]))];
 }
@@ -50,7 +50,7 @@ export const WORDS = {
   clicks: "Distinct items of these lists that were clicked.",
 };
 
-/** States of an arm, and what they mean. */
+/** States of an arm and their meaning. */
 export const STATES = {
   collecting: { name: "collecting", help: "There are too few users or clicks for any test." },
   no_decision: { name: "no decision", help: "Nothing is decided. That does not mean that there is no difference." },
@@ -65,7 +65,7 @@ export const STATES = {
   "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Do not read the lifts." },
 };
 
-/** Kinds of the sentence on an experiment, and what they mean. */
+/** Kinds of headlines of an experiment and their meaning. */
 export const BADGES = {
   win: { name: "winner", help: "An arm is better than the control, or not worse where that is the goal, by the tests that were asked for. The lift and its interval are those of the decision look." },
   harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
@@ -77,7 +77,7 @@ export const BADGES = {
   waiting: { name: "wait", help: "Nothing has settled yet, or no look has been taken: looks are ten minutes of event time apart." },
 };
 
-/** What a metric is there for, where it is for anything. */
+/** Roles of metrics that affect a decision. */
 export const ROLES = {
   primary: "It decides.",
   guardrail: "It must not fall by more than its margin.",
@@ -104,7 +104,7 @@ export const RESULTS = {
   undecided: "Its list may lie before the begin of what was read.",
 };
 
-/** A name with what would be invisible, or would turn its text around, written as an escape. */
+/** Escapes characters in a name that would be invisible or would change the text direction. */
 export function visible(name) {
   const hidden = /^\s+|\s+$|[\p{Cc}\p{Zl}\p{Zp}\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
   const escape = (char) => `\\u{${char.codePointAt(0).toString(16)}}`;
@@ -119,20 +119,20 @@ export function number(n, digits) {
   return formats.get(digits).format(n);
 }
 
-/** The digits that tell apart numbers which are `step` apart. */
+/** Number of digits that distinguishes numbers which are `step` apart. */
 export function digitsOf(step) {
   const isWhole = (digits) => Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) < 1e-6 * 10 ** digits * step;
   return [0, 1, 2, 3, 4, 5].find(isWhole) ?? 6;
 }
 
-/** With its sign, as one writes it. */
+/** Adds a sign, with a typographic minus. */
 export function signed(n, write) {
   const words = write(Math.abs(n));
   if (!/[1-9]/.test(words)) return `±${words}`;
   return `${n < 0 ? "−" : "+"}${words}`;
 }
 
-/** A p, to three digits. */
+/** A p-value with three digits. */
 export function probability(p) {
   if (p === undefined) return "–";
   if (p < 0.001) return "<0.001";
@@ -158,7 +158,7 @@ export function bytes(n) {
   return `${number(n / 1024 ** power, power === 0 ? 0 : 1)}\u00a0${units[power]}`;
 }
 
-/** A span of time in its largest fitting unit. */
+/** A duration in its largest suitable unit. */
 export function span(seconds) {
   if (seconds == null) return "–";
   const units = [["d", 86_400], ["h", 3_600], ["min", 60]];
@@ -178,7 +178,7 @@ export function clock(ms) {
   return `${two(it.getHours())}:${two(it.getMinutes())}:${two(it.getSeconds())}`;
 }
 
-/** hh:mm, with the date where it is not that of `other`. */
+/** hh:mm, with the date if it differs from the date of `other`. */
 export function near(ms, other) {
   const time = clock(ms).slice(0, 5);
   return date(ms) === date(other) ? time : `${date(ms)} ${time}`;

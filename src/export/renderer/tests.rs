@@ -1,4 +1,4 @@
-//! Claims about sharing, bounds and buffers.
+//! Tests of sharing, bounds and buffers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use super::super::fixture::run;
 use super::super::loan::LONGEST;
 use super::*;
 
-/// Renders how often it was rendered, this time included.
+/// Renders how often it was called, this call included.
 fn count(
     rendered: &Arc<AtomicUsize>,
 ) -> impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + use<> {
@@ -55,7 +55,7 @@ fn packed_and_plain_come_from_one_rendering_and_are_packed_once() {
     });
 }
 
-/// What has begun may lack what was handed over since.
+/// A rendering that has started may lack data handed over since.
 #[test]
 fn who_asks_while_one_is_rendered_gets_the_next_and_shares_it() {
     run(async {
@@ -70,7 +70,7 @@ fn who_asks_while_one_is_rendered_gets_the_next_and_shares_it() {
             count_first(snapshot, out)
         });
         let later = async {
-            // The first one is polled before this, and then renders on a thread of its own.
+            // The first request is polled before this one and then renders on a thread of its own.
             tokio::task::yield_now().await;
             tokio::task::spawn_blocking(move || has_begun.recv().unwrap())
                 .await
@@ -86,7 +86,7 @@ fn who_asks_while_one_is_rendered_gets_the_next_and_shares_it() {
     });
 }
 
-/// Four bodies, and one who waits for a fifth: it has it once one of the four is dropped.
+/// Requests a fifth body while four are lent out. It arrives once one of the four is dropped.
 async fn fifth(renderer: &Renderer<()>, drop_one: impl AsyncFnOnce(&mut Vec<Lent>)) {
     let rendered = Arc::default();
     let ask = || renderer.body((), Encoding::Identity, count(&rendered));
@@ -110,7 +110,7 @@ fn of_a_few_bodies_the_one_is_called_back_that_was_not_read_for_longest() {
     run(async {
         let begin = Instant::now();
         fifth(&Renderer::new(), async |unread| {
-            // The first one goes on.
+            // The first reader makes progress.
             while unread[1].loan.due().is_some() {
                 unread[0].loan.read();
                 tokio::time::sleep(STALLED / 20).await;

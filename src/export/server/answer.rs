@@ -1,4 +1,4 @@
-//! Answers in flight: the end of each is reported to its exchange.
+//! Answers in flight, whose end is reported to their exchange.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use http_body::{Frame, SizeHint};
 use super::super::loan::Loan;
 use super::exchange::Exchange;
 
-/// The content type of an answer that does not end: server-sent events.
+/// Content type of an answer that does not end: server-sent events.
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// The answer, watched.
+/// Wraps an answer so that its exchange follows it.
 pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>) -> Response {
     if let Some(loan) = answer.extensions_mut().remove::<Arc<Loan>>() {
         exchange.borrows(loan);
@@ -54,7 +54,7 @@ impl HttpBody for WatchedBody {
 }
 
 impl Drop for WatchedBody {
-    /// The server drops a body once it has taken all of it.
+    /// Reports the end: the server drops a body once it has taken all of it.
     fn drop(&mut self) {
         self.exchange.is_whole();
     }

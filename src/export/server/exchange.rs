@@ -1,4 +1,4 @@
-//! The state of a connection, and its deadline.
+//! State of a connection, and its deadline.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,26 +18,28 @@ pub(super) struct Exchange {
     timeout: Duration,
     slot: ConnectionSlot,
     now: Mutex<ExchangeState>,
-    /// A deadline was set.
+    /// Notified when a deadline is set.
     hurried: Notify,
-    /// The loan has changed or ended.
+    /// Notified when the loan changes or ends.
     borrowed: Notify,
 }
 
 struct ExchangeState {
     stage: Stage,
-    /// `None`: no deadline.
+    /// `None` without a deadline.
     deadline: Option<Instant>,
-    /// The whole answer has been handed over; little of it is still unsent.
+    /// Set when the whole answer is handed over and little of it is still unsent.
     is_whole: bool,
-    /// It has had a complete request before.
+    /// Set once it has had a complete request.
     has_asked: bool,
-    /// The client does not read what is sent.
+    /// Set while the client does not read what is sent.
     is_stuck: bool,
-    /// The loan of the body that is being sent, if others share it.
+    /// Loan of the body in flight, if others share it.
     loan: Option<Arc<Loan>>,
 }
 
+/// Stage of an exchange.
+///
 /// ```text
 /// Idle ──first byte──▶ Asking ──whole head──▶ Answering ──last byte sent──▶ Idle
 ///                                              │     ▲
@@ -46,13 +48,13 @@ struct ExchangeState {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Accepted, or between requests: no byte of a request yet.
+    /// Accepted or between requests, without a byte of a request.
     Idle,
-    /// A part of a request's head.
+    /// Part of a request's head received.
     Asking,
-    /// From the whole head to the last byte of the answer; `timeout` runs since the first byte of the request.
+    /// Whole head received, last byte of the answer not yet sent. `timeout` runs since the first byte of the request.
     Answering,
-    /// An answer that does not end. It may last, but its reader must keep up.
+    /// Answer without an end in flight. It may last, but its client must keep up.
     Streaming,
 }
 
@@ -78,13 +80,13 @@ impl Exchange {
         self.now().stage
     }
 
-    /// Whether it has been answered and is kept for the next request: its end is no refusal.
+    /// Returns whether it is idle after an answer. Closing it then is not a refusal.
     pub fn is_between_requests(&self) -> bool {
         let now = self.now();
         now.stage == Stage::Idle && now.has_asked
     }
 
-    /// A byte has arrived.
+    /// Notes that a byte has arrived.
     fn received(&self) {
         let mut now = self.now();
         if now.stage == Stage::Idle {
@@ -93,11 +95,11 @@ impl Exchange {
         }
     }
 
-    /// The whole head of a request has arrived.
+    /// Notes that the whole head of a request has arrived.
     pub fn asked(&self) {
         let mut now = self.now();
         if now.stage == Stage::Idle {
-            // It arrived together with the request before.
+            // The request arrived together with the previous one, so its first byte was not seen on its own.
             now.deadline = Some(self.deadline());
         }
         now.stage = Stage::Answering;
@@ -107,20 +109,20 @@ impl Exchange {
         self.slot.keep();
     }
 
-    /// Its answer has a body that others share.
+    /// Notes that the answer has a shared body.
     pub fn borrows(&self, loan: Arc<Loan>) {
         self.now().loan = Some(loan);
         self.borrowed.notify_one();
     }
 
-    /// The next answer does not end.
+    /// Notes that the next answer does not end.
     pub fn streams(&self) {
         let mut now = self.now();
         now.stage = Stage::Streaming;
         now.deadline = None;
     }
 
-    /// The answer has been handed over to its end.
+    /// Notes that the whole answer has been handed over.
     pub fn is_whole(&self) {
         let mut now = self.now();
         now.is_whole = true;
@@ -130,7 +132,7 @@ impl Exchange {
         }
     }
 
-    /// The client does not take what is sent: another one may need the slot more.
+    /// Notes that the client does not take what is sent. Another connection may need the slot more.
     fn stuck(&self) {
         let mut now = self.now();
         if !matches!(now.stage, Stage::Answering | Stage::Streaming) {
@@ -144,7 +146,7 @@ impl Exchange {
         }
     }
 
-    /// The client has taken some of its answer.
+    /// Notes that the client has taken part of its answer.
     fn sent(&self) {
         let mut now = self.now();
         self.goes_on(&mut now);
@@ -159,7 +161,7 @@ impl Exchange {
         }
     }
 
-    /// Nothing is left to be sent.
+    /// Notes that nothing is left to be sent.
     fn flushed(&self) {
         let mut now = self.now();
         self.goes_on(&mut now);
@@ -177,7 +179,8 @@ impl Exchange {
         }
     }
 
-    /// Waits until it must be closed: its deadline has passed, or another connection needs the slot or the memory more.
+    /// Waits until it must be closed, because its deadline has passed or another connection needs the slot or the memory
+    /// more. Returns the reason.
     pub async fn ended(&self) -> HttpRefusal {
         tokio::select! {
             () = self.overdue() => HttpRefusal::TooSlow,
@@ -193,7 +196,7 @@ impl Exchange {
         self.now().is_stuck
     }
 
-    /// Waits until the body that is being sent is called back.
+    /// Waits until the body in flight is called back.
     async fn called_back(&self) {
         loop {
             let loan = self.now().loan.clone();
@@ -234,7 +237,7 @@ impl Exchange {
     }
 }
 
-/// A stream that reports its traffic to its [`Exchange`].
+/// Stream that reports its traffic to its [`Exchange`].
 pub(super) struct WatchedStream<S> {
     pub stream: S,
     pub exchange: Arc<Exchange>,
@@ -287,7 +290,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         match &flushed {
-            // What TLS has taken may be stuck here as well.
+            // Bytes taken by TLS may be stuck here as well.
             Poll::Pending => self.exchange.stuck(),
             Poll::Ready(Ok(())) => self.exchange.flushed(),
             Poll::Ready(Err(_)) => {}

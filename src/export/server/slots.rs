@@ -1,4 +1,4 @@
-//! A bound on connections that slow clients cannot exhaust: the connection that has waited longest for its client is closed,
+//! Bound on connections that slow clients cannot exhaust: the connection that has waited longest for its client is closed,
 //! those without a request first.
 
 use std::collections::BTreeMap;
@@ -7,37 +7,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The slots of a server.
+/// Slots of a server.
 pub(super) struct ConnectionSlots {
     now: Mutex<Slots>,
-    /// A slot is free, or a connection has joined the queue.
+    /// Notified when a slot becomes free or a connection joins the queue.
     changed: Notify,
 }
 
-/// A slot is either free or taken, and a connection that ends leaves the queue at the moment its slot is free: a newcomer in between
-/// would cost somebody else its slot.
+/// Free slots and the queue under one lock. A connection that ends leaves the queue and frees its slot in one step;
+/// otherwise a new connection in between would cost somebody else its slot.
 struct Slots {
     n_free: usize,
     next: u64,
-    /// Connections that wait for their clients, by what they wait for and the moment since which that is so.
+    /// Connections that wait for their clients, sorted by what they wait for and since when.
     waiting: BTreeMap<QueuePosition, CancellationToken>,
 }
 
 type QueuePosition = (For, u64);
 
-/// What a connection waits for; those without a request are closed before the others.
+/// Reason for waiting. Connections without a request are closed before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum For {
-    /// A whole request.
+    /// Whole request.
     Request,
-    /// That the answer is taken.
+    /// Progress in reading the answer.
     Reader,
 }
 
-/// A connection's slot; free again once dropped.
+/// Slot of a connection, free again once dropped.
 pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
-    /// Its place in the queue.
+    /// Position in the queue.
     place: Mutex<Option<QueuePosition>>,
     lost: CancellationToken,
 }
@@ -54,8 +54,8 @@ impl ConnectionSlots {
         })
     }
 
-    /// A slot for a connection that waits for its first request. If none is free, the connection that has waited longest
-    /// loses its own; if none waits, this call does. Call it from one task at a time.
+    /// Returns a slot for a connection that waits for its first request. If none is free, the connection that has waited
+    /// longest loses its own. If none waits, this call waits. Must be called from one task at a time.
     pub async fn take(self: &Arc<ConnectionSlots>) -> ConnectionSlot {
         let mut has_loser = false;
         loop {
@@ -65,6 +65,7 @@ impl ConnectionSlots {
                     now.n_free -= 1;
                     break;
                 }
+                // One connection is closed per newcomer, even if its slot takes a moment to become free.
                 if !has_loser && let Some((_, lost)) = now.waiting.pop_first() {
                     lost.cancel();
                     has_loser = true;
@@ -91,7 +92,7 @@ impl ConnectionSlot {
         slot
     }
 
-    /// From now on it waits for its client, and may lose the slot.
+    /// Enters the queue: from now on the connection waits for its client and may lose the slot.
     pub fn wait(&self, what: For) {
         let mut place = self.place();
         let mut now = self.slots.now();
@@ -106,7 +107,7 @@ impl ConnectionSlot {
         self.slots.changed.notify_one();
     }
 
-    /// The client has done its part: the slot is safe until it waits again.
+    /// Leaves the queue: the slot is safe until the connection waits again.
     pub fn keep(&self) {
         if let Some(place) = self.place().take() {
             self.slots.now().waiting.remove(&place);
@@ -146,7 +147,7 @@ mod tests {
         slot.lost.is_cancelled()
     }
 
-    /// Whether a slot is to be had although all are taken, by the loss of one of `held`; that one is dropped then.
+    /// Returns which of `held` lost its slot to a new connection although all are taken, if any, and drops it.
     async fn takes_from(slots: &Arc<ConnectionSlots>, held: &mut [Option<ConnectionSlot>]) -> Option<usize> {
         let mut taking = Box::pin(slots.take());
         let at_once = futures_poll(&mut taking).await;

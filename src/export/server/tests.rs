@@ -1,4 +1,4 @@
-//! Claims about the accept loop, with real sockets.
+//! Tests of the accept loop with real sockets.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream as Client;
@@ -24,10 +24,10 @@ use crate::export::loan::Loan;
 use crate::export::tls::{Identity, Tls};
 
 const TIMEOUT: Duration = Duration::from_millis(400);
-/// Longer than anything that is to happen at once, shorter than `TIMEOUT`.
+/// Time longer than anything immediate and shorter than `TIMEOUT`.
 const SOON: Duration = Duration::from_millis(250);
 const NEVER: Duration = Duration::from_secs(10);
-/// More than what the kernel buffers of one connection.
+/// Size larger than the kernel's buffers for one connection.
 const BIG: usize = 64 << 20;
 
 struct Server {
@@ -35,7 +35,7 @@ struct Server {
     address: SocketAddr,
     telemetry: Arc<Telemetry>,
     shutdown: CancellationToken,
-    /// Of the answer at `/lent`.
+    /// Loan of the answer at `/lent`.
     loan: Arc<Loan>,
     task: JoinHandle<io::Result<()>>,
 }
@@ -93,7 +93,7 @@ fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAccepto
     }
 }
 
-/// An answer that does not end: this again and again.
+/// Answer without an end that repeats this chunk.
 fn events(chunk: Bytes) -> ([(header::HeaderName, &'static str); 1], Body) {
     let ticks = Ticks {
         every: tokio::time::interval(Duration::from_millis(20)),
@@ -127,14 +127,14 @@ impl Server {
         client
     }
 
-    /// A connection that has sent this.
+    /// Opens a connection and sends this.
     fn send(&self, request: &str) -> Client {
         let mut client = self.connect();
         client.write_all(request.as_bytes()).unwrap();
         client
     }
 
-    /// Stops it; what it has refused until then.
+    /// Stops the server and returns its refusals so far.
     fn refused(self) -> Vec<(HttpRefusal, u64)> {
         let telemetry = Arc::clone(&self.telemetry);
         self.stop();
@@ -142,7 +142,7 @@ impl Server {
         counts.into_iter().filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Stops it; how long that took.
+    /// Stops the server and returns how long that took.
     fn stop(self) -> Duration {
         let begin = Moment::now();
         self.shutdown.cancel();
@@ -153,7 +153,7 @@ impl Server {
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 
-/// The answer up to the body `ok`, with the connection left open.
+/// Reads an answer up to the body `ok` and leaves the connection open.
 fn read_ok(client: &mut Client) -> String {
     let mut text = String::new();
     let mut byte = [0];
@@ -164,7 +164,7 @@ fn read_ok(client: &mut Client) -> String {
     text
 }
 
-/// Waits until the server closes the connection, and for how long that took.
+/// Waits until the server closes the connection. Returns the text read and the time taken.
 fn until_closed(client: &mut Client) -> (String, Duration) {
     let begin = Moment::now();
     let mut rest = Vec::new();
@@ -244,7 +244,7 @@ fn what_is_cut_is_counted_by_its_reason_and_the_end_of_an_idle_connection_is_not
 fn a_client_that_does_not_read_its_answer_is_cut() {
     let server = server(1, TIMEOUT);
     let mut deaf = server.send("GET /big HTTP/1.1\r\nHost: test\r\n\r\n");
-    // Its slot comes free although it never reads.
+    // Its slot becomes free although it never reads.
     let mut next = server.send(REQUEST);
     read_ok(&mut next);
     let mut rest = Vec::new();
@@ -355,7 +355,7 @@ fn a_body_that_is_called_back_ends_those_who_read_it_and_nobody_else() {
     let server = server(4, NEVER);
     let mut deaf = server.send("GET /lent HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(status(&mut deaf), "HTTP/1.1 200");
-    // This one had the same body, and has read all of it.
+    // This client got the same body and has read all of it.
     let mut keen = server.send("GET /lent HTTP/1.1\r\nHost: test\r\n\r\n");
     let mut text = vec![0; BIG];
     keen.read_exact(&mut text).unwrap();
@@ -390,7 +390,7 @@ fn idle_connections_make_room() {
     assert!(after < NEVER / 2, "{after:?}");
 }
 
-/// The head of an answer without an end, and its first event.
+/// Reads the head of an endless answer and its first event.
 fn read_event(client: &mut Client) {
     let mut text = String::new();
     let mut byte = [0];
@@ -452,7 +452,7 @@ fn an_answer_without_an_end_does_not_hold_up_the_end() {
     until_closed(&mut stream);
 }
 
-/// A server with a certificate of its own, and who trusts it.
+/// Server with a self-signed certificate, and a client configuration that trusts it.
 fn secured(max_connections: usize, timeout: Duration) -> (Server, Arc<ClientConfig>) {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -480,7 +480,7 @@ fn secured(max_connections: usize, timeout: Duration) -> (Server, Arc<ClientConf
     )
 }
 
-/// The answer to a request over TLS.
+/// Answer to a request over TLS.
 fn ask_secured(server: &Server, trust: &Arc<ClientConfig>, request: &str) -> String {
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::clone(trust), name).unwrap();
@@ -515,7 +515,7 @@ fn over_tls_it_answers_and_ends_as_without() {
 #[test]
 fn who_does_not_finish_the_handshake_is_cut_and_makes_room() {
     let (patient, trust) = secured(2, NEVER);
-    // The begin of a handshake record.
+    // The bytes start a handshake record.
     let mut slow: Vec<_> = (0..6).map(|_| patient.send("\x16\x03\x01")).collect();
     let begin = Moment::now();
     let answer = ask_secured(&patient, &trust, LAST_REQUEST);

@@ -1,4 +1,4 @@
-//! Claims about certificates, with real ones.
+//! Tests with real certificates.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::*;
 
 const NAME: &str = "abgauge.test";
 
-/// A certificate of its own authority and its key, in PEM.
+/// Self-signed certificate and its key, in PEM.
 fn pair() -> (String, String) {
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new([NAME.to_owned()]).expect("a name");
@@ -118,7 +118,7 @@ fn the_time_of_a_certificate_is_doubted_before_after_and_towards_its_end() {
     let (certificate, key) = pair();
     let identity = Files::new().read(&certificate, &key).expect("sound");
     let ms = |text: &str| text.parse::<jiff::Timestamp>().expect("a time").as_millisecond();
-    // 100 days: the last week.
+    // A lifetime of 100 days has its warning in the last week.
     let table = [
         ("2025-12-31T23:59:59Z", Some(Doubt::NotYetValid)),
         ("2026-01-01T00:00:00Z", None),

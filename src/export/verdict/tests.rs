@@ -1,4 +1,4 @@
-//! Claims about what a controller of rollouts is told.
+//! Tests of the verdict as a rollout controller requests it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl SnapshotSource for Nothing {
     }
 }
 
-/// Experiment `e` is looked at as here; `young` has a control and no list yet, `bare` has no control.
+/// Exporter with this look at experiment `e`. Experiment `young` has a control and no list yet, `bare` has no control.
 fn exporter(look: ExperimentLook) -> Exporter {
     let asked = [
         ("e", Some(looks::settings())),
@@ -42,7 +42,7 @@ fn exporter(look: ExperimentLook) -> Exporter {
     }
 }
 
-/// What is answered to `arm=b&gate=promote`.
+/// Answer to a query such as `arm=b&gate=promote`.
 fn ask(exporter: &Exporter, query: &str) -> Result<(u16, Value), (u16, String)> {
     let uri = format!("/?{query}").parse().unwrap();
     let axum::extract::Query(wanted) = axum::extract::Query::try_from_uri(&uri).unwrap();
@@ -91,7 +91,7 @@ fn the_only_tested_arm_need_not_be_named() {
     assert_eq!(answer["metrics"]["hit_rate@5"]["lift"], 0.12);
     assert_eq!(answer["checks"]["multi_arm"], json!({"share": 0.005}));
     assert_eq!(ask(&exporter, "experiment=e&arm=b").unwrap(), (200, answer));
-    // An arm without a share is shown, and nothing is said of it.
+    // An arm without a share is shown without a verdict.
     let (status, untested) = ask(&exporter, "experiment=e&arm=c").unwrap();
     assert_eq!((status, untested.get("result")), (200, None));
 }

@@ -1,4 +1,4 @@
-//! The rows of the page: arms that are looked for, and what is shown of each.
+//! Rows of the page: the arms that match a query, and their values.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::statistics::Role;
 use crate::statistics::per_user::is_per_user;
 use crate::verdict::{ArmVerdict, Said};
 
-/// An experiment, and those of its arms that are looked for.
+/// Experiment with the arms that match.
 pub(super) struct SelectedExperiment<'a> {
     name: &'a str,
-    /// The control by its name, whether it is there or not.
+    /// Name of the control, which may have no lists.
     control: Option<&'a str>,
     control_arm: Option<&'a ArmSnapshot>,
     n_arms: usize,
@@ -28,11 +28,11 @@ pub(super) struct SelectedExperiment<'a> {
     said: Said,
     looks: Option<LooksEntry<'a>>,
     compared_with: Option<&'a str>,
-    /// The last one.
+    /// Latest look.
     look: Option<&'a ExperimentLook>,
 }
 
-/// What is asked of experiments, and the last look at them.
+/// Configured experiments, and the latest look at them.
 #[derive(Clone, Copy)]
 pub(super) struct Looked<'a> {
     pub asked: &'a BTreeMap<String, Experiment>,
@@ -40,7 +40,8 @@ pub(super) struct Looked<'a> {
     pub moment: Moment,
 }
 
-/// Experiments by what they come to, and by name where that is the same; a filter lets through arms with such a name, and all arms of an experiment with such a name.
+/// Returns the matching experiments sorted by badge, then name. The filter passes arms with a matching name, and all arms
+/// of an experiment with a matching name.
 pub(super) fn find<'a>(
     arms: &[&'a ArmSnapshot],
     query: &Query,
@@ -82,12 +83,12 @@ pub(super) fn find<'a>(
 }
 
 impl<'a> SelectedExperiment<'a> {
-    /// Arms besides the control.
+    /// Returns the number of arms besides the control.
     pub fn n_others(&self) -> usize {
         self.others.len()
     }
 
-    /// Its control, and `n` others from `first` on, in the order of the query.
+    /// Returns the control, and `n` others from `first` on, in the order of the query.
     pub fn show(
         mut self,
         first: usize,
@@ -122,16 +123,16 @@ impl<'a> SelectedExperiment<'a> {
 #[derive(Serialize)]
 pub(super) struct Shown<'a> {
     name: &'a str,
-    /// The arm that the others are compared with. If it has lists it is the first of the arms, on every page.
+    /// Arm that the others are compared with. If it has lists, it is the first arm on every page.
     control: Option<&'a str>,
     n_arms: usize,
-    /// Arms that the filter lets through, and the control.
+    /// Arms that pass the filter, plus the control.
     n_found: usize,
-    /// What one reads first.
+    /// Headline.
     verdict: Said,
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<LooksEntry<'a>>,
-    /// The control of looks; null where each arm is looked at by itself.
+    /// Control of the looks. Null if arms are not compared.
     compared_with: Option<&'a str>,
     arms: Vec<ArmRow<'a>>,
 }
@@ -144,34 +145,34 @@ struct ArmRow<'a> {
     live: Option<ArmValues>,
     #[serde(skip_serializing_if = "Option::is_none")]
     settled: Option<ArmValues>,
-    /// What the last look says of it against the control.
+    /// Comparison with the control at the latest look.
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<ArmVerdict<'a>>,
-    /// What it says of the arm by itself, where looks compare with no control.
+    /// Results of the arm on its own, if looks have no control.
     #[serde(skip_serializing_if = "Option::is_none")]
     own: Option<LookedArm<'a>>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
 
-/// A view of the window, if it holds lists.
+/// Values of one view of the window, absent without lists.
 #[derive(Serialize)]
 struct ArmValues {
     lists: i128,
     clicks: i128,
     items_shown: i128,
-    /// By metric; null where it is not defined.
+    /// Values by metric, null if undefined.
     values: Vec<Option<f64>>,
     line: Option<Sparkline>,
 }
 
-/// The cells of the window, oldest first.
+/// Cells of the window, oldest first.
 #[derive(Serialize)]
 pub(super) struct Sparkline {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
-    /// By metric, to five digits; null where it is not defined.
+    /// Values by metric, rounded to five digits, null if undefined.
     values: Vec<Vec<Option<f64>>>,
 }
 
@@ -202,7 +203,7 @@ impl<'a> ArmRow<'a> {
     }
 }
 
-/// The control of the last look; before the first, that of the configuration.
+/// Returns the control of the latest look, or the configured one before the first look.
 fn compared_with<'a>(asked: Option<&'a Experiment>, look: Option<&'a ExperimentLook>) -> Option<&'a str> {
     let settings = match look {
         Some(look) => look.comparison.as_ref().map(|(settings, _)| settings),
@@ -211,7 +212,7 @@ fn compared_with<'a>(asked: Option<&'a Experiment>, look: Option<&'a ExperimentL
     settings.map(|settings| settings.control.as_str())
 }
 
-/// A verdict with the metrics that decide, those per user, and those that are chosen at the chosen cut-off.
+/// Returns a verdict with the metrics that decide, those per user, and the selected ones at the selected cut-off.
 fn comparison<'a>(
     arm: &'a ArmSnapshot,
     look: &'a ExperimentLook,
@@ -225,7 +226,7 @@ fn comparison<'a>(
     Some(verdict)
 }
 
-/// An arm that is compared with none: the metrics that are chosen at the chosen cut-off.
+/// Returns the selected metrics at the selected cut-off for an arm without a comparison.
 fn own<'a>(
     arm: &ArmSnapshot,
     look: &'a ExperimentLook,
@@ -240,12 +241,12 @@ fn own<'a>(
     Some(own)
 }
 
-/// Keys of what is chosen.
+/// Returns the keys of the selected metrics.
 fn chosen(columns: &[Option<&Column>]) -> Vec<String> {
     columns.iter().flatten().map(|column| column.key()).collect()
 }
 
-/// The same with the sparklines of all rows, which are fetched together.
+/// Adds the sparklines of all rows, which are fetched together.
 pub(super) fn with_lines<'a>(
     mut experiments: Vec<Shown<'a>>,
     source: &dyn SnapshotSource,
@@ -288,7 +289,7 @@ impl Sparkline {
     }
 }
 
-/// A line some pixels high needs no more, and an answer of fifty arms is half as long.
+/// Rounds to five digits: enough for a line some pixels high, and it halves the answer for fifty arms.
 fn five_digits(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;

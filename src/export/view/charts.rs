@@ -1,5 +1,5 @@
-//! `/api/v1/view/charts`: what the page draws one experiment's charts from. The page names the arms, which are on its table: so charts
-//! cost the same, however many arms there are.
+//! `/api/v1/view/charts`: data for one experiment's charts. The page names the arms, which are those in its table, so
+//! charts cost the same, however many arms there are.
 
 mod ranks;
 
@@ -13,29 +13,29 @@ use crate::engine::ranking::Column;
 use crate::looks::{Estimate, Experiment, ExperimentLook, History, Point};
 use crate::snapshot::{ArmSnapshot, Timeline, View};
 
-/// The control and ten others.
+/// Maximum number of arms: the control and ten others.
 const MAX_ARMS: usize = 11;
 
-/// The parameters as they came.
+/// Parameters as received.
 #[derive(Debug, Deserialize)]
 pub struct Wanted {
     pub experiment: String,
-    /// Names, as an array in JSON.
+    /// Names, as a JSON array.
     pub arms: String,
-    /// A key such as `ctr@10`.
+    /// Key such as `ctr@10`.
     pub metric: String,
     pub profile: String,
     pub window: String,
-    /// Else of this instance.
+    /// Scope, by default this instance.
     pub scope: Option<String>,
 }
 
-/// What is drawn. Equal ones share a rendering.
+/// Chart request. Equal ones share a rendering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     experiment: String,
     arms: Vec<String>,
-    /// Index among those of the ranking.
+    /// Index among the ranking's columns.
     column: usize,
     /// Index of a sliding window.
     window: usize,
@@ -43,8 +43,10 @@ pub struct Query {
 }
 
 impl Query {
+    /// Resolves the parameters.
+    ///
     /// # Errors
-    /// What is asked for that there is not, in a sentence.
+    /// A sentence about a parameter that names something unknown.
     pub fn of(wanted: Wanted, exporter: &Exporter) -> Result<Query, String> {
         let arms: Vec<String> = serde_json::from_str(&wanted.arms)
             .map_err(|_| "`arms` is an array of names, in JSON".to_owned())?;
@@ -65,7 +67,7 @@ impl Query {
             experiment: wanted.experiment,
             arms,
             column: column.ok_or("no such metric is measured by that profile")?,
-            // `total` has no cells: the longest window stands in.
+            // `total` has no cells, so the longest window replaces it.
             window: window
                 .ok_or("there is no such window")?
                 .min(exporter.windows.len() - 1),
@@ -79,16 +81,16 @@ struct ChartsDocument<'a> {
     version: u32,
     experiment: &'a str,
     metric: String,
-    /// Whose cells the lines are.
+    /// Window with the cells of the lines.
     window: &'a str,
     arms: Vec<ChartedArm<'a>>,
-    /// Where the metric is a primary one and there has been a look.
+    /// Present if the metric is a primary and there has been a look.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ChartedLooks<'a>>,
-    /// Over all arms that have a share, or all where none has; none before the first look.
+    /// Totals over the arms with a share, or over all arms if none has one. Absent before the first look.
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<Split>,
-    /// Where CTR is measured at a cut-off.
+    /// Present if CTR is measured at a cut-off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ranks: Vec<Ranks>,
     marks: Vec<Mark>,
@@ -101,31 +103,31 @@ struct ChartedArm<'a> {
     live: Option<Sparkline>,
     #[serde(skip_serializing_if = "Option::is_none")]
     settled: Option<Sparkline>,
-    /// CTR of what has settled in these cells, at each of the ranks.
+    /// CTR of the settled lists in these cells, by group of ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_rank: Option<Vec<Option<f64>>>,
-    /// A value for each time of the looks.
+    /// Values at the times of the looks.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ArmHistory>,
-    /// Of all settled lists up to the last look.
+    /// Settled lists up to the latest look.
     #[serde(skip_serializing_if = "Option::is_none")]
     lists: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<u64>,
-    /// The share of the users that it is to have.
+    /// Configured share of users.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct ChartedLooks<'a> {
-    /// Epoch ms, ascending.
+    /// Unix ms, ascending.
     times: &'a [i64],
-    /// Between two of them, ms.
+    /// Interval between two times, ms.
     every_ms: i64,
 }
 
-/// null where it is not defined.
+/// History of a value, null if undefined.
 #[derive(Serialize)]
 struct ArmHistory {
     value: Series,
@@ -146,21 +148,21 @@ struct Split {
     users: Option<u64>,
 }
 
-/// What happened to the numbers themselves.
+/// Event that affects the numbers themselves.
 #[derive(Debug, Serialize)]
 struct Mark {
-    /// Epoch ms.
+    /// Unix ms.
     at: i64,
     what: &'static str,
 }
 
-/// Appends the answer to `query`, of now.
+/// Appends the current answer to `query`.
 pub fn render(exporter: &Exporter, query: &Query, out: &mut Vec<u8>) -> anyhow::Result<()> {
     let column = &exporter.ranking.columns()[query.column];
     let shown = exporter.looks.shown();
     let look = shown.experiments.get(&query.experiment).map(AsRef::as_ref);
     let asked = exporter.experiments.get(&query.experiment);
-    // Looks go by the first profile alone.
+    // Looks use the first profile only.
     let metric = column.key();
     let history = look.filter(|_| column.profile == 0).map(|look| &*look.history);
     let history = history.filter(|history| history.has(&metric));
@@ -206,7 +208,7 @@ pub fn render(exporter: &Exporter, query: &Query, out: &mut Vec<u8>) -> anyhow::
     Ok(serde_json::to_writer(out, &answer)?)
 }
 
-/// The cells of each arm, by view.
+/// Returns the cells of each arm, by view.
 fn lines(exporter: &Exporter, query: &Query) -> Vec<Option<[Timeline; 2]>> {
     let source = exporter
         .source(query.scope)
@@ -262,7 +264,7 @@ impl Split {
     }
 }
 
-/// When the process began, when the experiment did, and when what is asked of it changed; in order.
+/// Returns the starts of the process and of the experiment, and the changes to its shares and settings, sorted by time.
 fn marks(started_ms: i64, asked: Option<&Experiment>, look: Option<&ExperimentLook>) -> Vec<Mark> {
     let mark = |what| move |at| Mark { at, what };
     let begins = asked.and_then(|asked| asked.start_ms).into_iter();

@@ -1,4 +1,4 @@
-//! Puts arms in order: by a number, and where that is equal by name as people sort names, `arm-9` before `arm-10`.
+//! Order of arms: by a number, then by name in natural order, `arm-9` before `arm-10`.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,8 @@ use crate::looks::ExperimentLook;
 use crate::snapshot::{ArmSnapshot, View};
 use crate::verdict::lower_ends;
 
-/// Sorts arms as asked for; those without the number are last, whichever way. `look` is the last one at their experiment.
+/// Sorts arms as requested. Arms without the number come last in both directions. `look` is the latest look at their
+/// experiment.
 pub(super) fn sort(
     arms: &mut [&ArmSnapshot],
     query: &Query,
@@ -44,7 +45,7 @@ pub(super) fn sort(
     }
 }
 
-/// The column that a query sorts by, where it is one of a metric.
+/// Returns the column that a query sorts by, if it sorts by a metric.
 pub(super) fn column_of<'a>(exporter: &'a Exporter, query: &Query) -> Option<&'a Column> {
     let By::Metric(_, id) = query.sort.by else {
         return None;
@@ -64,8 +65,8 @@ fn number(arm: &ArmSnapshot, query: &Query, column: Option<&Column>) -> Option<f
     }
 }
 
-/// Compares runs of digits by the number that they are, all else by its characters in lower case; what is alike so far
-/// by its bytes, so that different names are never equal.
+/// Compares runs of digits as numbers, and everything else by lower-case characters. Ties are broken by bytes, so that
+/// different names are never equal.
 pub(super) fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     while let (Some(x), Some(y)) = (left.chars().next(), right.chars().next()) {
@@ -87,7 +88,7 @@ pub(super) fn natural(a: &str, b: &str) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| a.cmp(b))
 }
 
-/// Takes the digits at the begin of a text, and returns them without leading zeros.
+/// Removes the digits at the start of a text, and returns them without leading zeros.
 fn digits<'a>(text: &mut &'a str) -> &'a str {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -105,7 +106,7 @@ mod tests {
         for (place, a) in sorted.iter().enumerate() {
             for (other, b) in sorted.iter().enumerate() {
                 let (expected, order) = (place.cmp(&other), natural(a, b));
-                // Leading zeros decide last, whichever way.
+                // The order of names that differ only in leading zeros does not matter.
                 if !(a.ends_with("10b") && b.ends_with("10b") && a != b) {
                     assert_eq!(order, expected, "{a:?} and {b:?}");
                 }

@@ -1,7 +1,7 @@
-//! What a page asks for: from the parameters of its address to what there is.
+//! Resolution of a page's parameters to existing windows, metrics and arms.
 //!
-//! An address outlives the configuration that it was made under. So what is not there is no error: the default stands
-//! in, and a note says so.
+//! A URL may outlive the configuration that it was made for. Unknown values are therefore not errors: the default is used,
+//! and a note is shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,63 +15,63 @@ use crate::engine::ranking::{Column, Cut, Metric, Ranking};
 use crate::looks::Experiment;
 use crate::snapshot::View;
 
-/// Metrics that are shown until others are chosen.
+/// Number of metrics shown by default.
 const N_FIRST: usize = 3;
-/// Characters of a parameter that a note repeats.
+/// Maximum number of characters of a parameter repeated in a note.
 const MAX_ECHO: usize = 40;
-/// Names of parameters that there are not which a note repeats.
+/// Maximum number of unknown parameter names repeated in a note.
 const MAX_OTHERS: usize = 5;
-/// The `k` of the whole list.
+/// Value of `k` for the whole list.
 const WHOLE: &str = "whole";
-/// What the page draws by itself, so that we hear of it only when the page does not know it.
+/// Values that the page handles without the server, and sends only if it does not know them.
 const SHOWS: [&str; 2] = ["experiments", "operations"];
 const VIEWS: [&str; 3] = ["settled", "both", "live"];
 const DIFFERENCES: [&str; 2] = ["relative", "absolute"];
 
-/// The parameters as they came, all optional.
+/// Parameters as received, all optional.
 #[derive(Debug, Default, Deserialize)]
 pub struct Wanted {
     pub window: Option<String>,
-    /// A number, or `whole`.
+    /// Number or `whole`.
     pub k: Option<String>,
     pub profile: Option<String>,
-    /// Ids with commas between.
+    /// Ids separated by commas.
     pub metrics: Option<String>,
-    /// `lift`, `name`, `last`, `VIEW.lists`, `VIEW.clicks` or `VIEW.METRIC`; descending with `-` before it.
+    /// `lift`, `name`, `last`, `VIEW.lists`, `VIEW.clicks` or `VIEW.METRIC`; descending with a leading `-`.
     pub sort: Option<String>,
-    /// Part of the name of an arm or of an experiment, whatever the case.
+    /// Part of the name of an arm or of an experiment, case-insensitive.
     pub filter: Option<String>,
-    /// To be shown alone.
+    /// Single experiment to show.
     pub experiment: Option<String>,
-    /// From 1.
+    /// Page number, from 1.
     pub page: Option<String>,
     /// `own` or `global`.
     pub scope: Option<String>,
-    /// Told only where it is none of [`SHOWS`].
+    /// Sent only if it is none of [`SHOWS`].
     pub show: Option<String>,
-    /// Told only where it is none of [`VIEWS`].
+    /// Sent only if it is none of [`VIEWS`].
     pub view: Option<String>,
-    /// Told only where it is none of [`DIFFERENCES`].
+    /// Sent only if it is none of [`DIFFERENCES`].
     pub difference: Option<String>,
-    /// Parameters that there are not.
+    /// Unknown parameters.
     #[serde(flatten)]
     pub others: BTreeMap<String, String>,
 }
 
-/// What is shown. Equal ones share a rendering.
+/// Resolved query. Equal ones share a rendering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Index among the windows; `total` is the last.
+    /// Index among the windows, `total` last.
     pub window: usize,
     pub k: Cut,
     pub profile: usize,
-    /// Ids, the primary first if it is among them, the others in the order of export; never empty.
+    /// Ids, never empty: the primary first if present, the others in the order of export.
     pub metrics: Vec<&'static str>,
     pub sort: Sort,
-    /// In lower case.
+    /// Lower-case text.
     pub filter: String,
     pub experiment: Option<String>,
-    /// From 0; beyond the last it is the last.
+    /// Page number from 0. Beyond the last page, the last one is shown.
     pub page: usize,
     pub scope: Scope,
     pub notes: Vec<String>,
@@ -85,7 +85,7 @@ pub struct Sort {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The lower end of the lift's interval, which holds for all arms together.
+    /// Lower end of the lift's interval, which holds for all arms simultaneously.
     Lift,
     Name,
     /// Event time of the newest list.
@@ -140,8 +140,8 @@ impl Query {
     }
 }
 
-/// What is shown first: the first primary metric of the experiment that is shown alone, else of the first one that has a control;
-/// without either, CTR at the largest k.
+/// Metric shown first: the first primary metric of the selected experiment, or of the first experiment with a control. By
+/// default CTR at the largest k.
 struct Primary {
     id: &'static str,
     k: Cut,
@@ -168,24 +168,24 @@ impl Primary {
         })
     }
 
-    /// Puts it before the others, if it is one of them.
+    /// Moves the primary to the front, if it is present.
     fn before(&self, mut ids: Vec<&'static str>) -> Vec<&'static str> {
         ids.sort_by_key(|id| *id != self.id);
         ids
     }
 }
 
-/// What a note says of an experiment that is not there.
+/// Returns the note about an unknown experiment.
 pub(super) fn no_experiment(name: &str) -> String {
     format!("There is no experiment “{}” here: all are shown.", echo(name))
 }
 
-/// What a note says of a page beyond the last, both from 1.
+/// Returns the note about a page beyond the last, both counted from 1.
 pub(super) fn no_page(wanted: usize, last: usize) -> String {
     format!("There is no page {wanted} here: page {last} is shown, the last.")
 }
 
-/// Where what is wanted stands among what there is, else the default.
+/// Returns the index of the wanted value among the known ones, or the default.
 fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str], default: usize) -> usize {
     let Some(wanted) = wanted else { return default };
     let place = all.iter().position(|name| *name == wanted);
@@ -199,7 +199,7 @@ fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str]
     })
 }
 
-/// Those of the wanted metrics that the profile has, else its first ones.
+/// Returns the wanted metrics that the profile has, or its first ones.
 fn metrics(notes: &mut Vec<String>, wanted: Option<&str>, ids: Vec<&'static str>) -> Vec<&'static str> {
     let wanted: Vec<&str> = wanted.unwrap_or_default().split(',').collect();
     let chosen: Vec<&'static str> = ids.iter().copied().filter(|id| wanted.contains(id)).collect();
@@ -219,7 +219,7 @@ fn metrics(notes: &mut Vec<String>, wanted: Option<&str>, ids: Vec<&'static str>
     shown
 }
 
-/// The order that is wanted, if it is by something that there is.
+/// Returns the wanted order, if it exists.
 fn sort(notes: &mut Vec<String>, wanted: Option<&str>, ids: &[&'static str]) -> Sort {
     let Some(wanted) = wanted else {
         return Sort::BEST_FIRST;
@@ -237,7 +237,7 @@ fn sort(notes: &mut Vec<String>, wanted: Option<&str>, ids: &[&'static str]) -> 
     })
 }
 
-/// The metrics that a profile has, in the order of export.
+/// Returns the metrics of a profile, in the order of export.
 fn ids(ranking: &Ranking, profile: usize) -> Vec<&'static str> {
     let mut ids = Vec::new();
     let columns = ranking.columns().iter();
@@ -263,7 +263,7 @@ fn page(notes: &mut Vec<String>, wanted: Option<&str>) -> usize {
         })
 }
 
-/// A note on parameters that there are not.
+/// Adds a note about unknown parameters.
 fn others<'a>(notes: &mut Vec<String>, names: impl Iterator<Item = &'a String>) {
     let names: Vec<String> = names
         .take(MAX_OTHERS)
@@ -282,7 +282,7 @@ fn echo(text: &str) -> String {
 }
 
 impl Sort {
-    /// Where there are no lifts, arms are in the order of their names.
+    /// Default order. Arms without a lift are sorted by name.
     pub const BEST_FIRST: Sort = Sort {
         by: By::Lift,
         descending: true,

@@ -1,4 +1,4 @@
-//! Claims about what a page is told.
+//! Tests of the data for the page.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::looks::{Experiment, ExperimentLook};
 use crate::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 use crate::verdict;
 
-/// Has a line of two cells for every arm but `b`.
+/// Source with a line of two cells for every arm but `b`.
 struct Lines;
 
 impl SnapshotSource for Lines {
@@ -42,7 +42,7 @@ fn exporter() -> Exporter {
     }
 }
 
-/// The answer to a query such as `window=1h&sort=-name`.
+/// Answer to a query such as `window=1h&sort=-name`.
 fn ask(arms: Vec<ArmSnapshot>, query: &str) -> Value {
     answer(&exporter(), arms, query)
 }
@@ -58,7 +58,7 @@ fn answer(exporter: &Exporter, arms: Vec<ArmSnapshot>, query: &str) -> Value {
     serde_json::from_slice(&out).unwrap()
 }
 
-/// Of an instance that holds so many of three partitions, the last of which is three minutes behind.
+/// Exporter of an instance that holds `n_owned` of three partitions. The last partition is three minutes behind.
 fn beside_others(n_owned: usize) -> Exporter {
     let (clock, _hand) = Clock::simulated(NOW_MS);
     let frontiers_ms = [NOW_MS, NOW_MS - 1_000, NOW_MS - 180_000].map(Some);
@@ -106,7 +106,7 @@ fn small(experiment: &str, name: &str) -> ArmSnapshot {
     arm(experiment, name, [&[MISS]; 3], [&[]; 3])
 }
 
-/// An experiment's arms in the order in which they are shown.
+/// Arms of an experiment in the order shown.
 fn names(answer: &Value, experiment: usize) -> Vec<&str> {
     let arms = answer["experiments"][experiment]["arms"].as_array().unwrap();
     arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect()
@@ -152,7 +152,8 @@ fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
     assert_eq!(ask(vec![small("e", "a")], "k=whole")["chosen"]["k"], Value::Null);
 }
 
-/// `e` is compared with its control `a`, on the hit ratio at 5; there are others, and `other`.
+/// Exporter that compares `e` with its control `a` on the hit ratio at 5, among other metrics, and has another experiment
+/// `other`.
 fn compared() -> Exporter {
     let experiment = Experiment {
         settings: Some(looks::settings()),
@@ -186,7 +187,7 @@ fn who_asks_for_nothing_is_shown_the_primary_metric_over_total() {
         json!("-lift"),
     ];
     assert_eq!(chosen(&compared(), ""), of_hits);
-    // Of an experiment that is shown alone it is that one's, if it has any.
+    // For a single experiment, its own primary comes first, if it has one.
     let mut several = compared();
     let settings = crate::statistics::Settings {
         primary: vec!["mrr@1".to_owned()],
@@ -205,7 +206,7 @@ fn who_asks_for_nothing_is_shown_the_primary_metric_over_total() {
 #[test]
 fn the_best_arm_stands_first_behind_the_control() {
     let arms = ["a", "b", "c", "d"].map(|name| small("e", name)).to_vec();
-    // Of `c` and `d` nothing is tested: they are last, by name.
+    // Arms `c` and `d` are not tested, so they come last, by name.
     let mut look = looks::compared();
     let (settings, report) = look.comparison.as_mut().unwrap();
     settings.shares.insert("d".to_owned(), 0.5);
@@ -307,7 +308,7 @@ fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
     );
     assert_eq!(told["checks"]["srm"], json!({"p": 0.75}));
     assert_eq!(comparison(2).unwrap().get("state"), None, "it has no share");
-    // What decides, what is per user, and what is chosen.
+    // Metrics that decide, metrics per user, and the selected ones.
     let metrics = |query: &str| {
         let metrics = of(query)["arms"][1]["comparison"]["metrics"].clone();
         let keys = metrics.as_object().unwrap().keys();
@@ -409,7 +410,7 @@ fn arms_are_sorted_by_what_is_asked_for_and_those_without_it_are_last() {
         ("-live.hit_ratio", ["x-10", "x-9", "x-8", "x-1"]),
         ("live.hit_rate", ["x-8", "x-9", "x-10", "x-1"]),
         ("-live.clicks", ["x-8", "x-9", "x-10", "x-1"]),
-        // Nothing is settled: by name then.
+        // Nothing has settled, so the order is by name.
         ("-settled.ctr", ["x-1", "x-8", "x-9", "x-10"]),
     ] {
         let answer = ask(arms.clone(), &format!("sort={sort}"));

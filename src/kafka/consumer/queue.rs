@@ -1,5 +1,5 @@
-//! Queues of our own that the queues of partitions are forwarded to, read in batches: taking batches from the queue of a
-//! subscribed consumer would swallow rebalances.
+//! Separate queues that the queues of partitions are forwarded to, and that are read in batches. Taking batches from the queue
+//! of a subscribed consumer would swallow rebalances.
 //!
 //! ```text
 //! served 0 ─┐              served 1 ─┐
@@ -27,19 +27,19 @@ use crate::engine::event::Side;
 use crate::ingest::{Damage, Input, Record, Source, TopicPartition, queue_of};
 use crate::kafka::client;
 
-/// Records taken at a time: few enough to keep rounds of the loop short, and more than a busy loop waits for.
+/// Records taken at a time. Few enough for short rounds of the loop, and more than usually wait in a busy loop.
 const BATCH: usize = 1024;
-/// Records passed on at a time: their decoded form fits into the first-level cache.
+/// Records passed on at a time. Their decoded form fits into the first-level cache.
 const SLICE: usize = 256;
 
-/// A queue of records.
+/// Queue of records.
 pub(in crate::kafka) struct RecordQueue {
     queue: *mut rd_kafka_queue_s,
-    /// It lives as long as its queue.
+    /// Keeps the client alive as long as its queue.
     _client: Arc<dyn Send + Sync>,
 }
 
-// SAFETY: librdkafka's queues have locks of their own, and may be used from any thread.
+// SAFETY: librdkafka's queues have their own locks and may be used from any thread.
 unsafe impl Send for RecordQueue {}
 // SAFETY: as above.
 unsafe impl Sync for RecordQueue {}
@@ -47,13 +47,13 @@ unsafe impl Sync for RecordQueue {}
 impl RecordQueue {
     pub fn new<C: ConsumerContext + 'static>(client: &Arc<BaseConsumer<C>>) -> RecordQueue {
         RecordQueue {
-            // SAFETY: the client outlives its queue, which holds it.
+            // SAFETY: the queue holds the client, so the client outlives it.
             queue: unsafe { rd_kafka_queue_new(client.client().native_ptr()) },
             _client: Arc::clone(client) as Arc<dyn Send + Sync>,
         }
     }
 
-    /// Has the records of a partition come here, until the partition is unassigned.
+    /// Forwards the records of a partition to this queue, until the partition is unassigned.
     pub fn take_over<C: ConsumerContext>(&self, client: &BaseConsumer<C>, topic: &CStr, partition: i32) {
         redirect(client, topic, partition, self.queue);
     }
@@ -63,12 +63,12 @@ impl RecordQueue {
         unsafe { rd_kafka_queue_length(self.queue) }
     }
 
-    /// Takes the messages that are there.
+    /// Takes the messages that are waiting.
     fn take(&self) -> Vec<Message> {
         self.take_at_most(BATCH, 0)
     }
 
-    /// Takes the messages that are there, or waits for the first one.
+    /// Takes the messages that are waiting, or else waits for the first one.
     pub fn wait(&self, wait_ms: u64) -> Vec<Message> {
         let messages = self.take();
         match messages.is_empty() && wait_ms > 0 {
@@ -77,11 +77,11 @@ impl RecordQueue {
         }
     }
 
-    /// Waits until there are so many, or for so long.
+    /// Waits for this many messages, or for this long.
     fn take_at_most(&self, n_messages: usize, wait_ms: i32) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::with_capacity(n_messages);
-        // SAFETY: a message is laid out as the pointer to it, there is room for `n_messages` of them, librdkafka tells how many
-        // it wrote, and they are ours.
+        // SAFETY: a message has the layout of a pointer to it, there is room for `n_messages` of them, librdkafka returns how
+        // many it wrote, and they are ours.
         unsafe {
             let into = messages.as_mut_ptr().cast();
             let n = rd_kafka_consume_batch_queue(self.queue, wait_ms, into, n_messages);
@@ -93,19 +93,19 @@ impl RecordQueue {
 
 impl Drop for RecordQueue {
     fn drop(&mut self) {
-        // SAFETY: ours, and destroyed once; partitions that still forward to it hold their own references.
+        // SAFETY: the queue is ours and destroyed once. Partitions that still forward to it hold their own references.
         unsafe { rd_kafka_queue_destroy(self.queue) };
     }
 }
 
-/// Which partitions are forwarded to which queues.
+/// Assignment of partitions to queues.
 pub(in crate::kafka) struct Forwarding {
     queues: Vec<Arc<RecordQueue>>,
     forwarded: Vec<(CString, i32)>,
 }
 
 impl Forwarding {
-    /// `n` queues, each with its reader.
+    /// Creates `n_queues` queues, each with its reader.
     pub fn new(client: &Arc<Client>, topics: &TopicNames, n_queues: usize) -> (Forwarding, Vec<QueueReader>) {
         let queues: Vec<_> = (0..n_queues)
             .map(|_| Arc::new(RecordQueue::new(client)))
@@ -137,7 +137,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Ends it for all partitions.
+    /// Ends forwarding for all partitions.
     pub fn release(&mut self, client: &Client) {
         for (topic, partition) in self.forwarded.drain(..) {
             redirect(client, &topic, partition, ptr::null_mut());
@@ -151,7 +151,7 @@ fn redirect<C: ConsumerContext>(
     partition: i32,
     to: *mut rd_kafka_queue_s,
 ) {
-    // SAFETY: client, name and target are alive; the reference to the partition's queue is given back at once.
+    // SAFETY: client, name and target are alive. The reference to the partition's queue is returned immediately.
     unsafe {
         let from = rd_kafka_queue_get_partition(client.client().native_ptr(), topic.as_ptr(), partition);
         if !from.is_null() {
@@ -161,13 +161,13 @@ fn redirect<C: ConsumerContext>(
     }
 }
 
-/// Reads a queue.
+/// Reader of a queue.
 pub struct QueueReader {
     queue: Arc<RecordQueue>,
     topics: TopicNames,
 }
 
-/// What waits first in a queue.
+/// Kind of the first message in a queue.
 #[derive(Debug, Clone, Copy)]
 pub enum First {
     Record,
@@ -179,7 +179,7 @@ pub enum First {
 }
 
 impl QueueReader {
-    /// Takes waiting messages of one partition, and returns what comes first.
+    /// Takes waiting messages of one partition and returns the kind of the first.
     pub fn first(&mut self) -> Option<First> {
         let messages = self.queue.take();
         let first = messages.first()?;
@@ -200,9 +200,9 @@ impl Source for QueueReader {
     fn read(&mut self, take: &mut dyn FnMut(&[Record<'_>]), others: &mut Vec<Input>) -> usize {
         let mut messages = self.queue.take().into_iter();
         let mut n_records = 0;
-        // Messages of the partition after the error do not continue where those before it ended.
+        // Later messages of a partition with an error do not continue where the earlier ones ended.
         let mut broken: Vec<TopicPartition> = Vec::new();
-        // The client fetches many records of a partition together: their common properties are looked up once.
+        // The client fetches many records of a partition together, so look up their common properties only once.
         while let Some(run) = first_run(messages.as_slice()) {
             let side = self.topics.side(run[0].topic());
             let is_broken = || {
@@ -211,7 +211,7 @@ impl Source for QueueReader {
                     .any(|(of, number)| Some(*of) == side && *number == run[0].partition())
             };
             if !broken.is_empty() && is_broken() {
-                // Given back below.
+                // Dropped below without being read.
             } else if run[0].is_error() {
                 let input = run[0].error(side);
                 if let Input::OffsetLost(partition) | Input::Damaged(partition, ..) = input {
@@ -223,7 +223,7 @@ impl Source for QueueReader {
                 take(&records);
                 n_records += records.len();
             }
-            // Freed while they are still cached: a whole batch would have left the inner cache.
+            // Free the records while they are still cached. A whole batch would have left the inner cache.
             let n_done = run.len();
             messages.by_ref().take(n_done).for_each(drop);
         }
@@ -231,19 +231,19 @@ impl Source for QueueReader {
     }
 }
 
-/// The records of one partition that messages begin with, a slice at most; or one error.
+/// Returns the first records of `messages` that are of one partition, up to a slice, or a single error.
 fn first_run(messages: &[Message]) -> Option<&[Message]> {
     let slice = &messages[..messages.len().min(SLICE)];
     slice.chunk_by(Message::is_followed_by).next()
 }
 
-/// One message of a batch; given back when dropped.
+/// Message of a batch, returned to librdkafka when dropped.
 #[repr(transparent)]
 pub(in crate::kafka) struct Message(*mut rd_kafka_message_s);
 
 impl Message {
     fn fields(&self) -> &rd_kafka_message_s {
-        // SAFETY: librdkafka handed this message to us alone; its fields are valid until it is destroyed in `drop`.
+        // SAFETY: librdkafka handed this message to us alone. Its fields are valid until it is destroyed in `drop`.
         unsafe { &*self.0 }
     }
 
@@ -255,14 +255,14 @@ impl Message {
         self.is_error().then(|| self.fields().err.into())
     }
 
-    /// What is said of an error.
+    /// Returns the text of an error.
     pub fn reason(&self) -> String {
-        // SAFETY: the message is alive, and its error text with it.
+        // SAFETY: the message is alive, and so is its error text.
         let text = unsafe { CStr::from_ptr(rd_kafka_message_errstr(self.0)) };
         text.to_string_lossy().into_owned()
     }
 
-    /// Of a record; or of the end of the log.
+    /// Returns the offset of a record, or of the end of the log.
     pub fn offset(&self) -> i64 {
         self.fields().offset
     }
@@ -279,7 +279,7 @@ impl Message {
         self.fields().partition
     }
 
-    /// The damage to the batch that it reports.
+    /// Returns the damage that an error reports, if it is about a batch.
     fn damage(&self) -> Option<Damage> {
         match self.code()? {
             RDKafkaErrorCode::BadMessage
@@ -291,7 +291,8 @@ impl Message {
         }
     }
 
-    /// Whether both are records of one partition, in order. While both live, so does their topic: one address is one.
+    /// Returns whether both are records of one partition, in order. Topics live as long as their messages, so equal pointers
+    /// mean equal topics.
     fn is_followed_by(&self, next: &Message) -> bool {
         let (one, other) = (self.fields(), next.fields());
         one.partition == other.partition
@@ -322,7 +323,7 @@ impl Message {
         }
     }
 
-    /// Epoch ms, if it has a time.
+    /// Returns the timestamp, Unix ms, if there is one.
     pub fn timestamp_ms(&self) -> Option<i64> {
         let mut kind = rd_kafka_timestamp_type_t::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
         // SAFETY: the message is alive.
@@ -331,7 +332,7 @@ impl Message {
     }
 
     fn bytes(&self, start: *mut std::ffi::c_void, len: usize) -> Option<&[u8]> {
-        // SAFETY: librdkafka gives a valid range of the message, or null.
+        // SAFETY: librdkafka returns a valid range of the message, or null.
         (!start.is_null()).then(|| unsafe { slice::from_raw_parts(start.cast::<u8>(), len) })
     }
 
@@ -354,7 +355,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // SAFETY: ours, and destroyed once.
+        // SAFETY: the message is ours and destroyed once.
         unsafe { rd_kafka_message_destroy(self.0) };
     }
 }

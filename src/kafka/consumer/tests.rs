@@ -1,4 +1,4 @@
-//! The consumer on the embedded broker: partitions that are assigned again while they are read.
+//! Tests of the consumer on the embedded broker: partitions assigned again while they are read.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -13,7 +13,7 @@ const SERVED: TopicPartition = (Side::Served, 0);
 const CLICKED: TopicPartition = (Side::Clicks, 0);
 
 struct Stage {
-    // Dropped first: it closes without a wait as long as the broker lives.
+    // Dropped first: closing does not have to wait while the broker still runs.
     readers: Vec<QueueReader>,
     consumer: Consumer,
     producer: Producer,
@@ -57,13 +57,13 @@ impl Stage {
         self.n_sent += 1;
     }
 
-    /// Assigns both at the end of what was sent before.
+    /// Assigns both partitions, at the end of what was sent before.
     fn assign(&mut self) {
         let offset = self.n_sent;
         self.execute(Order::Assign(vec![(SERVED, offset), (CLICKED, offset)]));
     }
 
-    /// What is found in an input first.
+    /// Polls until `find` returns something for an input.
     #[track_caller]
     fn wait_for<T>(&mut self, find: impl Fn(Input) -> Option<T>) -> T {
         let begin = Instant::now();
@@ -78,7 +78,7 @@ impl Stage {
         }
     }
 
-    /// Whether the group knows us, by a commit of these positions of pair 0.
+    /// Commits these positions of pair 0 and returns whether the group knows this member.
     #[track_caller]
     fn commits(&mut self, number: u64, positions: Vec<(TopicPartition, i64)>) -> Option<bool> {
         let pair = 0;
@@ -97,7 +97,7 @@ impl Stage {
         })
     }
 
-    /// Sends one record to each topic, and reads both.
+    /// Sends one record to each topic and reads both.
     #[track_caller]
     fn check(&mut self) {
         self.send();
@@ -147,7 +147,7 @@ fn an_assignment_ends_a_pause() {
     stage.check();
 }
 
-/// The group is asked by it whether the pair is ours, and a commit of nothing would not ask.
+/// The commit serves to ask the group whether the pair is ours, and an empty commit would not ask.
 #[test]
 fn of_a_pair_that_is_not_read_yet_is_committed_what_the_group_has_of_it() {
     let mut stage = Stage::new();

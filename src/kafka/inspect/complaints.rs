@@ -1,4 +1,4 @@
-//! What clients complain of on their own account.
+//! Complaints of clients that are not the answer to a request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,12 +10,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use super::{Failure, Trouble};
 use crate::kafka::client;
 
-/// Keeps what the client complains of: the answer to a question often is only that time was up.
+/// Collected complaints of the client. The answer to a request is often only a timeout.
 #[derive(Default)]
 pub(super) struct Complaints(Mutex<Vec<Failure>>);
 
 impl Complaints {
-    /// A client that retries repeats itself.
+    /// Maximum number of complaints, because a client that retries repeats itself.
     const MAX: usize = 100;
 
     fn add(&self, failure: Failure) {
@@ -30,7 +30,7 @@ impl Complaints {
     }
 
     pub fn most_telling(&self) -> Option<Failure> {
-        // The first of the same kind: that all brokers are down comes last and says least.
+        // The most specific one, and the first of its kind. That all brokers are down comes last and is the least specific.
         self.all().iter().min_by_key(|failure| failure.trouble).cloned()
     }
 
@@ -42,7 +42,7 @@ impl Complaints {
 impl ClientContext for Complaints {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
-        // Why a connection ended is an error to the client only if the broker was at fault for certain.
+        // The client reports the end of a connection as an error only if the broker was certainly at fault.
         if facility == "FAIL" {
             let message = message
                 .split_once("]: ")

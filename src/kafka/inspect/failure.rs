@@ -1,20 +1,20 @@
-//! What went wrong at a question to the brokers, by what can be done about it.
+//! Failures of requests to the brokers, classified by what can be done about them.
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use crate::kafka::client::TlsFault;
 use crate::kafka::producer::explain_refusal;
 
-/// Why a question has no answer.
+/// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub trouble: Trouble,
-    /// The client's or the broker's own words; never a property's value.
+    /// Message of the client or the broker, without any property's value.
     pub detail: String,
     pub(super) code: Option<Code>,
 }
 
-/// By what can be done about it; the more telling first.
+/// Class of a failure, by what can be done about it. More specific classes come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
     /// The client refuses a property.
@@ -24,7 +24,7 @@ pub enum Trouble {
     TopicForbidden,
     GroupForbidden,
     NoSuchTopic,
-    /// A broker's name has no address.
+    /// The name of a broker cannot be resolved.
     Resolve,
     Unreachable,
     Other,
@@ -57,13 +57,13 @@ impl Failure {
         Failure::new(Trouble::Property, format!("{:#}", explain_refusal(error)))
     }
 
-    /// Of [`Trouble::Tls`], what is wrong and what to do.
+    /// Returns what is wrong and what to do, for [`Trouble::Tls`].
     pub fn of_tls(&self) -> (&'static str, &'static str) {
         let TlsFault { what, remedy } = TlsFault::of(&self.detail);
         (what, remedy)
     }
 
-    /// Whether asking again is of no use.
+    /// Returns whether a retry is useless.
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self.trouble,

@@ -1,4 +1,4 @@
-//! The last records of a topic: how they are keyed, and whether they can be read.
+//! Sample of the last records of a topic: how they are keyed, and whether they are readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -17,27 +17,27 @@ use crate::engine::float_times::FloatTimes;
 use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 
-/// Records of a topic, shared out evenly among its partitions that hold any. With two partitions half of them tell
-/// the partitioners apart.
+/// Size of a sample, divided evenly among the partitions with records. With two partitions, half of the records reveal the
+/// partitioner.
 const N_RECORDS: i64 = 600;
-/// How long reading them may take; what has come by then is the sample.
+/// Maximum time for reading. Whatever has arrived by then is the sample.
 const WITHIN: Duration = Duration::from_secs(5);
-/// How long a topic that is read as a whole may be silent.
+/// Maximum silence while a whole topic is read.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// When reading is given up.
+/// Condition for giving up reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// After some seconds, whatever has come.
+    /// After some seconds, with whatever has arrived.
     Seconds,
-    /// When nothing comes for long.
+    /// After a long silence.
     Silence,
 }
 
-/// How far reading came.
+/// Completeness of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// To the ends, or as far as was wanted.
+    /// Up to the ends, or as far as requested.
     All,
     Part,
 }
@@ -63,7 +63,7 @@ impl Sample {
         }
     }
 
-    /// Adds a record of a topic whose records without a `type` are what `topic_says`.
+    /// Adds a record of a topic. Records without a `type` are of the kind `topic_says`.
     pub fn take(
         &mut self,
         decoder: &Decoder,
@@ -74,7 +74,7 @@ impl Sample {
     ) {
         self.n_records += 1;
         self.keys.observe(key, partition);
-        // What is read does not depend on where it lies.
+        // The result does not depend on the position.
         let at = Position {
             side: Side::Served,
             offset: 0,
@@ -126,7 +126,7 @@ impl Asker {
         Ok(sample)
     }
 
-    /// Hands the records from `starts` up to `ends` to `take`, until that has had enough.
+    /// Passes the records from `starts` up to `ends` to `take`, until it returns that it has enough.
     pub(super) fn read(
         &self,
         topic: &str,
@@ -163,11 +163,11 @@ impl Asker {
                     }
                     partition
                 }
-                // Behind the last record there may be marks of transactions, which the client keeps to itself.
+                // The last records may be transaction markers, which the client does not pass on.
                 Some(Err(KafkaError::PartitionEOF(partition))) => partition,
                 Some(Err(error)) => match Failure::of(&error, "") {
                     failure if failure.trouble == Trouble::TopicForbidden => return Err(failure),
-                    _ => continue, // The client tries again, and complaints are kept.
+                    _ => continue, // The client retries, and complaints are kept.
                 },
             };
             open.remove(&partition);
@@ -194,7 +194,7 @@ impl Asker {
     }
 }
 
-/// Gives the partitions back when dropped, so that later polls see no record.
+/// Assignment that is revoked when dropped, so that later polls see no record.
 struct Assigned<'a>(&'a Asker);
 
 impl Drop for Assigned<'_> {
@@ -205,7 +205,7 @@ impl Drop for Assigned<'_> {
     }
 }
 
-/// From where to read each partition that holds records.
+/// Returns where to start reading each partition with records.
 fn starts(begins: &[i64], ends: &[i64]) -> BTreeMap<i32, i64> {
     let filled: Vec<_> = (0..)
         .zip(begins.iter().zip(ends))

@@ -1,11 +1,11 @@
-//! Looks at the topic of stored state.
+//! Inspection of the state topic.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use super::{Asker, Failure, described, partitions};
 
-/// The topic of stored state.
+/// Facts about the state topic.
 #[derive(Debug)]
 pub struct StateFacts {
     pub name: String,
@@ -16,9 +16,9 @@ pub struct StateFacts {
 #[derive(Debug)]
 pub struct FoundState {
     pub n_partitions: NonZeroU32,
-    /// Of the partition that has the fewest.
+    /// Number of replicas of the partition with the fewest.
     pub n_replicas: usize,
-    /// All of them, by name.
+    /// Settings by name.
     pub settings: Result<BTreeMap<String, String>, Failure>,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked of the topics before the state of pairs is stored.
+//! Inspection of the topics before the state of pairs is stored.
 
 use std::time::Duration;
 
@@ -15,25 +15,25 @@ use crate::kafka::topic_ids;
 #[derive(Debug)]
 pub struct StoringFacts {
     pub state: StateFacts,
-    /// Of lists, then of clicks; or one for both.
+    /// Topic of lists, then topic of clicks, or one for both.
     pub inputs: Vec<InputFacts>,
-    /// The group has committed offsets, so it has read these topics before.
+    /// True if the group has committed offsets, and so has read these topics before.
     pub has_read: bool,
 }
 
-/// A topic of events.
+/// Facts about a topic of events.
 #[derive(Debug)]
 pub struct InputFacts {
     pub name: String,
-    /// New with each creation; 0 where the brokers do not tell.
+    /// Id that is new with each creation. 0 if the brokers have no ids.
     pub id: Result<u128, Failure>,
     pub settings: Result<TopicSettings, Failure>,
 }
 
-/// Asks of the state topic, and of these topics of events. Takes some seconds, and at most some times `answer`.
+/// Inspects the state topic and these topics of events. Takes some seconds, and at most a few times `answer`.
 ///
 /// # Errors
-/// The client cannot be made, or no broker lets us in.
+/// If the client cannot be created, or no broker accepts it.
 pub fn before_storing(
     kafka: &config::Kafka,
     state_topic: &str,
@@ -49,10 +49,10 @@ pub fn before_storing(
     })
 }
 
-/// What Kafka calls topics, in their order, asked for by a client of its own; 0 where the brokers do not tell.
+/// Returns the ids of topics in the given order, using a separate client. They are 0 if the brokers have no ids.
 ///
 /// # Errors
-/// The client cannot be made, or the brokers do not tell within `answer`.
+/// If the client cannot be created, or the brokers do not answer within `answer`.
 pub fn topic_ids(kafka: &config::Kafka, topics: &[&str], answer: Duration) -> Result<Vec<u128>, Failure> {
     let config = client::base_config(kafka);
     let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
@@ -70,7 +70,7 @@ impl Asker {
         }
     }
 
-    /// Whether our group has committed an offset of the topic. Who may not ask has not.
+    /// Returns whether our group has committed an offset of the topic. Without permission to ask, it cannot have.
     fn has_read(&self, topic: &str) -> bool {
         let mut all = TopicPartitionList::new();
         let n_partitions = self.partitions(topic).map_or(0, |n| n.get().cast_signed());

@@ -1,4 +1,4 @@
-//! What tools ask about topics and the group besides the state itself: partitions, where logs begin and end, members. No group is joined.
+//! Requests of tools about topics and the group, besides the state itself: partitions, log ranges, members. No group is joined.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -12,13 +12,13 @@ use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, Trouble};
 use crate::config;
 use crate::kafka::topic_ids;
 
-/// Asks one cluster.
+/// Client for one cluster.
 pub struct Survey {
     asker: Asker,
     group_id: String,
 }
 
-/// Where the log of a partition begins and ends.
+/// Range of offsets in the log of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSpan {
     pub low: i64,
@@ -26,8 +26,10 @@ pub struct LogSpan {
 }
 
 impl Survey {
+    /// Creates the client.
+    ///
     /// # Errors
-    /// The client cannot be made.
+    /// If that fails.
     pub fn new(kafka: &config::Kafka) -> Result<Survey, Failure> {
         Ok(Survey {
             asker: Asker::new(ANSWER_WITHIN, kafka)?,
@@ -35,16 +37,18 @@ impl Survey {
         })
     }
 
+    /// Returns the number of partitions of a topic.
+    ///
     /// # Errors
-    /// The brokers do not answer, or do not show the topic.
+    /// If the brokers do not answer, or do not show the topic.
     pub fn n_partitions(&self, topic: &str) -> Result<NonZeroU32, Failure> {
         self.asker.partitions(topic)
     }
 
-    /// Of each partition.
+    /// Returns the log range of each partition.
     ///
     /// # Errors
-    /// As those of [`Survey::n_partitions`].
+    /// Same as [`Survey::n_partitions`].
     pub fn logs(&self, topic: &str) -> Result<Vec<LogSpan>, Failure> {
         let n_partitions = self.n_partitions(topic)?;
         let low = self.asker.offsets(topic, n_partitions, Offset::Beginning)?;
@@ -53,10 +57,10 @@ impl Survey {
         Ok(spans.map(|(low, high)| LogSpan { low, high }).collect())
     }
 
-    /// Hands over the values of all records that a topic has now, of each partition in its order, until `take` has had enough.
+    /// Passes the values of all current records of a topic to `take`, in order within each partition, until it has enough.
     ///
     /// # Errors
-    /// As those of [`Survey::n_partitions`], or no record comes for a minute.
+    /// Same as [`Survey::n_partitions`], or if no record comes for a minute.
     pub fn read_whole(
         &self,
         topic: &str,
@@ -84,19 +88,19 @@ impl Survey {
         }
     }
 
-    /// What Kafka calls the topics: new with each creation, and 0 where it does not tell.
+    /// Returns the ids of topics. An id is new with each creation, and 0 if the brokers have no ids.
     ///
     /// # Errors
-    /// As those of [`Survey::n_partitions`].
+    /// Same as [`Survey::n_partitions`].
     pub fn ids(&self, topics: &[&str]) -> Result<Vec<u128>, Failure> {
         let ids = topic_ids::ids(&self.asker.admin, topics, ANSWER_WITHIN);
         ids.map_err(|error| Failure::of(&error, ""))
     }
 
-    /// How many members the consumer group has now.
+    /// Returns the current number of members in the consumer group.
     ///
     /// # Errors
-    /// The brokers do not answer, or do not show the group.
+    /// If the brokers do not answer, or do not show the group.
     pub fn n_members(&self) -> Result<usize, Failure> {
         let group = &self.group_id;
         let listed = self.asker.ask(&[Trouble::GroupForbidden], |consumer| {

@@ -1,4 +1,4 @@
-//! The cluster here is librdkafka's embedded one, which has no admin requests: settings are tried on real Kafka.
+//! Tests on librdkafka's embedded cluster, which supports no admin requests. Settings are tested on real Kafka.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +13,7 @@ fn config(brokers: &str) -> Config {
     config::load(None, env.into_iter()).expect("valid")
 }
 
-/// Without the patience for a request that the embedded broker ignores.
+/// Inspects with a short timeout, because the embedded broker ignores one of the requests.
 fn look(config: &Config) -> Result<Facts, Failure> {
     inspect_within(Duration::from_secs(1), config)
 }
@@ -40,7 +40,7 @@ fn produce(brokers: &str, topic: &str, n: usize, partitioner: &str, payload: &st
 fn the_last_records_of_every_partition_are_looked_at() {
     let embedded = Embedded::start(&["served", "clicks"], 4).unwrap();
     let brokers = embedded.bootstrap();
-    // What lies further back than the sample is not looked at.
+    // Records before the sample are not read.
     produce(brokers, "served", 1_000, "murmur2_random", "not JSON");
     produce(
         brokers,
@@ -95,7 +95,7 @@ fn brokers_that_do_not_answer_are_told_apart_from_names_that_do_not_exist() {
     let failure = look(&config("127.0.0.1:1")).unwrap_err();
     assert_eq!(failure.trouble, Trouble::Unreachable);
     assert!(failure.detail.contains("127.0.0.1:1"), "{failure:?}");
-    // Too long for a name of the DNS, so that no server is asked.
+    // Too long for a DNS name, so no server is asked.
     let failure = look(&config(&format!("{}:9092", "x".repeat(64)))).unwrap_err();
     assert_eq!(failure.trouble, Trouble::Resolve, "{failure:?}");
 }

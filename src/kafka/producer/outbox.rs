@@ -1,4 +1,4 @@
-//! librdkafka's queue of records to send, by handles of topics: a name would be looked up for each record.
+//! Send queue of librdkafka, used with topic handles: with names, each record would cost a look-up.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
@@ -17,12 +17,12 @@ use rdkafka::producer::Producer as _;
 use super::polled::Polled;
 use super::{Deliveries, Outgoing};
 
-/// `RD_KAFKA_PARTITION_UA`: the partitioner chooses.
+/// Partition that makes the partitioner choose (`RD_KAFKA_PARTITION_UA`).
 const BY_KEY: i32 = -1;
 
-/// A client, and the topics that it has sent to.
+/// Client, with handles of the topics it has sent to.
 pub(super) struct Outbox {
-    // Dropped first: a handle belongs to the client.
+    // Dropped first, because handles belong to the client.
     topics: RefCell<Vec<TopicHandle>>,
     client: Polled<Deliveries>,
 }
@@ -32,7 +32,7 @@ struct TopicHandle {
     handle: NonNull<rd_kafka_topic_s>,
 }
 
-// SAFETY: a handle counts its references by itself, and may be used from any thread.
+// SAFETY: a handle counts its own references and may be used from any thread.
 unsafe impl Send for TopicHandle {}
 
 impl Outbox {
@@ -50,7 +50,7 @@ impl Outbox {
     /// Copies a record into the queue.
     ///
     /// # Errors
-    /// [`QueueFull`](rdkafka::error::RDKafkaErrorCode::QueueFull), or a record that can never be sent.
+    /// [`QueueFull`](rdkafka::error::RDKafkaErrorCode::QueueFull), or an error if the record can never be sent.
     pub fn send(&self, record: &Outgoing) -> KafkaResult<()> {
         let mut topics = self.topics.borrow_mut();
         let topic = match topics.iter().position(|topic| topic.name == record.topic) {
@@ -95,8 +95,8 @@ impl Outbox {
             field(Kind::RD_KAFKA_VTYPE_KEY, bytes(record.key)),
             field(Kind::RD_KAFKA_VTYPE_VALUE, bytes(record.payload)),
         ];
-        // SAFETY: the client and its topic live; each field has the type that its kind asks for; key and payload are
-        // copied before the call returns, and never written to; the error is ours, and destroyed once.
+        // SAFETY: client and topic are alive. Each field has the type that its kind requires. Key and payload are copied before
+        // the call returns, and never written to. The error is ours, and destroyed once.
         let code = unsafe {
             let client = self.client.client().native_ptr();
             let error = rd_kafka_produceva(client, fields.as_ptr(), fields.len());
@@ -110,13 +110,13 @@ impl Outbox {
         Err(KafkaError::MessageProduction(code.into()))
     }
 
-    /// Waits until nothing is queued or in flight, without lingering. That of rdkafka wakes the client's threads repeatedly
-    /// and spins in between.
+    /// Waits until nothing is queued or in flight, without lingering. Unlike rdkafka's own `flush`, it does not wake the
+    /// client's threads repeatedly or spin in between.
     ///
     /// # Errors
-    /// [`OperationTimedOut`](rdkafka::error::RDKafkaErrorCode::OperationTimedOut): it takes longer than `within`.
+    /// [`OperationTimedOut`](rdkafka::error::RDKafkaErrorCode::OperationTimedOut) if it takes longer than `within`.
     pub fn flush(&self, within: Duration) -> KafkaResult<()> {
-        // SAFETY: the client lives.
+        // SAFETY: the client is alive.
         match unsafe { rd_kafka_flush(self.client.client().native_ptr(), within.as_millis() as i32) } {
             rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
             code => Err(KafkaError::Flush(code.into())),
@@ -125,7 +125,8 @@ impl Outbox {
 
     fn open(&self, name: &str) -> KafkaResult<TopicHandle> {
         let text = CString::new(name)?;
-        // SAFETY: client and name live; without a configuration the topic has the client's. The error is this thread's.
+        // SAFETY: client and name are alive. Without a configuration the topic has the client's. The error belongs to this
+        // thread.
         let (handle, error) = unsafe {
             let handle =
                 rd_kafka_topic_new(self.client.client().native_ptr(), text.as_ptr(), ptr::null_mut());
@@ -141,7 +142,7 @@ impl Outbox {
 
 impl Drop for TopicHandle {
     fn drop(&mut self) {
-        // SAFETY: ours, destroyed once, and before its client.
+        // SAFETY: the handle is ours, and destroyed once, before its client.
         unsafe { rd_kafka_topic_destroy(self.handle.as_ptr()) };
     }
 }

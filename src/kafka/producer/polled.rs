@@ -1,5 +1,5 @@
-//! A producer that takes its events on a thread of its own. That of rdkafka polls without a pause in the last millisecond of
-//! each tenth of a second, which costs 1% of a core for its whole life.
+//! Producer that takes its events on a separate thread. rdkafka's own one polls without a pause in the last millisecond of each
+//! tenth of a second, which constantly costs 1% of a core.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use rdkafka::producer::{BaseProducer, ProducerContext};
 
 /// Maximum time that an event waits.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Events taken between two pauses. One event reports all records that failed together.
+/// Maximum number of events between two pauses. One event reports all records that failed together.
 const N_EVENTS: usize = 16;
 
-/// Dropping it waits for the thread.
+/// Producer with its thread. Dropping it waits for the thread.
 pub(in crate::kafka) struct Polled<C: ProducerContext + 'static> {
     producer: Arc<BaseProducer<C>>,
     is_over: Arc<AtomicBool>,
@@ -24,8 +24,10 @@ pub(in crate::kafka) struct Polled<C: ProducerContext + 'static> {
 }
 
 impl<C: ProducerContext + 'static> Polled<C> {
+    /// Starts the thread.
+    ///
     /// # Errors
-    /// librdkafka refuses a property.
+    /// If librdkafka refuses a property.
     pub fn start(config: &ClientConfig, context: C) -> KafkaResult<Polled<C>> {
         let producer = Arc::new(BaseProducer::from_config_and_context(config, context)?);
         let is_over = Arc::new(AtomicBool::new(false));
@@ -59,7 +61,7 @@ impl<C: ProducerContext + 'static> Drop for Polled<C> {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It panics only where a context does, and has said so by then.
+            // It panics only if a context does, which has been reported by then.
             let _ = thread.join();
         }
     }

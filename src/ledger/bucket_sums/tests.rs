@@ -1,4 +1,4 @@
-//! Rows beside a map of them, within 64 bits and beyond.
+//! Compares rows with a map of rows, within 64 bits and beyond.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Of two columns, the first of which counts lists.
+/// Map of rows with two columns. The first counts lists.
 type Twin = BTreeMap<u8, [i128; 2]>;
 
-/// Some of them next to the border of 64 bits, and some beyond.
+/// Generates sums, some of them next to the limit of 64 bits and some beyond it.
 fn some_sum() -> impl Strategy<Value = i128> {
     let border = i128::from(i64::MAX);
     prop_oneof![
@@ -48,7 +48,7 @@ proptest! {
     }
 }
 
-/// There each bucket stands at its number.
+/// A full set of buckets has each row at the index of its number.
 #[test]
 fn where_all_buckets_have_a_list_each_is_found() {
     let all = |lists: &dyn Fn(u8) -> i128| -> BucketSums {

@@ -1,4 +1,4 @@
-//! Ledgers that go on with the bytes of one that kept other things.
+//! Tests of ledgers resumed from bytes of a ledger that kept other things.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use proptest::sample::{select, subsequence};
 use super::*;
 use crate::bytes::{Reader, Writer};
 
-/// What is measured and kept.
+/// Metrics measured and data kept.
 #[derive(Debug, Clone)]
 struct Configuration {
     measures: Measures,
@@ -90,10 +90,10 @@ fn configuration() -> impl Strategy<Value = Configuration> {
     })
 }
 
-/// Numbers by whether they are from the begin on, and by name.
+/// Numbers by name, and by whether they cover the time since the start.
 type ByName = BTreeMap<(bool, String), i128>;
 
-/// All numbers of a ledger but zeros, each with whether `resumed` has them from the begin on.
+/// Returns all nonzero numbers of a ledger, each with whether `resumed` has it since the start.
 fn numbers(ledger: &Ledger, resumed: &Ledger, by: &Configuration) -> ByName {
     let mut all = ByName::new();
     let mut add = |place: String, numbers: Numbers, since: Since| {
@@ -115,7 +115,7 @@ fn numbers(ledger: &Ledger, resumed: &Ledger, by: &Configuration) -> ByName {
     all
 }
 
-/// Tells each number with its name, its aggregate and its column.
+/// Passes each number to `tell` with its name, aggregate and column.
 fn add_numbers(
     ledger: &Ledger,
     numbers: Numbers,
@@ -157,11 +157,11 @@ fn add_numbers(
     }
 }
 
-/// In the name of a number of exposures.
+/// Part of the name of every number of exposures.
 const EXPOSED: &str = "exposed";
 
-/// What is expected of what begins: `rest` is of a ledger that begins there, `whole` of one that was told all, `before` of one that
-/// was told what was before. Exposures are those by which the whole has grown, for users are remembered.
+/// Returns the expected new numbers. `rest` is a ledger that starts there, `whole` has all lists, and `before` has the earlier
+/// ones. Exposures are the growth of `whole` since `before`, because users are remembered.
 fn begun(whole: &ByName, before: &ByName, rest: ByName) -> ByName {
     let is_exposed = |(_, name): &(bool, String)| name.contains(EXPOSED);
     let rest = rest.into_iter().filter(|(key, _)| !is_exposed(key));
@@ -172,8 +172,8 @@ fn begun(whole: &ByName, before: &ByName, rest: ByName) -> ByName {
 }
 
 proptest! {
-    /// What both configurations keep is as if the second one had held from the begin; what is new, as if its ledger had begun where
-    /// the first one ends. Which of both a number is, the ledger says.
+    /// Whatever both configurations keep looks as if the second one had been used from the start. Anything new looks as if its
+    /// ledger had started at the end of the first one. The ledger itself reports which of the two applies to a number.
     #[test]
     fn what_is_kept_by_both_goes_on_and_what_is_new_begins(
         (first, second) in (configuration(), configuration()),
@@ -187,11 +187,11 @@ proptest! {
         let until_ms = resumed.until_ms();
         prop_assert_eq!(until_ms, before.until_ms());
         tell(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
-        // Slots that are ended together have ended then.
+        // Ends pending slots that are ended together.
         let end_ms = Some((N_SLOTS + 1) * SLOT_MS);
         resumed.cover_until(end_ms);
 
-        // Users as they are told apart now, whatever was asked for.
+        // Expect the users that the resumed ledger tracks, not the configured ones.
         let mut expected = second.clone();
         expected.keep.users = resumed.users.clone();
         let [whole, early, rest] = [0..N_SLOTS, 0..n_before, n_before..N_SLOTS].map(|slots| {
@@ -237,7 +237,7 @@ proptest! {
 }
 
 proptest! {
-    /// A total has all slots from the start of its experiment on, and from where it begins anew if that was not kept.
+    /// A total has all slots since the start of its experiment, or since it restarted if the earlier ones were not kept.
     #[test]
     fn a_total_has_what_came_since_its_start(
         lists in prop::collection::vec(list(), 0..40),
@@ -274,7 +274,7 @@ fn of_arm(slot: i64, n: u8) -> List {
     }
 }
 
-/// A ledger until slot 4.
+/// Encodes a ledger that ends at slot 4.
 fn stored() -> Parts {
     let mut ledger = Ledger::new(&ranking(), &keep());
     tell(&mut ledger, &[of_arm(0, 1), of_arm(3, 2)], 0..4, &catalogue());
@@ -285,7 +285,7 @@ fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
     Ledger::decode(parts, &ranking(), &keep())
 }
 
-/// In the order of their bytes.
+/// Names of the aggregates in the order of their encoding.
 const IDS: [&str; 8] = [
     "sums",
     "seen",
@@ -297,7 +297,7 @@ const IDS: [&str; 8] = [
     "latest",
 ];
 
-/// The names of aggregates as bytes, the last `n` of them left out.
+/// Encodes the names of the aggregates without the last `n_left_out`.
 fn names(n_left_out: usize) -> Vec<u8> {
     let ids = &IDS[..IDS.len() - n_left_out];
     let named = ids
@@ -306,7 +306,7 @@ fn names(n_left_out: usize) -> Vec<u8> {
     std::iter::once(ids.len() as u8).chain(named).collect()
 }
 
-/// Where the bytes of aggregates begin in a part.
+/// Returns where the data of aggregates starts in a part.
 fn begin(part: Part, bytes: &[u8]) -> usize {
     if part != Part::Head {
         return 0;
@@ -316,7 +316,7 @@ fn begin(part: Part, bytes: &[u8]) -> usize {
     found.expect("they are there") + names.len()
 }
 
-/// Changes the names of the aggregates, and the bytes of all of them in each part.
+/// Replaces the names of the aggregates, and changes their data in each part.
 fn with_aggregates(parts: &Parts, names_now: &[u8], change: impl Fn(&mut Vec<u8>)) -> Parts {
     let of_part = |(part, bytes): (&Part, &Arc<[u8]>)| {
         let part = *part;
@@ -351,13 +351,13 @@ fn an_aggregate_that_is_gone_is_dropped() {
     let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
     let mut ledger = decoded(&parts).expect("what is gone is no damage");
     assert_eq!(ledger.encode(), expected.encode());
-    // Named twice, it is damage.
+    // A name that occurs twice is damage.
     let twice = [&[10], &gone[1..], &gone[gone.len() - 6..]].concat();
     let parts = with_aggregates(&stored(), &twice, |bytes| bytes.extend([0, 0]));
     assert_eq!(decoded(&parts).err(), Some(LedgerError::Number));
 }
 
-/// Of those that follow each other, each with its length before it.
+/// Removes the last of several values, each preceded by its length.
 fn leave_out_the_last(bytes: &mut Vec<u8>) {
     let mut from = Reader::new(bytes);
     let mut to = Writer::default();
@@ -368,7 +368,7 @@ fn leave_out_the_last(bytes: &mut Vec<u8>) {
     *bytes = to.into_bytes();
 }
 
-/// As in a ledger that was stored before it was known when arms had their last list.
+/// Imitates a ledger stored before the aggregate `latest` was introduced.
 #[test]
 fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
     let parts = with_aggregates(&stored(), &names(1), leave_out_the_last);
@@ -399,7 +399,7 @@ fn a_span_of_more_cells_has_them_from_the_oldest_on_that_was_left() {
     let mut longer = keep();
     longer.spans[0].n_cells = Some(5);
     let mut ledger = Ledger::decode(&bytes, &ranking(), &longer).expect("it was encoded");
-    // Of slots 0 to 3 the newest three were kept.
+    // Of slots 0 to 3, the newest three were kept.
     let oldest = Some(SLOT_MS);
     assert_eq!(ledger.cells_since(0).sums, oldest);
     assert_eq!(ledger.cells_since(1).sums, None);
@@ -422,7 +422,7 @@ fn users_who_are_new_or_start_later_begin_anew() {
     let stored = wanted(Some(10), None);
     for (asked, resumed) in [
         (wanted(Some(10), None), wanted(Some(10), None)),
-        // What lies before was not kept.
+        // Earlier slots were not kept.
         (wanted(Some(5), None), wanted(Some(10), None)),
         (wanted(Some(11), Some(20)), wanted(Some(40), Some(40))),
         (wanted(Some(50), None), wanted(Some(50), None)),
@@ -471,7 +471,7 @@ fn users_go_on_if_the_epochs_are_the_same_that_have_begun() {
     }
 }
 
-/// The user 1 in an arm of each experiment.
+/// Settles a list of user 1 in an arm of each experiment.
 fn tell_of_both(ledger: &mut Ledger, slot: i64) {
     let start_ms = slot * SLOT_MS;
     tell_empty(ledger, start_ms, &[0, 1]);
@@ -495,7 +495,7 @@ fn users_whose_epochs_have_changed_are_no_longer_known_and_others_are() {
     };
     ledger.admit(&[arm(0), other]);
     tell_of_both(&mut ledger, 0);
-    // That of `e` has begun, that of `f` has not.
+    // The epoch of `e` has started, the epoch of `f` has not.
     let changed = of(epochs(None, [0]), epochs(None, [5 * SLOT_MS]));
     let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &changed).expect("it was encoded");
     let first = |ledger: &Ledger| -> Vec<(ArmId, u64)> {
@@ -528,7 +528,7 @@ fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
     assert_eq!(again.total().sums.len(), 1);
 }
 
-/// Between two slots nothing is open that would need them.
+/// Between two slots no open data would still need them.
 #[test]
 fn users_who_were_forgotten_are_in_no_bytes() {
     let users = Users::Of([("e".to_owned(), Epochs::default())].into());
@@ -563,7 +563,7 @@ fn merged_sums_begin_where_the_later_one_does() {
 }
 
 proptest! {
-    /// Which lists of a user count does not depend on where the pair was cut.
+    /// The counted lists of a user do not depend on where the pair was cut.
     #[test]
     fn a_cap_counts_on_after_a_restart(
         lists in prop::collection::vec(list(), 0..60), cut in 0..N_SLOTS, max_lists in 1_u32..4,
@@ -587,7 +587,7 @@ proptest! {
         tell(&mut resumed, &lists, cut..N_SLOTS, &catalogue());
         prop_assert_eq!(resumed.total().buckets, whole.total().buckets);
         prop_assert_eq!(resumed.total().units, whole.total().units);
-        // Another cap cannot go on with these sums.
+        // These sums cannot be resumed under another cap.
         let other = Keep {
             users: Users::Everybody(Epochs {
                 max_lists: NonZeroU32::new(max_lists + 1),

@@ -1,10 +1,10 @@
-//! What is asked of an experiment, as bytes that are the same where the same is asked.
+//! Settings of an experiment as bytes, for comparison: equal settings have equal bytes.
 
 use super::numbers::{float, map, names, option};
 use crate::bytes::Writer;
 use crate::statistics::{EpochWeights, Goal, Settings, Unit, Validity};
 
-/// Nothing without a control.
+/// Encodes settings. Empty without a control.
 pub fn asked(settings: Option<&Settings>) -> Vec<u8> {
     let mut to = Writer::default();
     settings

@@ -1,11 +1,11 @@
-//! What looks have shown so far, as bytes.
+//! Codec for the history of looks.
 
 use super::AsOfError;
 use super::numbers::{map, read_map};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::looks::history::{Estimate, History, Point};
 
-/// Bits of what there is of a point: a value, its bounds, a lift, its bounds.
+/// First bits for the parts of a point: the value, its bounds, the lift, its bounds.
 const VALUE: u8 = 1;
 const LIFT: u8 = 4;
 
@@ -44,7 +44,7 @@ pub fn decode(from: &mut Reader) -> Result<History, AsOfError> {
     let times_ms = read_times(from)?;
     let changes_ms = read_times(from)?;
     let n = times_ms.len();
-    // Where there is a point, time lies between it and the next.
+    // Between a point and the next there must be time.
     if every_ms < i64::from(n > 0) {
         return Err(malformed());
     }
@@ -71,7 +71,7 @@ fn decode_point(from: &mut Reader) -> Result<Point, AsOfError> {
     })
 }
 
-/// By the lower two of these bits.
+/// Reads an estimate if the lower two of these bits announce one.
 fn decode_estimate(bits: u8, from: &mut Reader) -> Result<Option<Estimate>, AsOfError> {
     match bits & 3 {
         0 => Ok(None),
@@ -86,7 +86,7 @@ fn decode_estimate(bits: u8, from: &mut Reader) -> Result<Option<Estimate>, AsOf
     }
 }
 
-/// A finite one.
+/// Reads a finite number.
 fn number(from: &mut Reader) -> Result<f32, AsOfError> {
     let number = f32::from_le_bytes(from.array()?);
     number.is_finite().then_some(number).ok_or_else(malformed)
@@ -97,7 +97,7 @@ fn times(to: &mut Writer, times_ms: &[i64]) {
     times_ms.iter().for_each(|ms| to.signed((*ms).into()));
 }
 
-/// They ascend.
+/// Reads times, which must ascend.
 fn read_times(from: &mut Reader) -> Result<Vec<i64>, AsOfError> {
     let times_ms: Vec<i64> = (0..from.length()?).map(|_| from.ms()).collect::<Result<_, _>>()?;
     match times_ms.is_sorted_by(|one, next| one < next) {
@@ -114,7 +114,7 @@ fn malformed() -> AsOfError {
 mod tests {
     use super::*;
 
-    /// All that there can be.
+    /// History with every combination of parts.
     fn history() -> History {
         let estimate = |bounds| Some(Estimate { middle: 0.25, bounds });
         let [bare, bounded] = [estimate(None), estimate(Some([-0.5, 1e30]))];

@@ -1,4 +1,4 @@
-//! What is kept of an experiment from look to look, as bytes.
+//! Codec for the state of an experiment's statistics between two looks.
 
 use super::AsOfError;
 use super::numbers::{float, map, option, read_float, read_map, read_option};
@@ -7,16 +7,16 @@ use crate::statistics::{
     Decided, DecidedAt, DecidedMetric, Interval, Kept, KeptArm, KeptMetric, Known, Progress, State,
 };
 
-/// The rule that decided, and with it the form of what is stored.
+/// Rule of the decisions, which also determines the stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// The smallest p of any look. Its decisions are kept by their state alone.
+    /// The smallest p of any look. Only the states of its decisions are kept.
     AnyLook,
     /// The p of each decision look.
     EachLook,
 }
 
-/// In the order of their numbers, which never change.
+/// States in the order of their numbers, which never change.
 const STATES: [State; 11] = [
     State::NoDecision,
     State::InvalidSrm,
@@ -118,7 +118,7 @@ fn encode_metric(metric: &KeptMetric, to: &mut Writer) {
     to.time(*harm_since_ms);
 }
 
-/// Reads what was kept by this rule.
+/// Reads state that was stored under this rule.
 pub fn decode(from: &mut Reader, rule: Rule) -> Result<Kept, AsOfError> {
     Ok(Kept {
         n_looks: from.number()?,
@@ -204,7 +204,7 @@ fn decode_metric(from: &mut Reader, rule: Rule) -> Result<KeptMetric, AsOfError>
     };
     match rule {
         Rule::EachLook => metric.harm_since_ms = from.time()?,
-        // The p and the intervals of a planned look. They decide nothing any more.
+        // Skips the p and the intervals of a planned look, which no longer decide anything.
         Rule::AnyLook => {
             let _planned = read_option(from, |from| {
                 read_float(from)?;
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// All that there can be.
+    /// State with every field set.
     fn kept() -> Kept {
         let interval = Interval {
             lower: -0.25,
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Bytes of a program before the rule changed: state 7 is a win, and the planned look had p 0.04 and one interval.
+    /// Bytes from before the rule changed: state 7 is a win, and the planned look had p 0.04 and one interval.
     #[test]
     fn a_decision_of_the_earlier_rule_is_read_by_its_state() {
         let mut to = Writer::default();

@@ -1,4 +1,4 @@
-//! What the bytes of looks are made of: floats, and what there may be none of.
+//! Building blocks of the bytes of looks: floats, options, maps and names.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub fn float(to: &mut Writer, number: f64) {
     to.bytes(&number.to_le_bytes());
 }
 
-/// A finite one.
+/// Reads a finite float.
 pub fn read_float(from: &mut Reader) -> Result<f64, AsOfError> {
     let number = f64::from_le_bytes(from.array()?);
     number
@@ -18,7 +18,7 @@ pub fn read_float(from: &mut Reader) -> Result<f64, AsOfError> {
         .ok_or(AsOfError::Malformed(Malformed::Number))
 }
 
-/// 0, or 1 and what there is.
+/// Writes 0 for none, or 1 and the value.
 pub fn option<T>(to: &mut Writer, value: Option<&T>, write: impl FnOnce(&mut Writer, &T)) {
     to.byte(u8::from(value.is_some()));
     if let Some(value) = value {
@@ -33,7 +33,7 @@ pub fn read_option<T>(
     from.flag()?.then(|| read(from)).transpose()
 }
 
-/// How many, then each name with what it has.
+/// Writes the length, then each name with its value.
 pub fn map<T>(to: &mut Writer, map: &BTreeMap<String, T>, mut write: impl FnMut(&mut Writer, &T)) {
     to.number(map.len() as u64);
     for (name, value) in map {
@@ -59,7 +59,7 @@ pub fn names<'a>(to: &mut Writer, names: impl ExactSizeIterator<Item = &'a Strin
     names.for_each(|name| to.text(name));
 }
 
-/// Keys ascend: the same values have one encoding.
+/// Inserts a key that must be larger than all others, so that equal values have only one encoding.
 pub fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), AsOfError> {
     if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
         return Err(AsOfError::Malformed(Malformed::Number));

@@ -1,10 +1,10 @@
-//! What is kept of all experiments, as bytes.
+//! Codec for the state of all experiments between two looks.
 //!
 //! ```text
 //! 3 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
-//!   │ n, (experiment, what is asked, time of the start, what was kept before the look, what looks had shown)…
+//!   │ n, (experiment, settings, time of the start, state before the look, history)…
 //! ```
-//! Version 2 is read too: its decisions go by an earlier [`Rule`].
+//! Version 2 can be read too. Its decisions follow an earlier [`Rule`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::looks::course::Course;
 use crate::statistics::{Kept, Progress, Settings};
 
 const VERSION: u8 = 3;
-/// Decisions by the smallest p of any look.
+/// Version whose decisions use the smallest p of any look.
 const ANY_LOOK: u8 = 2;
 
 #[derive(Debug, Default)]
 pub struct StoredSequences {
-    /// The look to take first.
+    /// Number of the look to take first.
     pub look: i64,
-    /// The limit under which something was given up.
+    /// Memory limit under which experiments or windows were given up.
     pub max_bytes: u64,
     pub given_up: BTreeSet<String>,
     pub without_window: BTreeSet<String>,
@@ -40,8 +40,8 @@ pub struct StoredCourse {
 }
 
 impl StoredCourse {
-    /// Goes on with a look at this time (epoch ms) if the same is asked. If not, what is kept begins anew, over the same sums; says
-    /// whether it goes on.
+    /// Returns the stored course if the settings are unchanged. Otherwise the tests restart over the same sums, with a look at
+    /// this time (Unix ms). The flag is true if they are unchanged.
     pub fn resume(self, settings: Option<&Settings>, as_of_ms: i64) -> (Course, bool) {
         if self.asked == asked(settings) {
             return (self.course, true);

@@ -1,13 +1,13 @@
-//! What the users of a pair add up to, as bytes.
+//! Codec for the sums of a pair's users.
 //!
 //! ```text
-//! 3 │ number of the look │ number of the first cell that is not in it │ of the first one that is needed │ n, id of each column…
+//! 3 │ number of the look │ number of the first cell that is not in it │ of the first one still needed │ n, id of each column…
 //!   │ n, (experiment, n, (arm, n, (epoch, first seen in it, in two arms, lists without a user, lists beyond the cap, refused,
 //!   │ frequent, buckets)…)…)…
 //! refused  as in a ledger │ frequent n, (place, lists, lists with each bit of their user…)…
 //! buckets  n, (bucket, a sum for each column, lists with a click)…
 //! ```
-//! Version 2 has neither refused lists nor frequent users, and version 1 no count of lists either.
+//! Version 2 lacks refused lists and frequent users. Version 1 also lacks the list counts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,18 +20,18 @@ use crate::ledger::{BucketSums, Exposed, FrequentUsers, LedgerError, RefusedCoun
 use crate::looks::pair::{ArmUsers, PairUsers};
 
 const VERSION: u8 = 3;
-/// Without refused lists and frequent users.
+/// Version without refused lists and frequent users.
 const WITHOUT_REFUSED: u8 = 2;
-/// Without a count of lists without a user.
+/// Version that also lacks counts of lists without a user or beyond the cap.
 const UNCOUNTED: u8 = 1;
 
-/// By arm, then epoch.
+/// Sums by arm, then epoch.
 type Arms = BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>;
 
 #[derive(Debug)]
 pub struct StoredUsers {
     pub up_to: UpTo,
-    /// Whether all columns of ours were summed.
+    /// True if the stored sums have all columns of the current ranking.
     pub has_columns: bool,
     pub experiments: BTreeMap<String, Arms>,
 }
@@ -76,7 +76,7 @@ fn encode_arms(arms: &Arms, to: &mut Writer) {
     }
 }
 
-/// How far they go, and the rest of the bytes.
+/// Reads how far the sums go, and returns the rest of the bytes.
 pub fn begin(bytes: &[u8]) -> Result<(UpTo, Reader<'_>), AsOfError> {
     let (_, up_to, from) = header(bytes)?;
     Ok((up_to, from))
@@ -153,7 +153,7 @@ fn below(number: u64, bound: u64) -> Result<u64, AsOfError> {
         .ok_or(AsOfError::Malformed(Malformed::Number))
 }
 
-/// For each stored column its number here.
+/// Mapping from stored columns to the current ones.
 struct Columns {
     own: Vec<Option<usize>>,
     width: usize,
@@ -181,7 +181,7 @@ impl Columns {
         })
     }
 
-    /// A row of the own width, with lists with a click at its end.
+    /// Reads a row into the current columns, with the lists with a click at its end. Columns that no longer exist are skipped.
     fn row(&self, from: &mut Reader) -> Result<Vec<i128>, LedgerError> {
         let mut row = vec![0; self.width + 1];
         for column in self.own.iter().copied().chain([Some(self.width)]) {

@@ -1,4 +1,4 @@
-//! Looks that instances take over the states in force of all pairs, beside those of one that was never interrupted.
+//! Instances that take looks from the current states of all pairs, compared with an instance that was never interrupted.
 
 use super::group::{Instance, N_PAIRS, N_SLOTS, World, asked, some_list, uninterrupted};
 use super::window::{SLOTS_A_CELL, window};
@@ -11,13 +11,13 @@ const N_INSTANCES: usize = 3;
 struct Step {
     n_slots: [i64; N_PAIRS],
     seals: [bool; N_PAIRS],
-    /// By instance, then pair: whether it sees what is in force now.
+    /// True if the instance sees the pair's current state. By instance, then pair.
     sees: [[bool; N_PAIRS]; N_INSTANCES],
     stores: [bool; N_INSTANCES],
     gives: Option<(usize, usize)>,
     kills: Option<usize>,
     loses: Option<usize>,
-    /// Somebody begins who sees all that is in force.
+    /// A new instance starts and sees every current state.
     begins: bool,
 }
 
@@ -61,7 +61,7 @@ fn step(world: &mut World, step: &Step) -> Vec<Looked> {
     killed.unwrap_or_default()
 }
 
-/// What somebody shows who begins now.
+/// Looks of an instance that starts now.
 fn newcomer(world: &World) -> Vec<Looked> {
     let mut newcomer = Instance::new(&world.asked);
     for (pair, state) in world.in_force.iter().enumerate() {
@@ -73,8 +73,8 @@ fn newcomer(world: &World) -> Vec<Looked> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// However pairs are sealed, given to others and lost, whoever is killed, whatever anybody misses, and whoever begins at any time:
-    /// also where cells were let go.
+    /// Pairs may be sealed, moved and lost, instances killed, states missed, and new instances started at any time, also after
+    /// cells were dropped.
     #[test]
     fn every_look_of_every_instance_is_that_of_one_that_saw_everything(
         lists in prop::collection::vec(some_list(), 1..1500),
@@ -120,12 +120,12 @@ fn lists() -> Vec<List> {
     lists.collect()
 }
 
-/// So that the claims above are about something.
+/// Makes sure that the property above meets this case.
 #[test]
 fn who_misses_cells_that_were_let_go_begins_over_with_what_is_stored() {
     let mut world = World::new(&asked(), &lists(), 2);
     world.settle(SLOTS_A_CELL);
-    // The second instance sees nothing of what follows.
+    // The second instance misses all of the following states.
     for cell in 1..8 {
         for pair in 0..N_PAIRS {
             world.give(pair, 0);
@@ -193,12 +193,12 @@ fn a_pair_takes_only_sums_of_its_own_life_and_slots_and_never_goes_back() {
     assert!(stored(0, i64::MIN, i64::MIN).fits(7, None, LOOK_MS, None));
 }
 
-/// The number of cells that wait for looks in each pair.
+/// Number of waiting cells in each pair.
 fn n_waiting(looks: &Looks) -> Vec<usize> {
     looks.pairs.values().map(|pair| pair.waiting.len()).collect()
 }
 
-/// The others are sealed no more while it comes: their cells are told from the states that were there.
+/// The other pairs are no longer sealed while this one advances, so their cells come from earlier states.
 #[test]
 fn few_cells_wait_in_memory_however_long_a_pair_is_behind_and_no_look_is_missed() {
     const BEHIND: usize = 2;
@@ -231,7 +231,7 @@ fn few_cells_wait_in_memory_however_long_a_pair_is_behind_and_no_look_is_missed(
     }
 }
 
-/// A pair that nobody has begun to count has no frontier; the one that has come least far is another.
+/// A pair that no instance has started has no frontier. Looks wait for it, and not for the pair with the smallest frontier.
 #[test]
 fn no_cell_waits_in_memory_while_a_pair_has_settled_nothing() {
     let mut world = World::new(&asked(), &lists(), 1);
@@ -251,7 +251,7 @@ fn no_cell_waits_in_memory_while_a_pair_has_settled_nothing() {
     );
 }
 
-/// What is told of a further state of pair 0, where all have settled four cells.
+/// News of a further state of pair 0, after all pairs have settled four cells.
 fn news_of(state: impl FnOnce(&mut World) -> State) -> Vec<News> {
     let mut world = World::new(&asked(), &lists(), 1);
     world.settle(4 * SLOTS_A_CELL);
@@ -263,7 +263,7 @@ fn begins_over(state: impl FnOnce(&mut World) -> State) -> bool {
     matches!(&news_of(state)[..], [News::Resumed(pairs)] if pairs.len() == N_PAIRS)
 }
 
-/// The state of pair 0 of a world of its own that has settled so many cells.
+/// State of pair 0 in a separate world that has settled `n_cells` cells.
 fn of_another(asked: &Experiment, lists: &[List], n_cells: i64) -> State {
     let mut other = World::new(asked, lists, 1);
     other.advance(0, n_cells * SLOTS_A_CELL);
@@ -377,7 +377,7 @@ fn all_begin_over_where_cells_were_let_go_before_they_were_told() {
             world.store_all();
             let looks = world.memories[0].looks.clone().expect("it was told");
             let mut users = looks.users.to_vec();
-            // Version, look and end are a byte each; signed numbers are zigzag.
+            // Version, look and end take one byte each. Signed numbers are zigzag encoded.
             users[3] = 2 * cells_from;
             state.looks = Some(PairLooks {
                 users: users.into(),
@@ -402,7 +402,7 @@ fn a_pair_that_looks_wait_for_no_longer_is_told_without_a_further_cell() {
     assert_eq!(*owned, [(0, false), (1, true), (2, true)].into());
 }
 
-/// A pair that had no record has one, older than what was told of the others.
+/// A pair without a record gets one that is older than the cells fed for the others.
 #[test]
 fn no_cell_is_told_twice_where_looks_begin_to_wait_for_a_pair_that_is_behind() {
     let mut world = World::new(&asked(), &lists(), 1);
@@ -441,7 +441,7 @@ fn no_cell_is_told_twice_where_looks_begin_to_wait_for_a_pair_that_is_behind() {
     );
 }
 
-/// Who begins sees an old state of one pair, and of the others new ones, whose users have cells far beyond it.
+/// A new instance sees an old state of one pair, and new states of the others with cells far beyond it in their users.
 #[test]
 fn cells_that_are_in_stored_users_are_not_added_again() {
     let mut world = World::new(&asked(), &lists(), 1);
@@ -463,7 +463,7 @@ fn cells_that_are_in_stored_users_are_not_added_again() {
     assert_eq!(last(&late), last(&world.instances[0]));
 }
 
-/// What was told with it may have been lost.
+/// News of the same call may have been lost.
 #[test]
 fn with_a_state_that_cannot_be_read_nothing_is_told_and_the_next_one_lets_all_begin_over() {
     let mut world = World::new(&asked(), &lists(), 1);

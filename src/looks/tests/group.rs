@@ -1,4 +1,4 @@
-//! Pairs, the states of them that are in force, and instances that follow these.
+//! Pairs with their current states, and instances that follow them.
 
 use super::window::window;
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 pub(super) const N_PAIRS: usize = 3;
 pub(super) const N_SLOTS: i64 = 72;
 
-/// What a process has in memory of a pair.
+/// Memory of a process about one pair.
 pub(super) struct Memory {
     pair: Pair,
     /// Slots that it has settled.
@@ -74,12 +74,12 @@ fn users(asked: &Experiment) -> Users {
     Users::Of([("e".to_owned(), asked.epochs(LOOK_MS))].into())
 }
 
-/// What a process has of looks.
+/// Memory of a process about looks.
 pub(super) struct Instance {
     pub feed: Feed,
     pub looks: Looks,
     pub looked: Vec<Looked>,
-    /// On its way from looks to pairs.
+    /// Stored looks on their way from looks to pairs.
     stored: Option<StoredLooks>,
 }
 
@@ -118,9 +118,9 @@ pub(super) struct World {
     lists: Vec<List>,
     pub instances: Vec<Instance>,
     pub memories: Vec<Memory>,
-    /// The instance that has each pair.
+    /// Owner of each pair.
     owners: [usize; N_PAIRS],
-    /// By pair.
+    /// Current states by pair.
     pub in_force: Vec<State>,
 }
 
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// What looks of an instance told before, its pairs store from now on.
+    /// Lets an instance's pairs store the looks that it reported last time.
     pub fn store(&mut self, instance: usize) {
         let of = &mut self.instances[instance];
         let now = of.looks.stored();
@@ -177,13 +177,13 @@ impl World {
         }
     }
 
-    /// The pair goes to another instance, which reads what is in force of it.
+    /// Moves a pair to another instance, which reads its current state.
     pub fn give(&mut self, pair: usize, instance: usize) {
         self.owners[pair] = instance;
         self.memories[pair] = Memory::restore(pair, &self.asked, &self.in_force[pair]);
     }
 
-    /// The instance begins again, and its pairs are given to others. Returns what it had looked at.
+    /// Restarts an instance and moves its pairs to others. Returns the looks that it had taken.
     pub fn kill(&mut self, instance: usize) -> Vec<Looked> {
         for pair in 0..N_PAIRS {
             if self.owners[pair] == instance {
@@ -194,14 +194,14 @@ impl World {
         before.looked
     }
 
-    /// The state of a pair is lost: it is counted anew, from the begin of its log.
+    /// Loses the state of a pair: it is counted again from the start of its log.
     pub fn lose(&mut self, pair: usize) {
         let life = self.memories[pair].life + 1;
         self.memories[pair] = Memory::begin(pair, &self.asked, life);
         self.seal(pair);
     }
 
-    /// All settle so many slots, are sealed, and seen by all.
+    /// Lets all pairs settle `n_slots` slots and seals them, and all instances see that.
     pub fn settle(&mut self, n_slots: i64) {
         for pair in 0..N_PAIRS {
             self.advance(pair, n_slots);
@@ -210,7 +210,7 @@ impl World {
         self.see_all();
     }
 
-    /// What is told by looks is in force.
+    /// Stores the latest looks in all current states.
     pub fn store_all(&mut self) {
         for instance in 0..self.instances.len() {
             [(); 2].iter().for_each(|()| self.store(instance));
@@ -219,7 +219,7 @@ impl World {
     }
 }
 
-/// Decided soon, by a planned look, with a second epoch.
+/// Settings that decide soon, by a planned look, with a second epoch.
 pub(super) fn asked() -> Experiment {
     let settings = compared().settings.map(|settings| Settings {
         min_days: 0.01,
@@ -236,7 +236,7 @@ pub(super) fn asked() -> Experiment {
     }
 }
 
-/// The looks of one that was never interrupted and sees everything, by their times.
+/// Looks of an instance that is never interrupted and sees everything, by their times.
 pub(super) fn uninterrupted(asked: &Experiment, lists: &[List]) -> BTreeMap<i64, Looked> {
     let mut looks = Looks::new(Rules {
         window: window(3),

@@ -1,4 +1,4 @@
-//! Claims about what goes on with what was stored, and about its bytes.
+//! Resuming from stored looks, and their bytes.
 
 use super::group::{Instance, N_PAIRS, World, asked, some_list};
 use super::window::SLOTS_A_CELL;
@@ -7,7 +7,7 @@ use super::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Also that the same looks have the same bytes.
+    /// The same looks also have the same bytes.
     #[test]
     fn what_was_stored_and_goes_on_is_stored_alike(lists in prop::collection::vec(some_list(), 1..1500)) {
         let mut world = World::new(&asked(), &lists, 1);
@@ -49,7 +49,7 @@ fn stored(world: &World) -> [&[u8]; 2] {
     [&*looks.users, &*looks.sequences]
 }
 
-/// So that the claims above are about something.
+/// Makes sure that the properties above meet these cases.
 #[test]
 fn decisions_and_the_planned_look_are_among_what_goes_on() {
     let mut world = sealed();
@@ -103,7 +103,7 @@ fn damaged_bytes_are_refused_in_words() {
     );
 }
 
-/// What goes on under other rules: what is found, and the first look.
+/// Resumes under other rules. Returns the findings and the first look.
 #[track_caller]
 fn under(rules: Rules) -> (Vec<Found>, Option<Looked>) {
     let world = sealed();

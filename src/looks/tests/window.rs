@@ -1,4 +1,4 @@
-//! Claims about intervals of arms in the window that ends with a look.
+//! Intervals of arms in the window that ends with a look.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn in_window<'a>(looked: &'a Looked, arm: &str) -> Option<&'a WindowLook> {
     looked.experiments["e"].arms.get(arm)?.windows.get("day")
 }
 
-/// What a pair of its own adds up to for these lists, by arm, in each cell.
+/// Sums of these lists in a separate pair, by cell, then arm.
 pub(super) fn cells_of(lists: &[List]) -> Vec<BTreeMap<u32, BucketSums>> {
     let until = lists.iter().map(|list| list.slot / SLOTS_A_CELL + 1).max();
     let News::Reached { cells, .. } = Pair::new(0).settle(lists, until.unwrap_or(0) * SLOTS_A_CELL) else {
@@ -38,7 +38,7 @@ fn users_of_buckets(n: usize) -> Vec<u32> {
     (1..).filter(is_new).take(n).collect()
 }
 
-/// 32 buckets of two lists, both clicked or none: R = 1/2; e_b = ±1/64; V = 32/31 · 32/64² = 1/124; t of 31 degrees 2.0395134.
+/// 32 buckets of two lists, both clicked or neither: R = 1/2; e_b = ±1/64; V = 32/31 · 32/64² = 1/124; t of 31 degrees 2.0395134.
 #[test]
 fn a_window_of_two_cells_by_hand() {
     let mut looks = Looks::new(Rules {
@@ -101,7 +101,7 @@ fn an_arm_without_lists_in_the_window_has_none_there_and_takes_nothing() {
     );
 }
 
-/// At 99% the interval since the start is wider; that of a window is not.
+/// The interval since the start is wider at 99%, but the interval in the window is not.
 #[test]
 fn intervals_of_a_window_hold_with_95_percent_whatever_is_asked() {
     let asked = |alpha| Experiment {
@@ -137,7 +137,7 @@ fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
         let mut looks = Looks::new(Rules {
             window: window(9),
             max_bytes,
-            // Without a control: what looks have shown would take more from look to look.
+            // Without a control, because a history would take more memory from look to look.
             ..rules(Experiment::default())
         });
         looks.take(owned(&[0]));
@@ -207,7 +207,7 @@ fn the_longest_window_of_whole_cells_is_taken() {
     assert_eq!(longest(&[five, odd]), None);
 }
 
-/// What the day of an arm takes in one pair if each bucket has so many lists of ten items in a cell, one in ten of them with a click.
+/// Megabytes of an arm's day in one pair, if each bucket has this many lists of ten items in a cell, one in ten with a click.
 fn megabytes_of_a_day(lists_a_bucket: u32) -> f64 {
     let ks = [1, 5, 10].map(|k| NonZeroU32::new(k).expect("it is not 0"));
     let ranking = Ranking::new(&Measures {

@@ -1,4 +1,4 @@
-//! Intervals in the window beside a recount of its cells, while pairs come and go.
+//! Intervals in the window compared with a recount of its cells, while pairs come and go.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ struct Twin {
 struct Live {
     pair: Pair,
     is_ours: bool,
-    /// The slots that it has told.
+    /// Slots that it has reported.
     begin: i64,
     end: i64,
 }
@@ -53,7 +53,7 @@ impl Twin {
         self.looks.take(owned(&ours));
     }
 
-    /// The lists that a pair has told from this slot on.
+    /// Lists that a pair has reported from this slot on.
     fn told(&self, live: &Live, from: i64) -> Vec<List> {
         let is_of = |list: &&List| {
             list.user % N_PAIRS == live.pair.id as u32
@@ -63,7 +63,7 @@ impl Twin {
         self.lists.iter().filter(is_of).copied().collect()
     }
 
-    /// All pairs of ours have come to this slot.
+    /// Advances all of our pairs to this slot.
     fn settle(&mut self, until: i64) {
         for number in 0..self.pairs.len() {
             let before = self.pairs[number].end;
@@ -77,7 +77,7 @@ impl Twin {
         }
     }
 
-    /// A pair begins anew at this slot, or goes elsewhere until it comes back.
+    /// Restarts a pair at this slot, or moves it elsewhere until it comes back.
     fn drop_pair(&mut self, number: usize, begin: i64, comes_back: bool) {
         let id = self.pairs[number].pair.id;
         self.pairs[number] = Live {
@@ -90,12 +90,12 @@ impl Twin {
         self.own();
     }
 
-    /// The first slot in the window of a look.
+    /// First slot in the window of a look.
     fn begin(&self, looked: &Looked) -> i64 {
         (looked.as_of_ms / LOOK_MS - self.n_cells) * SLOTS_A_CELL
     }
 
-    /// What a program says of all of its lists that was told nothing but those in the window of this look.
+    /// Results of fresh looks that have seen only the lists in this look's window, over all of their lists.
     fn recount(&self, looked: &Looked) -> BTreeMap<String, WindowLook> {
         let until = looked.as_of_ms / SLOT_MS;
         let ours = self.pairs.iter().filter(|live| live.is_ours);
@@ -115,7 +115,7 @@ impl Twin {
         arms.map(|(name, arm)| (name, window(arm))).collect()
     }
 
-    /// What the cells and the sums of the window of the last look take.
+    /// Bytes of the cells and sums in the window of the last look.
     fn bytes(&self, looked: &Looked) -> u64 {
         let ours = self.pairs.iter().filter(|live| live.is_ours);
         ours.map(|live| {
@@ -143,7 +143,7 @@ fn packed_bytes(sums: &BucketSums) -> u64 {
     length(ranking().width() as u128 + 1) + length(sums.buckets().len() as u128) + rows.sum::<u64>()
 }
 
-/// What happens next.
+/// An event in the world.
 #[derive(Debug, Clone)]
 enum Step {
     Settle {
@@ -174,7 +174,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whichever pairs begin anew or go elsewhere, and whatever epochs there are.
+    /// Any pairs may restart or move, and there may be any epochs.
     #[test]
     fn a_window_is_what_a_recount_of_its_cells_gives_and_its_bytes_are_those_that_are_kept(
         lists in prop::collection::vec(some_list(), 1..1500),

@@ -1,4 +1,4 @@
-//! What a plain recount finds, beside the truth that the traffic claims.
+//! Comparison of a plain recount with the truth that the traffic claims.
 
 use super::*;
 
@@ -13,7 +13,8 @@ impl Sample {
         sums[1] += y;
     }
 
-    /// Σx ÷ Σy and its standard error (delta method), where users are drawn and lists of one hang together.
+    /// Σx ÷ Σy and its standard error by the delta method, with users as the sampling unit, because the lists of a user are
+    /// correlated.
     fn ratio(&self) -> (f64, f64) {
         let [x, y] = self
             .0
@@ -25,7 +26,7 @@ impl Sample {
     }
 }
 
-/// A plain recount by a join that knows nothing of this project's engine. `refuse`: late and future records go.
+/// Recounts the metrics with a join that shares no code with the engine. `refuse` drops late and future records.
 fn recount(traffic: Traffic, ks: &[usize], refuse: bool) -> BTreeMap<(String, String, String), Sample> {
     let settings = traffic.settings().clone();
     let mut lists: HashMap<String, Value> = HashMap::new();
@@ -96,7 +97,7 @@ fn recount(traffic: Traffic, ks: &[usize], refuse: bool) -> BTreeMap<(String, St
 
 #[track_caller]
 fn check_truth(refuse: bool, world: &World) {
-    // Much noise, so that a bias would show.
+    // With much noise, a bias would show.
     let noise = Noise {
         duplicate_list: 0.1,
         repeated_click: 0.2,
@@ -159,7 +160,7 @@ fn a_large_sample_agrees_with_the_truth_of_arms_that_do_not_differ() {
     check_truth(true, &world(Design::default().without_differences()));
 }
 
-/// What an interval by list does not see.
+/// An interval by list would miss this correlation.
 #[test]
 fn lists_of_one_user_are_alike() {
     let traffic = traffic(100_000, |settings| settings.noise = Noise::NONE);

@@ -1,4 +1,4 @@
-//! Who comes, how often, and into which arms.
+//! Tests of the users: who comes, how often, and in which arms.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn users_come_again_and_each_is_always_in_the_same_arms() {
     }
     let mut counts: Vec<u32> = by_user.values().map(|(n_lists, _)| *n_lists).collect();
     counts.sort_unstable();
-    // Of the 20,000 users the expected count of the n-th is 50,000 (√(n/20,000) − √((n − 1)/20,000)).
+    // Of the 20,000 users, the n-th is expected to come 50,000 (√(n/20,000) − √((n − 1)/20,000)) times.
     assert!((8_000..20_000).contains(&counts.len()), "{}", counts.len());
     assert_eq!(counts[counts.len() / 2], 2);
     assert!((250..450).contains(counts.last().unwrap()), "{counts:?}");
@@ -48,7 +48,7 @@ fn millions_of_users_take_no_table_and_are_as_many_as_draws_give() {
         .iter()
         .map(|list| list["user_id"].as_str().unwrap())
         .collect();
-    // Four pairs are expected to meet.
+    // Four coinciding pairs are expected.
     assert!(
         lists.len() - users.len() <= 14,
         "{} of {}",

@@ -1,10 +1,10 @@
-//! Days by hand.
+//! Days worked by hand.
 
 use super::*;
 use crate::statistics::per_user::LISTS_PER_USER;
 use crate::statistics::{ArmTotals, RefusedLists, Terms};
 
-/// Two buckets in three have 10 lists and 2 clicks, the third 10 and 5.
+/// Two buckets in three have 10 lists and 2 clicks, the third has 10 lists and 5 clicks.
 fn arm(users: f64) -> ArmTotals {
     let lists = vec![10.0; 255];
     let hits: Vec<f64> = (0..255)
@@ -76,7 +76,7 @@ fn days_by_hand() {
     }
 }
 
-/// Each later look needs more, and days grow faster than that.
+/// Later looks need more, and days grow faster than their need.
 #[test]
 fn the_first_decision_look_that_knows_enough_is_named() {
     let needs = Needs {
@@ -123,7 +123,7 @@ fn weeks_of_any(x_per_day: f64, needs: &Needs) -> u32 {
 #[test]
 fn an_arm_that_is_not_there_varies_as_the_control_at_its_share() {
     let there = metric(&settings(&[]), &epoch(&[("base", 500.0), ("new", 500.0)]));
-    // Half of all users is half of what the control has now, for both.
+    // Half of all users is half of the control's current users, for both arms.
     let alone = epoch(&[("base", 1000.0)]);
     let halves = settings(&[("base", 0.5), ("new", 0.5)]);
     assert!((metric(&halves, &alone).x * 2.0 - there.x).abs() < 1e-12);
@@ -137,7 +137,7 @@ fn an_arm_that_is_not_there_varies_as_the_control_at_its_share() {
     let unequal = settings(&[("base", 0.8), ("new", 0.2)]);
     let ratio = metric(&halves, &alone).x / metric(&unequal, &alone).x;
     assert!((ratio - (1.25 + 5.0) / 4.0).abs() < 1e-12, "{ratio}");
-    // What both have is as it is to be.
+    // Both arms already have their planned shares.
     let both = epoch(&[("base", 500.0), ("new", 500.0)]);
     assert!((metric(&halves, &both).x - there.x).abs() < 1e-12);
     let unequal = metric(&unequal, &both).x / there.x;
@@ -170,7 +170,7 @@ fn more_hypotheses_and_guardrails_need_more_days() {
 #[test]
 fn where_variances_fall_slowly_it_takes_longer() {
     let whole = epoch(&[("base", 500.0), ("new", 500.0)]);
-    // Where a third of the buckets has 6.5 clicks and not 5, errors are 3 and −1.5 and not 2 and −1.
+    // If a third of the buckets has 6.5 clicks instead of 5, errors are 3 and −1.5 instead of 2 and −1.
     let mut half = whole.clone();
     for arm in half.arms.values_mut() {
         let terms = arm.metrics.get_mut("hit_rate").expect("it is there");
@@ -200,7 +200,7 @@ fn where_variances_fall_slowly_it_takes_longer() {
         let days = 10.0 * (need.x / found.x).powf(1.0 / growth);
         assert!((need.days - days).abs() < 1e-9 * days);
     }
-    // As steep as it can be, and not at all where both are about the same days.
+    // The largest slope, and no slope if both cover about the same days.
     assert_eq!(at(9.0).growth, None);
     assert_eq!(at(8.0).growth, Some(1.0));
 }

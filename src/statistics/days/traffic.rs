@@ -1,4 +1,4 @@
-//! What arms have added up to, as they are to be: variances at other shares, and how these fall.
+//! Traffic scaled to the planned shares: variances at those shares, and how they fall.
 
 use super::{ArmDays, MetricDays, Needs, Sums, Unknown, growth};
 use crate::statistics::burn_in::{BurnIn, Seen};
@@ -6,7 +6,7 @@ use crate::statistics::per_user::{self, Count};
 use crate::statistics::ratio::{self, RatioSums};
 use crate::statistics::{ArmTotals, Settings};
 
-/// What there was, and what is asked.
+/// Past traffic and the settings.
 pub(super) struct Traffic<'a> {
     pub settings: &'a Settings,
     pub sums: Sums<'a>,
@@ -14,15 +14,15 @@ pub(super) struct Traffic<'a> {
     pub n_treatments: usize,
 }
 
-/// An arm as it is to be.
+/// An arm scaled to its planned share.
 struct Side<'a> {
     totals: &'a ArmTotals,
-    /// What it had of all users over its share.
+    /// Share of all users so far over the planned share.
     scale: f64,
 }
 
 impl Traffic<'_> {
-    /// What an arm needs.
+    /// Estimates the requirements of an arm.
     pub fn arm(&self, name: &str) -> Result<ArmDays, Unknown> {
         let control = self.side(&self.settings.control, &self.settings.control);
         let is_new = !self.has(name);
@@ -46,7 +46,7 @@ impl Traffic<'_> {
         arm.is_some_and(|arm| arm.lists.iter().any(|lists| *lists > 0.0))
     }
 
-    /// An arm that varies as `like` does and gets the share of `name`.
+    /// Returns an arm that varies like `like` and gets the share of `name`.
     fn side(&self, like: &str, name: &str) -> Option<Side<'_>> {
         let arms = &self.sums.epoch.arms;
         let totals = arms.get(like)?;
@@ -73,7 +73,7 @@ impl Traffic<'_> {
         })
     }
 
-    /// β of all arms together that were known halfway; none where the control was not.
+    /// Computes β over all arms that had enough data halfway. None if the control had not.
     fn growth(&self, id: &str) -> Option<f64> {
         let half = self.halfway?;
         let control = half.epoch.arms.get(&self.settings.control)?;
@@ -89,7 +89,7 @@ impl Traffic<'_> {
     }
 }
 
-/// V of a metric in one arm: of its ratio, or of the logarithm of what is counted per user.
+/// Computes V of a metric in one arm: of its ratio, or of the logarithm of its count per user.
 fn variance(id: &str, arm: &ArmTotals) -> Option<f64> {
     let spread = if per_user::is_per_user(id) {
         let count = Count {
@@ -110,7 +110,7 @@ fn variance(id: &str, arm: &ArmTotals) -> Option<f64> {
     spread.map(|spread| spread.variance)
 }
 
-/// The ratio of arms together, which τ is relative to; 1 of a logarithm.
+/// Computes the common ratio of arms, which τ is relative to. 1 for a logarithm.
 fn pooled<const N: usize>(id: &str, arms: [&ArmTotals; N]) -> Option<f64> {
     if per_user::is_per_user(id) {
         return Some(1.0);
@@ -124,7 +124,7 @@ fn pooled<const N: usize>(id: &str, arms: [&ArmTotals; N]) -> Option<f64> {
     Some(numerator / denominator)
 }
 
-/// Users, or lists where these are not counted.
+/// Returns the users, or the lists if users are not counted.
 fn size(arm: &ArmTotals) -> f64 {
     arm.users.unwrap_or_else(|| arm.lists.iter().sum())
 }

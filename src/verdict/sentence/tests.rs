@@ -1,11 +1,11 @@
-//! Sentences worked by hand, a case each.
+//! Sentences worked by hand, one case each.
 
 use super::*;
 use crate::statistics::burn_in::BurnIn;
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{Basis, Decided, DecidedAt, DecidedMetric, Grown, ListRatio, Role};
 
-/// Treatments with their states, and the lifts of the primary with the ends of their intervals.
+/// Treatments with their states, and the primary's lifts with the ends of their intervals.
 struct World {
     settings: Settings,
     report: Report,
@@ -59,7 +59,7 @@ impl World {
     #[track_caller]
     fn check(&self, badge: Badge, sentence: &str) {
         let said = self.said();
-        // The space before % does not break.
+        // Percent signs follow a no-break space.
         let words = said.sentence(str::to_owned).replace('\u{a0}', " ");
         assert_eq!((said.badge, words.as_str()), (badge, sentence));
     }
@@ -171,7 +171,7 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
 }
 
 impl World {
-    /// The arm was decided on day 7 by this lift and interval of its primary.
+    /// Marks an arm as decided on day 7, with this lift and interval of its primary.
     fn decided(mut self, arm: &str, [lower, lift, upper]: [f64; 3]) -> World {
         let arm = self.report.arms.get_mut(arm).expect("it is there");
         let metric = DecidedMetric {
@@ -326,7 +326,7 @@ fn a_mismatch_says_seen_and_planned_before_anything_else() {
         Badge::Invalid,
         "do not read this: users are split 53:47 where 50:50 was planned (control : neural)",
     );
-    // Over several epochs there is no one split that was planned.
+    // Several epochs have no single planned split.
     let look = Looked {
         settings: &world.settings,
         report: &world.report,
@@ -365,7 +365,7 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
         Badge::Invalid,
         "do not read this: lists per user differ by −14.0% between neural and control",
     );
-    // One of several: the others are read.
+    // Only one of several arms is invalid, so the others are reported.
     let mut some = World::new(&[
         ("blend", State::NoDecision, [-0.1, 0.05, 0.2]),
         ("neural", State::InvalidListRatio, [0.24, 0.29, 0.34]),
@@ -445,7 +445,7 @@ fn what_chance_gives_the_best_of_many_stands_beside_it() {
 
 #[test]
 fn a_small_arm_stands_behind_a_large_one_that_is_as_sure() {
-    // Both intervals begin at 0.1; stretched for two arms, that of the small one begins lower.
+    // Both intervals start at 0.1. Stretched for two arms, the interval of the small arm starts lower.
     let world = World::new(&[
         ("large", State::NoDecision, [0.1, 0.12, 0.14]),
         ("small", State::NoDecision, [0.1, 0.5, 0.9]),

@@ -1,11 +1,11 @@
-//! How a sentence writes its numbers: as the page does.
+//! Number formats of sentences, the same as on the page.
 
 use crate::statistics::Interval;
 
 const HOUR_MS: i64 = 3_600_000;
 const MINUTE_MS: i64 = 60_000;
 
-/// "+29.1%", "−4.0%", "±0.0%": a relative difference, with its sign.
+/// Writes a relative difference with its sign: "+29.1%", "−4.0%", "±0.0%".
 pub fn percent(lift: f64) -> String {
     let words = share(lift.abs(), 1);
     let sign = match words.contains(|char: char| ('1'..='9').contains(&char)) {
@@ -16,14 +16,14 @@ pub fn percent(lift: f64) -> String {
     format!("{sign}{words}")
 }
 
-/// "3.2%"
+/// Writes a share: "3.2%".
 pub fn share(share: f64, digits: usize) -> String {
     let words = format!("{:.digits$}", 100.0 * share);
     let (whole, rest) = words.split_at(words.find('.').unwrap_or(words.len()));
     format!("{}{rest}%", grouped(whole))
 }
 
-/// "7.12%", "0.3311": a value of a metric.
+/// Writes a value of a metric: "7.12%", "0.3311".
 pub fn value(key: &str, value: f64) -> String {
     match key.split('@').next() {
         Some("hit_rate" | "ctr" | "precision" | "recall" | "coverage" | "popularity") => share(value, 2),
@@ -33,23 +33,23 @@ pub fn value(key: &str, value: f64) -> String {
     }
 }
 
-/// "+24.0% to +34.2%"
+/// Writes an interval: "+24.0% to +34.2%".
 pub fn interval(Interval { lower, upper }: Interval) -> String {
     format!("{} to {}", percent(lower), percent(upper))
 }
 
-/// "18,211"
+/// Writes a count: "18,211".
 pub fn count(n: f64) -> String {
     grouped(&format!("{n:.0}"))
 }
 
-/// "Mon 24 Nov", in UTC.
+/// Writes a date in UTC: "Mon 24 Nov".
 pub fn date(ms: i64) -> Option<String> {
     let time = jiff::Timestamp::from_millisecond(ms).ok()?;
     Some(time.strftime("%a %-d %b").to_string())
 }
 
-/// "about" is said before it: "32 min", "3 h", "2 days".
+/// Writes a duration, for use after "about": "32 min", "3 h", "2 days".
 pub fn span(ms: i64) -> String {
     match ms {
         ms if ms >= 48 * HOUR_MS => format!("{} days", ms / (24 * HOUR_MS)),
@@ -59,7 +59,7 @@ pub fn span(ms: i64) -> String {
     }
 }
 
-/// "53:47" and "50:50": with as many digits as it takes to tell them apart, two at most.
+/// Writes shares as "53:47" and "50:50", with as many digits as needed to tell the two apart, but at most two.
 pub fn split(arms: &[[f64; 2]]) -> [String; 2] {
     let at = |digits: usize| {
         [0, 1].map(|side| {

@@ -1,4 +1,4 @@
-//! A server that answers as it is told to, and tells what it was sent.
+//! HTTP server for tests, with scripted replies and a record of the requests it received.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_rustls::TlsAcceptor;
 
-/// How it answers a request.
+/// Reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     Status(u16),
-    /// To `/elsewhere` on the same server.
+    /// Redirect to `/elsewhere` on the same server.
     Redirect,
-    /// Success, and a body without an end.
+    /// Success with a body that never ends.
     Endless,
-    /// The connection is closed.
+    /// Closed connection.
     Close,
-    /// Nothing, and the connection stays.
+    /// No reply, with the connection kept open.
     Silence,
 }
 
-/// A request as it came.
+/// Request as received.
 #[derive(Debug)]
 pub struct Sent {
     pub method: String,
@@ -50,13 +50,13 @@ impl Sent {
     }
 }
 
-/// A server on this machine.
+/// Server on the loopback interface.
 pub struct Server {
     pub address: SocketAddr,
     sent: UnboundedReceiver<Sent>,
 }
 
-/// Chooses a reply to the n-th request, from 0 on, by its verdict.
+/// Function that picks the reply to request `n`, counted from 0, by its verdict.
 type Choice = dyn Fn(usize, &Value) -> Reply + Send + Sync;
 
 struct Shared {
@@ -66,7 +66,7 @@ struct Shared {
 }
 
 impl Server {
-    /// Answers with these one after the other, and then with 200.
+    /// Starts a server that sends these replies in order, then 200.
     pub async fn replying(replies: &[Reply]) -> Server {
         let replies = replies.to_vec();
         Server::choosing(move |n, _| replies.get(n).copied().unwrap_or(Reply::Status(200))).await
@@ -77,7 +77,7 @@ impl Server {
         Server::start(listener, None, choose)
     }
 
-    /// Answers with 200.
+    /// Starts a server that always replies 200.
     pub fn at(listener: TcpListener, tls: Option<TlsAcceptor>) -> Server {
         Server::start(listener, tls, |_, _| Reply::Status(200))
     }
@@ -100,7 +100,7 @@ impl Server {
                 tokio::spawn(async move {
                     match tls {
                         None => serve(stream, shared).await,
-                        // A client that does not trust us leaves.
+                        // A client that does not trust our certificate disconnects.
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
                                 serve(stream, shared).await;
@@ -113,7 +113,7 @@ impl Server {
         Server { address, sent }
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub async fn next(&mut self) -> Sent {
         let waited = tokio::time::timeout(Duration::from_secs(30), self.sent.recv());
         waited
@@ -122,7 +122,7 @@ impl Server {
             .expect("the server lives")
     }
 
-    /// Whether nothing has come since.
+    /// Returns whether no further request has arrived.
     pub fn is_silent(&mut self) -> bool {
         self.sent.try_recv().is_err()
     }
@@ -130,7 +130,7 @@ impl Server {
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>) {
     let service = service_fn(|request| answer(request, Arc::clone(&shared)));
-    // What goes wrong with it is what the tests are about.
+    // Errors of the connection are expected: the tests provoke them.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -152,7 +152,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respo
         headers: head.headers,
         verdict,
     };
-    // Nobody may wait for it any more.
+    // The test may have dropped its receiver.
     let _ = shared.tell.send(sent);
     let answer = Response::builder();
     match reply {

@@ -1,4 +1,4 @@
-//! What is counted of each arm: by the traffic that was sent, and by the daemons that have read it.
+//! Counts per arm, from the traffic that was sent and from the daemons that have read it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ impl OfArm {
     }
 }
 
-/// Adds what a daemon shows as settled.
+/// Adds the settled counts of a daemon.
 pub fn add_settled(scrape: &Exposition, arms: &mut Arms) {
     type Field = fn(&mut OfArm, f64);
     type Labels<'a> = &'a [(&'a str, &'a str)];

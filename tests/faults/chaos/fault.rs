@@ -1,4 +1,4 @@
-//! The faults, and how each is brought about and ended.
+//! The faults, and how each is injected and ended.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::support::kafka::Kafka;
 use crate::support::{https, wait};
 use crate::traffic::{now_ms, scrape};
 
-/// Longer than the group waits for a member.
+/// Duration longer than the group waits for a member.
 const A_WHILE: Duration = Duration::from_secs(3);
 const TWO_DAYS_MS: i64 = 2 * 24 * 60 * 60 * 1000;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,24 +22,24 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum Fault {
     /// `kill -9` of the daemon.
     Kill,
-    /// SIGTERM, and a start.
+    /// SIGTERM and a new start.
     Stop,
-    /// SIGSTOP for longer than the group waits.
+    /// SIGSTOP for longer than the group waits for a member.
     Freeze,
-    /// No way to the broker.
+    /// Loss of the connection to the broker.
     Cut,
     /// `kill -9` of the broker.
     BrokerKilled,
     BrokerRestarted,
-    /// Readers of `/metrics` that do not read, and connections that ask nothing.
+    /// Clients of `/metrics` that do not read, and connections without a request.
     Stall,
-    /// Records that cannot be read, among them one list in ten thousand experiments.
+    /// Unreadable records, among them a list in ten thousand experiments.
     Rubbish,
-    /// A transaction that is left open, then committed or given up.
+    /// A transaction that is left open, then committed or aborted.
     Transaction,
-    /// A list two days ahead of time, left out by `ingest.skip_records` and a restart.
+    /// A list two days in the future, which is later skipped with `ingest.skip_records` and a restart.
     Ahead,
-    /// A batch that is damaged on disk, and mended.
+    /// A batch that is damaged on disk and later repaired.
     Damage,
 }
 
@@ -58,7 +58,7 @@ impl Fault {
         Fault::Damage,
     ];
 
-    /// Brings it about while traffic goes on, and ends it.
+    /// Injects the fault under traffic, and ends it.
     pub fn inject(self, chaos: &mut Chaos, number: u32) {
         let partition = number.cast_signed() % N_PARTITIONS;
         match self {
@@ -110,7 +110,7 @@ fn freeze(chaos: &mut Chaos) {
     chaos.scraper.is_back();
 }
 
-/// The traffic waits: what a producer sends again is another record.
+/// Restarts the broker. The traffic pauses, because a record sent twice would be counted as two records.
 fn restart_broker(chaos: &mut Chaos, restart: fn(&mut Kafka)) {
     chaos.stream.pause();
     restart(&mut chaos.kafka);
@@ -187,7 +187,7 @@ fn transaction(chaos: &mut Chaos, partition: i32, number: u32) {
     }
 }
 
-/// What follows in its partition is late, until a restart leaves it out.
+/// Sends a list from the future. Later records in its partition count as late until a restart skips that list.
 fn ahead(chaos: &mut Chaos, partition: i32) {
     chaos.stream.pause();
     let ahead_ms = now_ms() + TWO_DAYS_MS;
@@ -209,7 +209,7 @@ fn ahead(chaos: &mut Chaos, partition: i32) {
     restart(chaos, true);
 }
 
-/// The daemon is stopped while the batch is written, so that it has not read it before it is damaged.
+/// Damages a batch. The daemon is stopped while the batch is written, so it cannot read the batch before it is damaged.
 fn damage(chaos: &mut Chaos, partition: i32) {
     chaos.scraper.is_gone();
     chaos.daemon.signal(libc::SIGSTOP);

@@ -1,4 +1,4 @@
-//! Somebody who scrapes all the while, as Prometheus does.
+//! A client that scrapes all the time, as Prometheus does.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::support::{http, wait};
 
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Scrapes until dropped.
+/// A thread that scrapes until this value is dropped.
 pub struct Scraper {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -20,14 +20,14 @@ pub struct Scraper {
 struct Shared {
     address: SocketAddr,
     stop: AtomicBool,
-    /// Odd while the daemon lives and is to answer; one more at each change.
+    /// Odd while the daemon should answer. Each change adds 1.
     lives: AtomicU64,
     n_answered: AtomicU64,
     refused: Mutex<Vec<String>>,
 }
 
 impl Scraper {
-    /// Of a daemon that lives.
+    /// Starts scraping a running daemon.
     pub fn start(address: SocketAddr) -> Scraper {
         let shared = Arc::new(Shared {
             address,
@@ -51,12 +51,12 @@ impl Scraper {
         }
     }
 
-    /// What it does not answer from now on, a fault explains.
+    /// Excuses unanswered scrapes from now on.
     pub fn is_gone(&self) {
         self.turn(0);
     }
 
-    /// It answers again.
+    /// Requires answers from now on.
     pub fn is_back(&self) {
         self.turn(1);
     }
@@ -66,7 +66,7 @@ impl Scraper {
         assert_eq!((before + 1) % 2, parity, "gone and back by turns");
     }
 
-    /// Scrapes that were answered, and what became of the others.
+    /// Returns the number of answered scrapes, and the failures of the others.
     pub fn told(&self) -> (u64, Vec<String>) {
         let refused = self.shared.refused.lock().unwrap_or_else(PoisonError::into_inner);
         (self.shared.n_answered.load(Ordering::Relaxed), refused.clone())

@@ -1,4 +1,4 @@
-//! Traffic whose every record has a known fate: what a daemon must have counted once it has read it all and it has settled.
+//! Traffic with a known outcome for every record: the counts that a daemon must have once all of it has settled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,25 +16,25 @@ use crate::traffic::now_ms;
 
 const N_ITEMS: usize = 5;
 const UNTIL_CLICK_MS: i64 = 300;
-/// How much older than its list a list of the same id is: up to two slots of 1 s, and beyond what makes it a copy.
+/// Age differences between two lists with the same id: up to two slots of 1 s, and more than makes a copy.
 const APART_MS: [i64; 6] = [0, 5, 120, 900, SAME_LIST_MS, SAME_LIST_MS + 700];
-/// As `join.attribution` of these tests.
+/// Value of `join.attribution` in these tests.
 const SAME_LIST_MS: i64 = 2000;
-/// Between two times at which lists are sent.
+/// Time between two rounds of sending.
 const STEP: Duration = Duration::from_millis(5);
-/// What was not sent in longer than this is not made up for: it would be a burst.
+/// Longest gap whose lists are made up for. More would be a burst.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// Longer than the attribution, the lateness and the tolerance for fast clocks together.
+/// Time greater than the sum of attribution, lateness and max_future.
 const FAR_MS: i64 = 60_000;
 
-/// How much is sent, and over how many partitions.
+/// Rate of lists and number of partitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub n_partitions: i32,
     pub lists_per_second: u32,
 }
 
-/// What the records that were sent must add up to.
+/// Expected counts for the records sent so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expected {
     pub arms: Arms,
@@ -66,7 +66,8 @@ impl Expected {
     }
 }
 
-/// Lists, most of them clicked, with a share of whatever else producers send, until dropped. Every arm is of one partition alone.
+/// A thread that sends lists, most of them clicked, and a share of other kinds of records, until dropped. All lists of an arm
+/// are in one partition.
 pub struct Stream {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -85,14 +86,14 @@ struct Shared {
 #[derive(Default)]
 struct Sent {
     n_lists: u32,
-    /// When lists were sent last, and the part of a list that was due beyond them.
+    /// Time when lists were last sent. `rest` is the fraction of a list that is still due.
     last: Option<Instant>,
     rest: f64,
     due: VecDeque<Due>,
     expected: Expected,
 }
 
-/// Clicks on a list that are to come.
+/// Future clicks on a list.
 struct Due {
     at_ms: i64,
     list: u32,
@@ -125,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// Sends no further list, and waits until all clicks on earlier ones are sent and acknowledged.
+    /// Stops sending lists, and waits until all clicks on earlier ones have been sent and acknowledged.
     #[track_caller]
     pub fn pause(&self) {
         self.shared.paused.store(true, Ordering::Relaxed);
@@ -143,8 +144,8 @@ impl Stream {
         self.shared.producer.flush();
     }
 
-    /// Waits until its producer reaches every partition. After a restart of the broker it may take ten seconds to connect again,
-    /// and what it sends meanwhile comes too late to count.
+    /// Waits until the producer reaches every partition. After a broker's restart it may take ten seconds to reconnect, and
+    /// records sent meanwhile would arrive too late to count.
     pub fn reach_all(&self) {
         let Shared { served, clicks, .. } = &*self.shared;
         for topic in [served, clicks] {
@@ -160,7 +161,7 @@ impl Stream {
         self.shared.sent().expected.clone()
     }
 
-    /// Notes what somebody else has sent.
+    /// Updates the expected counts for records that were sent elsewhere.
     pub fn expect(&self, note: impl FnOnce(&mut Expected)) {
         note(&mut self.shared.sent().expected);
     }
@@ -173,13 +174,13 @@ impl Stream {
         &self.shared.clicks
     }
 
-    /// A list that shows the stream's items in an arm of its own.
+    /// Returns a list with the stream's items in its own arm.
     pub fn list(id: &str, arm: &str, ts_ms: i64) -> Value {
         let items: Vec<_> = (0..N_ITEMS).map(item).collect();
         json!({"type": "served", "request_id": id, "ts": ts_ms, "experiments": {"ranker": arm}, "items": items})
     }
 
-    /// The partition that all lists of an arm are in.
+    /// Returns the partition of all lists of an arm.
     pub fn partition_of_arm(arm: &str, load: Load) -> i32 {
         let number = arm
             .strip_prefix("arm-")
@@ -187,14 +188,14 @@ impl Stream {
         number.expect("an arm of the stream") % load.n_partitions
     }
 
-    /// Notes a list that nobody clicks.
+    /// Expects a list without clicks.
     pub fn expect_list(&self, arm: &str) {
         self.expect(|expected| {
             expected.list(self.served(), arm);
         });
     }
 
-    /// A record as it is, in the topic of lists.
+    /// Sends a raw record to the topic of lists.
     pub fn send_raw(&self, partition: i32, payload: Option<&[u8]>, timestamp: Option<i64>) {
         let Shared { served, producer, .. } = &*self.shared;
         producer.produce(served, Some(partition), Some(b"raw"), payload, timestamp);
@@ -205,12 +206,12 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("dropped once");
-        // One that failed has said so; the test fails by what it did not send.
+        // A thread that panicked has printed its message. The test fails because of the missing records.
         let _ = thread.join();
     }
 }
 
-/// What is neither a list nor a click.
+/// Returns an event that is neither a list nor a click.
 fn heartbeat() -> Value {
     json!({"type": "heartbeat"})
 }
@@ -220,7 +221,7 @@ fn item(n: usize) -> String {
 }
 
 impl Sent {
-    /// Lists to be sent now.
+    /// Returns the number of lists due now.
     fn due_lists(&mut self, lists_per_second: u32) -> u32 {
         let now = Instant::now();
         let elapsed = self.last.replace(now).map_or(Duration::ZERO, |last| now - last);
@@ -278,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// A list of this number, and what comes beside it; returns its arm.
+    /// Sends a list with this number and its companions. Returns the list's arm.
     fn list(&self, number: u32, now_ms: i64, expected: &mut Expected) -> String {
         let (partition, id) = (self.partition_of(number), format!("r-{number}"));
         let arm = self.arm_of(number);
@@ -300,7 +301,7 @@ impl Shared {
             self.send(served, partition, &id, &json!("no list"));
             expected.count(served, "invalid");
         }
-        // Once the partition has had a list that is not late.
+        // By now the partition has a list that is not late.
         if number % 31 == 30 {
             self.send(
                 served,
@@ -331,7 +332,7 @@ impl Shared {
         arm
     }
 
-    /// What a list gets: nothing, or a click, perhaps twice, perhaps on what it did not show.
+    /// Sends the clicks of a list: none, one or two, or one on an item that it did not show.
     fn click(&self, due: &Due, expected: &mut Expected) {
         let number = due.list;
         if number.is_multiple_of(4) {

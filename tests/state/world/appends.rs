@@ -1,4 +1,5 @@
-//! What becomes of an append: it lands at once, late, twice or never, and is answered or not; also one that never lands may be.
+//! Fates of an append: it lands at once, late, twice or never. Any of them may be acknowledged or not, even one that never
+//! lands.
 
 use abgauge::state::{Bytes, Key};
 
@@ -24,7 +25,7 @@ impl World {
             self.land_seals()?;
         }
         if self.dice.percent(self.faults.lost) {
-            // A blob that is lost so is damage, which nobody can undo.
+            // A blob lost this way is damage that cannot be repaired.
             if !matches!(key, Key::Blob(_)) && self.dice.percent(self.faults.forgotten) {
                 self.tell(|_| format!("the log forgets {key:?}"));
                 self.hear_of(key, sender);
@@ -61,7 +62,7 @@ impl World {
         }
     }
 
-    /// An append is acknowledged.
+    /// Delivers an acknowledgement.
     fn hear_of(&mut self, key: Key, sender: Option<u64>) {
         let mut instances = self.instances.iter_mut();
         if let Some(instance) = instances.find(|instance| Some(instance.incarnation) == sender) {
@@ -78,7 +79,7 @@ impl World {
         self.land(record, sender)
     }
 
-    /// Seals that were sent before a claim, and land behind it.
+    /// Lands the seals in flight, which were sent before a claim and now land after it.
     pub(super) fn land_seals(&mut self) -> Verdict {
         self.land_those(|key| matches!(key, Key::Seal(_)))
     }
@@ -96,7 +97,7 @@ impl World {
         Ok(())
     }
 
-    /// A claim or a seal from this offset on is appended again: its answer was lost, or the leader of the partition has changed.
+    /// Appends a claim or seal from this offset on again, as after a lost answer or a new partition leader.
     pub(super) fn land_again(&mut self, from: usize) -> Verdict {
         let n_behind = self.log.end().saturating_sub(from);
         let (record, _) = self.log.next(from + self.dice.below(n_behind.max(1)));
@@ -107,7 +108,7 @@ impl World {
         }
     }
 
-    /// It hears that its appends are in the log before it reads what else is.
+    /// Delivers all acknowledgements to an instance before it reads further records.
     pub(super) fn acknowledge_all_of(&mut self, sender: Option<u64>) -> Verdict {
         let runs = |instance: &Instance| Some(instance.incarnation) == sender && instance.life == Life::Runs;
         if let Some(who) = self.instances.iter().position(runs) {

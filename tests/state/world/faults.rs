@@ -1,26 +1,26 @@
-//! What may go wrong in a schedule, and how often.
+//! Faults of a schedule and their probabilities.
 
 use crate::dice::Dice;
 
-/// What goes wrong, in percent.
+/// Probabilities of faults in percent.
 pub struct Faults {
     pub late: usize,
     pub lost: usize,
-    /// Of claims and seals that are lost: those that are acknowledged all the same. A replica that lacks them becomes the leader.
+    /// Share of lost claims and seals that are acknowledged all the same, because a replica without them becomes the leader.
     pub forgotten: usize,
     pub unanswered: usize,
     pub doubled: usize,
     pub cleaned: usize,
-    /// How often an instance stops, sticks, goes on, dies.
+    /// Probability that an instance stops, blocks or resumes; `deaths` is the probability that it dies.
     pub stops: usize,
     pub deaths: usize,
     pub moves: usize,
     pub jumps: usize,
-    /// How long a step may take, ms.
+    /// Maximum duration of a step in ms.
     pub pace_ms: usize,
-    /// How often an instance no longer hears from the state partition, and hears from it again.
+    /// Probability that an instance loses or regains its connection to the state partition.
     pub deaf: usize,
-    /// How often the answer to a question for the end arrives, when it might.
+    /// Probability that an answer to a question for the end arrives when it can.
     pub answers: usize,
 }
 

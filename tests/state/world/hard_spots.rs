@@ -1,4 +1,4 @@
-//! What chance alone brings about too seldom.
+//! Sequences of events that chance alone produces too rarely.
 
 use abgauge::state::Key;
 
@@ -7,7 +7,8 @@ use crate::instance::{Instance, LEASE_MS, Life, Notice};
 use crate::judge::Verdict;
 
 impl World {
-    /// The pair is moved and claimed while a seal is under way, and its sender hears that it landed before he reads that claim.
+    /// Moves the pair to an instance that claims it while a seal is in flight. The sender learns that the seal landed before
+    /// it reads the claim.
     pub(super) fn take_over(&mut self) -> Verdict {
         let mut flights = self.flights.iter();
         let sender = flights.find_map(|flight| match flight.record.key {
@@ -30,8 +31,8 @@ impl World {
         self.acknowledge_all_of(sender)
     }
 
-    /// A member hears late that it had the pair once, and claims, after seals of the owner have landed that he has not read. He goes on
-    /// when his lease is over.
+    /// Delivers an old assignment late. The member claims after the owner's seals have landed, without having read them, and
+    /// resumes when its lease is over.
     pub(super) fn claim_late(&mut self) -> Verdict {
         let assigned = self
             .assigned
@@ -57,7 +58,8 @@ impl World {
         }
     }
 
-    /// The owner has asked for the end; before he hears the answer, another claims, seals and dies. He reads nothing of that.
+    /// Delays the owner's answer about the end until another instance has claimed, sealed and died. The owner has read none
+    /// of that.
     fn answer_late(&mut self, owner: usize, other: usize) -> Verdict {
         while !self.instances[owner].has_read(&self.log) {
             self.read_state(owner, 1)?;
@@ -84,7 +86,8 @@ impl World {
         Ok(())
     }
 
-    /// The owner stands still for longer than a lease, while another takes the pair over; then he goes on, and has not heard of it yet.
+    /// Blocks the owner for longer than a lease while another takes the pair over. The owner resumes before it learns of
+    /// that.
     pub(super) fn oversleep(&mut self) -> Verdict {
         let Some(owner) = self.assigned.filter(|owner| self.runs(*owner)) else {
             return Ok(());
@@ -106,7 +109,7 @@ impl World {
         self.tick(owner)
     }
 
-    /// An instance that runs and hears, if there is such a one.
+    /// Returns an instance that runs, is connected and satisfies `is_meant`.
     fn somebody(&self, is_meant: impl Fn(&Instance) -> bool) -> Option<usize> {
         let mut all = 0..self.instances.len();
         all.find(|who| self.runs(*who) && is_meant(&self.instances[*who]))

@@ -1,4 +1,4 @@
-//! Nothing goes wrong any more: the pair comes to rest.
+//! The end of a schedule, when all faults stop and the pair must become quiescent.
 
 use super::World;
 use super::faults::Faults;
@@ -6,13 +6,13 @@ use crate::instance::Life;
 use crate::judge::Verdict;
 use crate::pair::{Account, Pair, recount};
 
-/// Rounds of half a second each, in which the pair must come to rest.
+/// Number of rounds of half a second in which the pair must become quiescent.
 const N_ROUNDS: usize = 240;
-/// More claims than this are quarrel.
+/// Maximum number of claims. More of them mean that instances fight over the pair.
 const MAX_CLAIMS: usize = 3;
 
 impl World {
-    /// Nothing goes wrong any more: what is under way lands, everybody goes on, and the pair comes to rest.
+    /// Stops all faults, lands all appends in flight, resumes all instances, and checks that the pair becomes quiescent.
     pub(super) fn peace(&mut self) -> Verdict {
         self.tell(|_| "peace".to_owned());
         self.faults = Faults::none();
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Everybody does all there is to do.
+    /// Lets every instance do all pending work.
     pub(super) fn round(&mut self) -> Verdict {
         for who in 0..self.instances.len() {
             if self.instances[who].life == Life::Dead {
@@ -89,7 +89,7 @@ impl World {
         Ok(())
     }
 
-    /// I1: the seal in force alone gives back all there is.
+    /// I1: checks that the seal in force is enough to restore everything.
     pub(super) fn is_restored_alone(&self) -> Verdict {
         if self.n_claims > MAX_CLAIMS {
             return Err(format!("peace: {} claims", self.n_claims));

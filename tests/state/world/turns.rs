@@ -1,4 +1,4 @@
-//! What an instance does when it is its turn.
+//! Steps of a single instance.
 
 use abgauge::state::{Command, Key};
 
@@ -37,7 +37,7 @@ impl World {
         Ok(())
     }
 
-    /// It is cut off from the state partition; or no longer, and hears first what it had asked before.
+    /// Cuts an instance off from the state partition, or reconnects it and first delivers the answer to its earlier question.
     pub(super) fn turn_deaf(&mut self, who: usize) -> Verdict {
         let instance = &mut self.instances[who];
         instance.is_deaf = !instance.is_deaf;
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// All that a loop does: hears what there is, reads the state to its end, then some inputs, and offers.
+    /// Runs one round of the loop: delivers what is pending, reads the state to its end, then some inputs, and offers.
     pub(super) fn go_round(&mut self, who: usize, n_inputs: usize) -> Verdict {
         while !(self.instances[who].commits.is_empty() && self.instances[who].answers.is_empty()) {
             self.commit(who)?;
@@ -107,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    /// An answer that is on its way is waited for, more often than not.
+    /// Asks for the end, unless an answer is pending; even then it sometimes asks again.
     pub(super) fn ask(&mut self, who: usize) -> Verdict {
         let instance = &self.instances[who];
         if !instance.is_deaf && (!instance.has_asked() || self.dice.percent(20)) {
@@ -116,7 +116,8 @@ impl World {
         self.read_state(who, 1)
     }
 
-    /// What lies below the end when somebody who is behind asks for it comes again after it, and is taken before it is read.
+    /// Makes a record below the end obsolete: an instance that lags asks for the end, the record is appended again behind it,
+    /// and compaction removes the first copy before it is read.
     pub(super) fn ask_and_compact(&mut self, who: usize) -> Verdict {
         let is_behind = |instance: &Instance| {
             instance.life == Life::Runs && !instance.is_deaf && !instance.has_read(&self.log)
@@ -146,7 +147,7 @@ impl World {
         self.obey(who, "hears", commands)
     }
 
-    /// The group answers a commit, or the answer arrives; it may be lost.
+    /// Has the group answer a commit, or delivers an answer. The answer may be lost.
     pub(super) fn commit(&mut self, who: usize) -> Verdict {
         let is_known = self.assigned == Some(who) && self.instances[who].generation == Some(self.generation);
         let instance = &mut self.instances[who];

@@ -1,4 +1,4 @@
-//! Whether intervals hold the truth.
+//! Coverage: the share of intervals that contain the true value.
 
 use abgauge::engine::Arm;
 use abgauge::engine::ranking::Ranking;
@@ -15,7 +15,7 @@ use crate::checks::watch::{Watch, asked, report, with_validity};
 
 const ALPHA: f64 = 0.05;
 
-/// One look at the end of a week of 5,000 heavy-tailed users per arm: with no effect, and with one of +10%.
+/// One look at the end of a week of 5,000 heavy-tailed users per arm, with no effect and with an effect of +10%.
 pub fn coverage(scale: Scale) -> Row {
     let without = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0);
     let with = without.clone().with(|leg| leg.effect = 0.1);
@@ -56,7 +56,7 @@ pub fn coverage(scale: Scale) -> Row {
     })
 }
 
-/// The sequence's interval of the lift leaves out the true one at one of the looks or more. 5,000 heavy-tailed users per arm.
+/// Share of runs in which the sequence's interval misses the true lift at any look. 5,000 heavy-tailed users per arm.
 pub fn misses(scale: Scale, effect: f64) -> Row {
     let scenario = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0).with(|leg| leg.effect = effect);
     let figure = |metric: &str| {
@@ -91,7 +91,7 @@ fn holds(interval: Option<Interval>, truth: f64) -> bool {
     interval.is_some_and(|interval| interval.lower <= truth && truth <= interval.upper)
 }
 
-/// The only look, and the sums that it goes by.
+/// Returns the only look, and the sums behind it.
 pub fn at_end(scenario: &Scenario, seed: u64) -> (Watch, Sums) {
     let mut watch = Watch::new(scenario, with_validity(scenario, Validity::OneLook), WEEK_MS);
     let mut sums = Sums::new(scenario);
@@ -102,7 +102,7 @@ pub fn at_end(scenario: &Scenario, seed: u64) -> (Watch, Sums) {
     (watch, sums)
 }
 
-/// Sums by bucket of control and first treatment, for what looks do not show: Δ, and variances by request.
+/// Sums by bucket of control and first treatment, for values that looks do not show: Δ, and variances by request.
 pub struct Sums {
     ranking: Ranking,
     arms: Vec<Arm>,
@@ -146,7 +146,7 @@ impl Sums {
         compare(&[pair], EpochWeights::Overlap).expect("both arms have lists")
     }
 
-    /// R ± 1.96 √(R(1 − R)/lists) of a metric that each list has or not: as if lists of one user were strangers.
+    /// R ± 1.96 √(R(1 − R)/lists) of a metric that is 0 or 1 in each list, as if lists of one user were independent.
     fn naive(&self, metric: &str) -> Option<Interval> {
         let [control, arm] = self.totals().map(|totals| {
             let lists: f64 = totals.lists.iter().sum();

@@ -1,4 +1,4 @@
-//! Weekly decisions: how often they are wrong when the effect changes or there is none, and whether they match what is shown.
+//! Weekly decisions: how often they are wrong if the effect changes or is 0, and whether they match the reported intervals.
 
 use abgauge::simulate::Activity;
 use abgauge::statistics::{Settings, State};
@@ -8,7 +8,7 @@ use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{DAY_MS, Leg, Scale, Scenario};
 use crate::checks::watch::{Watch, asked, report};
 
-/// How an effect changes within each week. Its average over a week is 0.
+/// Change of an effect within each week. Its average over a week is 0.
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
     /// +12% on two days, then −4.8% on five.
@@ -39,7 +39,7 @@ impl Change {
     }
 }
 
-/// An effect that changes its sign, of 4,000 moderate users per arm, over some weeks.
+/// An effect that changes its sign over some weeks, with 4,000 moderate users per arm.
 pub fn changing(scale: Scale, change: Change, n_weeks: usize) -> Row {
     let scenario = Scenario {
         legs: change.legs(n_weeks),
@@ -64,7 +64,7 @@ pub fn changing(scale: Scale, change: Change, n_weeks: usize) -> Row {
     )
 }
 
-/// Nothing differs: three arms of 2,500 heavy users each who come back, two primaries, eight weekly decisions.
+/// Equal arms: three arms of 2,500 heavy users each who return, two primaries, eight weekly decisions.
 pub fn eight_weeks(scale: Scale) -> Row {
     let scenario = Scenario {
         n_arms: 3,
@@ -80,7 +80,7 @@ pub fn eight_weeks(scale: Scale) -> Row {
     })
 }
 
-/// An effect as large as mde: decided by the first week at the sample of a fixed test, by the second at twice that sample.
+/// An effect as large as mde: decided by week 1 at the sample of a fixed test, by week 2 at twice that sample.
 pub fn constant(scale: Scale) -> Row {
     let users = 10_000.0;
     let share = |what: &str, bound| Figure::share(format!("Constant effect of mde: {what}"), bound);
@@ -94,7 +94,7 @@ pub fn constant(scale: Scale) -> Row {
     Row::new("constant", 300, figures, move |seed| {
         let effect = *effect.get_or_init(|| detectable(scale, users));
         let one = moderate(scale, users).with(|leg| leg.effect = effect);
-        // Twice as many users, who come half as often: what a week adds stays the same.
+        // Twice as many users who come half as often, so that a week adds the same information.
         let two = Scenario {
             lists_per_user: one.lists_per_user / 2.0,
             ..moderate(scale, 2.0 * users)
@@ -129,8 +129,8 @@ fn figures(what: &str, most: f64) -> [Figure; 2] {
     ]
 }
 
-/// For each of the settings: whether any arm is won or lost at some look, and whether each such arm has a primary whose decision
-/// interval lies on that side of 0. Decisions fall on whole weeks, so a look a day shows all of them.
+/// Indicators for each of the settings: whether any arm is won or lost at some look, and whether each such arm has a primary
+/// whose decision interval lies on that side of 0. Decisions are taken at whole weeks, so one look a day is enough to see them.
 fn decided(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<f64> {
     let watch = |settings: &Settings| (Watch::new(scenario, settings.clone(), DAY_MS), false, true);
     let mut watches: Vec<(Watch, bool, bool)> = settings.iter().map(watch).collect();

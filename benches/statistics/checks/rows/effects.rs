@@ -1,4 +1,4 @@
-//! Arms that do differ: how often it is found, and how soon.
+//! Arms that differ: how often the difference is found, and how soon.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -12,14 +12,14 @@ use crate::checks::scenario::{ARM, DAY_MS, START_MS, Scale, Scenario};
 use crate::checks::watch::{Watch, arm_harms, asked, planned, report};
 
 const ALPHA: f64 = 0.05;
-/// The effect that a fixed test finds with power 0.8, in standard errors: Φ⁻¹(0.975) + Φ⁻¹(0.8).
+/// Effect that a fixed test finds with power 0.8, in standard errors: Φ⁻¹(0.975) + Φ⁻¹(0.8).
 const FOUND: f64 = 2.80;
-/// Of the power's rows.
+/// Metric of the power rows.
 pub(super) const METRIC: &str = "ctr";
 const N_PILOTS: u64 = 40;
 
-/// The sample on which a fixed test finds an effect with power 0.8, 1.5 times and twice as many users: weeks of 5,000 moderate
-/// users per arm and more. τ, mde and the effect are the same.
+/// Power at the sample on which a fixed test finds an effect with power 0.8, and at 1.5 times and twice as many users: weeks of
+/// 5,000 moderate users per arm and more. τ, mde and the effect stay the same.
 pub fn power(scale: Scale) -> Vec<Row> {
     let users = 10_000.0;
     let effect = Arc::new(OnceLock::new());
@@ -81,7 +81,7 @@ pub(super) fn moderate(scale: Scale, users: f64) -> Scenario {
     Scenario::new(scale, Activity::Moderate, users, 5.0).of(&[METRIC])
 }
 
-/// 2.80 √V of the lift at the end of the week, the mean of some pilots.
+/// Returns 2.80 √V of the lift at the end of the week, the mean over some pilots.
 pub(super) fn detectable(scale: Scale, users: f64) -> f64 {
     let scenario = moderate(scale, users);
     let error = |pilot: u64| {
@@ -93,7 +93,7 @@ pub(super) fn detectable(scale: Scale, users: f64) -> f64 {
     FOUND * errors / N_PILOTS as f64
 }
 
-/// Fewer clicks (10% in the table) with 20,000 moderate users per arm, two lists each in the week; mde 5%.
+/// Harm by fewer clicks (10% in the table), with 20,000 moderate users per arm, two lists each in the week, and mde 5%.
 pub fn harm(scale: Scale, effect: f64) -> Row {
     let scenario = Scenario::new(scale, Activity::Moderate, 40_000.0, 2.0).with(|leg| {
         leg.appeal = 0.06;

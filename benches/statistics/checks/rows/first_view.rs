@@ -1,4 +1,4 @@
-//! What the page says first of the demo: whether its sentence names the wrong arm, or shows a lift with the wrong sign.
+//! First view of the demo: whether the page's sentence names the wrong arm, or shows a lift with the wrong sign.
 
 use std::num::NonZeroU32;
 
@@ -17,17 +17,17 @@ use crate::checks::scenario::{BATCH, EXPERIMENT, MINUTE_MS, START_MS, replay};
 use crate::checks::watch::Watch;
 
 const LOOK_MS: i64 = 10 * MINUTE_MS;
-/// Looks of a demo as long as it is by default: 5 minutes, 300 times as fast as the clock.
+/// Looks of a demo with its default length: 5 minutes, 300 times as fast as the clock.
 const N_LOOKS: i64 = 150;
 /// 300 lists a second, 300 times as fast as the clock.
 const LISTS_PER_SECOND: f64 = 1.0;
-/// As the demo asks.
+/// Setting of the demo.
 const MIN_DAYS: f64 = 0.25;
 const PRIMARY: &str = "ctr@10";
 const CONTROL: &str = "control";
 const ARMS: [&str; 3] = [CONTROL, "neural", "blend"];
 
-/// One look at a demo of its own for each seed, at a time that the seed chooses.
+/// One look at a separate demo for each seed, at a time that the seed chooses.
 pub fn first_view() -> Row {
     let share = |what: &str, bound| Figure::share(format!("First view of the demo: {what}"), bound);
     let figures = vec![
@@ -69,7 +69,7 @@ fn traffic(seed: u64, duration_ms: i64) -> Traffic {
     })
 }
 
-/// True values of the primary, in the order of [`ARMS`].
+/// Returns the true values of the primary, in the order of [`ARMS`].
 fn truths() -> [f64; 3] {
     let truths = traffic(1, LOOK_MS).truth(&[NonZeroU32::new(10).expect("10 is not zero")]);
     ARMS.map(|arm| {
@@ -86,7 +86,7 @@ fn lift(truths: &[f64; 3], arm: &str) -> f64 {
     truths[place.expect("there are three arms")] / truths[0] - 1.0
 }
 
-/// Everything that has settled of a demo after so much event time.
+/// Settles everything in a demo of this event time.
 fn watched(seed: u64, duration_ms: i64) -> Watch {
     let settings = Settings {
         shares: ARMS.map(|arm| (arm.to_owned(), 1.0 / 3.0)).into(),
@@ -102,7 +102,7 @@ fn watched(seed: u64, duration_ms: i64) -> Watch {
     let mut traffic = traffic(seed, duration_ms);
     let draw = |feed: &mut Feed, join: &mut dyn FnMut(&mut Feed)| {
         let mut now_ms = START_MS;
-        // The last clicks come half an hour after their lists.
+        // Clicks come up to half an hour after their lists.
         while now_ms < START_MS + duration_ms + 60 * MINUTE_MS {
             now_ms += MINUTE_MS;
             while let Some(draft) = traffic.next_draft_until(now_ms) {
@@ -123,7 +123,7 @@ fn watched(seed: u64, duration_ms: i64) -> Watch {
     watch
 }
 
-/// What the page says first.
+/// Returns the first sentence of the page.
 fn said(look: &ExperimentLook) -> Said {
     let (settings, report) = look.comparison.as_ref().expect("there is a control");
     of_look(&Looked {
@@ -139,7 +139,7 @@ fn shown(look: &ExperimentLook, arm: &str) -> Option<f64> {
     report.arms.get(arm)?.metrics.get(PRIMARY)?.lift
 }
 
-/// The finaliser of SplitMix64: neighbouring seeds choose times that have nothing to do with each other.
+/// Mixes a seed with the finalizer of SplitMix64, so that neighboring seeds choose unrelated times.
 fn mixed(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! The rows of the table, one file for what belongs together.
+//! Rows of the table, one file per topic.
 
 mod coverage;
 mod decisions;
@@ -19,7 +19,7 @@ pub use self::no_effect::{holm, no_effect, ramp};
 pub use self::units::{crawler, without_id};
 pub use self::users::{list_ratio, more_lists, sample_ratio, wrong_shares};
 
-/// All, in the order of the contract.
+/// Returns every row, in the order of the contract.
 pub fn all(scale: Scale) -> Vec<Row> {
     let mut rows = vec![no_effect(scale), coverage(scale)];
     rows.extend([-0.1, 0.02, 0.1].map(|lift| misses(scale, lift)));

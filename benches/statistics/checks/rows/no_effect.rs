@@ -1,4 +1,4 @@
-//! Arms that do not differ: how often something is said of them all the same.
+//! Arms that do not differ: how often a difference is reported nevertheless.
 
 use abgauge::simulate::Activity;
 use abgauge::statistics::{EpochWeights, Settings, Validity};
@@ -9,7 +9,8 @@ use crate::checks::watch::{Watch, asked, planned, with_validity};
 
 const ALPHA: f64 = 0.05;
 
-/// Two arms of 5,000 heavy-tailed returning users each, peeked at: sequence, strict, planned, harm, the fixed test.
+/// Two arms of 5,000 heavy-tailed returning users each, checked at every look: sequence, strict, planned, harm and the fixed
+/// test.
 pub fn no_effect(scale: Scale) -> Row {
     let scenario = Scenario::new(scale, Activity::Heavy, 10_000.0, 20.0);
     let of = |name: &str, bound: Bound| {
@@ -112,7 +113,7 @@ pub fn ramp(scale: Scale) -> Row {
         });
         let mut single = Watch::new(&scenario, with_validity(&scenario, Validity::OneLook), DAY_MS);
         scenario.replay(seed, DAY_MS, |told| single.take(told));
-        // Unlike p, an interval does not run.
+        // Unlike p, an interval is not a running minimum, so the one at the end counts.
         let end = &single.report().arms[ARM].metrics;
         let excludes = |metric: &str| {
             let interval = end[metric].interval.expect("burn-in is done");

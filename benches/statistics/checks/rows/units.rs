@@ -1,4 +1,4 @@
-//! Lists without a user, and one user with very many of them.
+//! Lists without a user, and one user with very many lists.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use crate::checks::watch::{Watch, asked, with_validity};
 const METRIC: &[&str] = &["hit_rate"];
 const MOST: Bound = Bound::AtMost(0.07);
 
-/// A share of the users has no id: how that is noted, and what a second id mends.
+/// A share of users without an id: the note about it, and the remedy by a second id.
 pub fn without_id(scale: Scale, share: f64) -> Row {
     rows(
         "without_id",
@@ -38,7 +38,7 @@ pub fn without_id(scale: Scale, share: f64) -> Row {
     )
 }
 
-/// One user with a share of all lists: how that is noted, and what a cap mends.
+/// One user with a share of all lists: the note about it, and the remedy by a cap.
 pub fn crawler(scale: Scale, share: f64) -> Row {
     let all = Scenario {
         ids: Ids::Crawler(share),
@@ -63,7 +63,7 @@ fn users(scale: Scale) -> Scenario {
     Scenario::new(scale, Activity::Heavy, 4_000.0, 15.0).of(METRIC)
 }
 
-/// The first scenario is to have a note in every run.
+/// Builds the row of two scenarios. The first must have a note in every run.
 fn rows(name: &'static str, what: &str, of: [(&str, Scenario, Bound); 2]) -> Row {
     let share = |figure: &str, bound| Figure::share(format!("{what}: {figure}"), bound);
     let mut figures = vec![share("a note", Bound::AtLeast(1.0))];

@@ -1,4 +1,4 @@
-//! How many users and lists arms get: sample ratio, list ratio.
+//! Numbers of users and lists per arm: sample ratio and list ratio.
 
 use abgauge::simulate::Activity;
 use abgauge::statistics::ListRatio;
@@ -7,7 +7,7 @@ use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, Leg, Scale, Scenario};
 use crate::checks::watch::{Watch, asked, report};
 
-/// Nothing is asked of metrics, but one there must be.
+/// Metric that no row uses. A scenario must have at least one.
 const METRIC: &[&str] = &["ctr"];
 
 /// Two arms of 5,000 heavy-tailed users each.
@@ -17,7 +17,7 @@ pub fn list_ratio(scale: Scale) -> Row {
     lists("list_ratio", 300, scenario, scale, figure)
 }
 
-/// One arm's users get more lists (10% in the table); 30,000 moderate users per arm, five lists each.
+/// Users of one arm get more lists (10% in the table). 30,000 moderate users per arm, five lists each.
 pub fn more_lists(scale: Scale, visits: f64) -> Row {
     let scenario = Scenario::new(scale, Activity::Moderate, 60_000.0, 5.0)
         .of(METRIC)
@@ -47,7 +47,7 @@ fn lists(name: &'static str, n_runs: usize, scenario: Scenario, scale: Scale, fi
     })
 }
 
-/// Shares as expected, up to 100,000 users; in one of two scenarios they change in the middle.
+/// Expected shares, up to 100,000 users. In one of the two scenarios they change in the middle.
 pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
     let leg = |days, share: f64| Leg {
         days,
@@ -78,7 +78,7 @@ pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
     })
 }
 
-/// 52/48 where 50/50 is expected: users until the alarm.
+/// A split of 52/48 instead of the expected 50/50: users until the alarm.
 pub fn wrong_shares(scale: Scale) -> Row {
     let scenario = Scenario::new(scale, Activity::Moderate, 160_000.0, 1.0).of(METRIC);
     let settings = asked(&scenario);

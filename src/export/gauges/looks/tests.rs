@@ -1,4 +1,4 @@
-//! Claims about what a scrape shows of the last look.
+//! Tests of the gauges of the latest look.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::export::fixture::{self, HIT, arm, export, looks, snapshot};
 use crate::looks::Shown;
 use crate::snapshot::Snapshot;
 
-/// Each of the arms of the look, with a list of its own.
+/// Board on which each arm of the look has one list.
 fn board(experiment: &str) -> Snapshot {
     let arms = ["a", "b", "c"].map(|name| arm(experiment, name, [&[HIT]; 3], [&[]; 3]));
     snapshot(arms.to_vec())
@@ -34,7 +34,7 @@ fn scrape() -> Samples {
     scraped(&board("e"), &looks::shown(), &export())
 }
 
-/// The value of a series, whose labels are `e` and these: `arm=b metric=ctr`.
+/// Value of a series with the label `e` and these: `arm=b metric=ctr`.
 fn value(samples: &Samples, name: &str, labels: &str) -> Option<f64> {
     let labels = labels.split_whitespace().chain(["experiment=e"]);
     let mut labels: Vec<(String, String)> = labels
@@ -46,7 +46,7 @@ fn value(samples: &Samples, name: &str, labels: &str) -> Option<f64> {
     Some(value.parse().unwrap())
 }
 
-/// Of series of this name the values of one label.
+/// Values of one label among all series with this name.
 fn labels<'a>(samples: &'a Samples, name: &str, label: &str) -> BTreeSet<&'a str> {
     let own = samples
         .keys()
@@ -76,7 +76,7 @@ fn an_arm_shows_its_own_intervals_and_users_as_values_of_total() {
     );
 }
 
-/// An arm may have lists in partitions alone that this instance does not hold.
+/// An arm may have lists only in partitions that this instance does not hold.
 #[test]
 fn looks_at_all_partitions_are_of_the_scope_global_and_of_all_its_arms() {
     let all = board("e");
@@ -262,7 +262,7 @@ fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
     assert_eq!(shown(&deciding, "lift"), "ctr hit_rate@5");
 }
 
-/// Nothing decides there, so one metric is shown that would: CTR at the largest cut-off.
+/// Exports the metric that would be the default primary, because nothing is decided there: CTR at the largest cut-off.
 #[test]
 fn without_a_control_one_metric_is_shown_unless_all_are_asked_for() {
     let mut look = crate::looks::ExperimentLook {
@@ -343,7 +343,7 @@ fn series_of_looks_count_towards_max_series() {
     assert_eq!((&*arms, n_shown + dropped), ("ab", n_all));
     let (arms, n_shown, dropped) = shown(n_shown - 1);
     assert_eq!((&*arms, n_shown + dropped), ("a", n_all));
-    // What is said of the experiment as a whole is admitted first.
+    // Series of the whole experiment are admitted first.
     assert_eq!(shown(4), (String::new(), 4, n_all - 4));
     assert_eq!(shown(3), (String::new(), 0, n_all));
 }
@@ -398,7 +398,7 @@ fn a_hostile_name_of_an_experiment_comes_back_as_it_is() {
     }
 }
 
-/// Name and help of all families.
+/// Names and help texts of all families.
 fn all() -> Vec<(&'static str, &'static str)> {
     fn of<T>(families: &[Family<T>]) -> impl Iterator<Item = (&'static str, &'static str)> {
         families.iter().map(|family| (family.name, family.help))

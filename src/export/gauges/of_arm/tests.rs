@@ -1,4 +1,4 @@
-//! Claims about the number of series, which docs/sizing.md tells.
+//! Tests of the number of series, as printed in docs/sizing.md.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::statistics::per_user::IDS;
 use crate::statistics::{ArmReport, Interval, MetricReport, Role};
 
 const CONTROL: &str = "[experiments.ranker]\ncontrol = \"arm-1\"\n";
-/// All that there is, as it was by default up to 0.1.
+/// Configuration with all series, the default up to 0.1.
 const EVERYTHING: &str = "[export]\nviews = [\"live\", \"settled\"]\nsecondary = true\n\
     numerators = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", \"map\"]\n";
 const STATE: &str = "[state]\ntopic = \"abgauge-state\"\n";
@@ -25,7 +25,7 @@ fn configured(text: &str) -> Config {
     loaded.unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
 }
 
-/// Arms of `ranker` of which everything is known in all windows, at its second look.
+/// Arms of `ranker` with all numbers known in all windows, at the second look.
 struct Whole {
     config: Config,
     ranking: Ranking,
@@ -76,7 +76,7 @@ impl Whole {
     }
 }
 
-/// Some thousands of lists of ten items, of which each tenth has a click or two.
+/// Sums of some thousands of lists of ten items, a tenth of them with a click or two.
 fn sums(ranking: &Ranking, nth: usize) -> Vec<i128> {
     let mut tally = vec![0; ranking.width()];
     let list = |clicked: &'static [u32]| ListOutcome {
@@ -164,7 +164,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
     }
 }
 
-/// Of each arm the series that carry its name.
+/// Number of series that carry each arm's name.
 fn of_arms(whole: &Whole) -> BTreeMap<String, usize> {
     let mut n_series = BTreeMap::new();
     for (_, labels) in parse(&whole.scraped()).keys() {
@@ -194,7 +194,7 @@ fn no_arm_has_more_series_than_are_told_and_one_has_as_many_less_that_it_is_no_c
     ] {
         let told = SeriesOfArm::of(&configured(text));
         let n_series = of_arms(&Whole::of(text, 3));
-        // A treatment is compared, and is no control.
+        // A treatment is compared and is not a control, so it lacks that one series.
         let most = n_series.values().max().expect("an arm");
         assert_eq!(*most, told.sum() - 1, "{text}: {told:?} {n_series:?}");
     }
@@ -211,7 +211,7 @@ fn an_arm_has_at_most_250_series_by_default_with_up_to_three_metrics_that_decide
     assert!(stored.sum() <= 250 && stored.global > 0, "{stored:?}");
 }
 
-/// The rows of the table by arms in docs/sizing.md: what is scraped with these settings.
+/// Rows of the table by arms in docs/sizing.md: scrape sizes with these settings.
 #[test]
 fn the_sizes_of_scrapes_are_those_that_are_told() {
     let settings = [
@@ -232,7 +232,7 @@ fn the_sizes_of_scrapes_are_those_that_are_told() {
         row
     });
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/sizing.md");
-    // Digits are grouped there.
+    // The document groups digits.
     let document = std::fs::read_to_string(path)
         .expect("it can be read")
         .replace(',', "");

@@ -1,29 +1,29 @@
-//! CTR by rank, as far as cut-offs tell ranks apart: what lies between two of them is the difference of their sums.
+//! CTR by rank, at the resolution of the cut-offs: values between two cut-offs are the difference of their sums.
 
 use serde::Serialize;
 
 use crate::engine::ranking::{Column, Ranking};
 use crate::snapshot::Timeline;
 
-/// The metric whose sums at a cut-off are counts of items.
+/// Metric whose sums at a cut-off are counts of items.
 const METRIC: &str = "ctr";
 
-/// Ranks from one cut-off to the next, from 1.
+/// Ranks from one cut-off to the next, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Ranks {
     from: u32,
-    /// Itself included; none: to the end of the list.
+    /// Last rank, inclusive. Absent for the end of the list.
     to: Option<u32>,
 }
 
-/// What tells ranks apart.
+/// Cut-offs that separate the ranks.
 pub struct ByRank<'a> {
-    /// By their cut-off, ascending, whole lists last.
+    /// Columns by cut-off, ascending, whole lists last.
     columns: Vec<&'a Column>,
 }
 
 impl<'a> ByRank<'a> {
-    /// None where a profile does not measure it, or at no cut-off.
+    /// Returns none if the profile does not measure CTR at any cut-off.
     pub fn of(ranking: &'a Ranking, profile: usize) -> Option<ByRank<'a>> {
         let columns = ranking.columns().iter();
         let columns = columns.filter(|column| column.metric.id == METRIC && column.profile == profile);
@@ -43,7 +43,7 @@ impl<'a> ByRank<'a> {
         ranks.collect()
     }
 
-    /// Items clicked of those shown at each of the ranks, over all cells; none where no list is so long.
+    /// Returns the ratio of clicked to shown items at each group of ranks, over all cells, or none if no list is that long.
     pub fn values(&self, line: &Timeline) -> Vec<Option<f64>> {
         let mut before = (0.0, 0);
         let values = self.columns.iter().map(|column| {

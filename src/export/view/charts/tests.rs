@@ -1,4 +1,4 @@
-//! Claims about what charts are drawn from.
+//! Tests of the data for charts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::snapshot::{Snapshot, SnapshotSource};
 
 const EVERY_MS: i64 = 600_000;
 
-/// Has a line of two cells for every arm but `b`.
+/// Source with a line of two cells for every arm but `b`.
 struct Lines;
 
 impl SnapshotSource for Lines {
@@ -30,7 +30,7 @@ impl SnapshotSource for Lines {
     }
 }
 
-/// After two looks at `e`, the second of which is that of the fixture.
+/// Exporter after two looks at `e`. The second look is the fixture's.
 fn exporter(asked: Experiment) -> Exporter {
     let last = looks::compared();
     let first = ExperimentLook {
@@ -70,7 +70,7 @@ fn ask(exporter: &Exporter, query: &str) -> Result<Value, String> {
     Ok(serde_json::from_slice(&out).unwrap())
 }
 
-/// `["a","b","c"]`
+/// Parameter with the array `["a","b","c"]`, percent-encoded.
 const ARMS: &str = "arms=%5B%22a%22,%22b%22,%22c%22%5D";
 
 fn charts(exporter: &Exporter, metric: &str) -> Value {
@@ -111,7 +111,7 @@ fn a_primary_metric_has_what_looks_have_shown() {
     assert_eq!(charts(&exporter(asked()), "ctr").get("looks"), None);
 }
 
-/// A hit has items 2 and 5 of five clicked; one list of four is one.
+/// A hit has items 2 and 5 of five clicked. One of the lists has four items.
 #[test]
 fn ctr_is_told_by_ranks_as_far_as_cut_offs_tell_them_apart() {
     let answer = charts(&exporter(asked()), "mrr");
