@@ -162,7 +162,7 @@ fn few_series(mut config: Config) -> Config {
     config
 }
 
-/// All pairs, and their lists that may still be clicked.
+/// State of all pairs, and their lists that may still be clicked.
 struct World {
     board: Arc<Board>,
     pairs: Vec<(PairTracker, Vec<u128>)>,

@@ -157,7 +157,7 @@ fn stage_settle(pipeline: &mut Pipeline) {
     pipeline.hand_over();
 }
 
-/// All stages from the bytes of a record to the board.
+/// Stages from the bytes of a record to the board.
 struct Pipeline {
     decoder: Decoder,
     batch: Batch,

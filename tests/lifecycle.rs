@@ -260,7 +260,7 @@ fn a_configuration_that_is_a_pipe_is_waited_for_and_that_is_said() {
     }
 }
 
-/// A signal must not kill a slow program before its start. Here it cannot report the error in its arguments.
+/// A signal must not kill a program that is slow before its start. Here it blocks while it reports the error in its arguments.
 #[test]
 fn it_listens_for_signals_before_it_reads_its_arguments() {
     for command in ["run", "demo", "simulate"] {

@@ -8,7 +8,7 @@ pub struct Figure {
     pub name: String,
     pub measured: String,
     pub goal: String,
-    /// Whether the goal is met. `None` without a goal.
+    /// Set if the goal is met. `None` without a goal.
     pub met: Option<bool>,
 }
 

@@ -109,7 +109,7 @@ impl Ingest<'_> {
             let before = cpu_ns(self.daemon.pid());
             self.scrape(encoding);
             let cpu_ms = (cpu_ns(self.daemon.pid()) - before) as f64 / 1e6;
-            // The pause prevents that renderings are shared.
+            // The pause keeps a rendering from being shared by two scrapes.
             sleep(EVERY);
             cpu_ms
         });

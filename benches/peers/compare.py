@@ -1,5 +1,5 @@
-"""Runs `abgauge evaluate` and the packages over the same file in turns; prints their CPU time as a table in Markdown, and
-whether their values agree.
+"""Runs `abgauge evaluate` and the packages on the same file by turns. Prints a Markdown table of their CPU times, and whether
+their values agree.
 
     compare.py ABGAUGE FILE FOLDER_OF_ENVIRONMENTS ROUNDS
 """
@@ -15,18 +15,18 @@ from statistics import median
 
 HERE = Path(__file__).parent
 TOLERANCE = 1e-9
-# Every thread's time counts, so that more than one of them would only add the cost of sharing.
+# CPU time covers all threads, so additional ones would only add the cost of sharing.
 ONE_THREAD = dict.fromkeys(
     ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"], "1"
 )
-# default has RePlay's choices, except that its recall is over clicked lists.
+# The profile `default` has RePlay's choices, except that its recall is over clicked lists.
 ALL = {"hit_rate", "mrr", "ndcg", "precision", "recall", "map"}
 DEFAULT_EQUALS_REPLAY = ALL - {"recall"}
 
 
 @dataclass
 class Run:
-    """CPU seconds (`kernel` is a part of `cpu`) and peak memory of a process, and what it printed."""
+    """CPU seconds (`kernel` is a part of `cpu`) and peak memory of a process, and its output."""
 
     cpu: float
     kernel: float
@@ -128,7 +128,7 @@ def print_row(cells):
 
 
 def part(runs, name):
-    """None for abgauge, which computes while it loads."""
+    """Returns the median of a part, or None for abgauge, which computes while it loads."""
     return median(run.report[name] for run in runs) if name in runs[0].report else None
 
 
@@ -143,7 +143,7 @@ def spread(values):
 
 
 def agree(abgauge, file, default, rivals):
-    """Says how far apart the values are; false where that is too far."""
+    """Prints how far the values differ. Returns false if they differ too much."""
     usage = subprocess.check_output([abgauge, "evaluate", "--help"], text=True)
     has_profiles = "--convention" in usage
     replay = next(rival for rival in rivals if rival.script == "replay" and rival.how == "all")
@@ -153,7 +153,7 @@ def agree(abgauge, file, default, rivals):
         return all(verdicts)
     for rival in rivals:
         if (rival.script, rival.how) == ("replay", "clicked"):
-            continue  # Its profile is about all lists.
+            continue  # Its profile uses all lists.
         ours = metrics(evaluate(abgauge, file, "--convention", rival.script))
         name = f"{rival.script}, {rival.name} on {rival.handed_over}"
         verdicts.append(compared(name, ours, rival, ALL))
@@ -166,7 +166,7 @@ def metrics(run):
 
 
 def compared(name, ours, rival, ids):
-    """Prints how far the values of these metrics are apart; false beyond the tolerance, or where one is absent."""
+    """Prints how far these metrics differ. Returns false beyond the tolerance, or if a value is absent."""
     pairs = [
         (arm, key, ours[arm].get(key), value)
         for arm, values in rival.runs[0].report["values"].items()

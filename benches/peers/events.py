@@ -1,4 +1,4 @@
-"""Reads the events as arrays of integers, the fastest way that we found: pyarrow's reader of JSON, ids as numbers."""
+"""Reads the events as arrays of integers in the fastest way that we found: with pyarrow's JSON reader, and ids as numbers."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ SCHEMA = pa.schema(
 
 @dataclass
 class Events:
-    """Lists are numbered in the order of the file; `shown` and `clicked` have the list and the item of each row."""
+    """Lists numbered in the order of the file. `shown` and `clicked` hold the list and the item of each row."""
 
     arms: np.ndarray
     shown: tuple[np.ndarray, np.ndarray]
@@ -31,7 +31,7 @@ class Events:
 
 
 def read(path, clicked_only):
-    """Without the lists that have no click, where `clicked_only`. A click that comes again is dropped."""
+    """Reads the events, with `clicked_only` without lists that have no click. Repeated clicks are dropped."""
     events = pa.json.read_json(
         path,
         pa.json.ReadOptions(use_threads=False, block_size=1 << 22),

@@ -1,7 +1,7 @@
-"""Writes served lists and clicks as JSON lines in the order of time: the same bytes each time.
+"""Writes served lists and clicks as JSON lines in order of time, the same bytes in each run.
 
-Lists of 10 different items out of 10,000, spread over an hour, each in one of three arms. Clicks on random lists, early
-ranks more often, a minute later on average; a list may have several, on the same item too.
+Lists have 10 different items out of 10,000, are spread over an hour, and are in one of three arms. Clicks are on random lists,
+more often at early ranks, and a minute later on average. A list may have several clicks, even on the same item.
 """
 
 import heapq

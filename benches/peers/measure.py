@@ -1,4 +1,4 @@
-"""What the scripts of the packages share: CPU time by part, and the report that compare.py reads."""
+"""Shared code of the package scripts: CPU time by part, and the report that compare.py reads."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ K = (1, 5, 10)
 
 
 def report(package, load, compute, warm_up=lambda: None):
-    """`python SCRIPT FILE HOW` prints the values by arm and key, and the CPU seconds that they took."""
+    """Prints the values by arm and key, and the CPU seconds for them. The command line is `python SCRIPT FILE HOW`."""
     path, how = sys.argv[1:]
     warm_up()
     start = process_time()

@@ -1,4 +1,4 @@
-"""ranx: Qrels and Run from dictionaries, all metrics in one call for each arm. Its means are over clicked lists."""
+"""ranx: Qrels and Run from dictionaries, with one call per arm for all metrics. Its means are over clicked lists."""
 
 from collections import defaultdict
 
@@ -8,7 +8,7 @@ from ranx import Qrels, Run, evaluate
 
 ARMS = ("control", "blend", "neural")
 METRICS = [f"{metric}@{k}" for metric in ("hit_rate", "mrr", "ndcg", "precision", "recall", "map") for k in K]
-# Lists without a click are dropped by `make_comparable`; the other option spares a loop over all lists.
+# `make_comparable` drops lists without a click. The other option saves a loop over all lists.
 OPTIONS = {"make_comparable": True, "save_results_in_run": False}
 
 
@@ -18,7 +18,7 @@ def load(path, how):
         for line in file:
             event = orjson.loads(line)
             if event["type"] == "served":
-                # It ranks by score, the highest first.
+                # ranx ranks by score, highest first.
                 scores = {item: -float(rank) for rank, item in enumerate(event["items"])}
                 lists[event["request_id"]] = event["experiments"]["ranker"], scores
             else:
@@ -33,7 +33,7 @@ def load(path, how):
 
 
 def warm_up():
-    """Compiles, or loads from the cache of an earlier run. What is compiled depends on how long the ids are."""
+    """Compiles the metrics or loads them from the cache of an earlier run. The compiled code depends on the length of ids."""
     few = {f"r{n}": {"i1234": 1} for n in range(20)}
     run = {request: {"i1234": 1.0, "i5678": 0.5} for request in [*few, "r20"]}
     evaluate(Qrels(few), Run(run), METRICS, **OPTIONS)

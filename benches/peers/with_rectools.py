@@ -1,4 +1,4 @@
-"""RecTools: pandas' DataFrames, `calc_metrics` for each arm. Its means are over the lists that have a click."""
+"""RecTools: DataFrames of pandas, with `calc_metrics` for each arm. Its means are over lists with a click."""
 
 import pandas as pd
 from events import ARMS, read
@@ -25,7 +25,7 @@ def load_arrays(path, how):
 
 
 def load_notebook(path):
-    """As one writes it without thinking of speed: ids stay text."""
+    """Loads the events as in a notebook, without regard to speed. Ids stay text."""
     events = pd.read_json(path, lines=True, engine="pyarrow")
     lists = events[events["type"] == "served"]
     lists = pd.DataFrame(

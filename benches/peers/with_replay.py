@@ -1,5 +1,5 @@
-"""RePlay: polars' DataFrames, `OfflineMetrics` for each arm. Its means are over every list that has a truth, even if it is
-empty."""
+"""RePlay: DataFrames of polars, with `OfflineMetrics` for each arm. Its means are over every list with an entry in the truth,
+even an empty one."""
 
 import polars as pl
 from events import ARMS, read

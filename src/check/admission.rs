@@ -45,6 +45,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     if let Some(finding) = unanswered(config, facts) {
         return Admission::Waits(finding);
     }
+    // An ID that is not known becomes 0.
     let ids = facts.inputs.iter().map(|input| input.id.clone().unwrap_or(0));
     Admission::Granted {
         ids: ids.collect(),

@@ -1,4 +1,4 @@
-//! From the comparison flags to settings, and a check that the files contain the experiments, arms and metrics they name.
+//! Settings from the comparison flags, and a check that the files contain the experiments, arms and metrics in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -197,6 +197,7 @@ pub(super) fn missing(args: &CompareArgs, compare: &Compare, evaluation: &Evalua
             return Some(unknown(experiment, flag, &experiments));
         }
     }
+    // A control for all experiments need only exist in one of them.
     let any: BTreeSet<&str> = arms.values().flatten().copied().collect();
     if let Some(all) = &compare.all
         && !any.contains(all.control.as_str())

@@ -1,4 +1,4 @@
-//! From flags and configuration to the options of an evaluation. Flags take precedence.
+//! Options of an evaluation from flags and configuration. Flags take precedence.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

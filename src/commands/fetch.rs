@@ -77,6 +77,7 @@ fn request(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Result<Request
 fn below(url: &HttpUrl, path: &str) -> anyhow::Result<Uri> {
     let mut parts = url.uri().clone().into_parts();
     let base = url.uri().path().trim_end_matches('/');
+    // The address may already be that of the numbers.
     let base = base.strip_suffix(path).unwrap_or(base);
     parts.path_and_query = Some(format!("{base}{path}").parse()?);
     Ok(Uri::from_parts(parts)?)

@@ -19,8 +19,8 @@ use crate::table::visible;
 
 /// Days from first to last list below which some weekday is missing.
 const WEEK: f64 = 6.5;
-/// Exponent of growth below which users return so often that information falls far short of proportional to days. The
-/// estimate from 256 buckets is off by about 0.1.
+/// Exponent of growth below which users return so often that information grows much more slowly than days. The estimate from
+/// 256 buckets is off by about 0.1.
 const RETURNING: f64 = 0.8;
 const DAY_MS: f64 = 86_400_000.0;
 
@@ -105,6 +105,7 @@ fn with_alpha(mut compare: Compare, alpha: Option<f64>) -> Compare {
             settings.shares.clone_from(&shares);
         }
     }
+    // The growth of information is estimated from the state halfway through the file.
     compare.halfway = true;
     compare
 }

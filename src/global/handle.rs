@@ -1,12 +1,12 @@
-//! What scrapes ask of the global view: whether it may be shown, how old it is, and how far the pairs have come. Nobody waits for the
-//! thread.
+//! Status of the global view for scrapes: whether it may be shown, its age, and the progress of each pair. No call waits
+//! for the thread.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::state::Withheld;
 
-/// All copies are one.
+/// Handle on the status; clones share it.
 #[derive(Debug, Clone)]
 pub struct Handle {
     lease_ms: i64,
@@ -14,14 +14,14 @@ pub struct Handle {
     status: Arc<Mutex<Status>>,
 }
 
-/// As of a round. Times are those of [`Clock::lasting_ms`].
+/// Status as of a round. Times are those of [`Clock::lasting_ms`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Status {
-    /// Partitions of which the state is not known yet; none before it is known how many there are.
+    /// Number of partitions whose state is not known yet. `None` before the number of partitions is known.
     pub n_unread: Option<usize>,
-    /// When the oldest of the last ends was asked for.
+    /// Time at which the oldest of the last ends was asked for.
     pub asked_ms: Option<i64>,
-    /// By partition, epoch ms; none of a pair that has no state, or was never caught up.
+    /// Frontiers by partition, Unix ms. `None` for a pair that has no state or never caught up.
     pub frontiers_ms: Vec<Option<i64>>,
     pub fault: Option<String>,
 }
@@ -35,7 +35,7 @@ impl Handle {
         }
     }
 
-    /// Of pairs that have come so far, epoch ms, all of them read just now.
+    /// Returns a handle on pairs with these frontiers, Unix ms, all read just now.
     #[cfg(test)]
     pub fn read_now(frontiers_ms: &[Option<i64>], lease_ms: i64, clock: Clock) -> Handle {
         let handle = Handle::new(lease_ms, clock);
@@ -56,8 +56,10 @@ impl Handle {
         *self.status() = status;
     }
 
+    /// Returns whether the view may be shown now.
+    ///
     /// # Errors
-    /// Why the view may not be shown at this moment.
+    /// Reason why it may not.
     pub fn withheld(&self) -> Result<(), String> {
         let (n_unread, behind_ms) = {
             let status = self.status();
@@ -72,12 +74,12 @@ impl Handle {
         Err(withheld.to_string())
     }
 
-    /// How many partitions there are; 0 before that is known.
+    /// Returns the number of partitions; 0 before it is known.
     pub fn n_partitions(&self) -> usize {
         self.status().frontiers_ms.len()
     }
 
-    /// How old the oldest of the last ends is, ms; none before all were reached once.
+    /// Returns the age of the oldest of the last ends, ms. `None` before all were reached once.
     pub fn behind_ms(&self) -> Option<i64> {
         self.behind(&self.status())
     }
@@ -87,7 +89,7 @@ impl Handle {
         Some(self.clock.lasting_ms() - asked_ms)
     }
 
-    /// How far each pair has settled that was ever caught up, epoch ms.
+    /// Returns the frontier of each pair that was ever caught up, Unix ms.
     pub fn frontiers_ms(&self) -> Vec<(i32, i64)> {
         let status = self.status();
         let known = (0..).zip(&status.frontiers_ms);
@@ -96,7 +98,7 @@ impl Handle {
             .collect()
     }
 
-    /// What keeps the topic from being read, or a pair from being shown as it is.
+    /// Returns why the topic cannot be read, or why a pair's latest state cannot be shown.
     pub fn fault(&self) -> Option<String> {
         self.status().fault.clone()
     }

@@ -1,12 +1,12 @@
-//! The global view: what the seals in force say of all pairs, whoever holds them, on a board of its own.
+//! Global view: the current seals of all pairs, whichever instance owns them, on a board of its own.
 //!
 //! ```text
-//! state topic, all partitions ─▶ Onlooker ─ newly in force ─▶ decode ─▶ Board: each pair replaced as a whole
-//!                                   │                           └─────▶ Audience
-//!                                   └─ how old its ends are ──▶ Handle ─▶ scrapes: shown, or withheld and why
+//! state topic, all partitions ─▶ Onlooker ─ newly current ─▶ decode ─▶ Board: each pair replaced as a whole
+//!                                   │                          └─────▶ Audience
+//!                                   └─ age of its ends ──────▶ Handle ─▶ scrapes: shown, or withheld and why
 //! ```
-//! It reads, and writes nothing. What it shows of a pair was in force when the end of its partition was last asked for; ends are asked for
-//! so often that none is older than the lease, unless the brokers do not answer: then all of it is withheld.
+//! It reads and never writes. The shown state of a pair was current when the end of its partition was last asked for. Ends
+//! are asked for often enough that none is older than the lease. If the brokers do not answer, the whole view is withheld.
 
 mod handle;
 mod shown;
@@ -28,54 +28,54 @@ use crate::ledger::PairId;
 use crate::state::{Header, Log, Namespace};
 use crate::stored::Terms;
 
-/// So long a round waits for news, ms.
+/// Longest wait for news in a round, ms.
 const WAIT_MS: u64 = 20;
 
-/// What the view goes by.
+/// Settings of the view.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub namespace: Namespace,
     pub n_partitions: usize,
-    /// Nothing is shown whose end was asked for longer ago, ms.
+    /// Age of an end from which nothing is shown, ms.
     pub lease_ms: i64,
-    /// No settled window is shown to end further ahead of the clock, ms; mostly negative.
+    /// Bound on how far ahead of the clock a settled window may end, ms; usually negative.
     pub settled_ahead_ms: i64,
 }
 
-/// What the view is made of.
+/// Inputs and outputs of the view.
 pub struct Sources<L> {
-    /// Where states are read.
+    /// Log that states are read from.
     pub log: L,
     pub settings: Settings,
     pub terms: Terms,
-    /// Where they are shown, as `handle` tells.
+    /// Board that shows the states, as far as `handle` permits.
     pub board: Arc<Board>,
     pub handle: Handle,
     pub audience: Option<Box<dyn Audience>>,
     pub clock: Clock,
 }
 
-/// A state that is newly in force.
+/// State that is newly current.
 pub struct Seen<'a> {
     pub pair: PairId,
     pub header: &'a Header,
     pub roles: &'a Roles,
 }
 
-/// Who hears what is newly in force, on the thread of the view: it must not wait.
+/// Receiver of newly current states. It runs on the thread of the view and must not block.
 pub trait Audience: Send {
-    /// Of one pair, states come in the order in which they were in force; some are passed over.
+    /// Takes a state. States of one pair arrive in the order in which they were current, but some are skipped.
     fn seen(&mut self, seen: Seen<'_>);
 }
 
-/// The thread. Dropping it ends the thread.
+/// Thread of the global view. Dropping this ends it.
 pub struct Global {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Global {
-    /// Reads the log and shows what it says.
+    /// Starts the thread that reads the log and shows its states.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -99,7 +99,7 @@ impl Global {
 }
 
 impl Global {
-    /// Whether its thread has ended, which it does only where it panics.
+    /// Returns whether the thread has ended. This happens only if it panics.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -6,7 +6,7 @@ use super::Handle;
 use crate::board::Board;
 use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 
-/// What may be shown of all pairs: all of it or nothing, decided once for each snapshot.
+/// Global view as a whole: each snapshot shows either all pairs or nothing.
 pub struct Whole {
     board: Arc<Board>,
     handle: Handle,

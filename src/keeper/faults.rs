@@ -1,18 +1,20 @@
-//! What keeps the state topic from being read or written: it stands until the opposite is seen, and is logged once a minute.
+//! Reasons why the state topic cannot be read or written: each lasts until the opposite is seen, and is logged once a
+//! minute.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So often a fault that lasts is logged, ms.
+/// Time between two log lines about a lasting fault, ms.
 const AGAIN_MS: i64 = 60_000;
 
-/// What does not work, and by what it is seen to work again.
+/// Operation that can fail, each with its own sign of recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// By an end: the brokers have answered.
+    /// Recovers with an end: the brokers have answered.
     Asking,
-    /// By a record, or where the log says so. An end is no sign: that of a log that does not grow is reached without reading.
+    /// Recovers with a record, or when the log reports it. An end is not a sign: a log that does not grow reaches its end
+    /// without reading.
     Reading,
-    /// By an acknowledgement.
+    /// Recovers with an acknowledgement.
     Writing,
 }
 
@@ -26,7 +28,7 @@ struct Standing {
 }
 
 impl Faults {
-    /// Returns whether it is to be logged.
+    /// Notes a fault and returns whether to log it.
     pub fn put(&self, what: What, message: &str, now_ms: i64) -> bool {
         let standing = &mut self.lock()[what as usize];
         standing.message = Some(message.to_owned());
@@ -39,12 +41,12 @@ impl Faults {
         !is_logged
     }
 
-    /// It works.
+    /// Notes that the operation works again.
     pub fn clear(&self, what: What) {
         self.lock()[what as usize].message = None;
     }
 
-    /// All that stand, in a sentence.
+    /// Returns all current faults in one sentence.
     pub fn all(&self) -> Option<String> {
         let standing = self.lock();
         let messages: Vec<&str> = standing.iter().filter_map(|one| one.message.as_deref()).collect();

@@ -1,4 +1,4 @@
-//! The worker's side of the keeper.
+//! Handle through which the worker and scrapes talk to the keeper.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,20 +12,21 @@ use super::board::{Board, Status};
 use crate::ledger::PairId;
 use crate::state::{Bytes, Header, Role, Showing, Shown, Wanted};
 
-/// The bytes of a state by role.
+/// State of a pair: its bytes by role.
 pub type Roles = BTreeMap<Role, Bytes>;
 
-/// Which memory of a pair: another one after each [`Begin`](super::Order::Begin) and [`Restore`](super::Order::Restore).
+/// Number of one incarnation of a pair in the worker's memory. Each [`Begin`](super::Order::Begin) and
+/// [`Restore`](super::Order::Restore) creates a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Memory(pub(super) u64);
 
-/// Which state: of two of one memory, the greater one is the later.
+/// Number of an offered state. Within one memory, a greater number is a later state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offer(pub(super) u64);
 
 #[cfg(test)]
 impl Offer {
-    /// For tests of what goes by offers.
+    /// Makes an offer with a given number, for tests that compare offers.
     pub fn of(number: u64) -> Offer {
         Offer(number)
     }
@@ -39,7 +40,7 @@ pub(super) struct Offered {
     pub roles: Roles,
 }
 
-/// What the worker tells.
+/// Message from the worker to the keeper.
 pub(super) enum Request {
     Assigned,
     Revoked,
@@ -50,14 +51,14 @@ pub(super) enum Request {
     End,
 }
 
-/// Tells the keeper what happens to pairs, and reads what it has found. No call waits; all copies are one.
+/// Reports to the keeper what happens to pairs, and reads its results. Calls never block. Clones share one keeper.
 #[derive(Clone)]
 pub struct Handle {
     requests: Sender<(PairId, Request)>,
     board: Arc<Board>,
-    /// Numbers of memories and of offers.
+    /// Counter that numbers memories and offers.
     numbers: Arc<AtomicU64>,
-    /// Random, and another one in each process.
+    /// Random number, different in each process.
     seed: u64,
 }
 
@@ -82,48 +83,52 @@ impl Handle {
         }
     }
 
-    /// For the states of a pair that [begins](super::Order::Begin) with this memory: no other pair that begins has it, here or elsewhere.
+    /// Returns an id for the states of a pair that [begins](super::Order::Begin) with this memory. No other pair that
+    /// begins gets the same id, on this instance or another.
     pub fn new_life(&self, memory: Memory) -> u64 {
         xxh3_64_with_seed(&memory.0.to_le_bytes(), self.seed)
     }
 
     fn tell(&self, pair: PairId, request: Request) {
-        // Where the keeper has ended, its orders say so.
+        // If the keeper has ended, `Keeper::poll` reports that.
         let _ = self.requests.send((pair, request));
     }
 
-    /// The group has given the pair.
+    /// Reports that the group assigned the pair.
     pub fn assigned(&self, pair: PairId) {
         self.tell(pair, Request::Assigned);
     }
 
-    /// The group has taken the pair, or the membership is lost. Memory may stay, for the pair may come back.
+    /// Reports that the group revoked the pair, or that the membership is lost. The memory may stay, since the pair may
+    /// come back.
     pub fn revoked(&self, pair: PairId) {
         self.tell(pair, Request::Revoked);
     }
 
-    /// This memory is gone, without an order.
+    /// Reports that this memory is gone although no order dropped it.
     pub fn forgotten(&self, pair: PairId, memory: Memory) {
         self.tell(pair, Request::Forgotten(memory));
     }
 
-    /// What was in memory of the pair is thrown away, and this is made, as it was ordered: what scrapes find is of it from now on.
+    /// Reports that the worker obeyed an order: it dropped the pair's previous memory and made this one. Scrapes see this
+    /// one from now on.
     pub fn made(&self, pair: PairId, memory: Memory) {
         self.board.made(pair, memory);
     }
 
-    /// The pair as of a border of a batch. It is sealed if it is wanted and another than the last.
+    /// Offers the pair's state as of the end of a batch. It is sealed if a state is wanted and it differs from the last
+    /// one.
     pub fn offer(&self, pair: PairId, memory: Memory, header: Header, roles: Roles) -> Offer {
         let offered = self.offered(memory, header, roles);
         let offer = offered.offer;
-        // Until the keeper has seen to it.
+        // No further offer is wanted until the keeper has processed this one.
         self.board.wants_no_more(pair);
         self.tell(pair, Request::Offer(offered));
         offer
     }
 
-    /// The pair is about to be given back: seals this state, if there is one, as soon as one can be. [`Left`](super::Order::Left) is the
-    /// answer; from then on the pair counts as revoked.
+    /// Announces that the pair is about to be given back. The last state, if any, is sealed as soon as possible. The keeper
+    /// answers with [`Left`](super::Order::Left). From then on the pair counts as revoked.
     pub fn leave(&self, pair: PairId, last: Option<(Memory, Header, Roles)>) -> Option<Offer> {
         let last = last.map(|(memory, header, roles)| self.offered(memory, header, roles));
         let offer = last.as_ref().map(|offered| offered.offer);
@@ -140,34 +145,35 @@ impl Handle {
         }
     }
 
-    /// What the group says to a [`Commit`](super::Order::Commit): whether it knows this member and its generation. A failure that says
-    /// nothing of that is no answer: the order comes again.
+    /// Reports the group's answer to a [`Commit`](super::Order::Commit): whether it knows this member and its generation.
+    /// Do not report a failure that leaves this open, because the order is repeated.
     pub fn committed(&self, pair: PairId, number: u64, is_known: bool) {
         self.tell(pair, Request::Committed { number, is_known });
     }
 
-    /// Whether a state of the pair is to be offered: at once, if a cell has completed, or not. For every round.
+    /// Returns whether to offer a state of the pair: at once, only if a cell has completed, or not at all. The worker asks
+    /// in every round.
     pub fn wants(&self, pair: PairId) -> Wanted {
         self.board.wants(pair)
     }
 
-    /// What scrapes may show of the pair; they ask it with [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms). Nothing that has
-    /// settled while an order to make another memory is not obeyed.
+    /// Returns what scrapes may show of the pair. `now_ms` is [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
+    /// Settled numbers are hidden while the worker has not yet obeyed an order to make another memory.
     pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
         self.board.shown(pair, now_ms)
     }
 
-    /// What the owner of the pair lets be shown, whatever the worker has. None before it was first assigned.
+    /// Returns what the pair's owner allows to be shown, whatever memory the worker has. `None` before the pair is first
+    /// assigned.
     pub fn showing(&self, pair: PairId) -> Option<Showing> {
         self.board.showing(pair)
     }
 
-    /// How the pair stands.
     pub fn status(&self, pair: PairId) -> Status {
         self.board.status(pair)
     }
 
-    /// What keeps the state topic from being read or written, if anything does.
+    /// Returns why the state topic cannot be read or written, if that is so.
     pub fn fault(&self) -> Option<String> {
         self.board.faults.all()
     }

@@ -1,5 +1,5 @@
-//! Keeps the stored state of the pairs: drives an [`Owner`](crate::state::Owner) for each, on a thread of its own, between a
-//! [`Log`] and the worker.
+//! Keeper of the stored state: a thread that drives an [`Owner`](crate::state::Owner) for each pair, between a [`Log`] and
+//! the worker.
 //!
 //! ```text
 //!             requests                        append, ask
@@ -7,20 +7,22 @@
 //!        ◀────────────────  an owner for      ◀───────────
 //!              orders       each pair          records, ends, acknowledgements
 //!                             │
-//! worker, scrapes ◀── board ──┘  what is wanted, what may be shown, how it stands
+//! worker, scrapes ◀── board ──┘  what is wanted, what may be shown, the status
 //! ```
-//! It decides nothing that a rule of the state decides: it says when a question is due, and when a state is (every interval, stretched so
-//! that the bytes written stay within bounds). No call of a [`Handle`] waits.
+//! The keeper decides nothing that a rule of the state decides. It only schedules questions and seals. A seal is due every
+//! interval, and the interval is stretched to keep the written bytes within their bound. No call of a [`Handle`] blocks.
 //!
-//! # What the worker does
+//! # Duties of the worker
 //!
-//! - It tells what the group gives and takes, and asks [`Handle::wants`] in each round: a state is offered at a border of a batch if a
-//!   cell has completed and that says [`Wanted::WhenDue`], or at once if it says so. It is that of a memory, which has the number that
-//!   [`Order::Begin`] or [`Order::Restore`] gave it. The offer gets a number, too.
-//! - Settled deltas wait with the number of the first offer that holds them; at [`Order::Show`] all up to that one are let go.
-//! - An order for a pair that it has no longer is obeyed, or answered by [`Handle::forgotten`]: else the keeper would wait for states of a
-//!   memory that there is not.
-//! - Before it gives a pair back of its own accord it calls [`Handle::leave`], and waits for [`Order::Left`].
+//! - It reports which pairs the group assigns and revokes.
+//! - It asks [`Handle::wants`] in each round and offers states at batch boundaries: at once for [`Wanted::AtOnce`], or for
+//!   [`Wanted::WhenDue`] if a cell has completed. A state belongs to a memory, whose number came with [`Order::Begin`] or
+//!   [`Order::Restore`]. The offer gets a number, too.
+//! - It holds settled deltas back, with the number of the first offer that contains them. [`Order::Show`] releases all up
+//!   to its offer.
+//! - It obeys an order for a pair that it no longer has, or answers with [`Handle::forgotten`]. Otherwise the keeper would
+//!   wait for states of a memory that does not exist.
+//! - It calls [`Handle::leave`] and waits for [`Order::Left`] before it gives a pair back voluntarily.
 
 mod board;
 mod faults;
@@ -43,51 +45,51 @@ use crate::ledger::PairId;
 use crate::state::{Header, Log, Refusal, Settings as OwnerSettings};
 pub use crate::state::{Progress, Showing, Shown, Standing, Wanted};
 
-/// So long a round waits for news, ms.
+/// Longest wait for news in a round, ms.
 const WAIT_MS: u64 = 20;
 
-/// What the keeper goes by.
+/// Settings of the keeper.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Of each owner. The pairs are the partitions of its identity.
+    /// Settings of each owner. The pairs are the partitions of its identity.
     pub owner: OwnerSettings,
-    /// A pair is sealed so often, ms.
+    /// Interval between two seals of a pair, ms.
     pub interval_ms: i64,
-    /// This instance writes no more than this in the long run.
+    /// Long-run bound on the bytes that this instance writes.
     pub max_bytes_per_second: u64,
-    /// Random, and another one for each process.
+    /// Random number, different in each process.
     pub seed: u64,
-    /// So long a pair that is left is kept for its last state, ms.
+    /// Longest time for which a pair that is being given back waits for its last state, ms.
     pub leave_ms: i64,
-    /// The group has read the inputs before: a pair of which nothing is stored is worth a line of the log.
+    /// Set if the group has read the inputs before. Then a pair without stored state is worth a line in the log.
     pub has_read: bool,
 }
 
-/// What the worker is to do for a pair.
+/// Order to the worker for one pair.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// There is no state: begin by the rule of a start, and offer where that is.
+    /// Start by the start rule, since there is no state. Offer the state at that point.
     Begin { memory: Memory },
-    /// Throw memory away and make it anew from this state. It is that of an offer with this number.
+    /// Drop the memory and rebuild it from this state, which counts as the offer with this number.
     Restore {
         memory: Memory,
         offer: Offer,
         header: Header,
         roles: Roles,
     },
-    /// The state that was offered with this number is in force: show what it holds.
+    /// Show the contents of this offer: it is the current state.
     Show { offer: Offer },
-    /// The group has given the pair to another: throw memory away.
+    /// Drop the memory: the group has given the pair to another instance.
     Drop,
-    /// The pair cannot be counted.
+    /// Stop counting the pair.
     Refuse(Refusal),
-    /// Commit the offsets of the pair, and say what becomes of it with this number.
+    /// Commit the pair's offsets, and report the outcome with this number.
     Commit { number: u64 },
-    /// The pair may be given back: its last state is in force, or time is over.
+    /// Give the pair back: its last state is current, or the time is over.
     Left,
 }
 
-/// The thread, and what it orders. Dropping it ends the thread.
+/// Thread that keeps the state, and its orders. Dropping this ends the thread.
 pub struct Keeper {
     handle: Option<Handle>,
     orders: Receiver<(PairId, Order)>,
@@ -95,6 +97,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
+    /// Starts the thread.
+    ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(log: impl Log + Send + 'static, settings: Settings, clock: Clock) -> anyhow::Result<Keeper> {
@@ -108,15 +112,15 @@ impl Keeper {
         })
     }
 
-    /// For the worker and for scrapes.
+    /// Returns a handle for the worker or for scrapes.
     pub fn handle(&self) -> Handle {
         self.handle.clone().expect("it is there until the drop")
     }
 
-    /// The next order, if there is one.
+    /// Returns the next order, if there is one.
     ///
     /// # Errors
-    /// The thread has ended, which it does only where it panics.
+    /// The thread has ended. This happens only if it panics.
     pub fn poll(&self) -> anyhow::Result<Option<(PairId, Order)>> {
         match self.orders.try_recv() {
             Ok(order) => Ok(Some(order)),

@@ -1,10 +1,10 @@
-//! How often pairs are sealed: every interval, stretched so that the bytes written stay within bounds.
+//! Bound on the bytes that seals write per second.
 
-/// What was written takes its time: until that is over, no state is due.
+/// Rate limit for writes: each write occupies the time that it takes at the bound, and no state is due until that is over.
 #[derive(Debug)]
 pub struct Pace {
     max_bytes_per_second: u64,
-    /// Until when what was written keeps the bound, µs.
+    /// Time at which earlier writes stop occupying the bound, µs.
     busy_until_us: i64,
 }
 
@@ -32,7 +32,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Bytes written in so many seconds by somebody who writes so much at a time whenever he may, or at each interval.
+    /// Returns the bytes written in this many seconds by a writer that writes `bytes` whenever it is allowed to, at most
+    /// once per interval.
     fn written(bytes: u64, interval_ms: i64, seconds: i64) -> u64 {
         let mut pace = Pace::new(1_000);
         let (mut n_bytes, mut due_ms) = (0, 0);

@@ -1,12 +1,12 @@
-//! Others of the same group that count by other rules. The group gives pairs to and fro between them and us, and neither goes on with what
-//! the other has stored.
+//! Detection of conflicting instances: same group, other counting rules. The group moves pairs back and forth between them
+//! and us, and neither can resume from the other's stored state.
 
 use crate::ledger::PairId;
 use crate::state::{Claim, Key, Namespace};
 
-/// An older claim is one of the past, ms.
+/// Age from which a claim no longer counts as evidence, ms.
 const YOUNG_MS: i64 = 10 * 60_000;
-/// So often they are told, ms.
+/// Time between two messages, ms.
 const AGAIN_MS: i64 = 60_000;
 
 #[derive(Debug, Default)]
@@ -14,19 +14,19 @@ pub(super) struct Rivals {
     told_ms: Option<i64>,
 }
 
-/// A record as it is read, and when.
+/// Record of the state topic and the time at which it was read.
 pub(super) struct Read<'a> {
     pub pair: PairId,
     pub key: &'a [u8],
     pub value: Option<&'a [u8]>,
-    /// By the log, epoch ms.
+    /// Timestamp given by the log, Unix ms.
     pub written_ms: Option<i64>,
-    /// Epoch ms.
+    /// Unix ms.
     pub now_ms: i64,
 }
 
 impl Rivals {
-    /// What there is to say of a record, at most once a minute.
+    /// Returns a message if the record shows a conflict, at most once a minute.
     pub fn look(&mut self, own: Namespace, us: &Claim, read: &Read<'_>) -> Option<String> {
         let claim = rival(own, us, read)?;
         let is_told = self
@@ -49,7 +49,7 @@ impl Rivals {
     }
 }
 
-/// A young claim of another namespace of our group.
+/// Returns the claim in a record if it is young, belongs to our group and lies in another namespace.
 fn rival(own: Namespace, us: &Claim, read: &Read<'_>) -> Option<Claim> {
     let (namespace, Key::Claim(_)) = Key::parse(read.key)? else {
         return None;
@@ -59,7 +59,7 @@ fn rival(own: Namespace, us: &Claim, read: &Read<'_>) -> Option<Claim> {
     (namespace != own && is_young && claim.group == us.group).then_some(claim)
 }
 
-/// The words that only the first one has.
+/// Returns the words of the first fingerprint that the second lacks.
 fn other_words(of: &str, than: &str) -> String {
     let known: Vec<&str> = than.split(", ").collect();
     let words: Vec<&str> = of.split(", ").filter(|word| !known.contains(word)).collect();
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// What is said of claims in turn, each of a group, by rules, of an age, and read at a time.
+    /// Messages for a series of claims. Each is a group, a fingerprint, an age and the time at which it is read.
     fn told(claims: &[(&str, &str, i64, i64)]) -> Vec<Option<String>> {
         let us = claim("ours", "slot_ms 1000, key user");
         let own = Namespace::of(&us.fingerprint, &us.group);

@@ -1,4 +1,4 @@
-//! The life of a pair: the states that it can be in, and what moves it from one to the next.
+//! Phases of a pair, and the transitions between them.
 //!
 //! ```text
 //!           assigned             located              caught up
@@ -11,7 +11,7 @@
 //!      went elsewhere
 //! ```
 //!
-//! A transition that does not fit a state leaves it as it is. A pair that is read may be *held* besides: see `hold`.
+//! A transition that does not fit a phase leaves it unchanged. A pair that is read may also be *held*: see `hold`.
 
 use super::pair::Pair;
 use crate::engine::event::Side;
@@ -19,10 +19,10 @@ use crate::ingest::LogStart;
 
 #[derive(Debug)]
 pub enum Life {
-    /// Owned and hidden, until it is known what is stored of it.
+    /// Owned and hidden, until its stored state is known.
     Restoring,
-    /// Owned and hidden, until it is known where its logs begin and end. An earlier pair is resumed if the logs still have
-    /// its positions.
+    /// Owned and hidden, until the bounds of its logs are known. An earlier pair is resumed if the logs still have its
+    /// positions.
     Locating(Option<Pair>),
     /// Read but hidden: it has not reached the ends that were noted when it was located.
     Replaying(Pair),
@@ -33,8 +33,8 @@ pub enum Life {
 }
 
 impl Life {
-    /// The group assigns it; `before` is its earlier life, if any. Where pairs are stored, one that is not known here waits for what
-    /// is stored of it.
+    /// Enters the phase after an assignment. `before` is the earlier phase, if any. If pairs are stored, a pair that is not
+    /// in memory waits for its stored state.
     pub fn assigned(before: Option<Life>, are_stored: bool) -> Life {
         match before.and_then(Life::into_pair) {
             None if are_stored => Life::Restoring,
@@ -42,7 +42,7 @@ impl Life {
         }
     }
 
-    /// It is known what is stored of it: this, or nothing.
+    /// Continues with the pair made from the stored state, or with `None` if nothing is stored.
     pub fn restored(self, pair: Option<Pair>) -> Life {
         match self {
             Life::Parked(_) => self,
@@ -50,7 +50,8 @@ impl Life {
         }
     }
 
-    /// Its logs begin and end here. Resumes the earlier pair, or returns it and replaces it with one made by `begin`.
+    /// Continues once the bounds of its logs are known. Resumes the earlier pair, or returns it and replaces it with one
+    /// made by `begin`.
     pub fn located(self, logs: &[(Side, LogStart)], begin: impl FnOnce() -> Pair) -> (Life, Option<Pair>) {
         match self {
             Life::Locating(None) => (Life::Replaying(begin()), None),
@@ -65,12 +66,12 @@ impl Life {
         }
     }
 
-    /// Whether it has read everything that it needs before it is shown.
+    /// Returns whether it has read everything that it needs before it is shown.
     pub fn has_caught_up(&self) -> bool {
         matches!(self, Life::Replaying(pair) if pair.has_reached_noted_ends())
     }
 
-    /// Shows it from now on, however far it falls behind later.
+    /// Shows the pair from now on, however far it falls behind later.
     pub fn caught_up(self) -> Life {
         match self {
             Life::Replaying(pair) => Life::Serving(pair.with_position_lost(false)),
@@ -78,7 +79,7 @@ impl Life {
         }
     }
 
-    /// The client reports that its position is no longer in a log.
+    /// Locates the pair again, because the log no longer has its position.
     pub fn position_lost(self) -> Life {
         match self {
             Life::Replaying(pair) | Life::Serving(pair) => {
@@ -88,7 +89,7 @@ impl Life {
         }
     }
 
-    /// It is no longer ours. Nothing is kept of a pair that never began.
+    /// Parks the pair, which is no longer ours. A pair that never began is dropped.
     pub fn revoked(self) -> Option<Life> {
         self.into_pair().map(Life::Parked)
     }
@@ -101,7 +102,7 @@ impl Life {
         matches!(self, Life::Locating(_))
     }
 
-    /// The pair, while its records are read.
+    /// Returns the pair, if its records are being read.
     pub fn reading(&self) -> Option<&Pair> {
         match self {
             Life::Replaying(pair) | Life::Serving(pair) => Some(pair),
@@ -130,7 +131,7 @@ impl Life {
         }
     }
 
-    /// The pair, in any state that has one.
+    /// Returns the pair, in any phase that has one.
     pub fn pair(&self) -> Option<&Pair> {
         match self {
             Life::Restoring => None,
@@ -164,7 +165,7 @@ mod tests {
     use crate::ledger::{Keep, PairTracker};
     use crate::worker::{pair::PartitionLog, rules};
 
-    /// A pair that stands at offset 5, and has 10 to reach.
+    /// Pair that is at offset 5 and must reach 10.
     fn pair() -> Pair {
         pair_at(5, 10)
     }
@@ -213,7 +214,7 @@ mod tests {
         }
     }
 
-    /// What becomes of each of the [`states`].
+    /// Checks the outcome of a transition for each of the [`states`].
     #[track_caller]
     fn check(transition: impl Fn(Life) -> Option<Life>, expected: [&str; 6]) {
         assert_eq!(states().map(|life| name(transition(life).as_ref())), expected);
@@ -304,8 +305,8 @@ mod tests {
         assert_eq!(name(Some(&Life::assigned(None, true))), "restoring");
     }
 
-    /// Located in logs from `low` to `high`: what it then has to read, whether that is told as a loss, and whether what we had
-    /// of it is given back.
+    /// Checks a pair that is located in logs from `low` to `high`: the records left to read, whether the position counts as
+    /// lost, and whether the earlier pair is given back.
     #[track_caller]
     fn check_located(low: i64, high: i64, n_left: i64, is_lost: bool) {
         let (life, given_up) = Life::Locating(Some(pair())).located(&logs(low, high), || pair_at(0, 100));

@@ -1,4 +1,4 @@
-//! The worker's part of the configuration, and the pairs that begin by it.
+//! Worker's part of the configuration, and construction of pairs from it.
 
 use super::pair::{Pair, PartitionLog};
 use super::rules;
@@ -13,27 +13,27 @@ use crate::ledger::{Keep, Ledger, LedgerError, PairTracker, Parts, Users};
 use crate::state::{Identity, Topic};
 use crate::stored;
 
-/// Topics read far ahead of their twins may fill 1/n of the bound on state: 16 MiB of 4 GiB.
+/// Divisor of the bound on state, for topics read far ahead of their twins: 16 MiB of 4 GiB.
 const AHEAD_PART: u64 = 256;
 
 pub struct Setup {
     pub rules: Rules,
     ranking: Ranking,
-    /// What the ledger of a pair keeps.
+    /// Contents of each pair's ledger.
     keep: Keep,
     pub start: StartRule,
-    /// Where pairs are stored, if they are.
+    /// Topic that pairs are stored in, if any.
     pub state_topic: Option<String>,
     fingerprint: String,
     pub skips: Skips,
     pub idle_after_ms: i64,
-    /// How long after its time a list settles, in a stream that goes on.
+    /// Time from a list to its settling, in a stream that does not pause.
     pub settle_after_ms: i64,
-    /// Bytes of state that topics may fill by being read far ahead of their twins.
+    /// Bound on the bytes of state that topics read far ahead of their twins may take.
     pub max_ahead_bytes: u64,
-    /// Bytes of what has settled that may wait to be stored.
+    /// Bound on the bytes of settled numbers that wait to be stored.
     pub max_unsealed_bytes: u64,
-    /// By `Side as usize`.
+    /// Topic names by `Side as usize`.
     pub topics: [String; 2],
     pub brokers: String,
 }
@@ -58,17 +58,17 @@ impl Setup {
         }
     }
 
-    /// Whether pairs are stored.
+    /// Returns whether pairs are stored.
     pub fn keeps_state(&self) -> bool {
         self.state_topic.is_some()
     }
 
-    /// Tells the users of an experiment no longer apart in pairs that begin from now on.
+    /// Stops keeping the users of an experiment apart, in pairs that begin from now on.
     pub fn forget_users(&mut self, experiment: &str) {
         self.keep.users.forget(experiment);
     }
 
-    /// The sides that have a topic of their own.
+    /// Returns the sides that have a topic of their own.
     pub fn sides(&self) -> &'static [Side] {
         if self.rules.one_topic {
             &[Side::Served]
@@ -81,7 +81,7 @@ impl Setup {
         &self.topics[side as usize]
     }
 
-    /// What is counted, as long as the brokers have not told more of it.
+    /// Returns the identity of what is counted, as far as it is known before the brokers answer.
     pub fn identity(&self, n_pairs: i32) -> Identity {
         let topic = |side: &Side| Topic {
             name: self.topic(*side).to_owned(),
@@ -94,24 +94,24 @@ impl Setup {
         }
     }
 
-    /// A ledger that goes on with what is stored of one.
+    /// Decodes a ledger that continues from its stored bytes.
     pub fn decode(&self, parts: &Parts) -> Result<Ledger, LedgerError> {
         Ledger::decode(parts, &self.ranking, &self.keep)
     }
 
-    /// Whether something is asked of an experiment, so that the users of it are told apart.
+    /// Returns whether users are kept apart, because some experiment needs statistics.
     pub fn keeps_users(&self) -> bool {
         self.keep.users != Users::Nobody
     }
 
-    /// A pair that goes on from a checkpoint, with its ledger of that moment.
+    /// Resumes a pair from a checkpoint and the ledger of the same moment.
     pub fn resume(&self, partition: i32, from: &Checkpoint, ledger: Ledger) -> Result<Pair, ResumeError> {
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
         let tracker = PairTracker::resume(rules, ranking, &self.keep, from, ledger)?;
         let tracker = self.kept(tracker);
         let log = |log: &LogCheckpoint| {
             let skips = self.skips.of((log.side, partition));
-            // Its end is not known yet.
+            // The log's end is not known yet.
             PartitionLog::new(log.side, log.resume.offset, log.position.offset).skipping(skips)
         };
         Ok(Pair::new(
@@ -120,7 +120,7 @@ impl Setup {
         ))
     }
 
-    /// Where pairs are stored, so are their cells of users, for as long as looks need them.
+    /// Makes a tracker keep its cells of users if pairs are stored. Looks read them from the stored state.
     fn kept(&self, tracker: PairTracker) -> PairTracker {
         if self.keeps_state() {
             tracker.keeping_cells()
@@ -129,7 +129,7 @@ impl Setup {
         }
     }
 
-    /// A pair that begins now, by the start rule.
+    /// Begins a pair now, by the start rule.
     pub fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
         let seek_ms = self.start.seek_ms(now_ms);
         let begin_ms = self

@@ -1,17 +1,19 @@
-//! Where a pair of partitions begins to read, and from when it counts.
+//! Rule for the offset from which a new pair is read, and the time from which it counts.
 
 use crate::config::{self, Config};
 use crate::ingest::LogStart;
 
-/// The rule by which a start without stored state rebuilds its windows from the log.
+/// Rule by which a start without stored state rebuilds its windows from the log.
 #[derive(Debug, Clone)]
 pub struct StartRule {
     start: config::Start,
-    /// From the first record read to now: the longest window, one of its cells, and what joining may need.
+    /// Time from the first record that is read to now: the longest window, one of its cells, and the time that joining may
+    /// need.
     reach_ms: i64,
-    /// A record at or after the time sought holds no event before that time less this.
+    /// Bound on how far an event's time may precede its record's: a record at or after the time sought holds no event older
+    /// than that time minus this.
     margin_ms: i64,
-    /// Cell of the longest window: counting begins at the border of one.
+    /// Cell of the longest window. Counting begins at a cell boundary.
     cell_ms: i64,
 }
 
@@ -30,17 +32,17 @@ impl StartRule {
         }
     }
 
-    /// How far back a start by rebuilding reads.
+    /// Returns how far back a rebuilding start reads, ms.
     pub fn reach_ms(&self) -> i64 {
         self.reach_ms
     }
 
-    /// The time to seek, for a start now; `None` means the begin of the log.
+    /// Returns the time to seek for a start now. `None` means the beginning of the log.
     pub fn seek_ms(&self, now_ms: i64) -> Option<i64> {
         (self.start == config::Start::Rebuild).then_some(now_ms - self.reach_ms)
     }
 
-    /// Offset to read a log from.
+    /// Returns the offset to read a log from.
     pub fn offset(&self, log: &LogStart, seek_ms: Option<i64>) -> i64 {
         match (seek_ms, log.by_time) {
             (Some(_), Some(offset)) => offset,
@@ -48,7 +50,8 @@ impl StartRule {
         }
     }
 
-    /// Where a pair begins to count, given its topics' logs: the time before was not read completely. `None`: everything counts.
+    /// Returns the time from which a pair counts, given its topics' logs: earlier events were not read completely. `None`
+    /// if everything counts.
     pub fn begin_ms<'a>(
         &self,
         logs: impl IntoIterator<Item = &'a LogStart>,
@@ -92,7 +95,8 @@ mod tests {
         }
     }
 
-    /// Starts at 100,000 and seeks 90,000: where the reading begins in each log, and when the counting begins.
+    /// Checks a start at 100,000, which seeks 90,000: the offset to read each log from, and the time from which the pair
+    /// counts.
     fn check(logs: [LogStart; 2], offsets: [i64; 2], begin_ms: Option<i64>) {
         let seek_ms = RULE.seek_ms(100_000);
         assert_eq!(seek_ms, Some(90_000));
@@ -147,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_record_that_came_between_the_questions_is_not_passed_over() {
-        // Empty when the time was asked for, two records when the end was.
+        // The partition was empty when the time was asked for, and had two records when the end was.
         check([log(0, 2, Some(0), None), log(0, 5, Some(0), None)], [0, 0], None);
-        // All older when the time was asked for.
+        // All records were older when the time was asked for.
         check(
             [log(0, 9, Some(7), None), log(0, 5, Some(0), None)],
             [7, 0],

@@ -1,5 +1,5 @@
-//! What pairs tell the looks at experiments: whose users add up to what, and how far each has come. Where pairs are stored, nobody is
-//! told here: looks go by what is in force of all pairs.
+//! Feed from pairs to looks: the sums of their users, and the progress of each pair. It is unused if pairs are stored,
+//! because looks then read the current stored state of all pairs.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
@@ -9,12 +9,12 @@ use crate::engine::Arm;
 use crate::ledger::{PairDelta, PairId};
 use crate::looks::News;
 
-/// Whoever takes looks has ended.
+/// Error: the receiver of looks has ended.
 #[derive(Debug)]
 pub struct NobodyListens;
 
 pub struct Telling {
-    /// None where no experiment is looked at.
+    /// Receiver of the news; `None` if no experiment is looked at.
     sink: Option<SyncSender<News>>,
     /// Event time between two looks, ms.
     every_ms: i64,
@@ -22,12 +22,12 @@ pub struct Telling {
     pairs: BTreeMap<PairId, Told>,
 }
 
-/// What was told of a pair.
+/// Progress of a pair that was already sent.
 #[derive(Debug, Default)]
 struct Told {
-    /// Cells below this number are complete.
+    /// Number of complete cells: those below it.
     n_covered: Option<i64>,
-    /// Admitted since.
+    /// Arms admitted since the last message.
     arms: Vec<Arm>,
 }
 
@@ -41,12 +41,13 @@ impl Telling {
         }
     }
 
-    /// Tells whoever listens there. If news come faster than looks are taken, the worker waits.
+    /// Connects the receiver. If news arrives faster than looks are taken, the worker blocks.
     pub fn tell(&mut self, sink: SyncSender<News>) {
         self.sink = Some(sink);
     }
 
-    /// Tells which pairs are ours. Inspections wait for all but those that have caught up without ever having had a record.
+    /// Sends the list of our pairs. Looks wait for each of them, except pairs that have caught up without ever having had a
+    /// record.
     pub fn own<'a>(&mut self, lives: impl Iterator<Item = (PairId, &'a Life)>) -> Result<(), NobodyListens> {
         if self.sink.is_none() {
             return Ok(());
@@ -63,7 +64,7 @@ impl Telling {
         self.send(News::Owned(owned))
     }
 
-    /// Tells what has changed in a pair, once a cell is complete.
+    /// Sends a pair's changes if another cell is complete.
     pub fn reached(&mut self, pair: PairId, delta: &mut PairDelta) -> Result<(), NobodyListens> {
         if self.sink.is_none() {
             return Ok(());
@@ -90,7 +91,7 @@ impl Telling {
         self.every_ms
     }
 
-    /// Tells that a pair begins anew, or went elsewhere.
+    /// Sends that a pair restarts or was moved to another instance.
     pub fn dropped(&mut self, pair: PairId) -> Result<(), NobodyListens> {
         self.send(News::Dropped(pair))?;
         self.pairs.remove(&pair);

@@ -69,7 +69,7 @@ fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
     );
     assert_eq!(lists_of(&scrape, "ranker", "good"), Some(20.0));
     assert_eq!(lists_of(&scrape, "crowd", "a-0"), Some(1.0));
-    // Each partition admits that many arms, including the good one. Every second of the others is in the crowd.
+    // Each partition admits `MAX_ARMS` arms, including the good one. Every second of the others is in the crowd.
     let admitted_in_crowd = f64::from(MAX_ARMS - 1);
     let in_crowd = f64::from(N_ARMS / 2);
     let crowd = lists_of(&scrape, "crowd", "__other__").expect("folded");

@@ -29,7 +29,7 @@ pub struct Sums {
 #[derive(Clone)]
 pub struct Users(BTreeMap<usize, Vec<String>>);
 
-/// All users, found once because that takes a second.
+/// Users by bucket, found once because that takes a second.
 static USERS: LazyLock<Users> = LazyLock::new(Users::ask);
 
 impl Users {

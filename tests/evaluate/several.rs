@@ -67,7 +67,7 @@ fn each_experiment_has_its_own_control_shares_metrics_and_effect() {
         metric["information"].as_f64().expect("a number")
     };
     let other = document(&[&of_both[..], &own[..10], &["--mde", ".04"]].concat(), &events);
-    // The information is x = τ²/V, so twice the effect needs a quarter of it.
+    // The information is x = τ²/V, so it is four times as large for twice the effect.
     let ratio = information(&other) / information(&json);
     assert!((ratio - 4.0).abs() < 1e-9, "{ratio}");
 }

@@ -175,11 +175,11 @@ fn read_catalogue(items: &Items, decoder: &Decoder, previous: Option<&Catalogue>
     catalogue::read(items.to_jsonl().as_bytes(), decoder, previous).expect("it can be read")
 }
 
-/// All events read, by pair, and the pairs that are shown. Times are from T0.
+/// Events read so far, by pair, and the pairs that are shown. Times are from T0.
 struct Recount {
     now_ms: i64,
     pairs: BTreeMap<i32, Pair>,
-    /// All catalogues so far. The last one is current.
+    /// Catalogues so far. The last one is current.
     catalogues: Vec<Items>,
     live_end_ms: Option<i64>,
     settled_end_ms: Option<i64>,

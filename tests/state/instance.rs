@@ -32,7 +32,7 @@ pub enum Life {
     Runs,
     /// Stopped by SIGSTOP: scrapes are not answered.
     Stopped,
-    /// Its loop is blocked, but scrapes are answered.
+    /// Blocked in its loop, while scrapes are still answered.
     Stuck,
     Dead,
 }
@@ -85,7 +85,7 @@ pub struct Instance {
     n_owners: u64,
     /// Latest claim since the pair was assigned.
     last_claim: Option<Session>,
-    /// All sessions under which it has claimed.
+    /// Sessions under which it has claimed.
     pub own: BTreeSet<Session>,
     /// Set when a higher claim was read, until the group confirms that the pair is ours.
     needs_leave: bool,

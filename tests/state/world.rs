@@ -235,6 +235,7 @@ impl World {
                 onlooker.take(0, &record.text, record.value.as_deref());
             }
         }
+        // The end counts only once every record before it has been read.
         let Some((question, _)) = asked.take_if(|(_, end)| *end <= *read) else {
             return Ok(());
         };

@@ -20,7 +20,7 @@ impl Sample {
     }
 }
 
-/// All samples of one scrape, in their order.
+/// Samples of one scrape, in their order.
 #[derive(Debug, Default)]
 pub struct Exposition {
     pub samples: Vec<Sample>,

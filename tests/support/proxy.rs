@@ -20,7 +20,7 @@ struct Open {
     links: Arc<Mutex<Links>>,
 }
 
-/// Both ends of every connection, or `None` once cut.
+/// Ends of every connection, two each, or `None` once cut.
 type Links = Option<Vec<TcpStream>>;
 
 impl Proxy {

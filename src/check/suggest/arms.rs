@@ -107,6 +107,7 @@ fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     if 2 * n_json > values.len() {
         return Some(draft(ArmsShape::default(), n_json));
     }
+    // A second separator would make it ambiguous where the experiment ends.
     let is_pair = |text: &str, separator: &str| {
         let pair = text.split_once(separator);
         pair.is_some_and(|(experiment, arm)| !experiment.trim().is_empty() && !arm.contains(separator))
@@ -134,6 +135,7 @@ fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
             .map(str::trim)
             .filter(|part| !part.is_empty())
             .collect();
+        // At least one text must hold several pairs. Otherwise nothing shows that `between` separates them.
         separator != between && parts.len() > whole.len() && all(&parts, separator)
     })?;
     let shape = ArmsShape {
@@ -232,6 +234,7 @@ fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
                 .clone()
                 .or_else(|| (!are_texts).then(|| Path::of(&["arm"])).flatten())
                 .map(Paths::from),
+            // Some names have values that cannot be arms, so the usable experiments are listed.
             only: if good.len() < names.len() {
                 good
             } else {
@@ -272,6 +275,8 @@ fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
         .filter(|column| column.path != experiment && column.values.values().all(|value| is_label(value)))
         .collect();
     let first = |is_it: &dyn Fn(&Column) -> bool| labels.iter().find(|column| is_it(column));
+    // The arm is preferably a field named like one, then a field inside an object named like one, then a field named like a
+    // value.
     let arm = first(&|column| hints(&column.called(), &ARM))
         .or_else(|| first(&|column| column.path.names().iter().any(|name| hints(name, &ARM))))
         .or_else(|| first(&|column| hints(&column.called(), &VALUE)))?;
@@ -313,6 +318,7 @@ fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
             .collect::<BTreeSet<_>>()
     };
     let experiments = says(&EXPERIMENT);
+    // Other attributes of the list must not become experiments.
     let only: Vec<String> = match experiments.is_empty() {
         true => says(&ARM).into_iter().collect(),
         false => experiments.into_iter().collect(),
@@ -346,6 +352,7 @@ fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
             n > 0 && n == column.within(lists).count() && distinct(column, lists) <= MAX_ARMS
         });
         fields.max_by(|one, other| {
+            // The field in most lists wins, then the one with the shorter path.
             let n = |column: &Column| column.within(lists).count();
             n(one)
                 .cmp(&n(other))

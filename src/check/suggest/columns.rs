@@ -93,6 +93,7 @@ impl<'a> Finder<'a> {
         let place = match self.places.get(names) {
             Some(place) => *place,
             None => {
+                // A path over the limit is remembered as `None`, so it is not tried again.
                 let path = Path::of(names).filter(|_| self.columns.len() < MAX_PATHS);
                 let place = path.map(|path| {
                     self.columns.push(Column {

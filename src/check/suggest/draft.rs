@@ -224,6 +224,7 @@ impl Trial {
                 }
             }
         }
+        // Clicks are matched at the end, since a sample may contain a click before its list.
         trial.n_clicks = clicks.len();
         for (request, item) in clicks {
             let items = items_of.get(&request);

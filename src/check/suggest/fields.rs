@@ -121,6 +121,7 @@ pub(super) fn requests(
             let is_known = |value: &Value| id(value).is_some_and(|id| known.contains(&*id));
             let tied = share(named.count(clicks, is_known), clicks.len()) * unique(list, *n, lists);
             let same = if list.path == named.path { 0.25 } else { 0.0 };
+            // The share of clicks that find their list outweighs all hints of names.
             let both = own + alone(named, *n_named, clicks) + 4.0 * tied + same;
             best = best.max(both);
             let best_named = of_click.entry(&named.path).or_insert(f64::MIN);
@@ -194,6 +195,7 @@ pub(super) fn item(
             hints(&column.called(), &words)
         };
         let is_user = || hints(&column.called(), &USER) && !says_item();
+        // A field whose IDs occur in the lists is accepted whatever its name.
         let is_other = n_found == 0 && (is_user() || 2 * column.count(clicks, is_time) > n);
         (!is_other).then_some((score, column, n))
     });

@@ -196,6 +196,7 @@ fn drafts(column: &Column, lists: &Members) -> Vec<ItemsDraft> {
         score: 0.0,
     };
     let mut forms = Vec::new();
+    // Elements that are arrays are rows. Otherwise objects may hold rows in a field named like items.
     if mostly(&top, Value::is_array) {
         forms.push(ItemsDraft { rows: true, ..bare });
     } else {

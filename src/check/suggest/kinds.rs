@@ -61,6 +61,7 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
     {
         return splits;
     }
+    // No field tells both kinds apart, so all records may be of the kind they look like.
     let alike = match items::has_list(columns, &all) {
         true => Kind::Served,
         false => Kind::Click,
@@ -149,6 +150,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
         let clicks = groups.iter().filter(move |group| group.says(words));
         clicks.collect::<Vec<_>>()
     };
+    // Words that mean any user action count only if no value means a click.
     let mut clicks = of_words(&CLICK);
     if clicks.is_empty() {
         clicks = of_words(&INTERACTION);
@@ -166,6 +168,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     let action = clicks
         .iter()
         .all(|group| !group.says(&CLICK))
+        // A value such as "interaction" may come with a second field that tells clicks from other actions.
         .then(|| action(columns, field, &members(&clicks)))
         .flatten();
     if lists.is_empty() && clicks.is_empty() {

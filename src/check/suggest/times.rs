@@ -52,6 +52,7 @@ pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Tim
         }
     }
     let most = of_unit.iter().max_by_key(|(_, (n, _))| *n);
+    // Plain milliseconds are the default, so they need no setting.
     let unit = most.filter(|(unit, (_, are_plain))| !(**unit == "ms" && *are_plain));
     let unit = unit.and_then(|(word, _)| TsUnit::ALL.iter().find(|(name, _)| name == word));
     let unread = |choice: &Option<Choice>, members: &Members| {

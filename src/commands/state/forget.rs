@@ -121,6 +121,7 @@ fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -
             )),
         }
     }
+    // An owner in another group, or one that the group does not know, still shows by its recent records.
     let written = estates.iter().filter_map(|(_, estate)| estate.written_ms());
     let age_ms = desk.clock.now_ms() - written.max()?;
     (age_ms < YOUNG_MS).then(|| {

@@ -131,6 +131,7 @@ impl Judge<'_> {
     fn estate(&self, estate: &Estate) -> Vec<Finding> {
         let breaches = estate.breaches();
         let mut findings: Vec<Finding> = breaches.iter().map(|breach| self.breach(breach)).collect();
+        // The content is only checked if the seal and all its blobs can be read.
         let is_whole = !breaches
             .iter()
             .any(|breach| matches!(breach, Breach::Seal { .. } | Breach::Damage { .. }));

@@ -132,6 +132,7 @@ fn names(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option
     let of_claims = claims.map(|claim| (claim.group.clone(), claim.fingerprint.clone()));
     let seals = estates.filter_map(seal);
     let of_seals = seals.map(|(_, seal, _)| (own_group.clone(), seal.header.identity.fingerprint.clone()));
+    // Seals do not contain the group, so the configured one is tried. A candidate is right if it hashes to the namespace.
     let own = (own_group.clone(), desk.config.fingerprint());
     let mut names = of_claims.chain(of_seals).chain([own]);
     names.find(|(group, fingerprint)| Namespace::of(fingerprint, group) == namespace)

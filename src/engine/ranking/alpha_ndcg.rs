@@ -1,10 +1,10 @@
-//! α-NDCG: NDCG that counts an aspect less each time it is shown again.
+//! α-NDCG: NDCG in which an aspect counts less each time it is shown again.
 //!
-//! α-DCG@k = Σ_{r≤k} h(r) · Σ_a rel(r,a)·(1−α)^c(a,r) ÷ log2(r+1), where c(a,r) is the number of relevant items with
-//! aspect a above rank r. The ideal is the greedy ordering of the relevant items that the catalogue knows, a tie going
-//! to the id that is larger in byte order. 0 where no relevant item has a known aspect. Source: Clarke et al., Novelty
-//! and diversity in information retrieval evaluation, SIGIR 2008; with off-list clicks relevant and a clicked
-//! population it is ndeval's. Greedy is not always best, so that a value can exceed 1. Over the whole list k is L.
+//! α-DCG@k = Σ_{r≤k} h(r) · Σ_a rel(r,a)·(1−α)^c(a,r) ÷ log2(r+1), where c(a,r) is the number of relevant items with aspect
+//! a above rank r. The ideal is the greedy ordering of the relevant items that the catalogue contains; a tie goes to the id
+//! that is larger in byte order. The value is 0 if no relevant item has a known aspect. Over the whole list, k is L.
+//! Source: Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008; ndeval computes the same
+//! with off-list clicks relevant and a clicked population. Greedy is not always best, so a value can exceed 1.
 
 use super::list::ListOutcome;
 use super::ndcg::Discounts;
@@ -23,10 +23,10 @@ pub const ALPHA_NDCG: Metric = Metric {
     },
 };
 
-/// Gains that differ by less are alike: the same powers in another order add up to another last bit.
+/// Bound below which two gains are equal: adding the same powers in another order changes the last bit.
 const ALIKE: f64 = 1e-12;
 
-/// The relevant items of one list.
+/// Relevant items of one list.
 #[derive(Debug, Default, Clone)]
 pub struct Relevant {
     /// L: positions of the list.
@@ -38,8 +38,8 @@ pub struct Relevant {
 }
 
 impl Relevant {
-    /// Those of a list of this outcome, whose items have these places; `off_list` are hashes of clicked items that it does not
-    /// show.
+    /// Sets the relevant items of a list with this outcome. `places` are those of its items; `off_list` are hashes of
+    /// clicked items that it does not show.
     pub fn set(&mut self, list: &ListOutcome, places: &[u32], off_list: &[u64], catalogue: &Catalogue) {
         self.n_items = list.n_items;
         self.shown.clear();
@@ -51,16 +51,16 @@ impl Relevant {
             .extend(off_list.iter().map(|item| catalogue.place(*item)));
     }
 
-    /// Whether relevant items are missing from the list.
+    /// Returns whether relevant items are missing from the list.
     fn has_off_list(&self, off_list: OffList) -> bool {
         off_list == OffList::Relevant && !self.off_list.is_empty()
     }
 }
 
-/// α-NDCG of one relevant item at its rank, of a list and a place: that of most lists that were clicked. Worked out as that
-/// of many is, so that it has the same bits.
+/// Returns the α-NDCG of a list with one relevant item, the usual case of a clicked list. It computes in the same order as
+/// the general case, so the bits are equal.
 fn alone((rank, place): (u32, u32), catalogue: &Catalogue, discounts: &Discounts) -> f64 {
-    // Each aspect gains 1 for the first time.
+    // Each aspect is shown for the first time, so it gains 1.
     let gain = catalogue.aspects(place).len() as f64;
     let ideal = gain * discounts.of(1);
     if ideal > 0.0 {
@@ -70,24 +70,24 @@ fn alone((rank, place): (u32, u32), catalogue: &Catalogue, discounts: &Discounts
     }
 }
 
-/// Works α-NDCG out; keeps its buffers.
+/// Computation of α-NDCG with buffers that are reused.
 #[derive(Debug, Clone)]
 pub struct AlphaNdcg {
-    /// (1−α)^n, as far as it was needed.
+    /// Powers (1−α)^n, as far as they were needed.
     powers: Vec<f64>,
-    /// By aspect: how many relevant items above have it.
+    /// Number of relevant items above that have the aspect, by aspect.
     above: Vec<u32>,
-    /// The aspects that any relevant item above has.
+    /// Aspects of the relevant items above.
     touched: Vec<u32>,
     left: Vec<u32>,
     /// α-DCG at each k.
     gains: Vec<f64>,
-    /// α-DCG of the first n items of the greedy ordering, from none.
+    /// α-DCG of the first n items of the greedy ordering, starting with n = 0.
     ideals: Vec<f64>,
 }
 
 impl AlphaNdcg {
-    /// `alpha`: what an aspect loses each time it is shown again, from 0 to 1.
+    /// Makes buffers for an `alpha` from 0 to 1: the part that an aspect loses each time it is shown again.
     pub fn new(alpha: f64) -> AlphaNdcg {
         AlphaNdcg {
             powers: vec![1.0, 1.0 - alpha],
@@ -99,7 +99,7 @@ impl AlphaNdcg {
         }
     }
 
-    /// α-NDCG at each of `ks`, ascending.
+    /// Computes α-NDCG at each of `ks`, which ascend.
     pub fn at(
         &mut self,
         ks: &[u32],
@@ -146,7 +146,7 @@ impl AlphaNdcg {
         }
     }
 
-    /// Of the greedy ordering, as far as `longest` items.
+    /// Computes the ideals of the greedy ordering, for up to `longest` items.
     fn work_out_ideals(
         &mut self,
         longest: usize,
@@ -176,7 +176,7 @@ impl AlphaNdcg {
         self.left = left;
     }
 
-    /// Index of the item that gains most next, the larger id of those that gain [alike](ALIKE).
+    /// Returns the index of the item with the largest next gain. Of items that gain [alike](ALIKE) the largest id wins.
     fn best(&self, left: &[u32], catalogue: &Catalogue) -> usize {
         let mut best = 0;
         let mut best_gain = self.gain(left[0], catalogue);
@@ -205,6 +205,7 @@ impl AlphaNdcg {
                 self.touched.push(*aspect);
             }
             *above += 1;
+            // The highest count grows by one at a time, so one more power is always enough.
             if *above as usize == self.powers.len() {
                 self.powers
                     .push(self.powers[self.powers.len() - 1] * self.powers[1]);
@@ -213,6 +214,7 @@ impl AlphaNdcg {
     }
 
     fn forget(&mut self, catalogue: &Catalogue) {
+        // Resets only what this list touched, since a catalogue may have many aspects.
         for aspect in self.touched.drain(..) {
             self.above[aspect as usize] = 0;
         }
@@ -227,7 +229,7 @@ mod tests {
     use super::super::super::catalogue::{hash, item};
     use super::*;
 
-    /// In a list of two items.
+    /// Returns α-NDCG of a list of two items.
     fn at(ks: &[u32], shown: &[(u32, &str)], off_list: &[&str]) -> Vec<f64> {
         let catalogue = Catalogue::new(
             vec![
@@ -260,7 +262,7 @@ mod tests {
     #[test]
     fn an_aspect_shown_again_counts_half() {
         let second = 1.0 / libm::log2(3.0);
-        // Greedy: `both` gains 2, then a half for either of the others.
+        // Greedy order: `both` gains 2, and then either of the others gains a half.
         let ideal = 2.0 + 0.5 * second;
         assert_eq!(at(&[1, 2], &[(1, "both"), (2, "x1")], &[]), [1.0, 1.0]);
         let swapped = 1.0 + 1.5 * second;
@@ -270,7 +272,7 @@ mod tests {
         );
     }
 
-    /// A second relevant item without an aspect changes nothing but the way that it is worked out.
+    /// A second relevant item without an aspect only selects the general computation.
     #[test]
     fn one_relevant_item_has_the_bits_that_it_has_beside_others() {
         for rank in 1..=20 {
@@ -288,7 +290,8 @@ mod tests {
         assert_eq!(at(&[1], &[(1, "x1")], &["both"]), [0.5]);
     }
 
-    /// 4 for d; then a, b and c gain 2·1 + 2·0.7 each, in sums of another order each: c, by its id. Then 4·0.7 for a.
+    /// d gains 4. Then a, b and c tie with 2·1 + 2·0.7 each, added in different orders, and c wins by its id. Then a gains
+    /// 4·0.7.
     #[test]
     fn a_tie_does_not_depend_on_the_order_in_which_aspects_are_written() {
         let items = vec![
@@ -320,7 +323,7 @@ mod tests {
     fn over_the_whole_list_the_ideal_is_as_long_as_the_list() {
         let second = 1.0 / libm::log2(3.0);
         let ideal = 2.0 + 0.5 * second;
-        // All three are relevant: the ideal takes `both` and one of the others, at k = 3 the other too.
+        // All three items are relevant. The ideal takes `both` and one of the others; at k = 3 it takes the third, too.
         let values = at(&[1, 3, WHOLE], &[(1, "both"), (2, "x1")], &["x2"]);
         assert_eq!([values[0], values[2]], [1.0, 1.0]);
         assert_eq!(values[1], ideal / (ideal + 0.25 * 0.5));

@@ -1,4 +1,4 @@
-//! The columns of a tally: which sums are kept for each arm and cell, each once however many metrics share it.
+//! Columns of a tally: the sums kept for each arm and cell, each stored once however many metrics share it.
 //!
 //! ```text
 //!  0      1       2       │ known when a list is served │ known at clicks      │ known of a window
@@ -19,23 +19,23 @@ use super::{
 };
 use crate::engine::catalogue::{Catalogue, Shares, UNKNOWN};
 
-/// What is to be measured.
+/// Metrics, profiles and cut-offs to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
-    /// The first one's values have no label `profile`.
+    /// Profiles. Values of the first one have no label `profile`.
     pub profiles: Vec<Profile>,
-    /// Ids of metrics; a profile shows those that its source has.
+    /// Ids of metrics. A profile shows those that its source has.
     pub metrics: Vec<&'static str>,
-    /// Cut-offs, ascending; the whole list is always measured too.
+    /// Cut-offs, ascending. The whole list is always measured, too.
     pub ks: Vec<NonZeroU32>,
     /// α of α-NDCG.
     pub alpha: f64,
-    /// Whether there is a catalogue; without one the metrics that need it are left out.
+    /// Set if there is a catalogue. Without one, the metrics that need it are left out.
     pub catalogue: bool,
 }
 
 impl Measures {
-    /// The usual metrics of the profile `default`.
+    /// Returns the usual metrics of the profile `default`.
     pub fn usual(ks: &[NonZeroU32]) -> Measures {
         Measures {
             profiles: Profile::named(profile::DEFAULT).into_iter().collect(),
@@ -46,7 +46,7 @@ impl Measures {
         }
     }
 
-    /// The metrics that a profile shows, in the order of export.
+    /// Returns the metrics that a profile shows, in the order of export.
     fn metrics_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = Metric> + 'a {
         METRICS.into_iter().filter(|metric| {
             self.metrics.contains(&metric.id)
@@ -56,23 +56,23 @@ impl Measures {
     }
 }
 
-/// One metric of one profile at one k: the columns of every tally that it is the ratio of.
+/// One metric of one profile at one k: a ratio of two columns of every tally.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub metric: Metric,
     /// Index among the profiles.
     pub profile: usize,
-    /// `None`: over the whole list.
+    /// Cut-off; `None` for the whole list.
     pub k: Option<NonZeroU32>,
     pub numerator: usize,
     pub unit: Unit,
     pub denominator: usize,
-    /// What the sum in the denominator's column is multiplied by.
+    /// Factor on the sum in the denominator's column.
     pub factor: u32,
 }
 
 impl Column {
-    /// Its name in JSON: `mrr`, or `mrr@5`.
+    /// Returns the name in JSON: `mrr`, or `mrr@5`.
     pub fn key(&self) -> String {
         match self.k {
             Some(k) => format!("{}@{k}", self.metric.id),
@@ -80,29 +80,29 @@ impl Column {
         }
     }
 
-    /// The numerator as a number, e.g. the sum of reciprocal ranks.
+    /// Returns the numerator as a number, e.g. the sum of reciprocal ranks.
     pub fn numerator(&self, sums: &[i128]) -> f64 {
         self.unit.to_number(to_float(sums[self.numerator]))
     }
 
-    /// What the numerator is divided by, e.g. the number of lists.
+    /// Returns the denominator, e.g. the number of lists.
     pub fn denominator(&self, sums: &[i128]) -> i128 {
         self.denominator_of(sums[self.denominator])
     }
 
-    /// The same, where the sum in its column is this.
+    /// Returns the denominator for a given sum in its column.
     pub fn denominator_of(&self, sum: i128) -> i128 {
         sum * i128::from(self.factor)
     }
 
-    /// Numerator ÷ denominator; none where nothing was counted.
+    /// Returns numerator ÷ denominator, or `None` if nothing was counted.
     pub fn value(&self, sums: &[i128]) -> Option<f64> {
         let denominator = self.denominator(sums);
         (denominator != 0).then(|| self.numerator(sums) / to_float(denominator))
     }
 }
 
-/// A sum as a number: nearly all fit into 64 bits, for which there is an instruction.
+/// Converts a sum to a float. Nearly all sums fit into 64 bits, for which there is an instruction.
 pub fn to_float(sum: i128) -> f64 {
     match i64::try_from(sum) {
         Ok(sum) => sum as f64,
@@ -124,54 +124,54 @@ pub const ITEMS_SHOWN: usize = 1;
 pub const CLICKS: usize = 2;
 const N_BASES: usize = 3;
 
-/// The columns that a count of distinct items fills.
+/// Columns that are filled with counts of distinct items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoverageColumns {
-    /// A column for each cut-off.
+    /// Range with one column for each cut-off.
     pub seen: Range<usize>,
     /// Column of the catalogue's size.
     pub size: usize,
-    /// The cut-offs, ascending, the whole list last.
+    /// Cut-offs, ascending, the whole list last.
     pub ks: Vec<u32>,
 }
 
-/// The columns of a tally under one configuration.
+/// Layout of a tally's columns under one configuration.
 #[derive(Debug, Clone)]
 pub struct Ranking {
     profiles: Vec<Profile>,
     columns: Vec<Column>,
     sums: Vec<Sum>,
-    /// How many sums a new list adds to.
+    /// Number of sums that a new list adds to.
     n_of_new_list: usize,
-    /// What the catalogue decides when a list is served.
+    /// Columns that the catalogue decides when a list is served.
     of_catalogue: Range<usize>,
     shares: SharesColumns,
-    /// What the catalogue decides at each click.
+    /// Columns that the catalogue decides at each click.
     of_aspects: ColumnBlock,
     coverage: Option<CoverageColumns>,
     alpha: f64,
     discounts: Discounts,
 }
 
-/// The columns of one source, side by side.
+/// Adjacent columns that have the same source.
 #[derive(Debug, Clone)]
 struct ColumnBlock {
     columns: Range<usize>,
     terms: Vec<TermColumns>,
 }
 
-/// The columns of one term: as many as it has cut-offs, side by side.
+/// Adjacent columns of one term, one for each cut-off.
 #[derive(Debug, Clone)]
 struct TermColumns {
     term: Term,
-    /// In its block.
+    /// Index of the first column within its block.
     first: usize,
-    /// Ascending.
+    /// Cut-offs, ascending.
     ks: Vec<u32>,
 }
 
-/// What is measured by shares of users, if anything is. The columns of the catalogue are: lists, then for each cut-off the
-/// means that are measured, popularity first.
+/// Columns measured by shares of users, if there are any. The catalogue's columns are the lists, and then for each cut-off
+/// the measured means, popularity first.
 #[derive(Debug, Clone)]
 struct SharesColumns {
     /// Cut-offs ascending, the whole list last.
@@ -186,14 +186,15 @@ enum MeasuredShares {
     Both,
 }
 
-/// Ranks whose discount is kept at most: 16 bytes each.
+/// Bound on the ranks whose discounts are kept. Each takes 32 bytes: two tables, each with the discount and its running
+/// sum.
 const MAX_KEPT_RANKS: u32 = 100_000;
 
-/// Buffers for what [`Ranking`] works out.
+/// Scratch buffers of [`Ranking`].
 #[derive(Debug)]
 pub struct RankingBuffers {
     alpha_ndcg: AlphaNdcg,
-    /// Of the items of a list.
+    /// Shares of users for the items of one list.
     shares: Vec<Shares>,
 }
 
@@ -213,7 +214,8 @@ impl Ranking {
                 sums.push(sum);
             }
         }
-        // The k's of one term stay together, ascending; those of shares stand side by side at each k.
+        // Keeps the cut-offs of one term together, ascending. Popularity and surprisal alternate instead, since one pass
+        // over a list computes both at each k.
         let gathered = sums.clone();
         let first_of = |sum: &Sum| gathered.iter().position(|other| other.term == sum.term);
         sums[N_BASES..].sort_by_key(|sum| match sum.term {
@@ -269,8 +271,8 @@ impl Ranking {
         &self.columns
     }
 
-    /// Whether a metric cannot exceed 1, by its definition under its profile. Others count items, are sums, are bits, or are held
-    /// against an ideal that is greedy and so need not be the best one.
+    /// Returns whether a metric cannot exceed 1, by its definition under its profile. The other metrics are counts of
+    /// items, sums, bits, or ratios to a greedy ideal that need not be the best one.
     pub fn is_share(&self, column: &Column) -> bool {
         let profile = &self.profiles[column.profile];
         match column.metric.id {
@@ -285,54 +287,54 @@ impl Ranking {
         &self.profiles
     }
 
-    /// The sums of a tally, by column.
+    /// Returns the sums of a tally, by column.
     pub fn sums(&self) -> &[Sum] {
         &self.sums
     }
 
-    /// α of α-NDCG.
+    /// Returns the α of α-NDCG.
     pub(super) fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// How many sums a tally has.
+    /// Returns the number of sums in a tally.
     pub fn width(&self) -> usize {
         self.sums.len()
     }
 
-    /// How many of them a list adds to before its first click: the first ones.
+    /// Returns how many leading sums a list adds to before its first click.
     pub fn n_of_new_list(&self) -> usize {
         self.n_of_new_list
     }
 
-    /// The columns that a count of distinct items fills, where coverage is measured.
+    /// Returns the columns for counts of distinct items, if coverage is measured.
     pub fn coverage(&self) -> Option<&CoverageColumns> {
         self.coverage.as_ref()
     }
 
-    /// Whether a click on an item outside of the list changes any number.
+    /// Returns whether a click on an item outside of the list changes any number.
     pub fn counts_off_list(&self) -> bool {
         self.profiles
             .iter()
             .any(|profile| profile.off_list == OffList::Relevant)
     }
 
-    /// Whether a list must remember where its items stand in the catalogue.
+    /// Returns whether a list must keep its items' places in the catalogue.
     pub fn needs_places(&self) -> bool {
         !self.of_catalogue.is_empty() || self.needs_aspects() || self.coverage.is_some()
     }
 
-    /// Whether α-NDCG is measured.
+    /// Returns whether α-NDCG is measured.
     pub fn needs_aspects(&self) -> bool {
         !self.of_aspects.terms.is_empty()
     }
 
-    /// The columns that [`Self::contribute_items`] fills.
+    /// Returns the columns that [`Self::contribute_items`] fills.
     pub fn columns_of_catalogue(&self) -> Range<usize> {
         self.of_catalogue.clone()
     }
 
-    /// The columns that [`Self::contribute_aspects`] fills.
+    /// Returns the columns that [`Self::contribute_aspects`] fills.
     pub fn columns_of_aspects(&self) -> Range<usize> {
         self.of_aspects.columns.clone()
     }
@@ -344,15 +346,15 @@ impl Ranking {
         }
     }
 
-    /// The contribution of one list's outcome, into `tally`, which is as wide as the ranking.
+    /// Writes the contribution of one list's outcome into `tally`, which is as wide as the ranking.
     pub fn contribute(&self, list: &ListOutcome, tally: &mut [i64]) {
         for (column, sum) in tally.iter_mut().zip(&self.sums) {
             *column = sum.term.of(list, sum.k, &self.discounts);
         }
     }
 
-    /// Sets what a list contributes by its items alone, by their hashes in rank order, to the
-    /// [columns of the catalogue](Self::columns_of_catalogue), and appends their places.
+    /// Writes a list's contribution to the [columns of the catalogue](Self::columns_of_catalogue), and appends its items'
+    /// places. `items` are hashes in rank order.
     pub fn contribute_items(
         &self,
         items: &[u64],
@@ -372,7 +374,7 @@ impl Ranking {
         self.contribute_shares(catalogue, shares, sums);
     }
 
-    /// The same by the places of its items in rank order.
+    /// Writes the same contribution, given the places of the items in rank order.
     pub fn contribute_places(
         &self,
         places: &[u32],
@@ -406,8 +408,8 @@ impl Ranking {
         }
     }
 
-    /// Adds `sign` times what a list contributes by the aspects of its relevant items to the
-    /// [columns of aspects](Self::columns_of_aspects).
+    /// Adds `sign` times a list's contribution to the [columns of aspects](Self::columns_of_aspects). It depends on the
+    /// aspects of its relevant items.
     pub fn contribute_aspects(
         &self,
         relevant: &Relevant,
@@ -437,7 +439,7 @@ impl Ranking {
 }
 
 impl ColumnBlock {
-    /// Of sums of which all but the bases are sorted by their source.
+    /// Returns the block of one source. All sums but the bases must be sorted by source.
     fn of(source: TermSource, sums: &[Sum]) -> ColumnBlock {
         let sorted = &sums[N_BASES..];
         let start = sorted.partition_point(|sum| sum.term.source() < source);
@@ -479,7 +481,7 @@ impl SharesColumns {
     }
 }
 
-/// Every metric of every profile at every k, in the order of export.
+/// Returns every metric of every profile at every k, in the order of export.
 fn ratios(measures: &Measures) -> Vec<(usize, Metric, Option<NonZeroU32>, Ratio)> {
     let mut ratios = Vec::new();
     for (index, profile) in measures.profiles.iter().enumerate() {

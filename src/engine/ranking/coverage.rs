@@ -1,8 +1,8 @@
 //! Catalogue coverage: the share of the catalogue that an arm shows.
 //!
-//! coverage@k = distinct catalogue items in any top k of the window ÷ items of the catalogue. Source: Ge,
-//! Delgado-Battenfeld and Jannach, Beyond accuracy, RecSys 2010; rs_metrics. Distinct counts do not add up, so it has
-//! neither numerator nor denominator in an export; [`crate::engine::coverage`] counts them exactly.
+//! coverage@k = distinct catalogue items in any top k of the window ÷ items of the catalogue. Distinct counts do not add
+//! up, so exports have neither numerator nor denominator; [`crate::engine::coverage`] counts them exactly. Source: Ge,
+//! Delgado-Battenfeld and Jannach, Beyond accuracy, RecSys 2010; rs_metrics.
 
 use super::{Metric, Ratio, Sum, Term};
 

@@ -1,7 +1,7 @@
 //! Click-through rate: items clicked ÷ items shown in the top k, over all lists.
 //!
-//! CTR@k = Σ H_k ÷ Σ min(k, L), a ratio of sums whatever the profile. A click counts once per item of a list, and an
-//! item that stands twice in a list counts as clicked at its first rank only, as shown at both.
+//! CTR@k = Σ H_k ÷ Σ min(k, L), a ratio of sums in every profile. A click counts once per item of a list. An item that is
+//! twice in a list counts as shown at both ranks, but as clicked only at the first.
 
 use super::{Metric, OffList, Population, Ratio, Sum, Term};
 

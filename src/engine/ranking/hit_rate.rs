@@ -1,7 +1,7 @@
 //! Hit ratio: the share of lists with at least one clicked item in the top k.
 //!
-//! hit ratio@k = mean over lists of [H_k ≥ 1]. Source: Deshpande and Karypis, Item-based top-N recommendation
-//! algorithms, ACM TOIS 22(1), 2004. In a profile over all lists, one without a click scores 0.
+//! hit ratio@k = mean over lists of [H_k ≥ 1]. In a profile over all lists, a list without a click scores 0. Source:
+//! Deshpande and Karypis, Item-based top-N recommendation algorithms, ACM TOIS 22(1), 2004.
 
 use super::{Metric, Ratio, Term};
 

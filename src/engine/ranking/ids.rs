@@ -1,4 +1,4 @@
-//! What sums are called where they are stored. A name never changes, whatever is measured beside it.
+//! Ids of sums in stored state. An id never changes, whatever else is measured.
 
 use super::term::{TermSource, WHOLE};
 use super::{NdcgDiscount, Population, Ranking, RecallDenominator, Sum, Term};
@@ -37,7 +37,7 @@ impl Term {
         [&[name], &choices[..]].concat().join(" ")
     }
 
-    /// Whether the same list adds another term under another catalogue.
+    /// Returns whether the term of the same list differs between catalogues.
     fn depends_on_catalogue(self) -> bool {
         matches!(
             self.source(),
@@ -46,14 +46,15 @@ impl Term {
     }
 }
 
-/// Adds the population whose lists without a relevant item score 1.
+/// Appends the population whose lists without a relevant item score 1.
 fn with_full(choices: Vec<&'static str>, full: Option<Population>) -> Vec<&'static str> {
     let full = full.map_or(vec![], |population| vec!["or", "1", "of", population.word()]);
     [choices, full].concat()
 }
 
 impl Ranking {
-    /// The id of each sum, by column: `ndcg min(k,|G|) ignore @5`. What is counted by a catalogue names its version.
+    /// Returns the id of each sum, by column: `ndcg min(k,|G|) ignore @5`. If a sum depends on the catalogue, its id
+    /// contains the version.
     pub fn ids(&self, catalogue: Option<u64>) -> Vec<String> {
         let id = |Sum { term, k }: &Sum| {
             let cut = match *k {
@@ -76,7 +77,7 @@ mod tests {
     use super::super::{METRICS, Measures, Profile};
     use super::*;
 
-    /// Stored sums are found by these. A line may be added; one that changes or goes makes stored sums begin anew.
+    /// Ids by which stored sums are found. Lines may be added. If one changes or is removed, its stored sums restart.
     const IDS: &str = include_str!("ids.txt");
 
     #[test]

@@ -1,36 +1,37 @@
-//! What is known of one served list: all that a metric may ask.
+//! Outcome of one served list: everything that a metric may use.
 
 use super::OffList;
 use super::term::WHOLE;
 
-/// The outcome of one list, from which every metric without a catalogue follows.
+/// Outcome of one list. Every metric without a catalogue follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListOutcome<'a> {
     /// L: positions of the list, copies included.
     pub n_items: u32,
-    /// Bit r−1 says that the item at rank r was clicked; ranks of later copies of an item are never set.
+    /// Bit mask of clicked ranks: bit r−1 for rank r. Ranks of later copies of an item are never set.
     pub clicked: &'a [u32],
-    /// Distinct items clicked that the list does not show, as far as they are remembered.
+    /// Number of distinct clicked items that the list does not show, as far as they are remembered.
     pub n_off_list: u32,
 }
 
 impl<'a> ListOutcome<'a> {
-    /// min(k, L): positions shown in the top k.
+    /// Returns min(k, L): positions shown in the top k.
     pub fn shown(&self, k: u32) -> u32 {
         self.n_items.min(k)
     }
 
-    /// What k stands for: L over the whole list.
+    /// Returns the effective cut-off: L for the whole list, else k.
     pub fn cut(&self, k: u32) -> u32 {
         if k == WHOLE { self.n_items } else { k }
     }
 
-    /// H_k: clicked items in the top k.
+    /// Returns H_k: clicked items in the top k.
     pub fn hits(&self, k: u32) -> u32 {
         let mut hits = 0;
         let mut left = k;
         for word in self.clicked {
             if left < 32 {
+                // k ends within this word: masks the ranks below it out.
                 return hits + (word & ((1 << left) - 1)).count_ones();
             }
             hits += word.count_ones();
@@ -39,7 +40,7 @@ impl<'a> ListOutcome<'a> {
         hits
     }
 
-    /// The clicked ranks up to k, ascending, counted from 1.
+    /// Returns the clicked ranks up to k, ascending, counted from 1.
     pub fn ranks(&self, k: u32) -> impl Iterator<Item = u32> + use<'a> {
         let words = self.clicked.iter().zip((0..).step_by(32));
         words
@@ -47,7 +48,7 @@ impl<'a> ListOutcome<'a> {
             .take_while(move |rank| *rank <= k)
     }
 
-    /// |G|: relevant items, off-list clicks included where the profile has them relevant.
+    /// Returns |G|: relevant items, including off-list clicks if the profile counts them as relevant.
     pub fn relevant(&self, off_list: OffList) -> u32 {
         let off_list = match off_list {
             OffList::Relevant => self.n_off_list,
@@ -57,7 +58,7 @@ impl<'a> ListOutcome<'a> {
     }
 }
 
-/// The bits that are set, from the lowest.
+/// Returns the indexes of the set bits, from the lowest.
 fn bits(mut word: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = (word != 0).then(|| word.trailing_zeros())?;

@@ -1,8 +1,8 @@
 //! Mean average precision: precision at each hit, summed and divided by one of seven denominators.
 //!
-//! AP@k = Σ_{r≤k} h(r)·P(r) ÷ denominator, with P(r) = H_r ÷ r. Source: Buckley and Voorhees, Evaluating evaluation
-//! measure stability, SIGIR 2000, for |G|; the other denominators are those of the libraries (see the profiles).
-//! Over the whole list k is L.
+//! AP@k = Σ_{r≤k} h(r)·P(r) ÷ denominator, with P(r) = H_r ÷ r. Over the whole list, k is L. Source for |G|: Buckley and
+//! Voorhees, Evaluating evaluation measure stability, SIGIR 2000. The other denominators come from the libraries (see the
+//! profiles).
 
 use super::mrr::reported;
 use super::term::ratio;
@@ -16,7 +16,7 @@ pub const MAP: Metric = Metric {
     ratio: |profile, k| mean(profile, k, profile.ap_denominator),
 };
 
-/// RecTools' MAP with `divide_by_k`.
+/// MAP as RecTools computes it with `divide_by_k`.
 pub const MAP_BY_K: Metric = Metric {
     id: "map_by_k",
     gauge: "map_by_k",
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn each_denominator_by_hand() {
         use ApDenominator::*;
-        // Precision is 1/2 at the first hit and 2/5 at the second; |G| is 3 with the click off the list.
+        // Precision is 1/2 at the first hit and 2/5 at the second. |G| is 3, including the click off the list.
         let sum = 1.0 / 2.0 + 2.0 / 5.0;
         let at = |k, denominator| average_precision(&CLICKED_AT_2_AND_5, k, denominator, OffList::Relevant);
         assert_eq!(

@@ -1,9 +1,9 @@
-//! The metrics that rank recommendations: which there are, and which sums they are ratios of.
+//! Metrics that rank recommendations, and the sums that they are ratios of.
 //!
-//! A [`Metric`] stands in a file of its own: its formula, its source, and cases worked by hand. Under the choices of a
-//! [`Profile`] it is a [`Ratio`] of two sums over lists ([`Term`]s at a cut-off); [`Ranking`] lays the sums of all
-//! metrics and profiles out as the columns of a tally, each sum once. Sums are integers, so they do not depend on the
-//! order of addition and can be taken away again exactly.
+//! Each [`Metric`] has a file of its own: its formula, its source, and cases worked by hand. Under the choices of a
+//! [`Profile`] it is a [`Ratio`] of two sums over lists ([`Term`]s at a cut-off). [`Ranking`] lays out the sums of all
+//! metrics and profiles as the columns of a tally, each sum once. Sums are integers, so they do not depend on the order of
+//! addition and can be subtracted again exactly.
 
 mod alpha_ndcg;
 mod columns;
@@ -39,23 +39,23 @@ pub use profile::{
 use term::WHOLE;
 pub use term::{FIXED_ONE, Term, Unit, fixed};
 
-/// A cut-off; `None` stands for the whole list.
+/// Cut-off; `None` for the whole list.
 pub type Cut = Option<NonZeroU32>;
 
-/// What is known of a metric whatever the profile.
+/// Properties of a metric that no profile changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Its name in JSON, in the configuration and in the label `metric`.
+    /// Name in JSON, in the configuration and in the label `metric`.
     pub id: &'static str,
-    /// Its gauge is `abgauge_` and this.
+    /// Name of the gauge without the prefix `abgauge_`.
     pub gauge: &'static str,
     pub help: &'static str,
     pub needs_catalogue: bool,
-    /// What it is under a profile at a cut-off; none where it is not defined there.
+    /// Returns the ratio under a profile at a cut-off, or `None` if the metric is not defined there.
     pub ratio: fn(&Profile, Cut) -> Option<Ratio>,
 }
 
-/// Every metric, in the order of export.
+/// All metrics, in the order of export.
 pub const METRICS: [Metric; 14] = [
     hit_rate::HIT_RATE,
     ctr::CTR,
@@ -73,23 +73,23 @@ pub const METRICS: [Metric; 14] = [
     surprisal::SURPRISAL,
 ];
 
-/// Ids of the metrics that are measured where none are chosen.
+/// Ids of the metrics that are measured by default.
 pub const USUAL: [&str; 7] = ["hit_rate", "ctr", "mrr", "ndcg", "precision", "recall", "map"];
 
 impl Metric {
-    /// The metric of this id, or of this gauge's name.
+    /// Returns the metric with this id or this gauge name.
     pub fn named(name: &str) -> Option<Metric> {
         METRICS
             .into_iter()
             .find(|metric| metric.id == name || metric.gauge == name)
     }
 
-    /// Whether parts of it add up over partitions and instances; distinct counts do not.
+    /// Returns whether its parts add up over partitions and instances. Distinct counts do not.
     pub fn is_additive(&self) -> bool {
         self.id != coverage::COVERAGE.id
     }
 
-    /// Whether its numerator is 0 for a list without a click.
+    /// Returns whether its numerator is 0 for a list without a click.
     pub fn counts_clicks(&self) -> bool {
         let of_what_is_shown = [
             coverage::COVERAGE.id,
@@ -100,11 +100,11 @@ impl Metric {
     }
 }
 
-/// A sum over lists.
+/// Sum over lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sum {
     pub term: Term,
-    /// `u32::MAX` over the whole list.
+    /// Cut-off; `u32::MAX` for the whole list.
     pub k: u32,
 }
 
@@ -115,7 +115,7 @@ impl Sum {
     }
 }
 
-/// numerator ÷ (factor × denominator).
+/// Ratio: numerator ÷ (factor × denominator).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio {
     pub numerator: Sum,
@@ -124,7 +124,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The mean of a term at a cut-off over the lists of a population.
+    /// Returns the mean of a term at a cut-off over the lists of a population.
     fn mean(term: Term, k: Cut, population: Population, profile: &Profile) -> Ratio {
         Ratio {
             numerator: Sum::at(term, k),
@@ -135,7 +135,8 @@ impl Ratio {
 }
 
 impl Term {
-    /// Lists of a population; counting all lists, or all that show something, needs no relevance.
+    /// Returns the term that counts the lists of a population. Relevance does not matter if all lists count, or all that
+    /// show something.
     fn lists(population: Population, off_list: OffList) -> Term {
         match population {
             Population::All | Population::WithList => Term::Lists(population, OffList::Ignore),
@@ -143,7 +144,7 @@ impl Term {
         }
     }
 
-    /// Items shown by the lists of a population.
+    /// Returns the term that counts the items shown by the lists of a population.
     fn shown(population: Population, off_list: OffList) -> Term {
         match population {
             // Empty lists show nothing.
@@ -153,12 +154,12 @@ impl Term {
     }
 }
 
-/// The lists that the metrics' cases are worked on.
+/// Lists for the worked cases of the metrics.
 #[cfg(test)]
 mod worked {
     use super::*;
 
-    /// Five items, those at ranks 2 and 5 clicked, and one that it does not show.
+    /// List of five items, with clicks at ranks 2 and 5 and on an item that it does not show.
     pub const CLICKED_AT_2_AND_5: ListOutcome = ListOutcome {
         n_items: 5,
         clicked: &[0b10010],

@@ -1,7 +1,7 @@
 //! Mean reciprocal rank: of the first clicked rank, or summed over all of them.
 //!
-//! RR@k = 1 ÷ (first clicked rank ≤ k), 0 where there is none. Source: Voorhees, The TREC-8 question answering track
-//! report, 1999. Summed: Σ_{r≤k} h(r) ÷ r, which can exceed 1.
+//! RR@k = 1 ÷ (first clicked rank ≤ k), or 0 without one. Source: Voorhees, The TREC-8 question answering track report,
+//! 1999. Summed: Σ_{r≤k} h(r) ÷ r, which can exceed 1.
 
 use super::{Cut, ListOutcome, Metric, Ratio, ReciprocalRank, Term, Truncation};
 
@@ -16,7 +16,7 @@ pub const MRR: Metric = Metric {
     },
 };
 
-/// Whether a metric of this truncation has a value at this cut.
+/// Returns whether a metric of this truncation has a value at this cut.
 pub(super) fn reported(truncation: Truncation, k: Cut) -> bool {
     truncation == Truncation::AtK || k.is_none()
 }

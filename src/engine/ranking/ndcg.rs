@@ -1,9 +1,9 @@
-//! Normalised discounted cumulative gain, with binary gain.
+//! Normalized discounted cumulative gain, with binary gain.
 //!
-//! DCG@k = Σ_{r≤k} h(r) ÷ discount(r), which is log2(r+1), or max(1, log2(r)) as in Järvelin and Kekäläinen; NDCG@k = DCG@k ÷ the DCG of a list with hits at ranks 1 to the ideal length.
-//! Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002, with the
-//! discount of Burges et al., ICML 2005; a click has no grade, so 2^g − 1 is 1. Over the whole list the ideal
-//! length `k` is L, and `min(k,|G|)` is |G|.
+//! DCG@k = Σ_{r≤k} h(r) ÷ discount(r), where the discount is log2(r+1), or max(1, log2(r)) as in Järvelin and Kekäläinen.
+//! NDCG@k = DCG@k ÷ the DCG of a list with hits at ranks 1 to the ideal length. Over the whole list, the ideal length `k`
+//! is L, and `min(k,|G|)` is |G|. Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM
+//! TOIS 20(4), 2002, with the discount of Burges et al., ICML 2005. A click has no grade, so 2^g − 1 is 1.
 
 use super::mrr::reported;
 use super::{ListOutcome, Metric, NdcgDiscount, NdcgIdeal, OffList, Ratio, Term};
@@ -29,7 +29,7 @@ pub(super) fn ndcg(
 ) -> f64 {
     let relevant = list.relevant(off_list);
     let n_ideal = match ideal {
-        // Without a cut-off ranx and trec_eval take all of G, also where the list is shorter.
+        // Without a cut-off, ranx and trec_eval take all of G even if the list is shorter.
         NdcgIdeal::RelevantInK => relevant.min(k),
         NdcgIdeal::RelevantShown => relevant.min(list.shown(k)),
         NdcgIdeal::Relevant => relevant,
@@ -42,7 +42,7 @@ pub(super) fn ndcg(
     }
 }
 
-/// Discounts of both kinds, computed once for the ranks that lists usually have.
+/// Discounts of both kinds, precomputed for the ranks that lists usually have.
 #[derive(Debug, Clone)]
 pub struct Discounts {
     next_rank: DiscountTable,
@@ -53,15 +53,15 @@ pub struct Discounts {
 pub struct DiscountTable {
     compute: fn(u32) -> f64,
     of: Box<[f64]>,
-    /// Σ of the first n.
+    /// Running sums of the discounts.
     sums: Box<[f64]>,
 }
 
-/// Ranks whose discount is kept.
+/// Number of ranks whose discounts are always kept.
 const N_KEPT: u32 = 1024;
 
 impl Discounts {
-    /// Those of the usual ranks, and up to `longest`.
+    /// Computes the discounts of the usual ranks, or of all up to `longest` if that is more.
     pub fn new(longest: u32) -> Discounts {
         Discounts {
             next_rank: DiscountTable::new(|rank| 1.0 / libm::log2(f64::from(rank) + 1.0), longest),
@@ -76,7 +76,7 @@ impl Discounts {
         }
     }
 
-    /// 1 ÷ log2(rank + 1), the rank counted from 1.
+    /// Returns 1 ÷ log2(rank + 1); ranks are counted from 1.
     pub fn of(&self, rank: u32) -> f64 {
         self.next_rank.of(rank)
     }
@@ -97,13 +97,13 @@ impl DiscountTable {
         }
     }
 
-    /// Gain of a hit at a rank, counted from 1.
+    /// Returns the gain of a hit at a rank, counted from 1.
     fn of(&self, rank: u32) -> f64 {
         let kept = self.of.get(rank as usize - 1).copied();
         kept.unwrap_or_else(|| (self.compute)(rank))
     }
 
-    /// The DCG of a list with hits at ranks 1 to n, n ≥ 1.
+    /// Returns the DCG of a list with hits at ranks 1 to n, n ≥ 1.
     fn ideal(&self, n: u32) -> f64 {
         let kept = self.sums.len().min(n as usize);
         let further = (kept as u32 + 1..=n).map(self.compute);
@@ -138,7 +138,7 @@ mod tests {
         let gain = two + five;
         let check =
             |value: f64, expected: f64| assert!((value - expected).abs() < 1e-15, "{value} {expected}");
-        // |G| is 3 with the click off the list.
+        // |G| is 3, including the click off the list.
         check(at(10, RelevantInK, OffList::Relevant), gain / (one + two + three));
         check(at(10, RelevantInK, OffList::Ignore), gain / (one + two));
         check(at(2, RelevantInK, OffList::Relevant), two / (one + two));
@@ -159,7 +159,7 @@ mod tests {
         check(ndcg(&short, 10, RelevantShown, OffList::Relevant, &table()), 1.0);
     }
 
-    /// As `ndcg` of ranx and pytrec_eval without a cut-off.
+    /// ranx and pytrec_eval compute their `ndcg` like this if there is no cut-off.
     #[test]
     fn over_the_whole_list_all_relevant_items_are_in_the_ideal_however_short_the_list_is() {
         let one_of_two = ListOutcome {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Clicks at ranks 2 and 5, and one off the list: log2(2) is 1, and log2(5) divides the other.
+    /// The clicks are at ranks 2 and 5 and one is off the list: log2(2) is 1, and log2(5) divides the other.
     #[test]
     fn a_discount_by_the_rank_leaves_rank_2_whole() {
         let discounts = Discounts::new(0);

@@ -1,8 +1,9 @@
 //! Popularity: how well known the items are that an arm shows.
 //!
-//! popularity@k = mean over lists that show something of the mean share of users who touched the item, over the top
-//! k; an item that the catalogue does not know has share 0. Undefined where the catalogue tells no users. Source: rs_metrics, `popularity`; Abdollahpouri et al.,
-//! The unfairness of popularity bias in recommendation, 2019 (average recommendation popularity).
+//! popularity@k = mean over lists that show something of the mean share of users who touched the item, over the top k. An
+//! item that the catalogue does not contain has share 0. Undefined if the catalogue does not count users. Source:
+//! rs_metrics, `popularity`; Abdollahpouri et al., The unfairness of popularity bias in recommendation, 2019 (average
+//! recommendation popularity).
 
 use super::{Metric, Ratio, Sum, Term, fixed};
 
@@ -14,7 +15,7 @@ pub const POPULARITY: Metric = Metric {
     ratio: |_, k| Some(over_shown_lists(Term::Popularity, k)),
 };
 
-/// A mean over the lists that show something, whether they were clicked or not.
+/// Returns the mean of a term over the lists that show something, clicked or not.
 pub(super) fn over_shown_lists(term: Term, k: super::Cut) -> Ratio {
     Ratio {
         numerator: Sum::at(term, k),
@@ -23,8 +24,8 @@ pub(super) fn over_shown_lists(term: Term, k: super::Cut) -> Ratio {
     }
 }
 
-/// Sets the means of what `of` gives of each item over the top k, at each of `ks`, ascending, the whole list last; 0 of an
-/// empty list, which no mean counts.
+/// Sets the means of `of` over the top k, for each of `ks`, which ascend and end with the whole list. The mean of an empty
+/// list is 0 and is not counted.
 pub(super) fn means_of_top<T, const N: usize>(
     items: &[T],
     ks: &[u32],
@@ -36,7 +37,7 @@ pub(super) fn means_of_top<T, const N: usize>(
     let mut n = 0;
     for (means, k) in means.iter_mut().zip(ks) {
         let top = items.len().min(*k as usize);
-        // Beyond its end a list is what it was.
+        // A cut-off beyond the end of the list adds nothing, so the sums stay.
         if top > n {
             for item in &items[n..top] {
                 sums.iter_mut()
@@ -51,7 +52,7 @@ pub(super) fn means_of_top<T, const N: usize>(
     }
 }
 
-/// The means at each of `ks`, for the metrics' cases.
+/// Returns the mean at each of `ks`, for the metrics' cases.
 #[cfg(test)]
 pub(super) fn means<T>(items: &[T], ks: &[u32], of: impl Fn(&T) -> f64) -> Vec<i64> {
     let mut means = vec![[-1]; ks.len()];

@@ -1,8 +1,8 @@
 //! Precision: clicked items in the top k, divided by k or by the items shown.
 //!
-//! precision@k = H_k ÷ (k | min(k, L)). Macro: its mean over lists; micro: Σ H_k ÷ Σ of the denominators. Source:
-//! Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4. Over the whole list k is
-//! L, so that both denominators are the items shown; a list that shows nothing scores 0.
+//! precision@k = H_k ÷ (k | min(k, L)). Macro: its mean over lists. Micro: Σ H_k ÷ Σ of the denominators. Over the whole
+//! list, k is L, so both denominators are the items shown. A list that shows nothing scores 0. Source: Manning, Raghavan
+//! and Schütze, Introduction to Information Retrieval, 2008, section 8.4.
 
 use super::term::WHOLE;
 use super::{Average, Cut, Metric, PrecisionDenominator, Profile, Ratio, Sum, Term};
@@ -18,7 +18,7 @@ pub const PRECISION: Metric = Metric {
 fn ratio(profile: &Profile, k: Cut) -> Ratio {
     let population = profile.precision_population;
     match (profile.precision_average, profile.precision_denominator, k) {
-        // Every list divides by the same k: the mean of ratios is the ratio of sums, and stays whole numbers.
+        // Every list divides by the same k, so the mean of ratios is the ratio of sums. The sums then stay whole numbers.
         (_, PrecisionDenominator::K, Some(k)) => Ratio {
             numerator: Sum {
                 term: Term::Hits,

@@ -1,10 +1,10 @@
-//! Convention profiles: named rows of choices, by which a metric's name becomes one formula.
+//! Convention profiles: named rows of choices that turn a metric's name into one formula.
 //!
 //! Libraries disagree about the same name (Tamm, Damdinov and Vasilev, Quality metrics in recommender systems: do we
-//! calculate metrics consistently?, RecSys 2021). A profile reproduces the numbers of one of them. It is data: no
-//! formula knows a profile by name.
+//! calculate metrics consistently?, RecSys 2021). A profile reproduces the numbers of one of them. It is only data: no
+//! formula depends on a profile's name.
 
-/// Declares the values of one choice: the word in the configuration, and what it means.
+/// Declares the values of one choice: the word in the configuration, and its meaning.
 macro_rules! choices {
     ($(#[$doc:meta])* $name:ident { $($value:ident = $word:literal: $meaning:literal,)+ }) => {
         $(#[$doc])*
@@ -15,7 +15,7 @@ macro_rules! choices {
             pub const ALL: &'static [(&'static str, $name, &'static str)] =
                 &[$(($word, $name::$value, $meaning),)+];
 
-            /// Its word in the configuration.
+            /// Returns the word in the configuration.
             pub fn word(self) -> &'static str {
                 match self { $($name::$value => $word,)+ }
             }
@@ -24,7 +24,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// Which lists a mean is taken over.
+    /// Lists that a mean is taken over.
     Population {
         All = "all": "all lists; one without a click scores 0",
         Clicked = "clicked": "lists with a relevant item (|G| ≥ 1)",
@@ -33,35 +33,35 @@ choices! {
     }
 }
 choices! {
-    /// Whether a click on an item that its list does not show makes the item relevant.
+    /// Relevance of a clicked item that its list does not show.
     OffList {
         Ignore = "ignore": "a click on an item outside of the list counts as telemetry only",
         Relevant = "relevant": "a clicked item outside of the list is in G, and is missed",
     }
 }
 choices! {
-    /// How the lists of an arm become one number.
+    /// Way in which the lists of an arm become one number.
     Average {
         Macro = "macro": "mean over lists",
         Micro = "micro": "ratio of sums over lists",
     }
 }
 choices! {
-    /// What precision divides the hits by.
+    /// Divisor of the hits in precision.
     PrecisionDenominator {
         K = "k": "k, however short the list is",
         Shown = "min(k,L)": "the items shown in the top k",
     }
 }
 choices! {
-    /// What recall divides the hits by.
+    /// Divisor of the hits in recall.
     RecallDenominator {
         Relevant = "|G|": "the relevant items",
         RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
     }
 }
 choices! {
-    /// What average precision divides its sum by.
+    /// Divisor of the sum in average precision.
     ApDenominator {
         K = "k": "k",
         Shown = "min(k,L)": "the items shown in the top k",
@@ -80,28 +80,28 @@ choices! {
     }
 }
 choices! {
-    /// What average recall divides its sum by.
+    /// Divisor of the sum in average recall.
     ArDenominator {
         K = "k": "k",
         Shown = "min(k,L)": "the items shown in the top k",
     }
 }
 choices! {
-    /// Which clicked ranks count in reciprocal rank.
+    /// Clicked ranks that count in reciprocal rank.
     ReciprocalRank {
         First = "first": "1 ÷ the first clicked rank",
         Sum = "sum": "the sum of 1 ÷ rank over all clicked ranks; can exceed 1",
     }
 }
 choices! {
-    /// What NDCG divides a hit at a rank by.
+    /// Divisor of a hit at a rank in NDCG.
     NdcgDiscount {
         NextRank = "log2(r+1)": "log2 of the next rank",
         Rank = "max(1,log2(r))": "log2 of the rank, and 1 at rank 1: rank 2 is not discounted",
     }
 }
 choices! {
-    /// How long the ideal list is that NDCG compares with.
+    /// Length of the ideal list that NDCG compares with.
     NdcgIdeal {
         RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
         RelevantShown = "min(k,L,|G|)": "as many relevant items as the shown top k can hold",
@@ -110,18 +110,18 @@ choices! {
     }
 }
 choices! {
-    /// Where AP, RR and NDCG end.
+    /// Cut-offs at which AP, RR and NDCG are measured.
     Truncation {
         AtK = "@k": "at each k, and over the whole list",
         None = "none": "over the whole list only, reported without @k",
     }
 }
 
-/// One row of choices.
+/// Row of choices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     pub name: String,
-    /// Whose numbers these are.
+    /// Library or paper whose numbers these are.
     pub source: String,
     /// Ids of the metrics that the source reports.
     pub metrics: Vec<&'static str>,
@@ -143,11 +143,12 @@ pub struct Profile {
     pub ndcg_discount: NdcgDiscount,
     pub ndcg_ideal: NdcgIdeal,
     pub ndcg_truncation: Truncation,
-    /// Where its numbers differ from what one would expect.
+    /// Notes on numbers that may surprise a reader.
     pub note: &'static str,
 }
 
-/// Names that some profiles had, with those that they have: they are still understood, and then shown as they were written.
+/// Former names of some profiles, with their current names. A former name is still accepted, and is shown as it was
+/// written.
 pub const OLD_NAMES: [(&str, &str); 5] = [
     ("seed-0", "summed"),
     ("seed-2", "uncut"),
@@ -156,17 +157,17 @@ pub const OLD_NAMES: [(&str, &str); 5] = [
     ("replay", "replay_dicts"),
 ];
 
-/// The name of the profile that holds where none is named.
+/// Name of the profile that applies if none is named.
 pub const DEFAULT: &str = "default";
 
 impl Profile {
-    /// The profile of this name, of those that come with abgauge. It may be an [old one](OLD_NAMES).
+    /// Returns the built-in profile of this name, which may be a [former one](OLD_NAMES).
     pub fn named(name: &str) -> Option<Profile> {
         let mut all = Profile::all().into_iter().chain(Profile::all_by_old_names());
         all.find(|profile| profile.name == name)
     }
 
-    /// Those that have [another name](OLD_NAMES) now, by the one that they had.
+    /// Returns the renamed profiles under their [former names](OLD_NAMES).
     pub fn all_by_old_names() -> Vec<Profile> {
         let all = Profile::all();
         let by_old_name = |(old, name): (&str, &str)| {
@@ -180,30 +181,30 @@ impl Profile {
         OLD_NAMES.into_iter().filter_map(by_old_name).collect()
     }
 
-    /// Whether it goes by a name that it [had](OLD_NAMES).
+    /// Returns whether the profile is named by its [former name](OLD_NAMES).
     pub fn has_old_name(&self) -> bool {
         OLD_NAMES.iter().any(|(old, _)| *old == self.name)
     }
 
-    /// The population whose lists without a relevant item score 1 in NDCG and average precision; none if they score 0, or if it
-    /// has no such lists.
+    /// Returns the population whose lists without a relevant item score 1 in NDCG and average precision. `None` if they
+    /// score 0, or if the population has no such lists.
     pub(super) fn full_without_relevant(&self, population: Population) -> Option<Population> {
         let has_them = matches!(population, Population::All | Population::WithList);
         (has_them && self.without_relevant == WithoutRelevant::One).then_some(population)
     }
 }
 
-/// One choice of a profile, for tables and the configuration.
+/// Choice that a profile makes, for tables and the configuration.
 pub struct Choice {
-    /// The setting in `[profile.NAME]`.
+    /// Setting in `[profile.NAME]`.
     pub setting: &'static str,
-    /// What it decides.
+    /// Question that the choice answers.
     pub about: &'static str,
-    /// The word that a profile has here.
+    /// Returns a profile's word for this choice.
     pub word: fn(&Profile) -> &'static str,
-    /// Takes a word; false where it is none of this choice's.
+    /// Sets the choice by its word. Returns false if the word does not exist.
     pub set: fn(&mut Profile, &str) -> bool,
-    /// All words, each with what it means.
+    /// Returns all words with their meanings.
     pub words: fn() -> Vec<(&'static str, &'static str)>,
 }
 
@@ -227,7 +228,7 @@ macro_rules! choice {
     };
 }
 
-/// Every choice, in the order of the table.
+/// All choices, in the order of the table.
 pub const CHOICES: [Choice; 18] = [
     choice!(population: Population, "which lists a mean is taken over"),
     choice!(precision_population: Population, "the same for precision"),

@@ -1,8 +1,8 @@
-//! Recall: the share of a list's relevant items that stand in its top k.
+//! Recall: the share of a list's relevant items that are in its top k.
 //!
-//! recall@k = H_k ÷ |G|, or ÷ min(k, |G|). Macro: its mean over lists, a list without relevant items scoring 0 where the
-//! population has it; micro: Σ H_k ÷ Σ of the denominators over the lists of the population. Source: Manning, Raghavan and Schütze, Introduction to
-//! Information Retrieval, 2008, 8.4.
+//! recall@k = H_k ÷ |G|, or ÷ min(k, |G|). Macro: its mean over lists, with 0 for a list without relevant items if the
+//! population has it. Micro: Σ H_k ÷ Σ of the denominators over the lists of the population. Source: Manning, Raghavan and
+//! Schütze, Introduction to Information Retrieval, 2008, 8.4.
 
 use super::term::ratio;
 use super::{Average, ListOutcome, Metric, OffList, Ratio, RecallDenominator, Sum, Term};
@@ -39,7 +39,7 @@ pub(super) fn recall(list: &ListOutcome, k: u32, denominator: RecallDenominator,
     let relevant = list.relevant(off_list);
     let denominator = match denominator {
         RecallDenominator::Relevant => relevant,
-        // Over the whole list k bounds nothing.
+        // Over the whole list, k is `u32::MAX` and does not bound anything.
         RecallDenominator::RelevantInK => relevant.min(k),
     };
     ratio(f64::from(list.hits(k)), denominator)
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(empty, 0.0);
     }
 
-    /// |G| is 3, of which the top 2 can hold 2.
+    /// |G| is 3, and the top 2 can hold 2.
     #[test]
     fn a_cut_off_bounds_the_denominator_if_so_chosen() {
         let at = |k| {
@@ -80,7 +80,8 @@ mod tests {
         );
     }
 
-    /// An empty list with an off-list click has a relevant item, and is in no population of lists that show something.
+    /// An empty list with an off-list click has a relevant item, but it is not in a population of lists that show
+    /// something.
     #[test]
     fn a_micro_average_counts_the_relevant_items_of_its_population_only() {
         let beside = ListOutcome {

@@ -1,4 +1,4 @@
-//! The profiles that come with abgauge: one row for each source.
+//! Built-in profiles: one row for each source.
 
 use super::profile::DEFAULT;
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 
 impl Profile {
-    /// The row that all others start from.
+    /// Returns the row that all others start from.
     fn base(name: &str, source: &str, metrics: &[&'static str]) -> Profile {
         Profile {
             name: name.to_owned(),
@@ -35,7 +35,7 @@ impl Profile {
         }
     }
 
-    /// Means of every metric over the same lists.
+    /// Takes the means of every metric over the same lists.
     fn over(self, population: Population) -> Profile {
         Profile {
             population,
@@ -50,7 +50,7 @@ impl Profile {
         self.over(Population::All)
     }
 
-    /// All that come with abgauge, `default` first.
+    /// Returns all built-in profiles, `default` first.
     pub fn all() -> Vec<Profile> {
         let base = Profile::base;
         let of_all: Vec<&'static str> = super::METRICS.iter().map(|metric| metric.id).collect();

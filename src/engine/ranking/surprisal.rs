@@ -1,8 +1,8 @@
 //! Surprisal: how unexpected the items are that an arm shows, in bits.
 //!
-//! surprisal@k = mean over lists that show something of the mean of −log2(share of users who touched the item), over
-//! the top k; log2(number of users) of an item that none touched or that the catalogue does not know. Source: Zhou et
-//! al., Solving the apparent diversity-accuracy dilemma of recommender systems, PNAS 107(10), 2010; rs_metrics.
+//! surprisal@k = mean over lists that show something of the mean of −log2(share of users who touched the item), over the
+//! top k. It is log2(number of users) for an item that no user touched or that the catalogue does not contain. Source: Zhou
+//! et al., Solving the apparent diversity-accuracy dilemma of recommender systems, PNAS 107(10), 2010; rs_metrics.
 
 use super::popularity::over_shown_lists;
 use super::{Metric, Term};

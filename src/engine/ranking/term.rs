@@ -1,22 +1,22 @@
-//! The sums that metrics are ratios of: what one list adds to each, as an integer.
+//! Terms of metrics: the integers that one list adds to the sums.
 //!
-//! Counts are whole. Everything else is fixed point: a list's term is rounded once, to the nearest multiple of 2^-32.
-//! So a mean over any number of lists is off by at most 2^-33 = 1.2e-10, and does not depend on the order of lists,
-//! on partitions or on the instance; and a term can be taken away again exactly. Within a term, arithmetic is IEEE
-//! double precision in a fixed order, and logarithms are `libm`'s, so that every machine gives the same bits.
+//! Counts are whole. Everything else is fixed point: a list's term is rounded once, to the nearest multiple of 2^-32. So a
+//! mean over any number of lists is off by at most 2^-33 = 1.2e-10, and does not depend on the order of lists, on
+//! partitions or on the instance. A term can be subtracted again exactly. Within a term, arithmetic is IEEE double
+//! precision in a fixed order, and logarithms are `libm`'s, so every machine computes the same bits.
 
 use super::{
     ApDenominator, ArDenominator, ListOutcome, NdcgDiscount, NdcgIdeal, OffList, Population,
     RecallDenominator, ReciprocalRank, map, mar, mrr, ndcg, recall,
 };
 
-/// Fixed point: the integer that stands for 1.
+/// Fixed-point representation of 1.
 pub const FIXED_ONE: i64 = 1 << 32;
 
-/// The cut-off of a sum over whole lists.
+/// Cut-off of a sum over whole lists.
 pub const WHOLE: u32 = u32::MAX;
 
-/// What the integers of a sum stand for.
+/// Unit of a sum's integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Count,
@@ -25,7 +25,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A sum as a number, in ones.
+    /// Converts a sum to a number, in ones.
     pub fn to_number(self, sum: f64) -> f64 {
         match self {
             Unit::Count => sum,
@@ -34,14 +34,14 @@ impl Unit {
     }
 }
 
-/// What a list adds to a sum at a cut-off k.
+/// Value that a list adds to a sum at a cut-off k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Term {
     /// 1 for a list of the population.
     Lists(Population, OffList),
     /// min(k, L) of a list of the population.
     Shown(Population, OffList),
-    /// 1 for a list that shows something, where the catalogue tells shares of users.
+    /// 1 for a list that shows something, if the catalogue has shares of users.
     WithShares,
     /// [H_k ≥ 1]
     Hit,
@@ -53,27 +53,27 @@ pub enum Term {
     Relevant(Population, OffList),
     /// H_k ÷ |G|, or ÷ min(k, |G|)
     Recall(RecallDenominator, OffList),
-    /// AP@k, and 1 for a list without a relevant item of the population, if one is named.
+    /// AP@k. If a population is named, 1 for its lists without a relevant item.
     AveragePrecision(ApDenominator, OffList, Option<Population>),
     /// AR@k
     AverageRecall(ArDenominator, OffList),
     /// RR@k
     ReciprocalRank(ReciprocalRank),
-    /// NDCG@k, and 1 as above.
+    /// NDCG@k. If a population is named, 1 for its lists without a relevant item.
     Ndcg(NdcgIdeal, NdcgDiscount, OffList, Option<Population>),
     /// α-NDCG@k; needs the catalogue.
     AlphaNdcg(OffList),
-    /// The mean share of users of the items in the top k; needs the catalogue.
+    /// Mean share of users of the items in the top k; needs the catalogue.
     Popularity,
-    /// The mean surprisal of the items in the top k; needs the catalogue.
+    /// Mean surprisal of the items in the top k; needs the catalogue.
     Surprisal,
-    /// Distinct catalogue items in any top k: no sum over lists, but a count over the window.
+    /// Distinct catalogue items in any top k: a count over the window, not a sum over lists.
     Seen,
     /// Items of the catalogue.
     CatalogueSize,
 }
 
-/// What computes a term, and when.
+/// Source of a term's value, and the time at which it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TermSource {
     /// The list's outcome; not 0 even without a click.
@@ -109,7 +109,7 @@ impl Term {
         }
     }
 
-    /// What a list adds to the terms that follow from its outcome; 0 to the others.
+    /// Returns the list's value for a term that depends only on its outcome; 0 for the others.
     pub fn of(self, list: &ListOutcome, k: u32, discounts: &ndcg::Discounts) -> i64 {
         match self {
             Term::Lists(population, off_list) => i64::from(population.has(list, off_list)),
@@ -160,15 +160,15 @@ impl Population {
     }
 }
 
-/// The nearest fixed-point number, a half away from 0: as [`f64::round`] has it, which is a call of a function on
-/// processors that need not have an instruction for it.
+/// Rounds to the nearest fixed-point number, halves away from 0, like [`f64::round`]. That one is a function call on
+/// processors that may lack the instruction.
 pub fn fixed(value: f64) -> i64 {
     let scaled = value * FIXED_ONE as f64;
-    // The largest number below a half: a half itself would lift the one before it, too.
+    // Adds the largest number below one half. Adding one half itself would round the number just below one half up to 1.
     (scaled + 0.5_f64.next_down().copysign(scaled)) as i64
 }
 
-/// numerator ÷ denominator, 0 where both are: a list that shows nothing has no hit.
+/// Returns numerator ÷ denominator, or 0 if both are 0: a list that shows nothing has no hit.
 pub(super) fn ratio(numerator: f64, denominator: u32) -> f64 {
     match denominator {
         0 => 0.0,

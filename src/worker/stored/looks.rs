@@ -1,11 +1,10 @@
-//! What looks at experiments need to go on after a restart: they tell it, and it is stored with each pair.
+//! Storing of what looks need to resume after a restart.
 
 use super::super::Worker;
 use crate::looks::{PairLooks, StoredLooks};
 
 impl Worker {
-    /// Looks have told what they need: it is stored with the next state of each pair, which lets go of the cells that only looks
-    /// before needed.
+    /// Stores the looks' data with the next state of each pair, and lets go of cells that only earlier looks needed.
     pub(in crate::worker) fn looks_stored(&mut self, looks: &StoredLooks) {
         let Some(stored) = &mut self.stored else { return };
         let every_ms = self.telling.every_ms();

@@ -1,4 +1,4 @@
-//! Settled numbers that wait until a state that holds them is in force.
+//! Settled numbers that wait until a state that contains them is current.
 //!
 //! ```text
 //!            settled since the last offer │ offer 7        │ offer 8
@@ -10,25 +10,25 @@ use std::collections::VecDeque;
 use crate::keeper::Offer;
 use crate::ledger::{PairDelta, Reach, SettledSlot};
 
-/// Of one pair.
+/// Settled numbers of one pair that wait.
 #[derive(Debug, Default)]
 pub struct Withheld {
-    /// In no offer yet, if there is anything.
+    /// Delta that is in no offer yet.
     open: Option<PairDelta>,
-    /// By offer, ascending: the first that holds it.
+    /// Deltas in ascending order of the first offer that contains them.
     offered: VecDeque<(Offer, PairDelta)>,
-    /// End of what is shown, epoch ms.
+    /// End of the settled time that is shown, Unix ms.
     shown_end_ms: Option<i64>,
-    /// How far that reaches which was taken last.
+    /// Reach of the last delta taken.
     taken: Option<Reach>,
-    /// What waits takes so much.
+    /// Size of all that waits.
     n_bytes: u64,
-    /// That is more than it may take.
+    /// Set while that exceeds its limit.
     is_full: bool,
 }
 
 impl Withheld {
-    /// Nothing waits; what is settled up to then, epoch ms, was shown already.
+    /// Returns an empty queue of a pair whose settled numbers are already shown up to this time, Unix ms.
     pub fn shown_to(end_ms: Option<i64>) -> Withheld {
         Withheld {
             shown_end_ms: end_ms,
@@ -36,8 +36,8 @@ impl Withheld {
         }
     }
 
-    /// Keeps what has settled; returns the rest, which need not wait. Cells of users are for looks, which read them where they are
-    /// stored.
+    /// Keeps the settled numbers and returns the rest, which need not wait. Cells of users are dropped, because looks read
+    /// them from the stored state.
     pub fn take(&mut self, delta: PairDelta) -> PairDelta {
         let live = PairDelta {
             arms: delta.arms,
@@ -69,13 +69,13 @@ impl Withheld {
         open.reach = reach;
     }
 
-    /// All that has been taken is in this offer.
+    /// Notes that everything taken so far is in this offer.
     pub fn offered(&mut self, offer: Offer) {
         let open = self.open.take();
         self.offered.extend(open.map(|open| (offer, open)));
     }
 
-    /// A state is in force: lets go what it holds, in the order in which it was taken.
+    /// Releases the deltas of the state that is now current, in the order in which they were taken.
     pub fn show(&mut self, in_force: Offer) -> Vec<PairDelta> {
         let n_shown = self.offered.partition_point(|(offer, _)| *offer <= in_force);
         let shown = self.offered.drain(..n_shown).map(|(_, delta)| delta);
@@ -86,20 +86,20 @@ impl Withheld {
         shown
     }
 
-    /// Looks whether what waits takes more than this; once it did, more than half of this.
+    /// Checks whether what waits exceeds `room_bytes`. Once it did, it must fall to half of that.
     pub fn measure(&mut self, room_bytes: u64) -> bool {
         let limit_bytes = if self.is_full { room_bytes / 2 } else { room_bytes };
         self.is_full = self.n_bytes > limit_bytes;
         self.is_full
     }
 
-    /// What waits takes so much, if that was more than it may take when it was last measured.
+    /// Returns the size of what waits, if it was over the limit when last measured.
     pub fn too_many_bytes(&self) -> Option<u64> {
         self.is_full.then_some(self.n_bytes)
     }
 }
 
-/// What a delta with nothing but settled slots takes.
+/// Returns the size of a delta that holds nothing but settled slots.
 fn bytes(delta: &PairDelta) -> u64 {
     let slots = delta.settled.iter().map(SettledSlot::bytes);
     size_of::<(Offer, PairDelta)>() as u64 + slots.sum::<u64>()
@@ -109,7 +109,7 @@ fn bytes(delta: &PairDelta) -> u64 {
 mod tests {
     use super::*;
 
-    /// A slot of so many arms, each with this sum, has settled.
+    /// Delta in which one slot of `n_arms` arms, each with this sum, has settled.
     fn settled(start_ms: i64, n_arms: u32, sum: i64) -> PairDelta {
         let mut slot = SettledSlot {
             start_ms,
@@ -162,7 +162,7 @@ mod tests {
             withheld.offered(Offer::of(n as u64));
         }
         let n_bytes = withheld.n_bytes;
-        // An arm has its number, where its sums end, and a sum.
+        // Each arm stores its number, the end of its sums, and one sum.
         assert!(n_bytes > 100 * 3 * (8 + 8 + 8), "{n_bytes}");
         assert!(!withheld.measure(n_bytes));
         assert!(withheld.measure(n_bytes - 1));
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(withheld.n_bytes, 0);
     }
 
-    /// While nothing can be stored a state is offered every few seconds.
+    /// While nothing can be stored, a state is offered every few seconds.
     #[test]
     fn offers_of_the_same_take_nothing() {
         let mut withheld = Withheld::default();

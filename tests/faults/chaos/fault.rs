@@ -227,5 +227,6 @@ fn damage(chaos: &mut Chaos, partition: i32) {
     chaos.daemon.wait_until("the partition to be held", |daemon| {
         (scrape(daemon)?.value("abgauge_partition_held", &labels)? == 1.0).then_some(())
     });
+    // The second call inverts the same byte again, which repairs the batch.
     chaos.kafka.damage(&served, partition, last);
 }

@@ -43,6 +43,7 @@ impl World {
             self.instances[who].is_deaf = false;
         }
         let is_alive = |who: &usize| self.instances[*who].life == Life::Runs;
+        // A pair without a living owner would never become quiescent, so the group assigns it to a living instance.
         if self.assigned.is_none_or(|who| !is_alive(&who)) {
             let alive = (0..self.instances.len()).find(is_alive);
             let who = alive.unwrap_or_else(|| {
