@@ -9,7 +9,7 @@ const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed", "skipped"];
 /** What is watched of them, by the alert that does. */
 const WATCHED = {
   AbgaugeInvalidRecords: ["invalid"],
-  AbgaugeLateRecords: ["late", "after_settled"],
+  AbgaugeLateRecords: ["late", "after_settled", "late_row"],
   AbgaugeFutureRecords: ["future"],
   AbgaugeRecordsShed: ["shed"],
 };
