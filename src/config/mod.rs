@@ -197,6 +197,8 @@ pub struct Join {
     pub click_skew_ms: i64,
     /// A list of the same request id and a time no farther away is a copy.
     pub same_list_ms: i64,
+    /// `events.served.gather`; 0 if a record is a whole list.
+    pub gather_ms: i64,
     /// How far behind the newest event of its topic partition an event may come.
     pub lateness_ms: i64,
     /// How far ahead of its record's timestamp an event may be.
@@ -221,7 +223,8 @@ pub struct Join {
 impl Join {
     /// How long after its time a list settles, in a stream that goes on.
     pub fn settle_after_ms(&self) -> i64 {
-        let open_ms = self.attribution_ms.max(self.same_list_ms).max(self.click_skew_ms);
+        let lists_ms = self.same_list_ms.max(self.click_skew_ms) + self.gather_ms;
+        let open_ms = self.attribution_ms.max(lists_ms);
         open_ms + self.lateness_ms
     }
 
