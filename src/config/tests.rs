@@ -62,7 +62,7 @@ fn check_refused(text: &str, env: &[(&str, &str)], fragments: &[&str]) {
     }
 }
 
-/// One that others exclude: records of one item have no arrays.
+/// The setting that others exclude: records of one item have no arrays.
 const GATHER: &str = "gather = \"10s\"\n";
 
 /// The sample with its commented settings switched on.

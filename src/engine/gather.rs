@@ -79,14 +79,14 @@ struct Name {
 /// Rows of a list that is not complete.
 #[derive(Debug)]
 struct Waiting {
-    /// Of the head.
+    /// Position of the head.
     at: Position,
     user: Option<u64>,
     names: Names,
     partial_ids: Box<[u128]>,
     /// Item and position, by place.
     rows: Vec<(u64, i64)>,
-    /// By [`is_part`](super::event::Event::is_part).
+    /// Number of rows, by [`is_part`](super::event::Event::is_part).
     n_events: [u64; 2],
 }
 
@@ -102,7 +102,7 @@ struct Gathered {
 pub struct CompleteList {
     pub at: Position,
     pub list: Served,
-    /// By [`is_part`](super::event::Event::is_part).
+    /// Number of rows, by [`is_part`](super::event::Event::is_part).
     pub n_events: [u64; 2],
 }
 
@@ -110,7 +110,7 @@ pub struct CompleteList {
 #[derive(Debug)]
 pub struct Gathering {
     rules: GatherRules,
-    /// By id and time of the head. Heads of one id are farther apart than the span.
+    /// Lists by id and time of the head. Heads of one id are farther apart than the span.
     lists: BTreeMap<(u128, i64), Gathered>,
     /// Ids of lists that are not complete, by time and place of the head.
     waiting: BTreeMap<(i64, RowPlace), u128>,
@@ -118,7 +118,7 @@ pub struct Gathering {
     complete: BTreeSet<(i64, u128)>,
     heads: BTreeSet<EarlierHead>,
     silences: Vec<Silence>,
-    /// How many of them were applied, while the log is read again.
+    /// Number of silences that were applied, while the log is read again.
     n_applied: usize,
     /// A silence after which no row has come.
     silent_ms: Option<i64>,
@@ -473,7 +473,7 @@ impl Name {
     }
 }
 
-/// As if no other list shared them.
+/// Bytes of the names of arms, as if no other list shared them.
 fn cost_of_names(arms: &[ArmName]) -> u64 {
     let cost = |arm: &ArmName| 64 + (arm.experiment.len() + arm.arm.len()) as u64;
     arms.iter().map(cost).sum()

@@ -57,7 +57,7 @@ pub struct Rules {
     pub max_arms: u32,
     /// Both kinds come from one topic partition.
     pub one_topic: bool,
-    /// How lists of one record per shown item are gathered; `None` if a record is a whole list.
+    /// Rules for lists of one record per shown item; `None` if a record is a whole list.
     pub gather: Option<GatherRules>,
 }
 
@@ -101,7 +101,7 @@ pub struct Engine {
     /// By `Side as usize`: lists and clicks, also where they share a topic.
     open: [OpenEvents; 2],
     copies: Copies,
-    /// In front of the join.
+    /// Stage in front of the join, if lists are gathered.
     gathering: Option<Box<Gathering>>,
     /// Since they were last taken.
     pub(super) refused: Vec<RefusedList>,

@@ -18,7 +18,7 @@ pub enum Outcome {
     Invalid,
     /// Of a slot that is settled: only after an idle move.
     AfterSettled,
-    /// Of a gathered list that silence has completed.
+    /// A row of a gathered list that silence has completed.
     LateRow,
     /// Of a type that is not ours.
     Ignored,

@@ -21,7 +21,7 @@ fn lines(events: &[Value]) -> String {
     lines.join("\n")
 }
 
-/// Of one page view that is shown while a user scrolls, and one that is shown twice.
+/// Records of a page view that is shown while a user scrolls, and one that is shown twice.
 fn events() -> Vec<Value> {
     vec![
         row("r-1", 0, "a", (10, "i1")),

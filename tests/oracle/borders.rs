@@ -20,7 +20,7 @@ const COMMON_MS: i64 = 60;
 struct Seen {
     /// By side and offset.
     outcomes: BTreeMap<(Side, i64), Outcome>,
-    /// By side and outcome.
+    /// Number of records by outcome and side.
     n_of_outcome: Vec<[u64; 2]>,
     results: [u64; 5],
     conflicting_lists: u64,

@@ -21,7 +21,7 @@ pub struct Gathered {
     /// The head, with the items of all rows once it is complete.
     pub list: List,
     pub is_complete: bool,
-    /// By place: item, if it has one, and position.
+    /// Item, if it has one, and position of each row, by place.
     pub rows: Vec<Accepted<(Option<u16>, i64)>>,
 }
 
@@ -31,7 +31,7 @@ pub struct Read<'a> {
     pub marks: Marks,
     pub lists: Vec<Accepted<List>>,
     pub clicks: Vec<Accepted<&'a Click>>,
-    /// Where lists are gathered, by their heads' places.
+    /// Gathered lists, by the places of their heads.
     pub gathered: Vec<Gathered>,
     /// start(F) when a step began; `i64::MIN` where there is none.
     pub frontier_at_ms: Vec<i64>,
@@ -231,7 +231,7 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// What a log is read again for: lists, or their rows if they are gathered, with the times of their lists.
+    /// Lists, or their rows if they are gathered, with the times of their lists: a log is read again for them.
     pub fn held(&self) -> Vec<Accepted<i64>> {
         let lists = self.lists.iter().map(|list| Accepted {
             event: list.event.ts_ms,
@@ -273,7 +273,7 @@ fn is_near(one: &List, other: &List, span_ms: i64) -> bool {
     is_same && one.ts_ms.abs_diff(other.ts_ms) <= span_ms as u64
 }
 
-/// By so much later lists are opened.
+/// Span of gathered lists; 0 if lists are whole records.
 pub fn gather_ms(rules: &Rules) -> i64 {
     rules.gather.map_or(0, |gather| gather.span_ms)
 }

@@ -28,7 +28,7 @@ pub(super) struct Draft {
     pub clicks: Members,
     /// Path to the ids of clicked items in a list.
     pub clicked_items: Option<Path>,
-    /// If each record shows a single item.
+    /// Paths of records that show a single item each.
     pub row: Option<RowDraft>,
 }
 

@@ -60,13 +60,13 @@ impl Engine {
         }
     }
 
-    /// Whether a topic is read again as far as this offset.
+    /// Returns true if a record of this offset is read again.
     fn is_reading_again(&self, side: Side, offset: i64) -> bool {
         let replay = self.replays.get(side as usize);
         self.is_replaying && replay.is_some_and(|replay| replay.covers(offset))
     }
 
-    /// Whether the topic of lists has not reached the position yet that it is read again to.
+    /// Returns true until the topic of lists has reached the position that it is read again to.
     pub(super) fn are_lists_read_again(&self) -> bool {
         let replay = self.replays.first();
         replay.is_some_and(|replay| !replay.has_ended())
@@ -251,7 +251,7 @@ impl Engine {
         counts.count_many_parts(at.side, outcome, n_events[1]);
     }
 
-    /// What a log is gathered by that is read again from `resume_offset`, or from the position on.
+    /// Returns the heads and silences that are needed to read the log again from `resume_offset` to the position.
     pub(super) fn gather_checkpoint(
         &self,
         borders: Option<[i64; 2]>,

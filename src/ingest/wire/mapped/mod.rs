@@ -72,7 +72,7 @@ pub(super) struct Mapped {
     /// Within the record around it, if any path leads from there.
     outer: Option<Tree<N_FIELDS>>,
     in_items: InItems,
-    /// Within a record that is one shown item.
+    /// Position and click flag within a record that is one shown item.
     in_row: Option<InRow>,
     /// Of lists, and of clicks.
     further_ids: [Option<FurtherIds>; 2],

@@ -12,7 +12,7 @@ use crate::engine::event::Reason;
 /// Locates the position of an item, and whether it was clicked.
 #[derive(Debug, Clone)]
 pub(super) struct InRow {
-    /// Within an event, and within the record around it.
+    /// Paths within an event, and within the record around it.
     trees: [Tree<2>; 2],
     has_position: bool,
     says_clicked: bool,
