@@ -204,6 +204,7 @@ impl Evaluator {
             max_off_list: options.max_off_list,
             max_arms: u32::MAX,
             one_topic: true,
+            gather: (options.shape.as_ref()).and_then(|shape| shape.gather_rules(options.max_items)),
         };
         let measures = Measures {
             catalogue: options.catalogue.is_some(),
@@ -244,6 +245,12 @@ impl Evaluator {
     pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
         let name = source::name(path);
         let shape = source::shape_of(path, self.shape.as_ref());
+        if self.engine.n_gathered().is_some() && source::has_own_columns(path) {
+            anyhow::bail!(
+                "read {name}: its columns are those of whole lists, and events.served.gather is for JSON records of one shown item \
+                 each: leave it out for this file"
+            );
+        }
         let decoder = self.decoder.clone().reading(shape.as_ref());
         source::read(path, shape.as_ref(), watch, |number, record| {
             self.line(record, &decoder, &name, number)
@@ -321,6 +328,7 @@ impl Evaluator {
             spans: spans.into_iter().collect(),
             catalogue: None,
         };
+        self.engine.close_gathered();
         let mut ledger = Ledger::new(&self.ranking, &keep);
         ledger.admit(self.engine.arms());
         let refused = self.engine.take_refused();
@@ -332,6 +340,9 @@ impl Evaluator {
         let mut spans = BTreeMap::new();
         let mut beside = Beside::default();
         let span_ms = self.span_ms;
+        if let Some((n_lists, n_without_arm)) = self.engine.n_gathered() {
+            (self.n_lists, self.n_lists_without_arm) = (n_lists, n_without_arm);
+        }
         let compared = self.compare.as_ref().map(|compare| Compared {
             arms: &arms,
             ranking: &self.ranking,

@@ -227,6 +227,12 @@ fn the_example_of_the_document_is_the_file_beside_it() {
     let (_, written) = section.split_once("```toml\n").expect("settings");
     let (written, _) = written.split_once("```").expect("an end");
     assert_eq!(shape(written), shape(include_str!("../docs/events/shelves.toml")));
+    let (_, section) = DOCUMENT
+        .split_once("\n### One record per shown item\n")
+        .expect("a section");
+    let (_, written) = section.split_once("```toml\n").expect("settings");
+    let (written, _) = written.split_once("```").expect("an end");
+    assert_eq!(shape(written), shape(include_str!("../docs/events/rows.toml")));
 }
 
 #[test]

@@ -108,6 +108,7 @@ fn rules() -> Rules {
         max_lists_per_click: 32,
         max_arms: 10,
         one_topic: true,
+        gather: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod draft;
 mod fields;
 mod items;
 mod kinds;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -106,7 +107,12 @@ impl Unmapped {
             let drafts = splits.into_iter().map(|split| {
                 let mut draft = draft::draft(&columns, split);
                 view.put(&mut draft.shape);
-                let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                let mut trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                let served = &mut draft.shape.served;
+                if served.gather_ms.is_some() {
+                    served.gather_ms = Some(rows::span_ms(&trial.rows));
+                    trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                }
                 (Way::Drafted(Box::new(draft)), trial)
             });
             drafts.collect::<Vec<_>>()
@@ -136,7 +142,7 @@ impl Unmapped {
 /// Returns the better one, and the first of equals.
 fn better(best: (Way, Trial), next: (Way, Trial)) -> (Way, Trial) {
     let score = |(way, trial): &(Way, Trial)| {
-        let lacks_items = matches!(way, Way::Drafted(draft) if draft.items.is_none());
+        let lacks_items = matches!(way, Way::Drafted(draft) if draft.items.is_none() && draft.row.is_none());
         trial.score(!lacks_items)
     };
     if score(&next) > score(&best) { next } else { best }

@@ -33,6 +33,8 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         true => attribution_ms,
         false => join.same_list_ms,
     };
+    // Records of one gathered list are never two lists.
+    let same_list_ms = same_list_ms.max(join.gather_ms);
     let mut profiles = profiles(args, counting)?;
     let (metrics, note) = metrics(args, counting, &mut profiles)?;
     // A file named by a flag is always read, so that a mistake in its name is reported.

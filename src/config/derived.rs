@@ -151,6 +151,7 @@ fn of_events(key: &str, shape: &Shape) -> Option<Value> {
         "served.ts" => path(&served.ts),
         "served.items" => path(&served.items),
         "served.no_items" => Some(word_of(&NO_ITEMS, &served.absent_is_empty).into()),
+        "served.gather" => served.gather_ms.map(|span_ms| display_ms(span_ms).into()),
         "served.clicked" => opt_path(&served.clicked),
         "served.clicked_items" => opt_path(&served.clicked_items),
         "served.clicked_ts" => opt_path(&served.clicked_ts),

@@ -198,6 +198,8 @@ pub struct Join {
     pub click_skew_ms: i64,
     /// A list with the same request id is a copy if its time is at most this far away.
     pub same_list_ms: i64,
+    /// `events.served.gather`; 0 if a record is a whole list.
+    pub gather_ms: i64,
     /// Maximum delay of an event behind the newest event of its topic partition.
     pub lateness_ms: i64,
     /// Maximum lead of an event over the timestamp of its record.
@@ -222,7 +224,8 @@ pub struct Join {
 impl Join {
     /// Returns how long after its time a list settles, while events keep arriving.
     pub fn settle_after_ms(&self) -> i64 {
-        let open_ms = self.attribution_ms.max(self.same_list_ms).max(self.click_skew_ms);
+        let lists_ms = self.same_list_ms.max(self.click_skew_ms) + self.gather_ms;
+        let open_ms = self.attribution_ms.max(lists_ms);
         open_ms + self.lateness_ms
     }
 

@@ -104,6 +104,7 @@ pub(super) struct RawServed {
     pub ts: Option<Spanned<RawPaths>>,
     pub items: Option<Spanned<RawPaths>>,
     pub no_items: Option<Spanned<String>>,
+    pub gather: Option<Spanned<TimeSpan>>,
     pub clicked: Option<Spanned<RawPaths>>,
     pub clicked_items: Option<Spanned<RawPaths>>,
     pub clicked_ts: Option<Spanned<RawPaths>>,

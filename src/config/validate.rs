@@ -3,6 +3,7 @@
 mod events;
 mod experiments;
 mod export;
+mod gather;
 mod http;
 mod ingest;
 mod kafka;
@@ -60,11 +61,17 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
 
 /// How events count, to be believed only if nothing was reported.
 pub(super) fn counting(raw: &Raw, report: &mut ErrorReport) -> Counting {
-    let join = join(&raw.join, report);
+    let mut join = join(&raw.join, report);
+    let events = events::events(&raw.events, report);
+    join.gather_ms = events
+        .as_ref()
+        .and_then(|shape| shape.served.gather_ms)
+        .unwrap_or_default();
+    gather::gather(raw, events.as_ref(), &join, report);
     let known_profiles = measures::known_profiles(&raw.profile, report);
     let (measures, chosen_metrics) = measures::measures(&raw.metrics, &known_profiles, &raw.export, report);
     Counting {
-        events: events::events(&raw.events, report),
+        events,
         join,
         limits: limits(&raw.limits, report),
         measures,
@@ -105,6 +112,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
         click_skew_ms: raw.click_skew.get_ref().ms,
+        gather_ms: 0,
         same_list_ms: raw.same_list.as_ref().unwrap_or(&raw.attribution).get_ref().ms,
         lateness_ms: positive("join.lateness", &raw.lateness, report),
         max_future_ms: raw.max_future.get_ref().ms,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::copies::{CopiesCheckpoint, CopiesReach};
 use super::event::Side;
+use super::gather::GatherCheckpoint;
 use super::open_events::{Digest, ResumePoint};
 
 /// The ledger as of the same moment covers all before `until_ms`; the rest comes back if the logs are read again.
@@ -20,6 +21,8 @@ pub struct Checkpoint {
     /// One for each topic.
     pub logs: Vec<LogCheckpoint>,
     pub copies: CopiesCheckpoint,
+    /// Empty unless lists are gathered.
+    pub gathered: GatherCheckpoint,
 }
 
 impl Checkpoint {

@@ -60,6 +60,8 @@ pub struct CopiesReach {
 /// Both, as far as lists may be read again.
 #[derive(Debug, Default)]
 pub struct Copies {
+    /// Rows so long before a border may be of gathered lists behind it.
+    gather_ms: i64,
     copied: BTreeSet<Copied>,
     refusals: Vec<Refusal>,
 }
@@ -68,8 +70,16 @@ impl Copies {
     /// Bytes of a copy, with what nodes of the tree leave empty.
     pub const COST: u64 = 80;
 
-    pub fn resume(from: &CopiesCheckpoint) -> Copies {
+    pub fn new(gather_ms: i64) -> Copies {
         Copies {
+            gather_ms,
+            ..Copies::default()
+        }
+    }
+
+    pub fn resume(from: &CopiesCheckpoint, gather_ms: i64) -> Copies {
+        Copies {
+            gather_ms,
             copied: from.copied.iter().copied().collect(),
             refusals: from.refusals.clone(),
         }
@@ -86,7 +96,9 @@ impl Copies {
             copied: copied
                 .filter(|copied| from_ms.iter().any(|from_ms| copied.is_across(*from_ms)))
                 .collect(),
-            refusals: refusals.filter(|refusal| refusal.until_ms > from_ms[0]).collect(),
+            refusals: refusals
+                .filter(|refusal| self.is_needed(refusal, from_ms[0]))
+                .collect(),
             reach: None,
         }
     }
@@ -122,13 +134,16 @@ impl Copies {
         while self.copied.first().is_some_and(|copied| copied.slot_ms < from_ms) {
             self.copied.pop_first();
         }
-        if self
-            .refusals
-            .first()
-            .is_some_and(|first| first.until_ms <= from_ms)
-        {
-            self.refusals.retain(|refusal| refusal.until_ms > from_ms);
+        let first = self.refusals.first();
+        if first.is_some_and(|first| !self.is_needed(first, from_ms)) {
+            let mut refusals = std::mem::take(&mut self.refusals);
+            refusals.retain(|refusal| self.is_needed(refusal, from_ms));
+            self.refusals = refusals;
         }
+    }
+
+    fn is_needed(&self, refusal: &Refusal, from_ms: i64) -> bool {
+        refusal.until_ms > from_ms - self.gather_ms
     }
 }
 

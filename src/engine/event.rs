@@ -193,6 +193,8 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Seeded hashes of items.
     pub items: Vec<u64>,
+    /// Positions of gathered items, each at the place of its item; empty otherwise.
+    pub positions: Vec<i64>,
     /// Lists may share a part of it, with lists of earlier batches too.
     pub arms: Vec<ArmName>,
     pub text: String,
@@ -240,6 +242,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.events.clear();
         self.items.clear();
+        self.positions.clear();
         self.skipped_elements = 0;
         self.several = [0; 2];
         self.partial_ids.clear();

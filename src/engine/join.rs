@@ -12,6 +12,7 @@ use super::contributions::{Before, Contributions};
 use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::float_times::is_on_step;
+use super::gather::{GatherRules, Gathering};
 use super::lists::{
     ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
 };
@@ -56,6 +57,8 @@ pub struct Rules {
     pub max_arms: u32,
     /// Both kinds come from one topic partition.
     pub one_topic: bool,
+    /// Rules for lists of one record per shown item; `None` if a record is a whole list.
+    pub gather: Option<GatherRules>,
 }
 
 /// The changes of one pair since the last hand-over.
@@ -98,6 +101,8 @@ pub struct Engine {
     /// By `Side as usize`: lists and clicks, also where they share a topic.
     open: [OpenEvents; 2],
     copies: Copies,
+    /// Stage in front of the join, if lists are gathered.
+    gathering: Option<Box<Gathering>>,
     /// Since they were last taken.
     pub(super) refused: Vec<RefusedList>,
     /// Lists before it, epoch ms, have no effect if they are read again.
@@ -155,7 +160,8 @@ impl Engine {
             last_accepted_ms: None,
             last_record_ms: i64::MAX,
             open: [OpenEvents::new(slot_ms), OpenEvents::new(slot_ms)],
-            copies: Copies::default(),
+            copies: Copies::new(rules.gather.map_or(0, |gather| gather.span_ms)),
+            gathering: rules.gather.map(|gather| Box::new(Gathering::new(gather))),
             refused: Vec::new(),
             again_from_ms: i64::MIN,
             without_copies: None,
@@ -273,6 +279,13 @@ impl Engine {
     }
 
     fn apply_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
+        if self.gathering.is_some() {
+            // Before each event, so that nothing depends on batches.
+            self.open_passed();
+            if let Body::Served(row) = &event.body {
+                return self.apply_row(event, row, batch);
+            }
+        }
         if self.is_replaying {
             self.replay_event(event, tag, batch);
         } else {
@@ -391,7 +404,10 @@ impl Engine {
             .extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
         self.accept(at, list.ts_ms);
-        self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), self.marks.resume_at(at));
+        if self.gathering.is_none() {
+            let at = self.marks.resume_at(at);
+            self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), at);
+        }
         self.changes.counts.repeated_items += self.scratch.repeats.count(items);
         let handle = self.add_new_list(key, (found, standing), list, folded, items);
         match partial_ids.is_empty() {
@@ -752,6 +768,9 @@ impl Engine {
 
     /// Closes the slots that the watermarks allow to settle, and decides clicks for which no list can arrive.
     fn advance(&mut self) {
+        if self.gathering.is_some() {
+            self.gather();
+        }
         self.move_frontier();
         while self.close_next() {}
         if let Some(frontier_ms) = self.frontier_ms() {
@@ -782,7 +801,7 @@ impl Engine {
     /// No list that comes is a copy of one before it, at the border of a slot, epoch ms. It is start(F) or later, unless silence
     /// has moved F beyond what the served topic's own watermark has passed.
     fn copies_from_ms(&self) -> Option<i64> {
-        let next_ms = self.marks.watermark_ms(Side::Served).max(self.frontier_ms());
+        let next_ms = self.lists_watermark_ms().max(self.frontier_ms());
         next_ms.map(|next_ms| copies_from_ms(next_ms, self.rules.same_list_ms, self.settle_ms))
     }
 
@@ -794,6 +813,9 @@ impl Engine {
         if let Some(from_ms) = self.needed_from_ms(Side::Served) {
             self.lists.forget_before(&mut self.store, from_ms);
             self.copies.forget_before(from_ms);
+            if let Some(stage) = &mut self.gathering {
+                stage.forget_heads(from_ms);
+            }
         }
     }
 
@@ -830,7 +852,7 @@ impl Engine {
     /// Visits up to `n` lists with a final outcome, slot by slot, oldest first, each exactly once. Returns their number.
     pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
         let n_told = self.settling.visit(&mut self.store.chunks, n, tell);
-        if self.lists.n_settled() > 0 || self.copies.bytes() > 0 {
+        if self.lists.n_settled() > 0 || self.copies.bytes() > 0 || self.gathering.is_some() {
             self.forget_lists();
         }
         n_told
@@ -843,7 +865,7 @@ impl Engine {
 
     /// Slot s settles when the served watermark ≥ end(s) + max(click_skew, same_list) and the clicks watermark ≥ end(s) + A.
     fn move_frontier(&mut self) {
-        let served = self.marks.effective_ms(Side::Served);
+        let served = self.effective_lists_watermark_ms();
         let clicks = self.marks.effective_ms(Side::Clicks);
         if let (Some(served), Some(clicks)) = (served, clicks) {
             let Rules {
@@ -859,7 +881,7 @@ impl Engine {
 
     /// Slots behind the served watermark take no further list: their spare capacity is given back.
     fn trim_slots(&mut self) {
-        let Some(watermark_ms) = self.marks.watermark_ms(Side::Served) else {
+        let Some(watermark_ms) = self.lists_watermark_ms() else {
             return;
         };
         let open_from = watermark_ms.div_euclid(self.settle_ms);
@@ -872,7 +894,7 @@ impl Engine {
 
     /// A list can arrive for a click until the served watermark or start(F) exceeds its time + click_skew.
     fn expire_clicks(&mut self) {
-        let Some(limit_ms) = self.marks.watermark_ms(Side::Served).max(self.frontier_ms()) else {
+        let Some(limit_ms) = self.lists_watermark_ms().max(self.frontier_ms()) else {
             return;
         };
         let Engine {
@@ -896,12 +918,14 @@ impl Engine {
 
     /// Closes every slot and decides every click, as at the end of a file.
     pub fn close_all(&mut self) {
+        self.close_gathered();
         self.frontier = Some(i64::MAX / self.settle_ms);
         self.advance();
     }
 
     /// The same, slot by slot, oldest first, and visits their lists: no second copy of a long file is in memory.
     pub fn close_each(&mut self, mut tell: impl FnMut(Settled)) {
+        self.close_gathered();
         self.frontier = Some(i64::MAX / self.settle_ms);
         while self.close_next() {
             self.visit_settled(usize::MAX, &mut tell);
@@ -1014,7 +1038,8 @@ impl Engine {
         match side {
             Side::Served => {
                 let of_lists = self.lists.bytes() + self.partial.bytes();
-                of_lists + self.settling.bytes() + self.copies.bytes()
+                let of_rows = self.gathering.as_ref().map_or(0, |stage| stage.bytes());
+                of_rows + of_lists + self.settling.bytes() + self.copies.bytes()
             }
             Side::Clicks => self.clicks.bytes(),
         }
@@ -1045,6 +1070,7 @@ fn new_list<'a>(list: &Served, arms: &'a [ArmId], folded: u32, items: &'a [u64])
     }
 }
 
+mod gathering;
 mod restore;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::event::{Click, Served};
+use super::gather::RowItem;
 
 /// A place in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,12 @@ impl Digest {
 pub fn hash_of_list(list: &Served) -> u64 {
     let n_items = list.items.end - list.items.start;
     hash(list.id, list.ts_ms, u64::from(n_items) << 44)
+}
+
+/// Likewise a row of a gathered list by its item.
+pub fn hash_of_row(row: &Served, (item, position): RowItem) -> u64 {
+    let item = item.map_or(1, |item| item ^ (position as u64).rotate_left(40));
+    hash(row.id, row.ts_ms, item)
 }
 
 /// Likewise a click by its id, its time and its item.

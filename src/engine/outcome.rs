@@ -18,6 +18,8 @@ pub enum Outcome {
     Invalid,
     /// Of a slot that is settled: only after an idle move.
     AfterSettled,
+    /// A row of a gathered list that silence has completed.
+    LateRow,
     /// Of a type that is not ours.
     Ignored,
     /// Before the place where this process begins to count, or counted by an earlier one.
@@ -34,13 +36,14 @@ const N_OUTCOMES: usize = Outcome::Several as usize + 1;
 
 impl Outcome {
     /// Outcomes of events, and so of records with one event.
-    pub const OF_EVENTS: [Outcome; 10] = [
+    pub const OF_EVENTS: [Outcome; 11] = [
         Outcome::Accepted,
         Outcome::Duplicate,
         Outcome::Late,
         Outcome::Future,
         Outcome::Invalid,
         Outcome::AfterSettled,
+        Outcome::LateRow,
         Outcome::Ignored,
         Outcome::Replayed,
         Outcome::Shed,
@@ -56,6 +59,7 @@ impl Outcome {
             Outcome::Future => "future",
             Outcome::Invalid => "invalid",
             Outcome::AfterSettled => "after_settled",
+            Outcome::LateRow => "late_row",
             Outcome::Ignored => "ignored",
             Outcome::Replayed => "replayed",
             Outcome::Shed => "shed",
@@ -113,6 +117,8 @@ pub struct Counts {
     parts: [[u64; N_OUTCOMES]; 2],
     invalid: [[u64; Reason::ALL.len()]; 2],
     results: [u64; ClickResult::ALL.len()],
+    /// Rows of gathered lists besides their heads, so that outcomes less these are lists.
+    pub further_rows: u64,
     /// Copies that show other items or arms than their list.
     pub conflicting_lists: u64,
     /// Positions of accepted lists that repeat an item from a higher rank.
@@ -143,6 +149,10 @@ impl Counts {
 
     pub fn count_many(&mut self, side: Side, outcome: Outcome, n: u64) {
         self.outcomes[side as usize][outcome as usize] += n;
+    }
+
+    pub fn count_many_parts(&mut self, side: Side, outcome: Outcome, n: u64) {
+        self.parts[side as usize][outcome as usize] += n;
     }
 
     /// Counts why an event is invalid, besides its outcome.
@@ -226,6 +236,7 @@ impl Counts {
         for (a, b) in self.results.iter_mut().zip(&other.results) {
             *a += b;
         }
+        self.further_rows += other.further_rows;
         self.conflicting_lists += other.conflicting_lists;
         self.repeated_items += other.repeated_items;
         self.skipped_elements += other.skipped_elements;

@@ -26,7 +26,7 @@ impl Outcome {
     pub(super) fn is_refusal(self) -> bool {
         matches!(
             self,
-            Outcome::Late | Outcome::Future | Outcome::AfterSettled | Outcome::Shed
+            Outcome::Late | Outcome::Future | Outcome::AfterSettled | Outcome::LateRow | Outcome::Shed
         )
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::engine::event::Side;
 use crate::engine::{
-    Accepted, Checkpoint, Copied, CopiesCheckpoint, CopiesReach, LogCheckpoint, Refusal, ResumePoint,
+    Accepted, Checkpoint, Copied, CopiesCheckpoint, CopiesReach, EarlierHead, GatherCheckpoint,
+    LogCheckpoint, Refusal, ResumePoint, RowPlace, Silence,
 };
 use crate::keeper::Roles;
 use crate::ledger::{LedgerError, Part, Parts};
@@ -14,7 +15,8 @@ use crate::state::{Digest, Header, Identity, Reach};
 
 /// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position, then
 /// copies and refusals, each with their number before them, then 0, or 1 and how far lists are read again for copies: offset, M there,
-/// number of events and their digest. Where there is none of these, it ends before them.
+/// number of events and their digest; then, if lists are gathered, heads and silences, likewise. If there is nothing more, it ends
+/// earlier.
 const CHECKPOINT: &str = "checkpoint";
 
 /// The role of what tells the pair apart from one that begins anew: 8 random bytes.
@@ -121,7 +123,8 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
         refusals,
         reach,
     } = &checkpoint.copies;
-    if checkpoint.copies == CopiesCheckpoint::default() {
+    let is_gathered = checkpoint.gathered != GatherCheckpoint::default();
+    if checkpoint.copies == CopiesCheckpoint::default() && !is_gathered {
         return to.into_bytes();
     }
     to.number(copied.len() as u64);
@@ -147,7 +150,55 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
         to.number(open.n);
         to.bytes(&open.hash.to_le_bytes());
     }
+    if is_gathered {
+        encode_gathered(&checkpoint.gathered, &mut to);
+    }
     to.into_bytes()
+}
+
+fn encode_gathered(gathered: &GatherCheckpoint, to: &mut Writer) {
+    let GatherCheckpoint { heads, silences } = gathered;
+    to.number(heads.len() as u64);
+    for EarlierHead {
+        slot_ms,
+        id,
+        ts_ms,
+        place,
+    } in heads
+    {
+        to.signed((*slot_ms).into());
+        to.bytes(&id.to_le_bytes());
+        to.signed((*ts_ms).into());
+        to.signed(place.offset.into());
+        to.number(place.index.into());
+    }
+    to.number(silences.len() as u64);
+    for Silence { offset, until_ms } in silences {
+        to.signed((*offset).into());
+        to.signed((*until_ms).into());
+    }
+}
+
+fn decode_gathered(from: &mut Reader) -> Result<GatherCheckpoint, Malformed> {
+    let mut gathered = GatherCheckpoint::default();
+    for _ in 0..from.length()? {
+        gathered.heads.push(EarlierHead {
+            slot_ms: from.ms()?,
+            id: u128::from_le_bytes(from.array()?),
+            ts_ms: from.ms()?,
+            place: RowPlace {
+                offset: from.ms()?,
+                index: u32::try_from(from.number()?).map_err(|_| Malformed::Number)?,
+            },
+        });
+    }
+    for _ in 0..from.length()? {
+        gathered.silences.push(Silence {
+            offset: from.ms()?,
+            until_ms: from.ms()?,
+        });
+    }
+    Ok(gathered)
 }
 
 /// What was stored of a pair that reads these sides.
@@ -159,7 +210,8 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
         return Err(FormError::Topics);
     }
     let bytes = roles.get(CHECKPOINT).ok_or(FormError::Missing(CHECKPOINT))?;
-    let (accepted, newest_ms, copies) = decode(bytes, sides.len()).map_err(FormError::Checkpoint)?;
+    let (accepted, newest_ms, copies, gathered) =
+        decode(bytes, sides.len()).map_err(FormError::Checkpoint)?;
     let logs = sides.iter().zip(&header.reaches).zip(newest_ms);
     let log = |((side, reach), newest_ms): ((&Side, &Reach), Option<i64>)| LogCheckpoint {
         side: *side,
@@ -183,6 +235,7 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
         is_exact: header.is_exact,
         logs: logs.map(log).collect(),
         copies,
+        gathered,
     };
     // Other roles are those of a newer version, or of something that is no longer kept.
     let part = |(role, bytes): (&crate::state::Role, &crate::state::Bytes)| {
@@ -214,8 +267,13 @@ fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
     }
 }
 
-/// The times of accepted events, M at each position, and what decides on copies.
-type Decoded = (Option<Accepted>, Vec<Option<i64>>, CopiesCheckpoint);
+/// The times of accepted events, M at each position, and what decides on copies and gathered lists.
+type Decoded = (
+    Option<Accepted>,
+    Vec<Option<i64>>,
+    CopiesCheckpoint,
+    GatherCheckpoint,
+);
 
 fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
     let mut from = Reader::new(bytes);
@@ -257,8 +315,12 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
             });
         }
     }
+    let gathered = match from.rest().is_empty() {
+        true => GatherCheckpoint::default(),
+        false => decode_gathered(&mut from)?,
+    };
     from.end()?;
-    Ok((accepted, newest_ms, copies))
+    Ok((accepted, newest_ms, copies, gathered))
 }
 
 #[cfg(test)]
@@ -301,9 +363,50 @@ mod tests {
                     refusals,
                     reach,
                 },
+                gathered: GatherCheckpoint::default(),
             };
             let bytes = encode(&checkpoint);
-            assert_eq!(decode(&bytes, 0), Ok((None, Vec::new(), checkpoint.copies)));
+            assert_eq!(
+                decode(&bytes, 0),
+                Ok((None, Vec::new(), checkpoint.copies, checkpoint.gathered))
+            );
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back_with_what_decides_on_gathered_lists() {
+        let head = EarlierHead {
+            slot_ms: 20,
+            id: u128::MAX,
+            ts_ms: -7,
+            place: RowPlace {
+                offset: 1 << 40,
+                index: 3,
+            },
+        };
+        let silence = Silence {
+            offset: 9,
+            until_ms: 300,
+        };
+        for (heads, silences) in [
+            (vec![head], vec![]),
+            (vec![], vec![silence]),
+            (vec![head], vec![silence]),
+        ] {
+            let checkpoint = Checkpoint {
+                until_ms: None,
+                begin_ms: None,
+                accepted: None,
+                is_exact: true,
+                logs: Vec::new(),
+                copies: CopiesCheckpoint::default(),
+                gathered: GatherCheckpoint { heads, silences },
+            };
+            let bytes = encode(&checkpoint);
+            assert_eq!(
+                decode(&bytes, 0),
+                Ok((None, Vec::new(), checkpoint.copies, checkpoint.gathered))
+            );
         }
     }
 }

@@ -455,6 +455,7 @@ pub fn rules(config: &Config) -> Rules {
         max_off_list: join.max_off_list,
         max_arms: config.limits.max_arms,
         one_topic: config.kafka.served_topic == config.kafka.clicks_topic,
+        gather: (config.events.as_ref()).and_then(|shape| shape.gather_rules(join.max_items)),
     }
 }
 

@@ -35,6 +35,8 @@ struct Tally {
     n_cut: u64,
     /// Copies of lists with other items or arms.
     n_conflicts: u64,
+    /// Rows of gathered lists besides their heads.
+    n_further_rows: u64,
     times: FloatTimes,
     n_days_late: u64,
 }
@@ -71,6 +73,7 @@ impl TopicShares {
         lists.n_shared_id += counts.shared_id_lists;
         lists.n_cut += counts.cut_clicks;
         lists.n_conflicts += counts.conflicting_lists;
+        lists.n_further_rows += counts.further_rows;
         let clicks = &mut self.tallies[Side::Clicks as usize][place];
         let n_results = ClickResult::ALL.map(|result| counts.result(result));
         clicks.n_results += n_results.iter().sum::<u64>();
@@ -135,7 +138,9 @@ impl TopicShares {
         let spans = &self.tallies[Side::Served as usize];
         let n_records: u64 = spans.iter().map(|tally| tally.n_records).sum();
         let n: u64 = spans.iter().map(n).sum();
-        (n_records >= MIN_RECORDS).then(|| n as f64 / n_records as f64)
+        let n_further: u64 = spans.iter().map(|tally| tally.n_further_rows).sum();
+        let n_lists = n_records.saturating_sub(n_further);
+        (n_lists >= MIN_RECORDS).then(|| n as f64 / n_lists as f64)
     }
 
     /// Clicks that fell to more lists than they count for.
@@ -153,7 +158,7 @@ impl TopicShares {
 fn outcomes_of(excess: Excess) -> &'static [Outcome] {
     match excess {
         Excess::Invalid => &[Outcome::Invalid],
-        Excess::Late => &[Outcome::Late, Outcome::AfterSettled],
+        Excess::Late => &[Outcome::Late, Outcome::AfterSettled, Outcome::LateRow],
         Excess::Future => &[Outcome::Future],
         Excess::Duplicate => &[Outcome::Duplicate],
         Excess::Unmatched => &[],
@@ -275,6 +280,17 @@ mod tests {
         assert_eq!(of(&shares, &[Side::Clicks]), Some(0.0));
         shares.advance(Duration::from_secs(90_000));
         assert_eq!(of(&shares, &[Side::Clicks]), None);
+    }
+
+    #[test]
+    fn conflicts_are_a_share_of_lists_though_these_have_several_records() {
+        let mut counts = Counts::default();
+        counts.count_many(Side::Served, Outcome::Accepted, 900);
+        counts.count_many(Side::Served, Outcome::Duplicate, 100);
+        (counts.further_rows, counts.conflicting_lists) = (800, 20);
+        let mut shares = TopicShares::new();
+        shares.count(&counts);
+        assert_eq!(shares.of_conflicts(), Some(0.1));
     }
 
     #[test]

@@ -348,17 +348,27 @@ fn users_who_are_not_known_are_none() {
 }
 
 #[test]
-fn a_record_for_each_item_is_named_and_not_taken_for_a_list_of_one() {
+fn records_of_one_shown_item_are_gathered_to_lists() {
     let rows = |shown: &Shown| {
         let row = |(position, item): (usize, &String)| {
             json!({"type": "impression", "request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(),
                 "experiment": "ranker", "arm": shown.arm, "position": position, "item": item})
         };
-        shown.items.iter().enumerate().map(row).collect()
+        let mut rows: Vec<Value> = shown.items.iter().enumerate().map(row).collect();
+        if rows.is_empty() {
+            rows.push(json!({"type": "impression", "request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(),
+                "experiment": "ranker", "arm": shown.arm}));
+        }
+        rows
     };
-    check_refused(
+    check_own_arms(
         &lines(rows, own_click),
-        &["Records show one item each", "docs/cookbook.md"],
+        &[
+            "Records show one item each",
+            "gather = \"10s\"",
+            "position = \"position\"",
+            "no_items = \"empty\"",
+        ],
     );
 }
 

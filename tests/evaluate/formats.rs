@@ -120,7 +120,7 @@ fn json_has_lists_clicks_and_the_metrics_that_are_defined() {
         r#""a":{"lists":2,"clicks":1,"metrics":{"mrr@1":0.0,"mrr":0.25,"recall@1":0.0,"recall":1.0}},"#,
         r#""b":{"lists":2,"clicks":1,"metrics":{"mrr@1":0.5,"mrr":0.5,"recall@1":1.0,"recall":1.0}}}},"#,
         r#""f":{"arms":{"x":{"lists":1,"clicks":0,"metrics":{"mrr@1":0.0,"mrr":0.0}}}}},"#,
-        r#""records":{"accepted":6,"after_settled":0,"duplicate":0,"future":0,"ignored":0,"invalid":0,"late":0,"read":6,"#,
+        r#""records":{"accepted":6,"after_settled":0,"duplicate":0,"future":0,"ignored":0,"invalid":0,"late":0,"late_row":0,"read":6,"#,
         r#""replayed":0,"shed":0,"skipped":0},"invalid_records":{},"lists_without_experiment":0,"#,
         r#""click_results":{"matched":2,"off_list":0,"repeat":0,"undecided":0,"unmatched":0},"exact":true}"#,
         "\n"

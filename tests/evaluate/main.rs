@@ -11,6 +11,7 @@ mod converted;
 mod drafted;
 mod feed;
 mod formats;
+mod gathered;
 mod growthbook;
 mod long;
 mod parquet;

@@ -183,7 +183,7 @@ fn every_line_has_its_place_in_the_account() {
         let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         let records = json!({
             "read": 9, "accepted": 6, "duplicate": 1, "ignored": 1, "invalid": 1,
-            "late": 0, "future": 0, "after_settled": 0, "replayed": 0, "shed": 0, "skipped": 0,
+            "late": 0, "future": 0, "after_settled": 0, "late_row": 0, "replayed": 0, "shed": 0, "skipped": 0,
         });
         assert_eq!(json["records"], records);
         assert_eq!(json["invalid_records"], json!({ "not_json": 1 }));

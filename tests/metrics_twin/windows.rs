@@ -168,6 +168,7 @@ fn rules() -> engine::Rules {
         max_lists_per_click: 32,
         max_arms: 100,
         one_topic: true,
+        gather: None,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::Ranking;
-use abgauge::engine::{Accepted, Checkpoint, CopiesCheckpoint, LogCheckpoint, ResumePoint, Rules};
+use abgauge::engine::{
+    Accepted, Checkpoint, CopiesCheckpoint, GatherCheckpoint, LogCheckpoint, ResumePoint, Rules,
+};
 use abgauge::ledger::{Keep, PairTracker};
 
 use crate::drive::push;
@@ -21,6 +23,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
         max_lists_per_click: 1,
         max_arms: 1,
         one_topic: false,
+        gather: None,
     };
     let ranking = Ranking::new(&usual());
     let mut tracker = PairTracker::new(rules, ranking, None, &Keep::default());
@@ -36,6 +39,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
             ts_ms: T0,
             user: None,
             items: vec![1],
+            position: 0,
             arms: [(0, 0)].into(),
         }),
     };
@@ -67,6 +71,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
                 open,
             }],
             copies: CopiesCheckpoint::default(),
+            gathered: GatherCheckpoint::default(),
         };
         assert_eq!(found, expected);
     };

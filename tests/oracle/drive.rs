@@ -248,9 +248,10 @@ impl<'a> Driver<'a> {
                 .filter(|step| matches!(step, Step::Read(r) | Step::Shed(r) if r.at.side == side))
                 .count()
         };
+        let n_waiting_rows = [self.engine.n_waiting_rows()[0], 0];
         for side in Side::BOTH {
             assert_eq!(
-                account.counts.records(side),
+                account.counts.records(side) + n_waiting_rows[side as usize],
                 read(side) as u64,
                 "{side:?}: outcomes do not add up"
             );
@@ -316,6 +317,8 @@ fn push_list(batch: &mut Batch, list: &List) -> Served {
     batch
         .items
         .extend(list.items.iter().map(|item| item_hash(&item.to_string())));
+    batch.positions.resize(items_from as usize, 0);
+    batch.positions.resize(batch.items.len(), list.position);
     let arms_from = batch.arms.len() as u32;
     for (experiment, arm) in &list.arms {
         let mut text = |name: String| {

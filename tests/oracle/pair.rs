@@ -23,6 +23,7 @@ pub const RULES: Rules = Rules {
     max_lists_per_click: 3,
     max_arms: 100,
     one_topic: false,
+    gather: None,
 };
 
 /// An engine that is told one record at a time, and never hands over.
@@ -32,6 +33,7 @@ pub struct Pair {
     settled: Vec<SettledSlot>,
     ranking: Ranking,
     next_offset: i64,
+    n_waiting_rows: u64,
 }
 
 impl Pair {
@@ -52,10 +54,17 @@ impl Pair {
             settled: Vec::new(),
             ranking,
             next_offset: 0,
+            n_waiting_rows: 0,
         }
     }
 
     pub fn read(&mut self, side: Side, record_ts: i64, says: Says) -> Outcome {
+        let outcome = self.try_read(side, record_ts, says);
+        outcome.expect("every record has an outcome")
+    }
+
+    /// The outcome of a record; `None` for a row that waits.
+    pub fn try_read(&mut self, side: Side, record_ts: i64, says: Says) -> Option<Outcome> {
         let at = Position {
             side,
             offset: self.next_offset,
@@ -69,10 +78,11 @@ impl Pair {
         self.settle();
         let after = self.counts();
         let counted = |outcome: &Outcome| after.outcome(side, *outcome) > before.outcome(side, *outcome);
-        Outcome::OF_EVENTS
-            .into_iter()
-            .find(counted)
-            .expect("every record has an outcome")
+        let n_waiting = self.engine.n_waiting_rows()[0];
+        let waits = n_waiting > std::mem::replace(&mut self.n_waiting_rows, n_waiting);
+        // Lists that it completes are counted too.
+        let mut outcomes = Outcome::OF_EVENTS.into_iter().filter(|_| !waits);
+        outcomes.find(counted)
     }
 
     /// Reads a list of one arm, whose record is as old as itself.
@@ -183,6 +193,7 @@ pub fn list(arms: &[(u8, u8)], id: u8, ts: i64, items: &[u16]) -> List {
         ts_ms: T0 + ts,
         user: None,
         items: items.to_vec(),
+        position: 0,
         arms,
     }
 }

@@ -1,26 +1,38 @@
 //! What the twin makes of records one by one: their outcomes, the marks of both topics and the frontier.
 
-use abgauge::engine::Rules;
-use abgauge::engine::event::Side;
+use abgauge::engine::event::{Reason, Side};
 use abgauge::engine::outcome::{Counts, Outcome};
+use abgauge::engine::{GatherRules, Rules};
 
 use crate::account::Step;
 use crate::world::{Click, List, Record, Says, World};
 
 /// An accepted event and the step that read it.
-pub struct Accepted<'a, T> {
-    pub event: &'a T,
+#[derive(Clone)]
+pub struct Accepted<T> {
+    pub event: T,
     pub step: usize,
     /// M of its topic before it.
     pub newest_ms: Option<i64>,
+}
+
+/// A list of one record per shown item.
+pub struct Gathered {
+    /// The head, with the items of all rows once it is complete.
+    pub list: List,
+    pub is_complete: bool,
+    /// Item, if it has one, and position of each row, by place.
+    pub rows: Vec<Accepted<(Option<u16>, i64)>>,
 }
 
 /// Outcomes of all records, and the frontier at every step.
 pub struct Read<'a> {
     pub counts: Counts,
     pub marks: Marks,
-    pub lists: Vec<Accepted<'a, List>>,
-    pub clicks: Vec<Accepted<'a, Click>>,
+    pub lists: Vec<Accepted<List>>,
+    pub clicks: Vec<Accepted<&'a Click>>,
+    /// Gathered lists, by the places of their heads.
+    pub gathered: Vec<Gathered>,
     /// start(F) when a step began; `i64::MIN` where there is none.
     pub frontier_at_ms: Vec<i64>,
     pub frontier_ms: i64,
@@ -32,6 +44,7 @@ pub fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
         marks: Marks::default(),
         lists: Vec::new(),
         clicks: Vec::new(),
+        gathered: Vec::new(),
         frontier_at_ms: Vec::new(),
         frontier_ms: world.begin_ms.unwrap_or(i64::MIN),
     };
@@ -40,12 +53,15 @@ pub fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
         match *done {
             Step::Read(record) => read.record(world, record, step, false),
             Step::Shed(record) => read.record(world, record, step, true),
-            Step::BatchEnd => read.settle(&world.rules),
+            Step::BatchEnd => read.settle(&world.rules, step),
             Step::Idle(side, live_end_ms) => {
                 read.marks.idle(side, live_end_ms, &world.rules);
-                read.settle(&world.rules);
+                read.settle(&world.rules, step);
             }
-            Step::SettleAll => read.frontier_ms = i64::MAX,
+            Step::SettleAll => {
+                read.complete(&world.rules, i64::MAX, step);
+                read.frontier_ms = i64::MAX;
+            }
             Step::Cut => read.marks.lent_ms = [None; 2],
             Step::Catalogue(_) => {}
         }
@@ -57,7 +73,9 @@ impl<'a> Read<'a> {
     /// A list from here on may have a copy that is yet to come: D7. At the border of a slot, no later than start(F).
     pub fn copies_from_ms(&self, rules: &Rules) -> i64 {
         let watermark_ms = self.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
-        let next_ms = watermark_ms.max(self.frontier_ms);
+        let next_ms = watermark_ms
+            .saturating_sub(gather_ms(rules))
+            .max(self.frontier_ms);
         if next_ms == i64::MIN {
             return next_ms;
         }
@@ -88,22 +106,26 @@ impl<'a> Read<'a> {
             Outcome::AfterSettled
         } else {
             match &record.says {
+                Says::List(row) if world.rules.gather.is_some() => {
+                    let row = Accepted {
+                        event: row,
+                        step,
+                        newest_ms,
+                    };
+                    match self.row(&world.rules, row, shed) {
+                        None => return,
+                        Some(outcome) => outcome,
+                    }
+                }
                 Says::List(list) => {
                     // D3. Lists were accepted in the order of their offsets.
-                    let is_near = |other: &&Accepted<List>| {
-                        let apart_ms = other.event.ts_ms.abs_diff(list.ts_ms);
-                        let is_same = (other.event.id, other.event.shelf) == (list.id, list.shelf);
-                        is_same && apart_ms <= world.rules.same_list_ms as u64
-                    };
-                    if let Some(Accepted { event, .. }) = self.lists.iter().find(is_near) {
-                        let is_same = (&event.items, &event.arms) == (&list.items, &list.arms);
-                        self.counts.conflicting_lists += u64::from(!is_same);
-                        Outcome::Duplicate
+                    if let Some(outcome) = self.copy(&world.rules, list) {
+                        outcome
                     } else if shed {
                         Outcome::Shed
                     } else {
                         self.lists.push(Accepted {
-                            event: list,
+                            event: list.clone(),
                             step,
                             newest_ms,
                         });
@@ -125,16 +147,135 @@ impl<'a> Read<'a> {
         self.counts.count(side, outcome);
     }
 
+    /// D3: lists were accepted in the order of their offsets, or if they are gathered in that of (time, place) of their heads.
+    fn copy(&mut self, rules: &Rules, list: &List) -> Option<Outcome> {
+        let is_near = |other: &&Accepted<List>| is_near(&other.event, list, rules.same_list_ms);
+        let Accepted { event, .. } = self.lists.iter().find(is_near)?;
+        let is_same = (&event.items, &event.arms) == (&list.items, &list.arms);
+        self.counts.conflicting_lists += u64::from(!is_same);
+        Some(Outcome::Duplicate)
+    }
+
+    /// A row belongs to the list of its id whose head is near it; of two, to the one with the lower place. None: it waits.
+    fn row(&mut self, rules: &Rules, row: Accepted<&List>, shed: bool) -> Option<Outcome> {
+        let GatherRules { span_ms, max_items } = rules.gather?;
+        let Accepted {
+            event,
+            step,
+            newest_ms,
+        } = row;
+        let of_row = Accepted {
+            event: (event.items.first().copied(), event.position),
+            step,
+            newest_ms,
+        };
+        let is_of = |list: &&mut Gathered| is_near(&list.list, event, span_ms);
+        let Some(list) = self.gathered.iter_mut().find(is_of) else {
+            if shed {
+                return Some(Outcome::Shed);
+            }
+            self.gathered.push(Gathered {
+                list: event.clone(),
+                is_complete: false,
+                rows: vec![of_row],
+            });
+            return None;
+        };
+        let (item, _) = of_row.event;
+        let n_items = list.rows.iter().filter(|row| row.event.0.is_some()).count();
+        if list.is_complete {
+            Some(Outcome::LateRow)
+        } else if item.is_none() || list.rows.iter().any(|other| other.event == of_row.event) {
+            Some(Outcome::Duplicate)
+        } else if n_items >= max_items as usize {
+            self.counts.count_reason(Side::Served, Reason::TooManyItems);
+            Some(Outcome::Invalid)
+        } else if shed {
+            Some(Outcome::Shed)
+        } else {
+            list.rows.push(of_row);
+            None
+        }
+    }
+
+    /// Lists are complete once the served watermark has passed their time plus the span.
+    fn complete(&mut self, rules: &Rules, watermark_ms: i64, step: usize) {
+        let is_due = |list: &Gathered| !list.is_complete && list.list.ts_ms + gather_ms(rules) < watermark_ms;
+        let mut due: Vec<usize> = (0..self.gathered.len())
+            .filter(|n| is_due(&self.gathered[*n]))
+            .collect();
+        // Equal times stay in the order of places.
+        due.sort_by_key(|n| self.gathered[*n].list.ts_ms);
+        for n in due {
+            let list = &mut self.gathered[n];
+            list.is_complete = true;
+            let mut items: Vec<(i64, u16)> = Vec::new();
+            for row in &list.rows {
+                let (item, position) = row.event;
+                items.extend(item.map(|item| (position, item)));
+            }
+            items.sort_by_key(|(position, _)| *position);
+            list.list.items = items.into_iter().map(|(_, item)| item).collect();
+            let (list, n_rows) = (list.list.clone(), list.rows.len() as u64);
+            let outcome = self.copy(rules, &list).unwrap_or(Outcome::Accepted);
+            self.counts.count_many(Side::Served, outcome, n_rows);
+            self.counts.further_rows += n_rows - 1;
+            if outcome == Outcome::Accepted {
+                let newest_ms = None;
+                self.lists.push(Accepted {
+                    event: list,
+                    step,
+                    newest_ms,
+                });
+            }
+        }
+    }
+
+    /// Lists, or their rows if they are gathered, with the times of their lists: a log is read again for them.
+    pub fn held(&self) -> Vec<Accepted<i64>> {
+        let lists = self.lists.iter().map(|list| Accepted {
+            event: list.event.ts_ms,
+            step: list.step,
+            newest_ms: list.newest_ms,
+        });
+        let rows = self.gathered.iter().flat_map(|list| {
+            let held = |row: &Accepted<_>| Accepted {
+                event: list.list.ts_ms,
+                step: row.step,
+                newest_ms: row.newest_ms,
+            };
+            list.rows.iter().map(held)
+        });
+        match self.gathered.is_empty() {
+            true => lists.collect(),
+            false => rows.collect(),
+        }
+    }
+
     /// D4: slot s settles when the served watermark ≥ end(s) + max(click_skew, same_list) and the clicks watermark ≥ end(s) + A.
-    fn settle(&mut self, rules: &Rules) {
-        let [Some(served), Some(clicks)] = self.marks.for_settling(rules) else {
+    fn settle(&mut self, rules: &Rules, step: usize) {
+        let marks = self.marks.for_settling(rules);
+        if let Some(served) = marks[0] {
+            self.complete(rules, served, step);
+        }
+        let [Some(served), Some(clicks)] = marks else {
             return;
         };
-        let after_ms = rules.click_skew_ms.max(rules.same_list_ms);
+        let after_ms = rules.click_skew_ms.max(rules.same_list_ms) + gather_ms(rules);
         let ends_until = (served - after_ms).min(clicks - rules.attribution_ms);
         let start = ends_until.div_euclid(rules.slot_ms) * rules.slot_ms;
         self.frontier_ms = self.frontier_ms.max(start);
     }
+}
+
+fn is_near(one: &List, other: &List, span_ms: i64) -> bool {
+    let is_same = (one.id, one.shelf) == (other.id, other.shelf);
+    is_same && one.ts_ms.abs_diff(other.ts_ms) <= span_ms as u64
+}
+
+/// Span of gathered lists; 0 if lists are whole records.
+pub fn gather_ms(rules: &Rules) -> i64 {
+    rules.gather.map_or(0, |gather| gather.span_ms)
 }
 
 /// M of each topic partition, and what idleness adds to it. Both sides are equal where there is one topic.

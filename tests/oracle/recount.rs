@@ -10,7 +10,7 @@ use abgauge::engine::Rules;
 use abgauge::engine::outcome::ClickResult;
 
 use crate::account::{Account, ArmName, Shown, Step, Sums};
-use crate::read::{Accepted, Read, read};
+use crate::read::{Accepted, Read, gather_ms, read};
 use crate::score::Scores;
 use crate::twin::Outcome;
 use crate::world::{Click, List, Shelf, World};
@@ -93,7 +93,7 @@ impl<'a> Twin<'a> {
         for (click, results) in read.clicks.iter().zip(results) {
             let both_read = list.step.max(click.step);
             let open = self.world.slot_of(list.event.ts_ms) >= read.frontier_at_ms[both_read];
-            if !open || !belongs(click.event, list.event, rules) {
+            if !open || !belongs(click.event, &list.event, rules) {
                 continue;
             }
             // One too many is noted too, and changes nothing.
@@ -171,6 +171,7 @@ impl<'a> Twin<'a> {
     ) {
         let rules = &self.world.rules;
         let served_mark = read.marks.newest_ms[0].map_or(i64::MIN, |newest| newest - rules.lateness_ms);
+        let served_mark = served_mark.saturating_sub(gather_ms(rules));
         let no_list_before = served_mark.max(read.frontier_ms);
         let results = read.clicks.iter().zip(results);
         for (click, result) in results.filter(|(click, _)| click.step >= from) {

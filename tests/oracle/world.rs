@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-use abgauge::engine::Rules;
 use abgauge::engine::event::{Position, Reason, Side};
 use abgauge::engine::ranking::{Measures, Ranking};
+use abgauge::engine::{GatherRules, Rules};
 use abgauge::ledger::{Epochs, Keep, Kept, Span, Starts, Users};
 use proptest::bool;
 use proptest::collection::vec;
@@ -55,11 +55,12 @@ impl fmt::Debug for Record {
                 ts_ms,
                 user,
                 items,
+                position,
                 arms,
             }) => {
                 write!(
                     out,
-                    "list r{id}{shelf} at {:+}, {items:?} by {arms:?} to {user:?}",
+                    "list r{id}{shelf} at {:+}, {items:?} ({position}) by {arms:?} to {user:?}",
                     ts_ms - T0
                 )
             }
@@ -86,6 +87,13 @@ pub enum Says {
 }
 
 impl Says {
+    /// Makes a list the record of one shown item.
+    fn leave_one_item(&mut self) {
+        if let Says::List(list) = self {
+            list.items.truncate(1);
+        }
+    }
+
     /// Makes the first part the whole id.
     fn leave_shelf_out(&mut self) {
         match self {
@@ -103,6 +111,8 @@ pub struct List {
     pub ts_ms: i64,
     pub user: Option<u8>,
     pub items: Vec<u16>,
+    /// Position of the item, if lists are gathered.
+    pub position: i64,
     /// Experiment → arm.
     pub arms: BTreeMap<u8, u8>,
 }
@@ -163,6 +173,10 @@ impl World {
     /// Gives every copy the content of the first list that it is one of, as a producer that only retries does, but for
     /// what `differs` makes of the n-th copy.
     fn with_repetitions(mut self, differs: impl Fn(&mut List, usize)) -> World {
+        if self.rules.gather.is_some() {
+            // Rows of one list are alike.
+            return self;
+        }
         let mut firsts: Vec<List> = Vec::new();
         let same_list_ms = self.rules.same_list_ms as u64;
         let mut n = 0;
@@ -308,6 +322,9 @@ pub fn any_world() -> impl Strategy<Value = World> {
     let parts = (rules(), weighted(0.3, 0..6_i64), logs, measured, has_shelves);
     parts.prop_map(
         |(rules, begin, (mut served, mut clicks, runs), (measures, catalogues), has_shelves)| {
+            if rules.gather.is_some() {
+                served.iter_mut().for_each(|entry| entry.says.leave_one_item());
+            }
             if !has_shelves {
                 let says = served.iter_mut().chain(&mut clicks);
                 says.for_each(|entry| entry.says.leave_shelf_out());
@@ -344,9 +361,13 @@ fn rules() -> impl Strategy<Value = Rules> {
     );
     let max_arms = prop_oneof![2 => Just(100_u32), 1 => 0..5_u32];
     let bounds = (0..3_u32, prop_oneof![1..4_u32, Just(100)], max_arms);
-    (spans, bounds, bool::weighted(0.3)).prop_map(|(spans, bounds, one_topic)| {
+    let gather = weighted(0.5, (0..12_i64, prop_oneof![1..4_u32, Just(100)]));
+    (spans, bounds, bool::weighted(0.3), gather).prop_map(|(spans, bounds, one_topic, gather)| {
         let (max_off_list, max_lists_per_click, max_arms) = bounds;
         let (attribution_ms, click_skew_ms, same_list_ms, lateness_ms, max_future_ms, slot_ms) = spans;
+        // A row within the span is never a copy of its own list.
+        let gather = gather.map(|(span_ms, max_items)| GatherRules { span_ms, max_items });
+        let same_list_ms = same_list_ms.max(gather.map_or(0, |gather| gather.span_ms));
         Rules {
             attribution_ms,
             click_skew_ms,
@@ -358,6 +379,7 @@ fn rules() -> impl Strategy<Value = Rules> {
             max_lists_per_click,
             max_arms,
             one_topic,
+            gather,
         }
     })
 }
@@ -423,22 +445,25 @@ fn list() -> impl Strategy<Value = Says> {
         weighted(0.2, Just(0_u8)),
     );
     let id = (0..3_u8, 0..2_u8);
-    (id, weighted(0.5, 0..2_u8), items, arms).prop_map(|(id, user, items, (first, second, third))| {
-        let (id, shelf) = (id.0, Shelf::Named(id.1));
-        let arms = [first, second, third].into_iter().enumerate();
-        let arms = arms
-            .filter_map(|(experiment, arm)| Some((experiment as u8, arm?)))
-            .collect();
-        let ts_ms = 0;
-        Says::List(List {
-            id,
-            shelf,
-            ts_ms,
-            user,
-            items,
-            arms,
-        })
-    })
+    (id, weighted(0.5, 0..2_u8), items, 0..3_i64, arms).prop_map(
+        |(id, user, items, position, (first, second, third))| {
+            let (id, shelf) = (id.0, Shelf::Named(id.1));
+            let arms = [first, second, third].into_iter().enumerate();
+            let arms = arms
+                .filter_map(|(experiment, arm)| Some((experiment as u8, arm?)))
+                .collect();
+            let ts_ms = 0;
+            Says::List(List {
+                id,
+                shelf,
+                ts_ms,
+                user,
+                items,
+                position,
+                arms,
+            })
+        },
+    )
 }
 
 /// Gives the records of one log their times and offsets. Offsets have gaps, as transactions leave them.

@@ -304,5 +304,6 @@ fn rules() -> Rules {
         max_lists_per_click: 8,
         max_arms: 100,
         one_topic: false,
+        gather: None,
     }
 }

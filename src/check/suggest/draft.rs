@@ -7,6 +7,7 @@ use super::columns::{Columns, Members, id};
 use super::fields::{self, Choice};
 use super::items::{self, ItemsDraft};
 use super::kinds::Split;
+use super::rows::{self, Heads, RowDraft};
 use super::times::{self, Times};
 use crate::engine::event::{Kind, Reason};
 use crate::ingest::wire::shape::{ArmsShape, Path, Paths, Shape};
@@ -27,8 +28,8 @@ pub(super) struct Draft {
     pub clicks: Members,
     /// Path to the ids of clicked items in a list.
     pub clicked_items: Option<Path>,
-    /// Paths to the list id and the item, if each record shows a single item.
-    pub row: Option<(Path, Path)>,
+    /// Paths of records that show a single item each.
+    pub row: Option<RowDraft>,
 }
 
 pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
@@ -36,8 +37,17 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
     let lists = &split.lists;
     let clicked = fields::ids_by_record(columns, &clicks);
     let items = items::candidates(columns, lists, &clicked).into_iter().next();
-    let requests = fields::requests(columns, lists, &clicks, split.kind.as_ref());
-    let shown = shown(columns, lists, &items, &requests[0]);
+    let row = items.is_none().then(|| rows::row(columns, lists)).flatten();
+    let mut requests = fields::requests(columns, lists, &clicks, split.kind.as_ref());
+    let mut shown = shown(columns, lists, &items, &requests[0]);
+    if let Some(row) = &row {
+        let request = &row.request;
+        requests = [
+            Some(request.clone()),
+            rows::tied(columns, lists, &clicks, &request.path).or_else(|| requests[1].take()),
+        ];
+        shown = rows::shown(columns, lists, row);
+    }
     let item = fields::item(
         columns,
         &clicks,
@@ -52,7 +62,7 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
         .as_ref()
         .and_then(|items| items::clicked(columns, lists, items));
     let mut draft = Draft {
-        row: items.is_none().then(|| items::row(columns, lists)).flatten(),
+        row,
         clicked_items,
         shape: Shape::default(),
         times: times::times(columns, lists, &clicks),
@@ -90,7 +100,8 @@ fn shown(
 impl Draft {
     /// Returns true if some records look like lists or clicks, even if they cannot be read yet.
     pub fn sees_some(&self) -> bool {
-        let sees_lists = !self.split.lists.is_empty() && self.items.is_some();
+        let has_items = self.items.is_some() || self.row.is_some();
+        let sees_lists = !self.split.lists.is_empty() && has_items;
         // Without a kind field, records are only taken for clicks if they can be read as clicks.
         let is_said = self.split.kind.is_some() || self.split.without.is_none();
         let sees_clicks = is_said && !self.clicks.is_empty();
@@ -133,6 +144,9 @@ impl Draft {
         put(&self.requests[0], &mut served.request_id);
         put(&self.times.served, &mut served.ts);
         put_user(&self.users[0], &mut served.user_id, &split.lists);
+        if let Some(row) = &self.row {
+            row.put(served);
+        }
         if let Some(items) = &self.items {
             served.items = items.path.clone().into();
             served.item_id = items.item_id.clone().map(Paths::from);
@@ -182,6 +196,8 @@ pub(super) struct Trial {
     /// Number of clicks on a list of the sample. `n_on_item` counts those on one of its items.
     pub n_of_list: usize,
     pub n_on_item: usize,
+    /// Ids and times of records of one shown item.
+    pub rows: Vec<(String, i64)>,
     pub n_skipped: u64,
     pub n_ignored: usize,
     pub n_refused: usize,
@@ -196,19 +212,25 @@ impl Trial {
         let mut trial = Trial::default();
         let mut items_of: HashMap<String, HashSet<String>> = HashMap::new();
         let mut clicks = Vec::new();
+        let mut heads = Heads::default();
         for (line, record) in lines {
             for explained in decoder.explain(record, topic_says) {
                 match explained {
                     Explained::Served {
                         request_id,
+                        ts_ms,
                         arms,
                         items,
                         clicked,
                         n_skipped,
                         ..
                     } => {
-                        trial.n_lists += 1;
-                        trial.n_with_arm += usize::from(!arms.is_empty());
+                        let is_list = shape.served.gather_ms.is_none_or(|span_ms| {
+                            trial.rows.push((request_id.clone(), ts_ms));
+                            heads.take(&request_id, ts_ms, span_ms)
+                        });
+                        trial.n_lists += usize::from(is_list);
+                        trial.n_with_arm += usize::from(is_list && !arms.is_empty());
                         trial.n_skipped += n_skipped;
                         clicks.extend(clicked.into_iter().map(|item| (request_id.clone(), item)));
                         items_of.entry(request_id).or_default().extend(items);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::columns::{Column, Columns, Members, id, ids, is_id, share};
 use super::text::short;
-use super::words::{CLICK, ITEM, ITEMS, POSITION, REQUEST, hint, hints};
+use super::words::{CLICK, ITEM, ITEMS, POSITION, hint, hints};
 use crate::ingest::wire::shape::Path;
 
 /// One array and one way to read it.
@@ -73,24 +73,6 @@ pub(super) fn clicked(columns: &Columns, lists: &Members, items: &ItemsDraft) ->
         !found.is_empty() && 2 * found.iter().filter(|are| **are).count() > found.len()
     };
     fields.find(is_of_list).map(|column| column.path.clone())
-}
-
-/// Paths to the list id and the item, for records that show a single item each.
-pub(super) fn row(columns: &Columns, members: &Members) -> Option<(Path, Path)> {
-    let called = |words: &[&str]| {
-        columns.iter().find(|column| {
-            let words: Vec<&str> = words
-                .iter()
-                .copied()
-                .filter(|word| *word != "id" && *word != "key")
-                .collect();
-            hints(&column.called(), &words) && 2 * column.count(members, is_id) > members.len()
-        })
-    };
-    let (request, item) = (called(&REQUEST)?, called(&ITEM)?);
-    let distinct: HashSet<String> = request.within(members).map(Value::to_string).collect();
-    (request.path != item.path && 2 * distinct.len() <= members.len())
-        .then(|| (request.path.clone(), item.path.clone()))
 }
 
 /// Explains why the field named like items, or else an array, cannot be read as items.

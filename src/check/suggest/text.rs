@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::columns::Members;
 use super::draft::{Draft, Trial};
 use super::fields::Choice;
+use super::rows::RowDraft;
 use super::{Unmapped, Way, items, views};
 use crate::check::records::refused;
 use crate::config::event_settings;
@@ -256,6 +257,9 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
 
 fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     let n_lists = draft.split.lists.len();
+    if let Some(row) = &draft.row {
+        return of_row(notes, row, trial);
+    }
     let Some(items) = &draft.items else {
         return notes.add("served.items", NO_ITEMS.to_owned());
     };
@@ -288,6 +292,19 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
             trial.n_skipped.max(items.n_others as u64)
         );
         notes.add("served.skip_others", note);
+    }
+}
+
+fn of_row(notes: &mut Notes, row: &RowDraft, trial: &Trial) {
+    let n_rows = trial.rows.len();
+    let of_lists = format!("records of one shown item: {n_rows}, of {} lists", trial.n_lists);
+    notes.add("served.items", of_lists);
+    notes.add(
+        "served.gather",
+        "the shortest of some spans that keeps the records of each list together; no longer than [join] same_list".to_owned(),
+    );
+    if row.position.is_some() {
+        notes.add("served.position", "items of a list rank by it".to_owned());
     }
 }
 
@@ -329,18 +346,18 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
             );
         }
     }
-    if let Some((request, item)) = &draft.row {
+    if let Some(row) = &draft.row {
         remark(
             text,
             &format!(
-                "Records show one item each: many share `{}`, each with a different `{}`. Write one record per list, with its items in an \
-                 array; docs/cookbook.md has a recipe for jq. They are not read as lists of one item.",
-                short(&request.to_string()),
-                short(&item.to_string())
+                "Records show one item each: many share `{}`, each with a different `{}`. Those that share it within the span of `gather` \
+                 are read as one list. If lists are marked in another way, docs/cookbook.md has a recipe for jq.",
+                short(&row.request.path.to_string()),
+                short(&row.item.to_string())
             ),
         );
     }
-    if draft.items.is_none() && topic_says != Some(Kind::Click) {
+    if draft.items.is_none() && draft.row.is_none() && topic_says != Some(Kind::Click) {
         not_a_list(text, sample, &draft.shape, &draft.clicks);
     }
     if !draft.split.lists.is_empty() && draft.users[0].is_none() {
@@ -410,6 +427,7 @@ fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
         served.user_id.as_ref(),
         Some(&served.ts),
         Some(&served.items),
+        served.position.as_ref().filter(|_| served.gather_ms.is_some()),
         served.clicked_items.as_ref(),
         arms.experiments.as_ref(),
         arms.experiment.as_ref().filter(|_| in_record),

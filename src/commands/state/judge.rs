@@ -262,7 +262,7 @@ mod tests {
     use crate::config;
     use crate::engine::event::Side;
     use crate::engine::ranking::Ranking;
-    use crate::engine::{Checkpoint, CopiesCheckpoint, Digest, LogCheckpoint, ResumePoint};
+    use crate::engine::{Checkpoint, CopiesCheckpoint, Digest, GatherCheckpoint, LogCheckpoint, ResumePoint};
     use crate::kafka::inspect::Trouble;
     use crate::keeper::Roles;
     use crate::ledger::Ledger;
@@ -302,6 +302,7 @@ mod tests {
                 is_exact: true,
                 logs: Side::BOTH.map(log).into(),
                 copies: CopiesCheckpoint::default(),
+                gathered: GatherCheckpoint::default(),
             };
             let topic = |name: &str| Topic {
                 name: name.to_owned(),

@@ -429,3 +429,70 @@ fn a_fault_of_a_variable_of_a_shape_names_the_variable() {
         &["ABGAUGE_EVENTS__SERVED__TIME: there is no such setting"],
     );
 }
+
+#[test]
+fn records_of_one_shown_item_go_with_what_concerns_one_item() {
+    let gathers = "[events.served]\nitems = \"item\"\nposition = \"position\"\ngather = \"10s\"\n";
+    let config = config(gathers, &[]);
+    assert_eq!(
+        config.events.and_then(|shape| shape.served.gather_ms),
+        Some(10_000)
+    );
+    assert_eq!(config.join.gather_ms, 10_000);
+    let table: [(String, &[&str]); 5] = [
+        (
+            format!("{gathers}item_id = \"id\""),
+            &["events.served.gather", ":4:10", "`item_id` is for arrays"],
+        ),
+        (
+            format!("{gathers}rows = true"),
+            &["events.served.gather", "`rows` is for arrays"],
+        ),
+        (
+            format!("kafka.clicks_topic = \"served\"\n{gathers}clicked_items = \"hits\""),
+            &["events.served.gather", "write `clicked`"],
+        ),
+        (
+            format!("join.same_list = \"9s\"\n{gathers}"),
+            &[
+                "events.served.gather",
+                "longer than join.same_list (9s)",
+                "set join.same_list to 10s",
+            ],
+        ),
+        (
+            format!("kafka.clicks_topic = \"served\"\n{gathers}clicked = \"clicked\""),
+            &[
+                "events.served.gather",
+                "longer than join.click_skew (0s)",
+                "set join.click_skew to 10s",
+            ],
+        ),
+    ];
+    for (text, fragments) in table {
+        check_refused(&text, &[], fragments);
+    }
+}
+
+#[test]
+fn the_span_of_gathered_lists_decides_what_is_counted_and_delays_it() {
+    let span = |span: &str| {
+        config(
+            &format!("[events.served]\nitems = \"item\"\ngather = \"{span}\""),
+            &[],
+        )
+    };
+    assert_ne!(span("10s").fingerprint(), span("11s").fingerprint());
+    assert!(span("10s").fingerprint().contains("gather_ms 10000"));
+    assert!(!config("", &[]).fingerprint().contains("gather"), "as before");
+    let join = config(
+        "[join]\nattribution = \"1m\"\n[events.served]\nitems = \"item\"\ngather = \"10s\"",
+        &[],
+    )
+    .join;
+    assert_eq!(
+        join.settle_after_ms(),
+        190_000,
+        "same_list, the span and lateness"
+    );
+}

@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::values::choice;
+use super::values::{choice, positive};
 use crate::config::error::{ErrorReport, Location};
 use crate::config::paths::{RawId, RawPaths};
 use crate::config::raw::{RawClick, RawEvents, RawKafka, RawServed};
@@ -109,6 +109,10 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
     if let Some(word) = &raw.no_items {
         let is_empty = choice("events.served.no_items", word, &NO_ITEMS, report);
         shape.absent_is_empty = is_empty.unwrap_or_default();
+    }
+    if let Some(written) = &raw.gather {
+        let span_ms = positive("events.served.gather", written, report);
+        shape.gather_ms = Some(span_ms).filter(|span_ms| *span_ms > 0);
     }
     for (key, written, paths) in [
         ("events.served.clicked", &raw.clicked, &mut shape.clicked),

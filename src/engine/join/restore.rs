@@ -6,6 +6,7 @@ use crate::engine::arms::{Arm, Arms};
 use crate::engine::checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
 use crate::engine::copies::{Copied, Copies, CopiesCheckpoint, CopiesReach};
 use crate::engine::event::{Batch, Body, Event, Position, Served, Side};
+use crate::engine::gather::{GatherCheckpoint, Gathering};
 use crate::engine::lists::{NewList, Standing};
 use crate::engine::open_events::{Digest, ResumePoint, hash_of_click, hash_of_list};
 use crate::engine::outcome::Outcome;
@@ -116,13 +117,16 @@ impl Engine {
         let served = from.logs.iter().find(|log| log.side == Side::Served);
         let watermark_ms = served
             .and_then(|log| log.position.newest_ms)
-            .map(|newest_ms| newest_ms - lateness_ms);
+            .map(|newest_ms| newest_ms - lateness_ms - self.gather_ms());
         if let Some(until_ms) = from.until_ms {
             let next_ms = until_ms.max(watermark_ms.unwrap_or(i64::MIN));
             let copies_ms = copies_from_ms(next_ms, same_list_ms, self.settle_ms);
             self.again_from_ms = from.copies.reach.map_or(until_ms, |_| until_ms.min(copies_ms));
         }
-        self.copies = Copies::resume(&from.copies);
+        self.copies = Copies::resume(&from.copies, self.gather_ms());
+        let gather = self.rules.gather;
+        self.gathering =
+            gather.map(|gather| Box::new(Gathering::resume(gather, &from.gathered, self.again_from_ms)));
         let again_from_ms = self.again_from_ms;
         let is_across = |copied: &&Copied| copied.is_across(again_from_ms);
         for copied in from.copies.copied.iter().filter(is_across) {
@@ -170,7 +174,10 @@ impl Engine {
         arm_ids.clear();
         arm_ids.extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, arm_ids);
-        self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), self.marks.resume_at(at));
+        if self.gathering.is_none() {
+            let at = self.marks.resume_at(at);
+            self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), at);
+        }
         let list = new_list(list, &self.scratch.arms, folded, items);
         self.lists
             .insert_settled(&mut self.store, &key, found, standing, &list);
@@ -200,14 +207,28 @@ impl Engine {
             last_ms,
             last_record_ms: self.last_record_ms,
         });
+        let logs: Vec<LogCheckpoint> = positions.iter().map(log).collect();
+        let copies = self.copies_checkpoint(positions);
+        let gathered = self.gathered_checkpoint(&logs, &copies);
         Some(Checkpoint {
             until_ms: self.frontier_ms(),
             begin_ms: self.begin_ms,
             accepted,
             is_exact: !self.has_shed && !self.changes.overflowed,
-            logs: positions.iter().map(log).collect(),
-            copies: self.copies_checkpoint(positions),
+            logs,
+            copies,
+            gathered,
         })
+    }
+
+    fn gathered_checkpoint(&self, logs: &[LogCheckpoint], copies: &CopiesCheckpoint) -> GatherCheckpoint {
+        let Some(log) = logs.iter().find(|log| log.side == Side::Served) else {
+            return GatherCheckpoint::default();
+        };
+        let resume = copies.reach.map_or(log.resume, |reach| reach.resume);
+        let borders = self.needed_from_ms(Side::Served).zip(self.settled_until_ms());
+        let borders = borders.map(|(from_ms, until_ms)| [from_ms, until_ms]);
+        self.gather_checkpoint(borders, resume.offset, log.position.offset)
     }
 
     fn copies_checkpoint(&self, positions: &[(Side, i64)]) -> CopiesCheckpoint {
@@ -299,6 +320,10 @@ impl Engine {
     /// may be none, also where it would be the next one: offsets have gaps.
     pub fn reached(&mut self, side: Side, offset: i64) {
         let newest_ms = self.newest_ms(side);
+        // Before new rows come to their lists.
+        if side == Side::Served && self.are_lists_read_again() && !self.replays[0].covers(offset) {
+            self.end_of_reading_again(offset);
+        }
         if let Some(replay) = self.replays.get_mut(side as usize) {
             replay.reach(ResumePoint { offset, newest_ms });
         }

@@ -26,6 +26,7 @@ fn engine() -> Engine {
         max_lists_per_click: 32,
         max_arms: 10_000,
         one_topic: true,
+        gather: None,
     };
     let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
     Engine::new(rules, ranking, None)

@@ -274,7 +274,7 @@ fn the_stream_tells_its_health() {
     let document = document(&snapshot(vec![]), None);
     let stream = &document["stream"];
     let records = json!({
-        "accepted": 0, "duplicate": 0, "late": 0, "future": 0, "invalid": 0, "after_settled": 0, "ignored": 0,
+        "accepted": 0, "duplicate": 0, "late": 0, "future": 0, "invalid": 0, "after_settled": 0, "late_row": 0, "ignored": 0,
         "replayed": 0, "shed": 0, "skipped": 0,
     });
     assert_eq!(

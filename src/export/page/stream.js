@@ -9,7 +9,7 @@ const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed", "skipped"];
 /** Other outcomes, by the alert that watches them. */
 const WATCHED = {
   AbgaugeInvalidRecords: ["invalid"],
-  AbgaugeLateRecords: ["late", "after_settled"],
+  AbgaugeLateRecords: ["late", "after_settled", "late_row"],
   AbgaugeFutureRecords: ["future"],
   AbgaugeRecordsShed: ["shed"],
 };

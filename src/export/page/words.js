@@ -90,6 +90,7 @@ export const OUTCOMES = {
   future: "Further ahead of its record's timestamp than max_future.",
   invalid: "Could not be read; reasons are in /metrics.",
   after_settled: "Of a time that was settled already.",
+  late_row: "An item of a list that was complete already.",
   ignored: "Of a type that is neither a list nor a click.",
   replayed: "From before the place where counting begins.",
   shed: "Dropped because a memory bound was reached: numbers are no longer exact.",

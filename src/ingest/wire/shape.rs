@@ -10,6 +10,7 @@ mod zone;
 pub use self::path::Path;
 pub use self::paths::Paths;
 pub use self::zone::Zone;
+use crate::engine::GatherRules;
 use crate::engine::event::Kind;
 
 /// Where the fields of records stand. Paths begin at the record, or where it says so at an element in it.
@@ -43,6 +44,9 @@ pub struct ServedShape {
     pub items: Paths,
     /// A list without items is empty. Otherwise it is invalid.
     pub absent_is_empty: bool,
+    /// Span of the records of one shown item each that are one list, ms; `None` if a record is a whole list. Then the paths of the item,
+    /// its position and its click flag begin at the record.
+    pub gather_ms: Option<i64>,
     /// Path to the click flag of an item that is an object.
     pub clicked: Option<Paths>,
     /// Path to the ids of clicked items.
@@ -144,6 +148,12 @@ impl Shape {
     /// Most parts of a composite id: a list is found by each choice of further parts that a click may leave out.
     pub const MAX_ID_PARTS: usize = 4;
 
+    /// Rules for gathering its lists, if a record is one shown item.
+    pub fn gather_rules(&self, max_items: u32) -> Option<GatherRules> {
+        let gather = |span_ms| GatherRules { span_ms, max_items };
+        self.served.gather_ms.map(gather)
+    }
+
     /// Our own fields with the times of this shape; `None` if these are written as our own.
     pub fn own_with_times(&self) -> Option<Shape> {
         let has_own_times = self.ts_unit.is_none() && self.ts_zone.is_none();
@@ -173,6 +183,7 @@ impl Default for Shape {
                 ts: path(&["ts"]),
                 items: path(&["items"]),
                 absent_is_empty: false,
+                gather_ms: None,
                 clicked: None,
                 clicked_items: None,
                 clicked_ts: None,

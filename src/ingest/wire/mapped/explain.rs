@@ -184,11 +184,19 @@ impl Mapped {
         if let Some(place) = kind.and_then(|kind| self.place_of_further(kind, fields)) {
             return place;
         }
+        if let Some((paths, value)) = self.value_in_row(field, fields) {
+            return Place {
+                setting: field.setting(),
+                paths: paths_to(value, Some(paths), fields.objects),
+                within: None,
+                value: value.map(str::to_owned),
+            };
+        }
         let place = self.place(field, fields);
         // Where there is a value, the path to it is the only one.
         let found = place.value.as_deref().zip(place.paths.first());
         let inner = found.and_then(|(value, path)| match field {
-            Field::Items => self.place_in_items(value, path, reason),
+            Field::Items if self.in_row.is_none() => self.place_in_items(value, path, reason),
             _ => None,
         });
         inner.unwrap_or(place)
@@ -305,6 +313,8 @@ impl Field {
             | Field::ServedUser
             | Field::ServedTs
             | Field::Items
+            | Field::Position
+            | Field::Clicked
             | Field::ClickedItems
             | Field::ClickedTs
             | Field::Experiments
@@ -327,6 +337,8 @@ impl Field {
             Field::ServedUser => "served.user_id",
             Field::ServedTs => "served.ts",
             Field::Items => "served.items",
+            Field::Position => "served.position",
+            Field::Clicked => "served.clicked",
             Field::ClickedItems => "served.clicked_items",
             Field::ClickedTs => "served.clicked_ts",
             Field::Experiments => "served.experiments",

@@ -157,7 +157,7 @@ impl ItemFault {
 }
 
 /// Reads a flag, quoted or not. Absent, `null`, `false` and 0 are false; `true` and other integers are true.
-fn is_true(found: Found) -> Result<bool, Reason> {
+pub(super) fn is_true(found: Found) -> Result<bool, Reason> {
     let raw = match found {
         Found::Nothing => return Ok(false),
         found => found.required()?,
@@ -169,7 +169,7 @@ fn is_true(found: Found) -> Result<bool, Reason> {
     }
 }
 
-fn integer(raw: &str) -> Result<i64, Reason> {
+pub(super) fn integer(raw: &str) -> Result<i64, Reason> {
     json::integer(raw)?.parse().map_err(|_| Reason::Number)
 }
 

@@ -5,6 +5,7 @@ mod arms;
 mod composite;
 mod explain;
 mod items;
+mod row;
 mod tree;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
 pub use self::explain::{Explained, Place};
 use self::items::InItems;
+use self::row::InRow;
 use self::tree::{Found, MAX_PATHS, Tree};
 use super::hash::Hashes;
 use super::no_user::NoUser;
@@ -46,6 +48,9 @@ pub(super) enum Field {
     /// Further parts of a composite id, each kind's together: they are looked for only if there are any.
     ServedFurther,
     ClickFurther,
+    /// Fields of records that are one shown item each: they are looked for only there.
+    Position,
+    Clicked,
     /// Not fields of an event: `nested` and `records` locate the events.
     Nested,
     Records,
@@ -67,6 +72,8 @@ pub(super) struct Mapped {
     /// Within the record around it, if any path leads from there.
     outer: Option<Tree<N_FIELDS>>,
     in_items: InItems,
+    /// Position and click flag within a record that is one shown item.
+    in_row: Option<InRow>,
     /// Of lists, and of clicks.
     further_ids: [Option<FurtherIds>; 2],
     /// Within an element of the array of experiments: experiment and arm.
@@ -173,6 +180,7 @@ impl Mapped {
             event: tree(&inner),
             outer: outer.iter().any(Option::is_some).then(|| tree(&outer)),
             in_items: InItems::new(served),
+            in_row: InRow::new(served),
             further_ids: [&served.further_ids, &shape.click.further_ids].map(|paths| FurtherIds::new(paths)),
             in_element: experiment
                 .filter(|_| !in_record)
@@ -415,12 +423,17 @@ impl Mapped {
         let ts_ms = self.time(fields, Field::ServedTs);
         sink.clicked.clear();
         let field = Field::Items;
-        let items = match self.shape.served.absent_is_empty {
-            true => fields.unless_null(field),
-            false => fields.required_whole(field).map(Some),
+        let items = match (&self.in_row, self.shape.served.absent_is_empty) {
+            (Some(row), _) => self.row(row, fields, sink).map(|item| (item, 0)),
+            (None, absent_is_empty) => {
+                let items = match absent_is_empty {
+                    true => fields.unless_null(field),
+                    false => fields.required_whole(field).map(Some),
+                };
+                let items = items.and_then(|items| self.items(items.unwrap_or("[]"), sink));
+                items.map_err(Problem::of(field))
+            }
         };
-        let items = items.and_then(|items| self.items(items.unwrap_or("[]"), sink));
-        let items = items.map_err(Problem::of(field));
         let arms = self.arms(fields, sink);
         let arms = arms.map_err(Problem::of(self.shape.field_of_arms()));
         let user = fields.user(Field::ServedUser, &self.no_user);
@@ -645,7 +658,12 @@ impl Shape {
             Field::ClickUser => click.user_id.as_ref(),
             Field::ClickTs => Some(&click.ts),
             Field::Item => Some(&click.item),
-            Field::ServedFurther | Field::ClickFurther | Field::Nested | Field::Records => None,
+            Field::ServedFurther
+            | Field::ClickFurther
+            | Field::Position
+            | Field::Clicked
+            | Field::Nested
+            | Field::Records => None,
         }
     }
 

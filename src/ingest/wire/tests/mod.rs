@@ -6,6 +6,7 @@ mod cases;
 mod composite;
 mod plain;
 mod random;
+mod rows;
 mod several;
 mod shapes;
 mod spellings;

@@ -1,0 +1,95 @@
+//! A record of one shown item, of a list that is gathered: its item, position and click flag are read from the record itself.
+
+use std::ops::Range;
+
+use super::super::shape::{Paths, ServedShape};
+use super::super::{json, range};
+use super::items::{integer, is_true};
+use super::tree::{Found, Tree};
+use super::{Field, Fields, Mapped, Problem, Sink};
+use crate::engine::event::Reason;
+
+/// Locates the position of an item, and whether it was clicked.
+#[derive(Debug, Clone)]
+pub(super) struct InRow {
+    /// Paths within an event, and within the record around it.
+    trees: [Tree<2>; 2],
+    has_position: bool,
+    says_clicked: bool,
+}
+
+impl InRow {
+    /// `None` if records are whole lists.
+    pub fn new(shape: &ServedShape) -> Option<InRow> {
+        shape.gather_ms?;
+        let tree = |is_outer| {
+            let paths = [&shape.position, &shape.clicked];
+            let paths = paths.map(|paths| paths.as_ref()?.that_are(is_outer));
+            Tree::new(paths.each_ref().map(Option::as_ref))
+        };
+        Some(InRow {
+            trees: [tree(false), tree(true)],
+            has_position: shape.position.is_some(),
+            says_clicked: shape.clicked.is_some(),
+        })
+    }
+
+    fn find<'a>(&self, fields: &Fields<'a>) -> Result<[Found<'a>; 2], Reason> {
+        let [inner, outer] = &self.trees;
+        let [event, record] = fields.objects;
+        let [mut position, mut clicked] = inner.find(event)?;
+        for (found, outer) in [&mut position, &mut clicked].into_iter().zip(outer.find(record)?) {
+            if *found == Found::Nothing {
+                *found = outer;
+            }
+        }
+        Ok([position, clicked])
+    }
+}
+
+impl Mapped {
+    /// Reads the one item of a record. Returns its range in the batch; a list of no item has an empty one.
+    pub(super) fn row(&self, row: &InRow, fields: &Fields, sink: &mut Sink) -> Result<Range<u32>, Problem> {
+        let start = sink.batch.items.len();
+        let item = match self.shape.served.absent_is_empty {
+            true => fields.unless_null(Field::Items),
+            false => fields.required(Field::Items).map(Some),
+        };
+        let Some(item) = item.map_err(Problem::of(Field::Items))? else {
+            return Ok(range(start, start));
+        };
+        let item = json::id(super::only_text(item)).map_err(Problem::of(Field::Items))?;
+        let [position, clicked] = row.find(fields).map_err(Problem::of_record)?;
+        let position = match row.has_position {
+            true => position
+                .required()
+                .and_then(|raw| integer(super::only_text(raw).trim_matches('"'))),
+            false => Ok(0),
+        };
+        let position = position.map_err(Problem::of(Field::Position))?;
+        let is_clicked = row.says_clicked && is_true(clicked).map_err(Problem::of(Field::Clicked))?;
+        sink.item(&item);
+        // Positions stand at the places of their items, of which there may be others before.
+        sink.batch.positions.resize(start, 0);
+        sink.batch.positions.push(position);
+        if is_clicked {
+            sink.click(&item);
+        }
+        Ok(range(start, start + 1))
+    }
+
+    /// The paths of a field of a row, and its value.
+    pub(super) fn value_in_row<'a>(
+        &self,
+        field: Field,
+        fields: &Fields<'a>,
+    ) -> Option<(&Paths, Option<&'a str>)> {
+        let [position, clicked] = self.in_row.as_ref()?.find(fields).ok()?;
+        let (paths, found) = match field {
+            Field::Position => (self.shape.served.position.as_ref()?, position),
+            Field::Clicked => (self.shape.served.clicked.as_ref()?, clicked),
+            _ => return None,
+        };
+        Some((paths, found.required().ok()))
+    }
+}
