@@ -20,6 +20,8 @@ pub struct Checkpoint {
     /// One for each topic.
     pub logs: Vec<LogCheckpoint>,
     pub copies: CopiesCheckpoint,
+    /// Hashes of arms that were folded, in the order of their first lists.
+    pub folded: Vec<u128>,
 }
 
 impl Checkpoint {

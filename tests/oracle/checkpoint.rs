@@ -67,6 +67,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
                 open,
             }],
             copies: CopiesCheckpoint::default(),
+            folded: Vec::new(),
         };
         assert_eq!(found, expected);
     };

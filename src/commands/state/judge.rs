@@ -301,6 +301,7 @@ mod tests {
                 is_exact: true,
                 logs: Side::BOTH.map(log).into(),
                 copies: CopiesCheckpoint::default(),
+                folded: Vec::new(),
             };
             let topic = |name: &str| Topic {
                 name: name.to_owned(),
