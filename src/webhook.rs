@@ -1,8 +1,8 @@
 //! Tells whoever `[webhook]` names when the state of an arm changes, by a POST of its verdict: at least once.
 //!
 //! ```text
-//! Published ──▶ Outbox: what changed, an arm once ──▶ Post ──▶ 2xx: told
-//!     every second, once ready        ▲───── back off ─┘ else: to its end
+//! Published ──▶ Outbox: what changed, an arm once ──▶ Post, an arm each ──▶ 2xx: told
+//!     every second, once ready        ▲───────── back off ──┘ else: to its end
 //! ```
 //! Where state is stored, all instances of a group take the same looks, and the one that owns the first partition tells. Whoever takes
 //! that over tells the last change of each arm again, for the one before may not have come to it.
@@ -20,11 +20,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::outbox::Outbox;
-use self::pace::Pace;
+use self::outbox::{Notice, Outbox};
 use self::post::Post;
 use crate::config::{self, UnusableFile};
 use crate::looks::Published;
@@ -32,6 +34,9 @@ use crate::telemetry::{Telemetry, Warning, WebhookResult};
 
 /// How often the last look is read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Attempts that are made at the same time: one that hangs holds up no other arm.
+const AT_ONCE: usize = 16;
 
 /// After so long without an answer of success an operator is told.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
@@ -44,10 +49,10 @@ pub struct Webhook {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
     outbox: Outbox,
-    post: Post,
+    post: Arc<Post>,
+    attempts: FuturesUnordered<BoxFuture<'static, (Notice, anyhow::Result<()>)>>,
     /// None: it always is.
     speaks: Option<Speaks>,
-    pace: Pace,
     look_every: Duration,
     patience: Duration,
 }
@@ -74,9 +79,9 @@ impl Webhook {
             looks,
             telemetry,
             outbox: Outbox::default(),
-            post,
+            post: Arc::new(post),
+            attempts: FuturesUnordered::new(),
             speaks: None,
-            pace: Pace::default(),
             look_every: LOOK_EVERY,
             patience: PATIENCE,
         })
@@ -89,7 +94,7 @@ impl Webhook {
         self
     }
 
-    /// Until `stop`, which ends an attempt that is being made: what waits then is told after the next start, if it is still so.
+    /// Until `stop`, which ends the attempts that are being made: what waits then is told after the next start, if it is still so.
     pub async fn run(mut self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -97,48 +102,59 @@ impl Webhook {
         }
     }
 
-    /// Takes what is new, and makes one attempt, or waits for a look.
+    /// Takes what is new, begins attempts, and waits for an outcome or a look.
     async fn round(&mut self) {
         // Before, looks of the past are taken anew.
         if self.telemetry.is_ready() {
             self.outbox.take(&self.looks.shown());
         }
-        if self.speaks.as_ref().is_some_and(|speaks| !speaks()) {
+        if self.speaks.as_ref().is_none_or(|speaks| speaks()) {
+            self.telemetry.set_webhook_waiting(self.outbox.len());
+            self.begin_attempts();
+        } else {
             self.telemetry.set_webhook_waiting(0);
             self.telemetry.set_webhook_warning(None);
-            return tokio::time::sleep(self.look_every).await;
         }
-        self.telemetry.set_webhook_waiting(self.outbox.len());
-        match self.outbox.next() {
-            Some(_) if self.pace.is_due(Instant::now()) => self.attempt().await,
-            _ => tokio::time::sleep(self.look_every).await,
+        tokio::select! {
+            Some((notice, outcome)) = self.attempts.next() => self.note(&notice, outcome),
+            () = tokio::time::sleep(self.look_every) => {}
         }
     }
 
-    async fn attempt(&mut self) {
-        let Some(notice) = self.outbox.next() else {
-            return;
-        };
+    fn begin_attempts(&mut self) {
+        while self.attempts.len() < AT_ONCE {
+            let Some(notice) = self.outbox.begin(Instant::now()) else {
+                return;
+            };
+            let post = Arc::clone(&self.post);
+            self.attempts.push(Box::pin(async move {
+                let outcome = post.send(notice.verdict.clone()).await;
+                (notice, outcome)
+            }));
+        }
+    }
+
+    fn note(&mut self, notice: &Notice, outcome: anyhow::Result<()>) {
         let (experiment, arm, state) = (&notice.arm.experiment, &notice.arm.arm, notice.state);
-        match self.post.send(notice.verdict.clone()).await {
+        let now = Instant::now();
+        match outcome {
             Ok(()) => {
                 info!(?experiment, ?arm, %state, "told the webhook");
                 self.telemetry.count_webhook_notice(WebhookResult::Sent);
-                self.telemetry.set_webhook_warning(None);
-                self.outbox.told();
-                self.pace.succeeded();
+                self.outbox.told(notice);
             }
             Err(error) => {
-                let now = Instant::now();
-                let wait = self.pace.failed(now);
+                let wait = self.outbox.put_off(notice, now);
                 warn!(?experiment, ?arm, %state, "could not tell the webhook: {error:#}; tries again after {wait:?}");
                 self.telemetry.count_webhook_notice(WebhookResult::Failed);
-                if self.pace.failing_for(now) >= self.patience {
+                if self.outbox.failing_for(now) >= self.patience {
                     let warning = failing(&self.post, self.outbox.len(), &error);
                     self.telemetry.set_webhook_warning(Some(warning));
                 }
-                self.outbox.put_off();
             }
+        }
+        if self.outbox.failing_for(now) < self.patience {
+            self.telemetry.set_webhook_warning(None);
         }
         self.telemetry.set_webhook_waiting(self.outbox.len());
     }
