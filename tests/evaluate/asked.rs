@@ -58,6 +58,32 @@ fn ranker() -> Value {
     })
 }
 
+/// It told of −20,774 days of lists, and what follows from them.
+#[test]
+fn a_span_that_only_a_wrong_time_can_make_is_refused() {
+    for (as_of, told) in [
+        (
+            MIDNIGHT_MS - 20_774 * DAY_MS,
+            "its lists would span -20774 days, and 0 to 3650 are believed: a time in it is wrong",
+        ),
+        (MIDNIGHT_MS + 9_000 * DAY_MS, "its lists would span 9000 days"),
+        (
+            MIDNIGHT_MS + DAY_MS,
+            "its earlier look does not lie between its start and its last look",
+        ),
+    ] {
+        let mut experiment = ranker();
+        experiment["looks"]["as_of"] = as_of.into();
+        let ran = asked("200 OK", &self::told(&json!({"ranker": experiment})), &[]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{as_of}");
+        assert!(
+            ran.stderr.contains(&format!("error: ranker: {told}")),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
 #[test]
 fn days_are_told_by_how_much_looks_know_and_knew() {
     let body = told(&json!({"ranker": ranker()}));
