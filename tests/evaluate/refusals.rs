@@ -278,7 +278,13 @@ fn a_device_without_end_is_refused() {
         &["evaluate", "/dev/zero"][..],
         &["check", "--sample", "/dev/zero"],
         &["catalog", "build", "--touched", "clicked", "/dev/zero"],
-        &["convert", "--recommendations", "/dev/zero", "--truth", "/dev/zero"],
+        &[
+            "convert",
+            "--recommendations",
+            "/dev/zero",
+            "--truth",
+            "/dev/zero",
+        ],
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code != Some(0), &*ran.stdout), (true, ""), "{arguments:?}");
