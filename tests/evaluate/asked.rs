@@ -97,7 +97,7 @@ days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00
  neural: ctr  0.1250        9.3         6.7     24.7
  neural: mrr  0.2500       40.4        11.2    152.7
 
-in whole weeks: sequence 6 weeks, planned 2 weeks, strict 22 weeks (* as it is tested)
+in whole weeks: sequence 6 weeks (Thu 1 Jan 2026), planned 2 weeks (Thu 4 Dec 2025), strict 22 weeks (Thu 23 Apr 2026) (* as it is tested)
 ";
     let plain = |text: &str| {
         text.replace('─', "")
@@ -125,6 +125,10 @@ in whole weeks: sequence 6 weeks, planned 2 weeks, strict 22 weeks (* as it is t
         ("since", json!(MIDNIGHT_MS)),
         ("design", json!("planned")),
         ("weeks", json!({"planned": 2, "sequence": 6, "strict": 22})),
+        (
+            "ends",
+            json!({"planned": 1_764_806_400_000_i64, "sequence": 1_767_225_600_000_i64, "strict": 1_776_902_400_000_i64}),
+        ),
     ] {
         assert_eq!(plan[field], value, "{field}");
     }
