@@ -101,8 +101,8 @@ pub(crate) fn shown_name(name: &str) -> String {
         return name.to_owned();
     }
     let ends = name.match_indices('.').map(|(at, _)| &name[..=at]);
-    let shared = ends.filter(|begin| known.iter().any(|known| known.starts_with(begin)));
-    format!("{}…", shared.last().unwrap_or_default())
+    let mut shared = ends.filter(|begin| known.iter().any(|known| known.starts_with(begin)));
+    format!("{}…", shared.next_back().unwrap_or_default())
 }
 
 /// Whether the begin of a property's name, up to a dot or its end, is that of a known one.

@@ -37,7 +37,7 @@ pub struct Arms {
     recent: [Option<(u128, ArmId)>; RECENT],
     /// Hashes of the folded arms that are remembered, in the order of their first lists.
     folded: Vec<u128>,
-    /// Those of earlier processes that this one has not read yet.
+    /// Folded arms of earlier processes that this one has not read yet.
     folded_before: HashSet<u128>,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: HashMap<Arc<str>, Option<ArmId>>,
@@ -205,7 +205,7 @@ impl Arms {
         self.folded.len() as u64
     }
 
-    /// Returns the hashes of the first of these, as many as are stored.
+    /// Returns the hashes of the first folded arms, as many as are stored.
     pub fn stored_folded(&self) -> &[u128] {
         &self.folded[..self.folded.len().min(MAX_STORED_FOLDED)]
     }

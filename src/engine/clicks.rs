@@ -57,7 +57,7 @@ pub struct Earlier {
 #[derive(Debug, Default)]
 struct Waiting {
     n: u64,
-    /// Those among them that an earlier process has counted.
+    /// Waiting clicks that an earlier process has counted.
     n_counted: u64,
 }
 
@@ -126,7 +126,7 @@ impl KeptClicks {
         self.waiting.n
     }
 
-    /// Those among them that this process has accepted: their result is not known.
+    /// Waiting clicks that this process has accepted: their result is not known.
     pub fn n_own_waiting(&self) -> u64 {
         self.waiting.n - self.waiting.n_counted
     }

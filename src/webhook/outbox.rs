@@ -89,7 +89,7 @@ impl Outbox {
         }
     }
 
-    /// Returns what is to be told next. Its arm is busy until the outcome is known.
+    /// Returns the next notice to send. Its arm is busy until the outcome is known.
     pub fn begin(&mut self, now: Instant) -> Option<Notice> {
         let is_free =
             |waiting: &&Waiting| waiting.pace.is_due(now) && !self.busy.contains(&waiting.notice.arm);
@@ -98,14 +98,14 @@ impl Outbox {
         Some(notice)
     }
 
-    /// Notes that this was told.
+    /// Removes a notice that was taken.
     pub fn told(&mut self, told: &Notice) {
         self.busy.remove(&told.arm);
-        // What the arm has changed to meanwhile still waits.
+        // A later state of the arm still waits.
         self.waiting.retain(|waiting| waiting.notice != *told);
     }
 
-    /// Notes that this was not taken, and returns how long it waits. It comes after the others then.
+    /// Puts a notice that was not taken behind the others, and returns how long it waits.
     pub fn put_off(&mut self, notice: &Notice, now: Instant) -> Duration {
         self.busy.remove(&notice.arm);
         let place = self.waiting.iter().position(|waiting| waiting.notice == *notice);

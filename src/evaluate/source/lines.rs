@@ -63,7 +63,7 @@ impl fmt::Display for LongLines {
 
 fn endless(number: u64, end: u64) -> io::Error {
     io::Error::other(format!(
-        "line {number} has no end within {} MiB: it is no file of events, one a line",
+        "line {number} has no end within {} MiB: it is not a file of events, one a line",
         end >> 20
     ))
 }
@@ -233,7 +233,7 @@ mod tests {
         };
         let mut n_lines = 0;
         let outcome = each(b"a\n".chain(io::repeat(b'b')), &bounds, &mut |_, _| n_lines += 1);
-        let told = "line 2 has no end within 1 MiB: it is no file of events, one a line";
+        let told = "line 2 has no end within 1 MiB: it is not a file of events, one a line";
         assert_eq!(outcome.unwrap_err().to_string(), told);
         assert_eq!(n_lines, 1);
     }

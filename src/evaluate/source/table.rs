@@ -208,7 +208,7 @@ impl<R: Read> Read for BoundedLines<R> {
         }
         if self.n_bytes > MAX_LINE {
             let told = format!(
-                "it has a line of more than {} MiB: it is no table of rows",
+                "it has a line of more than {} MiB: it is not a table of rows",
                 MAX_LINE >> 20
             );
             return Err(io::Error::other(told));
@@ -298,7 +298,7 @@ mod tests {
     fn a_line_without_end_is_refused() {
         let endless = b"user,item\n1,".chain(io::repeat(b'2'));
         let error = csv(endless, &["user"], None, &mut |_, _| Ok(())).expect_err("it has no end");
-        let told = "it has a line of more than 64 MiB: it is no table of rows";
+        let told = "it has a line of more than 64 MiB: it is not a table of rows";
         assert_eq!(error.to_string(), told);
     }
 
