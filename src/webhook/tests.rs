@@ -378,7 +378,7 @@ fn a_stop_does_not_wait_for_an_answer() {
 #[test]
 fn an_operator_is_told_of_a_webhook_that_takes_nothing_until_it_does() {
     run(async {
-        let mut server = Server::choosing(|n, _| Reply::Status(if n < 10 { 500 } else { 200 })).await;
+        let mut server = Server::choosing(|n, _| Reply::Status(if n < 40 { 500 } else { 200 })).await;
         let stage = Stage::start(&settings(server.address));
         stage.look(1, &[("a", State::Win), ("b", State::Harm)]);
         stage
