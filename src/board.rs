@@ -453,7 +453,7 @@ impl SnapshotSource for Board {
                 continue;
             };
             self.note(windows.advance(&shown, &ends, &self.shape));
-            windows.add_up(&shown, arm);
+            windows.add_up(&shown, &ends, arm);
             if let Some(covering) = covering {
                 covering.fill(&mut windows, &shown, &self.shape.cells_ms, &ends, arm);
             }

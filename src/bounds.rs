@@ -8,9 +8,12 @@ use crate::config::{Config, N_CELLS};
 use crate::engine::ranking::Ranking;
 use crate::engine::window::Cell;
 use crate::kafka::consumer::queued_bytes;
-use crate::ledger::{N_BUCKETS, USER_BYTES};
+use crate::ledger::{FrequentUsers, N_BUCKETS, RefusedCounts, USER_BYTES};
 use crate::looks;
 use crate::snapshot::View;
+
+/// Refused lists and frequent users of one arm of one partition in one epoch, in bytes.
+const OF_CHECKS: u64 = RefusedCounts::MAX_BYTES + FrequentUsers::MAX_BYTES;
 
 /// Bounds on memory, in bytes. Program, buffers of a scrape and the space between allocations come on top.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,9 +85,9 @@ impl Bounds {
         self.state + self.unsealed + self.coverage + self.statistics + self.fetched
     }
 
-    /// Sums by user of one arm of one partition in one epoch, if every bucket has a list.
+    /// Sums by user of one arm of one partition in one epoch, if every bucket has a list, and its refused lists and frequent users.
     fn epoch(&self) -> u64 {
-        N_BUCKETS as u64 * looks::row_bytes(self.user_columns)
+        N_BUCKETS as u64 * looks::row_bytes(self.user_columns) + OF_CHECKS
     }
 
     /// What users of one arm of one partition add up to in the cells of the window; 0 where none has intervals.
@@ -166,10 +169,11 @@ impl fmt::Display for Bounds {
         write!(
             f,
             "statistics: {} KiB for each arm and epoch of an experiment in a partition ({N_BUCKETS} buckets x {} columns x {} bytes, \
-             and where they are), and up to {} bytes for each user",
+             and where they are, and {} KiB of refused lists and frequent users), and up to {} bytes for each user",
             kib(self.epoch()),
             self.user_columns,
             size_of::<i64>(),
+            kib(OF_CHECKS),
             USER_BYTES
         )?;
         if let Some(window) = &self.window {
@@ -254,9 +258,11 @@ mod tests {
     #[test]
     fn sums_by_user_have_a_column_more_than_the_ranking_in_each_bucket() {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
-        assert_eq!(one.epoch(), 256 * ((5 + 1) * 8 + 1));
-        let told = "\nstatistics: 13 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
-                    bytes, and where they are), and up to 32 bytes for each user; ";
+        // 256 buckets and 168 hours of refused lists, and 64 places of frequent users.
+        let of_checks = 2 * (256 * 16 + 168 * 24) + 64 * 80;
+        assert_eq!(one.epoch(), 256 * ((5 + 1) * 8 + 1) + of_checks);
+        let told = "\nstatistics: 34 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
+                    bytes, and where they are, and 21 KiB of refused lists and frequent users), and up to 32 bytes for each user; ";
         assert!(one.to_string().contains(told), "{one}");
     }
 
@@ -273,7 +279,10 @@ mod tests {
             )
         };
         let (hour, minutes) = (bounds("5m, 1h"), bounds("5m"));
-        assert_eq!(hour.window(), 6 * (256 * (1 + 6 * 7) + 64 + 4) + hour.epoch());
+        assert_eq!(
+            hour.window(),
+            6 * (256 * (1 + 6 * 7) + 64 + 4) + 256 * ((5 + 1) * 8 + 1)
+        );
         let told = "; up to 78 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
                     columns, packed), which are given up first";
         assert!(hour.to_string().ends_with(told), "{hour}");

@@ -66,7 +66,7 @@ pub enum CheckFailure {
 }
 
 impl Finding {
-    fn new(level: Level, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    pub(crate) fn new(level: Level, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
         Finding {
             level,
             text: text.into(),

@@ -50,6 +50,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
+use self::source::LongLines;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::float_times::FloatTimes;
@@ -189,6 +190,8 @@ pub struct Evaluator {
     /// Of lists.
     float_times: FloatTimes,
     unreadable: BTreeMap<Reason, UnreadableLines>,
+    /// Warnings of lines that were too long to be read, by file.
+    long_lines: Vec<String>,
 }
 
 impl Evaluator {
@@ -235,6 +238,7 @@ impl Evaluator {
             n_lists_without_arm: 0,
             float_times: FloatTimes::default(),
             unreadable: BTreeMap::new(),
+            long_lines: Vec::new(),
         }
     }
 
@@ -252,9 +256,10 @@ impl Evaluator {
             );
         }
         let decoder = self.decoder.clone().reading(shape.as_ref());
-        source::read(path, shape.as_ref(), watch, |number, record| {
+        let long = source::read(path, shape.as_ref(), watch, |number, record| {
             self.line(record, &decoder, &name, number)
         })?;
+        self.note_long_lines(&name, &long);
         self.count();
         Ok(())
     }
@@ -265,9 +270,16 @@ impl Evaluator {
     /// Where they cannot be read to their end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
         let decoder = self.decoder.clone().reading(self.shape.as_ref());
-        source::read_stream(input, |number, record| self.line(record, &decoder, name, number))?;
+        let long = source::read_stream(input, |number, record| self.line(record, &decoder, name, number))?;
+        self.note_long_lines(name, &long);
         self.count();
         Ok(())
+    }
+
+    fn note_long_lines(&mut self, name: &str, long: &LongLines) {
+        if !long.is_empty() {
+            self.long_lines.push(format!("{name}: {long}"));
+        }
     }
 
     fn line(&mut self, record: &[u8], decoder: &Decoder, name: &str, number: u64) {
@@ -397,6 +409,7 @@ impl Evaluator {
             max_duplicate_share: self.max_duplicate_share,
             max_user_share: self.max_user_share,
             unreadable: self.unreadable,
+            long_lines: self.long_lines,
             ranking: self.ranking,
         }
     }

@@ -1,8 +1,8 @@
 //! Webhook notifications: POSTs an arm's verdict to `[webhook]` when its state changes, at least once per change.
 //!
 //! ```text
-//! Published ──▶ Outbox: newest change per arm ──▶ Post ──▶ 2xx: delivered
-//!     every second, once ready     ▲───── back off ─┘ else: to the end of the queue
+//! Published ──▶ Outbox: newest change per arm ──▶ Post, one per arm ──▶ 2xx: delivered
+//!     every second, once ready     ▲─────────── back off ─┘ else: to the end of the queue
 //! ```
 //! With `[state]`, all instances of a group take the same looks, and the owner of the first partition sends. A new owner
 //! sends the last change of each arm again, because its predecessor may not have delivered it.
@@ -19,11 +19,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::outbox::Outbox;
-use self::pace::Pace;
+use self::outbox::{Notice, Outbox};
 use self::post::Post;
 use crate::config::{self, UnusableFile};
 use crate::looks::Published;
@@ -31,6 +33,9 @@ use crate::telemetry::{Telemetry, Warning, WebhookResult};
 
 /// Interval between polls of the latest look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Number of simultaneous attempts: one without an answer does not hold up other arms.
+const AT_ONCE: usize = 16;
 
 /// Time without a successful answer after which the operator is warned.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
@@ -43,10 +48,10 @@ pub struct Webhook {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
     outbox: Outbox,
-    post: Post,
+    post: Arc<Post>,
+    attempts: FuturesUnordered<BoxFuture<'static, (Notice, anyhow::Result<()>)>>,
     /// Absent if this process always sends.
     speaks: Option<Speaks>,
-    pace: Pace,
     look_every: Duration,
     patience: Duration,
 }
@@ -75,9 +80,9 @@ impl Webhook {
             looks,
             telemetry,
             outbox: Outbox::default(),
-            post,
+            post: Arc::new(post),
+            attempts: FuturesUnordered::new(),
             speaks: None,
-            pace: Pace::default(),
             look_every: LOOK_EVERY,
             patience: PATIENCE,
         })
@@ -90,7 +95,7 @@ impl Webhook {
         self
     }
 
-    /// Runs until `stop`, which also aborts an attempt in flight. Changes that still wait are sent after the next start, if
+    /// Runs until `stop`, which also aborts attempts in flight. Changes that still wait are sent after the next start, if
     /// the state is still the same.
     pub async fn run(mut self, stop: CancellationToken) {
         tokio::select! {
@@ -99,49 +104,60 @@ impl Webhook {
         }
     }
 
-    /// Takes new changes, then makes one attempt or sleeps until the next look is due.
+    /// Takes new changes, starts attempts, and waits for an outcome or the next look.
     async fn round(&mut self) {
         // Until the daemon is ready it repeats looks of the past, which are not news.
         if self.telemetry.is_ready() {
             self.outbox.take(&self.looks.shown());
         }
-        if self.speaks.as_ref().is_some_and(|speaks| !speaks()) {
+        if self.speaks.as_ref().is_none_or(|speaks| speaks()) {
+            self.telemetry.set_webhook_waiting(self.outbox.len());
+            self.begin_attempts();
+        } else {
             // Warnings and the waiting count belong to the instance that sends.
             self.telemetry.set_webhook_waiting(0);
             self.telemetry.set_webhook_warning(None);
-            return tokio::time::sleep(self.look_every).await;
         }
-        self.telemetry.set_webhook_waiting(self.outbox.len());
-        match self.outbox.next() {
-            Some(_) if self.pace.is_due(Instant::now()) => self.attempt().await,
-            _ => tokio::time::sleep(self.look_every).await,
+        tokio::select! {
+            Some((notice, outcome)) = self.attempts.next() => self.note(&notice, outcome),
+            () = tokio::time::sleep(self.look_every) => {}
         }
     }
 
-    async fn attempt(&mut self) {
-        let Some(notice) = self.outbox.next() else {
-            return;
-        };
+    fn begin_attempts(&mut self) {
+        while self.attempts.len() < AT_ONCE {
+            let Some(notice) = self.outbox.begin(Instant::now()) else {
+                return;
+            };
+            let post = Arc::clone(&self.post);
+            self.attempts.push(Box::pin(async move {
+                let outcome = post.send(notice.verdict.clone()).await;
+                (notice, outcome)
+            }));
+        }
+    }
+
+    fn note(&mut self, notice: &Notice, outcome: anyhow::Result<()>) {
         let (experiment, arm, state) = (&notice.arm.experiment, &notice.arm.arm, notice.state);
-        match self.post.send(notice.verdict.clone()).await {
+        let now = Instant::now();
+        match outcome {
             Ok(()) => {
                 info!(?experiment, ?arm, %state, "told the webhook");
                 self.telemetry.count_webhook_notice(WebhookResult::Sent);
-                self.telemetry.set_webhook_warning(None);
-                self.outbox.told();
-                self.pace.succeeded();
+                self.outbox.told(notice);
             }
             Err(error) => {
-                let now = Instant::now();
-                let wait = self.pace.failed(now);
+                let wait = self.outbox.put_off(notice, now);
                 warn!(?experiment, ?arm, %state, "could not tell the webhook: {error:#}; tries again after {wait:?}");
                 self.telemetry.count_webhook_notice(WebhookResult::Failed);
-                if self.pace.failing_for(now) >= self.patience {
+                if self.outbox.failing_for(now) >= self.patience {
                     let warning = failing(&self.post, self.outbox.len(), &error);
                     self.telemetry.set_webhook_warning(Some(warning));
                 }
-                self.outbox.put_off();
             }
+        }
+        if self.outbox.failing_for(now) < self.patience {
+            self.telemetry.set_webhook_warning(None);
         }
         self.telemetry.set_webhook_waiting(self.outbox.len());
     }

@@ -297,7 +297,7 @@ fn what_an_experiment_cannot_be_told_is_warned_of_and_what_cannot_be_is_refused(
     let told = quietly(&["check", "--config", &file(&dir, "legal.toml", &text)]);
     for part in [
         "\n         1024 MiB of sums by user",
-        "\n         statistics: 65 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 8 bytes",
+        "\n         statistics: 86 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 8 bytes",
         "\nwarning  experiments.ranker has a control and no shares: nothing is decided",
         "\nwarning  kafka.key is \"request\"",
     ] {

@@ -201,10 +201,13 @@ impl ArmWindows {
         exact
     }
 
-    /// Adds up what these pairs have of it; without any of them it has no last list.
-    pub fn add_up(&self, pairs: &ShownPairs, arm: &mut ArmSnapshot) {
+    /// Adds up what these pairs have of it; without any of them it has no last list. A last list beyond `ends` counts as one at
+    /// the end of what is shown.
+    pub fn add_up(&self, pairs: &ShownPairs, ends: &WindowEnds, arm: &mut ArmSnapshot) {
+        let until_ms = ends.until_ms[View::Live as usize];
         let parts = pairs.all().filter_map(|pair| self.parts.get(&pair));
-        arm.last_list_ms = parts.map(|part| part.last_list_ms).max().unwrap_or(i64::MIN);
+        let last_ms = parts.map(|part| part.last_list_ms(until_ms)).max();
+        arm.last_list_ms = last_ms.unwrap_or(i64::MIN);
         for (view, rows) in View::BOTH.into_iter().zip(&mut arm.sums) {
             for (place, row) in rows.iter_mut().enumerate() {
                 let parts = self.parts_of(pairs.of(view));
@@ -253,6 +256,17 @@ impl PairWindows {
         PairWindows {
             last_list_ms: i64::MIN,
             views: View::BOTH.map(slots),
+        }
+    }
+
+    /// Returns the time of its last list, `until_ms` at the most, and `i64::MIN` without lists.
+    fn last_list_ms(&self, until_ms: i64) -> i64 {
+        // Lists that wait are no last list yet, but they are in the total: an arm that has only these is shown as well.
+        let only_waiting =
+            self.last_list_ms == i64::MIN && self.views.iter().any(|slots| !slots.total.is_empty());
+        match only_waiting {
+            true => until_ms,
+            false => self.last_list_ms.min(until_ms),
         }
     }
 }
@@ -353,7 +367,7 @@ mod tests {
         progress.shown(None)
     }
 
-    fn told(windows: &ArmWindows) -> ArmSnapshot {
+    fn told(windows: &ArmWindows, ends: &WindowEnds) -> ArmSnapshot {
         let mut arm = ArmSnapshot {
             experiment: "e".into(),
             arm: "a".into(),
@@ -361,7 +375,7 @@ mod tests {
             sums: View::BOTH.map(|_| vec![vec![0; 2].into(); 3]),
             timelines: None,
         };
-        windows.add_up(&both(&[PAIR]), &mut arm);
+        windows.add_up(&both(&[PAIR]), ends, &mut arm);
         arm
     }
 
@@ -387,7 +401,7 @@ mod tests {
             for windows in [&mut at_once, &mut held] {
                 windows.advance(&both(&[PAIR]), &ends, &shape).expect("small sums");
             }
-            prop_assert_eq!(format!("{:?}", told(&at_once)), format!("{:?}", told(&held)));
+            prop_assert_eq!(format!("{:?}", told(&at_once, &ends)), format!("{:?}", told(&held, &ends)));
             prop_assert_eq!(shape.n_ahead.into_inner(), 0);
         }
     }
@@ -406,7 +420,7 @@ mod tests {
                 until_ms: [until_ms; 2],
             };
             assert_eq!(windows.advance(&both(&[PAIR]), &ends, &shape), Ok(()));
-            let live: Vec<i128> = told(&windows).sums[0].iter().map(|sums| sums[0]).collect();
+            let live: Vec<i128> = told(&windows, &ends).sums[0].iter().map(|sums| sums[0]).collect();
             assert_eq!(live, [in_windows, in_windows, 3], "until {until_ms}");
         }
     }
@@ -437,9 +451,13 @@ mod tests {
             let added = windows.add(pair, View::Settled, &of(0), tally, i64::MAX, &shape);
             assert_eq!(added, Ok(()));
         }
-        let mut arm = told(&windows);
+        let ends = WindowEnds {
+            ends_ms: [None; 2],
+            until_ms: [i64::MAX; 2],
+        };
+        let mut arm = told(&windows, &ends);
         assert_eq!(arm.sums[1], vec![Box::from([1, 0]); 3]);
-        windows.add_up(&both(&[PAIR, 4]), &mut arm);
+        windows.add_up(&both(&[PAIR, 4]), &ends, &mut arm);
         assert_eq!(arm.sums[1], vec![Box::from([11, 20]); 3]);
         assert_eq!(arm.sums[0], vec![Box::from([0, 0]); 3]);
         windows.remove(PAIR, &shape);

@@ -176,6 +176,29 @@ fn adds_up_what_the_shown_pairs_have() {
     assert_eq!(lists(&board, View::Live, 2), named(&[("a", 2), ("b", 1)]));
 }
 
+/// `/metrics` left them out, so that the totals of all arms did not add up to the accepted lists.
+#[test]
+fn an_arm_is_shown_although_all_its_lists_lie_ahead_of_the_clock() {
+    let board = board(&[]);
+    board.show_until([T0 + 500, T0]);
+    board.merge(0, &delta(&[("a", 0), ("b", 5_000), ("b", 6_000)]));
+    board.set_live_end(T0 + 6_000);
+    board.show(0);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 1), ("b", 2)]));
+    assert_eq!(lists(&board, View::Live, 0), named(&[("a", 1), ("b", 0)]));
+    let last_lists = || {
+        board
+            .snapshot(None)
+            .arms
+            .into_iter()
+            .map(|arm| arm.last_list_ms - T0)
+    };
+    assert_eq!(last_lists().collect::<Vec<_>>(), [0, 500]);
+    board.show_until([T0 + 9_000, T0]);
+    assert_eq!(lists(&board, View::Live, 0), named(&[("a", 1), ("b", 2)]));
+    assert_eq!(last_lists().collect::<Vec<_>>(), [0, 6_000]);
+}
+
 /// A resumed pair has its settled numbers at once, while its log is still to be re-read.
 #[test]
 fn a_pair_may_be_shown_in_one_view_before_it_is_in_both() {

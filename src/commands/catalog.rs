@@ -39,12 +39,15 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             let shape = source::shape_of(path, events);
             counter.read_by(of_shape(&decoder, shape.as_ref()));
             let mut outcome = Ok(());
-            source::read(path, shape.as_ref(), &|n_bytes| bar.inc(n_bytes), |_, record| {
+            let long = source::read(path, shape.as_ref(), &|n_bytes| bar.inc(n_bytes), |_, record| {
                 if outcome.is_ok() {
                     outcome = counter.take(record, None);
                 }
             })?;
             outcome.map_err(out_of_room)?;
+            if !long.is_empty() {
+                warn(&format!("{}: {long}", source::name(path)));
+            }
         }
         bar.finish_and_clear();
         finish(counter.finish())

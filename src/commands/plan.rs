@@ -23,6 +23,8 @@ const WEEK: f64 = 6.5;
 /// 256 buckets is off by about 0.1.
 const RETURNING: f64 = 0.8;
 const DAY_MS: f64 = 86_400_000.0;
+/// Days of lists that are believed: more come from a wrong time.
+const MAX_DAYS: f64 = 3650.0;
 
 /// Prints a plan from a daemon's numbers or from files.
 ///
@@ -141,12 +143,13 @@ impl Plans {
     fn of(evaluation: &Evaluation) -> Plans {
         let mut plans = Plans::default();
         for (experiment, comparison) in evaluation.comparisons.iter().flatten() {
-            match needed(comparison) {
+            let needed = needed(comparison).map_err(|why| why.to_string());
+            match needed.and_then(|days| believed(&days).map(|()| days)) {
                 Ok(days) => {
                     let planned = Planned::of(&comparison.settings, days);
                     plans.known.insert(experiment.clone(), planned);
                 }
-                Err(why) => plans.unknown.push((experiment.clone(), why.to_string())),
+                Err(why) => plans.unknown.push((experiment.clone(), why)),
             }
         }
         plans
@@ -162,6 +165,16 @@ impl Planned {
             days,
             running: None,
         }
+    }
+}
+
+/// Refuses spans of lists that only a wrong time can make.
+fn believed(days: &ExperimentDays) -> Result<(), String> {
+    match days.so_far {
+        so_far if (0.0..=MAX_DAYS).contains(&so_far) => Ok(()),
+        so_far => Err(format!(
+            "its lists would span {so_far:.0} days, and 0 to {MAX_DAYS:.0} are believed: a time in it is wrong"
+        )),
     }
 }
 

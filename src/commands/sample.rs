@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::reading::BAD_DATA;
-use super::{misuse, print, with_counting, written};
-use crate::check::{self, Records, Unmapped};
+use super::{misuse, print, warn, with_counting, written};
+use crate::check::{self, Finding, Level, Records, Unmapped};
 use crate::cli::CheckArgs;
 use crate::engine::event::Kind;
 use crate::evaluate::source;
@@ -23,10 +23,13 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         let shape = source::shape_of(path, counting.events.as_ref());
         let mut records = Records::new(decoder.reading(shape.as_ref()), args.records_are.map(Kind::from))
             .of_rows(source::has_own_columns(path));
-        source::read(path, shape.as_ref(), &|_| {}, |line, record| {
+        let long = source::read(path, shape.as_ref(), &|_| {}, |line, record| {
             records.take(line, record)
         })?;
-        let findings = records.findings();
+        let mut findings = records.findings();
+        if !long.is_empty() {
+            findings.push(Finding::new(Level::Warning, long.to_string(), ""));
+        }
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })
@@ -41,7 +44,10 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
             return Ok(misuse("check", message));
         }
         let mut sample = Unmapped::default();
-        source::read(path, None, &|_| {}, |line, record| sample.take(line, record))?;
+        let long = source::read(path, None, &|_| {}, |line, record| sample.take(line, record))?;
+        if !long.is_empty() {
+            warn(&long.to_string());
+        }
         let suggestion = sample.suggest(&counting.join.decoder(), args.records_are.map(Kind::from));
         print(&suggestion.text)?;
         Ok(match suggestion.is_sound {

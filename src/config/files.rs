@@ -79,11 +79,17 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// logged after a second.
 ///
 /// # Errors
-/// If it cannot be opened or read, or is not UTF-8.
+/// If it cannot be opened or read, is not UTF-8, or is larger than 16 MiB, as an endless device is.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    const MAX_BYTES: u64 = 16 << 20;
     let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     let _told = is_pipe.then(|| tell_after(Duration::from_secs(1), path));
-    std::fs::read_to_string(path)
+    let mut text = String::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(io::Error::other("it is larger than 16 MiB")),
+        false => Ok(text),
+    }
 }
 
 /// Logs that a pipe has no writer yet, unless the returned sender is dropped before `patience` is over.

@@ -44,6 +44,7 @@ use in_force::bare_or_quoted;
 pub use load::{
     check_flags, environment, in_force, load, load_counting, load_http, load_text, load_with_origins,
 };
+pub(crate) use properties::{USUAL, shown_name};
 #[cfg(test)]
 pub(crate) use strangers::OF_COMMANDS;
 pub use take_over::{Loaded, SettingChanges};

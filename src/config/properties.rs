@@ -41,6 +41,76 @@ pub(super) fn kind_of(value: &toml::Value) -> &'static str {
     }
 }
 
+/// Properties that operators set. Messages suggest them for misspelled names, and show them in full.
+pub(crate) const USUAL: [&str; 47] = [
+    "broker.address.family",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "compression.codec",
+    "compression.type",
+    "connections.max.idle.ms",
+    "debug",
+    "fetch.error.backoff.ms",
+    "fetch.max.bytes",
+    "fetch.message.max.bytes",
+    "fetch.min.bytes",
+    "fetch.queue.backoff.ms",
+    "fetch.wait.max.ms",
+    "group.instance.id",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "linger.ms",
+    "max.partition.fetch.bytes",
+    "max.poll.interval.ms",
+    "message.max.bytes",
+    "metadata.max.age.ms",
+    "queue.buffering.max.messages",
+    "queued.max.messages.kbytes",
+    "queued.min.messages",
+    "receive.message.max.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.method",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "session.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "socket.keepalive.enable",
+    "socket.timeout.ms",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.location",
+    "ssl.key.password",
+];
+
+/// Returns the name of a known property. Of an unknown one, returns the leading parts that a known name shares, and `…`: the
+/// name may be a misplaced secret.
+pub(crate) fn shown_name(name: &str) -> String {
+    let owned = OWNED.iter().map(|(owned, _)| *owned);
+    let known: Vec<&str> = owned.chain(USUAL).collect();
+    if known.contains(&name) {
+        return name.to_owned();
+    }
+    let ends = name.match_indices('.').map(|(at, _)| &name[..=at]);
+    let mut shared = ends.filter(|begin| known.iter().any(|known| known.starts_with(begin)));
+    format!("{}…", shared.next_back().unwrap_or_default())
+}
+
+/// Returns true if a known property's name has this beginning, up to a dot or its end.
+pub(super) fn is_known_begin(begin: &str) -> bool {
+    let inner = format!("{begin}.");
+    shown_name(begin) == begin || shown_name(&inner) == format!("{inner}…")
+}
+
 /// Properties set by abgauge itself, and the reason or what to use instead.
 const OWNED: [(&str, &str); 18] = [
     ("bootstrap.servers", "write `brokers` under [kafka]"),
@@ -84,7 +154,7 @@ pub(super) fn collect(
     report: &mut ErrorReport,
 ) -> Properties {
     for (name, file) in files {
-        let key = format!("kafka.property_files.{name}");
+        let key = format!("kafka.property_files.{}", shown_name(name));
         check_name(&key, name, file, report);
         if values.contains_key(name) {
             let remedy = "keep either the value or the file";
@@ -93,7 +163,12 @@ pub(super) fn collect(
     }
     let mut properties = BTreeMap::new();
     for (name, value) in values {
-        check_name(&format!("kafka.properties.{name}"), &name, &value, report);
+        check_name(
+            &format!("kafka.properties.{}", shown_name(&name)),
+            &name,
+            &value,
+            report,
+        );
         properties.insert(name, value.into_inner().0);
     }
     for (name, file) in files {
@@ -103,7 +178,7 @@ pub(super) fn collect(
             }
             // The path is not shown, in case the operator wrote the secret itself there.
             Err(error) => report.refuse(
-                &format!("kafka.property_files.{name}"),
+                &format!("kafka.property_files.{}", shown_name(name)),
                 file,
                 format!("the file of this value cannot be used: {error}"),
                 "write the path of a file that holds the value and nothing else, readable by abgauge's user",

@@ -6,6 +6,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
 use super::HttpUrl;
+use super::properties::is_known_begin;
 
 /// Words that mark a setting or a line as a possible secret.
 const SECRET_WORDS: [&str; 14] = [
@@ -94,6 +95,12 @@ pub(super) fn telling_word(text: &str) -> Option<usize> {
 pub(super) fn mask(text: &str, table: &DeTable) -> String {
     let mut hidden = Vec::new();
     secret_values(table, false, &mut hidden);
+    let kafka = table.get("kafka").and_then(|kafka| kafka.get_ref().as_table());
+    for name in ["properties", "property_files"] {
+        if let Some(properties) = kafka.and_then(|kafka| kafka.get(name)?.get_ref().as_table()) {
+            strange_names(properties, "", &mut hidden);
+        }
+    }
     for line in Line::all(text) {
         if line.is_telling && line.text.trim_start().starts_with('#') {
             hidden.push(line.range());
@@ -114,6 +121,19 @@ fn secret_values(table: &DeTable, inside: bool, hidden: &mut Vec<Range<usize>>) 
             inside || is_of_user || telling_word(name.get_ref()).is_some(),
             hidden,
         );
+    }
+}
+
+/// Hides names of properties that are not known: they may be secrets.
+fn strange_names(table: &DeTable, begin: &str, hidden: &mut Vec<Range<usize>>) {
+    for (name, value) in table {
+        let whole = format!("{begin}{}", name.get_ref());
+        if !is_known_begin(&whole) {
+            hidden.push(name.span());
+        }
+        if let DeValue::Table(inner) = value.get_ref() {
+            strange_names(inner, &format!("{whole}."), hidden);
+        }
     }
 }
 
@@ -194,6 +214,16 @@ mod tests {
         for secret in ["hüntér2", "AB", "CD"] {
             assert!(!masked.contains(secret), "{masked}");
         }
+    }
+
+    #[test]
+    fn a_secret_in_the_place_of_a_name_is_hidden() {
+        let text = "[kafka.properties]\nhunter2 = \"x\"\nsasl.mechanism = \"PLAIN\"\nsasl.hunter3 = 1\n[kafka.property_files]\n\"hunter4\" = \"f\"\n";
+        let masked = mask(text, DeTable::parse(text).expect("valid").get_ref());
+        assert!(
+            !masked.contains("hunter") && masked.contains("sasl.mechanism"),
+            "{masked}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::event::{ArmName, Batch};
 
@@ -13,6 +13,9 @@ pub const OTHER: &str = "__other__";
 pub type ArmId = u32;
 
 const RECENT: usize = 64;
+
+/// Folded arms that are remembered across restarts: 256 KiB of stored state.
+const MAX_STORED_FOLDED: usize = 16_384;
 
 /// Names of an admitted arm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,7 +35,10 @@ pub struct Arms {
     by_hash: HashMap<u128, ArmId>,
     /// What was found last, by the last bits of its hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
-    n_folded: u64,
+    /// Hashes of the folded arms that are remembered, in the order of their first lists.
+    folded: Vec<u128>,
+    /// Folded arms of earlier processes that this one has not read yet.
+    folded_before: HashSet<u128>,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: HashMap<Arc<str>, Option<ArmId>>,
     /// Admitted arms whose hash is not known yet, by experiment and arm.
@@ -47,7 +53,8 @@ impl Arms {
             arms: Vec::new(),
             by_hash: HashMap::default(),
             recent: [None; RECENT],
-            n_folded: 0,
+            folded: Vec::new(),
+            folded_before: HashSet::default(),
             other_of: HashMap::default(),
             by_name: HashMap::default(),
         }
@@ -74,6 +81,12 @@ impl Arms {
             }
         }
         (resumed.n_admitted <= resumed.max).then_some(resumed)
+    }
+
+    /// Remembers arms that earlier processes have folded.
+    pub fn resume_folded(&mut self, folded: &[u128]) {
+        self.folded = folded[..folded.len().min(self.max)].to_vec();
+        self.folded_before = self.folded.iter().copied().collect();
     }
 
     /// An arm that was admitted before this process.
@@ -111,8 +124,10 @@ impl Arms {
         }
         let id = self.other(experiment);
         // Remembered so that each is counted once, as far as the bound on memory goes.
-        if self.n_folded < self.max as u64 {
-            self.n_folded += 1;
+        if self.folded_before.remove(&name.hash) {
+            self.by_hash.insert(name.hash, id);
+        } else if self.folded.len() < self.max {
+            self.folded.push(name.hash);
             self.by_hash.insert(name.hash, id);
         }
         id
@@ -187,7 +202,12 @@ impl Arms {
 
     /// Distinct arms folded, at most `max`: beyond that they are no longer told apart.
     pub fn n_folded(&self) -> u64 {
-        self.n_folded
+        self.folded.len() as u64
+    }
+
+    /// Returns the hashes of the first folded arms, as many as are stored.
+    pub fn stored_folded(&self) -> &[u128] {
+        &self.folded[..self.folded.len().min(MAX_STORED_FOLDED)]
     }
 }
 
@@ -198,7 +218,12 @@ mod tests {
     /// Admits "experiment/arm" names in turn and tells where each one went.
     fn check(max: u32, names: &[&str], expected: &[&str]) -> Arms {
         let mut arms = Arms::new(max);
-        let went: Vec<String> = names
+        assert_eq!(admit_all(&mut arms, names), expected);
+        arms
+    }
+
+    fn admit_all(arms: &mut Arms, names: &[&str]) -> Vec<String> {
+        names
             .iter()
             .map(|name| {
                 let (experiment, arm) = name.split_once('/').expect("a test name has a slash");
@@ -218,9 +243,7 @@ mod tests {
                 let id = arms.admit(&name, &batch);
                 format!("{}/{}", arms.get(id).experiment, arms.get(id).arm)
             })
-            .collect();
-        assert_eq!(went, expected);
-        arms
+            .collect()
     }
 
     #[test]
@@ -242,6 +265,19 @@ mod tests {
             arms.n_folded(),
             2,
             "a/y and c/z are remembered, a/q is beyond the bound"
+        );
+    }
+
+    #[test]
+    fn an_arm_that_was_folded_before_a_restart_is_counted_once() {
+        let before = check(1, &["a/x", "a/y"], &["a/x", "a/__other__"]);
+        let mut arms = Arms::resume(1, before.all()).expect("they were admitted under this bound");
+        arms.resume_folded(before.stored_folded());
+        assert_eq!(arms.n_folded(), 1, "before it is read again");
+        admit_all(&mut arms, &["a/y", "a/y"]);
+        assert_eq!(
+            (arms.n_folded(), arms.stored_folded()),
+            (1, before.stored_folded())
         );
     }
 

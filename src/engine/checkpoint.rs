@@ -23,6 +23,8 @@ pub struct Checkpoint {
     pub copies: CopiesCheckpoint,
     /// Empty unless lists are gathered.
     pub gathered: GatherCheckpoint,
+    /// Hashes of the folded arms, in the order of their first lists.
+    pub folded: Vec<u128>,
 }
 
 impl Checkpoint {

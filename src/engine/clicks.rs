@@ -23,7 +23,7 @@ const BACK: usize = NEXT + 1;
 const ORDER: usize = BACK + 1;
 /// Words of a click, in whole units.
 const N_WORDS: usize = (ORDER + 1).next_multiple_of(UNIT);
-/// Flag next to the kind: the result is known.
+/// Flag next to the kind: it does not wait for a list.
 const DECIDED: u32 = 1;
 /// Flag: no further list takes it, and it has left the chain of its id.
 const LEFT: u32 = 1 << 1;
@@ -46,6 +46,32 @@ pub struct KeptClick {
     pub ts_ms: i64,
 }
 
+/// A click that an earlier process has counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Earlier {
+    /// Whether a list that is not read again may have taken it.
+    pub may_be_decided: bool,
+}
+
+/// Clicks that wait for a list.
+#[derive(Debug, Default)]
+struct Waiting {
+    n: u64,
+    /// Waiting clicks that an earlier process has counted.
+    n_counted: u64,
+}
+
+impl Waiting {
+    /// Notes that a click waits no longer; returns whether its result is to be counted here.
+    fn decide(&mut self, words: &mut [u32]) -> bool {
+        let (waited, is_counted) = (words[KIND] & DECIDED == 0, words[KIND] & COUNTED != 0);
+        words[KIND] |= DECIDED;
+        self.n -= u64::from(waited);
+        self.n_counted -= u64::from(waited && is_counted);
+        waited && !is_counted
+    }
+}
+
 #[derive(Debug, Default)]
 struct Bucket {
     chunks: Vec<ChunkId>,
@@ -62,7 +88,7 @@ pub struct KeptClicks {
     places: Vec<Bucket>,
     free: Vec<u32>,
     n_kept: u64,
-    n_waiting: u64,
+    waiting: Waiting,
     /// Clicks that were ever kept, modulo 2³².
     n_ever: u32,
     bytes: u64,
@@ -81,7 +107,7 @@ impl KeptClicks {
             places: Vec::new(),
             free: Vec::new(),
             n_kept: 0,
-            n_waiting: 0,
+            waiting: Waiting::default(),
             n_ever: 0,
             bytes: 0,
         }
@@ -95,13 +121,18 @@ impl KeptClicks {
         self.bytes
     }
 
-    /// Those whose result is not known.
+    /// Clicks that wait for a list.
     pub fn n_waiting(&self) -> u64 {
-        self.n_waiting
+        self.waiting.n
+    }
+
+    /// Waiting clicks that this process has accepted: their result is not known.
+    pub fn n_own_waiting(&self) -> u64 {
+        self.waiting.n - self.waiting.n_counted
     }
 
     /// Keeps a click that `n_lists` lists have taken. `found` is the store's result for its id. Clicks of one id keep their
-    /// order. One that an earlier process has counted has its result from the start.
+    /// order. A click that was `decided` does not wait. One that an earlier process has counted gets no result here.
     pub fn keep(
         &mut self,
         store: &mut Store,
@@ -109,7 +140,7 @@ impl KeptClicks {
         found: Handles,
         click: &Click,
         n_lists: u32,
-        is_counted: bool,
+        earlier: Option<Earlier>,
     ) -> Handle {
         let place = self.bucket_of(click.ts_ms);
         let bucket = &mut self.places[place];
@@ -126,7 +157,9 @@ impl KeptClicks {
         bucket.bytes += cost;
         self.bytes += cost;
         self.n_kept += 1;
-        self.n_waiting += u64::from(n_lists == 0 && !is_counted);
+        let waits = n_lists == 0 && earlier.is_none_or(|earlier| !earlier.may_be_decided);
+        self.waiting.n += u64::from(waits);
+        self.waiting.n_counted += u64::from(waits && earlier.is_some());
         let first = found.click;
         let kind = if first.is_none() {
             IndexedKind::Click
@@ -135,8 +168,9 @@ impl KeptClicks {
         };
         let (kept, words) = store.chunks.append(chunk, N_WORDS);
         words[..ID].copy_from_slice(&key.id);
-        let counted = if is_counted { COUNTED | DECIDED } else { 0 };
-        words[KIND] = kind.to_bits() | taken(n_lists) | counted;
+        let decided = if waits { 0 } else { DECIDED };
+        let counted = if earlier.is_some() { COUNTED } else { 0 };
+        words[KIND] = kind.to_bits() | taken(n_lists) | decided | counted;
         set(words, TIME, click.ts_ms as u64);
         set(words, ITEM, click.item);
         words[NEXT] = Handle::NONE.to_word();
@@ -193,14 +227,13 @@ impl KeptClicks {
         store.chunks.words(click)[KIND] & COUNTED != 0
     }
 
-    /// Notes that one more list takes it; returns whether it is the first.
+    /// Notes that one more list takes it; returns whether this decides its result.
     pub fn take(&mut self, store: &mut Store, click: Handle) -> bool {
         let n_lists = self.n_lists(store, click);
         let words = store.chunks.words_mut(click);
-        let is_first = words[KIND] & DECIDED == 0;
+        let decides = self.waiting.decide(words);
         words[KIND] = words[KIND] & !TAKEN | taken(n_lists + 1);
-        self.n_waiting -= u64::from(is_first);
-        is_first
+        decides
     }
 
     /// Removes a click that has had all its lists from the chain of its id, so that further lists skip it. The only one of an
@@ -229,8 +262,7 @@ impl KeptClicks {
                 for click in store.chunks.handles(*chunk, N_WORDS) {
                     let words = store.chunks.words_mut(click);
                     let kept = read(words);
-                    if kept.ts_ms < limit_ms && decide(words) {
-                        self.n_waiting -= 1;
+                    if kept.ts_ms < limit_ms && self.waiting.decide(words) {
                         untaken(&kept);
                     }
                     if ends {
@@ -306,13 +338,6 @@ fn taken(n_lists: u32) -> u32 {
     n_lists << TAKEN_SHIFT | if n_lists > 0 { DECIDED } else { 0 }
 }
 
-/// Notes that the result is known; false if it already was.
-fn decide(words: &mut [u32]) -> bool {
-    let before = words[KIND];
-    words[KIND] |= DECIDED;
-    before & DECIDED == 0
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -343,7 +368,7 @@ mod tests {
                 ts_ms,
                 item: ts_ms as u64,
             };
-            self.clicks.keep(&mut self.store, &key, found, &click, 0, false)
+            self.clicks.keep(&mut self.store, &key, found, &click, 0, None)
         }
 
         /// Times of an id's clicks, which are their items too.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::arms::{Arm, ArmId, Arms};
 use super::catalogue::Catalogue;
 use super::checkpoint::Checkpoint;
-use super::clicks::{KeptClick, KeptClicks};
+use super::clicks::{Earlier, KeptClick, KeptClicks};
 use super::contributions::{Before, Contributions};
 use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
@@ -577,8 +577,9 @@ impl Engine {
             self.changes.counts.cut_clicks += u64::from(!self.is_again);
         } else {
             let n_lists = lists.len() as u32;
+            let earlier = self.is_again.then(|| self.earlier(click.ts_ms));
             self.clicks
-                .keep(&mut self.store, key, found, click, n_lists, self.is_again);
+                .keep(&mut self.store, key, found, click, n_lists, earlier);
         }
         // It counts for each, and has the result of the one with the lowest offset.
         let mut result = None;
@@ -590,6 +591,16 @@ impl Engine {
             self.changes.counts.count_result(result);
         }
         Outcome::Accepted
+    }
+
+    /// Settled lists are not read again: a click that one of them may have taken is not known to wait.
+    fn earlier(&self, click_ts_ms: i64) -> Earlier {
+        let first_list_ms = click_ts_ms - self.rules.attribution_ms;
+        Earlier {
+            may_be_decided: self
+                .frontier_ms()
+                .is_some_and(|frontier_ms| first_list_ms < frontier_ms),
+        }
     }
 
     fn has_room(&self, more_bytes: u64) -> bool {
@@ -933,9 +944,14 @@ impl Engine {
         self.advance();
     }
 
-    /// Clicks whose list may still arrive; they stay undecided if the task ends.
+    /// Clicks whose list may still arrive, also those that an earlier process has accepted.
     pub fn n_waiting(&self) -> u64 {
         self.clicks.n_waiting()
+    }
+
+    /// Clicks among them that this process has accepted; they stay undecided if it ends.
+    pub fn n_own_waiting(&self) -> u64 {
+        self.clicks.n_own_waiting()
     }
 
     /// Outcomes of records since [`Self::take_changes`].

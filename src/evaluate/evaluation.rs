@@ -40,6 +40,8 @@ pub struct Evaluation {
     /// See [`Options::max_user_share`](super::Options::max_user_share).
     pub max_user_share: f64,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,
+    /// Warnings of lines that were too long to be read, by file.
+    pub long_lines: Vec<String>,
 }
 
 impl Evaluation {

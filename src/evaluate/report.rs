@@ -54,6 +54,7 @@ impl Evaluation {
                 unreadable.n
             ));
         }
+        warnings.extend(self.long_lines.iter().cloned());
         warnings.extend(self.losses());
         warnings.extend(self.float_times.warning("lists"));
         let n_conflicts = self.counts.conflicting_lists;

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use flate2::bufread::MultiGzDecoder;
 
+pub use self::lines::LongLines;
 use self::lines::ReadBounds;
 use crate::ingest::wire::shape::Shape;
 
@@ -29,14 +30,14 @@ const TOLD_AT_A_TIME: u64 = 64 << 10;
 /// zstd's largest window (`--long=31`), in powers of two: what it may need of memory is for the file to say.
 const ZSTD_WINDOW_LOG: u32 = 31;
 /// First bytes that tell one format from another.
-const HEAD: usize = 6;
+const HEAD: usize = 512;
 
 /// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
 /// Parquet, from 1.
 ///
 /// Reads JSON lines, also in gzip (of any number of members) and zstd (of any number of frames), and Parquet where the
 /// feature `parquet` is on. White space around a line is taken off, a line of nothing else passed over. A line of 64 MiB
-/// or more is not read into memory: it comes as an empty record, which is no JSON. `watch` is told how many bytes of the
+/// or more is not read into memory: it comes as an empty record, which is no JSON, and is reported at the end. `watch` is told how many bytes of the
 /// file have been read since it was told last; packed ones count as they are. The records are to be read as `shape`, that of
 /// [`shape_of`].
 ///
@@ -48,7 +49,7 @@ pub fn read(
     shape: Option<&Shape>,
     watch: &dyn Fn(u64),
     mut record: impl FnMut(u64, &[u8]),
-) -> anyhow::Result<()> {
+) -> anyhow::Result<LongLines> {
     let name = name(path);
     if is_standard_input(path) {
         let input = ProgressReader::new(io::stdin().lock(), watch);
@@ -62,7 +63,7 @@ pub fn read(
 ///
 /// # Errors
 /// Where it cannot be read to its end, or is of a format that cannot be read.
-pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<()> {
+pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
     stream(input, &mut record)
 }
 
@@ -123,21 +124,21 @@ fn read_file(
     shape: Option<&Shape>,
     watch: &dyn Fn(u64),
     record: &mut dyn FnMut(u64, &[u8]),
-) -> anyhow::Result<()> {
+) -> anyhow::Result<LongLines> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return stream(ProgressReader::new(file, watch), record);
     }
     let (format, head) = sniff(&mut file)?;
     if format == FileFormat::Parquet {
-        return rows(file, shape, watch, record);
+        return rows(file, shape, watch, record).map(|()| LongLines::default());
     }
     let input = ProgressReader::new(head.chain(file), watch);
     unpack(format, input, record)
 }
 
 /// Reads what can be read once only, from its begin to its end.
-fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
     let (format, head) = sniff(&mut input)?;
     if format == FileFormat::Parquet {
         bail!("it is Parquet, which can be read from a file only: write it to one and name that");
@@ -162,7 +163,11 @@ fn rows(_: File, _: Option<&Shape>, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8
     );
 }
 
-fn unpack(format: FileFormat, input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+fn unpack(
+    format: FileFormat,
+    input: impl Read,
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<LongLines> {
     let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
     match format {
         FileFormat::Lines => Ok(lines::each(input, &ReadBounds::default(), record)?),
@@ -185,7 +190,7 @@ fn inner_lines(
     packing: FileFormat,
     mut input: impl Read,
     record: &mut dyn FnMut(u64, &[u8]),
-) -> anyhow::Result<()> {
+) -> anyhow::Result<LongLines> {
     let explain = |error: io::Error| match error.kind() {
         ErrorKind::UnexpectedEof => anyhow::anyhow!("it ends early: its {packing} is cut off"),
         _ => anyhow::Error::new(error).context(format!("unpack {packing}")),
@@ -228,17 +233,29 @@ impl FileFormat {
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => FileFormat::Zstd,
             [b'P', b'A', b'R', b'1', ..] => FileFormat::Parquet,
             [b'P', b'A', b'R', b'E', ..] => FileFormat::Foreign("encrypted Parquet"),
-            [b'A', b'R', b'R', b'O', b'W', b'1'] => FileFormat::Foreign("Arrow (Feather)"),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => FileFormat::Foreign("Arrow (Feather)"),
             [b'O', b'b', b'j', 1, ..] => FileFormat::Foreign("Avro"),
             [b'O', b'R', b'C', ..] => FileFormat::Foreign("ORC"),
             [b'B', b'Z', b'h', ..] => FileFormat::Foreign("bzip2"),
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => FileFormat::Foreign("xz"),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => FileFormat::Foreign("xz"),
             [0x04, 0x22, 0x4d, 0x18, ..] => FileFormat::Foreign("lz4"),
             [b'P', b'K', 3, 4, ..] => FileFormat::Foreign("zip"),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
+            _ if is_binary(head) => FileFormat::Foreign("neither text nor of a known format"),
             _ => FileFormat::Lines,
         }
     }
+}
+
+/// Whether three in ten bytes cannot be text in UTF-8. A few are faults of records, which are told one by one.
+fn is_binary(head: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
+    let mut n_odd = head.iter().filter(|byte| is_control(byte)).count();
+    // The last character may be cut off.
+    if std::str::from_utf8(head).is_err_and(|error| error.error_len().is_some()) {
+        n_odd += head.iter().filter(|byte| !byte.is_ascii()).count();
+    }
+    n_odd * 10 > head.len() * 3
 }
 
 /// The format, and the bytes that told it: they are to be read again.

@@ -93,7 +93,7 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let begin = format!("{name}{{");
     text.family(
         name,
-        "Event time of the newest accepted list of an arm.",
+        "Event time of the newest accepted list of an arm, at most the clock + max_future.",
         |text| {
             for (row, block) in scopes.iter().flat_map(ScopeRows::told) {
                 let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);

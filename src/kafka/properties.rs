@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::client::Quiet;
 use super::consumer;
 use super::producer::explain_refusal;
-use crate::config::{self, files, nearest};
+use crate::config::{self, USUAL, files, nearest, shown_name};
 
 /// Error: no client can be created with these properties. Worded like an error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Diagnostic)]
@@ -70,14 +70,14 @@ fn refuse(faults: Vec<PropertyError>) -> Result<(), Refused> {
 }
 
 fn faults_of_each(properties: &config::Properties, setting: impl Fn(&str) -> String) -> Vec<PropertyError> {
-    let fault = |(name, value): (&String, &String)| fault_of(setting(name), name, value);
+    let fault = |(name, value): (&String, &String)| fault_of(&setting, name, value);
     properties.0.iter().filter_map(fault).collect()
 }
 
-fn fault_of(setting: String, name: &str, value: &str) -> Option<PropertyError> {
+fn fault_of(setting: impl Fn(&str) -> String, name: &str, value: &str) -> Option<PropertyError> {
     if let Some(why) = why_no_file(name, value) {
         return Some(PropertyError {
-            setting,
+            setting: setting(&shown_name(name)),
             message: format!("the file that it names cannot be used: {why}"),
             remedy: "name a file that abgauge's user may read".to_owned(),
         });
@@ -91,12 +91,17 @@ fn fault_of(setting: String, name: &str, value: &str) -> Option<PropertyError> {
         KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)
     );
     let (message, remedy) = match (is_unknown, nearest(name, USUAL)) {
-        (true, Some(near)) => (UNKNOWN.to_owned(), format!("did you mean {near}?")),
-        (true, None) => (UNKNOWN.to_owned(), LOOK.to_owned()),
+        (true, Some(near)) => (unknown(name), format!("did you mean {near}?")),
+        (true, None) => (unknown(name), LOOK.to_owned()),
         (false, _) => (reason(error), LOOK.to_owned()),
     };
     Some(PropertyError {
-        setting,
+        // A secret may be in the place of a name.
+        setting: if is_unknown {
+            setting(&shown_name(name))
+        } else {
+            setting(name)
+        },
         message,
         remedy,
     })
@@ -137,58 +142,12 @@ fn reason(error: KafkaError) -> String {
 }
 
 const UNKNOWN: &str = "librdkafka has no such property";
-const LOOK: &str = "look up names and values in librdkafka's CONFIGURATION.md";
 
-/// Properties that operators usually set, to suggest one for an unknown name.
-const USUAL: [&str; 47] = [
-    "broker.address.family",
-    "client.dns.lookup",
-    "client.id",
-    "client.rack",
-    "compression.codec",
-    "compression.type",
-    "connections.max.idle.ms",
-    "debug",
-    "fetch.error.backoff.ms",
-    "fetch.max.bytes",
-    "fetch.message.max.bytes",
-    "fetch.min.bytes",
-    "fetch.queue.backoff.ms",
-    "fetch.wait.max.ms",
-    "group.instance.id",
-    "heartbeat.interval.ms",
-    "isolation.level",
-    "linger.ms",
-    "max.partition.fetch.bytes",
-    "max.poll.interval.ms",
-    "message.max.bytes",
-    "metadata.max.age.ms",
-    "queue.buffering.max.messages",
-    "queued.max.messages.kbytes",
-    "queued.min.messages",
-    "receive.message.max.bytes",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "sasl.mechanism",
-    "sasl.mechanisms",
-    "sasl.oauthbearer.client.id",
-    "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.method",
-    "sasl.oauthbearer.token.endpoint.url",
-    "sasl.password",
-    "sasl.username",
-    "security.protocol",
-    "session.timeout.ms",
-    "socket.connection.setup.timeout.ms",
-    "socket.keepalive.enable",
-    "socket.timeout.ms",
-    "ssl.ca.location",
-    "ssl.ca.pem",
-    "ssl.certificate.location",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.key.location",
-    "ssl.key.password",
-];
+fn unknown(name: &str) -> String {
+    format!("{UNKNOWN}; its name has {} characters", name.chars().count())
+}
+
+const LOOK: &str = "look up names and values in librdkafka's CONFIGURATION.md";
 
 #[cfg(test)]
 mod tests {
@@ -207,8 +166,11 @@ mod tests {
     #[test]
     fn every_usual_property_is_one() {
         for name in USUAL {
-            let fault = fault_of(String::new(), name, "some value");
-            assert!(fault.is_none_or(|fault| fault.message != UNKNOWN), "{name}");
+            let fault = fault_of(str::to_owned, name, "some value");
+            assert!(
+                fault.is_none_or(|fault| !fault.message.starts_with(UNKNOWN)),
+                "{name}"
+            );
         }
     }
 
@@ -220,13 +182,27 @@ mod tests {
         };
         assert_eq!(
             misspelt.to_string(),
-            "kafka.properties.sasl.mechansim: librdkafka has no such property"
+            "kafka.properties.sasl.…: librdkafka has no such property; its name has 14 characters"
         );
         assert_eq!(misspelt.remedy, "did you mean sasl.mechanism?");
         assert_eq!(
             (&*strange.setting, &*strange.remedy),
-            ("kafka.properties.zzz", LOOK)
+            ("kafka.properties.…", LOOK)
         );
+    }
+
+    #[test]
+    fn a_secret_in_the_place_of_a_name_is_not_shown() {
+        for name in [
+            "sasl.password=hunter2",
+            "hunter2",
+            "sasl.hunter2",
+            "hunter2.sasl.password",
+        ] {
+            let faults = judged(&[(name, "1")]);
+            assert_eq!(faults.len(), 1);
+            assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
+        }
     }
 
     #[test]

@@ -29,6 +29,9 @@ type Place<N> = [N; 1 + N_BITS];
 pub struct FrequentUsers(Vec<(u8, Place<u64>)>);
 
 impl FrequentUsers {
+    /// Bytes that it takes at the most.
+    pub const MAX_BYTES: u64 = (N_PLACES * size_of::<(u8, Place<u64>)>()) as u64;
+
     /// Lists of the user who has most, about; not far from the truth once it has some percent of all lists.
     pub fn most(&self) -> f64 {
         let counts = self.0.iter().map(|(_, place)| most(place));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::LedgerError;
 use super::book::{Aggregate, ByArm, insert_last};
+use super::bucket_sums::N_BUCKETS;
 use super::buckets::{bucket, salt};
 use super::keep::{Keep, Users};
 use super::stored::Stored;
@@ -36,6 +37,10 @@ pub struct HourCounts {
 }
 
 impl RefusedCounts {
+    /// Bytes that it takes at the most, about.
+    pub const MAX_BYTES: u64 =
+        2 * (N_BUCKETS * size_of::<(u8, u64)>() + N_HOURS * size_of::<(u8, HourCounts)>()) as u64;
+
     pub fn add(&mut self, more: &RefusedCounts) {
         for (bucket, n) in &more.by_bucket {
             *self.by_bucket.entry(*bucket).or_default() += n;

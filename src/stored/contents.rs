@@ -106,7 +106,7 @@ pub fn reach(checkpoint: &Checkpoint, ledger: &Ledger) -> Reach {
         settled_end_ms: ledger.until_ms().map(|until_ms| until_ms - 1),
         begin_ms: checkpoint.begin_ms,
         first_accepted_ms: checkpoint.accepted.map(|accepted| accepted.first_ms),
-        n_folded: 0,
+        n_folded: checkpoint.folded.len() as u64,
         is_exact: checkpoint.is_exact,
     }
 }

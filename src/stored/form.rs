@@ -22,6 +22,9 @@ const CHECKPOINT: &str = "checkpoint";
 /// The role of what tells the pair apart from one that begins anew: 8 random bytes.
 const LIFE: &str = "life";
 
+/// The role of arms that were folded, absent without any: their hashes, 16 bytes each.
+const FOLDED: &str = "folded";
+
 /// The roles of what looks have stored of the pair, each absent before the first look.
 const USERS: &str = "users";
 const SEQUENCES: &str = "sequences";
@@ -44,6 +47,8 @@ pub enum FormError {
     Checkpoint(Malformed),
     /// Its role has not 8 bytes.
     Life,
+    /// Its role is not of whole hashes.
+    Folded,
     /// It has another number of topics.
     Topics,
     Ledger(LedgerError),
@@ -56,6 +61,7 @@ impl fmt::Display for FormError {
             FormError::Missing(role) => write!(f, "it has no role `{role}`"),
             FormError::Checkpoint(error) => write!(f, "its role `{CHECKPOINT}` is damaged: {error}"),
             FormError::Life => write!(f, "its role `{LIFE}` is damaged"),
+            FormError::Folded => write!(f, "its role `{FOLDED}` is damaged"),
             FormError::Topics => f.write_str("it is of another number of topics"),
             FormError::Looks(error) => {
                 write!(f, "what is kept for looks at experiments cannot be read: {error}")
@@ -100,6 +106,10 @@ pub fn stored(
         .collect();
     roles.insert(CHECKPOINT.into(), encode(checkpoint).into());
     roles.insert(LIFE.into(), life.to_le_bytes().to_vec().into());
+    if !checkpoint.folded.is_empty() {
+        let hashes = checkpoint.folded.iter().flat_map(|hash| hash.to_le_bytes());
+        roles.insert(FOLDED.into(), hashes.collect::<Vec<u8>>().into());
+    }
     if let Some(PairLooks { users, sequences }) = looks {
         roles.insert(USERS.into(), users.clone());
         roles.insert(SEQUENCES.into(), sequences.clone());
@@ -236,6 +246,7 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
         logs: logs.map(log).collect(),
         copies,
         gathered,
+        folded: folded(roles)?,
     };
     // Other roles are those of a newer version, or of something that is no longer kept.
     let part = |(role, bytes): (&crate::state::Role, &crate::state::Bytes)| {
@@ -253,6 +264,15 @@ fn life(roles: &Roles) -> Result<u64, FormError> {
     let bytes = roles.get(LIFE).ok_or(FormError::Missing(LIFE))?;
     let bytes: Result<[u8; 8], _> = (&**bytes).try_into();
     bytes.map(u64::from_le_bytes).map_err(|_| FormError::Life)
+}
+
+fn folded(roles: &Roles) -> Result<Vec<u128>, FormError> {
+    let bytes = roles.get(FOLDED).map_or(&[][..], |bytes| bytes);
+    let (hashes, rest) = bytes.as_chunks();
+    match rest {
+        [] => Ok(hashes.iter().map(|hash| u128::from_le_bytes(*hash)).collect()),
+        _ => Err(FormError::Folded),
+    }
 }
 
 fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
@@ -364,6 +384,7 @@ mod tests {
                     reach,
                 },
                 gathered: GatherCheckpoint::default(),
+                folded: Vec::new(),
             };
             let bytes = encode(&checkpoint);
             assert_eq!(
@@ -401,6 +422,7 @@ mod tests {
                 logs: Vec::new(),
                 copies: CopiesCheckpoint::default(),
                 gathered: GatherCheckpoint { heads, silences },
+                folded: Vec::new(),
             };
             let bytes = encode(&checkpoint);
             assert_eq!(
@@ -408,5 +430,35 @@ mod tests {
                 Ok((None, Vec::new(), checkpoint.copies, checkpoint.gathered))
             );
         }
+    }
+
+    #[test]
+    fn folded_arms_come_back_and_half_a_hash_is_refused() {
+        let checkpoint = |folded| Checkpoint {
+            until_ms: None,
+            begin_ms: None,
+            accepted: None,
+            is_exact: true,
+            logs: Vec::new(),
+            copies: CopiesCheckpoint::default(),
+            gathered: GatherCheckpoint::default(),
+            folded,
+        };
+        let identity = Identity {
+            fingerprint: String::new(),
+            topics: Vec::new(),
+            n_partitions: 1,
+        };
+        let stored_with = |folded| stored(&checkpoint(folded), Parts::new(), 7, None, &identity, true);
+        let (header, mut roles) = stored_with(vec![u128::MAX, 5]);
+        let read_again = |roles: &Roles| read(&header, roles, &[]).map(|read| read.checkpoint.folded);
+        assert_eq!(read_again(&roles), Ok(vec![u128::MAX, 5]));
+        roles.insert(FOLDED.into(), vec![0; 17].into());
+        assert_eq!(read_again(&roles), Err(FormError::Folded));
+        let (_, roles) = stored_with(Vec::new());
+        assert!(
+            !roles.contains_key(FOLDED),
+            "states without folded arms stay what they were"
+        );
     }
 }

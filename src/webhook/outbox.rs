@@ -1,14 +1,19 @@
 //! Queue of state changes to be sent: the newest one per arm, in the order in which the arms changed.
+//!
+//! Each arm has its own pace and one attempt at a time. So an answer that does not come holds up no other arm, and an earlier
+//! state never arrives after a later one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
 
+use super::pace::Pace;
 use crate::engine::Arm;
 use crate::looks::{ExperimentLook, Shown};
 use crate::statistics::State;
 use crate::verdict;
 
 /// State that an arm has changed to.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Notice {
     pub arm: Arm,
     pub state: State,
@@ -23,10 +28,29 @@ pub(super) struct Outbox {
     /// Latest look taken, Unix ms.
     as_of_ms: Option<i64>,
     seen: BTreeMap<Arm, State>,
-    waiting: VecDeque<Notice>,
+    waiting: VecDeque<Waiting>,
+    /// Arms whose attempt has no outcome yet.
+    busy: BTreeSet<Arm>,
+    /// Pace of a first attempt.
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    notice: Notice,
+    pace: Pace,
 }
 
 impl Outbox {
+    /// Returns an outbox that repeats attempts at this pace.
+    #[cfg(test)]
+    pub fn paced(pace: Pace) -> Outbox {
+        Outbox {
+            pace,
+            ..Outbox::default()
+        }
+    }
+
     /// Queues a notice for each arm whose state differs from the previous look, replacing a notice that still waits. A
     /// first state counts as a change if it calls for action.
     pub fn take(&mut self, shown: &Shown) {
@@ -57,26 +81,49 @@ impl Outbox {
             }
             let verdict = verdict::of_arm(name, arm_name, settings, report, look.no_users);
             let verdict = serde_json::to_vec(&verdict).expect("names and numbers are JSON");
-            self.waiting.retain(|waiting| waiting.arm != arm);
-            self.waiting.push_back(Notice { arm, state, verdict });
+            self.waiting.retain(|waiting| waiting.notice.arm != arm);
+            self.waiting.push_back(Waiting {
+                notice: Notice { arm, state, verdict },
+                pace: self.pace.clone(),
+            });
         }
     }
 
-    /// Returns the next notice to send.
-    pub fn next(&self) -> Option<&Notice> {
-        self.waiting.front()
+    /// Returns the next notice to send. Its arm is busy until the outcome is known.
+    pub fn begin(&mut self, now: Instant) -> Option<Notice> {
+        let is_free =
+            |waiting: &&Waiting| waiting.pace.is_due(now) && !self.busy.contains(&waiting.notice.arm);
+        let notice = self.waiting.iter().find(is_free)?.notice.clone();
+        self.busy.insert(notice.arm.clone());
+        Some(notice)
     }
 
-    /// Removes the next notice after it was delivered.
-    pub fn told(&mut self) {
-        self.waiting.pop_front();
+    /// Removes a delivered notice.
+    pub fn told(&mut self, told: &Notice) {
+        self.busy.remove(&told.arm);
+        // A later state of the arm still waits.
+        self.waiting.retain(|waiting| waiting.notice != *told);
     }
 
-    /// Moves the next notice to the end after a failure, so that it does not block the others.
-    pub fn put_off(&mut self) {
-        if let Some(notice) = self.waiting.pop_front() {
-            self.waiting.push_back(notice);
-        }
+    /// Moves a notice to the end after a failure, and returns its wait.
+    pub fn put_off(&mut self, notice: &Notice, now: Instant) -> Duration {
+        self.busy.remove(&notice.arm);
+        let place = self.waiting.iter().position(|waiting| waiting.notice == *notice);
+        let Some(mut waiting) = place.and_then(|place| self.waiting.remove(place)) else {
+            return Duration::ZERO;
+        };
+        let wait = waiting.pace.failed(now);
+        self.waiting.push_back(waiting);
+        wait
+    }
+
+    /// Returns the longest time for which the attempts of an arm have failed.
+    pub fn failing_for(&self, now: Instant) -> Duration {
+        let waiting = self.waiting.iter();
+        waiting
+            .map(|waiting| waiting.pace.failing_for(now))
+            .max()
+            .unwrap_or_default()
     }
 
     pub fn len(&self) -> usize {
@@ -166,8 +213,17 @@ mod tests {
 
     /// Arms and states in the queue, in order.
     fn waiting(outbox: &Outbox) -> Vec<(&str, State)> {
-        let waiting = outbox.waiting.iter();
+        let waiting = outbox.waiting.iter().map(|waiting| &waiting.notice);
         waiting.map(|notice| (&*notice.arm.arm, notice.state)).collect()
+    }
+
+    fn next(outbox: &mut Outbox) -> Notice {
+        outbox.begin(Instant::now()).expect("it waits")
+    }
+
+    fn tell_next(outbox: &mut Outbox) {
+        let notice = next(outbox);
+        outbox.told(&notice);
     }
 
     #[test]
@@ -186,13 +242,13 @@ mod tests {
         outbox.take(&shown(1, &[("a", State::Collecting)]));
         outbox.take(&shown(2, &[("a", State::NoDecision)]));
         assert_eq!(waiting(&outbox), [("a", State::NoDecision)]);
-        let verdict: serde_json::Value =
-            serde_json::from_slice(&outbox.next().expect("it waits").verdict).expect("JSON");
+        let verdict: serde_json::Value = serde_json::from_slice(&next(&mut outbox).verdict).expect("JSON");
         assert_eq!(
             (&verdict["look"], &verdict["state"]),
             (&2.into(), &"no_decision".into())
         );
-        outbox.told();
+        outbox.busy.clear();
+        tell_next(&mut outbox);
         outbox.take(&shown(3, &[("a", State::NoDecision)]));
         assert_eq!(outbox.len(), 0);
         outbox.take(&shown(4, &[("a", State::InvalidSrm)]));
@@ -205,7 +261,7 @@ mod tests {
         for _ in 0..2 {
             outbox.take(&shown(1, &[("a", State::Win)]));
         }
-        outbox.told();
+        tell_next(&mut outbox);
         outbox.take(&shown(1, &[("a", State::Win)]));
         assert_eq!(outbox.len(), 0);
     }
@@ -230,17 +286,31 @@ mod tests {
     fn what_was_put_off_comes_after_the_others() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win), ("b", State::Harm)]));
-        outbox.put_off();
+        let (now, first) = (Instant::now(), next(&mut outbox));
+        outbox.put_off(&first, now);
         assert_eq!(waiting(&outbox), [("b", State::Harm), ("a", State::Win)]);
-        outbox.told();
+        tell_next(&mut outbox);
         assert_eq!(waiting(&outbox), [("a", State::Win)]);
+        assert_eq!(outbox.begin(now), None, "its pace is its own");
+    }
+
+    #[test]
+    fn an_arm_has_one_attempt_at_a_time_and_its_later_state_waits_for_the_outcome() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Win), ("b", State::Win)]));
+        let (first, second) = (next(&mut outbox), next(&mut outbox));
+        assert_eq!((&*first.arm.arm, &*second.arm.arm), ("a", "b"));
+        outbox.take(&shown(2, &[("a", State::Harm), ("b", State::Win)]));
+        assert_eq!(outbox.begin(Instant::now()), None);
+        outbox.told(&first);
+        assert_eq!(next(&mut outbox).state, State::Harm);
     }
 
     #[test]
     fn an_arm_that_is_not_shown_for_a_while_has_not_changed() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win)]));
-        outbox.told();
+        tell_next(&mut outbox);
         outbox.take(&shown(2, &[]));
         outbox.take(&shown(3, &[("a", State::Win)]));
         assert_eq!(outbox.len(), 0);

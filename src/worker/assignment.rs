@@ -160,7 +160,7 @@ impl Worker {
     /// Drops the state of a pair: clicks that waited for a list stay undecided.
     pub(super) fn forget(&mut self, partition: i32, pair: &Pair) {
         let mut counts = Counts::default();
-        counts.count_results(ClickResult::Undecided, pair.engine().n_waiting());
+        counts.count_results(ClickResult::Undecided, pair.engine().n_own_waiting());
         self.report.counts(&counts);
         self.stored.iter_mut().for_each(|stored| stored.forget(partition));
         self.board.remove(partition);

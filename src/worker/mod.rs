@@ -459,9 +459,9 @@ pub fn rules(config: &Config) -> Rules {
     }
 }
 
-/// Whether anything was shed.
-fn has_shed(counts: &Counts) -> bool {
+/// Returns whether a record of either topic had this outcome.
+fn has_any(counts: &Counts, outcome: Outcome) -> bool {
     Side::BOTH
         .into_iter()
-        .any(|side| counts.outcome(side, Outcome::Shed) > 0)
+        .any(|side| counts.outcome(side, outcome) > 0)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::ahead::{self, AheadWarning};
-use super::has_shed;
+use super::has_any;
 use super::pair::Pair;
 use super::shard::UnreadableRecord;
 use super::shards::Shards;
@@ -18,7 +18,7 @@ use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
 use crate::engine::event::{Reason, Side};
-use crate::engine::outcome::Counts;
+use crate::engine::outcome::{Counts, Outcome};
 use crate::ingest::keys::{KeyAudit, KeyCounts, KeyFinding, KeySample, findings};
 use crate::ingest::skips::{Skips, range_text};
 use crate::ingest::timestamps::{TimestampFault, Timestamps};
@@ -72,7 +72,7 @@ pub struct WorkerReport {
     refreshed: Option<Duration>,
     shed: bool,
     /// Unreadable records were skipped.
-    passed_over: bool,
+    skipped: bool,
     /// The last message about each held partition, and when it was logged.
     held_logged: HashMap<i32, (String, Duration)>,
     left_out_told: bool,
@@ -156,7 +156,7 @@ impl WorkerReport {
             waiting_for: vec!["the start".into()],
             refreshed: None,
             shed: false,
-            passed_over: false,
+            skipped: false,
             held_logged: HashMap::new(),
             left_out_told: false,
             folded_told: false,
@@ -181,7 +181,11 @@ impl WorkerReport {
     pub fn counts(&mut self, counts: &Counts) {
         self.telemetry.add_counts(counts);
         self.shares.count(counts);
-        if has_shed(counts) {
+        if has_any(counts, Outcome::Skipped) {
+            self.skipped = true;
+            self.telemetry.mark_inexact();
+        }
+        if has_any(counts, Outcome::Shed) {
             self.telemetry.mark_inexact();
             if !self.shed {
                 self.shed = true;
@@ -263,8 +267,6 @@ impl WorkerReport {
             "the batch at offset {unreadable} cannot be read: offsets {skipped} are skipped, as ingest.skip_records says, and \
              numbers are no longer exact"
         );
-        self.passed_over = true;
-        self.telemetry.mark_inexact();
         self.goes_on(partition);
     }
 
@@ -652,9 +654,8 @@ impl WorkerReport {
             let message = "limits.max_state was reached and records were shed: numbers are no longer exact";
             warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));
         }
-        if self.passed_over {
-            let message = "records that could not be read were skipped, as ingest.skip_records says: numbers are no longer exact, as long as \
-                           a start reads back to them";
+        if self.skipped {
+            let message = "records were skipped, as ingest.skip_records says: numbers are not exact, as long as a start reads back to them";
             warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
         }
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");

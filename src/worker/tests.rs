@@ -358,6 +358,10 @@ fn records_are_left_out_by_their_offsets_and_counted() {
     let of = |topic: &str, outcome: &str| records[topic][outcome];
     assert_eq!((of("served", "skipped"), of("served", "accepted")), (2, 2));
     assert_eq!((of("clicks", "skipped"), of("served", "late")), (0, 0));
+    assert!(
+        !stage.telemetry.status().exact,
+        "two records of the log are in no number"
+    );
 }
 
 #[test]

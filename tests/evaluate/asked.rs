@@ -58,6 +58,32 @@ fn ranker() -> Value {
     })
 }
 
+/// It told of −20,774 days of lists, and what follows from them.
+#[test]
+fn a_span_that_only_a_wrong_time_can_make_is_refused() {
+    for (as_of, told) in [
+        (
+            MIDNIGHT_MS - 20_774 * DAY_MS,
+            "its lists would span -20774 days, and 0 to 3650 are believed: a time in it is wrong",
+        ),
+        (MIDNIGHT_MS + 9_000 * DAY_MS, "its lists would span 9000 days"),
+        (
+            MIDNIGHT_MS + DAY_MS,
+            "its earlier look does not lie between its start and its last look",
+        ),
+    ] {
+        let mut experiment = ranker();
+        experiment["looks"]["as_of"] = as_of.into();
+        let ran = asked("200 OK", &self::told(&json!({"ranker": experiment})), &[]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{as_of}");
+        assert!(
+            ran.stderr.contains(&format!("error: ranker: {told}")),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
 #[test]
 fn days_are_told_by_how_much_looks_know_and_knew() {
     let body = told(&json!({"ranker": ranker()}));
@@ -71,7 +97,7 @@ days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00
  neural: ctr  0.1250        9.3         6.7     24.7
  neural: mrr  0.2500       40.4        11.2    152.7
 
-in whole weeks: sequence 6 weeks, planned 2 weeks, strict 22 weeks (* as it is tested)
+in whole weeks: sequence 6 weeks (Thu 1 Jan 2026), planned 2 weeks (Thu 4 Dec 2025), strict 22 weeks (Thu 23 Apr 2026) (* as it is tested)
 ";
     let plain = |text: &str| {
         text.replace('─', "")
@@ -99,6 +125,10 @@ in whole weeks: sequence 6 weeks, planned 2 weeks, strict 22 weeks (* as it is t
         ("since", json!(MIDNIGHT_MS)),
         ("design", json!("planned")),
         ("weeks", json!({"planned": 2, "sequence": 6, "strict": 22})),
+        (
+            "ends",
+            json!({"planned": 1_764_806_400_000_i64, "sequence": 1_767_225_600_000_i64, "strict": 1_776_902_400_000_i64}),
+        ),
     ] {
         assert_eq!(plan[field], value, "{field}");
     }

@@ -257,3 +257,41 @@ fn many_copies_with_other_items_are_named_as_lists_that_share_one_id() {
     let allowed = String::from_utf8(allowed.expect("abgauge starts").stderr).expect("UTF-8");
     assert!(!allowed.contains("shelves"), "{allowed}");
 }
+
+/// It was said to be no JSON, and nothing named the bound.
+#[test]
+fn a_line_that_is_too_long_is_named_with_its_size_and_the_bound() {
+    let long = format!("{{\"item\":\"{}\"}}", "x".repeat(65 << 20));
+    let told = format!(
+        "standard input: line 7 has {} bytes; only lines of less than 64 MiB (67108864 bytes) are read: write one event a line",
+        long.len()
+    );
+    let ran = run_with_input(&["evaluate", "-"], &[two_arms(), long].join("\n"));
+    assert!(ran.stderr.contains(&told), "{told}: {}", ran.stderr);
+    assert_eq!(ran.code, Some(0));
+}
+
+/// Each of these read on for ever, or until the memory was full.
+#[test]
+fn a_device_without_end_is_refused() {
+    for arguments in [
+        &["evaluate", "/dev/zero"][..],
+        &["check", "--sample", "/dev/zero"],
+        &["catalog", "build", "--touched", "clicked", "/dev/zero"],
+        &[
+            "convert",
+            "--recommendations",
+            "/dev/zero",
+            "--truth",
+            "/dev/zero",
+        ],
+    ] {
+        let ran = run(arguments);
+        assert_eq!((ran.code != Some(0), &*ran.stdout), (true, ""), "{arguments:?}");
+        let told = "/dev/zero: it is neither text nor of a known format, which cannot be read";
+        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+    }
+    let ran = run(&["check", "--config", "/dev/zero"]);
+    assert_eq!(ran.code, Some(78));
+    assert!(ran.stderr.contains("it is larger than 16 MiB"), "{}", ran.stderr);
+}

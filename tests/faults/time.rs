@@ -145,6 +145,7 @@ fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
     assert_eq!(in_window(&mended), 40.0);
     assert_eq!(outcome(&mended, &traffic.served, "skipped"), 6.0);
     assert_eq!(outcome(&mended, &traffic.served, "late"), 0.0);
+    assert_eq!(mended.value("abgauge_exact", &[]), Some(0.0));
     assert_eq!(mended.value("abgauge_event_ahead_seconds", &of_first), None);
 }
 

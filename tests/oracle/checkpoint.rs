@@ -72,6 +72,7 @@ fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
             }],
             copies: CopiesCheckpoint::default(),
             gathered: GatherCheckpoint::default(),
+            folded: Vec::new(),
         };
         assert_eq!(found, expected);
     };

@@ -42,11 +42,15 @@ impl<'a> Twin<'a> {
 
     /// The state of the world after `history`, and its accepted lists.
     pub fn recount(&self, history: &[Step]) -> (Account<f64>, Vec<Judged>) {
-        self.recount_since(history, 0)
+        self.recount_with(history, |_| true)
     }
 
-    /// The same, but of clicks only those have a result or wait that were read in this step or later.
-    pub fn recount_since(&self, history: &[Step], from: usize) -> (Account<f64>, Vec<Judged>) {
+    /// The same, but only these clicks have a result or wait.
+    pub fn recount_with(
+        &self,
+        history: &[Step],
+        is_asked: impl Fn(&Accepted<&Click>) -> bool,
+    ) -> (Account<f64>, Vec<Judged>) {
         let rules = &self.world.rules;
         let read = read(self.world, history);
         let mut account = Account {
@@ -64,7 +68,7 @@ impl<'a> Twin<'a> {
             self.add(list, read.frontier_ms, &mut account);
         }
         account.n_folded_arms = arms.folded.len().min(rules.max_arms as usize) as u64;
-        self.count_results(&read, results, from, &mut account);
+        self.count_results(&read, results, is_asked, &mut account);
         let lists = read.lists.iter().map(|list| list.event.ts_ms);
         let clicks = read.clicks.iter().map(|click| click.event.ts_ms);
         let times: Vec<i64> = lists.chain(clicks).collect();
@@ -166,7 +170,7 @@ impl<'a> Twin<'a> {
         &self,
         read: &Read,
         results: Vec<Vec<ClickResult>>,
-        from: usize,
+        is_asked: impl Fn(&Accepted<&Click>) -> bool,
         account: &mut Account<f64>,
     ) {
         let rules = &self.world.rules;
@@ -174,7 +178,7 @@ impl<'a> Twin<'a> {
         let served_mark = served_mark.saturating_sub(gather_ms(rules));
         let no_list_before = served_mark.max(read.frontier_ms);
         let results = read.clicks.iter().zip(results);
-        for (click, result) in results.filter(|(click, _)| click.step >= from) {
+        for (click, result) in results.filter(|(click, _)| is_asked(click)) {
             let ts_ms = click.event.ts_ms;
             let begin_ms = self.world.begin_ms;
             let may_precede_begin = begin_ms.is_some_and(|begin| ts_ms <= begin + rules.attribution_ms);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Planned, Plans, Running};
+use super::{Planned, Plans, Running, believed};
 use crate::cli::AskArgs;
 use crate::commands::fetch::fetch;
 use crate::config::HttpUrl;
@@ -164,6 +164,17 @@ impl Experiment {
         };
         let needs = power.needs().ok_or_else(other_version)?;
         let mut days = of_looks(&grown, &needs);
+        believed(&days)?;
+        if grown
+            .earlier
+            .as_ref()
+            .is_some_and(|earlier| !(grown.since_ms..=grown.now.as_of_ms).contains(&earlier.as_of_ms))
+        {
+            return Err(
+                "its earlier look does not lie between its start and its last look: a time in it is wrong"
+                    .to_owned(),
+            );
+        }
         self.complete(&mut days);
         if days
             .arms

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Planned, Running};
+use super::{DAY_MS, Planned, Running};
 use crate::statistics::days::{ArmDays, Design, MetricDays, Need};
 use crate::table::{align_numbers, visible};
 
@@ -28,10 +28,14 @@ fn text(experiment: &str, planned: &Planned) -> String {
     }
     align_numbers(&mut table, 1);
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    let weeks = Design::ALL.map(|design| match planned.days.weeks(design) {
-        Some(1) => format!("{} 1 week", design.name()),
-        Some(weeks) => format!("{} {weeks} weeks", design.name()),
-        None => format!("{} –", design.name()),
+    let weeks = Design::ALL.map(|design| {
+        let name = design.name();
+        let Some(weeks) = planned.days.weeks(design) else {
+            return format!("{name} –");
+        };
+        let end = planned.running.as_ref().and_then(|running| running.end(weeks));
+        let end = end.map_or_else(String::new, |end| format!(" ({})", end.strftime("%a %-d %b %Y")));
+        format!("{name} {weeks} week{}{end}", if weeks == 1 { "" } else { "s" })
     });
     format!(
         "days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n",
@@ -46,6 +50,14 @@ fn text(experiment: &str, planned: &Planned) -> String {
             ""
         }
     )
+}
+
+impl Running {
+    /// Returns the time of the decision look after so many weeks.
+    fn end(&self, weeks: u32) -> Option<jiff::Timestamp> {
+        let end_ms = self.since_ms.checked_add(7 * DAY_MS as i64 * i64::from(weeks))?;
+        jiff::Timestamp::from_millisecond(end_ms).ok()
+    }
 }
 
 /// Returns the name of a design, marked if the daemon uses it.
@@ -93,6 +105,9 @@ struct Plan<'a> {
     design: Option<&'static str>,
     /// Weeks by design.
     weeks: BTreeMap<&'static str, u32>,
+    /// End of these weeks, epoch ms, where it is known when they began.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    ends: BTreeMap<&'static str, i64>,
     arms: BTreeMap<&'a str, ArmPlan<'a>>,
 }
 
@@ -125,8 +140,8 @@ struct NeedPlan {
 
 /// Formats plans as JSON; undefined values are omitted:
 ///
-/// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"arms":{A:{"new":false,"metrics":{M:{"control":…,
-/// "sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
+/// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"ends":{"sequence":…,…},
+/// "arms":{A:{"new":false,"metrics":{M:{"control":…,"sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
 ///
 /// # Errors
 /// None are expected.
@@ -146,6 +161,10 @@ impl<'a> Plan<'a> {
         let weeks = Design::ALL
             .into_iter()
             .filter_map(|design| Some((design.name(), days.weeks(design)?)));
+        let weeks: BTreeMap<_, _> = weeks.collect();
+        let end =
+            |(design, weeks): (&&'static str, &u32)| Some((*design, running?.end(*weeks)?.as_millisecond()));
+        let ends = weeks.iter().filter_map(end).collect();
         let arms = days.arms.iter();
         Plan {
             control: &planned.control,
@@ -154,7 +173,8 @@ impl<'a> Plan<'a> {
             days: days.so_far,
             since: running.map(|running| running.since_ms),
             design: running.and_then(|running| Some(running.design?.name())),
-            weeks: weeks.collect(),
+            weeks,
+            ends,
             arms: arms
                 .map(|(name, arm)| (name.as_str(), ArmPlan::new(arm, days.so_far)))
                 .collect(),

@@ -303,6 +303,7 @@ mod tests {
                 logs: Side::BOTH.map(log).into(),
                 copies: CopiesCheckpoint::default(),
                 gathered: GatherCheckpoint::default(),
+                folded: Vec::new(),
             };
             let topic = |name: &str| Topic {
                 name: name.to_owned(),

@@ -477,7 +477,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[kafka.properties]\n\"a..b\" = 1",
-            &["kafka.properties.a..b", "not the name of a property"],
+            &["kafka.properties.…", "not the name of a property"],
         ),
         (
             "[kafka.properties]\nlinger.ms = 0.5",

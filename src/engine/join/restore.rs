@@ -32,7 +32,7 @@ impl Engine {
     /// - A list between of a slot < R has no effect.
     /// - A click there has a time + `click_skew` < start(F). A list that it counts for has a time no later than that, so it
     ///   is of a slot < F.
-    /// - Arms are stored in the order of their admission.
+    /// - Arms are stored in the order of their admission, and hashes of folded ones, so that each is counted once.
     ///
     /// Why ids and times of originals are stored, and not only read again: whether an original was accepted depends on the list
     /// before it, and so on without end, where lists of one id follow one another.
@@ -47,9 +47,10 @@ impl Engine {
     /// same events are accepted, whatever the order in which the topics are read (D2), also where one is ahead of its position.
     ///
     /// What is not stored begins anew: an idle move holds as far as it has moved F, and lends nothing to the watermarks that
-    /// follow; folded arms are told apart since. A catalogue counts for the slots that it opens again. And a kept click that
+    /// follow. A catalogue counts for the slots that it opens again. And a kept click that
     /// lists of settled slots have taken no longer knows how many: where one falls to more than `max_lists_per_click` lists on
-    /// both sides of F, it may count for more of the later ones.
+    /// both sides of F, it may count for more of the later ones. For the same reason a click that a list of a settled slot may have
+    /// taken does not wait in [`Self::n_waiting`].
     ///
     /// # Errors
     /// [`ResumeError`] if these rules cannot have made it.
@@ -78,6 +79,7 @@ impl Engine {
         let arms = Arms::resume(rules.max_arms, arms).ok_or(ResumeError::Arms)?;
         let mut engine = Engine::new(rules, ranking, from.begin_ms);
         engine.arms = arms;
+        engine.arms.resume_folded(&from.folded);
         engine.frontier = engine.frontier.max(from.until_ms.map(|ms| ms / slot_ms));
         engine.has_shed = !from.is_exact;
         if let Some(accepted) = from.accepted {
@@ -218,6 +220,7 @@ impl Engine {
             logs,
             copies,
             gathered,
+            folded: self.arms.stored_folded().to_vec(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Splits bytes into lines, without a copy or an allocation for each.
 
+use std::fmt;
 use std::io::{self, ErrorKind, Read};
 
 /// What a reader holds in memory.
@@ -8,41 +9,92 @@ pub(super) struct ReadBounds {
     pub buffer: usize,
     /// A line of as many bytes is not looked at, so that a file without line ends does not fill the memory.
     pub line: usize,
+    /// Reading ends at a line of as many bytes: a device may never end one.
+    pub end: u64,
 }
 
 impl Default for ReadBounds {
     fn default() -> ReadBounds {
         ReadBounds {
             buffer: 256 << 10,
-            line: 64 << 20,
+            line: MAX_LINE,
+            end: 1 << 30,
         }
     }
+}
+
+const MAX_LINE: usize = 64 << 20;
+
+/// Lines that were too long to be looked at.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LongLines {
+    n: u64,
+    /// Number of the first one, and its bytes.
+    first: (u64, u64),
+}
+
+impl LongLines {
+    fn add(&mut self, number: u64, n_bytes: u64) {
+        if self.n == 0 {
+            self.first = (number, n_bytes);
+        }
+        self.n += 1;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+}
+
+impl fmt::Display for LongLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, n_bytes) = self.first;
+        write!(f, "line {number} has {n_bytes} bytes")?;
+        if self.n > 1 {
+            write!(f, ", and {} later lines are too long as well", self.n - 1)?;
+        }
+        write!(
+            f,
+            "; only lines of less than 64 MiB ({MAX_LINE} bytes) are read: write one event a line, from a JSON array with \
+             jq --compact-output '.[]'"
+        )
+    }
+}
+
+fn endless(number: u64, end: u64) -> io::Error {
+    io::Error::other(format!(
+        "line {number} has no end within {} MiB: it is not a file of events, one a line",
+        end >> 20
+    ))
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Calls back with the number of each line, counted from 1, and its bytes without the white space around them.
 ///
-/// Lines of white space alone are counted and passed over. A line that reaches its bound is handed over as an empty one.
-/// A byte order mark before the first line is no part of it.
+/// Lines of white space alone are counted and passed over. A line that reaches its bound is handed over as an empty one, and
+/// reported at the end. A byte order mark before the first line is no part of it.
 pub(super) fn each(
     mut input: impl Read,
     bounds: &ReadBounds,
     line: &mut dyn FnMut(u64, &[u8]),
-) -> io::Result<()> {
+) -> io::Result<LongLines> {
+    let mut long = LongLines::default();
     let mut buffer = vec![0; bounds.buffer];
     // Bytes at the begin of the buffer that are of a line without an end as yet.
     let mut n_open = 0;
-    let mut is_too_long = false;
-    let mut number = 0;
-    let mut hand_over = |bytes: &[u8], is_too_long: bool| {
+    // Bytes of that line that are no longer there.
+    let mut n_dropped = 0;
+    let (mut number, mut n_lines) = (0, 0);
+    let mut hand_over = |bytes: &[u8], n_dropped: u64| {
         number += 1;
         let bytes = match bytes.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) if number == 1 => rest,
             _ => bytes,
         };
         let record = bytes.trim_ascii();
-        if is_too_long {
+        if n_dropped > 0 {
+            long.add(number, n_dropped + bytes.len() as u64);
             line(number, b"");
         } else if !record.is_empty() {
             line(number, record);
@@ -50,8 +102,11 @@ pub(super) fn each(
     };
     loop {
         if n_open >= bounds.line {
-            is_too_long = true;
+            n_dropped += n_open as u64;
             n_open = 0;
+        }
+        if n_dropped >= bounds.end {
+            return Err(endless(n_lines + 1, bounds.end));
         }
         if n_open == buffer.len() {
             buffer.resize((2 * n_open).min(bounds.line), 0);
@@ -65,17 +120,18 @@ pub(super) fn each(
         let mut start = 0;
         for line_end in memchr::memchr_iter(b'\n', &buffer[n_open..end]) {
             let line_end = n_open + line_end;
-            hand_over(&buffer[start..line_end], is_too_long);
-            is_too_long = false;
+            hand_over(&buffer[start..line_end], n_dropped);
+            n_lines += 1;
+            n_dropped = 0;
             start = line_end + 1;
         }
         buffer.copy_within(start..end, 0);
         n_open = end - start;
     }
-    if n_open > 0 || is_too_long {
-        hand_over(&buffer[..n_open], is_too_long);
+    if n_open > 0 || n_dropped > 0 {
+        hand_over(&buffer[..n_open], n_dropped);
     }
-    Ok(())
+    Ok(long)
 }
 
 #[cfg(test)]
@@ -149,14 +205,37 @@ mod tests {
     #[test]
     fn a_line_beyond_the_bound_comes_empty_and_those_after_it_whole() {
         for buffer in [1, 4, 5, 16] {
-            let bounds = ReadBounds { buffer, line: 16 };
+            let bounds = || ReadBounds {
+                buffer,
+                line: 16,
+                end: 1000,
+            };
             let (fits, too_long) = ("x".repeat(15), "y".repeat(100));
             let text = format!("a\n{too_long}\n{fits}\n{too_long}\nb\n{too_long}");
             let expected = [(1, "a"), (2, ""), (3, &*fits), (4, ""), (5, "b"), (6, "")];
-            let found = lines(text.as_bytes(), bounds);
+            let found = lines(text.as_bytes(), bounds());
             let found: Vec<(u64, &str)> = found.iter().map(|(number, line)| (*number, &**line)).collect();
             assert_eq!(found, expected, "a buffer of {buffer}");
+            let long = each(text.as_bytes(), &bounds(), &mut |_, _| {})
+                .unwrap()
+                .to_string();
+            let told = "line 2 has 100 bytes, and 2 later lines are too long as well; only lines of less than 64 MiB (67108864 bytes)";
+            assert!(long.starts_with(told), "{long}");
         }
+    }
+
+    #[test]
+    fn a_line_without_end_ends_the_reading() {
+        let bounds = ReadBounds {
+            buffer: 16,
+            line: 64,
+            end: 1 << 20,
+        };
+        let mut n_lines = 0;
+        let outcome = each(b"a\n".chain(io::repeat(b'b')), &bounds, &mut |_, _| n_lines += 1);
+        let told = "line 2 has no end within 1 MiB: it is not a file of events, one a line";
+        assert_eq!(outcome.unwrap_err().to_string(), told);
+        assert_eq!(n_lines, 1);
     }
 
     #[test]
@@ -188,7 +267,7 @@ mod tests {
                 .filter(|(_, line)| !line.is_empty())
                 .collect();
             let parts = Pieces(parts.into_iter().map(String::into_bytes).collect());
-            prop_assert_eq!(lines(parts, ReadBounds { buffer, line: 1 << 20 }), expected);
+            prop_assert_eq!(lines(parts, ReadBounds { buffer, line: 1 << 20, end: 1 << 30 }), expected);
         }
     }
 }

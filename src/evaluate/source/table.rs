@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Cursor, Read};
+use std::io::{self, BufRead as _, BufReader, Cursor, Read};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -11,6 +11,9 @@ use flate2::bufread::MultiGzDecoder;
 use super::{
     FileFormat, PACKED_BUFFER, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name, open, sniff,
 };
+
+/// Bytes of a line.
+const MAX_LINE: u64 = 64 << 20;
 
 /// Bytes of the header that are looked at for what stands between its cells.
 const MAX_HEADER: u64 = 1 << 20;
@@ -137,7 +140,7 @@ fn csv(
     others: Option<&mut Vec<String>>,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut input = BufReader::new(input);
+    let mut input = BufReader::new(BoundedLines::new(input));
     let mut header = Vec::new();
     input.by_ref().take(MAX_HEADER).read_until(b'\n', &mut header)?;
     match header.trim_ascii_start().first() {
@@ -181,6 +184,37 @@ fn csv(
         row(number, places.iter().map(cell).collect())?;
     }
     Ok(())
+}
+
+/// Fails at a line that is too long to be kept in memory, as one without end is.
+struct BoundedLines<R> {
+    input: R,
+    /// Bytes since the last end of a line.
+    n_bytes: u64,
+}
+
+impl<R> BoundedLines<R> {
+    fn new(input: R) -> BoundedLines<R> {
+        BoundedLines { input, n_bytes: 0 }
+    }
+}
+
+impl<R: Read> Read for BoundedLines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.input.read(buffer)?;
+        match memchr::memrchr(b'\n', &buffer[..n_read]) {
+            Some(last) => self.n_bytes = (n_read - last - 1) as u64,
+            None => self.n_bytes += n_read as u64,
+        }
+        if self.n_bytes > MAX_LINE {
+            let told = format!(
+                "it has a line of more than {} MiB: it is not a table of rows",
+                MAX_LINE >> 20
+            );
+            return Err(io::Error::other(told));
+        }
+        Ok(n_read)
+    }
 }
 
 /// What is wrong with a row.
@@ -258,6 +292,14 @@ mod tests {
         .expect("a table");
         assert_eq!(others, ["rel", ""]);
         assert_eq!(rows, [["i1", "u1", "0", "7"].map(|text| Some(text.to_owned()))]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused() {
+        let endless = b"user,item\n1,".chain(io::repeat(b'2'));
+        let error = csv(endless, &["user"], None, &mut |_, _| Ok(())).expect_err("it has no end");
+        let told = "it has a line of more than 64 MiB: it is not a table of rows";
+        assert_eq!(error.to_string(), told);
     }
 
     #[test]

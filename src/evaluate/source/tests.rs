@@ -222,3 +222,29 @@ fn how_much_comes_from_standard_input_is_unknown() {
     let (_dir, path) = file(b"{}");
     assert_eq!(total_bytes(&[path, PathBuf::from("-")]), None);
 }
+
+/// Random bytes were called a table where they had a comma in their first line.
+#[test]
+fn bytes_that_are_no_text_are_told_with_what_is_read() {
+    let mut random = 7_u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 56) as u8
+    };
+    for n in [40, 512, 5000] {
+        let bytes: Vec<u8> = (0..n).map(|_| next()).collect();
+        for content in [bytes, vec![0; n]] {
+            let told = "it is neither text nor of a known format, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet";
+            check_refused(&content, &[told]);
+        }
+    }
+    // A schema registry's prefix, Latin-1 and a cut character are faults of records.
+    let long = format!("{{\"item\":\"{}", "\u{e9}".repeat(400));
+    for content in [
+        &b"\0\0\0\0\xc8{\"type\":\"click\",\"item\":\"i1\"}"[..],
+        b"{\"item\":\"caf\xe9 d'\xe9t\xe9\"}",
+        long.as_bytes(),
+    ] {
+        check(content, &[(1, &String::from_utf8_lossy(content))]);
+    }
+}

@@ -145,7 +145,7 @@ function warningsOf({ stream }) {
   const isTold = ({ runbook }) => warnings.some((warning) => warning.runbook === runbook);
   const all = [...warnings, ...losses(stream).filter((loss) => !isTold(loss))];
   const add = (severity, message, runbook) => all.push({ severity, message, runbook, isOfPage: severity === "info" });
-  if (exact === false && !warnings.some(({ runbook }) => runbook === "AbgaugeRecordsShed"))
+  if (exact === false && !["AbgaugeRecordsShed", "AbgaugeExactnessLost"].some((runbook) => isTold({ runbook })))
     add("critical", "The numbers are not exact: records were left out since the start.", "AbgaugeExactnessLost");
   if (catalog?.reload_fault)
     add("warning", `The catalogue could not be read again, and the one before stays in use: ${catalog.reload_fault}`, "AbgaugeCatalogReloadFailed");

@@ -191,3 +191,53 @@ impl Columns {
         Ok(row)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::engine::ranking::Measures;
+
+    /// An arm in one epoch, as earlier versions wrote it.
+    fn earlier(version: u8, ranking: &Ranking) -> Vec<u8> {
+        let mut to = Writer::default();
+        to.byte(version);
+        [7, 90, 40].iter().for_each(|number| to.signed(*number));
+        let ids = ranking.ids(None);
+        to.number(ids.len() as u64);
+        ids.iter().for_each(|id| to.text(id));
+        to.number(1);
+        to.text("ranker");
+        // One arm, 0, with one epoch, 0: 12 users, 1 of them in two arms.
+        [1, 0, 1, 0, 12, 1].iter().for_each(|number| to.number(*number));
+        if version == WITHOUT_REFUSED {
+            // Lists without a user, and beyond the cap.
+            [5, 6].iter().for_each(|number| to.number(*number));
+        }
+        BucketSums::default().encode(&mut to);
+        to.into_bytes()
+    }
+
+    #[test]
+    fn users_of_earlier_versions_are_read() {
+        let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
+        for (version, units) in [(WITHOUT_REFUSED, [5, 6]), (UNCOUNTED, [0, 0])] {
+            let stored = StoredUsers::decode(&earlier(version, &ranking), &ranking, 1);
+            let stored = stored.expect("a version that is read");
+            let UpTo {
+                look,
+                end,
+                cells_from,
+            } = stored.up_to;
+            assert_eq!((look, end, cells_from, stored.has_columns), (7, 90, 40, true));
+            let users = &stored.experiments["ranker"][&0][&0];
+            assert_eq!((users.exposed.first, users.exposed.in_two), (12, 1));
+            assert_eq!([users.units.without_user, users.units.capped], units);
+            assert_eq!(users.refused, RefusedCounts::default());
+            assert_eq!(users.frequent, FrequentUsers::default());
+        }
+        let unknown = StoredUsers::decode(&earlier(4, &ranking), &ranking, 1);
+        assert!(matches!(unknown, Err(AsOfError::Version)));
+    }
+}

@@ -1,4 +1,6 @@
-//! Pages of a column, each looked at before its values are read: a page of a few bytes can say any number of them.
+//! Pages of a column, each checked before its values are read: a page of a few bytes can claim any number of them.
+//!
+//! Pages without values are left out, as writers with small pages make them and the reader takes one for the end of the column.
 
 use parquet::basic::Type as Physical;
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -23,10 +25,22 @@ impl Checked {
         };
         Checked { pages, n_value_bytes }
     }
+
+    /// Skips pages without values, so that the next one has some, or there is none.
+    fn skip_empty(&mut self) -> Result<()> {
+        while let Some(next) = self.pages.peek_next_page()? {
+            if next.is_dict || next.num_levels != Some(0) {
+                break;
+            }
+            self.pages.skip_next_page()?;
+        }
+        Ok(())
+    }
 }
 
 impl PageReader for Checked {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        self.skip_empty()?;
         let page = self.pages.get_next_page()?;
         page.as_ref()
             .map_or(Ok(()), |page| check(page, self.n_value_bytes))?;
@@ -34,14 +48,18 @@ impl PageReader for Checked {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.skip_empty()?;
         self.pages.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
+        self.skip_empty()?;
         self.pages.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
+        // The end of the column is a boundary, and empty pages may come before it.
+        self.skip_empty()?;
         self.pages.at_record_boundary()
     }
 }
