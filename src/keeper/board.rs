@@ -30,6 +30,13 @@ pub struct Status {
     pub restored: Option<Restored>,
     /// Why it cannot be counted.
     pub refusal: Option<String>,
+    /// What keeps its stored state from being whole and in force, for the operator.
+    pub trouble: Option<String>,
+    /// How often the topic lost some of it, and when that was found last.
+    pub n_lost: u64,
+    pub lost_ms: Option<i64>,
+    /// A key of our namespace that somebody else has written, and that means nothing.
+    pub malformed_key: Option<String>,
 }
 
 /// What it took to find out what is stored of a pair.

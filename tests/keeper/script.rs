@@ -182,11 +182,12 @@ impl Process<'_> {
     }
 
     #[track_caller]
-    fn seals(&mut self, pair: i32, memory: Memory, read_position: i64, n_large: usize) {
+    fn seals(&mut self, pair: i32, memory: Memory, read_position: i64, n_large: usize) -> Offer {
         self.wanted(pair);
         let (header, roles) = (header(self.n_pairs, read_position), roles(read_position, n_large));
         let offer = self.keeper.handle().offer(pair, memory, header, roles);
         self.shows(pair, offer, read_position);
+        offer
     }
 
     #[track_caller]
@@ -294,15 +295,16 @@ pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) ->
     story.told
 }
 
-pub const OUTCOME_OF_LOSS: [&str; 5] = [
+pub const OUTCOME_OF_LOSS: [&str; 6] = [
     "a begins 0",
+    "a shows 10 of 0",
     "a shows 10 of 0",
     "a shows 20 of 0",
     "b restores 20 of 0 with 600007 bytes",
     "b shows 20 of 0",
 ];
 
-/// The topic loses all while somebody owns a pair: its memory goes on, and the next owner finds that.
+/// The topic loses all while a process owns a pair: it writes again what was in force, its memory goes on, and the next owner finds that.
 #[track_caller]
 pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     log: impl Fn() -> L,
@@ -316,10 +318,10 @@ pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     };
     let mut a = story.process("a", keeper(1));
     let memory = a.begins(0);
-    a.seals(0, memory, 10, 600_000);
+    let offer = a.seals(0, memory, 10, 600_000);
     lose();
-    // It is the base of nobody any more: where it stands is wanted at once, without an order.
     a.is_wanted_anew(0);
+    a.shows(0, offer, 10);
     a.seals(0, memory, 20, 600_000);
     let _a = a.keeper;
     let mut b = story.process("b", keeper(2));
