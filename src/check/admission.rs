@@ -2,7 +2,7 @@
 
 use super::{CheckFailure, Finding, Level, judge, state};
 use crate::config::Config;
-use crate::kafka::inspect::{Failure, InputFacts, StoringFacts, Trouble};
+use crate::kafka::inspect::{Failure, InputFacts, StateFacts, StoringFacts, Trouble};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -56,6 +56,24 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     }
 }
 
+/// Judges the state topic again while state is stored. Returns what a start would refuse, if anything; none if the brokers do not answer
+/// for it.
+pub fn unfit(config: &Config, facts: &StateFacts, n_partitions: u32) -> Option<Option<Finding>> {
+    let settings = facts.found.as_ref().map(|found| found.settings.as_ref());
+    if matches!(settings, Ok(Err(failure)) if failure.trouble == Trouble::Unreachable) {
+        return None;
+    }
+    let findings = state::state(config, facts, Some(n_partitions));
+    let is = |failed| move |finding: &&Finding| finding.level == Level::Error(failed);
+    if findings
+        .iter()
+        .any(|finding| is(CheckFailure::Unavailable)(&finding))
+    {
+        return None;
+    }
+    Some(findings.iter().find(is(CheckFailure::Configuration)).cloned())
+}
+
 /// Settings that would be told, if the brokers answered.
 fn unanswered(config: &Config, facts: &StoringFacts) -> Option<Finding> {
     let of_state = facts.state.found.as_ref().ok();
@@ -106,7 +124,7 @@ mod tests {
 
     use super::*;
     use crate::config;
-    use crate::kafka::inspect::{FoundState, StateFacts, TopicSettings};
+    use crate::kafka::inspect::{FoundState, TopicSettings};
     use crate::kafka::topics::STATE_SETTINGS;
 
     /// Fine ones, but for what a test changes.

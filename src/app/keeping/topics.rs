@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::check::{Admission, CheckFailure, Finding, Level, admission};
+use crate::check::{Admission, CheckFailure, Finding, Level, admission, unfit};
 use crate::config::Config;
-use crate::kafka::inspect::{before_storing, topic_ids};
+use crate::kafka::inspect::{before_storing, state_topic, topic_ids};
 use crate::state::{Difference, Identity};
 
 /// How long a question to the brokers may take.
@@ -16,13 +16,22 @@ const ANSWER: Duration = Duration::from_secs(4);
 /// How long until they are asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a topic was made anew.
-const LOOK: Duration = Duration::from_secs(20);
+/// How often it is looked whether a topic was made anew, and whether the state topic is still fit: with the brokers' answers that is well
+/// within 20 s.
+const LOOK: Duration = Duration::from_secs(8);
+
+/// An answer about the topics.
+pub enum Found {
+    /// Before anything is stored, or once a topic of events was made anew.
+    Admission(Admission),
+    /// While state is stored: what is wrong with the state topic.
+    StateTopic(Option<Finding>),
+}
 
 /// The thread ends soon after this is dropped.
 pub struct Topics {
     identity: Identity,
-    answers: Receiver<Admission>,
+    answers: Receiver<Found>,
     _stop: Sender<()>,
 }
 
@@ -47,23 +56,26 @@ impl Topics {
         })
     }
 
-    /// The next answer, if there is one, and what is counted with what it tells of that.
+    /// The next answer, if there is one.
     ///
     /// # Errors
     /// The thread has ended without one, which it does only where it panics.
-    pub fn answer(&self) -> anyhow::Result<Option<(Admission, Identity)>> {
-        let admission = match self.answers.try_recv() {
-            Ok(admission) => admission,
-            Err(TryRecvError::Empty) => return Ok(None),
+    pub fn answer(&self) -> anyhow::Result<Option<Found>> {
+        match self.answers.try_recv() {
+            Ok(found) => Ok(Some(found)),
+            Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => {
                 anyhow::bail!("the thread that asks whether topics are fit has ended")
             }
-        };
-        let identity = match &admission {
+        }
+    }
+
+    /// What is counted, with what the answer tells of it.
+    pub fn identity(&self, admission: &Admission) -> Identity {
+        match admission {
             Admission::Granted { ids, .. } => with_ids(&self.identity, ids),
             _ => self.identity.clone(),
-        };
-        Ok(Some((admission, identity)))
+        }
     }
 }
 
@@ -75,7 +87,7 @@ fn with_ids(identity: &Identity, ids: &[u128]) -> Identity {
     identity
 }
 
-fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopped: &Receiver<()>) {
+fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Found>, stopped: &Receiver<()>) {
     let Some(state) = &config.state else { return };
     let inputs: Vec<&str> = identity.topics.iter().map(|topic| &*topic.name).collect();
     loop {
@@ -86,7 +98,7 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopp
             _ => None,
         };
         let is_refused = matches!(answer, Admission::Refused(_));
-        if reply.send(answer).is_err() || is_refused {
+        if reply.send(Found::Admission(answer)).is_err() || is_refused {
             return;
         }
         if let Some(counted) = granted {
@@ -98,23 +110,32 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopp
     }
 }
 
-/// Until one of the topics is another one: positions may fit into its log all the same.
+/// Until one of the topics is another one: positions may fit into its log all the same. Settings of the state topic may be changed at any
+/// time, and a start would refuse it then.
 fn watch(
     config: &Config,
     counted: &Identity,
     inputs: &[&str],
-    reply: &Sender<Admission>,
+    reply: &Sender<Found>,
     stopped: &Receiver<()>,
 ) {
+    let Some(state) = &config.state else { return };
+    let mut last = None;
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         // Who reads tells of brokers that do not answer, and of topics that are gone.
-        let Ok(ids) = topic_ids(&config.kafka, inputs, ANSWER) else {
-            continue;
-        };
-        if let Some(difference) = with_ids(counted, &ids).difference(counted) {
+        let ids = topic_ids(&config.kafka, inputs, ANSWER).ok();
+        if let Some(difference) = ids.and_then(|ids| with_ids(counted, &ids).difference(counted)) {
             // Where nobody listens any more the program ends.
-            let _ = reply.send(Admission::Refused(made_anew(&difference)));
+            let _ = reply.send(Found::Admission(Admission::Refused(made_anew(&difference))));
             return;
+        }
+        let facts = state_topic(&config.kafka, &state.topic, ANSWER);
+        let found = facts
+            .ok()
+            .and_then(|facts| unfit(config, &facts, counted.n_partitions));
+        if let Some(unfit) = found.filter(|unfit| *unfit != last) {
+            last.clone_from(&unfit);
+            let _ = reply.send(Found::StateTopic(unfit));
         }
     }
 }

@@ -49,6 +49,16 @@ pub fn before_storing(
     })
 }
 
+/// Asks of the state topic alone.
+///
+/// # Errors
+/// The client cannot be made, or no broker lets us in.
+pub fn state_topic(kafka: &config::Kafka, name: &str, answer: Duration) -> Result<StateFacts, Failure> {
+    let asker = Asker::new(answer, kafka)?;
+    let n_brokers = asker.metadata(name)?.brokers().len();
+    Ok(asker.state(name, n_brokers))
+}
+
 /// What Kafka calls topics, in their order, asked for by a client of its own; 0 where the brokers do not tell.
 ///
 /// # Errors
