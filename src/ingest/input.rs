@@ -52,7 +52,7 @@ pub enum Input {
     Keeper(keeper::Handle, Identity),
     /// What the keeper of the stored state orders for a pair.
     Kept(PairId, keeper::Order),
-    /// What is wrong with the state topic itself as it is now, with the remedy; none while it is fit.
+    /// Fault of the state topic itself as it is now, with the remedy; none while it is fit.
     StateTopic(Option<String>),
     /// What of an experiment was given up: without any statistics, its users need no longer be told apart.
     GivenUp(GivenUp),

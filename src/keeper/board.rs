@@ -30,9 +30,9 @@ pub struct Status {
     pub restored: Option<Restored>,
     /// Why it cannot be counted.
     pub refusal: Option<String>,
-    /// What keeps its stored state from being whole and in force, for the operator.
+    /// Fault that keeps its stored state from being whole and in force, for the operator.
     pub trouble: Option<String>,
-    /// How often the topic lost some of it, and when that was found last.
+    /// Number of losses of the topic, and when the last one was found.
     pub n_lost: u64,
     pub lost_ms: Option<i64>,
     /// A key of our namespace that somebody else has written, and that means nothing.

@@ -80,7 +80,7 @@ pub struct Follower {
     asked: Option<Asked>,
     /// When anything came last.
     heard_ms: i64,
-    /// Where the log began when that was asked last.
+    /// First offset of the log when that was asked last.
     begin: Option<i64>,
 }
 

@@ -105,7 +105,7 @@ pub struct Owner {
     memory: Option<Passed>,
     /// The state in force that this memory has passed through, to be written again if the topic loses it.
     kept: Option<Kept>,
-    /// What the topic has lost, until it is written again.
+    /// Loss that is not written again yet.
     lost: Option<Loss>,
     n_lost: u64,
     /// Random; all u come from it.

@@ -291,7 +291,7 @@ impl View {
     }
 }
 
-/// Whether a key begins with the number of a later version, as a newer program's would.
+/// Returns whether a key begins with the number of a later version, as a newer program's would.
 fn is_of_newer_version(key: &str) -> bool {
     let version = key.split('|').next().unwrap_or_default();
     version.parse::<u64>().is_ok_and(|version| version > 1)

@@ -29,7 +29,7 @@ pub struct StoredState {
     pub exact: bool,
     /// The topic has all of it, and nothing keeps it from being stored.
     pub whole: bool,
-    /// How often the topic lost some of it since the start, and for how long it has lost nothing more.
+    /// Losses of the topic since the start, and the time since the last one.
     pub lost: u64,
     pub seconds_since_loss: Option<f64>,
 }

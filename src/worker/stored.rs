@@ -39,7 +39,7 @@ pub struct Stored {
     pairs: BTreeMap<PairId, StoredPair>,
     /// Those whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
-    /// What is wrong with the topic itself.
+    /// Fault of the topic itself.
     unfit: Option<String>,
 }
 

@@ -16,11 +16,11 @@ const ANSWER: Duration = Duration::from_secs(4);
 /// How long until they are asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a topic was made anew, and whether the state topic is still fit: with the brokers' answers that is well
-/// within 20 s.
+/// Pause between two checks of the topics: whether one was created again, and whether the state topic is still fit. With the brokers' answers
+/// that is well within 20 s.
 const LOOK: Duration = Duration::from_secs(8);
 
-/// An answer about the topics.
+/// Answer about the topics.
 pub enum Found {
     /// Before anything is stored, or once a topic of events was made anew.
     Admission(Admission),
@@ -70,7 +70,7 @@ impl Topics {
         }
     }
 
-    /// What is counted, with what the answer tells of it.
+    /// Returns the identity that is counted, with the ids of the answer.
     pub fn identity(&self, admission: &Admission) -> Identity {
         match admission {
             Admission::Granted { ids, .. } => with_ids(&self.identity, ids),

@@ -80,7 +80,7 @@ fn verdict(desk: &Desk, n_sealed: usize, is_sound: bool) -> Finding {
     }
 }
 
-/// What a start would refuse in the settings of the state topic.
+/// Finds the setting of the state topic that a start would refuse.
 fn unfit(desk: &Desk) -> Option<Finding> {
     let n_partitions = desk.n_partitions.unsigned_abs();
     let finding = check::unfit(&desk.config, &desk.survey.state(&desk.topic), n_partitions)??;

@@ -17,7 +17,7 @@ use crate::state::Question;
 /// How long a request may take.
 const DEADLINE: Duration = Duration::from_secs(4);
 
-/// How often the begin of a partition is asked for, beside its end.
+/// Pause between two questions for the begin of a partition.
 const BEGIN_EVERY: Duration = Duration::from_secs(1);
 
 /// Where a partition ended when that was asked.
@@ -25,7 +25,7 @@ pub(super) struct End {
     pub partition: i32,
     pub question: Question,
     pub end: i64,
-    /// Where it began; none if that was asked a moment ago, or was not answered.
+    /// First offset; none if that was asked a moment ago, or was not answered.
     pub begin: Option<i64>,
 }
 
@@ -125,7 +125,7 @@ fn ends(
     Ok(ends.collect())
 }
 
-/// Where partitions begin, of those that were not asked just now. The question for the ends fails too if this one does, so only that one
+/// Asks where those partitions begin that were not asked just now. The question for the ends fails too if this one does, so only that one
 /// reports it.
 fn begins(
     client: &BaseConsumer<Quiet>,

@@ -272,22 +272,22 @@ impl Holding {
         }
     }
 
-    /// Whether an own seal was found in force, and is not lost.
+    /// Returns whether an own seal was found in force, and is not lost.
     pub fn has_sealed(&self) -> bool {
         matches!(self.on_top_of, OnTopOf::Own(..))
     }
 
-    /// Whether there is nothing to continue, and nothing is under way.
+    /// Returns whether there is nothing to continue, and nothing is under way.
     pub fn has_nothing(&self) -> bool {
         matches!(self.on_top_of, OnTopOf::Nothing) && self.attempt.is_none()
     }
 
-    /// Whether this seal was sent: one of the own session that was not is of somebody else.
+    /// Returns whether this seal was sent: one of the own session that was not is of somebody else.
     pub fn has_sent(&self, id: SealId) -> bool {
         id.session == self.session && Some(id) <= self.last_sent
     }
 
-    /// Whether this own seal is the last one that was found, or a later one.
+    /// Returns whether this own seal is the last one that was found, or a later one.
     pub fn is_no_earlier(&self, found: SealId) -> bool {
         match &self.on_top_of {
             OnTopOf::Own(id, _) => *id <= found,
@@ -295,7 +295,7 @@ impl Holding {
         }
     }
 
-    /// Whether the end lacks the last seal that was found, or has another value under its key.
+    /// Returns whether the end lacks the last seal that was found, or has another value under its key.
     pub fn lacks_its_seal(&self, end: &End) -> bool {
         let own = end.seal.as_ref().filter(|(id, _)| id.session == self.session);
         match &self.on_top_of {

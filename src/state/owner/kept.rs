@@ -12,7 +12,7 @@ use crate::state::view::View;
 #[derive(Debug)]
 pub struct Kept {
     seal: Arc<Seal>,
-    /// As far as they were ever read.
+    /// Bytes that were read at any time.
     blobs: BTreeMap<BlobId, Bytes>,
 }
 
@@ -31,7 +31,7 @@ impl Kept {
         }
     }
 
-    /// Whether it is the state of this seal, in the same blobs.
+    /// Returns whether it is the state of this seal, in the same blobs.
     pub fn is_of(&self, seal: &Arc<Seal>) -> bool {
         Arc::ptr_eq(&self.seal, seal) || self.seal == *seal
     }
@@ -40,7 +40,7 @@ impl Kept {
         self.seal.content
     }
 
-    /// Whether the topic still has all blobs with the bytes that were read: compares places in memory, for a view replaces them only by
+    /// Returns whether the topic still has all blobs with the bytes that were read: compares places in memory, for a view replaces them only by
     /// others.
     pub fn is_whole(&self, view: &View) -> bool {
         self.seal.entries().all(|entry| {

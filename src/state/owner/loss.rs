@@ -7,7 +7,7 @@ use crate::state::key::Key;
 use crate::state::view::End;
 
 impl Owner {
-    /// Whatever keeps the stored state from being whole and in force, for the operator.
+    /// Returns the fault that keeps the stored state from being whole and in force, for the operator.
     pub fn trouble(&self) -> Option<Trouble> {
         if let Some(key) = self.view.newer_key() {
             return Some(Trouble::Newer(key.to_owned()));

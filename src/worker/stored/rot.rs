@@ -1,4 +1,4 @@
-//! Stored state that rots: what the topic has lost, or lets nobody store, for readiness and for the page.
+//! Faults of the state topic for readiness and for the page: records that are lost, and settings or records that let no state be stored.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const HIDDEN_MS: i64 = 5_000;
 const TELL_LOSS_SECONDS: f64 = 3_600.0;
 
 impl Stored {
-    /// Whatever keeps the stored state of these pairs from being whole, in force and shown.
+    /// Collects the faults that keep the stored state of these pairs from being whole, in force and shown.
     pub fn rot(&self, shards: &Shards, now_ms: i64) -> Vec<String> {
         let mut found: Vec<String> = self.unfit.iter().cloned().collect();
         for (pair, life) in shards.lives() {
@@ -40,7 +40,7 @@ impl Stored {
         found
     }
 
-    /// Whether a pair that was stored shows nothing settled.
+    /// Returns whether a pair that was stored shows nothing settled.
     fn is_hidden(&self, pair: PairId, now_ms: i64) -> bool {
         let is_sealed = self.pairs.get(&pair).is_some_and(|own| own.is_sealed);
         is_sealed && self.keeper.shown(pair, now_ms).settled.is_none()
@@ -54,7 +54,7 @@ impl Stored {
 }
 
 impl Worker {
-    /// The topic was looked at again.
+    /// Notes the last look at the state topic.
     pub(in crate::worker) fn judge_state_topic(&mut self, fault: Option<String>) {
         if let Some(stored) = &mut self.stored {
             stored.unfit = fault;
@@ -62,7 +62,7 @@ impl Worker {
     }
 }
 
-/// What an operator should know of a topic that has lost something which was written again.
+/// Warns of a topic that has lost something which was written again.
 pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let recent = states.iter().filter_map(|(pair, state)| {
         let seconds = state.seconds_since_loss?;
@@ -77,7 +77,7 @@ pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     Some(Warning::new(warning).see("AbgaugeStateLost"))
 }
 
-/// What an operator should know of records that are not ours.
+/// Warns of records that are not ours.
 pub fn malformed(key: Option<&(PairId, String)>) -> Option<Warning> {
     let (pair, key) = key?;
     let warning = format!(

@@ -340,6 +340,7 @@ fn whatever_becomes_of_the_state_topic_totals_are_equal_or_a_start_is_refused_al
         for _ in 0..N_SIDE_BY_SIDE {
             scope.spawn(|| {
                 while let Some((case, partition)) = next() {
+                    println!("{} (partition {partition}) begins", case.name);
                     let begun = Instant::now();
                     run(case, &kafka, partition);
                     println!("{} (partition {partition}): {:?}", case.name, begun.elapsed());

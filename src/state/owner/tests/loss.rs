@@ -352,7 +352,7 @@ impl World {
         }
     }
 
-    /// Whether the next reader finds what is shown.
+    /// Returns whether the next reader finds what is shown.
     fn is_whole(&self) -> bool {
         let shown = self.desk.shown().settled;
         shown.is_some() && self.found() == shown && self.desk.owner.trouble().is_none()
