@@ -28,7 +28,7 @@ use crate::kafka::inspect::inspect;
 use crate::kafka::properties;
 use crate::kafka::topics::create_state_topic;
 use crate::webhook;
-pub use admission::{Admission, admission};
+pub use admission::{Admission, admission, unfit};
 pub(crate) use judge::no_way_in;
 pub use records::Records;
 pub use suggest::{Suggestion, Unmapped};

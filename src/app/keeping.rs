@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tracing::warn;
 
-use self::topics::Topics;
+use self::topics::{Found, Topics};
 use super::overview::Overview;
 use crate::check::Admission;
 use crate::clock::Clock;
@@ -149,10 +149,16 @@ impl Keeping {
     pub fn inputs(&mut self) -> anyhow::Result<Vec<Input>> {
         self.overview.as_ref().map_or(Ok(()), Overview::check)?;
         let mut inputs = Vec::new();
-        if let Some(topics) = &self.topics
-            && let Some((admission, identity)) = topics.answer()?
-        {
-            inputs.extend(self.take(admission, identity)?);
+        match self.topics.as_ref().map(Topics::answer).transpose()?.flatten() {
+            Some(Found::Admission(admission)) => inputs.extend(self.take(admission)?),
+            Some(Found::StateTopic(finding)) => {
+                let told = finding.map(|finding| finding.told());
+                if let Some(told) = &told {
+                    warn!("{told}");
+                }
+                inputs.push(Input::StateTopic(told));
+            }
+            None => {}
         }
         if let Some(keeper) = &self.keeper {
             while let Some((pair, order)) = keeper.poll()? {
@@ -162,11 +168,12 @@ impl Keeping {
         Ok(inputs)
     }
 
-    fn take(&mut self, admission: Admission, identity: Identity) -> anyhow::Result<Option<Input>> {
+    fn take(&mut self, admission: Admission) -> anyhow::Result<Option<Input>> {
+        let identity = self.topics.as_ref().map(|topics| topics.identity(&admission));
         let (finding, kind) = match admission {
             Admission::Granted { doubts, has_read, .. } => {
                 doubts.iter().for_each(|doubt| warn!("{}", doubt.told()));
-                return self.admit(identity, has_read);
+                return identity.map_or(Ok(None), |identity| self.admit(identity, has_read));
             }
             Admission::Waits(finding) => (finding, FaultKind::Refusal),
             Admission::Refused(finding) => (finding, FaultKind::Fatal),

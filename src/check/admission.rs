@@ -2,7 +2,7 @@
 
 use super::{CheckFailure, Finding, Level, judge, state};
 use crate::config::Config;
-use crate::kafka::inspect::{Failure, InputFacts, StoringFacts, Trouble};
+use crate::kafka::inspect::{Failure, InputFacts, StateFacts, StoringFacts, Trouble};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -57,6 +57,24 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     }
 }
 
+/// Judges the state topic again while state is stored. Returns the finding for which a start would refuse it, if any. Returns
+/// None if the brokers do not answer.
+pub fn unfit(config: &Config, facts: &StateFacts, n_partitions: u32) -> Option<Option<Finding>> {
+    let settings = facts.found.as_ref().map(|found| found.settings.as_ref());
+    if matches!(settings, Ok(Err(failure)) if failure.trouble == Trouble::Unreachable) {
+        return None;
+    }
+    let findings = state::state(config, facts, Some(n_partitions));
+    let is = |failed| move |finding: &&Finding| finding.level == Level::Error(failed);
+    if findings
+        .iter()
+        .any(|finding| is(CheckFailure::Unavailable)(&finding))
+    {
+        return None;
+    }
+    Some(findings.iter().find(is(CheckFailure::Configuration)).cloned())
+}
+
 /// Reports that the brokers did not answer for some settings.
 fn unanswered(config: &Config, facts: &StoringFacts) -> Option<Finding> {
     let of_state = facts.state.found.as_ref().ok();
@@ -107,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::config;
-    use crate::kafka::inspect::{FoundState, StateFacts, TopicSettings};
+    use crate::kafka::inspect::{FoundState, TopicSettings};
     use crate::kafka::topics::STATE_SETTINGS;
 
     /// Returns facts without a problem, as a base for tests.

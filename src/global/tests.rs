@@ -54,6 +54,7 @@ impl Log for Memory {
             for (key, value) in &of.records[of.n_read..] {
                 take(Happening::Record {
                     partition,
+                    offset: 0,
                     key: key.as_bytes(),
                     value: Some(value),
                     written_ms: None,

@@ -144,6 +144,8 @@ impl Desk {
             }
             Happening::Fault(message) => self.fault = Some(message),
             Happening::Hindered(Hindered::Reading, message) => self.hindered = message,
+            // The owner of the pair writes again what is gone.
+            Happening::Begins { .. } => {}
             // Nothing is written.
             Happening::Hindered(Hindered::Writing, _) | Happening::Acknowledged { .. } => {}
         }

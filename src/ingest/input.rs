@@ -52,6 +52,8 @@ pub enum Input {
     Keeper(keeper::Handle, Identity),
     /// What the keeper of the stored state orders for a pair.
     Kept(PairId, keeper::Order),
+    /// Fault of the state topic itself as it is now, with the remedy; none while it is fit.
+    StateTopic(Option<String>),
     /// What of an experiment was given up: without any statistics, its users need no longer be told apart.
     GivenUp(GivenUp),
     /// What looks need to go on after a restart.

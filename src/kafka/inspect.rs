@@ -25,7 +25,7 @@ use self::complaints::Complaints;
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
 pub use self::state::{FoundState, StateFacts};
-pub use self::storing::{InputFacts, StoringFacts, before_storing, topic_ids};
+pub use self::storing::{InputFacts, StoringFacts, before_storing, state_topic, topic_ids};
 pub use self::survey::{LogSpan, Survey};
 use super::client::{self, Quiet};
 use super::producer::ANSWER_WITHIN;

@@ -16,7 +16,7 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
 use self::complaints::{Complaints, fault, unread};
-use self::ends::Ends;
+use self::ends::{End, Ends};
 use self::writer::Writer;
 use super::client;
 use super::consumer::{QueuedMessage, RecordQueue};
@@ -131,9 +131,19 @@ impl StateLog {
         let now_ms = self.clock.steady_ms();
         while let Some(answer) = self.ends.answer() {
             let happening = match answer {
-                Ok((partition, question, end)) => {
+                Ok(End {
+                    partition,
+                    question,
+                    begin,
+                    end,
+                }) => {
                     let follower = self.followers.get_mut(&partition);
-                    let answer = follower.map(|follower| follower.answer(question, end, now_ms));
+                    let answer = follower.map(|follower| {
+                        if let Some(offset) = begin.filter(|begin| follower.begins(*begin)) {
+                            take(Happening::Begins { partition, offset });
+                        }
+                        follower.answer(question, end, now_ms)
+                    });
                     answer.and_then(|answer| answer.happening(partition))
                 }
                 Err(error) => Some(fault(&error, "", self.topic())),
@@ -181,6 +191,7 @@ impl StateLog {
         let (key, value) = (message.key().unwrap_or_default(), message.payload());
         take(Happening::Record {
             partition,
+            offset: message.offset(),
             key,
             value,
             written_ms: message.timestamp_ms(),

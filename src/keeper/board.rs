@@ -30,6 +30,13 @@ pub struct Status {
     pub restored: Option<Restored>,
     /// Why it cannot be counted.
     pub refusal: Option<String>,
+    /// Fault that keeps its stored state from being whole and in force, for the operator.
+    pub trouble: Option<String>,
+    /// Number of losses of the topic, and when the last one was found.
+    pub n_lost: u64,
+    pub lost_ms: Option<i64>,
+    /// A key of our namespace that somebody else has written, and that means nothing.
+    pub malformed_key: Option<String>,
 }
 
 /// What it took to find out what is stored of a pair.

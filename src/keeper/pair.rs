@@ -200,6 +200,12 @@ impl Pair {
             (self.status.standing, self.status.since_ms) = (standing, now_ms);
         }
         self.status.progress = progress;
+        self.status.trouble = self.owner.trouble().map(|trouble| trouble.to_string());
+        self.status.malformed_key = self.owner.view().malformed_key().map(str::to_owned);
+        let n_lost = self.owner.n_lost();
+        if n_lost != self.status.n_lost {
+            (self.status.n_lost, self.status.lost_ms) = (n_lost, Some(now_ms));
+        }
         if let (Standing::Holding, Some(assigned_ms), None) =
             (standing, self.status.assigned_ms, self.status.restored)
         {

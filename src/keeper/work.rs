@@ -295,6 +295,7 @@ impl Desk {
         match happening {
             Happening::Record {
                 partition,
+                offset,
                 key,
                 value,
                 written_ms,
@@ -308,8 +309,9 @@ impl Desk {
                     now_ms: self.clock.now_ms(),
                 });
                 self.pairs.entry(partition).and_modify(Pair::read);
-                self.step(partition, Input::Record { key, value });
+                self.step(partition, Input::Record { offset, key, value });
             }
+            Happening::Begins { partition, offset } => self.step(partition, Input::Begins(offset)),
             Happening::End { partition, question } => {
                 self.board.faults.clear(What::Asking);
                 self.pairs.entry(partition).and_modify(Pair::answered);

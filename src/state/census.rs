@@ -111,8 +111,12 @@ pub struct Weight {
 /// What is not as the rules have it, or not at rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Breach {
-    /// A key of another version: a newer program has written here.
-    Strange(String),
+    /// A key of a later version: a newer program has written here.
+    Newer(String),
+    /// A key that no version writes.
+    Malformed(String),
+    /// A claim or a seal of the highest epoch that there can be: no other claim can be above it.
+    Unsurpassable(String),
     /// I3.
     TwoContents(Key),
     /// I10: the highest seal cannot be read.
@@ -136,7 +140,10 @@ pub enum Breach {
 impl Breach {
     /// Whether it is damage; else it passes, or does no harm.
     pub fn is_damage(&self) -> bool {
-        !matches!(self, Breach::Claim { .. } | Breach::Waits(_) | Breach::Garbage(_))
+        !matches!(
+            self,
+            Breach::Malformed(_) | Breach::Claim { .. } | Breach::Waits(_) | Breach::Garbage(_)
+        )
     }
 }
 
@@ -149,7 +156,17 @@ impl fmt::Display for SealId {
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Breach::Strange(key) => write!(f, "a newer version has written the key `{key}`"),
+            Breach::Newer(key) => write!(f, "a newer version has written the key `{key}`"),
+            Breach::Malformed(key) => {
+                write!(
+                    f,
+                    "the key `{key}` is of no version of abgauge: somebody else has written it"
+                )
+            }
+            Breach::Unsurpassable(key) => write!(
+                f,
+                "somebody else has written the key `{key}`, and no claim can be above it: nothing more can be stored"
+            ),
             Breach::TwoContents(key) => write!(f, "the key {key:?} has had two contents"),
             Breach::Seal { id, error } => write!(f, "the seal {id} cannot be read: {error}"),
             Breach::Damage { id, damage } => write!(f, "the seal {id} is not whole: {damage}"),
@@ -190,15 +207,16 @@ impl Estate {
 
     fn take(&mut self, text: &[u8], written: &Written) {
         let found = Key::parse(text).filter(|(namespace, _)| *namespace == self.namespace);
-        if let Some((_, key)) = found {
+        if found.is_some() {
             self.written_ms = self.written_ms.max(written.written_ms);
-            if written.has_two_contents {
-                self.with_two_contents.push(key);
-            }
         }
+        // A key that is deleted harms nobody any more, whatever it has held.
         let Some(value) = &written.value else { return };
         self.view.take(text, Some(value));
         let Some((_, key)) = found else { return };
+        if written.has_two_contents {
+            self.with_two_contents.push(key);
+        }
         self.sizes.insert(key, (text.len() + value.len()) as u64);
         match key {
             Key::Claim(session) => _ = self.claims.insert(session, Claim::decode(value)),
@@ -273,12 +291,13 @@ impl Estate {
 
     /// All that is not as it should be; in a partition that is written just now, what passes is among it.
     pub fn breaches(&self) -> Vec<Breach> {
-        let mut breaches: Vec<Breach> = self
-            .view
-            .strange_key()
-            .map(|key| Breach::Strange(key.to_owned()))
-            .into_iter()
-            .collect();
+        let mut breaches = Vec::new();
+        let view = &self.view;
+        breaches.extend(view.newer_key().map(|key| Breach::Newer(key.to_owned())));
+        breaches.extend(view.malformed_key().map(|key| Breach::Malformed(key.to_owned())));
+        let top = view.top();
+        let top = top.filter(|top| top.session().is_some_and(|session| session.epoch == u64::MAX));
+        breaches.extend(top.map(|top| Breach::Unsurpassable(top.text(self.namespace))));
         breaches.extend(self.with_two_contents.iter().map(|key| Breach::TwoContents(*key)));
         let end = self.end();
         match end.as_ref().and_then(|end| end.seal.as_ref()) {
@@ -550,7 +569,42 @@ mod tests {
         let mut desk = Desk::new();
         let newer = Key::Claim(SESSION).text(namespace()).replacen('1', "2", 1);
         desk.census.take(newer.as_bytes(), Some(b"x"), None);
-        desk.check(&[Breach::Strange(newer)]);
+        desk.check(&[Breach::Newer(newer)]);
+    }
+
+    #[test]
+    fn a_malformed_key_is_named_and_does_no_harm() {
+        let mut desk = Desk::new();
+        let malformed = format!("1|{}|clam|3", namespace());
+        desk.census.take(malformed.as_bytes(), Some(b"x"), None);
+        assert_eq!(desk.breaches(), [Breach::Malformed(malformed)]);
+        desk.check(&[]);
+    }
+
+    #[test]
+    fn a_claim_that_no_other_can_be_above_is_damage() {
+        let mut desk = Desk::new();
+        let key = Key::Claim(Session {
+            epoch: u64::MAX,
+            unique: 0,
+        });
+        desk.put(key, &Claim::default().encode());
+        desk.check(&[Breach::Unsurpassable(key.text(namespace()))]);
+    }
+
+    #[test]
+    fn a_deleted_key_harms_nobody_whatever_it_has_held() {
+        let mut desk = Desk::new();
+        let blob = Key::Blob(BlobId {
+            unique: 99,
+            number: 0,
+        });
+        for value in [b"one", b"two"] {
+            desk.put(blob, value);
+        }
+        desk.check(&[Breach::TwoContents(blob)]);
+        desk.delete(blob);
+        desk.check(&[]);
     }
 
     #[test]

@@ -95,6 +95,14 @@ impl Key {
         }
     }
 
+    /// The session of a claim or a seal.
+    pub fn session(self) -> Option<Session> {
+        match self {
+            Key::Claim(session) | Key::Seal(SealId { session, .. }) => Some(session),
+            Key::Blob(_) => None,
+        }
+    }
+
     /// Nothing, if the text is not what [`Key::text`] gives for any key.
     pub fn parse(text: &[u8]) -> Option<(Namespace, Key)> {
         let mut parts = std::str::from_utf8(text).ok()?.split('|');

@@ -30,6 +30,7 @@ pub enum Happening<'a> {
     /// The next record; a tombstone has no value.
     Record {
         partition: i32,
+        offset: i64,
         key: &'a [u8],
         value: Option<&'a [u8]>,
         /// The time that the log has for it, epoch ms, if it has one. No rule reads it.
@@ -39,6 +40,8 @@ pub enum Happening<'a> {
     End { partition: i32, question: Question },
     /// The answer to this question is known, and nothing came for long, though something should.
     Quiet { partition: i32, question: Question },
+    /// The log begins at this offset, behind where it began before: retention or somebody has deleted there.
+    Begins { partition: i32, offset: i64 },
     /// The end lies before what was read, or what comes next is gone: records come from the first one on again.
     StartOver { partition: i32 },
     /// This key with its value is acknowledged by all replicas in sync.
@@ -77,6 +80,8 @@ pub struct Follower {
     asked: Option<Asked>,
     /// When anything came last.
     heard_ms: i64,
+    /// First offset of the log when that was asked last.
+    begin: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -111,6 +116,13 @@ impl Follower {
             position: self.progress.position,
             end: None,
         });
+    }
+
+    /// Notes where the log begins. Returns whether that is farther than before.
+    pub fn begins(&mut self, offset: i64) -> bool {
+        let is_farther = self.begin < Some(offset);
+        self.begin = self.begin.max(Some(offset));
+        is_farther
     }
 
     /// The partition ended there when it was asked with this question.
@@ -161,7 +173,7 @@ impl Follower {
 
     /// It is read from its first record again. What was read since the process began stays counted.
     pub fn start_over(&mut self) {
-        self.asked = None;
+        (self.asked, self.begin) = (None, None);
         (self.progress.position, self.progress.end) = (0, None);
     }
 }
@@ -235,6 +247,15 @@ mod tests {
         follower.ask(question(3));
         assert_eq!(follower.answer(question(3), 8, 0), Answer::Nothing);
         assert_eq!(follower.reach(8, 0), Answer::End(question(3)));
+    }
+
+    #[test]
+    fn the_begin_of_a_log_is_news_once_it_moves() {
+        let mut follower = Follower::default();
+        let moves = [0, 0, 7, 3, 7, 8].map(|offset| follower.begins(offset));
+        assert_eq!(moves, [true, false, true, false, false, true]);
+        follower.start_over();
+        assert!(follower.begins(0), "another log");
     }
 
     #[test]

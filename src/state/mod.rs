@@ -40,7 +40,9 @@ pub use self::identity::{Difference, Identity, Topic};
 pub use self::key::{BlobId, Key, Namespace, NoNamespace, SealId, Session};
 pub use self::log::{Answer, Follower, Happening, Hindered, Log, Progress};
 pub use self::onlooker::{Onlooker, Sealed, Withheld};
-pub use self::owner::{Command, Input, Owner, Refusal, Settings, Showing, Shown, Standing, Wanted};
+pub use self::owner::{
+    Command, Input, Loss, Owner, Refusal, Settings, Showing, Shown, Standing, Trouble, Wanted,
+};
 pub use self::record::{Claim, Entry, MAX_RECORD_BYTES, RecordError, Seal};
 #[doc(hidden)]
 pub use self::rules::{Clause, Rules};

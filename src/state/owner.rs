@@ -1,4 +1,4 @@
-//! Who owns the state of a pair, as a machine: inputs and their times go in, commands come out (rules S1 to S7).
+//! Who owns the state of a pair, as a machine: inputs and their times go in, commands come out (rules S1 to S8).
 //!
 //! ```text
 //! Away ── assigned ─▶ Reading ── end ─▶ Claiming ── end that has the claim ─▶ Holding
@@ -10,6 +10,8 @@
 mod claims;
 mod holding;
 mod interface;
+mod kept;
+mod loss;
 mod passed;
 mod sealing;
 mod showing;
@@ -21,7 +23,8 @@ use std::mem;
 
 use self::holding::Holding;
 pub use self::holding::Wanted;
-pub use self::interface::{Command, Input, Refusal, Settings, Showing, Shown};
+pub use self::interface::{Command, Input, Loss, Refusal, Settings, Showing, Shown, Trouble};
+use self::kept::Kept;
 use self::passed::Passed;
 use super::key::{Key, SealId, Session};
 use super::rules::{Clause, Rules};
@@ -77,6 +80,7 @@ pub enum Standing {
 ///   scrapes find it without waiting for the loop; they ask it with the same clock.
 /// - Records of the state partition from its first one on, in the order of offsets, from the leader, tombstones too. It goes on reading while
 ///   the pair is away, or goes on from there when it comes back.
+/// - [`Input::Begins`] where the log of the state partition begins behind what was read of it, asked for with the ends.
 /// - Ends: takes a [`Question`], then asks the broker where the partition ends; hands the question in as [`Input::End`] once its
 ///   position is there. If records were read since, that says nothing, and the next question does. While a claim or a seal is under
 ///   way at once after each record, else each second or so, and never less often than a third of the lease.
@@ -99,6 +103,11 @@ pub struct Owner {
     phase: Phase,
     /// Of what memory there is.
     memory: Option<Passed>,
+    /// The state in force that this memory has passed through, to be written again if the topic loses it.
+    kept: Option<Kept>,
+    /// Loss that is not written again yet.
+    lost: Option<Loss>,
+    n_lost: u64,
     /// Random; all u come from it.
     seed: u64,
     n_claims: u64,
@@ -134,6 +143,9 @@ impl Owner {
             rules,
             phase: Phase::Away(None),
             memory: None,
+            kept: None,
+            lost: None,
+            n_lost: 0,
             seed,
             n_claims: 0,
             tried: 0,
@@ -156,7 +168,8 @@ impl Owner {
             Input::Assigned => self.assigned(),
             Input::Revoked => self.revoked(),
             Input::Forgotten => self.forgotten(),
-            Input::Record { key, value } => self.record(key, value),
+            Input::Record { offset, key, value } => self.record(offset, key, value),
+            Input::Begins(offset) => self.view.begins_at(offset),
             Input::End(question) => self.end(question),
             Input::Quiet(question) => self.quiet(question),
             Input::Acknowledged(key) => self.acknowledged(key),
@@ -200,8 +213,8 @@ impl Owner {
         &self.view
     }
 
-    fn record(&mut self, key: &[u8], value: Option<&[u8]>) {
-        match self.view.take(key, value) {
+    fn record(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) {
+        match self.view.take_at(offset, key, value) {
             Some(Key::Claim(_)) => self.look_at_claims(),
             Some(Key::Seal(id)) => self.look_at_a_seal(id),
             _ => {}
@@ -243,6 +256,7 @@ impl Owner {
     }
 
     fn start_over(&mut self) {
+        self.lose_the_log();
         self.view.start_over();
         self.phase = match &self.phase {
             Phase::Away(_) => Phase::Away(None),
@@ -266,6 +280,7 @@ impl Owner {
             Phase::Holding(holding) => {
                 holding.doubt(now_ms, answer_ms);
                 holding.seal_base_again(now_ms, &mut self.commands);
+                self.write_again();
             }
             Phase::Superseded { number, asked_ms } if now_ms - *asked_ms >= answer_ms => {
                 let number = *number;

@@ -11,6 +11,9 @@ use super::key::{BlobId, Key, Namespace, SealId, Session};
 use super::record::{Entry, RecordError, Seal};
 use super::rules::{Clause, Rules};
 
+/// Place of a record in its partition.
+type Offset = i64;
+
 /// A seal as it was read.
 pub type ReadSeal = Result<Arc<Seal>, RecordError>;
 
@@ -20,12 +23,13 @@ pub type ReadSeal = Result<Arc<Seal>, RecordError>;
 pub struct View {
     namespace: Namespace,
     rules: Rules,
-    claims: BTreeSet<Session>,
-    seals: BTreeMap<SealId, ReadSeal>,
-    blobs: BTreeMap<BlobId, Bytes>,
+    claims: BTreeMap<Session, Offset>,
+    seals: BTreeMap<SealId, (Offset, ReadSeal)>,
+    blobs: BTreeMap<BlobId, (Offset, Bytes)>,
     others: BTreeSet<Namespace>,
-    /// Keys of this namespace that are none: of a newer version.
-    strange: BTreeSet<String>,
+    /// Keys of this namespace that cannot be parsed.
+    newer: BTreeMap<String, Offset>,
+    malformed: BTreeMap<String, Offset>,
     /// Records taken, of any namespace; it never falls.
     n_taken: u64,
 }
@@ -82,20 +86,27 @@ impl View {
         View {
             namespace,
             rules,
-            claims: BTreeSet::new(),
+            claims: BTreeMap::new(),
             seals: BTreeMap::new(),
             blobs: BTreeMap::new(),
             others: BTreeSet::new(),
-            strange: BTreeSet::new(),
+            newer: BTreeMap::new(),
+            malformed: BTreeMap::new(),
             n_taken: 0,
         }
     }
 
-    /// Takes the next record of the partition. Returns what was put, if it is of this namespace.
+    /// Takes the next record of the partition, for readers that do not follow where the log begins. Returns what was put, if it is of
+    /// this namespace.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
+        self.take_at(Offset::MAX, key, value)
+    }
+
+    /// Takes the next record of the partition, which [`View::begins_at`] forgets once the log begins behind it.
+    pub fn take_at(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
         self.n_taken += 1;
         let Some((namespace, key)) = Key::parse(key) else {
-            self.take_strange(key, value.is_some());
+            self.take_strange(offset, key, value.is_some());
             return None;
         };
         if namespace != self.namespace {
@@ -106,33 +117,48 @@ impl View {
             self.remove(key);
             return None;
         };
-        self.put(key, value);
+        self.put(offset, key, value);
         Some(key)
     }
 
-    fn take_strange(&mut self, key: &[u8], is_put: bool) {
+    fn take_strange(&mut self, offset: Offset, key: &[u8], is_put: bool) {
         let text = String::from_utf8_lossy(key);
         if text.split('|').nth(1) != Some(&*self.namespace.to_string()) {
             return;
         }
+        let place = match is_of_newer_version(&text) {
+            true => &mut self.newer,
+            false => &mut self.malformed,
+        };
         match is_put {
-            true => self.strange.insert(text.into_owned()),
-            false => self.strange.remove(&*text),
+            true => place.insert(text.into_owned(), offset),
+            false => place.remove(&*text),
         };
     }
 
-    fn put(&mut self, key: Key, value: &[u8]) {
+    fn put(&mut self, offset: Offset, key: Key, value: &[u8]) {
         match key {
             Key::Claim(session) => {
-                self.claims.insert(session);
+                self.claims.insert(session, offset);
             }
             Key::Seal(id) => {
-                self.seals.insert(id, Seal::decode(value).map(Arc::new));
+                self.seals.insert(id, (offset, Seal::decode(value).map(Arc::new)));
             }
-            Key::Blob(id) => {
-                self.blobs.insert(id, value.into());
-            }
+            Key::Blob(id) => match self.blobs.get_mut(&id) {
+                // The same bytes stay the same allocation: by that an owner sees that nobody has replaced them.
+                Some((at, bytes)) if bytes[..] == *value => *at = offset,
+                _ => _ = self.blobs.insert(id, (offset, value.into())),
+            },
         }
+    }
+
+    /// Forgets all records before an offset: the log begins there now, so whoever reads it next does not find them.
+    pub fn begins_at(&mut self, offset: i64) {
+        self.claims.retain(|_, at| *at >= offset);
+        self.seals.retain(|_, (at, _)| *at >= offset);
+        self.blobs.retain(|_, (at, _)| *at >= offset);
+        self.newer.retain(|_, at| *at >= offset);
+        self.malformed.retain(|_, at| *at >= offset);
     }
 
     fn remove(&mut self, key: Key) {
@@ -169,7 +195,8 @@ impl View {
             return None;
         }
         let claim = self.highest_claim();
-        let seal = self.seals.last_key_value().map(|(id, seal)| (*id, seal.clone()));
+        let seal = self.seals.last_key_value();
+        let seal = seal.map(|(id, (_, seal))| (*id, seal.clone()));
         let session = seal.as_ref().map(|(id, _)| id.session);
         let in_force = claim <= session || !self.rules.hold(Clause::NoClaimIsHigher);
         Some(End {
@@ -182,11 +209,21 @@ impl View {
 
     /// Of what was read so far.
     pub fn highest_claim(&self) -> Option<Session> {
-        self.claims.last().copied()
+        self.claims.last_key_value().map(|(session, _)| *session)
+    }
+
+    /// The claim or the seal of the highest session, of what was read so far. Somebody may have deleted a claim and left its seals.
+    pub fn top(&self) -> Option<Key> {
+        let claim = self.highest_claim().map(Key::Claim);
+        let seal = self.seals.last_key_value().map(|(id, _)| Key::Seal(*id));
+        match (claim, seal) {
+            (Some(claim), Some(seal)) if claim.session() >= seal.session() => Some(claim),
+            (claim, seal) => seal.or(claim),
+        }
     }
 
     pub fn has_claim(&self, session: Session) -> bool {
-        self.claims.contains(&session)
+        self.claims.contains_key(&session)
     }
 
     pub fn has_seal(&self, id: SealId) -> bool {
@@ -211,14 +248,20 @@ impl View {
         roles.collect()
     }
 
-    fn part(&self, entry: &Entry) -> Option<&Bytes> {
-        let bytes = self.blobs.get(&entry.blob);
+    /// The bytes of a part; none if they are absent, or not of its length and hash.
+    pub fn part(&self, entry: &Entry) -> Option<&Bytes> {
+        let bytes = self.blob(entry.blob);
         bytes.filter(|bytes| bytes.len() as u64 == entry.length && xxh3_128(bytes) == entry.hash)
+    }
+
+    /// A blob as it was read, whatever it holds.
+    pub fn blob(&self, id: BlobId) -> Option<&Bytes> {
+        self.blobs.get(&id).map(|(_, bytes)| bytes)
     }
 
     /// All keys that it holds.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
-        let claims = self.claims.iter().map(|session| Key::Claim(*session));
+        let claims = self.claims.keys().map(|session| Key::Claim(*session));
         let seals = self.seals.keys().map(|id| Key::Seal(*id));
         let blobs = self.blobs.keys().map(|id| Key::Blob(*id));
         claims.chain(seals).chain(blobs)
@@ -227,18 +270,31 @@ impl View {
     /// A blob with these bytes, for the control of [`Clause::NameBlobsOfTheLastSeal`].
     pub(super) fn any_blob_of(&self, bytes: &[u8]) -> Option<BlobId> {
         let mut blobs = self.blobs.iter();
-        blobs.find(|(_, known)| known[..] == *bytes).map(|(id, _)| *id)
+        blobs
+            .find(|(_, (_, known))| known[..] == *bytes)
+            .map(|(id, _)| *id)
     }
 
-    /// A key of this namespace that is none: a newer version has written here.
-    pub fn strange_key(&self) -> Option<&str> {
-        self.strange.first().map(String::as_str)
+    /// A key of this namespace that a newer version of this program has written.
+    pub fn newer_key(&self) -> Option<&str> {
+        self.newer.keys().next().map(String::as_str)
+    }
+
+    /// A key of this namespace that no version writes: somebody else has. It means nothing.
+    pub fn malformed_key(&self) -> Option<&str> {
+        self.malformed.keys().next().map(String::as_str)
     }
 
     /// Namespaces that were met beside this one.
     pub fn others(&self) -> &BTreeSet<Namespace> {
         &self.others
     }
+}
+
+/// Returns whether a key begins with the number of a later version, as a newer program's would.
+fn is_of_newer_version(key: &str) -> bool {
+    let version = key.split('|').next().unwrap_or_default();
+    version.parse::<u64>().is_ok_and(|version| version > 1)
 }
 
 fn join(parts: &[&Bytes]) -> Bytes {
@@ -325,11 +381,46 @@ mod tests {
         let mut view = View::new(namespace(), Rules::default());
         let newer = Key::Claim(session(9)).text(namespace()).replacen('1', "2", 1);
         view.take(b"2|of|somebody else", Some(b""));
-        assert_eq!(view.strange_key(), None);
+        assert_eq!(view.newer_key(), None);
         view.take(newer.as_bytes(), Some(b""));
-        assert_eq!(view.strange_key(), Some(&*newer));
+        assert_eq!((view.newer_key(), view.malformed_key()), (Some(&*newer), None));
         view.take(newer.as_bytes(), None);
-        assert_eq!(view.strange_key(), None);
+        assert_eq!(view.newer_key(), None);
+    }
+
+    #[test]
+    fn a_malformed_key_is_of_no_newer_version() {
+        for key in [
+            "1|NS|clam|3",
+            "1|NS|claim|012|0000000000000007",
+            "x|NS|claim",
+            "0|NS|seal",
+            "1|NS",
+        ] {
+            let mut view = View::new(namespace(), Rules::default());
+            let key = key.replace("NS", &namespace().to_string());
+            view.take(key.as_bytes(), Some(b"by hand"));
+            assert_eq!((view.newer_key(), view.malformed_key()), (None, Some(&*key)));
+            view.take(key.as_bytes(), None);
+            assert_eq!(view.malformed_key(), None);
+        }
+    }
+
+    #[test]
+    fn what_lies_before_the_begin_of_the_log_is_forgotten() {
+        let mut view = View::new(namespace(), Rules::default());
+        let blob = Key::Blob(BlobId { unique: 5, number: 0 });
+        let keys = [Key::Claim(session(1)), seal(1, 0), blob];
+        for (offset, key) in (10..).zip(keys) {
+            view.take_at(offset, key.text(namespace()).as_bytes(), Some(b"value"));
+        }
+        view.begins_at(10);
+        assert_eq!(view.keys().count(), 3);
+        view.begins_at(12);
+        assert_eq!(view.keys().collect::<Vec<_>>(), [blob]);
+        view.take_at(20, blob.text(namespace()).as_bytes(), Some(b"value"));
+        view.begins_at(20);
+        assert_eq!(view.keys().count(), 1, "it was written again");
     }
 
     #[test]

@@ -196,6 +196,7 @@ fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>
             key,
             value,
             written_ms,
+            ..
         } => {
             let of = partitions.entry(partition);
             of.and_modify(|of| of.census.take(key, value, written_ms));
@@ -217,7 +218,8 @@ fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>
                 (partition.asked_ms, partition.is_at_end) = (None, false);
             });
         }
-        Happening::Acknowledged { .. } => {}
+        // It is read once, from where the log begins.
+        Happening::Acknowledged { .. } | Happening::Begins { .. } => {}
         Happening::Fault(message) => *fault = Some(message),
         Happening::Hindered(_, message) => *fault = message,
     }

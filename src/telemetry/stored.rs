@@ -27,6 +27,11 @@ pub struct StoredState {
     pub caught_up: bool,
     /// Set if no records of the pair were ever shed.
     pub exact: bool,
+    /// The topic has all of it, and nothing keeps it from being stored.
+    pub whole: bool,
+    /// Losses of the topic since the start, and the time since the last one.
+    pub lost: u64,
+    pub seconds_since_loss: Option<f64>,
 }
 
 /// Cost of finding the stored state of a pair.
@@ -63,6 +68,8 @@ pub(super) struct StoredGauges {
     restore_live_bytes: IntGaugeVec,
     caught_up: IntGaugeVec,
     exact: IntGaugeVec,
+    whole: IntGaugeVec,
+    lost: IntCounterVec,
 }
 
 impl StoredGauges {
@@ -128,6 +135,16 @@ impl StoredGauges {
                 "abgauge_stored_exact",
                 "1 while nothing of a partition was ever shed, as far as its stored state reaches back, else 0.",
             ),
+            whole: gauge(
+                registry,
+                "abgauge_stored_whole",
+                "1 while the state topic has all of the stored state of a partition and takes more, else 0.",
+            ),
+            lost: counter(
+                registry,
+                "abgauge_stored_lost_total",
+                "How often the state topic had lost some of the stored state of a partition, which was then written again.",
+            ),
         }
     }
 
@@ -140,6 +157,7 @@ impl StoredGauges {
             (&self.superseded, state.superseded),
             (&self.bytes_written, state.bytes_written),
             (&self.bytes_read, state.bytes_read),
+            (&self.lost, state.lost),
         ] {
             let counter = counter.with_label_values(&labels);
             counter.inc_by(n.saturating_sub(counter.get()));
@@ -152,6 +170,7 @@ impl StoredGauges {
             (&self.restore_live_bytes, restore.live_bytes.map(saturated)),
             (&self.caught_up, flag(state.caught_up)),
             (&self.exact, flag(state.exact)),
+            (&self.whole, flag(state.whole)),
         ] {
             match value {
                 Some(value) => gauge.with_label_values(&labels).set(value),
@@ -172,6 +191,7 @@ impl StoredGauges {
             &self.superseded,
             &self.bytes_written,
             &self.bytes_read,
+            &self.lost,
         ] {
             forget(counter, &labels);
         }
@@ -182,6 +202,7 @@ impl StoredGauges {
             &self.restore_live_bytes,
             &self.caught_up,
             &self.exact,
+            &self.whole,
         ] {
             forget(gauge, &labels);
         }

@@ -184,6 +184,7 @@ impl Worker {
             Input::LooksStored(stored) => self.looks_stored(&stored),
             Input::Keeper(keeper, identity) => self.keep(keeper, identity),
             Input::Kept(pair, order) => self.obey(pair, order),
+            Input::StateTopic(fault) => self.judge_state_topic(fault),
             Input::Answer(answer) => self.answer(answer),
         }
     }

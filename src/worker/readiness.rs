@@ -1,7 +1,7 @@
 //! What the worker waits for before it is ready, in plain words.
 
 use super::life::Life;
-use super::{Phase, Stored, Worker};
+use super::{Phase, Worker};
 use crate::ingest::TopicCounts;
 
 impl Worker {
@@ -17,7 +17,10 @@ impl Worker {
             Phase::Joining => waiting.push("the group to assign partitions".into()),
             Phase::Owning => {
                 waiting.extend(self.restoring());
-                waiting.extend(self.stored.as_ref().and_then(Stored::fault));
+                if let Some(stored) = &self.stored {
+                    waiting.extend(stored.fault());
+                    waiting.extend(stored.rot(&self.shards, self.clock.lasting_ms()));
+                }
                 waiting.extend(self.locating());
                 if self.shards.serving().next().is_none()
                     && self.shards.pairs().all(|(_, pair)| pair.is_held())

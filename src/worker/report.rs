@@ -13,7 +13,7 @@ use super::pair::Pair;
 use super::shard::UnreadableRecord;
 use super::shards::Shards;
 use super::shares::{self, TopicShares};
-use super::stored::{Stored, not_cleaned, unsealed};
+use super::stored::{Stored, lost, malformed, not_cleaned, unsealed};
 use crate::config::{Config, Limits};
 use crate::engine::Engine;
 use crate::engine::catalogue::Catalogue;
@@ -81,6 +81,9 @@ pub struct WorkerReport {
     not_cleaned_told: bool,
     /// What has settled waits to be stored, and pairs are not read on.
     unsealed_told: bool,
+    /// Losses of the state topic that were logged.
+    n_lost_told: u64,
+    malformed_told: bool,
     /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
     ids_are_shared: bool,
     /// By `Side as usize`: the times of a topic are those of 32-bit floats.
@@ -162,6 +165,8 @@ impl WorkerReport {
             folded_told: false,
             not_cleaned_told: false,
             unsealed_told: false,
+            n_lost_told: 0,
+            malformed_told: false,
             ids_are_shared: false,
             times_are_floats: [false; 2],
             max_lists_per_click: config.join.max_lists_per_click,
@@ -381,7 +386,17 @@ impl WorkerReport {
             return Vec::new();
         };
         let states = stored.states(round.shards, round.lasting_ms);
-        let [not_cleaned, unsealed] = [not_cleaned(&states), unsealed(stored, &states)];
+        let [not_cleaned, unsealed, lost] = [not_cleaned(&states), unsealed(stored, &states), lost(&states)];
+        let malformed = malformed(stored.malformed_key(round.shards).as_ref());
+        let n_lost = states.values().map(|state| state.lost).sum();
+        if let Some(warning) = lost.as_ref().filter(|_| n_lost > self.n_lost_told) {
+            warn!("{}", warning.message);
+            self.n_lost_told = n_lost;
+        }
+        let was_malformed = std::mem::replace(&mut self.malformed_told, malformed.is_some());
+        if let Some(warning) = malformed.as_ref().filter(|_| !was_malformed) {
+            warn!("{}", warning.message);
+        }
         if let Some(warning) = &not_cleaned
             && !std::mem::replace(&mut self.not_cleaned_told, true)
         {
@@ -394,7 +409,10 @@ impl WorkerReport {
             _ => {}
         }
         self.telemetry.set_stored(states);
-        not_cleaned.into_iter().chain(unsealed).collect()
+        [not_cleaned, unsealed, lost, malformed]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Notes how the topics stamp their records, as far as the brokers tell. Logs changes.

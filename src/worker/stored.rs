@@ -2,6 +2,7 @@
 
 mod looks;
 mod remedy;
+mod rot;
 mod status;
 mod withheld;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use self::remedy::{begin_anew, remedy};
+pub use self::rot::{lost, malformed};
 pub use self::status::{not_cleaned, unsealed};
 use self::withheld::Withheld;
 use super::Worker;
@@ -37,6 +39,8 @@ pub struct Stored {
     pairs: BTreeMap<PairId, StoredPair>,
     /// Those whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
+    /// Fault of the topic itself.
+    unfit: Option<String>,
 }
 
 struct StoredPair {
@@ -181,6 +185,7 @@ impl Worker {
             identity,
             pairs: BTreeMap::new(),
             leaving: BTreeSet::new(),
+            unfit: None,
         });
     }
 

@@ -7,6 +7,7 @@ mod killed;
 mod looked;
 mod moves;
 mod refused;
+mod rot;
 mod step;
 mod suspended;
 mod told;

@@ -52,4 +52,10 @@ fn each_right_that_is_missing_on_the_state_topic_is_named_and_waited_for() {
     let check = checked(&text);
     assert_eq!(check.code, Some(0), "{}", check.all);
     assert!(check.stdout.contains(&unseen), "{}", check.stdout);
+
+    kafka.deny(STRANGER.0, topic, &state, READ);
+    daemon.wait_until("READ to be missed again", |daemon| {
+        let said = daemon.try_get("/readyz").ok()?;
+        (said.status == 503 && said.body.contains(&missing("READ"))).then_some(())
+    });
 }

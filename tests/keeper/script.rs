@@ -182,11 +182,12 @@ impl Process<'_> {
     }
 
     #[track_caller]
-    fn seals(&mut self, pair: i32, memory: Memory, read_position: i64, n_large: usize) {
+    fn seals(&mut self, pair: i32, memory: Memory, read_position: i64, n_large: usize) -> Offer {
         self.wanted(pair);
         let (header, roles) = (header(self.n_pairs, read_position), roles(read_position, n_large));
         let offer = self.keeper.handle().offer(pair, memory, header, roles);
         self.shows(pair, offer, read_position);
+        offer
     }
 
     #[track_caller]
@@ -294,15 +295,17 @@ pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) ->
     story.told
 }
 
-pub const OUTCOME_OF_LOSS: [&str; 5] = [
+pub const OUTCOME_OF_LOSS: [&str; 6] = [
     "a begins 0",
+    "a shows 10 of 0",
     "a shows 10 of 0",
     "a shows 20 of 0",
     "b restores 20 of 0 with 600007 bytes",
     "b shows 20 of 0",
 ];
 
-/// Deletes all records while a process owns a pair. The owner keeps its memory, and the next owner finds its new seal.
+/// Deletes all records while a process owns a pair. The owner writes its state again and keeps its memory, and the next owner
+/// finds that state.
 #[track_caller]
 pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     log: impl Fn() -> L,
@@ -316,10 +319,10 @@ pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     };
     let mut a = story.process("a", keeper(1));
     let memory = a.begins(0);
-    a.seals(0, memory, 10, 600_000);
+    let offer = a.seals(0, memory, 10, 600_000);
     lose();
-    // No stored seal is the base of the memory anymore, so its current state is wanted at once, without an order.
     a.is_wanted_anew(0);
+    a.shows(0, offer, 10);
     a.seals(0, memory, 20, 600_000);
     let _a = a.keeper;
     let mut b = story.process("b", keeper(2));

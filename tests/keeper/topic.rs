@@ -276,6 +276,7 @@ impl Log for Connection {
                     let (key, value) = (&record.text[..], record.value.as_deref());
                     take(Happening::Record {
                         partition: *partition,
+                        offset: of.read as i64 - 1,
                         key,
                         value,
                         written_ms: None,

@@ -157,7 +157,8 @@ impl Instance {
         }
         let (key, value) = (&record.text[..], record.value.as_deref());
         let put = value.is_some().then_some(record.key);
-        (put, self.owner.step(now_ms, Input::Record { key, value }))
+        let offset = next as i64 - 1;
+        (put, self.owner.step(now_ms, Input::Record { offset, key, value }))
     }
 
     pub fn has_read(&self, log: &Log) -> bool {

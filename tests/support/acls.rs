@@ -1,4 +1,4 @@
-//! Grants of rights to users of the broker: a call that rdkafka does not wrap.
+//! Rights that a test grants or denies to users of the broker: a call that rdkafka does not wrap.
 
 use std::ffi::CString;
 use std::ptr;
@@ -18,6 +18,26 @@ impl Kafka {
     /// Allows a user one operation on a topic or a group, from any host.
     #[track_caller]
     pub fn grant(&self, user: &str, kind: ResourceType, name: &str, operation: Operation) {
+        let allow = rd_kafka_AclPermissionType_t::RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW;
+        self.rule(user, kind, name, operation, allow);
+    }
+
+    /// Denies it, whatever else is allowed.
+    #[track_caller]
+    pub fn deny(&self, user: &str, kind: ResourceType, name: &str, operation: Operation) {
+        let deny = rd_kafka_AclPermissionType_t::RD_KAFKA_ACL_PERMISSION_TYPE_DENY;
+        self.rule(user, kind, name, operation, deny);
+    }
+
+    #[track_caller]
+    fn rule(
+        &self,
+        user: &str,
+        kind: ResourceType,
+        name: &str,
+        operation: Operation,
+        permission: rd_kafka_AclPermissionType_t,
+    ) {
         let [name, user, host] =
             [name, &format!("User:{user}"), "*"].map(|text| CString::new(text).expect("no NUL"));
         let admin = self.admin();
@@ -32,7 +52,7 @@ impl Kafka {
                 user.as_ptr(),
                 host.as_ptr(),
                 operation,
-                rd_kafka_AclPermissionType_t::RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW,
+                permission,
                 ptr::null_mut(),
                 0,
             );
@@ -49,7 +69,7 @@ impl Kafka {
             assert_eq!(n_results, 1);
             assert!(
                 rd_kafka_acl_result_error(*results).is_null(),
-                "the right is given"
+                "the right is given or denied"
             );
             rd_kafka_event_destroy(event);
             rd_kafka_queue_destroy(queue);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::check::{Admission, CheckFailure, Finding, Level, admission};
+use crate::check::{Admission, CheckFailure, Finding, Level, admission, unfit};
 use crate::config::Config;
-use crate::kafka::inspect::{before_storing, topic_ids};
+use crate::kafka::inspect::{before_storing, state_topic, topic_ids};
 use crate::state::{Difference, Identity};
 
 /// Time limit for an answer from the brokers.
@@ -16,13 +16,22 @@ const ANSWER: Duration = Duration::from_secs(4);
 /// Delay before the brokers are asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Interval between checks whether a topic was re-created.
-const LOOK: Duration = Duration::from_secs(20);
+/// Pause between two checks of the topics: an event topic may have been re-created, and the state topic may have unfit
+/// settings. With the time of the brokers' answers, both are noticed well within 20 s.
+const LOOK: Duration = Duration::from_secs(8);
+
+/// Answer about the topics.
+pub enum Found {
+    /// Before anything is stored, or once an event topic was re-created.
+    Admission(Admission),
+    /// While state is stored: the fault of the state topic, if it has one.
+    StateTopic(Option<Finding>),
+}
 
 /// Handle of the thread, which ends soon after the handle is dropped.
 pub struct Topics {
     identity: Identity,
-    answers: Receiver<Admission>,
+    answers: Receiver<Found>,
     _stop: Sender<()>,
 }
 
@@ -49,23 +58,26 @@ impl Topics {
         })
     }
 
-    /// Returns the next answer, if there is one, and the identity completed with it.
+    /// Returns the next answer, if there is one.
     ///
     /// # Errors
     /// The thread has ended without an answer, which happens only if it panics.
-    pub fn answer(&self) -> anyhow::Result<Option<(Admission, Identity)>> {
-        let admission = match self.answers.try_recv() {
-            Ok(admission) => admission,
-            Err(TryRecvError::Empty) => return Ok(None),
+    pub fn answer(&self) -> anyhow::Result<Option<Found>> {
+        match self.answers.try_recv() {
+            Ok(found) => Ok(Some(found)),
+            Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => {
                 anyhow::bail!("the thread that asks whether topics are fit has ended")
             }
-        };
-        let identity = match &admission {
+        }
+    }
+
+    /// Returns the identity that is counted, with the ids of the answer.
+    pub fn identity(&self, admission: &Admission) -> Identity {
+        match admission {
             Admission::Granted { ids, .. } => with_ids(&self.identity, ids),
             _ => self.identity.clone(),
-        };
-        Ok(Some((admission, identity)))
+        }
     }
 }
 
@@ -77,7 +89,7 @@ fn with_ids(identity: &Identity, ids: &[u128]) -> Identity {
     identity
 }
 
-fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopped: &Receiver<()>) {
+fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Found>, stopped: &Receiver<()>) {
     let Some(state) = &config.state else { return };
     let inputs: Vec<&str> = identity.topics.iter().map(|topic| &*topic.name).collect();
     loop {
@@ -88,7 +100,7 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopp
             _ => None,
         };
         let is_refused = matches!(answer, Admission::Refused(_));
-        if reply.send(answer).is_err() || is_refused {
+        if reply.send(Found::Admission(answer)).is_err() || is_refused {
             return;
         }
         if let Some(counted) = granted {
@@ -100,24 +112,32 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Admission>, stopp
     }
 }
 
-/// Watches until one of the topics is re-created. Stored positions may exist in the new log too, so offsets alone do not
-/// reveal the change.
+/// Watches until one of the event topics is re-created. Stored positions may exist in the new log too, so offsets alone do
+/// not reveal the change. Also reports settings of the state topic that a start would refuse, since they may change any time.
 fn watch(
     config: &Config,
     counted: &Identity,
     inputs: &[&str],
-    reply: &Sender<Admission>,
+    reply: &Sender<Found>,
     stopped: &Receiver<()>,
 ) {
+    let Some(state) = &config.state else { return };
+    let mut last = None;
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         // The consumer reports silent brokers and missing topics.
-        let Ok(ids) = topic_ids(&config.kafka, inputs, ANSWER) else {
-            continue;
-        };
-        if let Some(difference) = with_ids(counted, &ids).difference(counted) {
+        let ids = topic_ids(&config.kafka, inputs, ANSWER).ok();
+        if let Some(difference) = ids.and_then(|ids| with_ids(counted, &ids).difference(counted)) {
             // Without a receiver the program is ending.
-            let _ = reply.send(Admission::Refused(made_anew(&difference)));
+            let _ = reply.send(Found::Admission(Admission::Refused(made_anew(&difference))));
             return;
+        }
+        let facts = state_topic(&config.kafka, &state.topic, ANSWER);
+        let found = facts
+            .ok()
+            .and_then(|facts| unfit(config, &facts, counted.n_partitions));
+        if let Some(unfit) = found.filter(|unfit| *unfit != last) {
+            last.clone_from(&unfit);
+            let _ = reply.send(Found::StateTopic(unfit));
         }
     }
 }

@@ -91,14 +91,14 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
             "partition {partition}: {} keys, {of}\n",
             estate.keys().count()
         ));
-        let newer = estate
-            .breaches()
-            .into_iter()
-            .find(|breach| matches!(breach, Breach::Strange(_)));
-        if let Some(newer) = newer {
-            warn(&format!(
-                "partition {partition}: {newer}, which stays: delete it with that version"
-            ));
+        for breach in estate.breaches() {
+            match breach {
+                Breach::Newer(_) => warn(&format!(
+                    "partition {partition}: {breach}, which stays: delete it with that version"
+                )),
+                Breach::Malformed(_) => warn(&format!("partition {partition}: {breach}, which stays")),
+                _ => {}
+            }
         }
     }
     print(&text)

@@ -12,6 +12,9 @@ use crate::state::{Breach, Estate, Header, Identity, Namespace, RecordError, Sea
 use crate::stored::{Contents, sides};
 
 const DAMAGE: Level = Level::Error(CheckFailure::Data);
+/// Remedy for records that another program has written.
+const DELETE_KEY: &str =
+    "delete that key by a record of it without a value, and look who may write to the topic";
 /// Remedy for data that cannot be recovered.
 const BEGIN_ANEW: &str =
     "to begin it anew with what the topics of events still hold, stop all instances and run";
@@ -31,6 +34,7 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .filter_map(|(topic, logs)| of_topic(desk, topic, logs))
         .collect();
+    findings.extend(unfit(desk));
     let mut n_sealed = 0;
     for (partition, census) in reader.partitions() {
         let estate = census.of(desk.own);
@@ -74,6 +78,16 @@ fn verdict(desk: &Desk, n_sealed: usize, is_sound: bool) -> Finding {
         ),
         remedy: String::new(),
     }
+}
+
+/// Finds the setting of the state topic that a start would refuse.
+fn unfit(desk: &Desk) -> Option<Finding> {
+    let n_partitions = desk.n_partitions.unsigned_abs();
+    let finding = check::unfit(&desk.config, &desk.survey.state(&desk.topic), n_partitions)??;
+    Some(Finding {
+        level: DAMAGE,
+        ..finding
+    })
 }
 
 fn of_topic(desk: &Desk, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> Option<Finding> {
@@ -147,7 +161,11 @@ impl Judge<'_> {
     fn breach(&self, breach: &Breach) -> Finding {
         let text = breach.to_string();
         match breach {
-            Breach::Strange(_) => self.finding(DAMAGE, &text, "run the newer version of abgauge".to_owned()),
+            Breach::Newer(_) => self.finding(DAMAGE, &text, "run the newer version of abgauge".to_owned()),
+            Breach::Malformed(_) => self.finding(Level::Warning, &text, DELETE_KEY.to_owned()),
+            Breach::Unsurpassable(_) => {
+                self.finding(DAMAGE, &text, format!("{DELETE_KEY}: no totals are lost then"))
+            }
             Breach::TwoContents(_) | Breach::Back { .. } => {
                 let remedy = "somebody else has written there, or this is a fault of abgauge: look who may write to the topic";
                 self.finding(DAMAGE, &text, remedy.to_owned())

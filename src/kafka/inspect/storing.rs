@@ -49,6 +49,16 @@ pub fn before_storing(
     })
 }
 
+/// Returns the facts about the state topic alone.
+///
+/// # Errors
+/// If the client cannot be created, or no broker accepts it.
+pub fn state_topic(kafka: &config::Kafka, name: &str, answer: Duration) -> Result<StateFacts, Failure> {
+    let asker = Asker::new(answer, kafka)?;
+    let n_brokers = asker.metadata(name)?.brokers().len();
+    Ok(asker.state(name, n_brokers))
+}
+
 /// Returns the ids of topics in the given order, using a separate client. They are 0 if the brokers have no ids.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::sample::{Heard, Patience};
-use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, Trouble};
+use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, StateFacts, Trouble};
 use crate::config;
 use crate::kafka::topic_ids;
 
@@ -43,6 +43,16 @@ impl Survey {
     /// If the brokers do not answer, or do not show the topic.
     pub fn n_partitions(&self, topic: &str) -> Result<NonZeroU32, Failure> {
         self.asker.partitions(topic)
+    }
+
+    /// Returns the facts about the state topic.
+    pub fn state(&self, topic: &str) -> StateFacts {
+        self.asker.state(
+            topic,
+            self.asker
+                .metadata(topic)
+                .map_or(0, |metadata| metadata.brokers().len()),
+        )
     }
 
     /// Returns the log range of each partition.

@@ -1,9 +1,9 @@
-//! Asks where partitions end, on a thread: one request to each broker for all that wait.
+//! Asks where partitions end and begin, on a thread: one request to each broker for all that wait.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -17,8 +17,17 @@ use crate::state::Question;
 /// How long a request may take.
 const DEADLINE: Duration = Duration::from_secs(4);
 
+/// Pause between two questions for the begin of a partition.
+const BEGIN_EVERY: Duration = Duration::from_secs(1);
+
 /// Where a partition ended when that was asked.
-type End = (i32, Question, i64);
+pub(super) struct End {
+    pub partition: i32,
+    pub question: Question,
+    pub end: i64,
+    /// First offset; none if that was asked a moment ago, or was not answered.
+    pub begin: Option<i64>,
+}
 
 /// Questions and their answers. Dropping it waits for the thread, at most until a request has failed.
 pub(super) struct Ends {
@@ -71,10 +80,12 @@ fn answer_all(
     asked: &Receiver<(i32, Question)>,
     reply: &Sender<Result<End, KafkaError>>,
 ) {
+    let mut begins_asked: BTreeMap<i32, Instant> = BTreeMap::new();
     while let Ok(first) = asked.recv() {
         // Of two questions about a partition the later one counts.
         let questions: BTreeMap<i32, Question> = [first].into_iter().chain(asked.try_iter()).collect();
-        let answers = match ends(client, topic, &questions) {
+        let begins = begins(client, topic, &questions, &mut begins_asked);
+        let answers = match ends(client, topic, &questions, &begins) {
             Ok(answers) => answers,
             Err(error) => vec![Err(error)],
         };
@@ -93,20 +104,66 @@ fn ends(
     client: &BaseConsumer<Quiet>,
     topic: &str,
     questions: &BTreeMap<i32, Question>,
+    begins: &BTreeMap<i32, i64>,
 ) -> Result<Vec<Result<End, KafkaError>>, KafkaError> {
-    let mut list = TopicPartitionList::new();
-    for partition in questions.keys() {
-        list.add_partition_offset(topic, *partition, Offset::End)?;
-    }
-    let found = client.offsets_for_times(list, DEADLINE)?;
+    let found = offsets(client, topic, questions.keys(), Offset::End)?;
     let elements = found.elements();
     let ends = elements.iter().filter_map(|element| {
-        let question = questions.get(&element.partition())?;
+        let partition = element.partition();
+        let question = questions.get(&partition)?;
         match (element.error(), element.offset()) {
             (Err(error), _) => Some(Err(error)),
-            (Ok(()), Offset::Offset(end)) => Some(Ok((element.partition(), *question, end))),
+            (Ok(()), Offset::Offset(end)) => Some(Ok(End {
+                partition,
+                question: *question,
+                end,
+                begin: begins.get(&partition).copied(),
+            })),
             _ => None,
         }
     });
     Ok(ends.collect())
+}
+
+/// Asks where those partitions begin that were not asked just now. The question for the ends fails too if this one does, so only that one
+/// reports it.
+fn begins(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    questions: &BTreeMap<i32, Question>,
+    asked: &mut BTreeMap<i32, Instant>,
+) -> BTreeMap<i32, i64> {
+    let is_due = |partition: &&i32| {
+        asked
+            .get(*partition)
+            .is_none_or(|asked| asked.elapsed() >= BEGIN_EVERY)
+    };
+    let due: Vec<i32> = questions.keys().filter(is_due).copied().collect();
+    if due.is_empty() {
+        return BTreeMap::new();
+    }
+    let Ok(found) = offsets(client, topic, due.iter(), Offset::Beginning) else {
+        return BTreeMap::new();
+    };
+    let mut begins = BTreeMap::new();
+    for element in found.elements() {
+        if let (Ok(()), Offset::Offset(begin)) = (element.error(), element.offset()) {
+            asked.insert(element.partition(), Instant::now());
+            begins.insert(element.partition(), begin);
+        }
+    }
+    begins
+}
+
+fn offsets<'a>(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    partitions: impl Iterator<Item = &'a i32>,
+    place: Offset,
+) -> Result<TopicPartitionList, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for partition in partitions {
+        list.add_partition_offset(topic, *partition, place)?;
+    }
+    client.offsets_for_times(list, DEADLINE)
 }

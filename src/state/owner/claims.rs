@@ -34,7 +34,7 @@ impl Owner {
     }
 
     pub(super) fn forgotten(&mut self) {
-        self.memory = None;
+        self.forget_memory();
         match &mut self.phase {
             Phase::Away(held) | Phase::Reading(held) => *held = None,
             Phase::Holding(_) => self.phase = Phase::Reading(None),
@@ -83,7 +83,7 @@ impl Owner {
             return self.claim();
         }
         self.phase = Phase::Away(None);
-        self.memory = None;
+        self.forget_memory();
         self.hide();
         self.commands.push(Command::Drop);
     }
@@ -106,9 +106,15 @@ impl Owner {
         }
     }
 
-    /// S3.
+    /// S3: above all claims, and above all seals, whose claims somebody may have deleted. Where there is no epoch above, it reads on until
+    /// there is one.
     pub(super) fn claim(&mut self) {
-        let read = self.view.highest_claim().map_or(0, |claim| claim.epoch);
+        let top = self.view.top().and_then(Key::session);
+        let read = top.map_or(0, |top| top.epoch);
+        if read == u64::MAX {
+            self.phase = Phase::Reading(None);
+            return;
+        }
         let epoch = match self.rules.hold(Clause::ClaimHigher) {
             true => read.max(self.tried).saturating_add(1),
             false => 1,
@@ -177,12 +183,14 @@ impl Owner {
         holding.seal_base_again(self.now_ms, &mut self.commands);
         self.visible = Some(session);
         self.phase = Phase::Holding(holding);
+        self.keep();
+        self.write_again();
         self.has_the_pair(end);
     }
 
     /// The highest seal, if it can be gone on from.
     pub(super) fn base(&self, end: &End) -> Result<Option<Arc<Seal>>, Refusal> {
-        if let Some(key) = self.view.strange_key() {
+        if let Some(key) = self.view.newer_key() {
             return Err(Refusal::Key(key.to_owned()));
         }
         let Some((id, seal)) = &end.seal else {

@@ -264,6 +264,53 @@ impl Holding {
         }
     }
 
+    /// The state that the next seal continues, if it is whole.
+    pub fn below(&self) -> Option<&Arc<Seal>> {
+        match &self.on_top_of {
+            OnTopOf::Nothing => None,
+            OnTopOf::Base(seal) | OnTopOf::Own(_, seal) => Some(seal),
+        }
+    }
+
+    /// Returns whether an own seal was found in force, and is not lost.
+    pub fn has_sealed(&self) -> bool {
+        matches!(self.on_top_of, OnTopOf::Own(..))
+    }
+
+    /// Returns whether there is nothing to continue, and nothing is under way.
+    pub fn has_nothing(&self) -> bool {
+        matches!(self.on_top_of, OnTopOf::Nothing) && self.attempt.is_none()
+    }
+
+    /// Returns whether this seal was sent: one of the own session that was not is of somebody else.
+    pub fn has_sent(&self, id: SealId) -> bool {
+        id.session == self.session && Some(id) <= self.last_sent
+    }
+
+    /// Returns whether this own seal is the last one that was found, or a later one.
+    pub fn is_no_earlier(&self, found: SealId) -> bool {
+        match &self.on_top_of {
+            OnTopOf::Own(id, _) => *id <= found,
+            OnTopOf::Nothing | OnTopOf::Base(_) => true,
+        }
+    }
+
+    /// Returns whether the end lacks the last seal that was found, or has another value under its key.
+    pub fn lacks_its_seal(&self, end: &End) -> bool {
+        let own = end.seal.as_ref().filter(|(id, _)| id.session == self.session);
+        match &self.on_top_of {
+            OnTopOf::Own(id, seal) => !own.is_some_and(|(read, value)| {
+                value.is_ok() && read >= id && (read > id || value.as_ref() == Ok(seal))
+            }),
+            OnTopOf::Nothing | OnTopOf::Base(_) => own.is_some_and(|(_, value)| value.is_err()),
+        }
+    }
+
+    /// The topic has lost what is in force: the next seal names none of its blobs.
+    pub fn lose(&mut self) {
+        (self.on_top_of, self.attempt) = (OnTopOf::Nothing, None);
+    }
+
     /// Gives up what has no answer for so long that it may never come, or come late. The next one has other keys.
     pub fn doubt(&mut self, now_ms: i64, answer_ms: i64) {
         let since_ms = match &self.attempt {

@@ -35,7 +35,13 @@ pub enum Input<'a> {
     /// The memory of the pair is gone: it is made anew from what stands at the next claim.
     Forgotten,
     /// The next record of the state partition; a tombstone has no value.
-    Record { key: &'a [u8], value: Option<&'a [u8]> },
+    Record {
+        offset: i64,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+    },
+    /// The log of the state partition begins at this offset: what lay before it is gone.
+    Begins(i64),
     /// All below the end of the state partition is read. That end was asked for when the [`Owner`](super::Owner) gave this question.
     End(Question),
     /// The end was asked for with this question, and nothing comes any more before it is reached: this is no end, but one may claim.
@@ -120,6 +126,58 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// Parts of the stored state that the topic has lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    Claim,
+    Seal,
+    Parts,
+    Log,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Loss::Claim => "its claim",
+            Loss::Seal => "its seal",
+            Loss::Parts => "parts of it",
+            Loss::Log => "all of it",
+        })
+    }
+}
+
+/// A fault of the stored state of a pair that has an owner. It ends once it is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// The topic has lost this, and it is being written again.
+    Lost(Loss),
+    /// A key of the highest epoch: no claim can be above it.
+    Unsurpassable(String),
+    /// A key of a newer version: a start would be refused.
+    Newer(String),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Lost(loss) => write!(
+                f,
+                "the state topic has lost {loss}, and it is being written again: somebody or some setting deletes there"
+            ),
+            Trouble::Unsurpassable(key) => write!(
+                f,
+                "somebody has written the key `{key}` into the state topic, and no claim can be above it, so nothing more is stored or shown \
+                 as settled. Delete that key by a record of it without a value; no totals are lost then"
+            ),
+            Trouble::Newer(key) => write!(
+                f,
+                "a newer version of abgauge has written the key `{key}` into the state topic, and this one would refuse to start: run the newer \
+                 version, or delete that key by a record of it without a value"
+            ),
+        }
+    }
+}
 
 /// What may be shown of a pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

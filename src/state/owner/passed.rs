@@ -25,6 +25,11 @@ impl Passed {
         self.0.push_back(content);
     }
 
+    /// The latest.
+    pub fn last(&self) -> Option<u128> {
+        self.0.back().copied()
+    }
+
     pub fn has(&self, content: u128) -> bool {
         self.0.contains(&content)
     }

@@ -72,16 +72,27 @@ impl Owner {
         let Phase::Holding(holding) = &mut self.phase else {
             return;
         };
-        if end.claim != Some(holding.session) {
-            return;
+        // A higher claim would have been met when it was read.
+        let is_claimed = end.claim == Some(holding.session);
+        let seal = end.seal.as_ref();
+        let is_topped = seal.is_some_and(|(id, _)| id.session >= holding.session && !holding.has_sent(*id));
+        if !is_claimed || is_topped {
+            return self.lose_the_pair();
         }
         holding.miss(end, &self.view);
         let own = match end.in_force() {
-            Some((id, Ok(seal))) if id.session == holding.session => (*id, Arc::clone(seal)),
-            _ => return self.has_the_pair(end),
+            Some((id, Ok(seal))) if id.session == holding.session => Some((*id, Arc::clone(seal))),
+            _ => None,
         };
-        let (id, seal) = own;
-        holding.found(id, &seal);
+        let own = own.filter(|(id, _)| holding.is_no_earlier(*id));
+        if let Some((id, seal)) = &own {
+            holding.found(*id, seal);
+            self.keep();
+        }
+        let is_lost = self.look_for_loss(end);
+        let Some((id, seal)) = own.filter(|_| !is_lost) else {
+            return self.has_the_pair(end);
+        };
         self.show(id, seal.content);
         self.has_the_pair(end);
         self.collect(id, &seal);

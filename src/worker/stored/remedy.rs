@@ -19,7 +19,12 @@ pub fn remedy(refusal: &Refusal, partition: PairId) -> String {
             ..
         } => "Run the newer version of abgauge that has written it.".to_owned(),
         Refusal::Identity { difference, .. } => of_difference(difference, partition),
-        Refusal::Seal { .. } | Refusal::Damage(_) => begin_anew(partition),
+        Refusal::Seal { id, .. } => format!(
+            "If somebody else has written it, delete that key (it ends in `seal|{id}`) by a record of it without a value: what was stored before is \
+             still there. {}",
+            begin_anew(partition)
+        ),
+        Refusal::Damage(_) => begin_anew(partition),
         Refusal::TooLarge { .. } => "Store less: fewer windows (metrics.windows) or arms.".to_owned(),
     }
 }

@@ -27,7 +27,8 @@ impl Stored {
             .lives()
             .filter(|(_, life)| !matches!(life, Life::Parked(_)));
         let states = ours.filter_map(|(pair, _)| {
-            let state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
+            let mut state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
+            state.whole &= self.unfit.is_none();
             Some((pair, state))
         });
         states.collect()
@@ -79,6 +80,9 @@ fn state(status: &Status, own: Option<&StoredPair>, now_ms: i64) -> Option<Store
         },
         caught_up: own.is_some_and(|own| own.was_caught_up),
         exact: own.is_none_or(|own| own.is_exact),
+        whole: status.trouble.is_none(),
+        lost: status.n_lost,
+        seconds_since_loss: status.lost_ms.map(|lost_ms| seconds(now_ms - lost_ms)),
     })
 }
 

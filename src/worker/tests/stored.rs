@@ -41,6 +41,7 @@ impl Log for Obliging {
             self.history.push((partition, key, value.clone()));
             take(Happening::Record {
                 partition,
+                offset: 0,
                 key: key.text(self.namespace).as_bytes(),
                 value: value.as_deref(),
                 written_ms: None,

@@ -1,0 +1,351 @@
+//! A state topic that rots behind a running owner: each fault is reported and mended, or refused before the next start. Readiness and
+//! `abgauge state verify` never disagree for long.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use abgauge::state::{Key, Namespace, SealId, Session};
+use rand::Rng as _;
+use rand::seq::SliceRandom as _;
+
+use super::fleet::Wanted;
+use super::{STATE, Stage, settled, wait_for_settled};
+use crate::support::daemon::Daemon;
+use crate::support::kafka::{Kafka, Options};
+use crate::support::wait::{LONG, PATIENCE};
+use crate::traffic::waits_for;
+
+/// `/readyz` may say ready while `state verify` fails for so long.
+const DISAGREE_AT_MOST: Duration = Duration::from_secs(20);
+/// Faults at a time.
+const N_SIDE_BY_SIDE: usize = 4;
+const N_LISTS: u32 = 60;
+/// Records of each partition that are left in the topics of events, so that totals can come from stored state alone.
+const LEFT: i64 = 5;
+
+/// What a fault does to the topic of a stage, in one of its partitions.
+type Deed = fn(&Stage, i32);
+
+enum Outcome {
+    /// It is written again, with a warning, and nobody need do anything.
+    Mended,
+    /// `/readyz` has these words until somebody does this.
+    Told(&'static str, Deed),
+    /// `/readyz` has these words, and the next start is refused with them.
+    Refused(&'static str),
+    /// The daemon ends with these words, and goes on once somebody has done this.
+    Ends(&'static str, Deed),
+    /// It is a warning only.
+    Warned(&'static str),
+}
+
+struct Case {
+    name: &'static str,
+    fault: Deed,
+    outcome: Outcome,
+}
+
+const CASES: [Case; 16] = [
+    Case {
+        name: "retention",
+        fault: |stage, _| stage.set(&[("cleanup.policy", "compact,delete"), ("retention.ms", "1000")]),
+        outcome: Outcome::Told("cleanup.policy=compact,delete", |stage, _| stage.set(&[])),
+    },
+    Case {
+        name: "delete",
+        fault: |stage, _| stage.set(&[("cleanup.policy", "delete")]),
+        outcome: Outcome::Told("cleanup.policy=delete", |stage, _| stage.set(&[])),
+    },
+    Case {
+        name: "compact and delete",
+        fault: |stage, _| stage.set(&[("cleanup.policy", "compact,delete")]),
+        outcome: Outcome::Told("--add-config cleanup.policy=compact", |stage, _| stage.set(&[])),
+    },
+    Case {
+        name: "settings changed, records deleted, and settings changed back",
+        fault: Stage::truncate,
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "tombstones of blobs",
+        fault: |stage, partition| stage.bury(partition, |key| matches!(key, Key::Blob(_))),
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "tombstones of seals",
+        fault: |stage, partition| stage.bury(partition, |key| matches!(key, Key::Seal(_))),
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "tombstones of claims",
+        fault: |stage, partition| stage.bury(partition, |key| matches!(key, Key::Claim(_))),
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "tombstones of all",
+        fault: |stage, partition| stage.bury(partition, |_| true),
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "blobs overwritten",
+        fault: |stage, partition| stage.write_over(partition, |key| matches!(key, Key::Blob(_))),
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "recreation",
+        fault: |stage, _| {
+            stage.kafka.delete_topic(&stage.state);
+            stage.kafka.create_topic(&stage.state, 2, &STATE);
+        },
+        outcome: Outcome::Mended,
+    },
+    Case {
+        name: "wrong number of partitions",
+        fault: |stage, _| stage.kafka.add_partitions(&stage.state, 3),
+        outcome: Outcome::Refused("has 3 partitions, the topics of events have 2"),
+    },
+    Case {
+        name: "writes refused",
+        fault: |stage, _| stage.set(&[("max.message.bytes", "200")]),
+        outcome: Outcome::Told("max.message.bytes", |stage, _| stage.set(&[])),
+    },
+    Case {
+        name: "a claim of the highest epoch",
+        fault: |stage, partition| stage.meddle(partition, stage.highest_claim().as_bytes(), Some(b"junk")),
+        outcome: Outcome::Told("no claim can be above it", |stage, partition| {
+            stage.meddle(partition, stage.highest_claim().as_bytes(), None);
+        }),
+    },
+    Case {
+        name: "a key of a newer version",
+        fault: |stage, partition| stage.meddle(partition, stage.newer_key().as_bytes(), Some(b"junk")),
+        outcome: Outcome::Told(
+            "a newer version of abgauge has written the key",
+            |stage, partition| {
+                stage.meddle(partition, stage.newer_key().as_bytes(), None);
+            },
+        ),
+    },
+    Case {
+        name: "a malformed key",
+        fault: |stage, partition| {
+            let key = format!("1|{}|clam|7", stage.namespace());
+            stage.meddle(partition, key.as_bytes(), Some(b"junk"));
+        },
+        outcome: Outcome::Warned("it means nothing and is ignored"),
+    },
+    Case {
+        name: "a junk seal",
+        fault: |stage, partition| stage.meddle(partition, stage.junk_seal().as_bytes(), Some(b"junk")),
+        outcome: Outcome::Ends("cannot be gone on with", |stage, partition| {
+            stage.meddle(partition, stage.junk_seal().as_bytes(), None);
+        }),
+    },
+];
+
+impl Stage {
+    /// The settings that the state topic needs, but for these.
+    fn set(&self, changes: &[(&str, &str)]) {
+        let mut settings: BTreeMap<&str, &str> = STATE.into();
+        settings.extend(changes.iter().copied());
+        let settings: Vec<(&str, &str)> = settings.into_iter().collect();
+        self.kafka.set_topic(&self.state, &settings);
+    }
+
+    /// Brokers delete records by hand only where a topic may delete.
+    fn truncate(&self, partition: i32) {
+        self.set(&[("cleanup.policy", "compact,delete")]);
+        let (_, end) = self.kafka.offsets(&self.state, partition);
+        self.kafka.delete_records_before(&self.state, partition, end);
+        self.set(&[]);
+    }
+
+    /// Keys that a partition has now.
+    fn keys(&self, partition: i32) -> Vec<(Namespace, Key)> {
+        let mut keys = BTreeMap::new();
+        for record in self.kafka.read_all(&self.state) {
+            if record.partition == partition {
+                keys.insert(record.key.expect("all have keys"), record.payload.is_some());
+            }
+        }
+        let put = keys.into_iter().filter(|(_, is_put)| *is_put);
+        put.filter_map(|(key, _)| Key::parse(&key)).collect()
+    }
+
+    fn bury(&self, partition: i32, is_meant: fn(&Key) -> bool) {
+        self.put(partition, is_meant, None);
+    }
+
+    fn write_over(&self, partition: i32, is_meant: fn(&Key) -> bool) {
+        self.put(partition, is_meant, Some(b"junk"));
+    }
+
+    fn put(&self, partition: i32, is_meant: fn(&Key) -> bool, value: Option<&[u8]>) {
+        let keys = self.keys(partition);
+        let meant: Vec<_> = keys.iter().filter(|(_, key)| is_meant(key)).collect();
+        assert!(!meant.is_empty(), "{keys:?}");
+        for (namespace, key) in meant {
+            self.meddle(partition, key.text(*namespace).as_bytes(), value);
+        }
+    }
+
+    fn namespace(&self) -> Namespace {
+        self.keys(0).first().expect("something is stored").0
+    }
+
+    fn highest_claim(&self) -> String {
+        let session = Session {
+            epoch: u64::MAX,
+            unique: u64::MAX,
+        };
+        Key::Claim(session).text(self.namespace())
+    }
+
+    fn newer_key(&self) -> String {
+        self.highest_claim().replacen('1', "2", 1)
+    }
+
+    fn junk_seal(&self) -> String {
+        let session = Session {
+            epoch: 1_000_000,
+            unique: 7,
+        };
+        Key::Seal(SealId { session, number: 0 }).text(self.namespace())
+    }
+}
+
+/// Asks `/readyz` and `state verify` in turn.
+struct Watch<'a> {
+    stage: &'a Stage,
+    disagree_since: Option<Instant>,
+}
+
+impl Watch<'_> {
+    /// Whether both say that all is well; neither may say so alone for long.
+    #[track_caller]
+    fn is_well(&mut self, daemon: &Daemon) -> bool {
+        let is_ready = || daemon.try_get("/readyz").is_ok_and(|answer| answer.status == 200);
+        let was_ready = is_ready();
+        let verified = self.stage.state(&["verify"]);
+        let (is_ready, is_sound) = (was_ready && is_ready(), verified.code == Some(0));
+        let disagrees = is_ready && !is_sound;
+        self.disagree_since = self
+            .disagree_since
+            .filter(|_| disagrees)
+            .or(disagrees.then(Instant::now));
+        let lasts = self
+            .disagree_since
+            .map_or(Duration::ZERO, |since| since.elapsed());
+        assert!(
+            lasts < DISAGREE_AT_MOST,
+            "ready for {lasts:?}, and {}",
+            verified.stdout
+        );
+        is_ready && is_sound
+    }
+}
+
+fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
+    let stage = &Stage::on(Arc::clone(kafka), &STATE, "");
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..N_LISTS);
+    wait_for_settled(&mut daemon, N_LISTS.into());
+    let before = settled(&daemon);
+    let mut watch = Watch {
+        stage,
+        disagree_since: None,
+    };
+    (case.fault)(stage, partition);
+    match &case.outcome {
+        Outcome::Mended => {
+            let told = "the state topic had lost some of the stored state";
+            daemon.wait_until(case.name, |daemon| {
+                let is_well = watch.is_well(daemon);
+                (is_well && daemon.log().contains(told)).then_some(())
+            });
+        }
+        Outcome::Warned(words) => daemon.wait_until(case.name, |daemon| {
+            let is_well = watch.is_well(daemon);
+            (is_well && daemon.log().contains(words)).then_some(())
+        }),
+        Outcome::Told(words, mend) => {
+            daemon.wait_until(case.name, |daemon| {
+                watch.is_well(daemon);
+                waits_for(daemon)?.contains(words).then_some(())
+            });
+            mend(stage, partition);
+            daemon.wait_until("all to be well again", |daemon| {
+                watch.is_well(daemon).then_some(())
+            });
+        }
+        Outcome::Refused(words) => {
+            daemon.wait_until(case.name, |daemon| {
+                watch.is_well(daemon);
+                waits_for(daemon)?.contains(words).then_some(())
+            });
+            daemon.kill();
+            daemon.start_again();
+            assert_eq!(daemon.wait_exit(LONG), Some(1), "{}", daemon.log());
+            assert!(daemon.log().contains(words), "{}", daemon.log());
+            return;
+        }
+        Outcome::Ends(words, mend) => {
+            assert_eq!(daemon.wait_exit(LONG), Some(1), "{}", daemon.log());
+            assert!(daemon.log().contains(words), "{}", daemon.log());
+            assert_ne!(stage.state(&["verify"]).code, Some(0));
+            mend(stage, partition);
+            daemon.start_again();
+        }
+    }
+    daemon.kill();
+    for topic in [&stage.traffic.served, &stage.traffic.clicks] {
+        for partition in 0..2 {
+            let (_, end) = kafka.offsets(topic, partition);
+            kafka.delete_records_before(topic, partition, end - LEFT);
+        }
+    }
+    daemon.start_again();
+    daemon.wait_until(&format!("{}: the totals of before", case.name), |daemon| {
+        (settled(daemon) == before).then_some(())
+    });
+    daemon.signal(libc::SIGTERM);
+    assert_eq!(daemon.wait_exit(PATIENCE), Some(0), "{}", daemon.log());
+}
+
+/// A broker that looks for what retention takes each second, where brokers do so each five minutes.
+fn broker() -> Arc<Kafka> {
+    Arc::new(Kafka::start_with(Options {
+        properties: vec![
+            ("log.retention.check.interval.ms", "1000"),
+            ("log.retention.ms", "-1"),
+        ],
+        ..Options::default()
+    }))
+}
+
+#[test]
+fn whatever_becomes_of_the_state_topic_totals_are_equal_or_a_start_is_refused_aloud_before() {
+    let mut random = Wanted::or(CASES.len()).random();
+    let kafka = broker();
+    let mut cases: Vec<(&Case, i32)> = CASES
+        .iter()
+        .map(|case| (case, random.random_range(0..2)))
+        .collect();
+    cases.shuffle(&mut random);
+    let cases = Mutex::new(cases);
+    let next = || cases.lock().expect("nobody panics with it").pop();
+    std::thread::scope(|scope| {
+        for _ in 0..N_SIDE_BY_SIDE {
+            scope.spawn(|| {
+                while let Some((case, partition)) = next() {
+                    println!("{} (partition {partition}) begins", case.name);
+                    let begun = Instant::now();
+                    run(case, &kafka, partition);
+                    println!("{} (partition {partition}): {:?}", case.name, begun.elapsed());
+                }
+            });
+        }
+    });
+}
