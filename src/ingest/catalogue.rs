@@ -73,6 +73,7 @@ pub fn read(
     for line in 1.. {
         let error = |message: String| CatalogueError { line, message };
         bytes.clear();
+        // One byte beyond the bound shows that a line is too long, without reading all of it.
         let mut limited = std::io::Read::take(&mut input, MAX_LINE_BYTES as u64 + 1);
         let n = limited
             .read_until(b'\n', &mut bytes)
@@ -83,6 +84,7 @@ pub fn read(
         if n > MAX_LINE_BYTES {
             return Err(error(format!("is longer than {MAX_LINE_BYTES} bytes")));
         }
+        // Some programs write a byte order mark at the start of a file.
         let text = bytes
             .strip_prefix(b"\xef\xbb\xbf")
             .filter(|_| line == 1)

@@ -40,7 +40,7 @@ pub enum Input {
     Revoked,
     /// Report by the client that the log no longer has the position of a partition.
     OffsetLost(TopicPartition),
-    /// Unreadable batch that begins at this offset. The partition delivers nothing more.
+    /// Unreadable batch that begins at this offset. The partition delivers no more records.
     Damaged(TopicPartition, i64, Damage),
     /// Result of [`Order::Inspect`].
     Inspected(Inspection, Result<OffsetState, Fault>),
@@ -48,7 +48,7 @@ pub enum Input {
     Answer(Answer),
     /// Operator's catalogue, read at the start or reloaded. Items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
-    /// Keeper of the stored state, before anything is subscribed to, with the identity of what is counted, as far as the
+    /// Keeper of the stored state, before anything is subscribed to, with the identity of the counted topics, as far as the
     /// brokers know it.
     Keeper(keeper::Handle, Identity),
     /// Order of the keeper of the stored state for a pair.

@@ -21,6 +21,7 @@ impl Skips {
         }
         for offsets in skips.values_mut() {
             offsets.sort_by_key(|range| *range.start());
+            // Merges ranges that overlap or touch, so that a binary search finds the only range of an offset.
             offsets.dedup_by(|next, last| {
                 let touches = *next.start() <= last.end().saturating_add(1);
                 if touches {

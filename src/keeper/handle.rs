@@ -51,7 +51,7 @@ pub(super) enum Request {
     End,
 }
 
-/// Reports to the keeper what happens to pairs, and reads its results. Calls never block. Clones share one keeper.
+/// Handle that reports events of pairs to the keeper, and reads its results. Calls never block. Clones share one keeper.
 #[derive(Clone)]
 pub struct Handle {
     requests: Sender<(PairId, Request)>,

@@ -52,6 +52,7 @@ impl Worker {
                 idle.push((partition, stands));
             }
         }
+        // The clocks have restarted since the question, so its answer must not let time pass.
         if !is_current {
             return;
         }

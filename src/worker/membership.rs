@@ -30,7 +30,7 @@ pub struct Membership {
 enum OwnershipState {
     #[default]
     Right,
-    /// Nothing is assigned to us, and others may own everything.
+    /// Empty assignment; others may own everything.
     Unknown,
     /// Message with the problem and our reaction.
     Wrong(String),

@@ -306,11 +306,13 @@ impl Pair {
         };
         let ahead = [ahead(one, two), ahead(two, one)];
         let kept_bytes = [&*one, &*two].map(|log| engine.bytes_of(log.side));
+        // Only growth beyond what the engine keeps anyway is caused by reading ahead.
         if ahead.into_iter().all(|ahead_ms| ahead_ms < FAR_MS / 2) {
             *abreast_bytes = kept_bytes;
         }
         for (n, log) in [one, two].into_iter().enumerate() {
             let has_room = kept_bytes[n].saturating_sub(abreast_bytes[n]) < room_bytes;
+            // A topic resumes at half the lead at which it pauses, so that it does not alternate between the two.
             let flow = match ahead[n] {
                 ahead_ms if ahead_ms > FAR_MS && !has_room => log.pause(),
                 ahead_ms if ahead_ms < FAR_MS / 2 => log.go_on(),

@@ -1,4 +1,4 @@
-//! All shards, and the threads that read them in parallel.
+//! Shards, and the threads that read them in parallel.
 //!
 //! ```text
 //!            few records wait                many records wait
@@ -208,6 +208,7 @@ impl Shards {
             read_batches(shard, share_bytes);
         }
         for index in away {
+            // Indexes ascend, so each shard returns to the place that it had.
             home.insert(index, self.thread(index)?.receive()?);
         }
         self.shards = home;

@@ -43,9 +43,9 @@ impl fmt::Debug for Step<'_> {
 
 /// Names of an experiment and an arm.
 pub type ArmName = (String, String);
-/// Sums of lists by begin of the slot, then arm.
+/// Sums of lists by start of the slot, then arm.
 pub type Sums<N> = BTreeMap<i64, BTreeMap<ArmName, Vec<N>>>;
-/// Items of each list in rank order, as far as the catalogue contains them, by begin of the slot and arm; sorted.
+/// Items of each list in rank order, as far as the catalogue contains them, by start of the slot and arm; sorted.
 pub type Shown = BTreeMap<(i64, ArmName), Vec<Vec<Option<String>>>>;
 
 /// Numbers that an engine shows at one moment, with its hand-overs added up. The engine's sums are whole tallies of
@@ -57,7 +57,7 @@ pub struct Account<N> {
     pub settled: Sums<N>,
     pub shown: Shown,
     pub settled_shown: Shown,
-    /// Begins of the slots that left the engine, including slots of lists without an arm.
+    /// Start times of the slots that left the engine, including slots of lists without an arm.
     pub settled_slots: BTreeSet<i64>,
     /// Largest time of a list, by arm.
     pub last_lists: BTreeMap<ArmName, i64>,

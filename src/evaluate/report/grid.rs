@@ -47,6 +47,7 @@ impl Grid {
             width <= TERMINAL
         };
         let n = groups.iter().take_while(fits).count();
+        // A group that is too wide for the terminal still gets a part of its own.
         n.max(1).min(groups.len())
     }
 

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(messages(&[&clicks, &served]), [expected]);
     }
 
-    /// Both are named with their remedies if neither is Java's. Related ones miss half of the clicks with any number of
+    /// The message names both with their remedies if neither is Java's. Related ones miss half of the clicks with any number of
     /// partitions.
     #[test]
     fn any_two_partitioners_are_named_with_what_each_needs() {

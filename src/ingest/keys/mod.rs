@@ -108,6 +108,7 @@ impl KeySampler {
         let before = self.n_observed;
         self.n_observed += n as u64;
         let first = before + 1..=self.n_observed.min(N_FIRST);
+        // Later samples are at multiples of the stride, so the choice does not depend on the sizes of batches.
         let later = before.max(N_FIRST) / STRIDE + 1..=self.n_observed / STRIDE;
         for number in first.chain(later.map(|stride| stride * STRIDE)) {
             let key = key((number - before - 1) as usize);

@@ -41,6 +41,7 @@ impl Verdict {
         let singles: Vec<Partitioners> = known.map(Partitioners::from).collect();
         let one = Left::of(&singles, keys);
         let n_of_one = keys_of_one(n_partitions);
+        // An unknown partitioner could put this few keys where a known one would, so no candidate may win yet.
         if keys.len() < n_of_one {
             let fitting = Left {
                 possible: Vec::new(),
@@ -56,6 +57,7 @@ impl Verdict {
             _ => return one.undetermined(one.n_needed()),
         }
 
+        // No single partitioner fits, so two producers may use different ones.
         if keys.len() < KEYS_OF_TWO {
             return one.undetermined(KEYS_OF_TWO);
         }
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!([2, 3, 12, 100].map(|p| keys_of_one(n(p))), [24, 15, 7, 4]);
     }
 
-    /// 12^5 < 10^7: six keys are too few, and those of kin, whose hashes are below 2^31, say nothing of which it is.
+    /// 12^6 < 10^7, so six keys are too few. Hashes below 2^31 do not distinguish related partitioners.
     #[test]
     fn few_keys_name_every_partitioner_that_fits_and_no_other() {
         let possible = |verdict| match verdict {

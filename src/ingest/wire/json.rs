@@ -13,6 +13,7 @@ const MAX_DEPTH: usize = 127;
 
 /// Returns whether valid JSON nests deeper than [`MAX_DEPTH`].
 pub(super) fn is_too_deep(json: &str) -> bool {
+    // A quick count spares nearly all records the walk below.
     if n_openings(json) <= MAX_DEPTH {
         return false;
     }

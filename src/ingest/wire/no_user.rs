@@ -39,6 +39,7 @@ impl NoUser {
 
     #[inline(always)]
     pub fn contains(&self, id: &[u8]) -> bool {
+        // Long ids have no marks, so all bits are set and they are always compared.
         let marks = self.marks.get(id.len()).copied().unwrap_or(u32::MAX);
         marks & mark(id) != 0 && self.compare(id)
     }

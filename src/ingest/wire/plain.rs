@@ -18,7 +18,7 @@ struct Fields<'a> {
     /// `None` for a type that is not ours.
     kind: Option<Kind>,
     request_id: u128,
-    /// Not hashed yet, since clicks are decoded without it.
+    /// User id before hashing: ignored records need no hash.
     user_id: Option<&'a [u8]>,
     ts_ms: i64,
     arms: Range<u32>,

@@ -73,7 +73,7 @@ struct Decimal {
 /// Bound on the digits of a number that is a time: more than any has.
 const MAX_DECIMAL_DIGITS: usize = 36;
 
-/// Parses a number in the syntax of JSON that is not negative; `None` for other text.
+/// Parses a number in the syntax of JSON, with an error if it is negative. `None` for other text.
 fn decimal(text: &str) -> Option<Result<Decimal, Reason>> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -192,7 +192,7 @@ fn date_time(text: &str) -> Option<(DateTime, &str)> {
     let (written, rest) = form("0000-00-00T00:00")
         .or_else(|| form("00000000T000000"))
         .or_else(|| form("00000000T0000"))?;
-    // Only seconds can have a fraction, so a time without them must end here.
+    // Only seconds can have a fraction, so neither `.` nor `:` may follow a time without them.
     let may_go_on = written.len() == "00000000T000000".len() || !rest.starts_with(['.', ':']);
     let digits: String = written.chars().filter(char::is_ascii_digit).collect();
     let part = |place: std::ops::Range<usize>| digits.get(place).unwrap_or("00");

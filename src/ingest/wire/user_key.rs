@@ -17,7 +17,7 @@ impl UserKey {
     }
 
     /// Makes the key from a secret text and the seed of the other hashes. Without them, a hash cannot be traced to its
-    /// user. If the text is empty, the key depends on the seed alone and protects nobody once the seed is known.
+    /// user. If the text is empty, the key depends on the seed alone and protects no user once the seed is known.
     pub fn of(secret: &str, seed: u64) -> UserKey {
         UserKey(xxh3_128_with_seed(secret.as_bytes(), seed).to_le_bytes())
     }

@@ -149,7 +149,7 @@ fn topics_that_are_not_cleaned_as_they_must_be_are_refused_with_the_command_that
     assert_refused(&mut stage.daemon(), &[&found, "set cleanup.policy=delete on it"]);
 }
 
-/// Each has the counts of its own rules. A pair that moves to the other one has gaps.
+/// Daemons count only by their own rules, so a pair that moves between them has gaps.
 #[test]
 fn two_sets_of_rules_in_one_group_are_told_and_so_is_that_nothing_is_stored_by_ones_own() {
     let stage = Stage::new();

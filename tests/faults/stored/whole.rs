@@ -1,4 +1,4 @@
-//! All partitions: every instance shows them, whichever owns them.
+//! Global view: every instance shows all partitions, whichever instance owns them.
 
 use super::{Stage, settled};
 use crate::support::daemon::Daemon;
@@ -26,7 +26,7 @@ fn wait_for_all(daemon: &mut Daemon, n_lists: f64) {
     });
 }
 
-/// Each instance shows the lists of both, and a part of them as its own.
+/// Both instances show the sum of their lists, and each shows a part as its own.
 #[test]
 fn each_instance_shows_all_partitions_and_goes_on_showing_those_of_one_that_is_killed() {
     let stage = Stage::new();

@@ -41,7 +41,7 @@ impl RecordField {
     }
 }
 
-/// Defaults for times, equal to those of the record decoder.
+/// Unit and zone assumed for times, the same as in the record decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Times {
     /// Unit of numbers; `None` for milliseconds.

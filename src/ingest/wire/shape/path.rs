@@ -24,7 +24,7 @@ impl Path {
     /// Parses a path.
     ///
     /// # Errors
-    /// Description of what is wrong with the text.
+    /// Description of the mistake in the text.
     pub fn parse(text: &str) -> Result<Path, &'static str> {
         if text.is_empty() {
             return Err("is empty");

@@ -16,7 +16,7 @@ impl Paths {
     /// Parses a single path.
     ///
     /// # Errors
-    /// Description of what is wrong with the text.
+    /// Description of the mistake in the text.
     pub fn parse(text: &str) -> Result<Paths, &'static str> {
         Path::parse(text).map(Paths::from)
     }

@@ -1,6 +1,6 @@
 //! Checks of scrapes over all instances: no arm decreases, and no two instances show the same arm.
 //!
-//! Every arm belongs to one partition. A scrape was answered at some moment between its begin and its end.
+//! Every arm belongs to one partition. A scrape was answered at some moment between its beginning and its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Scrape {
     pub lists: BTreeMap<String, u64>,
 }
 
-/// Period in which an instance has shown an arm without a break, at least from the end of the first scrape to the begin of
+/// Period in which an instance has shown an arm without a break, at least from the end of the first scrape to the beginning of
 /// the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Showing {
@@ -99,7 +99,7 @@ impl Seen {
         found
     }
 
-    /// Returns the durations in which an instance did not show an arm and no other did; ascending. They are upper bounds,
+    /// Returns how long no instance showed an arm, for each such gap; ascending. The gaps are upper bounds,
     /// since they include the scrapes before and after.
     pub fn gaps(&self) -> Vec<Duration> {
         let mut gaps = Vec::new();
