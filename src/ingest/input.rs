@@ -14,10 +14,10 @@ use crate::ledger::PairId;
 use crate::looks::{GivenUp, StoredLooks};
 use crate::state::Identity;
 
-/// One partition of one of our topics.
+/// Partition of one of our topics.
 pub type TopicPartition = (Side, i32);
 
-/// A record, borrowed from the client.
+/// Record borrowed from the client.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub side: Side,

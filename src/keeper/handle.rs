@@ -32,7 +32,7 @@ impl Offer {
     }
 }
 
-/// A state on its way to the keeper.
+/// State on its way to the keeper.
 pub(super) struct Offered {
     pub memory: Memory,
     pub offer: Offer,

@@ -10,7 +10,7 @@ const SECRET_32: u64 = 0x78e5_c0cc_4ee6_79cb;
 const SECRET_40: u64 = 0x2172_ffcc_7dd0_5a82;
 const SECRET_48: u64 = 0x8e24_43f7_7446_08b8;
 
-/// XXH3 with one seed, 64 bits.
+/// 64-bit XXH3 with one seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShortHash {
     /// Mask for 4 to 8 bytes.

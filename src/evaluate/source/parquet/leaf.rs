@@ -1,4 +1,4 @@
-//! A leaf column of a Parquet file: its values as JSON text, some rows at a time.
+//! Leaf column of a Parquet file, read as JSON text, some rows at a time.
 
 use std::rc::Rc;
 
