@@ -1,4 +1,4 @@
-//! Arms against their control, from the sums by user bucket: the file is one look.
+//! Comparison of arms with their control, from sums by user bucket. All files together are one look.
 
 mod times;
 mod top_users;
@@ -16,23 +16,23 @@ use crate::looks::{arm_totals, refused_lists};
 use crate::statistics::per_user::is_per_user;
 use crate::statistics::{ArmTotals, Epoch, Report, Settings, Time, Totals, Unit, one_look};
 
-/// Which arms are compared with a control, and how.
+/// Arms to compare with a control, and the settings of each comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Compare {
-    /// Of every experiment that has the control and is not named in `each`.
+    /// Settings of every experiment that has the control and is not in `each`.
     pub all: Option<Settings>,
-    /// By experiment.
+    /// Settings by experiment.
     pub each: BTreeMap<String, Settings>,
-    /// Expected shares of users in the experiments that have most of these arms, and no shares in their own settings.
+    /// Expected shares of users. They apply to the experiments that have the most of these arms and no shares of their own.
     pub shares: BTreeMap<String, f64>,
-    /// Whether to tell as well what had added up by half of the time.
+    /// Set to report the sums at half of the time, too.
     pub halfway: bool,
-    /// How many lists of a user count; none: all of them.
+    /// Bound on the lists of a user that count; `None` for no bound.
     pub max_lists_per_user: Option<NonZeroU32>,
 }
 
 impl Compare {
-    /// The settings of each experiment that has its control. `arms` are all experiments with their arms.
+    /// Returns the settings of each experiment that has its control. `arms` are all experiments with their arms.
     pub fn settings<'a>(&self, arms: &BTreeMap<&'a str, Vec<&str>>) -> BTreeMap<&'a str, Settings> {
         let with_control = arms.iter().filter_map(|(experiment, arms)| {
             let settings = self.each.get(*experiment).or(self.all.as_ref())?;
@@ -43,7 +43,8 @@ impl Compare {
         if self.shares.is_empty() {
             return all;
         }
-        // An arm that never came must show as a mismatch, so an experiment need not have all arms to be the one that is meant.
+        // An arm that never came must show as a mismatch, so an experiment is a candidate even if some of the arms are
+        // missing.
         let n_shared = |experiment: &str| {
             let arms = arms[experiment].iter();
             arms.filter(|arm| self.shares.contains_key(**arm)).count()
@@ -55,7 +56,7 @@ impl Compare {
             if Some(n_shared(experiment)) == most {
                 settings.shares.clone_from(&self.shares);
             } else {
-                // They were asked for where there are shares, and are not known elsewhere.
+                // These metrics are only known with shares, so they are dropped if the shares belong to another experiment.
                 settings.primary.retain(|metric| !is_per_user(metric));
                 settings.guardrails.retain(|metric, _| !is_per_user(metric));
             }
@@ -63,7 +64,7 @@ impl Compare {
         all
     }
 
-    /// The experiments, of these with their arms, that have a control but are compared without `shares`.
+    /// Returns the experiments in `arms` that have a control but are compared without `shares`.
     pub fn without_shares<'a>(&self, arms: &BTreeMap<&'a str, Vec<&str>>) -> Vec<&'a str> {
         if self.shares.is_empty() {
             return Vec::new();
@@ -75,46 +76,46 @@ impl Compare {
     }
 }
 
-/// The arms of an experiment against its control.
+/// Comparison of an experiment's arms with its control.
 #[derive(Debug)]
 pub struct Comparison {
     pub settings: Settings,
-    /// What all arms add up to, in one epoch.
+    /// Totals of all arms, in one epoch.
     pub totals: Totals,
     pub report: Report,
-    /// From its first list to its last one.
+    /// Time from the first list to the last one.
     pub time: Time,
-    /// What had added up by half of the time of all lists, where it is asked for.
+    /// Totals at half of the time of all lists, if requested.
     pub halfway: Option<Halfway>,
 }
 
-/// What all arms had added up to.
+/// Totals of all arms at half of the time.
 #[derive(Debug)]
 pub struct Halfway {
     pub epoch: Epoch,
-    /// Up to when, epoch ms.
+    /// Time up to which events count, Unix ms.
     pub as_of_ms: i64,
 }
 
 impl Comparison {
-    /// Lists of an arm.
+    /// Returns the number of lists of an arm.
     pub fn lists(&self, arm: &str) -> f64 {
         let lists = self.arm(arm).map(|arm| arm.lists.iter().sum());
         lists.unwrap_or(0.0)
     }
 
-    /// Users of an arm, each in that of the first list; none where no list has a user.
+    /// Returns the number of users of an arm, each counted in the arm of the first list. `None` if no list has a user.
     pub fn users(&self, arm: &str) -> Option<f64> {
         let users = || self.arm(arm).and_then(|arm| arm.users);
         self.counts_users().then(|| users().unwrap_or(0.0))
     }
 
-    /// Whether some list has a user.
+    /// Returns whether some list has a user.
     pub fn counts_users(&self) -> bool {
         self.totals.multi_arm_users.is_some()
     }
 
-    /// By arm: its lists, and those of the user who has most of them.
+    /// Returns for each arm its number of lists, and the number from its most active user.
     pub fn top_user_lists(&self) -> impl Iterator<Item = (&str, [f64; 2])> {
         let arms = self.totals.epochs.iter().flat_map(|epoch| &epoch.arms);
         arms.filter_map(|(name, arm)| Some((name.as_str(), [arm.lists.iter().sum(), arm.top_user_lists?])))
@@ -125,7 +126,7 @@ impl Comparison {
     }
 }
 
-/// What is compared.
+/// Inputs of the comparisons.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
     pub arms: &'a [Arm],
@@ -133,7 +134,7 @@ pub(super) struct Compared<'a> {
     pub compare: &'a Compare,
 }
 
-/// What is counted list by list beside the ledger.
+/// Counts kept list by list, outside of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     pub times: Times,
@@ -147,7 +148,7 @@ impl Beside {
     }
 }
 
-/// By experiment.
+/// Settings and totals by experiment.
 type Sums = BTreeMap<String, (Settings, Totals)>;
 
 impl Compared<'_> {
@@ -189,7 +190,7 @@ impl Compared<'_> {
         comparisons.collect()
     }
 
-    /// What has added up by this time, epoch ms.
+    /// Returns the sums up to this time, Unix ms.
     pub fn half(self, numbers: Numbers, as_of_ms: i64) -> Half {
         Half {
             as_of_ms,
@@ -197,7 +198,7 @@ impl Compared<'_> {
         }
     }
 
-    /// `top_users` are lists of the user who has most, by arm.
+    /// Returns the sums of each experiment. `top_users` are the lists of the most active user, by arm.
     fn sums(self, numbers: Numbers, top_users: &BTreeMap<ArmId, u32>) -> Sums {
         let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
         for (id, arm) in (0..).zip(self.arms) {
@@ -224,7 +225,7 @@ impl Compared<'_> {
     }
 }
 
-/// What had added up by half of the time.
+/// Sums at half of the time.
 pub(super) struct Half {
     as_of_ms: i64,
     sums: Sums,
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(settings["layout"].shares, own.shares);
         assert_eq!(settings.len(), 3);
         assert_eq!(compare.without_shares(&arms), ["color"]);
-        // Neural never came, so both have the control alone.
+        // `neural` never came, so the control is the only one of the two arms that both experiments have.
         arms.insert("ranker", vec!["base", "other"]);
         let settings = compare.settings(&arms);
         assert_eq!(

@@ -14,7 +14,7 @@ pub struct Handle {
     status: Arc<Mutex<Status>>,
 }
 
-/// Status as of a round. Times are those of [`Clock::lasting_ms`].
+/// Status as of a round. Times are on [`Clock::lasting_ms`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Status {
     /// Number of partitions whose state is not known yet. `None` before the number of partitions is known.

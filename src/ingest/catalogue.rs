@@ -1,4 +1,4 @@
-//! Reads a catalogue: one JSON object a line, `{"item":"i1","aspects":["a3"],"users":12,"of_users":200}`.
+//! Reader of catalogues: one JSON object per line, `{"item":"i1","aspects":["a3"],"users":12,"of_users":200}`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use super::wire::{Decoder, MAX_ID_BYTES};
 use crate::engine::catalogue::{Catalogue, NewItem};
 
-/// Longest line of a catalogue.
+/// Bound on the bytes of a line.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Why a catalogue cannot be read.
+/// Reason why a catalogue cannot be read.
 #[derive(Debug)]
 pub struct CatalogueError {
-    /// Counted from 1.
+    /// Number of the line, counted from 1.
     pub line: u64,
     pub message: String,
 }
@@ -29,7 +29,7 @@ impl fmt::Display for CatalogueError {
 
 impl std::error::Error for CatalogueError {}
 
-/// What a line says; fields that it does not name are ignored.
+/// Line of a catalogue. Unknown fields are ignored.
 #[derive(Deserialize)]
 struct CatalogueLine<'a> {
     #[serde(borrow)]
@@ -39,7 +39,7 @@ struct CatalogueLine<'a> {
     of_users: Option<u64>,
 }
 
-/// A name, or a number that stands for one.
+/// Name of an aspect, or a number used as its name.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Aspect {
@@ -56,11 +56,11 @@ impl Aspect {
     }
 }
 
-/// Reads the items of a catalogue, hashed as `decoder` hashes those of events. Blank lines are passed over; items of
+/// Reads the items of a catalogue. `decoder` hashes them like the items of events. Blank lines are skipped. Items of
 /// `previous` keep their places.
 ///
 /// # Errors
-/// At the first line that cannot be read, is no such object, or contradicts a line before.
+/// First line that cannot be read, is not such an object, or contradicts an earlier line.
 pub fn read(
     mut input: impl BufRead,
     decoder: &Decoder,
@@ -73,6 +73,7 @@ pub fn read(
     for line in 1.. {
         let error = |message: String| CatalogueError { line, message };
         bytes.clear();
+        // One byte beyond the bound shows that a line is too long, without reading all of it.
         let mut limited = std::io::Read::take(&mut input, MAX_LINE_BYTES as u64 + 1);
         let n = limited
             .read_until(b'\n', &mut bytes)
@@ -83,6 +84,7 @@ pub fn read(
         if n > MAX_LINE_BYTES {
             return Err(error(format!("is longer than {MAX_LINE_BYTES} bytes")));
         }
+        // Some programs write a byte order mark at the start of a file.
         let text = bytes
             .strip_prefix(b"\xef\xbb\xbf")
             .filter(|_| line == 1)
@@ -93,7 +95,7 @@ pub fn read(
         let written: CatalogueLine = serde_json::from_slice(text).map_err(|problem| {
             let form = r#"write {"item":"i1","aspects":["a3"],"users":12,"of_users":200}"#;
             let problem = problem.to_string();
-            // Its line is the one of this object, not of the file.
+            // The line number in the message counts within this object, not within the file.
             let problem = problem.split(" at line ").next().unwrap_or_default();
             error(format!("{problem}; {form}"))
         })?;

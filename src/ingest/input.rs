@@ -1,4 +1,4 @@
-//! Everything that can wake the program except records, as one enum, and everything that it may ask of Kafka, as another.
+//! Inputs of the worker other than records, and its orders to Kafka, each as one enum.
 //!
 //! The worker takes inputs, reads records from a [`Source`](super::Source), and gives orders; it never sees the client.
 //! Tests drive the worker through this interface.
@@ -14,16 +14,16 @@ use crate::ledger::PairId;
 use crate::looks::{GivenUp, StoredLooks};
 use crate::state::Identity;
 
-/// One partition of one of our topics.
+/// Partition of one of our topics.
 pub type TopicPartition = (Side, i32);
 
-/// A record, borrowed from the client.
+/// Record borrowed from the client.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub side: Side,
     pub partition: i32,
     pub offset: i64,
-    /// Epoch ms; `i64::MAX` where the record carries none.
+    /// Unix ms; `i64::MAX` if the record has no timestamp.
     pub timestamp_ms: i64,
     pub key: Option<&'a [u8]>,
     pub payload: Option<&'a [u8]>,
@@ -31,83 +31,84 @@ pub struct Record<'a> {
 
 #[derive(Debug)]
 pub enum Input {
-    /// The group assigned these; nothing is read before [`Order::Assign`].
+    /// Partitions assigned by the group. Nothing is read before [`Order::Assign`].
     Assigned(Vec<TopicPartition>),
-    /// The group assigned partitions of these topics, which are not ours. It knows a static member only by its name, and
-    /// assigns what that member had before, whatever it reads now.
+    /// Partitions of these topics, which are not ours, assigned by the group. It knows a static member only by its name,
+    /// and assigns what that member had before, whatever it reads now.
     Misassigned(Vec<String>),
-    /// The group revoked everything; [`Order::Unassign`] acknowledges it.
+    /// Revocation of all partitions by the group; [`Order::Unassign`] acknowledges it.
     Revoked,
-    /// The client reports that the log no longer holds the position of a partition.
+    /// Report by the client that the log no longer has the position of a partition.
     OffsetLost(TopicPartition),
-    /// The batch that begins at this offset is unreadable: the partition delivers nothing more.
+    /// Unreadable batch that begins at this offset. The partition delivers no more records.
     Damaged(TopicPartition, i64, Damage),
-    /// What [`Order::Inspect`] asked for.
+    /// Result of [`Order::Inspect`].
     Inspected(Inspection, Result<OffsetState, Fault>),
     Fault(Fault),
     Answer(Answer),
-    /// The operator's catalogue, read at the start or reloaded; items keep the places of the previous one.
+    /// Operator's catalogue, read at the start or reloaded. Items keep the places of the previous one.
     Catalogue(Arc<Catalogue>),
-    /// The keeper of the stored state, before anything is subscribed to, and what is counted, as far as the brokers tell.
+    /// Keeper of the stored state, before anything is subscribed to, with the identity of the counted topics, as far as the
+    /// brokers know it.
     Keeper(keeper::Handle, Identity),
-    /// What the keeper of the stored state orders for a pair.
+    /// Order of the keeper of the stored state for a pair.
     Kept(PairId, keeper::Order),
-    /// Fault of the state topic itself as it is now, with the remedy; none while it is fit.
+    /// Current fault of the state topic with its remedy; none while the topic is fit.
     StateTopic(Option<String>),
-    /// What of an experiment was given up: without any statistics, its users need no longer be told apart.
+    /// Experiment whose users need no longer be kept apart, because its statistics were given up.
     GivenUp(GivenUp),
-    /// What looks need to go on after a restart.
+    /// Data that looks need to resume after a restart.
     LooksStored(StoredLooks),
 }
 
-/// A problem that the client reports.
+/// Problem that the client reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong and what to do about it.
+    /// Message with the problem and its remedy.
     pub message: String,
     pub kind: FaultKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The brokers do not answer, for an unknown reason.
+    /// Brokers do not answer, for an unknown reason.
     Silence,
-    /// Access to the brokers is denied, which is why they do not answer.
+    /// Brokers do not answer, because access to them is denied.
     Barred,
-    /// They answer, but may have just started: their answer may still change.
+    /// Brokers answer, but may have just started, so the answer may still change.
     Uncertain,
-    /// They answer, but not what is needed.
+    /// Brokers answer, but not what is needed.
     Refusal,
-    /// It cannot recover by itself.
+    /// Problem from which the client cannot recover.
     Fatal,
 }
 
-/// Why a batch of records cannot be read.
+/// Reason why a batch of records cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// Its checksum does not match its bytes, or its layout is invalid.
+    /// Wrong checksum, or invalid layout.
     Checksum,
-    /// It cannot be decompressed within the bound on a response.
+    /// Batch that cannot be decompressed within the bound on a response.
     Compression,
-    /// The response that holds it, of this many bytes, exceeds the bound on one.
+    /// Response of this many bytes that exceeds the bound. The batch is in it.
     TooLarge { bytes: Option<u64> },
 }
 
-/// A request to check what is at an offset.
+/// Request to check the batch at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inspection {
     pub partition: TopicPartition,
     pub offset: i64,
-    /// Also find the end of a damaged batch, which takes many fetches.
+    /// Set to find the end of a damaged batch, too, which takes many fetches.
     pub to_its_end: bool,
 }
 
-/// What is at an offset.
+/// State of the batch at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetState {
-    /// It can be read, or is no longer there.
+    /// Batch that can be read, or is no longer there.
     Readable,
-    /// Offsets from the first to the last; if the batch is too large, `first` is the requested offset.
+    /// Damaged offsets from the first to the last. If the batch is too large, `first` is the requested offset.
     Damaged {
         first: i64,
         last: Option<i64>,
@@ -115,10 +116,10 @@ pub enum OffsetState {
     },
 }
 
-/// What a worker wants of Kafka.
+/// Order of the worker to Kafka.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// Keep the state of the pairs of this log; answered by [`Input::Keeper`].
+    /// Keeps the state of the pairs of this log; answered by [`Input::Keeper`].
     Keep(Identity),
     Subscribe,
     /// Leaves and rejoins the group, for a new assignment.
@@ -128,35 +129,36 @@ pub enum Order {
     Unassign,
     Pause(TopicPartition),
     Resume(TopicPartition),
-    /// Tells lag monitors how far we have read.
+    /// Commits these positions, for lag monitors.
     Commit(Vec<(TopicPartition, i64)>),
     /// Reads a single batch; answered by [`Input::Inspected`].
     Inspect(Inspection),
-    /// Asked in the background; answered by [`Input::Answer`].
+    /// Asks in the background; answered by [`Input::Answer`].
     Ask(Question),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
-    /// How many partitions have the topics?
+    /// Asks how many partitions each topic has.
     Topics,
-    /// Who sets the timestamps of each topic's records?
+    /// Asks who sets the timestamps of each topic's records.
     Timestamps,
-    /// What do the members of our group own?
+    /// Asks what the members of our group own.
     Group { epoch: u64 },
-    /// Where to start these partitions, for a start at `seek_ms` (`None`: the begin of the log)?
+    /// Asks for the offsets at which to start these partitions. `seek_ms` is the time to seek; `None` for the beginning of
+    /// the log.
     Starts {
         epoch: u64,
         partitions: Vec<TopicPartition>,
         seek_ms: Option<i64>,
     },
-    /// Does the group know us? It is asked to commit these positions of a pair.
+    /// Asks whether the group knows us, by committing these positions of a pair.
     Commit {
         pair: PairId,
         number: u64,
         positions: Vec<(TopicPartition, i64)>,
     },
-    /// Where do these partitions end? Asked at `asked_ms` of steady time, in one run of the clocks.
+    /// Asks for the ends of these partitions. `asked_ms` is steady time, within one run of the clocks.
     Ends {
         epoch: u64,
         clock_run: u64,
@@ -168,7 +170,7 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Topics(Result<TopicCounts, Fault>),
-    /// For each topic whose settings we may see.
+    /// Settings of each topic that we may see.
     Timestamps(Vec<(Side, Timestamps)>),
     Group {
         epoch: u64,
@@ -181,7 +183,7 @@ pub enum Answer {
     Commit {
         pair: PairId,
         number: u64,
-        /// None: no answer that says so.
+        /// Set if the group knows us; `None` if the answer does not show it.
         is_known: Option<bool>,
     },
     Ends {
@@ -192,31 +194,31 @@ pub enum Answer {
     },
 }
 
-/// Partitions of each topic.
+/// Number of partitions of each topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopicCounts {
     pub served: i32,
     pub clicks: i32,
 }
 
-/// What all members of the group own together.
+/// Partitions that all members of the group own together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupState {
-    /// No rebalance is in progress.
+    /// Set if no rebalance is in progress.
     pub is_stable: bool,
-    /// Partitions of each topic, by `Side as usize`.
+    /// Number of partitions of each topic, by `Side as usize`.
     pub n_owned: [i32; 2],
 }
 
-/// What a start needs to know about a log.
+/// Bounds of a log that a start needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogStart {
     /// Offset of the first record that is still there.
     pub low: i64,
     /// Offset after the last one: the high watermark.
     pub high: i64,
-    /// The first offset whose timestamp is at or after the requested time, or the end if all are older; none if no time
-    /// was requested.
+    /// First offset whose timestamp is at or after the requested time, or the end if all are older. `None` if no time was
+    /// requested.
     pub by_time: Option<i64>,
     /// Timestamp of the record at `low`; known only if records before it were deleted, and one can be read.
     pub first_record_ms: Option<i64>,
@@ -226,8 +228,8 @@ pub struct LogStart {
 pub struct LogEnd {
     /// Offset after the last record: the high watermark.
     pub end: i64,
-    /// The last stable offset: no transaction before it is open. Known if the position is not at the end.
+    /// Last stable offset: no transaction before it is open. Known only if the position is not at the end.
     pub stable: Option<i64>,
-    /// The client's own position: past records that it does not deliver, such as transaction markers.
+    /// Position of the client itself: past records that it does not deliver, such as transaction markers.
     pub position: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! What comes from Kafka: bytes to events, and what the keys of records tell about their producers.
+//! Input from Kafka: decoding of records, and findings about the keys that producers use.
 
 pub mod catalogue;
 #[cfg(feature = "daemon")]

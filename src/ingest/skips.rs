@@ -1,19 +1,19 @@
-//! Records that the operator leaves out by their offsets: `ingest.skip_records`.
+//! Records that the operator leaves out by offset: `ingest.skip_records`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::TopicPartition;
 
-/// Offsets of one topic partition, ascending; no two ranges touch.
+/// Offsets of one topic partition, ascending. No two ranges touch.
 pub type Offsets = Vec<RangeInclusive<i64>>;
 
-/// Offsets whose records are left out, by topic partition.
+/// Offsets of the records to leave out, by topic partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skips(BTreeMap<TopicPartition, Offsets>);
 
 impl Skips {
-    /// Of ranges in any order, which may overlap.
+    /// Combines ranges in any order, which may overlap.
     pub fn new(ranges: impl IntoIterator<Item = (TopicPartition, RangeInclusive<i64>)>) -> Skips {
         let mut skips: BTreeMap<TopicPartition, Offsets> = BTreeMap::new();
         for (partition, range) in ranges {
@@ -21,6 +21,7 @@ impl Skips {
         }
         for offsets in skips.values_mut() {
             offsets.sort_by_key(|range| *range.start());
+            // Merges ranges that overlap or touch, so that a binary search finds the only range of an offset.
             offsets.dedup_by(|next, last| {
                 let touches = *next.start() <= last.end().saturating_add(1);
                 if touches {
@@ -36,7 +37,7 @@ impl Skips {
         self.0.is_empty()
     }
 
-    /// These and more.
+    /// Returns these skips together with more.
     pub fn and(&self, more: impl IntoIterator<Item = (TopicPartition, RangeInclusive<i64>)>) -> Skips {
         let of = |(partition, offsets): (&TopicPartition, &Offsets)| {
             let partition = *partition;
@@ -45,7 +46,7 @@ impl Skips {
         Skips::new(self.0.iter().flat_map(of).chain(more))
     }
 
-    /// As the configuration has them, of topics by `Side as usize`.
+    /// Formats the skips as in the configuration. `topics` are indexed by `Side as usize`.
     pub fn setting(&self, topics: &[String; 2]) -> String {
         let of = |((side, partition), offsets): (&TopicPartition, &Offsets)| -> Vec<String> {
             let topic = &topics[*side as usize];
@@ -57,19 +58,19 @@ impl Skips {
         format!("ingest.skip_records = [{}]", entries.join(", "))
     }
 
-    /// The offsets of one topic partition.
+    /// Returns the skips of one topic partition.
     pub fn of(&self, partition: TopicPartition) -> &[RangeInclusive<i64>] {
         self.0.get(&partition).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The range that holds an offset.
+/// Returns the range that contains an offset.
 pub fn range_at(offsets: &[RangeInclusive<i64>], offset: i64) -> Option<&RangeInclusive<i64>> {
     let next = offsets.partition_point(|range| *range.end() < offset);
     offsets.get(next).filter(|range| range.contains(&offset))
 }
 
-/// `1234` or `1234-1300`, as the setting has it.
+/// Formats a range as in the setting: `1234` or `1234-1300`.
 pub fn range_text(range: &RangeInclusive<i64>) -> String {
     match (range.start(), range.end()) {
         (first, last) if first == last => first.to_string(),
@@ -77,7 +78,7 @@ pub fn range_text(range: &RangeInclusive<i64>) -> String {
     }
 }
 
-/// `1234` or `1234-1300`, as the setting has it: the first offset and the last.
+/// Parses a range as in the setting: `1234`, or the first and the last offset, `1234-1300`.
 pub fn parse_offsets(text: &str) -> Option<RangeInclusive<i64>> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let offset = |text: &str| is_number(text).then(|| text.parse().ok()).flatten();

@@ -1,32 +1,32 @@
-//! Who sets the timestamps of a topic's records, and whether that guards against events from the future.
+//! Check of the timestamps of a topic's records: their origin, and whether they guard against events from the future.
 
 use std::fmt;
 
 use crate::config::display_ms;
 
-/// The settings of a topic that decide it; none where the broker does not tell.
+/// Settings of a topic that decide this; `None` if the broker does not return them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timestamps {
     /// `message.timestamp.type`
     pub kind: Option<String>,
-    /// `message.timestamp.after.max.ms`, or the older `message.timestamp.difference.max.ms` where that is less: how far ahead
-    /// of its own clock the broker takes a record.
+    /// `message.timestamp.after.max.ms`, or the older `message.timestamp.difference.max.ms` if that is less: how far ahead
+    /// of its own clock the broker accepts a record.
     pub after_max_ms: Option<i64>,
 }
 
 /// Harm that a producer with a fast clock can do to a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimestampFault {
-    /// Events from the future get through. Otherwise the broker keeps them out, and whole batches with them.
+    /// Set if events from the future get through. Otherwise the broker refuses them, and whole batches with them.
     pub unguarded: bool,
     pub text: String,
-    /// A command, to be pasted.
+    /// Command to be pasted.
     pub remedy: String,
 }
 
 impl Timestamps {
-    /// Finds the harm: events pass the guard of `join.max_future`, or the broker refuses the events of others with them. None if
-    /// the broker stamps records, or does not show its settings.
+    /// Finds the harm: events pass the guard of `join.max_future`, or the broker refuses other users' events together with
+    /// them. `None` if the broker stamps records, or does not return its settings.
     pub fn judge(&self, topic: &str, brokers: &str, max_future_ms: i64) -> Option<TimestampFault> {
         let kind = self.kind.as_ref().filter(|kind| *kind != "LogAppendTime")?;
         let uses =
@@ -97,7 +97,7 @@ mod tests {
             "{}",
             hour.text
         );
-        // It stands last, as it is typed.
+        // The command comes last, ready to be pasted.
         let command = "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name served --add-config \
                        message.timestamp.type=LogAppendTime";
         assert_eq!(hour.remedy, command);

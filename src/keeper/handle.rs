@@ -32,7 +32,7 @@ impl Offer {
     }
 }
 
-/// A state on its way to the keeper.
+/// State on its way to the keeper.
 pub(super) struct Offered {
     pub memory: Memory,
     pub offer: Offer,
@@ -51,7 +51,7 @@ pub(super) enum Request {
     End,
 }
 
-/// Reports to the keeper what happens to pairs, and reads its results. Calls never block. Clones share one keeper.
+/// Handle that reports events of pairs to the keeper, and reads its results. Calls never block. Clones share one keeper.
 #[derive(Clone)]
 pub struct Handle {
     requests: Sender<(PairId, Request)>,

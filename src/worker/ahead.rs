@@ -1,4 +1,5 @@
-//! Events whose time lies further ahead of our clock than `join.lateness`: they make what follows in their partition late.
+//! Detection of events that are further ahead of our clock than `join.lateness`, which make later ones in their partition
+//! late.
 //!
 //! They are reported from their arrival until the records lost because of them have left the longest window. The report
 //! names the setting that skips all of them.
@@ -12,21 +13,21 @@ use crate::engine::watermark::Ahead;
 use crate::ingest::TopicPartition;
 use crate::ingest::skips::{Skips, range_text};
 
-/// At most this many partitions with such events are listed individually.
+/// Bound on the partitions with such events that are listed individually.
 const MAX_TOLD: usize = 4;
-/// At most this many ranges of offsets are named in a sentence.
+/// Bound on the ranges of offsets named in a sentence.
 const MAX_NAMED: usize = 3;
-/// At most this many partitions are named in the setting that skips all of them.
+/// Bound on the partitions named in the setting that skips all such events.
 const MAX_TO_SKIP: usize = 16;
 
-/// What is known about such events of one topic partition, besides the notes of its engine.
+/// Notes about such events of one topic partition, in addition to those of its engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventsAhead {
-    /// How far the newest was ahead when it came.
+    /// Lead of the newest event when it arrived.
     furthest_ms: i64,
-    /// How many were logged.
+    /// Number of events when they were last logged.
     n_logged: u64,
-    /// Wall time when the clock had reached them.
+    /// Wall time at which the clock had reached them.
     over_ms: Option<i64>,
 }
 
@@ -39,7 +40,7 @@ impl Worker {
         }
     }
 
-    /// Looks for such events, and logs what is new.
+    /// Looks for such events, and logs new ones.
     pub(super) fn look_ahead(&mut self) {
         let (sides, now_ms) = (self.setup.sides(), self.clock.now_ms());
         let (lateness_ms, keep_ms) = (self.setup.rules.lateness_ms, self.setup.start.reach_ms());
@@ -56,7 +57,7 @@ impl Worker {
 impl Pair {
     /// Looks for events that have moved M more than `lateness_ms` ahead of `now_ms`. They are forgotten `keep_ms` after the
     /// clock has reached them, or immediately if nothing was lost. Returns whether to log: if there are twice as many as
-    /// were logged, or if it is over.
+    /// were logged, or if they are over.
     fn look_ahead(&mut self, side: Side, now_ms: i64, lateness_ms: i64, keep_ms: i64) -> bool {
         let place = &mut self.ahead[side as usize];
         let marks = self.tracker.watermarks_mut();
@@ -84,19 +85,19 @@ impl Pair {
         is_new
     }
 
-    /// How far its newest event lies ahead of the clock, where that makes others late.
+    /// Returns how far the newest event is ahead of the clock, if it makes others late.
     pub fn ahead_ms(&self, side: Side, now_ms: i64) -> Option<i64> {
         self.ahead[side as usize].filter(|known| known.over_ms.is_none())?;
         Some(self.engine().newest_ms(side)? - now_ms)
     }
 }
 
-/// Such events of one topic partition, for a message.
+/// Events ahead of the clock in one topic partition, for a message.
 pub struct AheadWarning<'a> {
     of: TopicPartition,
     known: EventsAhead,
     noted: &'a Ahead,
-    /// M: the time of the one that is furthest ahead.
+    /// M: the time of the event that is furthest ahead.
     newest_ms: i64,
 }
 
@@ -148,7 +149,7 @@ impl AheadWarning<'_> {
     }
 }
 
-/// The remedy for all of them.
+/// Returns the remedy for all of them.
 fn remedy(told: &[AheadWarning], topics: &[String; 2], skips: &Skips) -> String {
     let told = &told[..told.len().min(MAX_TO_SKIP)];
     let ranges = told.iter().flat_map(|told| {
@@ -173,7 +174,7 @@ fn remedy(told: &[AheadWarning], topics: &[String; 2], skips: &Skips) -> String 
     )
 }
 
-/// One sentence each, the furthest ahead first; the first one includes the remedy for all.
+/// Returns one sentence each, the furthest ahead first. The first one includes the remedy for all.
 pub fn messages(
     mut told: Vec<AheadWarning>,
     topics: &[String; 2],
@@ -198,7 +199,7 @@ pub fn messages(
     messages
 }
 
-/// A span in its largest fitting unit, such as `47 hours`.
+/// Formats a span in its largest fitting unit, such as `47 hours`.
 fn about(ms: i64) -> String {
     let units = [("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)];
     let fitting = units.into_iter().find(|(_, length_ms)| ms >= 2 * length_ms);

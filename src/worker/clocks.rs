@@ -1,24 +1,24 @@
-//! The time that passes while nothing is read: it lets a quiet stream settle and windows empty.
+//! Clocks for the time that passes while nothing is read: a quiet stream settles, and its windows empty.
 //!
 //! The idle clocks of the topic partitions and the live end stop while the broker does not answer. They start at zero when
 //! it answers again, and after the loop itself was stopped: the records produced meanwhile are unread.
 
 use std::time::Duration;
 
-/// The loop counts as stopped if it did not run for this long.
+/// Pause of the loop from which it counts as stopped.
 const STOPPED_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub struct Clocks {
-    /// Counts restarts of the clocks: answers to questions of an earlier run are ignored.
+    /// Number of restarts. Answers to questions of an earlier run are ignored.
     run: u64,
     last_round: Option<Duration>,
     live_end_ms: Option<i64>,
-    /// The live end when the brokers were last asked where the logs end.
+    /// Live end at the last question about the ends of the logs.
     asked_live_end_ms: Option<i64>,
-    /// The last answer that found every partition at its end: the steady time when it was asked for, and the live end then.
+    /// Last answer that found every partition at its end: the steady time of its question, and the live end then.
     all_at_end: Option<(i64, i64)>,
-    /// Every partition has been at its end.
+    /// Set once every partition has been at its end.
     has_started: bool,
 }
 
@@ -27,13 +27,13 @@ impl Clocks {
         self.run
     }
 
-    /// Notes a round of the loop; returns whether the loop had been stopped.
+    /// Notes a round of the loop, and returns whether the loop had been stopped.
     pub fn round(&mut self, uptime: Duration) -> bool {
         let before = self.last_round.replace(uptime);
         before.is_some_and(|before| uptime.saturating_sub(before) > STOPPED_AFTER)
     }
 
-    /// Real time since the start, as of the last round.
+    /// Returns the real time since the start, as of the last round.
     pub fn uptime(&self) -> Duration {
         self.last_round.unwrap_or_default()
     }
@@ -44,31 +44,32 @@ impl Clocks {
         self.all_at_end = None;
     }
 
-    /// The end of the live windows; it never falls.
+    /// Returns the end of the live windows. It never decreases.
     pub fn live_end_ms(&self) -> Option<i64> {
         self.live_end_ms
     }
 
-    /// An event of this time was accepted, or settled.
+    /// Notes that an event of this time was accepted or has settled.
     pub fn observe(&mut self, ts_ms: Option<i64>) {
         self.live_end_ms = self.live_end_ms.max(ts_ms);
     }
 
-    /// The brokers are asked where the logs end.
+    /// Notes that the brokers are being asked for the ends of the logs.
     pub fn ask(&mut self) {
         self.asked_live_end_ms = self.live_end_ms;
     }
 
-    /// Whether every partition has ever been at its end.
+    /// Returns whether every partition has ever been at its end.
     pub fn has_started(&self) -> bool {
         self.has_started
     }
 
-    /// An answer asked at `asked_ms` found all partitions at their ends, or not. Returns the live end as of then, without
-    /// the records read since.
+    /// Takes an answer to a question asked at `asked_ms`: whether all partitions were at their ends. Returns the live end
+    /// as of then, without the records read since.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) -> Option<i64> {
         let before = self.all_at_end.take();
         let mut live_end_ms = self.asked_live_end_ms;
+        // Time passes only between two answers that both found every partition at its end.
         if let (true, Some((before_ms, before_end_ms))) = (all, before) {
             live_end_ms = live_end_ms.max(Some(before_end_ms + (asked_ms - before_ms).max(0)));
         }

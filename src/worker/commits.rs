@@ -1,22 +1,22 @@
-//! Commits of positions to the group. Only lag monitors use them; no start does.
+//! Commits of positions to the group, only for lag monitors: no start uses them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::ingest::TopicPartition;
 
-/// How often positions are committed.
+/// Interval between two commits.
 const EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub struct Commits {
     last: Duration,
-    /// The last commit.
+    /// Positions of the last commit.
     positions: BTreeMap<TopicPartition, i64>,
 }
 
 impl Commits {
-    /// Whether this round commits.
+    /// Returns whether this round commits.
     pub fn is_due(&mut self, uptime: Duration) -> bool {
         let is_due = uptime.saturating_sub(self.last) >= EVERY;
         if is_due {
@@ -25,7 +25,7 @@ impl Commits {
         is_due
     }
 
-    /// The positions that have changed since the last commit; marks them as committed.
+    /// Returns the positions that have changed since the last commit, and marks them as committed.
     pub fn moved(
         &mut self,
         positions: impl Iterator<Item = (TopicPartition, i64)>,

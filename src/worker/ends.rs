@@ -1,4 +1,4 @@
-//! Uses the ends of the logs: which partitions have reached them, so that time passes for them.
+//! Handling of the logs' ends: time passes for the partitions that have reached them.
 
 use std::collections::BTreeMap;
 
@@ -52,6 +52,7 @@ impl Worker {
                 idle.push((partition, stands));
             }
         }
+        // The clocks have restarted since the question, so its answer must not let time pass.
         if !is_current {
             return;
         }
@@ -65,8 +66,8 @@ impl Worker {
         }
     }
 
-    /// A start has read everything: the live end moves on by the time since the newest event was written. A live stream
-    /// brings its own time: its record timestamps may be those of the events, not of their arrival.
+    /// Moves the live end after a start has read everything, by the time since the newest event was written. A live stream
+    /// brings its own time instead: its record timestamps may be those of the events, not of their arrival.
     fn catch_up_with_time(&mut self, asked_ms: i64) {
         if self.shards.pairs().any(|(_, pair)| pair.goes_on()) {
             return;
@@ -83,7 +84,7 @@ impl Worker {
         self.clocks.observe(Some(ts_ms + passed_ms));
     }
 
-    /// The limit of the shown windows, by view: as far as an honest clock may be ahead of ours.
+    /// Returns the limit of the shown windows, by view. An honest clock may be this far ahead of ours.
     pub(super) fn until_ms(&self) -> [i64; 2] {
         let live_ms = self.clock.now_ms() + self.setup.rules.max_future_ms;
         [
@@ -99,7 +100,7 @@ impl Worker {
             .map(|live_end_ms| live_end_ms.min(until_ms))
     }
 
-    /// Rule D7: time passes for a topic partition that has been at its end for long enough.
+    /// Applies rule D7: time passes for a topic partition that has been at its end for long enough.
     fn make_idle_move(&mut self, partition: i32, sides: &[Side], live_end_ms: Option<i64>) {
         let [until_ms, _] = self.until_ms();
         if let Some(pair) = self.shards.get_mut(partition) {

@@ -16,10 +16,10 @@ use crate::ingest::{Damage, Fault, Inspection, OffsetState, Order, TopicPartitio
 
 /// Time until an unreadable batch is read again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A log is checked if it delivers nothing for this long although it has more records.
+/// Time after which a log is checked if it delivers nothing although it has more records.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// Why a pair is held.
+/// Reason why a pair is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     pub side: Side,
@@ -30,7 +30,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// In plain words, with the remedy. `has_numbers` is set if the pair has ever caught up.
+    /// Describes the problem in plain words, with the remedy. `has_numbers` is set if the pair has ever caught up.
     fn message(&self, topics: &[String; 2], partition: i32, skips: &Skips, has_numbers: bool) -> String {
         let Held {
             side, first, last, ..
@@ -82,7 +82,7 @@ impl Held {
     }
 }
 
-/// Whether two ranges overlap or are adjacent.
+/// Returns whether two ranges overlap or are adjacent.
 fn touches(one: &RangeInclusive<i64>, other: &RangeInclusive<i64>) -> bool {
     *one.start() <= other.end().saturating_add(1) && *other.start() <= one.end().saturating_add(1)
 }
@@ -153,7 +153,7 @@ impl Worker {
         true
     }
 
-    /// An answer to [`Order::Inspect`].
+    /// Handles an answer to [`Order::Inspect`].
     pub(super) fn inspected(&mut self, inspection: Inspection, seen: Result<OffsetState, Fault>) {
         self.inspections.end();
         let (side, partition) = inspection.partition;
@@ -223,7 +223,7 @@ impl Worker {
         self.orders.push(Order::Assign(positions));
     }
 
-    /// The pairs on hold, each with its remedy.
+    /// Returns the messages about pairs on hold, each with its remedy.
     pub(super) fn held(&self) -> Vec<String> {
         let partitions = self.shards.pairs().map(|(partition, _)| partition);
         partitions
@@ -232,7 +232,7 @@ impl Worker {
     }
 }
 
-/// The logs of a pair that have more records.
+/// Returns the logs of a pair to check: the held one, or else those that have more records.
 fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
     let standing = |log: &PartitionLog, after: Duration, to_its_end: bool| StalledLog {
         inspection: Inspection {

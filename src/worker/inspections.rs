@@ -1,4 +1,4 @@
-//! Checks batches that may be damaged: one at a time, and each log again only after a while.
+//! Schedule of checks for damaged batches: one at a time, and each log again only after a while.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use crate::ingest::{Inspection, TopicPartition};
 
 #[derive(Debug, Default)]
 pub struct Inspections {
-    /// For each log that has more records: its position, and since when it has been there.
+    /// Position of each log that has more records, and the time since which it has been there.
     standing: BTreeMap<TopicPartition, (i64, Duration)>,
-    /// A batch is being looked at.
+    /// Set while a check is running.
     is_open: bool,
 }
 
-/// A log that has more records but does not advance. It is checked after `after`.
+/// Log that has more records but does not advance. It is checked after `after`.
 #[derive(Debug)]
 pub struct StalledLog {
     pub inspection: Inspection,
@@ -21,7 +21,7 @@ pub struct StalledLog {
 }
 
 impl Inspections {
-    /// Notes the positions of these logs, and forgets the others; returns the first check that is due.
+    /// Notes the positions of these logs and forgets the others. Returns the first check that is due.
     pub fn due(&mut self, logs: &[StalledLog], uptime: Duration) -> Option<Inspection> {
         self.standing
             .retain(|partition, _| logs.iter().any(|log| log.inspection.partition == *partition));
@@ -39,7 +39,7 @@ impl Inspections {
         due
     }
 
-    /// Begins a check unless one is running; returns whether it did.
+    /// Begins a check unless one is running, and returns whether it did.
     pub fn begin(&mut self, inspection: Inspection, uptime: Duration) -> bool {
         if self.is_open {
             return false;
@@ -50,7 +50,7 @@ impl Inspections {
         true
     }
 
-    /// The check has been answered.
+    /// Notes that the check was answered.
     pub fn end(&mut self) {
         self.is_open = false;
     }

@@ -1,4 +1,4 @@
-//! Detects assignments that cannot be right: partitions of other topics, or none at all.
+//! Detection of wrong assignments: partitions of other topics, or none at all.
 //!
 //! ```text
 //! nothing ──▶ Unknown ──▶ others own all ──▶ Right
@@ -12,10 +12,10 @@ use tracing::warn;
 
 use crate::ingest::{GroupState, TopicCounts};
 
-/// Minimum time before the group is left a second time; it doubles each time.
+/// Shortest time before the member leaves the group again. It doubles each time.
 const REJOIN: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(120);
-/// A lasting problem is logged once in this time.
+/// Interval at which a lasting problem is logged.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
@@ -30,14 +30,14 @@ pub struct Membership {
 enum OwnershipState {
     #[default]
     Right,
-    /// Nothing is assigned to us; others may own everything.
+    /// Empty assignment; others may own everything.
     Unknown,
-    /// What is wrong, and what we do about it.
+    /// Message with the problem and our reaction.
     Wrong(String),
 }
 
 impl Membership {
-    /// The group assigned `n` partitions of our topics.
+    /// Notes that the group assigned `n` partitions of our topics.
     pub fn assigned(&mut self, n: usize) {
         if n == 0 {
             self.state = OwnershipState::Unknown;
@@ -46,7 +46,7 @@ impl Membership {
         }
     }
 
-    /// The group assigned partitions of these other topics.
+    /// Notes that the group assigned partitions of these other topics.
     pub fn misassigned(&mut self, others: &[String], topics: &[String; 2], uptime: Duration) {
         let [served, clicks] = topics;
         self.wrong(
@@ -60,12 +60,12 @@ impl Membership {
         );
     }
 
-    /// Whether to ask the group what others own.
+    /// Returns whether to ask the group what others own.
     pub fn asks(&self) -> bool {
         matches!(self.state, OwnershipState::Unknown)
     }
 
-    /// What all members own, given the partition counts of the topics.
+    /// Takes what all members own, given the partition counts of the topics.
     pub fn known(&mut self, group: GroupState, counts: TopicCounts, topics: &[String; 2], uptime: Duration) {
         if !self.asks() || !group.is_stable {
             return; // Assigned meanwhile, or soon.
@@ -87,7 +87,7 @@ impl Membership {
         }
     }
 
-    /// Whether to leave and rejoin the group now.
+    /// Returns whether to leave and rejoin the group now.
     pub fn is_to_rejoin(&mut self, uptime: Duration) -> bool {
         let is_due = self
             .left
@@ -100,7 +100,7 @@ impl Membership {
         rejoins
     }
 
-    /// Why we are not ready.
+    /// Returns why we are not ready, if so.
     pub fn waiting_for(&self) -> Option<String> {
         match &self.state {
             OwnershipState::Right => None,
@@ -137,7 +137,7 @@ mod tests {
         ["served", "clicks"].map(str::to_owned)
     }
 
-    /// Given nothing, in a group like this: whether it is ready, and whether it leaves the group.
+    /// Checks a member without partitions in a group like this: whether it is ready, and whether it leaves the group.
     #[track_caller]
     fn check(is_stable: bool, n_owned: [i32; 2], is_ready: bool, leaves: bool) {
         let mut membership = Membership::default();

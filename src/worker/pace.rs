@@ -1,27 +1,27 @@
-//! When a worker hands over its changes: immediately if it is idle, else rarely enough to cost almost nothing. While a scrape
-//! copies the board it puts this off for up to a second, since it would have to wait.
+//! Schedule of a worker's hand-overs: immediately if it is idle, else rarely enough to cost almost nothing. A hand-over
+//! would have to wait while a scrape copies the board, so it is then put off for up to a second.
 
 use std::time::Duration;
 
-/// A busy worker hands its changes over this often.
+/// Interval between two hand-overs of a busy worker.
 const USUAL: Duration = Duration::from_millis(50);
-/// Changes are handed over after this time at the latest.
+/// Longest time between two hand-overs of changes.
 const LONGEST: Duration = Duration::from_secs(1);
-/// A hand-over may take 1/n of the time: with ten thousand arms it takes some milliseconds.
+/// Divisor: a hand-over may take 1/n of the time. With ten thousand arms it takes some milliseconds.
 const SHARE: u32 = 20;
 
 #[derive(Debug, Default)]
 pub struct Pace {
     last: Duration,
-    /// How long the last round with a hand-over took.
+    /// Duration of the last round with a hand-over.
     took: Duration,
-    /// This round hands over.
+    /// Set if this round hands over.
     is_now: bool,
 }
 
 impl Pace {
-    /// Whether this round hands over. `busy`: records arrive; `copied`: a scrape copies the board, and a hand-over would wait
-    /// for it.
+    /// Returns whether this round hands over. `busy`: records arrive. `copied`: a scrape is copying the board, and a
+    /// hand-over would wait for it.
     pub fn hands_over(&mut self, busy: bool, copied: bool, uptime: Duration) -> bool {
         self.is_now = self.is_due(busy, copied, uptime);
         if self.is_now {
@@ -40,7 +40,7 @@ impl Pace {
         uptime.saturating_sub(self.last) >= wait
     }
 
-    /// How long this round took.
+    /// Notes how long this round took.
     pub fn took(&mut self, time: Duration) {
         if self.is_now {
             self.took = time;
@@ -52,7 +52,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// After a hand-over that took `took_ms`, a worker waits `busy_ms` or `quiet_ms` for the next one.
+    /// Checks how long a worker waits after a hand-over that took `took_ms`: `busy_ms` or `quiet_ms`.
     #[track_caller]
     fn check(took_ms: u64, busy_ms: u64, quiet_ms: u64) {
         let begin = Duration::from_secs(100);

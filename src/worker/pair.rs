@@ -1,4 +1,4 @@
-//! One pair of partitions as the worker sees it: what it has counted, and how far each topic has been read.
+//! Pair of partitions as the worker sees it: its counts, and the read position of each topic.
 
 use std::ops::RangeInclusive;
 
@@ -10,52 +10,52 @@ use crate::ingest::skips::Offsets;
 use crate::ingest::{LogEnd, LogStart};
 use crate::ledger::PairTracker;
 
-/// A topic this far ahead of its twin in event time is paused if memory requires it.
+/// Lead in event time over its twin from which a topic is paused, if memory requires it.
 const FAR_MS: i64 = 5 * 60 * 1000;
 
 #[derive(Debug)]
 pub struct Pair {
     pub tracker: PairTracker,
-    /// One for each topic; only the side of served lists if both kinds share a topic.
+    /// Logs, one for each topic; only the side of served lists if both kinds share a topic.
     pub logs: Vec<PartitionLog>,
     /// Set while an unreadable batch keeps it at its position.
     pub held: Option<Held>,
-    /// Its position was reported as no longer in the log, and it has not caught up since.
+    /// Set from the report that its position is no longer in the log until it has caught up.
     pub position_lost: bool,
-    /// It holds changes that the board has not seen.
+    /// Set if it holds changes that the board has not seen.
     pub changed: bool,
-    /// By `Side as usize`.
+    /// Events ahead of the clock, by `Side as usize`.
     pub ahead: [Option<EventsAhead>; 2],
-    /// Bytes that its engine kept for each of two logs when neither was far ahead of the other.
+    /// Bytes that its engine kept for each log when neither was far ahead of the other.
     abreast_bytes: [u64; 2],
 }
 
-/// A position that its log does not have.
+/// Position that its log does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strayed {
     pub side: Side,
     pub position: i64,
-    /// Where the log begins and ends.
+    /// First offset and end of the log.
     pub low: i64,
     pub high: i64,
 }
 
-/// How far one topic partition has been read.
+/// Progress of one topic partition.
 #[derive(Debug)]
 pub struct PartitionLog {
     pub side: Side,
     /// Offset of the next record.
     pub position: i64,
-    /// The end as it was at the assignment.
+    /// End of the log at the assignment.
     pub noted_end: i64,
-    /// The end as of the last answer.
+    /// End of the log as of the last answer.
     pub end: Option<i64>,
     pub paused: bool,
     /// Steady time since which it is known to be at its end.
     pub idle_since_ms: Option<i64>,
-    /// The transaction that it waits for.
+    /// Transaction that it waits for.
     open: Option<OpenTransaction>,
-    /// Offsets whose records are left out.
+    /// Offsets of the records to leave out.
     skips: Offsets,
 }
 
@@ -73,7 +73,7 @@ impl PartitionLog {
         }
     }
 
-    /// The same, without these records.
+    /// Leaves out these records.
     pub fn skipping(self, skips: &[RangeInclusive<i64>]) -> PartitionLog {
         PartitionLog {
             skips: skips.to_vec(),
@@ -81,7 +81,7 @@ impl PartitionLog {
         }
     }
 
-    /// What is left out of these offsets.
+    /// Returns the ranges to leave out that overlap these offsets.
     pub fn skips_within(&self, offsets: &RangeInclusive<i64>) -> Offsets {
         let first = self.skips.partition_point(|skip| skip.end() < offsets.start());
         let within = self.skips[first..]
@@ -90,7 +90,7 @@ impl PartitionLog {
         within.cloned().collect()
     }
 
-    /// Resumes reading at its position; its part of a start is complete at `noted_end`.
+    /// Resumes reading at its position. Its part of a start is complete at `noted_end`.
     pub fn resume(&mut self, noted_end: i64) {
         self.noted_end = noted_end;
         self.end = Some(noted_end);
@@ -99,7 +99,7 @@ impl PartitionLog {
         self.open = None;
     }
 
-    /// Reads it no further, if it is read.
+    /// Pauses reading, unless it is paused.
     fn pause(&mut self) -> Option<Flow> {
         if std::mem::replace(&mut self.paused, true) {
             return None;
@@ -108,7 +108,7 @@ impl PartitionLog {
         Some(Flow::Pause(self.side))
     }
 
-    /// Reads it on, if it is paused.
+    /// Resumes reading if it is paused.
     fn go_on(&mut self) -> Option<Flow> {
         std::mem::take(&mut self.paused).then_some(Flow::Resume(self.side))
     }
@@ -121,16 +121,17 @@ impl PartitionLog {
         self.end.is_some_and(|end| self.position >= end)
     }
 
-    /// Takes an answer, asked at `asked_ms`, about its end. Returns whether it is there, with no transaction open.
+    /// Takes an answer about its end. Returns whether it has reached the end, which no open transaction delays then.
     pub fn ends(&mut self, answer: LogEnd) -> bool {
-        // The client skips what it does not deliver, such as transaction markers, but never the end.
+        // The client's position passes records that it does not deliver, such as transaction markers, but it must not pass
+        // the end.
         let passed = answer.position.filter(|position| *position <= answer.end);
         self.position = self.position.max(passed.unwrap_or(i64::MIN));
         self.end = Some(answer.end);
         self.position >= answer.end && !self.paused
     }
 
-    /// Looks for a transaction that blocks it, in an answer asked at `asked_ms`.
+    /// Looks for an open transaction that blocks it, in an answer asked at `asked_ms`.
     pub fn look_for_open_transaction(&mut self, answer: &LogEnd, asked_ms: i64) {
         let stable = answer
             .stable
@@ -144,13 +145,13 @@ impl PartitionLog {
         });
     }
 
-    /// Steady time since which an open transaction blocks it, if that is at least `after_ms` before `now_ms`.
+    /// Returns the steady time since which an open transaction blocks it, if that is at least `after_ms` before `now_ms`.
     pub fn held_up_since_ms(&self, now_ms: i64, after_ms: i64) -> Option<i64> {
         let since_ms = self.open?.since_ms;
         (now_ms - since_ms >= after_ms).then_some(since_ms)
     }
 
-    /// Whether it had been at its end for `after_ms` when the answer was asked for.
+    /// Returns whether it had been at its end for `after_ms` when the answer was asked for.
     pub fn stands(&mut self, at_end: bool, asked_ms: i64, after_ms: i64) -> bool {
         if !at_end {
             self.idle_since_ms = None;
@@ -161,16 +162,16 @@ impl PartitionLog {
     }
 }
 
-/// An open transaction: all records before it are read, and none after it can be.
+/// Open transaction: all records before it are read, and none after it can be.
 #[derive(Debug, Clone, Copy)]
 struct OpenTransaction {
-    /// Where it begins.
+    /// Offset at which it begins.
     stable: i64,
-    /// Steady time when that was first known.
+    /// Steady time at which that was first known.
     since_ms: i64,
 }
 
-/// What to do about a topic that runs ahead of its twin.
+/// Action for a topic that runs ahead of its twin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Pause(Side),
@@ -209,13 +210,13 @@ impl Pair {
         }
     }
 
-    /// Whether these logs still have its next records.
+    /// Returns whether these logs still have its next records.
     pub fn stands_within(&self, logs: &[(Side, LogStart)]) -> bool {
         self.strayed(logs).is_none()
     }
 
-    /// Reads the log of lists from the first open list on, if it no longer holds what only copies need; returns whether it does.
-    /// Nothing was read yet.
+    /// Starts reading the log of lists at the first open list, if the log no longer has the earlier ones, which only copies
+    /// need. Returns whether it did. Nothing must have been read yet.
     pub fn give_up_copies(&mut self, logs: &[(Side, LogStart)]) -> bool {
         let Pair {
             tracker, logs: own, ..
@@ -230,7 +231,7 @@ impl Pair {
         offset.is_some()
     }
 
-    /// The first of its positions that is not in one of these logs, which hold all that it reads.
+    /// Returns the first of its positions that is outside its log. `logs` must include all that it reads.
     pub fn strayed(&self, logs: &[(Side, LogStart)]) -> Option<Strayed> {
         self.logs.iter().find_map(|log| {
             let start = logs.iter().find(|(side, _)| *side == log.side);
@@ -245,7 +246,7 @@ impl Pair {
         })
     }
 
-    /// The same, resumed at its positions; it has caught up at the ends of these logs.
+    /// Resumes at its positions. It has caught up at the ends of these logs.
     pub fn resumed(mut self, logs: &[(Side, LogStart)]) -> Pair {
         for (side, start) in logs {
             if let Some(log) = self.log(*side) {
@@ -262,23 +263,23 @@ impl Pair {
         self.logs.iter().all(|log| log.position >= log.noted_end)
     }
 
-    /// Records to read until it has reached the noted ends.
+    /// Returns the number of records to read until the noted ends.
     pub fn n_left(&self) -> i64 {
         let left = |log: &PartitionLog| (log.noted_end - log.position).max(0);
         self.logs.iter().map(left).sum()
     }
 
-    /// Whether it has read what was written since the start noted its ends.
+    /// Returns whether it has read records beyond the noted ends, that is, written since the start.
     pub fn goes_on(&self) -> bool {
         self.logs.iter().any(|log| log.position > log.noted_end)
     }
 
     /// Pauses the topic whose events are far ahead of its twin's, once its state has grown by `room_bytes` meanwhile.
-    /// Resumes it when the twin has caught up. While the pair `waits` both are paused.
+    /// Resumes it when the twin has caught up. Both are paused while the pair `waits`.
     ///
-    /// It does not pause earlier because a pause is expensive: the client discards the records that it has fetched for a
-    /// paused partition, and fetches them again. For an hour of lists and clicks it read 1.4 times the records, and the
-    /// daemon used 10% more CPU time.
+    /// A pause is expensive, so it does not come earlier: the client discards the records that it has fetched for a paused
+    /// partition, and fetches them again. For an hour of lists and clicks it read 1.4 times the records, and the daemon
+    /// used 10% more CPU time.
     pub fn balance(&mut self, room_bytes: u64, waits: bool) -> Option<Flow> {
         if waits {
             return self.logs.iter_mut().find_map(PartitionLog::pause);
@@ -305,11 +306,13 @@ impl Pair {
         };
         let ahead = [ahead(one, two), ahead(two, one)];
         let kept_bytes = [&*one, &*two].map(|log| engine.bytes_of(log.side));
+        // Only growth beyond what the engine keeps anyway is caused by reading ahead.
         if ahead.into_iter().all(|ahead_ms| ahead_ms < FAR_MS / 2) {
             *abreast_bytes = kept_bytes;
         }
         for (n, log) in [one, two].into_iter().enumerate() {
             let has_room = kept_bytes[n].saturating_sub(abreast_bytes[n]) < room_bytes;
+            // A topic resumes at half the lead at which it pauses, so that it does not alternate between the two.
             let flow = match ahead[n] {
                 ahead_ms if ahead_ms > FAR_MS && !has_room => log.pause(),
                 ahead_ms if ahead_ms < FAR_MS / 2 => log.go_on(),

@@ -1,28 +1,28 @@
-//! Questions to the brokers: one at a time, and which answers are still valid.
+//! Questions to the brokers: one at a time, with a check whether an answer is still valid.
 
 use std::time::Duration;
 
 use super::{Phase, Worker};
 use crate::ingest::{Order, Question, TopicPartition};
 
-/// How often the brokers are asked.
+/// Interval between two questions.
 const ASK: Duration = Duration::from_millis(500);
-/// How often they are asked about the timestamps of the topics.
+/// Interval between two questions about the timestamps of the topics.
 const ASK_TIMESTAMPS: Duration = Duration::from_secs(3 * 60);
-/// If a start takes longer, that question no longer waits for it.
+/// Duration of a start after which the question about timestamps no longer waits for it.
 const LONG_START: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct Questions {
-    /// Counts assignments: an answer to a question of an earlier one is void.
+    /// Number of the assignment. Answers to questions of an earlier one are void.
     epoch: u64,
-    /// Asked, and not yet answered.
+    /// Set while a question is not answered.
     is_open: bool,
-    /// When a question was last asked in its turn.
+    /// Time at which a question was last asked in its turn.
     last: Option<Duration>,
-    /// The last question was about starts, not ends.
+    /// Set if the last question was about starts, not ends.
     starts_were_last: bool,
-    /// When the timestamps of the topics were last asked for.
+    /// Time at which the timestamps of the topics were last asked for.
     asked_timestamps: Option<Duration>,
 }
 
@@ -31,12 +31,12 @@ impl Questions {
         self.epoch
     }
 
-    /// The assignment or the read positions have changed.
+    /// Starts a new epoch, because the assignment or the read positions have changed.
     pub fn begin_epoch(&mut self) {
         self.epoch += 1;
     }
 
-    /// There are pairs to be located: the next question is about them, and does not wait.
+    /// Makes the next question one about starts, without a wait, because there are pairs to locate.
     pub fn hasten_starts(&mut self) {
         self.last = None;
         self.starts_were_last = false;
@@ -47,12 +47,12 @@ impl Questions {
         !self.is_open && !self.last.is_some_and(waits)
     }
 
-    /// Whether it is the turn of starts: questions for starts and ends alternate.
+    /// Returns whether it is the turn of starts. Questions about starts and ends alternate.
     pub fn is_turn_of_starts(&self) -> bool {
         !self.starts_were_last
     }
 
-    /// Whether to ask about the timestamps of the topics: first when a start is complete or takes too long, then
+    /// Returns whether to ask about the timestamps of the topics: first when a start is complete or takes too long, then
     /// periodically, since the setting may have been fixed.
     pub fn is_turn_of_timestamps(&self, has_started: bool, uptime: Duration) -> bool {
         match self.asked_timestamps {
@@ -61,7 +61,7 @@ impl Questions {
         }
     }
 
-    /// This question was asked in its turn.
+    /// Notes that this question was asked in its turn.
     pub fn asked(&mut self, question: &Question, uptime: Duration) {
         match question {
             Question::Starts { .. } => self.starts_were_last = true,
@@ -73,7 +73,7 @@ impl Questions {
         self.is_open = true;
     }
 
-    /// A question was asked out of turn: the next one waits for its answer.
+    /// Notes that a question was asked out of turn. The next one waits for its answer.
     pub fn asked_at_once(&mut self) {
         self.is_open = true;
     }

@@ -81,7 +81,7 @@ impl Setup {
         &self.topics[side as usize]
     }
 
-    /// Returns the identity of what is counted, as far as it is known before the brokers answer.
+    /// Returns the identity of the counted topics, as far as it is known before the brokers answer.
     pub fn identity(&self, n_pairs: i32) -> Identity {
         let topic = |side: &Side| Topic {
             name: self.topic(*side).to_owned(),

@@ -1,4 +1,4 @@
-//! A share of the pairs and the queue of their records: one thread works on it at a time.
+//! Shard: a part of the pairs and the queue of their records, used by one thread at a time.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use crate::ingest::skips::range_at;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Input, Record, Source, TopicPartition};
 
-/// Takes an unreadable record. Never blocks.
+/// Receiver of unreadable records, which never blocks.
 pub type DeadLetterSink = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
 
 pub struct Shard {
@@ -20,18 +20,18 @@ pub struct Shard {
     news: News,
 }
 
-/// What a shard reports to the worker after reading.
+/// Report of a shard to the worker after reading.
 #[derive(Debug, Default)]
 pub struct News {
     pub n_records: usize,
     pub unreadable: Vec<UnreadableRecord>,
     /// Inputs other than records.
     pub inputs: Vec<Input>,
-    /// Samples of the keys of each topic.
+    /// Samples of the keys, by topic.
     pub keys: Vec<Vec<KeySample>>,
 }
 
-/// A record that cannot be read.
+/// Record that cannot be read.
 #[derive(Debug, Clone, Copy)]
 pub struct UnreadableRecord {
     pub at: TopicPartition,
@@ -39,20 +39,20 @@ pub struct UnreadableRecord {
     pub reason: Reason,
 }
 
-/// Decodes records and applies them to their pairs.
+/// Reader that decodes records and applies them to their pairs.
 struct RecordReader {
     decoder: Decoder,
-    /// What each topic says of its records, by `Side as usize`: nothing where both kinds share one.
+    /// Kind of the records in each topic, by `Side as usize`; `None` if both kinds share one.
     topics_say: [Option<Kind>; 2],
     dead_letters: Option<DeadLetterSink>,
-    /// Those of this shard, read or not.
+    /// Pairs of this shard, read or not.
     pairs: BTreeMap<i32, Life>,
-    /// One for each topic, once these are known.
+    /// Samplers, one for each topic, once the topics are known.
     samplers: Vec<KeySampler>,
-    /// Decoded, not yet processed: empty between two slices.
+    /// Decoded records that are not applied yet; empty between two slices.
     batch: Batch,
     unreadable: Vec<UnreadableRecord>,
-    /// How much all states together may still grow.
+    /// Bytes by which all states together may still grow.
     free_bytes: u64,
 }
 
@@ -100,8 +100,8 @@ impl Shard {
         self.source.n_waiting()
     }
 
-    /// Processes waiting records, at most a batch, while its pairs' states grow by no more than `free_bytes`. Returns what
-    /// is left of them.
+    /// Processes waiting records, at most a batch, while its pairs' states grow by no more than `free_bytes`. Returns the
+    /// bytes that are left.
     pub fn read(&mut self, free_bytes: u64) -> u64 {
         let Shard { source, reader, news } = self;
         reader.free_bytes = free_bytes;
@@ -109,12 +109,12 @@ impl Shard {
         reader.free_bytes
     }
 
-    /// Whether an input arrived that the worker must handle before more is read.
+    /// Returns whether an input arrived that the worker must handle before more is read.
     pub fn has_inputs(&self) -> bool {
         !self.news.inputs.is_empty()
     }
 
-    /// What has happened since the last call.
+    /// Returns the news since the last call.
     pub fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
         news.unreadable = std::mem::take(&mut self.reader.unreadable);
@@ -134,11 +134,11 @@ impl RecordReader {
             return;
         };
         let Some(log) = pair.log(side) else { return };
-        // Records that are fetched again after a pause have been counted.
+        // Records that are fetched again after a pause have been counted already.
         let n_counted = records.partition_point(|record| record.offset < log.position);
         let records = &records[n_counted..];
         let Some(last) = records.last() else { return };
-        // Almost always empty.
+        // `skips` is almost always empty.
         let skips = log.skips_within(&(records[0].offset..=last.offset));
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
@@ -163,7 +163,7 @@ impl RecordReader {
             let start = self.batch.events.len();
             self.decoder
                 .decode(record.payload, topic_says, at, &mut self.batch);
-            // One of its events is enough to have the record looked at.
+            // One unreadable event is enough to report the whole record.
             if let Some(reason) = self.batch.first_reason(start) {
                 self.unreadable.push(UnreadableRecord {
                     at: (side, record.partition),

@@ -1,4 +1,4 @@
-//! All shards, and the threads that read them in parallel.
+//! Shards, and the threads that read them in parallel.
 //!
 //! ```text
 //!            few records wait                many records wait
@@ -22,28 +22,28 @@ use crate::ingest::keys::KeyAudit;
 use crate::ingest::wire::Decoder;
 use crate::ingest::{Source, queue_of};
 
-/// A thread is woken for at least this many records.
+/// Number of waiting records from which a thread is woken.
 const WORTH_A_THREAD: usize = 500;
 /// Batches that each thread processes before all wait for the slowest one: about 8 ms.
 const BATCHES: usize = 16;
-/// More state than one batch of records can add. If less is free for each shard, the shards are read one after the other:
-/// the bound is shared.
+/// More bytes than one batch of records can add to the state. If less is free for each shard, the shards are read one after
+/// the other, because they share the bound.
 const AMPLE_BYTES: u64 = 64 << 20;
 
 pub struct Shards {
-    /// By [`queue_of`] their partitions.
+    /// Shards, indexed by [`queue_of`] their partitions.
     shards: Vec<Shard>,
-    /// The thread of each shard, started when first needed; the first shard uses the worker's own thread.
+    /// Threads of the shards, started when first needed. The first shard uses the worker's own thread.
     threads: Vec<Option<Thread>>,
     max_state_bytes: u64,
 }
 
-/// Why shards can no longer be read.
+/// Reason why shards can no longer be read.
 #[derive(Debug)]
 pub struct Broken(pub String);
 
 impl Shards {
-    /// One shard for each source; `max_state_bytes` bounds them all together.
+    /// Makes one shard for each source. `max_state_bytes` bounds them all together.
     pub fn new(
         sources: Vec<Box<dyn Source>>,
         decoder: &Decoder,
@@ -72,7 +72,7 @@ impl Shards {
         }
     }
 
-    /// All pairs that we know of, by partition.
+    /// Returns all known pairs, by partition.
     pub fn lives(&self) -> impl Iterator<Item = (i32, &Life)> + Clone {
         let all = self.shards.iter().flat_map(Shard::lives);
         let mut all: Vec<_> = all.map(|(partition, life)| (*partition, life)).collect();
@@ -80,7 +80,7 @@ impl Shards {
         all.into_iter()
     }
 
-    /// All pairs that we know of, by partition.
+    /// Returns all known pairs, by partition.
     pub fn lives_mut(&mut self) -> impl Iterator<Item = (i32, &mut Life)> {
         let all = self.shards.iter_mut().flat_map(Shard::lives_mut);
         let mut all: Vec<_> = all.map(|(partition, life)| (*partition, life)).collect();
@@ -88,24 +88,24 @@ impl Shards {
         all.into_iter()
     }
 
-    /// Those that are read.
+    /// Returns the pairs that are read.
     pub fn pairs(&self) -> impl Iterator<Item = (i32, &Pair)> + Clone {
         self.lives()
             .filter_map(|(partition, life)| Some((partition, life.reading()?)))
     }
 
-    /// Those that are read.
+    /// Returns the pairs that are read.
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = (i32, &mut Pair)> {
         self.lives_mut()
             .filter_map(|(partition, life)| Some((partition, life.reading_mut()?)))
     }
 
-    /// Those that are read and shown.
+    /// Returns the pairs that are read and shown.
     pub fn serving(&self) -> impl Iterator<Item = &Pair> + Clone {
         self.lives().filter_map(|(_, life)| life.serving())
     }
 
-    /// Partitions of the pairs whose start is not known yet.
+    /// Returns the partitions of the pairs whose start is not known yet.
     pub fn locating(&self) -> BTreeSet<i32> {
         let locating = self.lives().filter(|(_, life)| life.is_locating());
         locating.map(|(partition, _)| partition).collect()
@@ -115,7 +115,7 @@ impl Shards {
         self.pairs().next().is_none()
     }
 
-    /// A pair that is read.
+    /// Returns a pair if it is read.
     pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
         let life = self.shard_of(partition).lives_mut().get_mut(&partition);
         life.and_then(Life::reading_mut)
@@ -129,14 +129,14 @@ impl Shards {
         self.shard_of(partition).lives_mut().remove(&partition)
     }
 
-    /// Moves a pair on in its life.
+    /// Moves a pair to another phase.
     pub fn change(&mut self, partition: i32, transition: impl FnOnce(Life) -> Life) {
         if let Some(life) = self.remove(partition) {
             self.insert(partition, transition(life));
         }
     }
 
-    /// Takes all pairs away.
+    /// Removes and returns all pairs.
     pub fn take(&mut self) -> BTreeMap<i32, Life> {
         let of_shard = |shard: &mut Shard| std::mem::take(shard.lives_mut());
         self.shards.iter_mut().flat_map(of_shard).collect()
@@ -157,12 +157,12 @@ impl Shards {
         &mut self.shards[queue_of(partition, n)]
     }
 
-    /// What has happened in each shard since the last call.
+    /// Returns the news of each shard since the last call.
     pub fn take_news(&mut self) -> Vec<News> {
         self.shards.iter_mut().map(Shard::take_news).collect()
     }
 
-    /// Bytes of all engines. Pairs that are not read at the moment keep theirs.
+    /// Returns the bytes of all engines. Pairs that are not read at the moment count, too.
     pub fn state_bytes(&self) -> u64 {
         let pairs = self.lives().filter_map(|(_, life)| life.pair());
         pairs.map(|pair| pair.engine().state_bytes()).sum()
@@ -208,6 +208,7 @@ impl Shards {
             read_batches(shard, share_bytes);
         }
         for index in away {
+            // Indexes ascend, so each shard returns to the place that it had.
             home.insert(index, self.thread(index)?.receive()?);
         }
         self.shards = home;
@@ -223,7 +224,7 @@ impl Shards {
     }
 }
 
-/// Processes several batches while many records wait and `free_bytes` last.
+/// Processes several batches, as long as many records wait and `free_bytes` are left.
 fn read_batches(shard: &mut Shard, mut free_bytes: u64) {
     for _ in 0..BATCHES {
         free_bytes = shard.read(free_bytes);
@@ -233,7 +234,7 @@ fn read_batches(shard: &mut Shard, mut free_bytes: u64) {
     }
 }
 
-/// Reads a shard at a time, until it is dropped.
+/// Thread that reads one shard at a time. Dropping this ends it.
 struct Thread {
     // Dropped first, which ends the thread.
     shards: Option<SyncSender<(Shard, u64)>>,
@@ -268,7 +269,7 @@ impl Thread {
         })
     }
 
-    /// If the thread has ended, [`Self::receive`] says why.
+    /// Sends a shard to the thread. If the thread has ended, [`Self::receive`] reports why.
     fn send(&self, shard: Shard, free_bytes: u64) {
         if let Some(shards) = &self.shards {
             let _ = shards.send((shard, free_bytes));
@@ -299,7 +300,7 @@ impl Drop for Thread {
     }
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

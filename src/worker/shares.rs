@@ -1,4 +1,4 @@
-//! The share of a topic's records, or clicks, that does not count for one cause. Above its limit it is reported as a problem.
+//! Shares of a topic's records, or of clicks, that do not count for one cause. A share above its limit raises a warning.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::{ClickResult, Counts, Outcome, SHELVES};
 use crate::telemetry::{Excess, Warning};
 
-/// A share covers the current span and those before it, [`N_SPANS`] in all: the last four to five minutes.
+/// Length of a span. A share covers the current span and those before it, [`N_SPANS`] in all: the last four to five
+/// minutes.
 const SPAN: Duration = Duration::from_secs(60);
 const N_SPANS: usize = 5;
-/// No share is reported for fewer records.
+/// Number of records below which no share is reported.
 const MIN_RECORDS: u64 = 100;
 
 /// Recent counts of each topic.
@@ -19,7 +20,7 @@ const MIN_RECORDS: u64 = 100;
 pub struct TopicShares {
     /// Number of the current span.
     span: u64,
-    /// By `Side as usize`, then by the number of the span modulo their count.
+    /// Tallies by `Side as usize`, then by the number of the span modulo their count.
     tallies: [[Tally; N_SPANS]; 2],
 }
 
@@ -28,9 +29,9 @@ struct Tally {
     n_records: u64,
     /// Clicks whose result is known.
     n_results: u64,
-    /// By `Excess as usize`.
+    /// Counts by `Excess as usize`.
     n: [u64; Excess::ALL.len()],
-    /// Lists that share one request id, and clicks that fell to more lists than they count for.
+    /// Lists that share one request id, and clicks that belong to more lists than they count for.
     n_shared_id: u64,
     n_cut: u64,
     /// Copies of lists with other items or arms.
@@ -64,7 +65,7 @@ impl TopicShares {
             for (of, n) in Excess::ALL.into_iter().zip(&mut tally.n) {
                 *n += n_of(outcomes_of(of));
             }
-            // A compacted topic has them, and they are nobody's mistake.
+            // A compacted topic has tombstones, which are not a mistake.
             tally.n[Excess::Invalid as usize] -= counts.invalid(side, Reason::Tombstone);
             tally.times.add(counts.float_times(side));
             tally.n_days_late += counts.days_late[side as usize];
@@ -94,7 +95,7 @@ impl TopicShares {
         self.span = self.span.max(now);
     }
 
-    /// The share of these sides together in the last minutes; none if there are too few records.
+    /// Returns the share of these sides together in the last minutes; `None` if there are too few records.
     pub fn of(&self, excess: Excess, sides: &[Side]) -> Option<f64> {
         let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
         let (whole, n) = spans.fold((0, 0), |(whole, n), tally| {
@@ -107,17 +108,17 @@ impl TopicShares {
         (whole >= MIN_RECORDS).then(|| n as f64 / whole as f64)
     }
 
-    /// Lists that share one request id ÷ all records of the topic of lists; none if there are too few records.
+    /// Returns lists that share one request id ÷ all records of the topic of lists; `None` if there are too few records.
     pub fn of_shared_id(&self) -> Option<f64> {
         self.of_lists(|tally| tally.n_shared_id)
     }
 
-    /// Copies with other items or arms than their list, likewise.
+    /// Returns the share of copies with other items or arms than their list; `None` if there are too few records.
     pub fn of_conflicts(&self) -> Option<f64> {
         self.of_lists(|tally| tally.n_conflicts)
     }
 
-    /// Times of events of these sides together.
+    /// Returns the times of events of these sides together.
     pub fn float_times(&self, sides: &[Side]) -> FloatTimes {
         let mut times = FloatTimes::default();
         let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
@@ -125,7 +126,8 @@ impl TopicShares {
         times
     }
 
-    /// Whether most records of these sides are more than a day behind the newest: so late is an old log that was loaded in disorder.
+    /// Returns whether most records of these sides are more than a day behind the newest, as in an old log that was loaded
+    /// in disorder.
     pub fn is_old_log(&self, sides: &[Side]) -> bool {
         let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
         let (n_records, n_days_late) = spans.fold((0, 0), |(n_records, n_days_late), tally| {
@@ -143,7 +145,7 @@ impl TopicShares {
         (n_lists >= MIN_RECORDS).then(|| n as f64 / n_lists as f64)
     }
 
-    /// Clicks that fell to more lists than they count for.
+    /// Returns the number of clicks that belong to more lists than they count for.
     pub fn n_cut(&self) -> u64 {
         let spans = &self.tallies[Side::Served as usize];
         spans.iter().map(|tally| tally.n_cut).sum()
@@ -165,7 +167,7 @@ fn outcomes_of(excess: Excess) -> &'static [Outcome] {
     }
 }
 
-/// The share that is allowed.
+/// Returns the limit of a share.
 pub fn limit(excess: Excess, limits: &Limits) -> f64 {
     match excess {
         Excess::Invalid => limits.max_invalid_share,
@@ -176,7 +178,7 @@ pub fn limit(excess: Excess, limits: &Limits) -> f64 {
     }
 }
 
-/// The problem and its remedy if a share of this topic is above its limit.
+/// Returns the problem and its remedy, for a share of this topic above its limit.
 pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
     let (share, limit) = (format!("{:.1}%", 100.0 * share), format!("{}%", 100.0 * limit));
     let records = format!("topic `{topic}`: {share} of the records of the last minutes");
@@ -209,7 +211,7 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
     }
 }
 
-/// The problem and its remedy if most records of a topic are days late.
+/// Returns the problem and its remedy, for a topic most of whose records are days late.
 pub fn old_log_warning(topic: &str, share: f64) -> Warning {
     Warning::critical(format!(
         "topic `{topic}`: {:.1}% of the records of the last minutes come too late to count, and most of them lie more than a day behind \
@@ -219,7 +221,8 @@ pub fn old_log_warning(topic: &str, share: f64) -> Warning {
     .see("AbgaugeLateRecords")
 }
 
-/// The problem and its remedy if so many copies have other content: those lists are lost, while plain copies are not.
+/// Returns the problem and its remedy, for too many copies with different contents. Those lists are lost, while plain
+/// copies are not.
 pub fn conflict_warning(topic: &str, share: f64, limit: f64) -> Warning {
     Warning::new(format!(
         "topic `{topic}`: {:.1}% of the records of the last minutes are copies with other items or arms, more than \

@@ -10,8 +10,8 @@ pub struct StartRule {
     /// Time from the first record that is read to now: the longest window, one of its cells, and the time that joining may
     /// need.
     reach_ms: i64,
-    /// Bound on how far an event's time may precede its record's: a record at or after the time sought holds no event older
-    /// than that time minus this.
+    /// Time from the time sought to the first one that counts. A record before the time sought may hold an event up to
+    /// `max_future` later, and that event may be a click on a list up to `click_skew` later still.
     margin_ms: i64,
     /// Cell of the longest window. Counting begins at a cell boundary.
     cell_ms: i64,
@@ -70,6 +70,7 @@ impl StartRule {
             (log.low > 0).then(|| log.first_record_ms.unwrap_or(now_ms).min(now_ms))
         };
         let latest_ms = logs.into_iter().filter_map(known_from).max()?;
+        // Rounds up to a cell boundary, so that no cell counts in part.
         let cells = (latest_ms + self.margin_ms + self.cell_ms - 1).div_euclid(self.cell_ms);
         Some(cells * self.cell_ms)
     }

@@ -1,4 +1,4 @@
-//! What engine and twin are held against: all that shows of a pair at one moment, and the steps that led there.
+//! Account of a pair at one moment and the steps that led there, for comparing the engine with its twin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,19 +9,19 @@ use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, Ranking};
 
 use crate::world::{Record, T0};
 
-/// What is done to an engine, in order.
+/// Step in the history of an engine.
 #[derive(Clone, Copy)]
 pub enum Step<'a> {
     Read(&'a Record),
-    /// A record that found no room.
+    /// Record for which there was no room.
     Shed(&'a Record),
-    /// A batch ends: the engine settles what it may.
+    /// End of a batch: the engine settles as much as it may.
     BatchEnd,
     Idle(Side, Option<i64>),
     SettleAll,
-    /// Another process goes on from here: what idle moves lent to the watermarks is gone.
+    /// Move to another process. It continues from here without the time that idle moves lent to the watermarks.
     Cut,
-    /// The world's catalogue of this number holds from now on.
+    /// Change to the world's catalogue with this number.
     Catalogue(usize),
 }
 
@@ -41,15 +41,15 @@ impl fmt::Debug for Step<'_> {
     }
 }
 
-/// Experiment and arm.
+/// Names of an experiment and an arm.
 pub type ArmName = (String, String);
-/// By begin of the slot, then arm: what its lists add up to.
+/// Sums of lists by start of the slot, then arm.
 pub type Sums<N> = BTreeMap<i64, BTreeMap<ArmName, Vec<N>>>;
-/// By begin of the slot and arm: the items of each list in rank order, as far as the catalogue knows them; sorted.
+/// Items of each list in rank order, as far as the catalogue contains them, by start of the slot and arm; sorted.
 pub type Shown = BTreeMap<(i64, ArmName), Vec<Vec<Option<String>>>>;
 
-/// All that an engine shows at one moment, hand-overs added up. Its sums are whole tallies of integers, the twin's are
-/// [rows](row) of plain numbers.
+/// Numbers that an engine shows at one moment, with its hand-overs added up. The engine's sums are whole tallies of
+/// integers, and the twin's are [rows](row) of plain numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Account<N> {
     pub counts: Counts,
@@ -57,16 +57,16 @@ pub struct Account<N> {
     pub settled: Sums<N>,
     pub shown: Shown,
     pub settled_shown: Shown,
-    /// Begins of the slots that left the engine, those of lists without an arm included.
+    /// Start times of the slots that left the engine, including slots of lists without an arm.
     pub settled_slots: BTreeSet<i64>,
-    /// By arm, the largest time of a list.
+    /// Largest time of a list, by arm.
     pub last_lists: BTreeMap<ArmName, i64>,
     pub n_waiting: u64,
     pub n_open_lists: u64,
     pub n_folded_arms: u64,
     pub newest_ms: [Option<i64>; 2],
     pub accepted_ms: Option<(i64, i64)>,
-    /// start(F).
+    /// Frontier: start(F).
     pub frontier_ms: Option<i64>,
 }
 
@@ -91,7 +91,7 @@ impl<N> Default for Account<N> {
 }
 
 impl Account<i64> {
-    /// Compares part by part, so that a failure shows what differs and no more.
+    /// Compares part by part, so that a failure shows only the difference.
     pub fn assert_is(&self, twin: &Account<f64>, ranking: &Ranking, history: &[Step]) {
         assert_eq!(
             self.counts, twin.counts,
@@ -127,7 +127,7 @@ impl Account<i64> {
 }
 
 impl<N> Account<N> {
-    /// Numbers and times that belong to no arm; times counted from [`T0`].
+    /// Formats the numbers and times that belong to no arm. Times are relative to [`T0`].
     fn state(&self) -> String {
         let of_log = [self.n_waiting, self.n_open_lists, self.n_folded_arms];
         let frontier = self.frontier_ms.map(|ms| ms - T0);
@@ -137,8 +137,8 @@ impl<N> Account<N> {
     }
 }
 
-/// A tally as numbers: lists, items shown and clicks, then numerator and denominator of each column. What all lists
-/// divide by is a matter of the column, so the numerator is divided by it here.
+/// Converts a tally to numbers: lists, items shown and clicks, then numerator and denominator of each column. A constant
+/// factor belongs to the column, so the numerator is divided by it here.
 pub fn row(ranking: &Ranking, tally: &[i64]) -> Vec<f64> {
     let sums: Vec<i128> = tally.iter().map(|sum| i128::from(*sum)).collect();
     let bases = [LISTS, ITEMS_SHOWN, CLICKS].map(|base| tally[base] as f64);
@@ -149,7 +149,7 @@ pub fn row(ranking: &Ranking, tally: &[i64]) -> Vec<f64> {
     bases.into_iter().chain(columns).collect()
 }
 
-/// Where sums are not those of the twin: each list's term may be rounded by 2^-33.
+/// Returns a description of the first sum that differs from the twin's. The term of each list may be rounded by 2^-33.
 fn difference(ours: &Sums<i64>, theirs: &Sums<f64>, ranking: &Ranking) -> Option<String> {
     let (our_rows, their_rows) = (keys(ours), keys(theirs));
     if our_rows != their_rows {
@@ -180,7 +180,7 @@ fn keys<N>(sums: &Sums<N>) -> Vec<(i64, &ArmName)> {
         .collect()
 }
 
-/// What stands in a place of a [`row`].
+/// Returns the name of a number in a [`row`].
 fn name(ranking: &Ranking, place: usize) -> String {
     let Some(place) = place.checked_sub(3) else {
         return format!("base {place}");

@@ -1,4 +1,4 @@
-//! What becomes of a record depends neither on where slots begin and end nor on how topics interleave, silence included.
+//! Results of records must depend neither on slot boundaries nor on how topics interleave, even with silence.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use proptest::sample::select;
 use crate::pair::Pair;
 use crate::world::{Record, T0, World, any_world, reading};
 
-/// All slots begin together after this long.
+/// Interval after which slots of all lengths begin together.
 const COMMON_MS: i64 = 60;
 
-/// All that shows of a world once it was read, but for slots.
+/// Result of reading a world, apart from slots.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     /// By side and offset.
@@ -27,11 +27,12 @@ struct Seen {
     repeated_items: u64,
     cut_clicks: u64,
     n_lists: u64,
-    /// By arm: lists, items shown and clicks.
+    /// Lists, items shown and clicks by arm.
     totals: BTreeMap<String, [i64; 3]>,
 }
 
-/// Reads parts of both logs one after the other. After each, both topics are silent, where that settles slots up to a common border.
+/// Reads parts of both logs one after the other. After each part, both topics may be silent, which settles slots up to a
+/// common boundary.
 fn see(rules: &Rules, parts: &[Vec<&Record>], is_silent: bool) -> Seen {
     let mut seen = Seen::default();
     let mut pair = Pair::with(rules.clone(), None);
@@ -74,7 +75,7 @@ fn see(rules: &Rules, parts: &[Vec<&Record>], is_silent: bool) -> Seen {
     }
 }
 
-/// How far watermarks are beyond a slot that settles.
+/// Returns how far watermarks must be beyond a slot before it settles.
 fn longest_ms(rules: &Rules) -> i64 {
     let Rules {
         attribution_ms,
@@ -85,7 +86,7 @@ fn longest_ms(rules: &Rules) -> i64 {
     *attribution_ms.max(click_skew_ms).max(same_list_ms)
 }
 
-/// Cuts both logs into as many parts as there are lengths of them, and what is left; each part in this order of runs.
+/// Cuts both logs into one part for each pair of lengths, and the rest. `runs` gives the order of records within a part.
 fn parts<'a>(world: &'a World, lengths: &[[usize; 2]], runs: &crate::world::Reading) -> Vec<Vec<&'a Record>> {
     let mut from = [0, 0];
     let ends = lengths.iter().map(|length| [0, 1].map(|side| Some(length[side])));
@@ -125,7 +126,8 @@ proptest! {
     ) {
         let mut rules = world.rules.clone();
         if is_silent {
-            // Else the side that is read first moves the frontier further, by what silence has lent to the other one.
+            // Otherwise the side that is read first moves the frontier further, by the time that silence has lent to the
+            // other one.
             let longest_ms = longest_ms(&rules);
             let gather_ms = rules.gather.map_or(0, |gather| gather.span_ms);
             (rules.attribution_ms, rules.same_list_ms) = (longest_ms + gather_ms, longest_ms);

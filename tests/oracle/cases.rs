@@ -1,4 +1,4 @@
-//! The clauses of the join that look odd, each worked by hand. Times are counted from [`T0`].
+//! Clauses of the join that look odd, each worked by hand. Times are relative to [`T0`].
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn attribution_and_skew_belong_to_the_window() {
         assert_eq!(pair.click(id, ts, 1), Accepted);
         assert_eq!(pair.list(id, 100, &[1]), Accepted);
     }
-    // Ids 1 and 3 have the ends of the window, 2 and 4 are one beyond.
+    // Ids 1 and 3 are at the ends of the window, 2 and 4 are one beyond.
     assert_eq!(pair.end(), [(100, [4, 4, 2])]);
     assert_eq!(pair.results(), [2, 0, 0, 2, 0]);
 }
@@ -122,7 +122,7 @@ fn a_click_has_the_result_of_the_list_with_the_lower_offset() {
     assert_eq!(pair.end(), [(0, [1, 1, 1]), (10, [1, 1, 0])]);
 }
 
-/// A list, or a click, of request 1 on a shelf.
+/// Returns a list of request 1 on a shelf.
 fn list_on(shelf: u8, ts: i64, items: &[u16]) -> Says {
     let shelf = Shelf::Named(shelf);
     Says::List(List {
@@ -148,12 +148,12 @@ fn a_click_that_names_no_shelf_belongs_to_the_lists_that_show_its_item() {
         (Side::Served, list_on(1, 1, &[5, 6])),
         (Side::Served, list_on(2, 2, &[7])),
         (Side::Served, list_on(3, 3, &[8, 7])),
-        // On both lists that show it, on none of them, and twice on the list of the shelf it names.
+        // These clicks are on both lists that show the item, on no list, and twice on the list of the named shelf.
         (Side::Clicks, click_on(Shelf::Any, 4, 7)),
         (Side::Clicks, click_on(Shelf::Any, 4, 9)),
         (Side::Clicks, click_on(Shelf::Named(1), 4, 6)),
         (Side::Clicks, click_on(Shelf::Any, 4, 6)),
-        // A click that names its shelf may be off the list.
+        // A click that names its shelf may be on an item that its list does not show.
         (Side::Clicks, click_on(Shelf::Named(2), 4, 5)),
     ];
     for (side, says) in steps {
@@ -165,7 +165,7 @@ fn a_click_that_names_no_shelf_belongs_to_the_lists_that_show_its_item() {
 
 #[test]
 fn kept_clicks_that_name_a_shelf_and_those_that_do_not_are_taken_in_the_order_of_their_offsets() {
-    // The click on shelf 2 comes first, so that the other one is a repeat there, but it has its result from shelf 1.
+    // If the click on shelf 2 comes first, the other one is a repeat there, but has its result from shelf 1.
     for (first, second, expected) in [
         (Shelf::Named(1), Shelf::Any, [1, 1, 0, 0, 0]),
         (Shelf::Any, Shelf::Named(2), [1, 1, 0, 0, 0]),
@@ -206,7 +206,7 @@ fn of_two_contents_the_lower_offset_stands() {
     assert_eq!(pair.end(), [(0, [1, 1, 0])]);
 }
 
-/// Slots settle as with [`RULES`] where this is no more than its skew.
+/// Makes a pair with this `same_list_ms`. Slots settle as with [`RULES`] if it is no more than the skew.
 fn copies_within(same_list_ms: i64) -> Pair {
     let rules = Rules {
         same_list_ms,
@@ -226,7 +226,7 @@ fn a_copy_eight_later_is_one_across_the_border_of_its_slot() {
 
 #[test]
 fn a_list_just_beyond_is_another_one_and_a_copy_of_both_is_held_against_the_lower_offset() {
-    // B comes after A or before it, in time.
+    // B is after A or before it, in time.
     for (a, b) in [(20, 41), (41, 20)] {
         let mut pair = Pair::with(
             Rules {
@@ -296,7 +296,7 @@ fn a_slot_is_open_while_a_copy_of_its_lists_may_come() {
     assert_eq!(pair.frontier(), Some(10));
 }
 
-/// Silence settles a list, and its copy comes with a time that is not settled.
+/// Silence settles a list, and then its copy arrives with a time that is not settled.
 #[test]
 fn a_copy_of_a_list_that_silence_has_settled_is_one_until_the_own_watermark_has_passed() {
     let mut pair = copies_within(20);
@@ -315,7 +315,7 @@ fn a_copy_of_a_list_that_silence_has_settled_is_one_until_the_own_watermark_has_
         2,
         "the first one has the lower offset"
     );
-    // No click falls to it any more.
+    // The settled list gets no more clicks.
     assert_eq!(pair.click(1, 85, 5), Accepted);
     assert_eq!(pair.results(), [0, 0, 1, 0, 0], "off the list of 78");
 }
@@ -375,7 +375,7 @@ fn a_record_ends_idleness_and_its_side_holds_the_frontier_again() {
     pair.click(1, 100, 5);
     pair.idle(Side::Served, None);
     assert_eq!(pair.frontier(), Some(60));
-    // The producer of lists was away and comes back: clicks must not overtake it.
+    // The producer of lists was away and returns. Clicks must not overtake it.
     assert_eq!(pair.list(2, 61, &[]), Accepted);
     pair.click(1, 130, 5);
     assert_eq!(pair.frontier(), Some(60));
@@ -435,7 +435,7 @@ fn off_list_items_are_told_apart_as_far_as_they_are_remembered() {
     for item in [7, 8, 9, 7, 8, 9] {
         pair.click(1, 1, item);
     }
-    // 7 and 8 are remembered and repeat, 9 is off the list each time.
+    // Items 7 and 8 are remembered and repeat, and 9 is off the list each time.
     assert_eq!(pair.results(), [0, 2, 4, 0, 0]);
     assert_eq!(pair.end(), [(0, [1, 0, 0])]);
 }
@@ -477,7 +477,7 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
     pair.list_of(&[(0, 0)], 1, 0, &[]);
     pair.list_of(&[(0, 1), (1, 0)], 2, 1, &[]);
     pair.list_of(&[(0, 0), (1, 0)], 3, 2, &[]);
-    // Both fold into one arm, which the list is in once.
+    // Both fold into one arm, which then has the list once.
     pair.list_of(&[(1, 0), (2, 0)], 4, 3, &[]);
     assert_eq!(
         pair.engine.n_folded_arms(),
@@ -496,10 +496,10 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
 fn a_list_that_comes_again_with_other_folded_arms_is_a_conflict() {
     let mut pair = Pair::with(Rules { max_arms: 2, ..RULES }, None);
     pair.list_of(&[(0, 0)], 1, 0, &[]);
-    // As yet there is a place for an arm.
+    // There is still room for an arm.
     assert_eq!(pair.list_of(&[(0, 1)], 1, 0, &[]), Duplicate);
     pair.list_of(&[(0, 1)], 2, 0, &[]);
-    // Now it has one, and is another one still.
+    // Now the arm has one, and it is still a different one.
     assert_eq!(pair.list_of(&[(0, 1)], 1, 0, &[]), Duplicate);
     assert_eq!(pair.counts().conflicting_lists, 2);
     assert_eq!(pair.list_of(&[(0, 0), (1, 3), (2, 4)], 3, 0, &[]), Accepted);
@@ -529,7 +529,7 @@ fn a_click_counts_for_so_many_lists_of_its_id_and_for_those_of_the_lowest_offset
         if clicks_first {
             pair.click(1, 30, 5);
         }
-        // The one with the lowest offset is not the first in time.
+        // The list with the lowest offset is not the first in time.
         for ts in [10, 1, 20, 30].into_iter().take(n_lists) {
             assert_eq!(pair.list(1, ts, &[5]), Accepted);
         }
@@ -548,7 +548,8 @@ fn a_click_counts_for_so_many_lists_of_its_id_and_for_those_of_the_lowest_offset
     }
 }
 
-/// All metrics of ranx, for which a click beside its list is relevant; these aspects and shares of 10 users.
+/// Makes a pair with all metrics of ranx, which counts off-list clicks as relevant. Items have these aspects and shares of
+/// 10 users.
 fn pair_with_catalogue(items: &[(u16, &[&'static str], u64)]) -> Pair {
     let profile = Profile {
         metrics: all_metrics(),
@@ -579,7 +580,8 @@ fn items_of(items: &[(u16, &[&'static str], u64)]) -> Items {
 
 #[test]
 fn as_many_items_beside_a_list_are_relevant_as_are_remembered_the_first_by_offset() {
-    // Two are remembered; the list comes after its clicks, which takes them in the order of their offsets.
+    // The clicks precede the list, and two off-list items are remembered. The list takes the clicks in the order of their
+    // offsets.
     let mut pair = pair_with_catalogue(&[
         (5, &["x"], 1),
         (7, &["x", "y", "z"], 1),
@@ -595,7 +597,7 @@ fn as_many_items_beside_a_list_are_relevant_as_are_remembered_the_first_by_offse
         pair.value("recall"),
         Some(((1_u64 << 32) as f64 / 3.0).round() / (1_u64 << 32) as f64)
     );
-    // The ideal begins with 9, which has two aspects; 7 is not in it.
+    // The ideal begins with 9, which has two aspects, and 7 is not in it.
     assert_eq!(pair.value("alpha_ndcg@1"), Some(1.0 / 2.0));
 }
 
@@ -608,7 +610,7 @@ fn a_list_counts_by_the_catalogue_that_held_when_its_slot_got_its_first_list() {
         .set_catalogue(Arc::new(catalogue(&items_of(&shares(5)), None)));
     pair.list(2, 1, &[5]);
     pair.list(3, 10, &[5]);
-    // The slot from 0 on has two lists of share 1/10, the next one a list of share 5/10.
+    // The first slot has two lists of share 1/10, the next one a list of share 5/10.
     let popularity = pair.value("popularity").expect("there are lists");
     assert!((popularity - 0.7 / 3.0).abs() < 1e-9, "{popularity}");
 }

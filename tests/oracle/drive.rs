@@ -1,4 +1,4 @@
-//! Puts the records of a world through the real engine, and checks at every hand-over what no log may break.
+//! Driver that feeds the records of a world to the real engine, and checks the invariants at every hand-over.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::recount::{arm_name, experiment_name};
 use crate::twin::Items;
 use crate::world::{List, Reading, Record, Says, Shelf, T0, World};
 
-/// An engine, what it has handed over so far, and what was done to it.
+/// Engine with the sum of its hand-overs and its history.
 pub struct Driver<'a> {
     pub engine: Engine,
     ledger: Ledger,
@@ -24,11 +24,11 @@ pub struct Driver<'a> {
     pub history: Vec<Step<'a>>,
     world: &'a World,
     catalogue: Option<Arc<Catalogue>>,
-    /// Names of all places so far.
+    /// Names of items by all places so far.
     places: HashMap<u32, String>,
     room_bytes: u64,
     taken: Account<i64>,
-    /// start(F) at the last hand-over.
+    /// Frontier start(F) at the last hand-over.
     frontier_ms: Option<i64>,
     settled_all: bool,
 }
@@ -54,7 +54,7 @@ impl<'a> Driver<'a> {
         driver
     }
 
-    /// Reads a world to its end, and calls `at_hand_over` after each.
+    /// Reads a world to its end, and calls `at_hand_over` after each hand-over.
     pub fn read_all(&mut self, reading: &Reading, mut at_hand_over: impl FnMut(&Self, Account<i64>)) {
         let records = reading.merge(&self.world.logs);
         let mut rest = records.as_slice();
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Lets a catalogue of the world succeed the one that holds.
+    /// Replaces the current catalogue with another one of the world.
     fn load(&mut self, number: usize) {
         self.history.push(Step::Catalogue(number));
         if !self.world.measures.catalogue {
@@ -109,7 +109,7 @@ impl<'a> Driver<'a> {
         }
         let before = self.engine.counts().clone();
         self.engine.apply(&batch, self.room_bytes);
-        // Fewer than settle, or more.
+        // This may be fewer lists than have settled, or more.
         self.settle(records.len() / 2);
         let held = self.engine.state_bytes();
         assert!(
@@ -120,7 +120,7 @@ impl<'a> Driver<'a> {
         let shed = |counts: &Counts| Side::BOTH.map(|side| counts.outcome(side, Outcome::Shed));
         let was_shed = shed(&before) != shed(self.engine.counts());
         for record in records {
-            // Which record of a longer batch it was cannot be told.
+            // In a longer batch, the shed record cannot be identified.
             let shed = was_shed && records.len() == 1;
             self.history.push(if shed {
                 Step::Shed(record)
@@ -148,7 +148,7 @@ impl<'a> Driver<'a> {
         self.history.push(Step::SettleAll);
     }
 
-    /// Lets the ledger take up to so many settled lists.
+    /// Lets the ledger take up to `n` settled lists.
     fn settle(&mut self, n: usize) {
         let Driver {
             engine,
@@ -160,12 +160,12 @@ impl<'a> Driver<'a> {
         engine.visit_settled(n, |told| settled.extend(ledger.take(told)));
     }
 
-    /// What its ledger keeps.
+    /// Returns what the ledger keeps.
     pub fn keep(&self) -> Keep {
         self.world.keep()
     }
 
-    /// Its ledger, with all that has settled.
+    /// Returns the ledger, with everything that has settled.
     pub fn into_ledger(mut self) -> Ledger {
         self.settle(usize::MAX);
         self.ledger
@@ -238,7 +238,7 @@ impl<'a> Driver<'a> {
             n_folded_arms: self.engine.n_folded_arms(),
             newest_ms: Side::BOTH.map(|side| self.engine.newest_ms(side)),
             accepted_ms: self.engine.accepted_ms(),
-            // At the end of a file there is nothing that a frontier could part.
+            // At the end of a file, a frontier separates nothing.
             frontier_ms: self.engine.frontier_ms().filter(|_| !self.settled_all),
             ..self.taken.clone()
         };
@@ -260,7 +260,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Accepted clicks that have a result.
+/// Returns the number of accepted clicks that have a result.
 pub fn n_results(counts: &Counts) -> u64 {
     ClickResult::ALL.iter().map(|result| counts.result(*result)).sum()
 }
@@ -282,7 +282,7 @@ fn show(shown: &mut Shown, lists: &ShownLists, names: &HashMap<u32, String>, arm
     }
 }
 
-/// Adds a row, whose last columns may be left out, to a whole tally.
+/// Adds a row to a whole tally. The last columns of the row may be missing.
 fn add(sums: &mut Vec<i64>, terms: &[i64], width: usize) {
     sums.resize(width, 0);
     for (sum, term) in sums.iter_mut().zip(terms) {
@@ -290,7 +290,7 @@ fn add(sums: &mut Vec<i64>, terms: &[i64], width: usize) {
     }
 }
 
-/// Adds a record to a batch, as the decoder would.
+/// Adds a record to a batch, like the decoder.
 pub fn push(batch: &mut Batch, record: &Record) {
     let body = match &record.says {
         Says::List(list) => Body::Served(push_list(batch, list)),
@@ -346,7 +346,7 @@ fn push_list(batch: &mut Batch, list: &List) -> Served {
     }
 }
 
-/// As an operator's file gives it.
+/// Makes a catalogue as if from an operator's file.
 pub fn catalogue(items: &Items, previous: Option<&Catalogue>) -> Catalogue {
     let new = items.known.iter().map(|(name, known)| NewItem {
         id: name.clone(),
@@ -370,7 +370,7 @@ fn item_hash(name: &str) -> u64 {
     hash(b'i', name.parse().expect("items are numbers")) as u64
 }
 
-/// Spreads a small number over all bits, as the seeded hashes of the decoder do (SplitMix64, twice).
+/// Spreads a small number over all bits, like the seeded hashes of the decoder (SplitMix64, twice).
 fn hash(salt: u8, n: u64) -> u128 {
     let mix = |n: u64| {
         let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! The engine against a brute-force twin that counts the same records anew, over small worlds made to collide.
+//! Engine against a brute-force twin that recounts the same records, over small worlds full of collisions.
 
 mod account;
 mod borders;
@@ -32,15 +32,15 @@ use crate::world::{Reading, World, any_world, conflicting_world, idle_reading, r
 
 const ROOM: u64 = u64::MAX;
 
-/// The two logs one after the other, without a frontier: what the numbers are by definition.
+/// Returns the steps that define the numbers: both logs one after the other, without a frontier.
 fn by_definition(world: &World) -> Vec<Step<'_>> {
     let records = world.logs.iter().flatten().map(Step::Read);
     let steps = [Step::Catalogue(0)].into_iter().chain(records);
     steps.chain([Step::SettleAll]).collect()
 }
 
-/// Reads a world to its end and settles it. At every hand-over the engine shows what a recount of all that was done
-/// to it until then gives.
+/// Reads a world to its end and settles it. At every hand-over, the engine must show the result of a recount of its
+/// history.
 fn read_beside_the_twin<'a>(world: &'a World, twin: &Twin, reading: &Reading, room_bytes: u64) -> Driver<'a> {
     let mut driver = Driver::new(world, room_bytes);
     driver.read_all(reading, |driver, account| {
@@ -51,7 +51,7 @@ fn read_beside_the_twin<'a>(world: &'a World, twin: &Twin, reading: &Reading, ro
     driver
 }
 
-/// The ledger's totals are what settled slots add up to, and come back from bytes as they were.
+/// Asserts that the ledger's totals are the sums of settled slots, and survive encoding unchanged.
 fn assert_ledger(driver: Driver, settled: &BTreeMap<i64, BTreeMap<ArmName, Vec<i64>>>) {
     let mut expected = BTreeMap::<ArmName, Vec<i128>>::new();
     for (arm, sums) in settled.values().flatten() {
@@ -105,7 +105,7 @@ proptest! {
         assert_ledger(driver, &account.settled);
     }
 
-    /// One record at a time, so that the twin can be told which ones found no room: these leave no trace but M.
+    /// Records come one at a time, so that the twin knows which ones found no room. These leave no trace but M.
     #[test]
     fn shed_records_leave_no_trace_and_state_keeps_to_its_room(
         (world, reading) in (world(), idle_reading()),
@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(&account.live, &account.settled);
     }
 
-    /// Longer batches, in which only the sums can be checked.
+    /// Batches are longer, so only the sums can be checked.
     #[test]
     fn counts_add_up_while_records_are_shed(
         (world, reading) in (any_world(), idle_reading()),
@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// Without this, the tests above could be right about nothing.
+/// Without this test, the worlds above might never reach what they are meant to test.
 #[test]
 fn the_worlds_reach_every_outcome_and_result() {
     let mut runner = TestRunner::deterministic();
@@ -194,7 +194,7 @@ fn the_worlds_reach_every_outcome_and_result() {
         counts.add(&account.counts);
         folded += account.n_folded_arms;
     }
-    // What the operator leaves out no engine decides.
+    // The operator skips records before the engine sees them.
     for outcome in Outcome::OF_EVENTS
         .into_iter()
         .filter(|outcome| *outcome != Outcome::Skipped)

@@ -11,7 +11,7 @@ use abgauge::ledger::{Keep, Ledger, SettledSlot};
 use crate::drive::push;
 use crate::world::{Click, List, Record, Says, Shelf, T0, usual};
 
-/// Slots of 10, lateness 5: the slot [0, 10) settles when a list of 17 and a click of 45 were read.
+/// Rules with slots of 10 and lateness 5: the slot [0, 10) settles when a list of 17 and a click of 45 were read.
 pub const RULES: Rules = Rules {
     attribution_ms: 30,
     click_skew_ms: 2,
@@ -26,7 +26,7 @@ pub const RULES: Rules = Rules {
     gather: None,
 };
 
-/// An engine that is told one record at a time, and never hands over.
+/// Engine that reads one record at a time and never hands over.
 pub struct Pair {
     pub engine: Engine,
     ledger: Ledger,
@@ -85,7 +85,7 @@ impl Pair {
         outcomes.find(counted)
     }
 
-    /// Reads a list of one arm, whose record is as old as itself.
+    /// Reads a list of one arm, whose record has the same time.
     pub fn list(&mut self, id: u8, ts: i64, items: &[u16]) -> Outcome {
         self.list_of(&[(0, 0)], id, ts, items)
     }
@@ -132,7 +132,7 @@ impl Pair {
         self.engine.counts().clone()
     }
 
-    /// Clicks that have a result: matched, repeat, off-list, unmatched, undecided.
+    /// Returns the clicks by result: matched, repeat, off-list, unmatched, undecided.
     pub fn results(&mut self) -> [u64; 5] {
         let counts = self.counts();
         ClickResult::ALL.map(|result| counts.result(result))
@@ -146,7 +146,7 @@ impl Pair {
         self.engine.newest_ms(side).map(|ms| ms - T0)
     }
 
-    /// By begin of a settled slot and arm: lists, items shown and clicks.
+    /// Returns lists, items shown and clicks, by start of a settled slot and arm.
     pub fn settled(&mut self) -> BTreeMap<(i64, String), [i64; 3]> {
         let slots = self.settled.clone();
         let rows = slots
@@ -160,7 +160,7 @@ impl Pair {
         .collect()
     }
 
-    /// A metric over all lists, once all is settled.
+    /// Settles everything, and returns a metric over all lists.
     pub fn value(&mut self, key: &str) -> Option<f64> {
         self.close_all();
         let mut total = vec![0_i128; self.ranking.width()];
@@ -175,7 +175,7 @@ impl Pair {
         columns.find(|column| column.key() == key)?.value(&total)
     }
 
-    /// What all slots hold of the arm that [`Pair::list`] serves, once all is settled.
+    /// Settles everything, and returns the numbers in all slots for the arm that [`Pair::list`] serves.
     pub fn end(&mut self) -> Vec<(i64, [i64; 3])> {
         self.close_all();
         self.settled()

@@ -1,4 +1,4 @@
-//! Where logs are to be read again from, held against a scan of all that was accepted.
+//! Offsets to resume the logs from, compared with a scan of all accepted events.
 
 use abgauge::engine::ResumePoint;
 use abgauge::engine::event::Side;
@@ -9,8 +9,8 @@ use crate::drive::Driver;
 use crate::read::read;
 use crate::world::{Reading, Record, T0, World, any_world, idle_reading};
 
-/// The lowest offset of a list that is not before this time, or if asked for that a copy may still come of, or of a click that may belong to a list
-/// that is not before it, and how many there are.
+/// Returns the lowest offset that must be read again, and the number of such events: lists not before `until_ms`, and
+/// clicks that may belong to such a list. With `for_copies`, lists that may still have a copy count, too.
 fn scan(
     world: &World,
     history: &[Step],
@@ -50,7 +50,7 @@ fn scan(
     (first, open.len() as u64)
 }
 
-/// Reads a world, and after each batch and each idle move compares, also while settled lists wait for their visit.
+/// Reads a world and compares after each batch and each idle move, even if settled lists wait for their visit.
 fn follow(world: &World, reading: &Reading, room_bytes: u64) {
     let mut driver = Driver::new(world, room_bytes);
     let records = reading.merge(&world.logs);
@@ -88,7 +88,7 @@ proptest! {
         follow(&world, &reading, u64::MAX);
     }
 
-    /// One record at a time, so that it is known which ones were shed.
+    /// Records come one at a time, so that it is known which ones were shed.
     #[test]
     fn what_was_shed_is_not_read_again_for_its_own_sake(
         (world, reading) in (any_world(), idle_reading()),

@@ -1,4 +1,4 @@
-//! What one list adds to each column, by the twin's formulas.
+//! Contribution of one list to each column, by the twin's formulas.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use abgauge::engine::ranking::Ranking;
 use crate::twin::{Convention, Outcome, parts};
 use crate::world::World;
 
-/// Works rows out, and remembers them: a recount asks for most of them again.
+/// Computation of rows that remembers them, because a recount needs most of them again.
 pub struct Scores<'a> {
     world: &'a World,
     pub ranking: Ranking,
@@ -17,7 +17,7 @@ pub struct Scores<'a> {
     rows: RefCell<Rows>,
 }
 
-/// By list and catalogue.
+/// Rows by list and catalogue.
 type Rows = HashMap<(Outcome, usize), Rc<[f64]>>;
 
 impl<'a> Scores<'a> {
@@ -30,7 +30,8 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// Laid out like [`crate::account::row`]; `catalogue` is the number of the one that the list counts by.
+    /// Returns the row of a list, in the layout of [`crate::account::row`]. `catalogue` is the number of the one that the
+    /// list counts by.
     pub fn row(&self, list: &Outcome, catalogue: usize) -> Rc<[f64]> {
         let mut rows = self.rows.borrow_mut();
         let row = rows

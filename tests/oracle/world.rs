@@ -1,4 +1,4 @@
-//! Small worlds in which everything collides: rules whose borders are hit exactly, two logs, and ways to read them.
+//! Small worlds full of collisions: rules whose limits are hit exactly, two logs, and ways to read them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,18 +18,18 @@ use crate::twin::Items;
 use crate::twin::items::items;
 use crate::twin::measured::{measures, profile};
 
-/// Times of a world are counted from here, epoch ms.
+/// Origin of the times of a world, Unix ms.
 pub const T0: i64 = 1_763_596_800_000;
 
 #[derive(Debug, Clone)]
 pub struct World {
     pub rules: Rules,
-    /// At a border of a slot.
+    /// Start of counting, at a slot boundary.
     pub begin_ms: Option<i64>,
-    /// By `Side as usize`, in offset order. With one topic all of it is on the first side.
+    /// Records by `Side as usize`, in offset order. With one topic, all of them are on the first side.
     pub logs: [Vec<Record>; 2],
     pub measures: Measures,
-    /// What the operator may list, one after the other; the first one holds at the begin.
+    /// Catalogues of the operator, one after the other. The first one applies at the start.
     pub catalogues: Vec<Items>,
 }
 
@@ -39,7 +39,7 @@ pub struct Record {
     pub says: Says,
 }
 
-/// One line, with times counted from [`T0`]: a failing world is read by eye.
+/// Formats a record on one line, with times relative to [`T0`], so that a failing world is readable.
 impl fmt::Debug for Record {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Position {
@@ -103,7 +103,7 @@ impl Says {
     }
 }
 
-/// Names are small numbers: they become hashes and text where a batch is built.
+/// List whose names are small numbers. They become hashes and text when a batch is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List {
     pub id: u8,
@@ -125,13 +125,13 @@ pub struct Click {
     pub item: u16,
 }
 
-/// The second part of an id.
+/// Second part of an id.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shelf {
-    /// Ids have one part.
+    /// Absent: ids have one part.
     Without,
     Named(u8),
-    /// A click does not name it.
+    /// Unknown: the click does not name it.
     Any,
 }
 
@@ -150,7 +150,7 @@ impl World {
         Ranking::new(&self.measures)
     }
 
-    /// Totals, and cells of a few slots.
+    /// Returns what a ledger keeps: totals, and cells of a few slots.
     pub fn keep(&self) -> Keep {
         let span = |n_slots: i64, n_cells| Span {
             cell_ms: n_slots * self.rules.slot_ms,
@@ -191,7 +191,7 @@ impl World {
             match firsts.iter().find(is_near).cloned() {
                 None => firsts.push(list.clone()),
                 Some(first) => {
-                    // As some producers stamp a list again, and others do not.
+                    // Some producers give a repeated list a new time, and others do not.
                     let ts_ms = if n % 2 == 0 { list.ts_ms } else { first.ts_ms };
                     *list = List { ts_ms, ..first };
                     differs(list, n);
@@ -203,47 +203,47 @@ impl World {
     }
 }
 
-/// The usual metrics of the profile `default`.
+/// Returns the usual metrics of the profile `default`.
 pub fn usual() -> Measures {
     let ks = [1, 2, 5, 31, 32, 33].into_iter();
     Measures::usual(&ks.filter_map(NonZeroU32::new).collect::<Vec<_>>())
 }
 
-/// All metrics of one or two profiles.
+/// Generates all metrics of one or two profiles.
 fn measured() -> impl Strategy<Value = Measures> {
     let any = measures(vec(profile(), 1..=2), &[1, 2, 3, 5, 31, 32, 33, 100], 2);
     prop_oneof![1 => Just(usual()), 3 => any]
 }
 
-/// Some of the items that lists show and clicks name.
+/// Generates catalogues with some of the items that lists show and clicks name.
 fn catalogue() -> impl Strategy<Value = Items> {
     let names = (0..5).chain([100, 101, 130, 163]);
     items(names.map(|name: u16| name.to_string()).collect())
 }
 
-/// How two logs are read: runs of the one and the other in turn, batches, hand-overs and idle moves. Each pattern is
+/// Way to read two logs: runs of the one and the other in turn, batches, hand-overs and idle moves. Each pattern is
 /// repeated to the end of the logs.
 #[derive(Debug, Clone)]
 pub struct Reading {
     pub runs: Vec<usize>,
     pub batches: Vec<usize>,
-    /// After which batches the changes are taken.
+    /// Set for the batches after which the changes are taken.
     pub hand_overs: Vec<bool>,
-    /// What happens after a batch.
+    /// Idle moves after batches.
     pub idles: Vec<Option<IdleMove>>,
-    /// After which batches another catalogue is set: its number, beyond the last one from the first again.
+    /// Numbers of the catalogues that are set after batches, modulo their count.
     pub reloads: Vec<Option<usize>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct IdleMove {
     pub side: Side,
-    /// How far the live end is ahead of both topics, where both are idle.
+    /// Lead of the live end over both topics, if both are idle.
     pub ahead_ms: Option<i64>,
 }
 
 impl Reading {
-    /// The records of both logs in the order in which this reading comes to them.
+    /// Returns the records of both logs in the order of this reading.
     pub fn merge<'a>(&self, logs: &'a [Vec<Record>; 2]) -> Vec<&'a Record> {
         let mut left = [logs[0].iter(), logs[1].iter()];
         let mut merged = Vec::new();
@@ -274,7 +274,7 @@ pub fn reading() -> impl Strategy<Value = Reading> {
     })
 }
 
-/// A reading with idle moves between its batches, and new catalogues.
+/// Generates readings with idle moves and new catalogues between their batches.
 pub fn idle_reading() -> impl Strategy<Value = Reading> {
     let side = select(Side::BOTH.to_vec());
     let idle = (side, option::of(0..12_i64)).prop_map(|(side, ahead_ms)| IdleMove { side, ahead_ms });
@@ -288,12 +288,12 @@ pub fn idle_reading() -> impl Strategy<Value = Reading> {
     })
 }
 
-/// A world whose copies all have the content of their list.
+/// Generates worlds whose copies all have the content of their list.
 pub fn world() -> impl Strategy<Value = World> {
     any_world().prop_map(|world| world.with_repetitions(|_, _| ()))
 }
 
-/// A world in which a list may come again with one thing changed.
+/// Generates worlds in which a repeated list may differ in one thing.
 pub fn conflicting_world() -> impl Strategy<Value = World> {
     any_world().prop_map(|world| {
         world.with_repetitions(|list, n| match n % 8 {
@@ -302,7 +302,7 @@ pub fn conflicting_world() -> impl Strategy<Value = World> {
             2 => list.user = list.user.xor(Some(0)),
             3 => list.items.reverse(),
             4 => _ = list.arms.pop_first(),
-            // Where both names fold into one arm, the list counts alike.
+            // If both names fold into one arm, the list still counts as the same.
             5 => list.arms.values_mut().for_each(|arm| *arm += 1),
             6 => _ = list.arms.insert(7, 0),
             _ => {}
@@ -310,7 +310,7 @@ pub fn conflicting_world() -> impl Strategy<Value = World> {
     })
 }
 
-/// Anything may come again as anything.
+/// Generates worlds in which any event may share its id with any other.
 pub fn any_world() -> impl Strategy<Value = World> {
     let logs = (
         vec(entry(served()), 0..32),
@@ -384,14 +384,15 @@ fn rules() -> impl Strategy<Value = Rules> {
     })
 }
 
-/// One record by differences: times follow from those before it.
+/// Record relative to those before it.
 #[derive(Debug, Clone)]
 struct Entry {
-    /// How far time goes on before this record.
+    /// Time that passes before this record.
     step_ms: i64,
-    /// How far the event lies behind.
+    /// Age of the event at its position in the log.
     back_ms: i64,
-    /// How far the event is ahead of its record's timestamp, beyond `max_future`; far behind it as a rule.
+    /// Time by which the event is ahead of its record's timestamp beyond `max_future`. `None` for an event far behind its
+    /// record.
     beyond_future_ms: Option<i64>,
     says: Says,
 }
@@ -435,7 +436,7 @@ fn refused() -> impl Strategy<Value = Says> {
 }
 
 fn list() -> impl Strategy<Value = Says> {
-    // Items that nobody clicks push the others to the borders of the mask's words.
+    // Items without clicks move the others to the boundaries of the mask's words.
     let unclicked = prop_oneof![8 => Just(0_u16), 1 => select(vec![30_u16, 31, 32, 63, 64])];
     let items = (unclicked, vec(0..4_u16, 0..6))
         .prop_map(|(unclicked, items)| (100..100 + unclicked).chain(items).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The keeper of stored state on real Kafka: what it does on the model, it does there.
+//! Keeper of stored state on real Kafka: it must do the same as on the model.
 
 #[path = "../keeper/script.rs"]
 mod script;
@@ -27,7 +27,7 @@ fn log(kafka: &Kafka, topic: &str) -> StateLog {
     StateLog::start(&config.kafka, topic, script::namespace(), Clock::system()).expect("it starts")
 }
 
-/// The keys that a partition holds.
+/// Returns the keys in a partition.
 fn keys(kafka: &Kafka, topic: &str, partition: usize) -> Vec<Key> {
     let mut held = BTreeMap::new();
     for record in kafka.read_all(topic) {

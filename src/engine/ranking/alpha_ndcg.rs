@@ -38,7 +38,7 @@ pub struct Relevant {
 }
 
 impl Relevant {
-    /// Sets the relevant items of a list with this outcome. `places` are those of its items; `off_list` are hashes of
+    /// Sets the relevant items of a list with this outcome. `places` belong to its items; `off_list` are hashes of
     /// clicked items that it does not show.
     pub fn set(&mut self, list: &ListOutcome, places: &[u32], off_list: &[u64], catalogue: &Catalogue) {
         self.n_items = list.n_items;

@@ -31,7 +31,7 @@ impl<'a> ListOutcome<'a> {
         let mut left = k;
         for word in self.clicked {
             if left < 32 {
-                // k ends within this word: masks the ranks below it out.
+                // k ends within this word, so later ranks are masked out.
                 return hits + (word & ((1 << left) - 1)).count_ones();
             }
             hits += word.count_ones();

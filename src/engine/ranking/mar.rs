@@ -1,6 +1,6 @@
 //! Mean average recall: recall at each hit, summed and divided by k or by the items shown.
 //!
-//! AR@k = Σ_{r≤k} h(r)·(H_r ÷ |G|) ÷ (k | min(k, L)). Source: rs_metrics, `mar`. Over the whole list k is L.
+//! AR@k = Σ_{r≤k} h(r)·(H_r ÷ |G|) ÷ (k | min(k, L)). Source: rs_metrics, `mar`. Over the whole list, k is L.
 
 use super::term::ratio;
 use super::{ArDenominator, ListOutcome, Metric, OffList, Ratio, Term};

@@ -55,7 +55,7 @@ pub struct Metric {
     pub ratio: fn(&Profile, Cut) -> Option<Ratio>,
 }
 
-/// All metrics, in the order of export.
+/// Metrics in the order of export.
 pub const METRICS: [Metric; 14] = [
     hit_rate::HIT_RATE,
     ctr::CTR,

@@ -228,7 +228,7 @@ macro_rules! choice {
     };
 }
 
-/// All choices, in the order of the table.
+/// Choices in the order of the table.
 pub const CHOICES: [Choice; 18] = [
     choice!(population: Population, "which lists a mean is taken over"),
     choice!(precision_population: Population, "the same for precision"),

@@ -1,4 +1,4 @@
-//! When the arms of a set of files were served.
+//! Serving times of the arms in a set of files.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::engine::ArmId;
 use crate::engine::settling::SettledList;
 use crate::statistics::Time;
 
-/// When arms were served: from their first list to their last one.
+/// Time of each arm from its first list to its last one.
 #[derive(Debug, Default)]
 pub struct Times(BTreeMap<ArmId, Time>);
 

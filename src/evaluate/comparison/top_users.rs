@@ -1,4 +1,4 @@
-//! The user with the most lists of each arm: one crawler with a third of an arm decides everything.
+//! Most active user of each arm: one crawler with a third of an arm's lists decides the result.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::engine::ArmId;
 use crate::engine::settling::SettledList;
 
-/// Lists by user and arm.
+/// Number of lists by arm and user.
 #[derive(Debug)]
 pub struct TopUsers(HashMap<(ArmId, NonZeroU32), u32>);
 
@@ -29,7 +29,7 @@ impl TopUsers {
         }
     }
 
-    /// Lists of the user who has most, by arm. None of an arm without users.
+    /// Returns the lists of the most active user, by arm. Arms without users are absent.
     pub fn most(&self) -> BTreeMap<ArmId, u32> {
         let mut most = BTreeMap::new();
         for ((arm, _), n_lists) in &self.0 {

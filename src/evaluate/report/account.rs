@@ -1,4 +1,4 @@
-//! What became of the lines that were read: of each of them, by its cause.
+//! Account of the lines that were read: the number of lines by outcome and cause.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use crate::engine::event::Side;
 use crate::engine::outcome::{ClickResult, Outcome};
 use crate::evaluate::Evaluation;
 
-/// Every line read has one outcome, and every accepted click one result.
+/// Account of all lines. Every line read has one outcome, and every accepted click one result.
 #[derive(serde::Serialize)]
 pub(super) struct Account {
-    /// Lines by outcome, and all of them as `read`.
+    /// Lines by outcome; `read` is the number of all lines.
     records: BTreeMap<&'static str, u64>,
     /// Lines that could not be read, by reason.
     invalid_records: BTreeMap<&'static str, u64>,
     lists_without_experiment: u64,
     click_results: BTreeMap<&'static str, u64>,
-    /// Whether everything that was to be counted is.
+    /// Set if nothing is missing that should be counted.
     exact: bool,
 }
 
@@ -33,7 +33,7 @@ impl Evaluation {
         }
     }
 
-    /// Events that ended so.
+    /// Returns the number of events with this outcome.
     pub(super) fn n_of(&self, outcome: Outcome) -> u64 {
         Side::BOTH
             .map(|side| self.counts.events(side, outcome))
@@ -41,13 +41,13 @@ impl Evaluation {
             .sum()
     }
 
-    /// Lines that are not blank.
+    /// Returns the number of lines that are not blank.
     fn n_read(&self) -> u64 {
         Side::BOTH.map(|side| self.counts.records(side)).iter().sum()
     }
 
-    /// What was to be counted and is not, by cause and number: the numbers are not exact. Nothing is late in a file, nor from
-    /// the future; that it would be is told nevertheless.
+    /// Returns what should be counted and is not, by cause, with the number of lines. The numbers are not exact then. No
+    /// line of a file should be late or from the future. If one is, it is reported nevertheless.
     pub fn losses(&self) -> Vec<String> {
         let shed = "lines shed, as lists and clicks have reached --max-state";
         let causes = [
@@ -68,8 +68,8 @@ impl Evaluation {
         losses.chain(overflow).collect()
     }
 
-    /// Clicks, if there are any and none is on an item that its list shows: what ties them to lists is then not read as it is meant,
-    /// and no hit ratio is one.
+    /// Returns the number of clicks if there are some, and none is on an item that its list shows. Then the field that ties
+    /// clicks to lists is not the intended one, and no hit ratio is meaningful.
     pub fn n_without_a_hit(&self) -> Option<u64> {
         let n_clicks = ClickResult::ALL
             .map(|result| self.counts.result(result))
@@ -79,7 +79,7 @@ impl Evaluation {
         (n_clicks > 0 && !has_hits && self.n_lists > 0).then_some(n_clicks)
     }
 
-    /// Why there is no number to show, and what was expected instead; none where there is one.
+    /// Returns why there is no number to show, and what was expected instead. `None` if there is one.
     pub fn nothing(&self) -> Option<&'static str> {
         if !self.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Arms against their control: how large a difference is, how sure, and what follows.
+//! Comparisons of arms with their control: the size of each difference, its uncertainty, and the decision.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::statistics::{ArmReport, Interval, MetricReport, PerUser, Role};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
-/// Said where users are not counted.
+/// Note for experiments whose users are not counted.
 const NO_USERS: &str = "users are not counted, and no sample ratio is tested: no list has a user_id. Each list counts as a user of its own, so intervals \
                         are too narrow if users have several lists";
 
-/// What stands below all comparisons.
+/// Note below all comparisons.
 const ONE_LOOK: &str = "one look: it holds only if the end of the input was fixed before anybody looked";
 
-/// By experiment, then arm.
+/// Verdicts by experiment, then arm.
 pub(super) type Comparisons<'a> = BTreeMap<&'a str, BTreeMap<&'a str, ArmVerdict<'a>>>;
 
 impl<'a> Report<'a> {
-    /// None where nothing is compared.
+    /// Returns all verdicts; `None` if nothing is compared.
     pub(super) fn comparisons(self) -> Option<Comparisons<'a>> {
         let comparisons = self.evaluation.comparisons.as_ref();
         let comparisons = comparisons.filter(|_| !self.evaluation.is_empty())?;
@@ -39,7 +39,7 @@ impl<'a> Report<'a> {
         Some(verdicts.collect())
     }
 
-    /// What is said of a metric of an arm that is compared.
+    /// Returns the report on one metric of a compared arm.
     pub(super) fn compared_metric(
         self,
         experiment: &str,
@@ -50,7 +50,7 @@ impl<'a> Report<'a> {
         comparison.report.arms.get(arm)?.metrics.get(&column.key())
     }
 
-    /// For people, an arm after the other; `table` renders their metrics.
+    /// Renders the comparisons for people, one arm after the other. `table` renders their metrics.
     pub(super) fn compared(self, table: impl Fn(&Grid) -> String) -> Vec<String> {
         let order: Vec<String> = self.columns(0).map(Column::key).collect();
         let order = &order;
@@ -78,7 +78,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// An arm and its control.
+/// Arm and its control.
 struct Versus<'a> {
     /// Ids of metrics in the order of export.
     order: &'a [String],
@@ -89,6 +89,8 @@ struct Versus<'a> {
 }
 
 impl Versus<'_> {
+    /// Returns the lines above the table:
+    ///
     /// ```text
     /// ranker: neural vs base
     /// lists 7722 vs 7368, users 1500 vs 1500, SRM p 1

@@ -1,4 +1,4 @@
-//! An evaluation as CSV (RFC 4180, lines ending in LF): one number a row, for other programs.
+//! Evaluation as CSV (RFC 4180, lines ending in LF): one number per row, for other programs.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::engine::ranking::{CLICKS, LISTS};
 use crate::statistics::MetricReport;
 use crate::table::cell;
 
-/// What a comparison adds to a row.
+/// Fields that a comparison adds to a row.
 const COMPARISON: [&str; N_COMPARISON] = [
     "difference",
     "difference_percent",
@@ -22,16 +22,16 @@ const COMPARISON: [&str; N_COMPARISON] = [
 const N_COMPARISON: usize = 7;
 
 impl<'a> Report<'a> {
-    /// `profile,experiment,arm,metric,k,value,numerator,denominator`, a header above it. `k` is empty over the whole list;
-    /// undefined metrics have no row; `lists` and `clicks` have neither k nor parts. Names are [cells](cell) that no
-    /// spreadsheet takes for formulas.
+    /// Writes the header `profile,experiment,arm,metric,k,value,numerator,denominator` and the rows. `k` is empty for the
+    /// whole list. Undefined metrics have no row. `lists` and `clicks` have neither k nor parts. Names are [cells](cell)
+    /// that no spreadsheet takes for formulas.
     ///
-    /// A series has `start` after `profile`, empty in the rows over everything, which come first. A comparison has
-    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control; from `lift_lower`
-    /// on they are of the first profile over everything.
+    /// A series adds `start` after `profile`; it is empty in the rows over everything, which come first. A comparison adds
+    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control. From
+    /// `lift_lower` on, only the first profile has them, in the rows over everything.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// The rows cannot be written.
     pub fn csv(self, out: impl Write) -> anyhow::Result<()> {
         let mut out = Writer::from_writer(out);
         self.row(
@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// One row, without the fields that neither a series nor a comparison asks for.
+    /// Writes one row, without the fields that neither a series nor a comparison needs.
     fn row(
         self,
         out: &mut Writer<impl Write>,
@@ -116,7 +116,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A field for each of [`COMPARISON`].
+/// Returns one field for each of [`COMPARISON`].
 fn comparison(difference: Option<Difference>, metric: Option<&MetricReport>) -> [String; N_COMPARISON] {
     let interval = metric.and_then(|metric| metric.interval);
     let of_metric = |p: fn(&MetricReport) -> Option<f64>| metric.and_then(p);

@@ -1,30 +1,30 @@
-//! Numbers in rows and columns, for a terminal and for Markdown.
+//! Tables of numbers, for a terminal and for Markdown.
 
 use crate::table::visible;
 
-/// A table whose columns belong together in groups.
+/// Table whose columns are arranged in groups that stay together.
 pub(super) struct Grid {
-    /// Stands above the names of the rows.
+    /// Header above the names of the rows.
     pub corner: String,
     pub rows: Vec<String>,
-    /// Stands in every part, where the table must be cut.
+    /// Columns that are repeated in every part if the table must be cut.
     pub lead: Vec<GridColumn>,
     pub groups: Vec<Vec<GridColumn>>,
 }
 
 pub(super) struct GridColumn {
     pub header: String,
-    /// As many as there are rows.
+    /// Cells, one for each row.
     pub cells: Vec<String>,
 }
 
-/// Columns of a terminal.
+/// Width of a terminal in columns.
 const TERMINAL: usize = 80;
-/// Between two columns of a table.
+/// Gap between two columns of a table.
 const GAP: usize = 3;
 
 impl Grid {
-    /// For a terminal: cut into parts below each other where it is too wide, names fit to be seen.
+    /// Renders the table for a terminal. A wide table is cut into parts below each other, and names are made printable.
     pub fn text(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut groups = self.groups.as_slice();
@@ -38,7 +38,7 @@ impl Grid {
         }
     }
 
-    /// How many of these groups a terminal has room for, at least one.
+    /// Returns how many of these groups fit into a terminal, at least one.
     fn n_abreast(&self, groups: &[Vec<GridColumn>]) -> usize {
         let lead: usize = self.lead.iter().map(GridColumn::width).sum();
         let mut width = 1 + width(&self.corner, &self.rows) + lead;
@@ -47,6 +47,7 @@ impl Grid {
             width <= TERMINAL
         };
         let n = groups.iter().take_while(fits).count();
+        // A group that is too wide for the terminal still gets a part of its own.
         n.max(1).min(groups.len())
     }
 
@@ -69,7 +70,7 @@ impl Grid {
         lines.join("\n")
     }
 
-    /// A table in Markdown, however wide; what Markdown would read as its own is escaped.
+    /// Renders the table as Markdown, however wide. Characters with a meaning in Markdown are escaped.
     pub fn markdown(&self) -> String {
         let columns: Vec<&GridColumn> = self.lead.iter().chain(self.groups.iter().flatten()).collect();
         let line = |cells: &mut dyn Iterator<Item = String>| {
@@ -90,7 +91,7 @@ impl Grid {
 }
 
 impl GridColumn {
-    /// What it takes of a line.
+    /// Returns the width that the column takes in a line.
     fn width(&self) -> usize {
         GAP + width(&self.header, &self.cells)
     }
@@ -102,7 +103,7 @@ fn width(header: &str, cells: &[String]) -> usize {
     cells.max().unwrap_or(0).max(n_chars(header))
 }
 
-/// A name as Markdown that shows it as it is.
+/// Escapes a name so that Markdown shows it literally.
 fn escaped(name: &str) -> String {
     let name = visible(name);
     let mut text = String::with_capacity(name.len());
@@ -112,7 +113,7 @@ fn escaped(name: &str) -> String {
     while let Some(char) = chars.next() {
         let is_special = match char {
             '\\' | '|' | '`' | '*' | '<' | '[' | ']' | '~' | '&' => true,
-            // Within a word it means nothing.
+            // Within a word, an underscore has no meaning.
             '_' => !(is_word(before) && is_word(chars.peek().copied())),
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! An evaluation as one JSON document.
+//! Evaluation as one JSON document.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::engine::ranking::{CLICKS, LISTS};
 use crate::evaluate::Totals;
 use crate::metrics_map::{MetricKey, MetricsMap, metrics_map};
 
-/// The numbers, and what became of the lines.
+/// Document: the numbers, and the account of all lines.
 #[derive(serde::Serialize)]
 struct Whole<'a, T> {
     #[serde(flatten)]
@@ -57,7 +57,7 @@ struct ArmReport<'a> {
     differences: Option<Differences<'a>>,
 }
 
-/// By metric, as far as they are defined.
+/// Differences to the control by metric, as far as they are defined.
 struct Differences<'a> {
     report: Report<'a>,
     profile: usize,
@@ -66,20 +66,20 @@ struct Differences<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`; with several profiles
-    /// `{"profiles":{P:{"experiments":…}}}`.
+    /// Writes the evaluation as JSON:
+    /// `{"experiments":{E:{"arms":{A:{"lists":N,"clicks":N,"metrics":{"hit_rate@5":0.51,…}}}}}}`. With several profiles it
+    /// is `{"profiles":{P:{"experiments":…}}}`.
     ///
-    /// A series stands beside `experiments`: `"series":[{"start":"2025-11-20T00:00:00Z","experiments":…},…]`, spans without
-    /// a list left out. A comparison puts `"control":A` beside `arms`, and beside the `metrics` of each other arm
-    /// `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}`.
-    ///
-    /// `"comparisons":{E:{A:{…}}}` says of each other arm how sure its lifts are, by the first profile.
-    ///
-    /// Beside either stand `records` (lines by outcome), `invalid_records` (by reason), `lists_without_experiment`,
-    /// `click_results`, and whether all of it is `exact`.
+    /// - A series adds `"series":[{"start":"2025-11-20T00:00:00Z","experiments":…},…]` next to `experiments`. Spans without
+    ///   a list are left out.
+    /// - A comparison adds `"control":A` next to `arms`, and
+    ///   `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}` next to the `metrics` of each other arm.
+    /// - `"comparisons":{E:{A:{…}}}` has the uncertainty of each other arm's lifts, by the first profile.
+    /// - The top level also has `records` (lines by outcome), `invalid_records` (by reason), `lists_without_experiment`,
+    ///   `click_results`, and `exact`.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// The document cannot be written.
     pub fn json(self, mut out: impl Write) -> anyhow::Result<()> {
         let documents = self.profiles().map(|(index, name)| (name, self.document(index)));
         let mut documents: BTreeMap<&str, ProfileReport> = documents.collect();

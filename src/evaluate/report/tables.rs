@@ -1,10 +1,10 @@
-//! An evaluation as tables for people: arms side by side, or conventions, a metric a row.
+//! Evaluation as tables for people: arms or conventions side by side, one metric per row.
 
 use super::grid::{self, Grid};
 use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, Column, LISTS, METRICS};
 
-/// A row and its cells, one for each arm or profile.
+/// Row with one cell for each arm or profile.
 struct Row {
     name: String,
     cells: Vec<TableCell>,
@@ -14,9 +14,9 @@ struct Row {
 enum TableCell {
     Count(i128),
     Value(f64),
-    /// Divides by 0, or was not there.
+    /// Division by 0, or an arm that was not there.
     Undefined,
-    /// The profile has no such metric.
+    /// Metric that the profile does not have.
     Absent,
 }
 
@@ -34,7 +34,7 @@ impl TableCell {
         }
     }
 
-    /// The difference to the control's cell, absolute and in percent.
+    /// Returns the difference to the control's cell, absolute and in percent.
     fn less(self, control: TableCell) -> (String, String) {
         let undefined = || TableCell::Undefined.text();
         match (self, control) {
@@ -52,18 +52,19 @@ impl TableCell {
 const COUNTS: [(&str, usize); 2] = [("lists", LISTS), ("clicks", CLICKS)];
 
 impl<'a> Report<'a> {
-    /// For a terminal of 80 columns: a table for each experiment, its arms side by side. With several profiles a table for
-    /// each arm, the profiles side by side; compared with a control, or over time, a table for each profile.
+    /// Renders tables for a terminal of 80 columns: one for each experiment, with its arms side by side. With several
+    /// profiles there is a table for each arm, with the profiles side by side. If arms are compared with a control, or over
+    /// time, there is a table for each profile.
     ///
-    /// A series follows, a table for each metric, a span a row. A comparison puts Δ (the difference) and Δ % (in percent
-    /// of the control's value) beside each arm.
+    /// A series follows, with a table for each metric and one span per row. A comparison adds Δ (the difference) and Δ %
+    /// (in percent of the control's value) next to each arm.
     pub fn table(self) -> String {
         let mut tables: Vec<String> = self.grids().iter().map(Grid::text).collect();
         tables.extend(self.compared(Grid::text));
         tables.join("\n\n")
     }
 
-    /// The same in Markdown, uncut.
+    /// Renders the same tables in Markdown, uncut.
     pub fn markdown(self) -> String {
         let mut tables: Vec<String> = self.grids().iter().map(Grid::markdown).collect();
         tables.extend(self.compared(Grid::markdown));
@@ -132,7 +133,7 @@ impl<'a> Report<'a> {
         side_by_side(self.corner(&[experiment.name, arm], None), &names, None, &rows)
     }
 
-    /// A column of each metric and cut-off that some profile has, in the order of export.
+    /// Returns one column for each metric and cut-off that some profile has, in the order of export.
     fn any_columns(self) -> Vec<&'a Column> {
         let mut columns: Vec<&Column> = self.evaluation.ranking.columns().iter().collect();
         let place = |column: &Column| {
@@ -144,7 +145,7 @@ impl<'a> Report<'a> {
         columns
     }
 
-    /// A table for each metric of an experiment, a span a row.
+    /// Returns a table for each metric of an experiment, with one span per row.
     fn series(self, experiment: &ExperimentSums<'a>) -> Vec<Grid> {
         let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
         let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
@@ -187,7 +188,7 @@ impl<'a> Report<'a> {
         COUNTS.into_iter().map(count).chain(metrics).collect()
     }
 
-    /// A day by its date alone where all spans begin at midnight.
+    /// Returns the name of a span: only the date if all spans begin at midnight.
     fn span_name(self, start_ms: i64) -> String {
         const DAY_MS: i64 = 86_400_000;
         let name = time(start_ms);
@@ -201,7 +202,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What stands above a table's rows; the profile only where there are several.
+    /// Returns the header above the row names. It names the profile only if there are several.
     fn corner(self, names: &[&str], profile: Option<usize>) -> String {
         let mut profiles = self.profiles();
         let profile = profile.filter(|_| self.profiles().count() > 1);
@@ -210,14 +211,14 @@ impl<'a> Report<'a> {
         names.collect::<Vec<_>>().join(" / ")
     }
 
-    /// Which of these arms of an experiment the others are compared with.
+    /// Returns the index of the arm that the others are compared with.
     fn control_among(self, experiment: &str, arms: &[&str]) -> Option<usize> {
         let control = self.control(experiment)?;
         arms.iter().position(|name| *name == control)
     }
 }
 
-/// Columns of these names; with a control it leads, and the differences to it follow each other column.
+/// Returns a grid with columns of these names. A control leads, and the differences to it follow each other column.
 fn side_by_side(corner: String, names: &[&str], control: Option<usize>, rows: &[Row]) -> Grid {
     let column = |header: &str, cells: Vec<String>| grid::GridColumn {
         header: header.to_owned(),

@@ -22,17 +22,17 @@ use self::schema::{FieldShape, RecordField, Times};
 use super::table::Cells;
 use crate::ingest::wire::shape::Shape;
 
-/// Rows that are read at a time.
+/// Number of rows that are read at a time.
 const BATCH: usize = 512;
-/// What a whole file begins and ends with.
+/// First and last bytes of a complete file.
 const MAGIC: &[u8] = b"PAR1";
 
 #[derive(Debug, thiserror::Error)]
 #[error("it is damaged: its parts do not fit together")]
 struct Damaged;
 
-/// Calls back with the number of each row, counted from 1, and its record, which is to be read as this shape. `watch` is
-/// told the share of the file's bytes that the rows are of all rows.
+/// Reads the records of a file in this shape. Calls back with the number of each row, counted from 1, and its record.
+/// `watch` is called with the file's bytes in proportion to the rows read.
 pub(super) fn read(
     file: File,
     shape: Option<&Shape>,
@@ -48,7 +48,7 @@ pub(super) fn read(
     })
 }
 
-/// Calls back with the number of each row, counted from 1, and the text of its cells in these columns.
+/// Reads a table. Calls back with the number of each row, counted from 1, and the text of its cells in these columns.
 pub(super) fn read_table(
     file: File,
     columns: &[&str],
@@ -74,7 +74,7 @@ pub(super) fn read_table(
     })
 }
 
-/// The text of a value; none of a null, or of what is no text.
+/// Returns the text of a value. `None` for a null or an empty text.
 fn text_of(value: LeafValue) -> Option<String> {
     let LeafValue::Json(json) = value else {
         return None;
@@ -86,7 +86,7 @@ fn text_of(value: LeafValue) -> Option<String> {
     .filter(|text| !text.is_empty())
 }
 
-/// Calls back with each row, whose fields are then to be read once.
+/// Calls back with each row. The callback must read every field exactly once.
 fn each_row(
     mut file: File,
     watch: &dyn Fn(u64),
@@ -129,7 +129,7 @@ fn each_row(
     Ok(())
 }
 
-/// What the Parquet reader does; of a damaged file it sometimes panics.
+/// Runs the Parquet reader, which sometimes panics on a damaged file. A panic becomes an error.
 fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Damaged.into()))
 }
@@ -148,7 +148,7 @@ fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
     Ok(start >= MAGIC.len() as u64 && file.read_exact(&mut end).is_ok() && end == MAGIC)
 }
 
-/// Writes the next row of all fields.
+/// Writes the next row of all fields as a JSON object.
 fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
     json.clear();
     json.push(b'{');
@@ -164,7 +164,7 @@ fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
     json.push(b'}');
 }
 
-/// Whether there is such a field in the row.
+/// Writes one field, and returns whether the row has it.
 fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
     match shape {
         FieldShape::Scalar(leaf) => match leaf.row().next() {
@@ -213,13 +213,13 @@ fn write_all(json: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| json.extend_from_slice(part));
 }
 
-/// Puts the bracket where the last comma stands, if there is one.
+/// Closes an array or object. The bracket replaces a trailing comma, if there is one.
 fn close(json: &mut Vec<u8>, bracket: u8) {
     json.pop_if(|last| *last == b',');
     json.push(bracket);
 }
 
-/// Reports bytes as read, in proportion to the rows.
+/// Progress in bytes, in proportion to the rows read.
 struct ReadProgress<'a> {
     n_bytes: u64,
     n_rows: u64,

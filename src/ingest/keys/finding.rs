@@ -1,28 +1,28 @@
-//! What the audits of both topics mean for the operator.
+//! Findings about keys, for the operator.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
 use super::{KeyAudit, Partitioner, Partitioners, Verdict};
 
-/// What keeps clicks from their lists, with its remedy as text. It carries no figures that change, so that it is equal to
-/// itself as long as it lasts and need be logged once only.
+/// Obstacle between clicks and their lists, with its remedy as text. It contains no changing figures, so it stays equal to
+/// itself and is logged only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyFinding {
-    /// The producers of one topic use another partitioner than those of the other.
+    /// Different partitioners in the two topics.
     Different {
         /// Topic and partitioner; murmur2 is second if it is one of them.
         topics: [(String, Partitioner); 2],
         n_partitions: NonZeroU32,
     },
-    /// Producers of a topic use different partitioners: all that may be among them.
+    /// Different partitioners within one topic: all that may be among them.
     Mixed {
         topic: String,
         partitioners: Partitioners,
     },
-    /// Keys lie where no known partitioner puts them.
+    /// Keys in partitions that no known partitioner chooses.
     Foreign { topic: String },
-    /// Records have no key.
+    /// Records without a key.
     NoKeys { topic: String },
 }
 
@@ -77,7 +77,8 @@ impl fmt::Display for KeyFinding {
     }
 }
 
-/// The share of keys that the two put into different partitions. Kin agree while the sign bit of a hash is not set.
+/// Returns the share of keys that the two put into different partitions. Related partitioners agree on every hash whose
+/// sign bit is clear.
 fn missed(one: Partitioner, other: Partitioner, n_partitions: NonZeroU32) -> String {
     let both: Partitioners = [one, other].into_iter().collect();
     let kin = [
@@ -90,7 +91,7 @@ fn missed(one: Partitioner, other: Partitioner, n_partitions: NonZeroU32) -> Str
     }
 }
 
-/// How to make all of them use murmur2, each with the place where.
+/// Returns how to make all of them use murmur2. Each comes with the place to change.
 fn remedies(used: impl IntoIterator<Item = (Partitioner, String)>) -> String {
     let used = used.into_iter();
     let others = used.filter(|(partitioner, _)| *partitioner != Partitioner::Murmur2);
@@ -100,7 +101,7 @@ fn remedies(used: impl IntoIterator<Item = (Partitioner, String)>) -> String {
     remedies.join("; ")
 }
 
-/// What the audits of the served topic and the clicks topic show; one audit where they are the same topic.
+/// Returns the findings of the audits of the served topic and the clicks topic, or of one audit if they are the same topic.
 pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
     let mut findings = Vec::new();
     let mut keyed = Vec::new();
@@ -155,7 +156,8 @@ mod tests {
         assert_eq!(messages(&[&clicks, &served]), [expected]);
     }
 
-    /// Both are named with their remedies if neither is Java's; kin miss half of the clicks, whatever the partitions are.
+    /// The message names both with their remedies if neither is Java's. Related ones miss half of the clicks with any number of
+    /// partitions.
     #[test]
     fn any_two_partitioners_are_named_with_what_each_needs() {
         let audits = [Fnv1a, Fnv1aMasked, Murmur2Unsigned].map(|used| audit_of("t", 12, used));

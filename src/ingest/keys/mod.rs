@@ -1,7 +1,8 @@
-//! Which partitioner wrote a topic, judged by the keys of its records and the partitions that hold them.
+//! Detection of the partitioner that wrote a topic, from the keys of its records and their partitions.
 //!
-//! A click reaches its list only if both topics put a key into the same partition. Java's client hashes keys with
-//! murmur2, librdkafka (Python, C, .NET) with CRC32 unless it is set otherwise, Sarama with FNV-1a: most clicks then miss their list.
+//! A click reaches its list only if both topics put a key into the same partition. Java's client hashes keys with murmur2,
+//! librdkafka (Python, C, .NET) by default with CRC32, and Sarama with FNV-1a. If two of them are mixed, most clicks miss
+//! their list.
 
 mod finding;
 mod partitioner;
@@ -14,25 +15,25 @@ pub use self::finding::{KeyFinding, findings};
 pub use self::partitioner::{Partitioner, Partitioners, murmur2, murmur2_partition, partition_of_murmur2};
 pub use self::verdict::Verdict;
 
-/// Records of a topic looked at from its first on; afterwards one in [`STRIDE`].
+/// Number of first records of a topic that are all sampled. Of later ones, one in [`STRIDE`] is.
 const N_FIRST: u64 = 1000;
 const STRIDE: u64 = 64;
-/// Samples needed to judge whether records have keys.
+/// Number of samples needed to judge whether records have keys.
 const MIN_SAMPLES: usize = 100;
-/// Last samples that a verdict depends on, so that it follows a producer that was fixed.
+/// Number of recent samples that a verdict depends on, so that it follows a producer that was fixed.
 const MAX_RECENT: usize = 1024;
-/// A share of the samples below one in this many is no finding.
+/// Divisor: a share of the samples below one in this many is not a finding.
 const TOLERANCE: usize = 100;
 
-/// A record looked at.
+/// Sampled record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySample {
-    /// Without a key, or with an empty one.
+    /// Record without a key, or with an empty one.
     NoKey,
     Keyed {
-        /// Hash and partition of the key. A repeated key is no new evidence.
+        /// Hash and partition of the key. A repeated key is not new evidence.
         place: (i32, i32),
-        /// Partitioners that would have put it there.
+        /// Partitioners that would have chosen this partition.
         fitting: Partitioners,
     },
 }
@@ -53,11 +54,11 @@ impl KeySample {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct KeyCounts {
     pub sampled: u64,
-    /// Without a key, or with an empty one.
+    /// Records without a key, or with an empty one.
     pub null: u64,
-    /// Explained by one partitioner only, in the order of [`Partitioner::ALL`].
+    /// Keys that only one partitioner explains, in the order of [`Partitioner::ALL`].
     pub only_by: [u64; Partitioner::ALL.len()],
-    /// In a partition that no known partitioner chooses.
+    /// Keys in a partition that no known partitioner chooses.
     pub foreign: u64,
 }
 
@@ -76,7 +77,7 @@ impl KeyCounts {
         }
     }
 
-    /// Label and count of each finding.
+    /// Returns the label and count of each finding.
     pub fn findings(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let only_by = Partitioner::ALL.map(|one| (one.label(), self.only_by[one as usize]));
         [("null", self.null), ("foreign", self.foreign)]
@@ -85,7 +86,7 @@ impl KeyCounts {
     }
 }
 
-/// Looks at some of a topic's keys, for its [`KeyAudit`]: several of them may share the topic's partitions.
+/// Sampler of a topic's keys, for its [`KeyAudit`]. Several of them may share the topic's partitions.
 #[derive(Debug, Clone)]
 pub struct KeySampler {
     n_partitions: NonZeroU32,
@@ -102,11 +103,12 @@ impl KeySampler {
         }
     }
 
-    /// Takes the next `n` records of a partition, whose keys `key` returns by their place; looks at few.
+    /// Takes the next `n` records of a partition, and samples a few. `key` returns the key of a record by its index.
     pub fn observe<'a>(&mut self, n: usize, partition: i32, key: impl Fn(usize) -> Option<&'a [u8]>) {
         let before = self.n_observed;
         self.n_observed += n as u64;
         let first = before + 1..=self.n_observed.min(N_FIRST);
+        // Later samples are at multiples of the stride, so the choice does not depend on the sizes of batches.
         let later = before.max(N_FIRST) / STRIDE + 1..=self.n_observed / STRIDE;
         for number in first.chain(later.map(|stride| stride * STRIDE)) {
             let key = key((number - before - 1) as usize);
@@ -121,7 +123,7 @@ impl KeySampler {
     }
 }
 
-/// Compares a topic's keys with its partitions.
+/// Comparison of a topic's keys with its partitions.
 #[derive(Debug, Clone)]
 pub struct KeyAudit {
     topic: String,
@@ -142,7 +144,7 @@ impl KeyAudit {
         }
     }
 
-    /// Takes every record of the topic; looks at few.
+    /// Takes the next record of the topic. Only a few of the records are sampled.
     pub fn observe(&mut self, key: Option<&[u8]>, partition: i32) {
         self.sampler.observe(1, partition, |_| key);
         let samples = self.sampler.take();
@@ -169,7 +171,7 @@ impl KeyAudit {
         &self.topic
     }
 
-    /// Counts all samples since the start, for telemetry.
+    /// Returns the counts of all samples since the start, for telemetry.
     pub fn counts(&self) -> KeyCounts {
         self.counts
     }
@@ -216,7 +218,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Partitions that a producer chooses itself: the digits of the id, summed up.
+    /// Feeds keys whose partitions the producer computes itself, from the squares of the key's bytes.
     pub fn feed_foreign(audit: &mut KeyAudit, ids: std::ops::Range<u32>) {
         for id in ids {
             let key = format!("r-{id}");
@@ -267,7 +269,7 @@ pub(super) mod tests {
         );
     }
 
-    /// Six keys, however often: a bot, or a topic keyed by few tenants.
+    /// Six keys repeat many times, as with a bot, or a topic keyed by few tenants.
     #[test]
     fn a_repeated_key_is_counted_once() {
         let mut audit = KeyAudit::new("t", partitions(12));
@@ -304,7 +306,7 @@ pub(super) mod tests {
         assert_eq!(findings(&[&audit]), []);
     }
 
-    /// A key that several partitioners put there counts for none of them.
+    /// A key that several partitioners explain counts for none of them.
     #[test]
     fn telemetry_counts_what_only_one_partitioner_explains() {
         let counts = audit_of("t", 12, Fnv1a).counts();
@@ -312,7 +314,7 @@ pub(super) mod tests {
         let [("fnv1a", only)] = found[..] else {
             panic!("{found:?}")
         };
-        // Half of the keys go where both kinds of FNV-1a put them.
+        // Both kinds of FNV-1a agree on half of the keys.
         assert!((100..250).contains(&only), "{only}");
     }
 

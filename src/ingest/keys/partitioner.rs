@@ -1,4 +1,4 @@
-//! Where known clients put a key, and how to make each of them use Java's murmur2.
+//! Partitioners of known clients, and how to make each client use Java's murmur2.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -48,8 +48,9 @@ impl Partitioner {
         hash % n_partitions
     }
 
-    /// Whether some key goes elsewhere by this partitioner than by those before it in [`Partitioner::ALL`]. The sign bit
-    /// adds 2^31 to a hash, which no power of two notices; parity, which two partitions go by, is that of the absolute value, too.
+    /// Returns whether this partitioner puts some key elsewhere than all those before it in [`Partitioner::ALL`]. The sign
+    /// bit adds 2^31 to a hash, which does not matter modulo a power of two. Two partitions depend on parity, and the
+    /// absolute value has the same one.
     pub fn differs(self, n_partitions: NonZeroU32) -> bool {
         match self {
             _ if n_partitions.get() == 1 => false,
@@ -84,7 +85,7 @@ impl Partitioner {
         }
     }
 
-    /// Returns what makes its clients use murmur2, at a place such as "in the producers of `clicks`".
+    /// Returns how to make its clients use murmur2, at a place such as "in the producers of `clicks`".
     pub(super) fn remedy(self, place: &str) -> String {
         match self {
             Partitioner::Murmur2 => format!("change nothing {place}"),
@@ -121,7 +122,7 @@ impl fmt::Display for Partitioner {
     }
 }
 
-/// Some of the partitioners.
+/// Set of partitioners.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Partitioners(u8);
 
@@ -180,7 +181,7 @@ impl FromIterator<Partitioner> for Partitioners {
     }
 }
 
-/// The hash of Java's default partitioner, `org.apache.kafka.common.utils.Utils.murmur2`.
+/// Computes the hash of Java's default partitioner, `org.apache.kafka.common.utils.Utils.murmur2`.
 pub fn murmur2(key: &[u8]) -> i32 {
     const M: u32 = 0x5bd1_e995;
     let mut hash = 0x9747_b28c ^ key.len() as u32;
@@ -199,12 +200,12 @@ pub fn murmur2(key: &[u8]) -> i32 {
     (hash ^ (hash >> 15)) as i32
 }
 
-/// The partition that Java's client, or `partitioner=murmur2_random`, gives a key.
+/// Returns the partition that Java's client, or `partitioner=murmur2_random`, chooses for a key.
 pub fn murmur2_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
     Partitioner::Murmur2.partition(key, n_partitions)
 }
 
-/// The same of a key with this hash.
+/// Returns the partition of a key with this hash.
 pub fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
     (hash as u32 & 0x7fff_ffff) % n_partitions
 }
@@ -216,11 +217,11 @@ fn fnv1a(key: &[u8]) -> i32 {
     hash.cast_signed()
 }
 
-/// `murmur2` of kafkajs before 2.0 (src/producer/partitioners/legacy/murmur2.js), whose products are JavaScript's numbers:
-/// rounded to 53 bits before they are cut to 32. Its loop also takes a last, partial word, padded with zeros.
+/// Computes `murmur2` of kafkajs before 2.0 (src/producer/partitioners/legacy/murmur2.js). Its products are JavaScript's
+/// numbers: rounded to 53 bits before they are cut to 32. Its loop also takes a last, partial word, padded with zeros.
 fn murmur2_of_kafkajs(key: &[u8]) -> i32 {
     const M: f64 = 0x5bd1_e995_u32 as f64;
-    // The seed is a number above 2^31, and `^` makes it signed.
+    // The seed exceeds 2^31, and `^` makes it signed.
     let mut hash = f64::from((0x9747_b28c ^ key.len() as u32).cast_signed());
     for word in key.chunks(4) {
         let mut bytes = [0; 4];
@@ -242,7 +243,7 @@ fn murmur2_of_kafkajs(key: &[u8]) -> i32 {
     bits ^ (bits.cast_unsigned() >> 15).cast_signed()
 }
 
-/// `ToInt32` of JavaScript, for the whole numbers that products of 32 bits are.
+/// Computes `ToInt32` of JavaScript, for whole numbers that are products of 32 bits.
 fn to_int32(number: f64) -> i32 {
     number as i64 as i32
 }
@@ -255,7 +256,7 @@ mod tests {
         NonZeroU32::new(n).unwrap()
     }
 
-    /// The cases of Apache Kafka's `UtilsTest.testMurmur2`.
+    /// Cases of Apache Kafka's `UtilsTest.testMurmur2`.
     #[test]
     fn murmur2_is_that_of_java() {
         for (key, hash) in [
@@ -270,8 +271,9 @@ mod tests {
         }
     }
 
-    /// -973932308 & 0x7fffffff = 1173551340, and as unsigned 3321034988; the CRC32 of `123456789` is published as 0xcbf43926 =
-    /// 3421780262, the FNV-1a of `a` as 0xe40c292c = -468965076, which without its sign bit is 1678518572.
+    /// -973932308 & 0x7fffffff = 1173551340, and as unsigned it is 3321034988. The CRC32 of `123456789` is published as
+    /// 0xcbf43926 = 3421780262. The FNV-1a of `a` is published as 0xe40c292c = -468965076, which without its sign bit is
+    /// 1678518572.
     #[test]
     fn partitions_are_those_of_the_clients() {
         let cases = [
@@ -292,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Some key of a thousand tells each partitioner from each other, unless `differs` says that none can.
+    /// Some key of a thousand distinguishes each partitioner from each other, unless `differs` denies it.
     #[test]
     fn partitioners_differ_where_they_are_said_to() {
         for n in 1..=70 {

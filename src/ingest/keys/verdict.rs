@@ -1,39 +1,39 @@
-//! Which partitioner put keys where they lie, judged by the partitioners that would have put each of them there.
+//! Verdict on a topic's partitioner, from the partitioners that would have put each key into its partition.
 
 use std::num::NonZeroU32;
 
 use super::partitioner::{Partitioner, Partitioners};
 
-/// One key in this many may lie anywhere without a finding.
+/// Divisor: one key in this many may be in any partition without a finding.
 const TOLERANCE: usize = 100;
-/// More keys than these, beyond the tolerated ones, must lie elsewhere to rule a partitioner out.
+/// Margin: a partitioner is ruled out if more keys than these, in addition to the tolerated ones, are elsewhere.
 const MARGIN: usize = 3;
-/// One in this many is the chance that an unknown partitioner puts all keys where a known one would.
+/// Inverse of the chance that an unknown partitioner puts all keys where a known one would.
 const CHANCE: u64 = 10_000_000;
-/// Different keys that show that no single partitioner put them there. Two together agree with three in four keys of any
-/// partitioner when there are two partitions, so they need more keys than one.
+/// Number of different keys that show that no single partitioner chose their partitions. If there are two partitions, two
+/// partitioners together explain three in four keys of any other one, so they need more keys than one.
 const KEYS_OF_TWO: usize = 100;
 
-/// The partitioner of a topic's producers, as far as its recent samples show it.
+/// Partitioner of a topic's producers, as far as its recent samples show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Too few different keys. Always so with one partition.
+    /// Too few different keys, as always with one partition.
     Undetermined {
         n_keys: usize,
-        /// Different keys to look at before the next verdict, if more can be looked at.
+        /// Number of different keys to sample before the next verdict, if more can be sampled.
         n_needed: usize,
         /// Partitioners that would have put them there.
         possible: Partitioners,
     },
     By(Partitioner),
-    /// Two, from different producers. If several pairs fit the keys, all partitioners in these pairs.
+    /// Two partitioners, from different producers. If several pairs explain the keys, all partitioners in these pairs.
     Mixed(Partitioners),
-    /// No known partitioner, for more than a few keys: another one, explicit partitions, or partitions added later.
+    /// Unknown partitioner of more than a few keys: another one, explicit partitions, or partitions added later.
     Foreign,
 }
 
 impl Verdict {
-    /// Judges different keys, each by the partitioners that fit it.
+    /// Judges different keys by the partitioners that fit each of them.
     pub(super) fn of(keys: &[Partitioners], n_partitions: NonZeroU32) -> Verdict {
         let known = Partitioner::ALL
             .into_iter()
@@ -41,6 +41,7 @@ impl Verdict {
         let singles: Vec<Partitioners> = known.map(Partitioners::from).collect();
         let one = Left::of(&singles, keys);
         let n_of_one = keys_of_one(n_partitions);
+        // An unknown partitioner could put this few keys where a known one would, so no candidate may win yet.
         if keys.len() < n_of_one {
             let fitting = Left {
                 possible: Vec::new(),
@@ -56,6 +57,7 @@ impl Verdict {
             _ => return one.undetermined(one.n_needed()),
         }
 
+        // No single partitioner fits, so two producers may use different ones.
         if keys.len() < KEYS_OF_TWO {
             return one.undetermined(KEYS_OF_TWO);
         }
@@ -73,12 +75,12 @@ impl Verdict {
     }
 }
 
-/// Candidates that keys have not ruled out, each with the number of keys that it does not fit; least first.
+/// Candidates that the keys have not ruled out, each with the number of keys that it does not fit, in ascending order.
 struct Left {
     n_keys: usize,
     /// Candidates that fit all keys but the tolerated ones.
     fitting: Vec<(usize, Partitioners)>,
-    /// Candidates that will fit if keys that lie elsewhere turn out to be rare.
+    /// Candidates that will fit if keys in other partitions turn out to be rare.
     possible: Vec<(usize, Partitioners)>,
 }
 
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!([2, 3, 12, 100].map(|p| keys_of_one(n(p))), [24, 15, 7, 4]);
     }
 
-    /// 12^5 < 10^7: six keys are too few, and those of kin, whose hashes are below 2^31, say nothing of which it is.
+    /// 12^6 < 10^7, so six keys are too few. Hashes below 2^31 do not distinguish related partitioners.
     #[test]
     fn few_keys_name_every_partitioner_that_fits_and_no_other() {
         let possible = |verdict| match verdict {
@@ -199,7 +201,7 @@ mod tests {
         for p in [3, 12, 16] {
             assert_eq!(judge((0..300).map(half), n(p)), Verdict::Mixed(both), "{p}");
         }
-        // Whatever `id % 3` is called.
+        // Three producers, chosen by `id % 3`.
         let three = |id| (id, [Xxh32, Fnv1a, Crc32][id as usize % 3]);
         assert_eq!(judge((0..300).map(three), n(12)), Verdict::Foreign);
         let waits = judge((0..99).map(half), n(12));

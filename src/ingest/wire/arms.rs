@@ -1,7 +1,7 @@
-//! The experiments and arms of a list on their way into a batch.
+//! Experiments and arms of a list, on their way into a batch.
 //!
-//! Few objects come over and over. So what each means is remembered, and lists that spell their arms alike share what the
-//! first of them put there: with every object read anew a list took 460 instructions more.
+//! Producers repeat few different objects. So the arms of each are remembered, and lists with the same text share the arms
+//! of the first one. Reading every object again took 460 more instructions per list.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::hash::Hashes;
 use super::range;
 use crate::engine::event::{ArmName, Batch, Reason};
 
-/// Longer objects are read each time, so that what is remembered has a bound.
+/// Length from which objects are read each time, so that the memory for them is bounded.
 const MAX_REMEMBERED: usize = 256;
 
 pub(super) fn push(hash: &Hashes, experiment: &str, arm: &str, batch: &mut Batch) {
@@ -27,7 +27,7 @@ pub(super) fn push(hash: &Hashes, experiment: &str, arm: &str, batch: &mut Batch
     });
 }
 
-/// An experiment whose arm cannot be one, until [`drop_bad`]; no other arm is empty.
+/// Appends an experiment with an invalid arm, until [`drop_bad`]. No valid arm is empty.
 pub(super) fn push_bad(experiment: &str, batch: &mut Batch) {
     let start = batch.text.len();
     batch.text.push_str(experiment);
@@ -44,7 +44,7 @@ pub(super) fn drop_bad(start: usize, batch: &mut Batch) {
     batch.arms.append(&mut arms);
 }
 
-/// Drops the experiments that an array names more than once, and counts them: it is not known which arm was meant.
+/// Drops and counts the experiments that an array names more than once: the intended arm is unknown.
 pub(super) fn drop_doubles(start: usize, batch: &mut Batch) {
     let text_of = |batch: &Batch, name: &Range<u32>| batch.text_of(name).to_owned();
     let names = batch.arms[start..].iter();
@@ -68,7 +68,7 @@ pub(super) fn drop_doubles(start: usize, batch: &mut Batch) {
 /// Sorts the arms of one list by experiment.
 ///
 /// # Errors
-/// [`Reason::NotJson`] where an experiment comes twice.
+/// [`Reason::NotJson`] if an experiment is there twice.
 pub(super) fn sort(start: usize, batch: &mut Batch) -> Result<(), Reason> {
     let text = &batch.text;
     let experiment = |arm: &ArmName| &text[arm.experiment.start as usize..arm.experiment.end as usize];
@@ -81,17 +81,17 @@ pub(super) fn sort(start: usize, batch: &mut Batch) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What the text begins with, up to its first `}`: all of an object without `}` in its strings. No object begins with
-/// another one, so that what follows does not matter.
+/// Returns the text up to its first `}`. That is the whole object if its strings contain no `}`. No object is a prefix of
+/// another one, so the text after it does not matter.
 #[inline(always)]
 pub(super) fn object(text: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr(b'}', &text[..text.len().min(MAX_REMEMBERED)])?;
-    // With `..=end` it would be a call.
+    // `..=end` would compile to a call.
     text.get(..end + 1)
 }
 
-/// Remembers the arms that an object means. Its list must have entered the batch: what is cut off again
-/// must not be remembered.
+/// Remembers the arms of an object. Its list must have entered the batch: arms that are cut off again must not be
+/// remembered.
 #[cold]
 #[inline(never)]
 pub(super) fn remember(object: &[u8], arms: Range<u32>, batch: &mut Batch) {

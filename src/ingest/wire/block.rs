@@ -1,26 +1,27 @@
-//! The marks of 64 bytes: one bit each, by the widest instructions that every processor of the target has.
+//! Marks of 64 bytes, one bit each, by the widest instructions that every processor of the target has.
 
 pub(super) const BLOCK: usize = u64::BITS as usize;
 
-/// What ends a string or needs a closer look: `"`, `\`, control characters, and whatever is not ASCII.
+/// Returns whether a byte ends a string or needs a closer look: `"`, `\`, control characters, and everything that is not
+/// ASCII.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn is_mark(byte: u8) -> bool {
     // Exchanges the quote, 0x22, and 0x20. Then, as signed numbers, all marks but `\` are at most 0x20.
     (byte ^ 0x02).cast_signed() <= 0x20 || byte == b'\\'
 }
 
-/// The marks of a block, its first byte's in the lowest bit.
+/// Returns the marks of a block. The lowest bit belongs to the first byte.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn marks(block: &[u8; BLOCK]) -> u64 {
-    // SAFETY: all that the function needs is SSE2, which is part of x86-64.
+    // SAFETY: the function needs only SSE2, which is part of x86-64.
     unsafe { x86_64::marks(block) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use self::portable::marks;
 
-/// 40 instructions a block.
+/// Implementation with SSE2: 40 instructions per block.
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use std::arch::x86_64::{
@@ -40,10 +41,10 @@ mod x86_64 {
             | marks(&quarters[3]) << 48
     }
 
-    /// As in `is_mark`, 16 bytes at once.
+    /// Marks 16 bytes at once, with the same arithmetic as `is_mark`.
     #[target_feature(enable = "sse2")]
     fn marks_of_16(bytes: &[u8; 16]) -> u16 {
-        // SAFETY: reads the 16 bytes, which need no alignment for it.
+        // SAFETY: the load reads exactly these 16 bytes, and needs no alignment.
         let bytes: __m128i = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
         let exchanged = _mm_xor_si128(bytes, _mm_set1_epi8(0x02));
         let low = _mm_cmplt_epi8(exchanged, _mm_set1_epi8(0x21));
@@ -52,13 +53,13 @@ mod x86_64 {
     }
 }
 
-/// For any processor: written so that the compiler makes vector instructions of it. 70 instructions a block on x86-64.
+/// Implementation for any processor, written so that the compiler vectorizes it: 70 instructions per block on x86-64.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
     use super::{BLOCK, is_mark};
 
     pub fn marks(block: &[u8; BLOCK]) -> u64 {
-        // Bit `row` of byte `column` stands for the byte 8 × row + column of the block.
+        // Bit `row` of byte `column` is the mark of byte 8 × row + column of the block.
         let mut rows = [0; BLOCK];
         for (i, byte) in block.iter().enumerate() {
             rows[i] = if is_mark(*byte) { 1 << (i / 8) } else { 0 };

@@ -1,6 +1,6 @@
-//! Digits and other bytes, eight at a time where there are so many.
+//! Digits and other bytes, compared eight at a time.
 
-/// Where the integer ends that the text begins with, as JSON has it.
+/// Returns the end of the integer that the text begins with, in the syntax of JSON.
 #[inline(never)]
 pub(super) fn integer_end(json: &[u8]) -> Option<usize> {
     let digits = usize::from(json.first() == Some(&b'-'));
@@ -8,7 +8,7 @@ pub(super) fn integer_end(json: &[u8]) -> Option<usize> {
     (end == digits + 1 || json.get(digits) != Some(&b'0')).then_some(end)
 }
 
-/// Where the digits end that begin at `start`: there is at least one.
+/// Returns the end of the digits that begin at `start`. There must be at least one.
 fn digits_end(json: &[u8], start: usize) -> Option<usize> {
     let mut end = start;
     while let Some(eight) = json.get(end..)?.first_chunk() {
@@ -23,7 +23,7 @@ fn digits_end(json: &[u8], start: usize) -> Option<usize> {
     (end > start).then_some(end)
 }
 
-/// Where the number ends that the text begins with, as JSON has it.
+/// Returns the end of the number that the text begins with, in the syntax of JSON.
 pub(super) fn number_end(json: &[u8]) -> Option<usize> {
     let mut end = integer_end(json)?;
     if json.get(end) == Some(&b'.') {
@@ -36,29 +36,30 @@ pub(super) fn number_end(json: &[u8]) -> Option<usize> {
     Some(end)
 }
 
-/// The lowest bit that is set belongs to the first byte that is no digit; none is set where all are digits.
+/// Marks the bytes that are not digits. The lowest set bit belongs to the first such byte; no bit is set if all are digits.
+/// Bytes after the first may be marked wrongly.
 #[inline(always)]
 fn non_digits(text: u64) -> u64 {
-    // Adding 0x76 carries 10 and more into the highest bit.
+    // Adding 0x76 carries values from 10 on into the highest bit.
     let digits = text ^ 0x3030_3030_3030_3030;
     (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080
 }
 
-/// The number that thirteen digits are; none if they are not all digits.
+/// Returns the value of thirteen digits; `None` if some are not digits.
 #[inline(always)]
 pub(super) fn thirteen_digits(text: &[u8; 13]) -> Option<u64> {
     let high = u64::from_le_bytes(*text.first_chunk()?);
     let low = u64::from_le_bytes(*text.last_chunk()?);
-    // The first three digits of `low` are in `high` too.
+    // The first three digits of `low` are the last three of `high`.
     if (non_digits(high) | non_digits(low)) != 0 {
         return None;
     }
     Some(eight_digits(high) * 100_000 + eight_digits(low & !0xff_ffff))
 }
 
-/// The number that eight digits are, the first in the lowest byte; a byte 0 counts as one.
+/// Returns the value of eight digits, the first in the lowest byte. A byte 0 counts as the digit 0.
 ///
-/// Puts neighbours together: pairs, then fours, then all (Lemire, "Quickly parsing eight digits").
+/// Combines neighbors: into pairs, then fours, then all (Lemire, "Quickly parsing eight digits").
 #[inline(always)]
 fn eight_digits(text: u64) -> u64 {
     let digits = text & 0x0f0f_0f0f_0f0f_0f0f;
@@ -67,7 +68,8 @@ fn eight_digits(text: u64) -> u64 {
     fours.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
-/// The lowest bit that is set is the highest one of the first byte that is 0; none is set where none is.
+/// Marks the bytes that are 0. The lowest set bit is the highest one of the first such byte; no bit is set if there is
+/// none.
 #[inline(always)]
 pub(super) fn zeros(word: u64) -> u64 {
     word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080

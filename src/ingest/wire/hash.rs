@@ -1,4 +1,4 @@
-//! Hashes of what records name: of users with a key, of all else with a seed.
+//! Hashes of the names in records: users with a key, everything else with a seed.
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
@@ -6,8 +6,8 @@ use super::short_hash::ShortHash;
 use super::user_key::UserKey;
 use super::{MAX_ID_BYTES, MAX_LABEL_BYTES};
 
-/// XXH3 with one seed: 128 bits where a collision would join strangers (requests, arms), 64 bits for items. Users have
-/// a key instead, which copies share.
+/// XXH3 with one seed: 128 bits if a collision would merge unrelated requests or arms, 64 bits for items. Users have a key
+/// instead, which copies of this value share.
 #[derive(Debug, Clone, Copy)]
 pub struct Hashes {
     seed: u64,
@@ -28,14 +28,15 @@ impl Hashes {
         Hashes { users, ..self }
     }
 
-    // Not inlined: the compiler would compute all that the seed decides at the start of every record, needed or not.
+    // Not inlined: the compiler would compute everything that depends on the seed at the start of every record, needed or
+    // not.
     #[inline(never)]
     pub fn request(&self, id: &[u8]) -> u128 {
         xxh3_128_with_seed(id, self.seed)
     }
 
-    /// Hashes an id of several parts. A click may lack some of them. Each part has its length before it; so `ab`, `c` is not `a`,
-    /// `bc`, and an absent part differs from every text.
+    /// Hashes an id of several parts; a click may lack some of them. The length of each part precedes it, so `ab`, `c`
+    /// differs from `a`, `bc`, and an absent part differs from every text.
     pub fn composite<'a>(&self, parts: impl Iterator<Item = Option<&'a [u8]>>) -> u128 {
         let mut joined = Vec::new();
         for part in parts {
@@ -55,7 +56,7 @@ impl Hashes {
         self.short.of(id).unwrap_or_else(|| self.long(id))
     }
 
-    /// None where the text is too short or too long for one.
+    /// Hashes an item. `None` if the text is too short or too long for one.
     #[inline(always)]
     pub(super) fn checked_item(&self, text: &[u8]) -> Option<u64> {
         match self.short.of(text) {
@@ -74,9 +75,8 @@ impl Hashes {
         xxh3_64_with_seed(id, self.seed)
     }
 
-    /// Hashes the length of the experiment's name as one byte, then both names; so `ab`, `c` is not `a`, `bc`.
-    /// Both names are of 1 to 128 bytes, as every [`ArmName`](crate::engine::event::ArmName) is; bytes beyond are
-    /// not hashed.
+    /// Hashes the length of the experiment's name as one byte, then both names, so `ab`, `c` differs from `a`, `bc`. Both
+    /// names have 1 to 128 bytes, as in every [`ArmName`](crate::engine::event::ArmName); further bytes are not hashed.
     pub fn arm(&self, experiment: &str, arm: &str) -> u128 {
         let (experiment, arm) = (label_bytes(experiment), label_bytes(arm));
         let mut joined = [0; 1 + 2 * MAX_LABEL_BYTES];
@@ -102,7 +102,7 @@ mod tests {
         Hashes::new(seed, UserKey::of("", seed))
     }
 
-    /// Values of python-xxhash 3 with seed 7, so that neither a new version nor an edit changes them unseen.
+    /// Values of python-xxhash 3 with seed 7. They show if a new version or an edit changes hashes.
     #[test]
     fn hashes_are_those_of_the_reference_implementation() {
         let hash = with_seed(7);

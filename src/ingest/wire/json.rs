@@ -1,6 +1,6 @@
-//! Raw JSON text: its parts, and the values that fields may have.
+//! Parts of raw JSON text, and the values that fields may have.
 //!
-//! Raw text keeps what a parsed number loses: `99999999999999999999` and `-0` are ids, `1.0` is none.
+//! Raw text keeps what parsed numbers lose: `99999999999999999999` and `-0` are ids, `1.0` is not.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,12 @@ use super::digits::zeros;
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 use crate::engine::event::Reason;
 
-/// Arrays and objects within each other, the record itself included.
+/// Bound on the depth of nested arrays and objects, including the record itself.
 const MAX_DEPTH: usize = 127;
 
-/// Whether valid JSON nests deeper than [`MAX_DEPTH`].
+/// Returns whether valid JSON nests deeper than [`MAX_DEPTH`].
 pub(super) fn is_too_deep(json: &str) -> bool {
+    // A quick count spares nearly all records the walk below.
     if n_openings(json) <= MAX_DEPTH {
         return false;
     }
@@ -36,7 +37,7 @@ pub(super) fn is_too_deep(json: &str) -> bool {
     false
 }
 
-/// Counts `[` and `{`, in strings too. Sums of bytes are what the compiler turns into vector instructions.
+/// Counts `[` and `{`, in strings, too. The compiler turns sums of bytes into vector instructions.
 fn n_openings(json: &str) -> usize {
     let n_in = |chunk: &[u8]| {
         chunk
@@ -50,14 +51,14 @@ fn n_openings(json: &str) -> usize {
         .sum()
 }
 
-/// A string, unescaped; allocates only where there is an escape.
+/// Unescapes a string. Allocates only if there is an escape.
 pub(super) fn text(quoted: &str) -> Result<Cow<'_, str>, Reason> {
     let inner = quoted
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
         .ok_or(Reason::WrongType)?;
     if first_of(inner.as_bytes(), [b'\\']) < inner.len() {
-        // Half of a surrogate pair passes the syntax, but is no text.
+        // Half of a surrogate pair is valid syntax, but not valid text.
         serde_json::from_str(quoted)
             .map(Cow::Owned)
             .map_err(|_| Reason::NotJson)
@@ -66,7 +67,7 @@ pub(super) fn text(quoted: &str) -> Result<Cow<'_, str>, Reason> {
     }
 }
 
-/// The decimal text of an integer, `0` for `-0`.
+/// Returns the decimal text of an integer; `0` for `-0`.
 pub(super) fn integer(number: &str) -> Result<&str, Reason> {
     let digits = number.strip_prefix('-').unwrap_or(number);
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {
@@ -78,7 +79,7 @@ pub(super) fn integer(number: &str) -> Result<&str, Reason> {
     Ok(if digits == "0" { digits } else { number })
 }
 
-/// An id or item: a string or an integer, by its text.
+/// Returns the text of an id or item, which is a string or an integer.
 pub(super) fn id(raw: &str) -> Result<Cow<'_, str>, Reason> {
     if !raw.starts_with('"') {
         return integer(raw).map(Cow::Borrowed);
@@ -91,7 +92,7 @@ pub(super) fn id(raw: &str) -> Result<Cow<'_, str>, Reason> {
     }
 }
 
-/// The raw text of each element of an array, in order.
+/// Returns the raw text of each element of an array, in order.
 pub(super) fn elements(array: &str) -> Result<impl Iterator<Item = &str>, Reason> {
     match array.strip_prefix('[') {
         Some(inside) => Ok(Parts { inside, at: 0 }),
@@ -99,14 +100,14 @@ pub(super) fn elements(array: &str) -> Result<impl Iterator<Item = &str>, Reason
     }
 }
 
-/// The raw text of each key and value of an object, in the order of the text.
+/// Returns the raw text of each key and value of an object, in the order of the text.
 pub(super) fn entries(object: &str) -> Result<impl Iterator<Item = (&str, &str)>, Reason> {
     let inside = object.strip_prefix('{').ok_or(Reason::WrongType)?;
     let mut parts = Parts { inside, at: 0 };
     Ok(std::iter::from_fn(move || Some((parts.next()?, parts.next()?))))
 }
 
-/// Splits the inside of an array or object at its commas and colons. It is known to be JSON, so nothing is checked.
+/// Parts between the commas and colons of an array or object. It is known to be valid JSON, so nothing is checked.
 struct Parts<'a> {
     inside: &'a str,
     at: usize,
@@ -143,7 +144,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Length of the string that the text begins with, both quotes included.
+/// Returns the length of the string that the text begins with, including both quotes.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 1;
     loop {
@@ -156,7 +157,7 @@ fn string_len(text: &[u8]) -> usize {
     }
 }
 
-/// Where the first of these bytes is, or else the length of the text. Eight are looked at at once.
+/// Returns the position of the first of these bytes, or the length of the text. Compares eight bytes at once.
 fn first_of<const N: usize>(text: &[u8], sought: [u8; N]) -> usize {
     let (words, rest) = text.as_chunks::<8>();
     for (n, word) in words.iter().enumerate() {

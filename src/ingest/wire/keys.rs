@@ -1,6 +1,6 @@
-//! The keys of records that mean something.
+//! Known keys of records.
 
-/// A known key.
+/// Key with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     RequestId,
@@ -23,7 +23,7 @@ const ALL: [Key; 7] = [
 ];
 
 impl Key {
-    /// How it is most often written, with the colon behind it.
+    /// Returns the usual spelling, including the colon.
     #[inline(always)]
     pub fn spelling(self) -> &'static [u8] {
         match self {
@@ -37,13 +37,13 @@ impl Key {
         }
     }
 
-    /// Whether a key has this name.
+    /// Returns whether a key has this name.
     pub fn is_name(name: &[u8]) -> bool {
         let mut names = ALL.iter().map(|key| &key.spelling()[1..key.spelling().len() - 2]);
         names.any(|known| known == name)
     }
 
-    /// One bit of its own.
+    /// Returns a bit that no other key has.
     pub fn bit(self) -> u8 {
         1 << self as u8
     }

@@ -1,8 +1,8 @@
-//! Where strings end, found for 64 bytes at a time, so that the length of a string costs next to nothing.
+//! Ends of strings, found for 64 bytes at a time, so that the length of a string costs almost nothing.
 
 use super::block::{BLOCK, marks};
 
-/// The marks of the block that begins there, in the text or at its end: that of its first byte is the lowest bit.
+/// Returns the marks of the block at `start`, which may be the end of the text. The lowest bit belongs to the first byte.
 #[inline(never)]
 pub(super) fn marks_of_block(text: &[u8], start: usize) -> u64 {
     if start < text.len() {
@@ -12,7 +12,7 @@ pub(super) fn marks_of_block(text: &[u8], start: usize) -> u64 {
     }
 }
 
-/// The first mark of a text.
+/// Returns the position of the first mark in a text.
 #[inline(never)]
 pub(super) fn first_mark(text: &[u8]) -> Option<usize> {
     let mut starts = (0..text.len()).step_by(BLOCK);
@@ -22,7 +22,8 @@ pub(super) fn first_mark(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Where less than a block is left it is the last block of which the first bytes are dropped.
+/// Returns the marks from `start` on. If less than a block is left, they are taken from the last full block without its
+/// first bytes.
 #[inline(always)]
 fn marks_from(text: &[u8], start: usize) -> u64 {
     let Some(last) = text.len().checked_sub(BLOCK) else {
@@ -33,7 +34,7 @@ fn marks_from(text: &[u8], start: usize) -> u64 {
     marks(block) >> (start - begin)
 }
 
-/// The marks of a text that is shorter than a block.
+/// Returns the marks of a text that is shorter than a block.
 #[cold]
 #[inline(never)]
 fn marks_of_short(text: &[u8]) -> u64 {

@@ -1,4 +1,4 @@
-//! Bytes to events: one JSON record in, one [`Event`] out, whatever the bytes are.
+//! Decoding: one JSON record in, one [`Event`] or more out, whatever the bytes are.
 
 mod arms;
 mod block;
@@ -35,33 +35,33 @@ use self::usual::{Compact, Spaced};
 use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason};
 
-/// The longest id or item, in bytes of UTF-8 without escapes.
+/// Bound on an id or item, in bytes of UTF-8 without escapes.
 pub const MAX_ID_BYTES: usize = 2048;
-/// The longest integer that is an id or a time; its sign is not a digit.
+/// Bound on the digits of an integer that is an id or a time. The sign is not a digit.
 pub const MAX_ID_DIGITS: usize = 20;
-/// The longest name of an experiment or arm, in bytes of UTF-8 without escapes.
+/// Bound on the name of an experiment or arm, in bytes of UTF-8 without escapes.
 pub const MAX_LABEL_BYTES: usize = 128;
 
-/// Reads records. What it has read lives in the [`Batch`]: a record without escapes allocates nothing of its own.
+/// Decoder of records. Its results are in the [`Batch`]: a record without escapes allocates nothing of its own.
 ///
-/// Of several problems it reports the one whose field is checked first (see [`Reason`]), within a field the one that
-/// [`Reason`] lists first; so the order of keys does not matter. Only the fields of the record's own kind are read:
-/// `type`, `request_id`, `ts` and `user_id` of both, `items` and `experiments` of lists, `item` of clicks. The rest is
-/// ignored, but must be JSON, and no known key may come twice.
+/// If a record has several problems, the decoder reports the one whose field is checked first (see [`Reason`]), and within
+/// a field the one that [`Reason`] lists first. So the order of keys does not matter. Only the fields of the record's own
+/// kind are read: `type`, `request_id`, `ts` and `user_id` of both, `items` and `experiments` of lists, `item` of clicks.
+/// The rest is ignored, but must be JSON, and no known key may come twice.
 ///
-/// Users are hashed with a key of their own: see [`Self::knowing_users_by`].
+/// Users are hashed with a separate key: see [`Self::knowing_users_by`].
 #[derive(Debug, Clone)]
 pub struct Decoder {
     hash: Hashes,
     max_items: usize,
     max_experiments: usize,
     mapped: Arc<Mapped>,
-    /// Records are of our own shape, for which there are shorter ways.
+    /// Set if records have our own shape, for which there are faster decoders.
     is_own_shape: bool,
 }
 
 impl Decoder {
-    /// A list of more items or in more experiments is invalid.
+    /// Makes a decoder that rejects lists with more items or in more experiments.
     pub fn new(hash_seed: u64, max_items: u32, max_experiments: u32) -> Self {
         Decoder {
             hash: Hashes::new(hash_seed, UserKey::of("", hash_seed)),
@@ -72,7 +72,7 @@ impl Decoder {
         }
     }
 
-    /// The same, which hashes users with this key. Without it, the seed alone makes the key.
+    /// Hashes users with this key. Without it, the key depends only on the seed.
     pub fn knowing_users_by(self, key: UserKey) -> Self {
         Decoder {
             hash: self.hash.with_users(key),
@@ -103,14 +103,14 @@ impl Decoder {
         }
     }
 
-    /// How it hashes what records name. Public so that tests and fuzzing can compare.
+    /// Returns the hash functions. Public so that tests and fuzzing can compare.
     pub fn hashes(&self) -> Hashes {
         self.hash
     }
 
-    /// Appends the events of a record, at least one. `topic_says` what its topic holds, where that is one kind: a record that says it is the
-    /// other one is invalid. Without it the record's `type` is required, or what [`Shape::without_kind`] says. An invalid or
-    /// ignored record leaves nothing in the arenas.
+    /// Appends the events of a record, at least one. `topic_says` is the kind in its topic, if there is only one: a record
+    /// that names the other kind is invalid. Without it, the record needs a `type`, or [`Shape::without_kind`] decides. An
+    /// invalid or ignored record leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
         if !self.is_own_shape {
             return self.decode_by_paths(payload, topic_says, at, batch);
@@ -143,8 +143,8 @@ impl Decoder {
         }
     }
 
-    /// What [`Decoder::decode`] gives, by the paths of the shape alone. This is the law, for any record at all; the other ways
-    /// are only faster. Public so that tests and fuzzing can compare them.
+    /// Decodes like [`Decoder::decode`], but only by the paths of the shape. This is the reference for all records; the
+    /// other decoders are only faster. Public so that tests and fuzzing can compare them.
     #[inline(never)]
     pub fn decode_by_paths(
         &self,
@@ -170,7 +170,7 @@ impl Decoder {
             if sink.unreadable.is_some() {
                 before = before.with_arms(sink.batch);
             }
-            // The clicks that a list holds come behind it and leave what it has.
+            // The clicks inside a list follow it, and must not cut off its items and arms.
             let mut is_first = true;
             self.mapped.body(said, &mut sink, |batch, body| {
                 match std::mem::take(&mut is_first) {
@@ -192,7 +192,7 @@ impl Decoder {
         Some(self.hash.user(id))
     }
 
-    /// The text and the hash of an item, as a list or a click may spell it; none where it is not one.
+    /// Returns the text and the hash of an item, as a list or a click may write it; `None` if it is not an item.
     pub fn item(&self, raw: &RawValue) -> Option<(String, u64)> {
         let id = json::id(raw.get()).ok()?;
         let hash = self.hash.item(id.as_bytes());
@@ -200,7 +200,7 @@ impl Decoder {
     }
 }
 
-/// Where the arenas of a batch end.
+/// Ends of a batch's arenas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ends {
     items: usize,
@@ -217,7 +217,7 @@ impl Ends {
         }
     }
 
-    /// The same, but arms stay.
+    /// Keeps the arms that were added since.
     fn with_arms(self, batch: &Batch) -> Ends {
         Ends {
             items: self.items,
@@ -225,7 +225,7 @@ impl Ends {
         }
     }
 
-    /// Appends an event that began here; what it does not hold is dropped.
+    /// Appends an event that began here, and drops what it does not contain.
     #[inline(always)]
     fn append(self, body: Body, at: Position, batch: &mut Batch) {
         if !matches!(body, Body::Served(_)) && Ends::of(batch) != self {
@@ -234,7 +234,7 @@ impl Ends {
         batch.events.push(Event::new(at, body));
     }
 
-    /// Drops what lies behind.
+    /// Drops everything added since.
     #[cold]
     #[inline(never)]
     fn cut(self, batch: &mut Batch) {
@@ -244,7 +244,7 @@ impl Ends {
     }
 }
 
-/// A record may not be of another kind than all of its topic.
+/// Checks that a record is not of another kind than its topic.
 fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
     match topic_says {
         Some(other) if other != kind => Err(Reason::WrongTopic),
@@ -262,7 +262,7 @@ fn note(problem: &mut Option<Reason>, reason: Reason) {
     *problem = Some(problem.map_or(reason, |known| known.min(reason)));
 }
 
-/// A part of an arena; Kafka bounds a batch far below 4 GiB.
+/// Returns a range in an arena. Kafka bounds a batch far below 4 GiB.
 fn range(start: usize, end: usize) -> Range<u32> {
     start as u32..end as u32
 }

@@ -1,14 +1,14 @@
 //! Placeholder texts that mean that there is no user.
 
-/// Compared without regard to the case of ASCII letters.
+/// Set of placeholders, compared without regard to the case of ASCII letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoUser {
     texts: Vec<String>,
-    /// Bits for the first and last bytes of texts, by their length: most ids need no comparison.
+    /// Bits for the first and last bytes of the texts, by length. Because of them, most ids need no comparison.
     marks: [u32; MAX_MARKED],
 }
 
-/// Longer texts are always compared.
+/// Length from which texts are always compared.
 const MAX_MARKED: usize = 64;
 
 impl NoUser {
@@ -39,6 +39,7 @@ impl NoUser {
 
     #[inline(always)]
     pub fn contains(&self, id: &[u8]) -> bool {
+        // Long ids have no marks, so all bits are set and they are always compared.
         let marks = self.marks.get(id.len()).copied().unwrap_or(u32::MAX);
         marks & mark(id) != 0 && self.compare(id)
     }
@@ -58,7 +59,7 @@ impl Default for NoUser {
     }
 }
 
-/// One bit, whatever the case of letters.
+/// Returns one bit, which does not depend on the case of letters.
 #[inline(always)]
 fn mark(id: &[u8]) -> u32 {
     let [first, last] =

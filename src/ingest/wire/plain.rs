@@ -1,6 +1,6 @@
-//! A short way to an event, in one pass: most records are plain, and for those it gives what the parser gives.
+//! Fast decoder for plain records, which most are. In one pass it returns the same event as the parser.
 //!
-//! A record is plain if nothing is wrong with it and no string in it has an escape.
+//! A record is plain if it is valid and no string in it has an escape.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use super::scan::Scanner;
 use super::{Decoder, check_topic, is_label, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
-/// The known fields that have come. Items and arms are in the batch.
+/// Known fields found so far. Items and arms are in the batch.
 #[derive(Default)]
 struct Fields<'a> {
-    /// The bits of their keys; the value of another field says nothing.
+    /// Bits of the keys found. The values of other fields have no meaning.
     seen: u8,
-    /// `None` is a type that is not ours.
+    /// `None` for a type that is not ours.
     kind: Option<Kind>,
     request_id: u128,
-    /// Not hashed yet: clicks are read without it.
+    /// User id before hashing: ignored records need no hash.
     user_id: Option<&'a [u8]>,
     ts_ms: i64,
     arms: Range<u32>,
-    /// The object that the arms are, if it is to be remembered.
+    /// Object that the arms came from, if it is to be remembered.
     new_object: Option<&'a [u8]>,
     item: u64,
 }
@@ -34,7 +34,7 @@ impl Fields<'_> {
         self.seen & bits == bits
     }
 
-    /// Whether this key comes next: then it has been passed. It may come once.
+    /// Passes this key if it is next, and returns whether it was. `None` if the key was there before.
     #[inline(always)]
     fn come(&mut self, key: Key, json: &mut Scanner) -> Option<bool> {
         if !json.key(key) {
@@ -47,7 +47,7 @@ impl Fields<'_> {
 }
 
 impl Decoder {
-    /// `None`: the record is not plain, and the arenas may hold parts of it.
+    /// Decodes a plain record. `None` if it is not plain; then the arenas may contain parts of it.
     #[inline(always)]
     pub(super) fn plain(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Option<Body> {
         let items_start = batch.items.len();
@@ -89,9 +89,9 @@ impl Decoder {
         }
     }
 
-    /// All that is known must be sound, also what the record's own kind does not need.
+    /// Reads all fields. Every known one must be valid, even if the record's kind does not need it.
     ///
-    /// Looks for each key once a round, in the order of most events: these take one round and no detours.
+    /// Each round tries every key once, in the order of most events. Those take one round without detours.
     #[inline(always)]
     fn plain_fields<'a>(&self, payload: &'a [u8], batch: &mut Batch) -> Option<Fields<'a>> {
         let mut json = Scanner::new(payload);
@@ -138,9 +138,9 @@ impl Decoder {
         json.is_at_end().then_some(fields)
     }
 
-    /// Hashes the array of items that begins there, and gives what is behind it.
+    /// Hashes the array of items that begins at `start`, and returns the text after it.
     ///
-    /// Not inlined: so the loop has all registers for itself.
+    /// Not inlined, so that the loop can use all registers.
     #[inline(never)]
     fn plain_items<'a>(&self, payload: &'a [u8], start: usize, items: &mut Vec<u64>) -> Option<&'a [u8]> {
         let end = items.len() + self.max_items;
@@ -155,7 +155,7 @@ impl Decoder {
         Some(json.rest())
     }
 
-    /// The place of the arms, and the object that they are if it is to be remembered.
+    /// Returns the range of the arms, and the object that they came from if it is to be remembered.
     #[inline(always)]
     fn plain_arms<'a>(
         &self,
@@ -178,7 +178,8 @@ impl Decoder {
         Some((arms, object.filter(|object| object.len() == n_bytes)))
     }
 
-    /// The scanner goes in and out by value, so that its place in the text stays in registers where it comes from.
+    /// Reads the arms of a new object. The scanner is passed and returned by value, so that the caller keeps its position
+    /// in registers.
     #[inline(never)]
     fn new_arms<'a>(&self, mut json: Scanner<'a>, batch: &mut Batch) -> Option<(Range<u32>, Scanner<'a>)> {
         let start = batch.arms.len();

@@ -1,7 +1,7 @@
-//! Goes through JSON token by token. Says `None` where it cannot tell, which is not to say that the JSON is wrong: it
-//! knows no escapes.
+//! Scanner that goes through JSON token by token. `None` means that it cannot decide, not that the JSON is wrong: it does
+//! not support escapes.
 //!
-//! The methods are inlined into their one user, so that its place in the text stays in registers.
+//! The methods are inlined into their only caller, so that its position in the text stays in registers.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::keys::Key;
 use super::marks::{first_mark, marks_of_block};
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 
-/// Levels of unknown values that are passed over.
+/// Bound on the levels of unknown values that are skipped.
 const MAX_LEVELS: u32 = 8;
 
 /// ```text
@@ -22,9 +22,9 @@ const MAX_LEVELS: u32 = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner<'a> {
     json: &'a [u8],
-    /// What has not been passed.
+    /// Text that has not been passed.
     rest: &'a [u8],
-    /// The marks of the rest as far as they are known: those before the last of them are.
+    /// Marks of the rest, as far as they are known: up to the last set bit.
     marks: u64,
 }
 
@@ -37,14 +37,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A scanner that has passed so many bytes.
+    /// Returns a scanner that has passed `n_passed` bytes.
     #[inline(always)]
     pub fn behind(json: &'a [u8], n_passed: usize) -> Self {
         let rest = json.get(n_passed..).unwrap_or_default();
         Scanner { json, rest, marks: 0 }
     }
 
-    /// Hands on the keys of an object, which is all of the text, and the places of their values.
+    /// Calls back with the keys of an object, which must be all of the text, and the ranges of their values.
     #[inline(always)]
     pub fn entries(text: &'a [u8], mut each: impl FnMut(&'a [u8], Range<usize>) -> Option<()>) -> Option<()> {
         let mut json = Scanner::new(text);
@@ -61,7 +61,7 @@ impl<'a> Scanner<'a> {
         json.is_at_end().then_some(())
     }
 
-    /// The next byte, which is no white space: that is passed. It stays the next.
+    /// Passes white space, and returns the byte after it without passing it.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<u8> {
         match self.rest {
@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Enters an array or object: whether it has anything in it. If not, it has been passed.
+    /// Enters an array or object, and returns whether it contains anything. An empty one is passed.
     #[inline(always)]
     pub fn enter(&mut self, open: u8, close: u8) -> Option<bool> {
         self.expect(open)?;
@@ -96,7 +96,8 @@ impl<'a> Scanner<'a> {
         Some(has_any)
     }
 
-    /// Passes a comma, behind which there is more, and white space, or the end of an array or object.
+    /// Passes a comma with the white space after it and returns true, or passes the end of an array or object and returns
+    /// false.
     #[inline(always)]
     pub fn more(&mut self, close: u8) -> Option<bool> {
         if let [b',', b'"', ..] = self.rest {
@@ -111,26 +112,26 @@ impl<'a> Scanner<'a> {
         self.peek().map(|_| true)
     }
 
-    /// How many bytes have been passed.
+    /// Returns the number of bytes that have been passed.
     #[inline(always)]
     pub fn n_passed(&self) -> usize {
         self.json.len() - self.rest.len()
     }
 
-    /// What has not been passed.
+    /// Returns the text that has not been passed.
     #[inline(always)]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Passes all but this, which is an end of the rest.
+    /// Passes everything before `rest`, which must be a suffix of the text.
     #[inline(always)]
     pub fn pass_to(&mut self, rest: &'a [u8]) {
         self.rest = rest;
         self.marks = 0;
     }
 
-    /// Passes so many bytes.
+    /// Passes `n` bytes.
     #[inline(always)]
     pub fn pass(&mut self, n: usize) {
         self.rest = &self.rest[n..];
@@ -153,32 +154,32 @@ impl<'a> Scanner<'a> {
         self.comes(bytes).then_some(())
     }
 
-    /// These bytes must be all that is left.
+    /// Checks that these bytes are all that is left.
     #[inline(always)]
     pub fn is_last(&self, bytes: &[u8]) -> Option<()> {
         (self.rest == bytes).then_some(())
     }
 
-    /// Whether nothing but white space is left.
+    /// Returns whether nothing but white space is left.
     #[inline(always)]
     pub fn is_at_end(&mut self) -> bool {
         self.rest.is_empty() || self.peek().is_none()
     }
 
-    /// Passes this key and its colon, if that is what comes next, written as usual.
+    /// Passes this key and its colon if they come next, without white space between them.
     #[inline(always)]
     pub fn key(&mut self, key: Key) -> bool {
         self.comes(key.spelling())
     }
 
-    /// The inside of a string: valid UTF-8.
+    /// Passes a string and returns its contents, which are valid UTF-8.
     #[inline(always)]
     pub fn string(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         self.string_inside()
     }
 
-    /// The rest of a string whose first quote has been passed.
+    /// Passes the rest of a string whose first quote has been passed.
     #[inline(always)]
     pub fn string_inside(&mut self) -> Option<&'a [u8]> {
         if self.marks == 0 {
@@ -196,7 +197,7 @@ impl<'a> Scanner<'a> {
         Some(inside)
     }
 
-    /// The same where more than a block is left of it, or where it is not ASCII.
+    /// Passes a string that has more than a block left, or is not ASCII.
     #[inline(always)]
     fn long_or_foreign(&mut self) -> Option<&'a [u8]> {
         let (inside, rest) = self.rest.split_at_checked(text_len(self.rest)?)?;
@@ -204,7 +205,7 @@ impl<'a> Scanner<'a> {
         Some(inside)
     }
 
-    /// The text of an id or item: a string, or an integer.
+    /// Passes an id or item, which is a string or an integer, and returns its text.
     #[inline(always)]
     pub fn id(&mut self) -> Option<&'a [u8]> {
         match self.peek()? {
@@ -214,15 +215,14 @@ impl<'a> Scanner<'a> {
         self.id_inside()
     }
 
-    /// The rest of an id that is a string whose first quote has been passed.
+    /// Passes the rest of an id whose first quote has been passed.
     #[inline(always)]
     pub fn id_inside(&mut self) -> Option<&'a [u8]> {
         self.string_inside()
             .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()))
     }
 
-    /// Hands on the elements of an array, which are integers or strings of any length, each as it is found, and passes
-    /// the array.
+    /// Passes an array of integers or strings of any length, and calls back with each element as it is found.
     #[inline(always)]
     pub fn ids(&mut self, mut each: impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
         let mut more = self.enter(b'[', b']')?;
@@ -238,14 +238,14 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Hands on strings, one or more with `","` or `", "` between them. The first quote has been passed, and in the end
-    /// the last one.
+    /// Calls back with one or more strings that have `","` or `", "` between them. The first quote must have been passed,
+    /// and the last one is passed.
     #[inline(always)]
     pub fn ids_in_quotes(&mut self, each: &mut impl FnMut(&'a [u8]) -> Option<()>) -> Option<()> {
         loop {
             if let Some((id, [b'"', behind @ ..])) = self.short_string() {
                 each(id)?;
-                // Mostly another one follows, whose first quote is passed at once.
+                // Usually another string follows, whose first quote can be passed at once.
                 if behind == b",\"" {
                     self.rest = &self.rest[id.len() + 3..];
                     self.marks = self.marks >> id.len() >> 3;
@@ -262,7 +262,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The rest of a string and three bytes from its quote on, if it ends in this block.
+    /// Returns the rest of a string and the three bytes from its quote on, if it ends in this block.
     #[inline(always)]
     fn short_string(&mut self) -> Option<(&'a [u8], &'a [u8; 3])> {
         if self.marks == 0 {
@@ -275,7 +275,7 @@ impl<'a> Scanner<'a> {
         self.rest.get(..n + 3)?.split_last_chunk()
     }
 
-    /// The decimal text of an integer, `0` for `-0`.
+    /// Passes an integer and returns its decimal text; `0` for `-0`.
     #[inline(always)]
     fn integer(&mut self) -> Option<&'a [u8]> {
         let (text, rest) = self.rest.split_at_checked(integer_end(self.rest)?)?;
@@ -287,7 +287,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The number that thirteen digits are, as epoch milliseconds have them.
+    /// Passes thirteen digits, as Unix milliseconds have them, and returns their value.
     #[inline(always)]
     pub fn epoch_ms(&mut self) -> Option<i64> {
         let digits: &[u8; 13] = self.rest.first_chunk()?;
@@ -302,7 +302,7 @@ impl<'a> Scanner<'a> {
         self.peek() == Some(b'n') && self.comes(b"null")
     }
 
-    /// Passes a key that is not known, and its value.
+    /// Passes an unknown key and its value.
     #[inline(always)]
     pub fn skip_unknown(&mut self) -> Option<()> {
         *self = self.behind_unknown()?;
@@ -326,7 +326,7 @@ impl<'a> Scanner<'a> {
             b'f' => self.comes(b"false").then_some(())?,
             b'n' => self.comes(b"null").then_some(())?,
             open @ (b'[' | b'{') => {
-                // In ASCII two behind.
+                // In ASCII, each closing bracket is two after its opening one.
                 let close = open + 2;
                 let levels = levels.checked_sub(1)?;
                 let mut more = self.enter(open, close)?;
@@ -352,7 +352,7 @@ fn space_len(text: &[u8]) -> usize {
     text.iter().take_while(is_space).count()
 }
 
-/// The length of a string without escapes, whatever letters are in it.
+/// Returns the length of a string without escapes, of any characters.
 #[inline(never)]
 fn text_len(text: &[u8]) -> Option<usize> {
     let n = first_mark(text)?;

@@ -1,8 +1,8 @@
-//! XXH3 of 4 to 16 bytes, which most ids and items have, in a form that the compiler puts in place of a call.
+//! XXH3 of 4 to 16 bytes, the length of most ids and items, in a form that the compiler inlines.
 //!
-//! What the seed decides is computed once, not for every id. The values are the reference implementation's.
+//! Values that depend only on the seed are computed once, not for every id. Hashes equal the reference implementation's.
 
-/// Words of XXH3's secret, those that it mixes into short input.
+/// Words of XXH3's secret that it mixes into short input.
 const SECRET_8: u64 = 0x1cad_21f7_2c81_017c;
 const SECRET_16: u64 = 0xdb97_9083_e96d_d4de;
 const SECRET_24: u64 = 0x1f67_b3b7_a4a4_4072;
@@ -10,12 +10,12 @@ const SECRET_32: u64 = 0x78e5_c0cc_4ee6_79cb;
 const SECRET_40: u64 = 0x2172_ffcc_7dd0_5a82;
 const SECRET_48: u64 = 0x8e24_43f7_7446_08b8;
 
-/// XXH3 with one seed, 64 bits.
+/// 64-bit XXH3 with one seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShortHash {
-    /// For 4 to 8 bytes.
+    /// Mask for 4 to 8 bytes.
     flip: u64,
-    /// For 9 to 16 bytes, the first and the last eight of them.
+    /// Masks for 9 to 16 bytes: one for the first eight, one for the last eight.
     flips: [u64; 2],
 }
 
@@ -31,7 +31,7 @@ impl ShortHash {
         }
     }
 
-    /// None where the text has another length.
+    /// Returns the hash, or `None` if the text has another length.
     #[inline(always)]
     pub fn of(&self, text: &[u8]) -> Option<u64> {
         match text.len() {

@@ -1,4 +1,4 @@
-//! The time of an event: epoch milliseconds, also in quotes, or text that names its zone.
+//! Time of an event: Unix milliseconds, possibly quoted, or text that names its zone.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -7,7 +7,8 @@ use super::json;
 use super::shape::{TsUnit, Zone};
 use crate::engine::event::Reason;
 
-/// Thirteen digits: 2001 to 2286. The same span in other units has other numbers of digits. Text without a zone is of this one.
+/// Parses a time of thirteen digits: 2001 to 2286. In other units, the same span has other numbers of digits. Text without
+/// a zone is in `zone`.
 pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if raw.starts_with('"') {
         return text_ms_in(&json::text(raw)?, zone);
@@ -16,7 +17,7 @@ pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> 
 }
 
 fn integer_ms(integer: &str) -> Result<i64, Reason> {
-    // What does not fit into 64 bits is negative or too large, whatever its unit.
+    // An integer that does not fit into 64 bits is negative or too large, whatever its unit.
     let number: u64 = json::integer(integer)?.parse().map_err(|_| Reason::TsRange)?;
     within_span(number)
 }
@@ -32,8 +33,8 @@ fn within_span(number: u64) -> Result<i64, Reason> {
     }
 }
 
-/// A time whose numbers are of a known unit: they may be in quotes and have a fraction or an exponent, of which what is
-/// finer than a millisecond is cut off. Other text is RFC 3339; times without a zone are of this one.
+/// Parses a time whose numbers are in `unit`. They may be quoted and have a fraction or an exponent; parts of a millisecond
+/// are cut off. Other text is RFC 3339, in `zone` if it does not name one.
 pub(super) fn in_unit(raw: &str, unit: TsUnit, zone: Option<Zone>) -> Result<i64, Reason> {
     let Some(first) = raw.bytes().next() else {
         return Err(Reason::WrongType);
@@ -58,21 +59,21 @@ pub(super) fn in_unit(raw: &str, unit: TsUnit, zone: Option<Zone>) -> Result<i64
     let ms = ms.ok_or(Reason::TsRange)?;
     within_span(ms).map_err(|reason| match unit {
         TsUnit::Milliseconds => reason,
-        // What else it might be of, a value of another unit does not tell.
+        // In other units, the value does not show which unit it may be in.
         _ => Reason::TsRange,
     })
 }
 
-/// `digits × 10^exponent`.
+/// Number `digits × 10^exponent`.
 struct Decimal {
     digits: u128,
     exponent: i32,
 }
 
-/// Digits of a number that is a time: more than any has.
+/// Bound on the digits of a number that is a time: more than any has.
 const MAX_DECIMAL_DIGITS: usize = 36;
 
-/// A number as JSON has it, that is not negative; `None` for other text.
+/// Parses a number in the syntax of JSON, with an error if it is negative. `None` for other text.
 fn decimal(text: &str) -> Option<Result<Decimal, Reason>> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -92,7 +93,7 @@ fn decimal(text: &str) -> Option<Result<Decimal, Reason>> {
     if whole.len() + fraction.len() > MAX_DECIMAL_DIGITS || unsigned.len() > 4 {
         return Some(Err(Reason::Number));
     }
-    // So few digits fit.
+    // This few digits fit into 128 bits.
     let digits: u128 = [whole, fraction].concat().parse().ok()?;
     let exponent: i32 = exponent.parse().ok()?;
     let decimal = Decimal {
@@ -107,7 +108,7 @@ fn decimal(text: &str) -> Option<Result<Decimal, Reason>> {
 }
 
 impl Decimal {
-    /// Times a power of ten, cut off to an integer; `None` where it does not fit.
+    /// Multiplies by a power of ten and truncates to an integer; `None` if it does not fit.
     fn scaled(&self, power: i32) -> Option<u64> {
         let exponent = self.exponent + power;
         let scale = 10_u128.checked_pow(exponent.unsigned_abs());
@@ -121,12 +122,12 @@ impl Decimal {
     }
 }
 
-/// The same span, as text: digits or RFC 3339.
+/// Parses a time of the same span from text: digits or RFC 3339.
 pub(super) fn text_ms(text: &str) -> Result<i64, Reason> {
     text_ms_in(text, None)
 }
 
-/// Whether text is read as a time, where those without a zone are of this one.
+/// Returns whether text is accepted as a time. Times without a zone are in `zone`.
 pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
     text_ms_in(text, zone).is_ok()
 }
@@ -147,9 +148,9 @@ fn within_ms(ms: i64) -> Option<i64> {
         .then_some(ms)
 }
 
-/// Epoch milliseconds of RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`, or of a form of ISO 8601 that says as much:
-/// without seconds, `20251120T000000Z`, `… UTC`, `+0100`, `+01`, `+01:00[Europe/Berlin]`. What is finer is cut off. Text that ends
-/// before its offset is of `zone`.
+/// Parses RFC 3339 text such as `2025-11-20T00:00:00.123456+01:00`, or an equivalent form of ISO 8601: without seconds,
+/// `20251120T000000Z`, `… UTC`, `+0100`, `+01`, `+01:00[Europe/Berlin]`. Returns Unix ms; finer parts are cut off. Text
+/// without an offset is in `zone`.
 fn iso_ms(text: &str, zone: Option<Zone>) -> Option<i64> {
     let (date_time, rest) = date_time(text)?;
     let (fraction_ms, offset) = match rest.strip_prefix('.') {
@@ -168,7 +169,8 @@ fn iso_ms(text: &str, zone: Option<Zone>) -> Option<i64> {
     Some(utc_as_written + fraction_ms - zone.ahead_ms())
 }
 
-/// The date and time that a text begins with, and what is behind them. jiff would read dates of other calendars too.
+/// Returns the date and time that a text begins with, and the text after them. jiff would also accept dates of other
+/// calendars.
 fn date_time(text: &str) -> Option<(DateTime, &str)> {
     let form = |form: &str| {
         let (date_time, rest) = text.split_at_checked(form.len())?;
@@ -190,7 +192,7 @@ fn date_time(text: &str) -> Option<(DateTime, &str)> {
     let (written, rest) = form("0000-00-00T00:00")
         .or_else(|| form("00000000T000000"))
         .or_else(|| form("00000000T0000"))?;
-    // A fraction is one of seconds.
+    // Only seconds can have a fraction, so neither `.` nor `:` may follow a time without them.
     let may_go_on = written.len() == "00000000T000000".len() || !rest.starts_with(['.', ':']);
     let digits: String = written.chars().filter(char::is_ascii_digit).collect();
     let part = |place: std::ops::Range<usize>| digits.get(place).unwrap_or("00");
@@ -200,7 +202,7 @@ fn date_time(text: &str) -> Option<(DateTime, &str)> {
     may_go_on.then_some((date_time, rest))
 }
 
-/// The zone at the end of a time.
+/// Returns the zone at the end of a time.
 fn zone_of(offset: &str) -> Option<Zone> {
     let offset = match offset.split_once('[') {
         Some((offset, name)) if name.ends_with(']') && !offset.is_empty() => offset,
@@ -221,7 +223,7 @@ fn zone_of(offset: &str) -> Option<Zone> {
     }
 }
 
-/// Epoch milliseconds of `Thu, 20 Nov 2025 00:00:00 GMT`.
+/// Parses `Thu, 20 Nov 2025 00:00:00 GMT` to Unix ms.
 fn http_ms(text: &str) -> Option<i64> {
     let time = jiff::fmt::rfc2822::DateTimeParser::new()
         .parse_timestamp(text)
@@ -229,8 +231,8 @@ fn http_ms(text: &str) -> Option<i64> {
     Some(time.as_millisecond())
 }
 
-/// Epoch milliseconds of `[2025,11,20,0,0,5,123000000]`, as some serializers of Java write a time without a zone: year, month, day,
-/// hour and minute, and if they are not 0 second and nanosecond.
+/// Parses `[2025,11,20,0,0,5,123000000]` to Unix ms. Some serializers of Java write a time without a zone like this: year,
+/// month, day, hour and minute, and second and nanosecond if they are not 0.
 pub(super) fn array_ms(array: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     let zone = zone.ok_or(Reason::WrongType)?;
     let numbers = json::elements(array)?
@@ -247,7 +249,7 @@ pub(super) fn array_ms(array: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     text_ms_in(&text, Some(zone))
 }
 
-/// `1234` → 123, `5` → 500; none without a digit.
+/// Returns the leading digits of a fraction as thousandths: `1234` → 123, `5` → 500. `None` without a digit.
 fn leading_thousandths(digits: &str) -> Option<i64> {
     let leading = &digits[..digits.len().min(3)];
     Some(leading.parse::<i64>().ok()? * 10_i64.pow(3 - leading.len() as u32))
@@ -500,7 +502,7 @@ mod tests {
         for (json, expected) in [
             ("\"2025-11-20T01:00:00\"", Ok(1_763_596_800_000)),
             ("\"2025-11-20 01:00:00.1239\"", Ok(1_763_596_800_123)),
-            // One that it names itself holds.
+            // A zone in the text takes precedence.
             ("\"2025-11-20T00:00:00Z\"", Ok(1_763_596_800_000)),
             ("\"2025-11-19T16:00:00-08:00\"", Ok(1_763_596_800_000)),
             ("\"2025-11-20T00:00:00.\"", Err(Reason::TsRange)),

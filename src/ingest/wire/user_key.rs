@@ -1,28 +1,28 @@
-//! The key by which user ids are hashed before they are kept.
+//! Key that user ids are hashed with before they are kept.
 
 use std::fmt;
 
 use siphasher::sip::SipHasher24;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// A key of SipHash-2-4, the same in every process of one configuration: each of them knows a user by the same hash, today
-/// and after a restart.
+/// Key of SipHash-2-4, the same in every process of one configuration. Every process gives a user the same hash, also after
+/// a restart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UserKey([u8; 16]);
 
 impl UserKey {
-    /// Tells whether two processes hash alike, and nothing of the secret or the seed.
+    /// Returns a hash that shows whether two processes have the same key, and reveals neither the secret nor the seed.
     pub fn marker(self, seed: u64) -> u64 {
         xxh3_128_with_seed(&self.0, seed) as u64
     }
 
-    /// The key that a secret text makes, with the seed of the other hashes; who knows neither cannot tell whose hash is whose.
-    /// The text may be empty: then the seed alone makes the key, which protects nobody if it is known.
+    /// Makes the key from a secret text and the seed of the other hashes. Without them, a hash cannot be traced to its
+    /// user. If the text is empty, the key depends on the seed alone and protects no user once the seed is known.
     pub fn of(secret: &str, seed: u64) -> UserKey {
         UserKey(xxh3_128_with_seed(secret.as_bytes(), seed).to_le_bytes())
     }
 
-    // Not inlined: it would crowd what decodes the rest of a record out of the registers.
+    // Not inlined, since it would take registers from the code that decodes the rest of a record.
     #[inline(never)]
     pub fn hash(&self, id: &[u8]) -> u64 {
         SipHasher24::new_with_key(&self.0).hash(id)
@@ -39,7 +39,7 @@ impl fmt::Debug for UserKey {
 mod tests {
     use super::*;
 
-    /// From the paper, appendix A: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
+    /// Test vector from appendix A of Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
     #[test]
     fn hashes_are_those_of_siphash_2_4() {
         let key = UserKey(std::array::from_fn(|n| n as u8));

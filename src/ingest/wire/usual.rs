@@ -1,5 +1,5 @@
-//! The shortest way to an event: for records that are written as the documentation writes them, without white space or
-//! with a space behind each comma and colon.
+//! Fastest decoder, for records written as in the documentation: without white space, or with a space after each comma and
+//! colon.
 //!
 //! ```text
 //! {"request_id":"…" ─┬───────────────┬─ ,"ts":1763596800123 ─┬─ ,"item":"…" ───────────────────────────┬─ }
@@ -7,8 +7,8 @@
 //!                                                            └ ,"experiments":{…} ─┘
 //! ```
 //!
-//! What stands between two values is one comparison of a word or two. In any order of keys that takes a comparison for
-//! the comma, one for the key, one for the quote, and one for each key that might have come instead.
+//! The text between two values takes one comparison of a word or two. With keys in any order, it takes one for the comma,
+//! one for the key, one for the quote, and one for each key that could have come instead.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use super::scan::Scanner;
 use super::{Decoder, range};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
-/// What stands before the values.
+/// Text before each of the values.
 pub(super) trait Layout {
     const REQUEST_ID: &'static [u8];
     const USER_ID: &'static [u8];
@@ -27,7 +27,7 @@ pub(super) trait Layout {
     const ITEM: &'static [u8];
 }
 
-/// As JavaScript writes it, and most else.
+/// Layout of JavaScript and of most other writers.
 pub(super) struct Compact;
 
 impl Layout for Compact {
@@ -39,7 +39,7 @@ impl Layout for Compact {
     const ITEM: &'static [u8] = br#","item":""#;
 }
 
-/// As Python writes it.
+/// Layout of Python.
 pub(super) struct Spaced;
 
 impl Layout for Spaced {
@@ -52,7 +52,7 @@ impl Layout for Spaced {
 }
 
 impl Decoder {
-    /// `None`: the record is written in another way, and has left nothing in the batch.
+    /// Decodes a record of this layout. `None` if it is written differently; then the batch is unchanged.
     #[inline(always)]
     pub(super) fn usual<L: Layout>(
         &self,
@@ -104,10 +104,10 @@ impl Decoder {
         }
     }
 
-    /// Hashes the items of a list whose other fields have been read, and the first quote. Appends nothing where it finds
-    /// something else.
+    /// Hashes the items of a list, after its other fields and the first quote have been read. Appends nothing if it finds
+    /// anything else.
     ///
-    /// Not inlined: so the loop has all registers for itself.
+    /// Not inlined, so that the loop can use all registers.
     #[inline(never)]
     fn usual_items(&self, payload: &[u8], start: usize, items: &mut Vec<u64>) -> Option<Range<u32>> {
         let before = items.len();

@@ -1,4 +1,4 @@
-//! Storing of what looks need to resume after a restart.
+//! Storage of the data that looks need to resume after a restart.
 
 use super::super::Worker;
 use crate::looks::{PairLooks, StoredLooks};

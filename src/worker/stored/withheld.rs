@@ -51,6 +51,7 @@ impl Withheld {
             ..PairDelta::default()
         };
         let before = self.taken.replace(delta.reach);
+        // Without settled slots, a later frontier must still wait for a state that contains it.
         if !delta.settled.is_empty() || before != Some(delta.reach) {
             self.keep(delta.settled, delta.reach);
         }
@@ -86,14 +87,14 @@ impl Withheld {
         shown
     }
 
-    /// Checks whether what waits exceeds `room_bytes`. Once it did, it must fall to half of that.
+    /// Checks whether the waiting deltas exceed `room_bytes`. Once they did, they must fall to half of that.
     pub fn measure(&mut self, room_bytes: u64) -> bool {
         let limit_bytes = if self.is_full { room_bytes / 2 } else { room_bytes };
         self.is_full = self.n_bytes > limit_bytes;
         self.is_full
     }
 
-    /// Returns the size of what waits, if it was over the limit when last measured.
+    /// Returns the size of the waiting deltas, if it was over the limit when last measured.
     pub fn too_many_bytes(&self) -> Option<u64> {
         self.is_full.then_some(self.n_bytes)
     }

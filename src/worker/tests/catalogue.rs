@@ -1,4 +1,4 @@
-//! The catalogue as the worker hands it on, at the start and anew: what each list counts by, and what is covered.
+//! Catalogues in the worker, at the start and after a reload: the catalogue that each list counts by, and coverage.
 
 use super::*;
 use crate::engine::ranking::Column;
@@ -7,7 +7,7 @@ use crate::telemetry::Warning;
 
 const METRICS: &str = "hit_rate,alpha_ndcg,coverage,popularity";
 
-/// A worker that measures by a catalogue at k = 1 and over the whole list, and owns nothing yet.
+/// Returns a worker that uses a catalogue, at k = 1 and over the whole list, and owns nothing yet.
 fn measuring(more: &[(&str, &str)]) -> Stage {
     let settings = [
         ("METRICS__K", "1"),
@@ -17,7 +17,7 @@ fn measuring(more: &[(&str, &str)]) -> Stage {
     Stage::with(&[&settings, more].concat())
 }
 
-/// Reads items with their aspect and users of 4, and hands them in.
+/// Reads items, each with its aspect and its users out of 4, and hands them to the worker.
 fn take(stage: &mut Stage, items: &[(&str, &str, u32)], previous: Option<&Catalogue>) -> Arc<Catalogue> {
     let line = |(item, aspect, users): &(&str, &str, u32)| {
         format!("{{\"item\":\"{item}\",\"aspects\":[\"{aspect}\"],\"users\":{users},\"of_users\":4}}\n")
@@ -33,7 +33,7 @@ fn take(stage: &mut Stage, items: &[(&str, &str, u32)], previous: Option<&Catalo
     catalogue
 }
 
-/// The value in `total`.
+/// Returns the value in `total`.
 fn value(stage: &Stage, arm: &str, view: View, key: &str) -> Option<f64> {
     let snapshot = stage.snapshot();
     let shown = snapshot.arms.iter().find(|shown| &*shown.arm == arm)?;
@@ -68,7 +68,8 @@ fn lists_of_an_open_slot_keep_its_catalogue_and_those_of_new_slots_take_the_new_
     let mean = (0.25 + 0.25 + 0.75) / 3.0;
     assert_eq!(live(&stage, "popularity"), Some(mean));
 
-    // Both items clicked: with one aspect for both the second adds half, with two it adds one; either is the ideal.
+    // Both items are clicked. With the same aspect, the second one adds half; with two aspects, it adds one. Either is the
+    // ideal.
     for (offset, id, item) in [(0, "r-1", "x"), (1, "r-1", "y"), (2, "r-3", "x"), (3, "r-3", "y")] {
         let json = format!(r#"{{"request_id":"{id}","ts":{},"item":"{item}"}}"#, T0 + 1500);
         stage.record(CLICKED, offset, T0 + 1500, &json);
@@ -149,7 +150,7 @@ fn a_pair_that_is_taken_away_takes_away_what_it_alone_has_shown() {
     assert_eq!(live(&stage, "coverage"), Some(0.75));
     stage.worker.handle(Input::Revoked);
     assert_eq!(live(&stage, "coverage"), None);
-    // A kept pair hears of a new catalogue too.
+    // A parked pair gets the new catalogue, too.
     take(&mut stage, &[("x", "", 1), ("z", "", 4)], Some(&first));
     stage.assign(&[1], [1, 0]);
     stage.round();

@@ -1,4 +1,4 @@
-//! What the worker tells the looks at experiments.
+//! Messages from the worker to the looks at experiments.
 
 use super::*;
 use crate::looks::{Experiment, GivenUp, Looked, Looks, Rules, every_ms};
@@ -6,7 +6,7 @@ use crate::statistics::Settings;
 
 const LOOK_MS: i64 = 600_000;
 
-/// A stage, and what takes its looks.
+/// Returns a stage, and the receiver that takes its looks.
 fn stage() -> (Stage, Looks) {
     let mut config = Stage::config(&[("KAFKA__KEY", "user")]);
     let ranker = Experiment {

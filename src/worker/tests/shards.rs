@@ -1,4 +1,4 @@
-//! Pairs that are read by several threads: what is counted does not depend on how many there are.
+//! Pairs that are read by several threads: the counts do not depend on the number of threads.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use crate::ingest::Record;
 
 const N_PARTITIONS: i32 = 5;
 
-/// One record: its side and partition, what it speaks of, and when.
+/// Record to write: its side and partition, its subject, and its time.
 #[derive(Debug, Clone, Copy)]
 struct Draft {
     side: Side,
@@ -33,7 +33,7 @@ fn draft() -> impl Strategy<Value = Draft> {
     )
 }
 
-/// What happens between two readings.
+/// Step between two reads.
 #[derive(Debug, Clone)]
 enum Step {
     Records(Vec<Draft>),
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Everything that came of it: sums of every arm, outcomes, and what was buried.
+/// Result of a run: sums of every arm, outcomes, and dead letters.
 #[derive(Debug, PartialEq)]
 struct Result {
     arms: Vec<(String, Vec<Box<[i128]>>)>,
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// A stage of three workers that owns five partitions, each of them with so many lists to read.
+/// Returns a stage of three workers that owns five partitions, each with this many lists to read.
 fn laden(n_lists: i64, more: &[(&str, &str)]) -> Stage {
     let mut stage = Stage::with_workers(3, more);
     let partitions: Vec<i32> = (0..N_PARTITIONS).collect();
@@ -187,7 +187,7 @@ fn much_is_read_by_several_threads_and_little_by_one() {
     assert_eq!(stage.telemetry.status().records["served"]["accepted"], 5000);
 }
 
-/// The state of five partitions of three workers stays within one bound: what does not fit is shed, whoever reads it.
+/// Five partitions of three workers share one bound. Records that do not fit are shed, whichever worker reads them.
 #[test]
 fn the_bound_on_memory_is_one_for_all_workers() {
     let mut stage = laden(4000, &[("LIMITS__MAX_STATE", "1MiB")]);
@@ -208,7 +208,8 @@ fn the_bound_on_memory_is_one_for_all_workers() {
     assert!(scrape.contains("\nabgauge_state_max_bytes 1048576\n"), "{scrape}");
 }
 
-/// The failure: what a pair held while its position was looked for did not count, so the others took it once more.
+/// Regression: memory held by a pair did not count while its position was being located, so the others used that much
+/// again.
 #[test]
 fn a_pair_that_is_not_read_at_the_moment_counts_against_the_bound() {
     let mut stage = laden(4000, &[("LIMITS__MAX_STATE", "1MiB")]);
@@ -232,7 +233,7 @@ fn a_pair_that_is_not_read_at_the_moment_counts_against_the_bound() {
     assert!(used <= 1 << 20, "{used}");
 }
 
-/// A source whose reader panics.
+/// Source whose reader panics.
 struct Faulty;
 
 impl Source for Faulty {

@@ -1,4 +1,4 @@
-//! The states that shares of records raise which do not count.
+//! Warnings that are raised by the share of records that do not count.
 
 use super::*;
 
@@ -34,7 +34,8 @@ fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
     assert!(!is_raised(&stage, "served"));
 }
 
-/// Pages with several shelves under one request id lose all but one: a retry loses nothing, so it is not called the same.
+/// A page with several shelves under one request id loses all but one. A retry loses nothing, so it must not raise the same
+/// warning.
 #[test]
 fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
     for (items, told) in [
@@ -59,7 +60,7 @@ fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
     }
 }
 
-/// Kafka stamps the records now, so nothing but their disorder tells them from late ones.
+/// Kafka stamps the records now, so only their disorder distinguishes them from late ones.
 #[test]
 fn an_old_log_that_was_loaded_out_of_order_is_named_as_that() {
     const HOUR_MS: i64 = 60 * 60 * 1000;
@@ -68,7 +69,7 @@ fn an_old_log_that_was_loaded_out_of_order_is_named_as_that() {
             HOUR_MS,
             "an old log that was loaded out of order. Sort it by time first, or use `abgauge evaluate`",
         ),
-        // Ten minutes in all are a producer that is slow.
+        // A span of ten minutes in all means a slow producer.
         (10_000, "fix the clock or the buffer of their producers"),
     ] {
         let mut stage = Stage::new();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::engine::event::Side;
 use crate::ingest::{Input, Record, Source};
 
-/// Records of a batch, and of a slice of it: odd numbers, so that partitions are cut anywhere.
+/// Records of a batch, and of a slice of it. The odd sizes cut partitions at arbitrary records.
 const BATCH: usize = 1009;
 const SLICE: usize = 101;
 

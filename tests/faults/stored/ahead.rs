@@ -1,4 +1,5 @@
-//! Times that are far apart, over a kill: clicks an hour ahead of their lists, a partition that falls silent, events of ten years ahead.
+//! Times that are far apart, across a kill: clicks an hour ahead of their lists, a silent partition, events ten years
+//! ahead.
 
 use std::time::Duration;
 
@@ -7,19 +8,19 @@ use crate::support::daemon::Daemon;
 use crate::support::wait;
 use crate::traffic::{now_ms, scrape, totals};
 
-/// Lists of one partition, six seconds from one to the next.
+/// Number of lists of one partition, six seconds apart.
 const N_LISTS: u32 = 1_800;
 const STEP_MS: i64 = 6_000;
-/// Clicks are so many lists ahead.
+/// Number of lists by which clicks are ahead.
 const AN_HOUR: u32 = 600;
-/// Lists of the partition that falls silent.
+/// Number of lists of the partition that becomes silent.
 const N_SILENT: u32 = 10;
 const TEN_YEARS_MS: i64 = 10 * 365 * 24 * 3_600_000;
 
 #[test]
 fn clicks_an_hour_ahead_a_silent_partition_and_events_of_ten_years_ahead_change_no_number() {
     let stage = Stage::new();
-    // A loaded machine must not take the feed for silent.
+    // A loaded machine must not make the feed look silent.
     let config = stage.text.replace("idle_after = \"1s\"", "idle_after = \"10s\"");
     let mut daemon = Daemon::run(&config);
     daemon.wait_until_ready();

@@ -1,4 +1,5 @@
-//! Three brokers with three replicas each: leaders that move, brokers that are killed, and answers to claims, blobs and seals that are lost.
+//! Three brokers with three replicas each: leaders move, brokers are killed, and answers to claims, blobs and seals are
+//! lost.
 
 use std::time::Duration;
 
@@ -21,11 +22,11 @@ const LOAD: Load = Load {
 
 #[derive(Debug, Clone, Copy)]
 enum Fault {
-    /// A broker stops as an operator stops it, so others lead its partitions; it comes back and leads them again.
+    /// Clean stop of a broker, so that others lead its partitions. It comes back and leads them again.
     LeaderMoved,
     /// `kill -9` of a broker.
     BrokerKilled,
-    /// The broker has written it; its answer and the connection are lost.
+    /// Loss of a broker's answer and its connection, after it has written the request.
     AnswerLost(Step),
 }
 
@@ -71,7 +72,7 @@ fn inject(fleet: &mut Fleet, fault: Fault, random: &mut Pcg64Mcg) {
             fleet.catch(victim, step, Kept::Lost);
         }
     }
-    // The next one comes in the middle of what this one has brought about, or after it.
+    // The next fault comes while this one still has effects, or after that.
     let pause = Duration::from_millis(random.random_range(100..4_000));
     wait::try_until(pause, || None::<()>);
 }

@@ -1,6 +1,6 @@
-//! Instances of one group that store their state, traffic for them, somebody who watches, and a recount of what was sent.
+//! Fleet of instances in one group that store their state, with traffic for them, a watcher, and a recount of the traffic.
 //!
-//! The judge is the recount: one thread notes what it sends and what that must add up to.
+//! The recount decides: a single thread notes what it sends and the sums that must result.
 
 pub mod chain;
 pub mod runs;
@@ -28,22 +28,23 @@ use crate::support::kafka::{Kafka, Options};
 use crate::support::wait;
 use crate::traffic::{self, now_ms, scrape};
 
-/// An instance that the group takes for gone has hidden what it showed by then.
+/// Time after which an instance that the group considers gone has hidden everything.
 pub const LEASE: Duration = Duration::from_secs(2);
-/// A loaded machine may need so long until all that was sent has settled.
+/// Longest time until all traffic has settled on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Reads a log of millions of records in a development build.
+/// Longest time to read a log of millions of records in a development build.
 const WHOLE_LOG: Duration = Duration::from_secs(1_200);
 
-/// Held by the fleet there is. Several at once starve each other's brokers, and a record that comes too late counts as late.
+/// Lock of the current fleet. Several at once starve each other's brokers, and a record that arrives too late counts as
+/// late.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// How many faults there are to be, in the order of which seed.
+/// Number of faults to inject, and the seed of their order.
 pub struct Wanted {
     pub n_faults: usize,
-    /// Asked for by `ABGAUGE_FAULTS`: a run whose length is the point.
+    /// Set if `ABGAUGE_FAULTS` asks for a run whose length is the point.
     pub is_long: bool,
-    /// Of `ABGAUGE_FAULTS_SEED`, or another one each time.
+    /// Seed from `ABGAUGE_FAULTS_SEED`, or a different one each time.
     pub seed: u64,
 }
 
@@ -64,11 +65,11 @@ impl Wanted {
     }
 }
 
-/// Who is in it, and what it reads.
+/// Members of a fleet, and the traffic that they read.
 pub struct Plan {
     pub n_instances: usize,
     pub load: Load,
-    /// `join.lateness`: longer than traffic stands still in a fault.
+    /// Value of `join.lateness`: longer than traffic pauses during a fault.
     pub lateness: &'static str,
     pub options: Options,
 }
@@ -78,7 +79,7 @@ pub struct Fleet {
     pub daemons: Vec<Daemon>,
     pub stream: Stream,
     watch: Watch,
-    /// Instances that are not to live now.
+    /// Instances that are not supposed to run now.
     gone: BTreeSet<usize>,
     pub state: String,
     load: Load,
@@ -88,7 +89,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Waits for its turn, and for the first broker.
+    /// Waits for its turn and for the first broker.
     pub fn start(plan: Plan) -> Fleet {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let Plan {
@@ -135,14 +136,14 @@ impl Fleet {
         }
     }
 
-    /// A crash.
+    /// Kills an instance: a crash.
     pub fn kill(&mut self, instance: usize) {
         self.watch.is_gone(instance);
         self.gone.insert(instance);
         self.daemons[instance].kill();
     }
 
-    /// A clean stop.
+    /// Stops an instance cleanly.
     #[track_caller]
     pub fn leave(&mut self, instance: usize) {
         self.daemons[instance].signal(libc::SIGTERM);
@@ -152,14 +153,14 @@ impl Fleet {
         assert_eq!(code, Some(0), "{}", self.daemons[instance].log());
     }
 
-    /// After a crash or a stop.
+    /// Starts an instance again after a crash or a stop.
     pub fn start_again(&mut self, instance: usize) {
         self.gone.remove(&instance);
         self.daemons[instance].start_again();
         self.watch.is_back(instance);
     }
 
-    /// Waits until an instance, started again if need be, is at this step, whose request or answer is kept as it says.
+    /// Waits until an instance is at this step, and starts it again first if needed. The step's request or answer is kept.
     pub fn catch(&mut self, instance: usize, step: Step, kept: Kept) -> Arc<Gate> {
         let gate = step.gate(instance, kept, &self.state);
         if step.is_of_a_start() {
@@ -173,7 +174,7 @@ impl Fleet {
         gate
     }
 
-    /// What all instances together show as settled; none while one of them does not answer.
+    /// Returns the settled numbers of all running instances together; `None` while one of them does not answer.
     fn settled(&self) -> Option<Arms> {
         let living = (0..self.daemons.len()).filter(|instance| !self.gone.contains(instance));
         let mut arms = Arms::new();
@@ -183,7 +184,7 @@ impl Fleet {
         Some(arms)
     }
 
-    /// Records of each instance that answers, by topic and outcome: lists that came late are missing from what is counted.
+    /// Returns the records of each instance that answers, by topic and outcome. Late lists explain missing counts.
     fn outcomes(&self) -> Vec<Vec<String>> {
         let of_instance = |daemon| {
             let scrape = scrape(daemon)?;
@@ -200,9 +201,9 @@ impl Fleet {
         self.daemons.iter().filter_map(of_instance).collect()
     }
 
-    /// Waits until all that was sent has settled, and holds it to the recount. The traffic pauses meanwhile.
+    /// Waits until all traffic has settled, and asserts that it equals the recount. The traffic pauses meanwhile.
     ///
-    /// Returns the records that were accepted so far.
+    /// Returns the number of records accepted so far.
     #[track_caller]
     pub fn assert_recounted(&mut self, after: &str) -> u64 {
         self.stream.pause();
@@ -228,9 +229,9 @@ impl Fleet {
         n_records
     }
 
-    /// The end: the recount, the outcomes of all records, the chain of states in force, and what was seen of all of it.
+    /// Asserts the invariants at the end: the recount, the outcomes of all records, one chain of states, and all scrapes.
     ///
-    /// Returns the records that were accepted, and what was seen.
+    /// Returns the number of accepted records, and the scrapes.
     #[track_caller]
     pub fn assert_whole(&mut self, after: &str) -> (u64, Seen) {
         let n_records = self.assert_recounted(after);
@@ -244,7 +245,7 @@ impl Fleet {
         (n_records, seen)
     }
 
-    /// Records have the outcomes that those which were sent must have, or were read before.
+    /// Asserts that all records have an outcome that some sent record must have, or were read before.
     #[track_caller]
     fn assert_outcomes(&self) {
         let expected = self.stream.expected();
@@ -263,8 +264,8 @@ impl Fleet {
         }
     }
 
-    /// One instance that is left with all partitions shows, to the last digit, what one without stored state shows that has read the whole log
-    /// in one go. The end of the fleet.
+    /// Asserts that one instance, left with all partitions, shows the same digits as one without stored state that has read
+    /// the whole log in one run. The fleet ends with this.
     #[track_caller]
     pub fn assert_as_one_run(&mut self) {
         self.stream.pause();
@@ -288,7 +289,7 @@ impl Fleet {
         assert_eq!(left, one_run);
     }
 
-    /// Waits until one instance shows all of it; returns its settled series since the start, as they are written.
+    /// Waits until an instance shows all of it, and returns its settled series since the start as they are written.
     #[track_caller]
     fn wait_for_all(&mut self, instance: usize, expected: &Arms) -> Vec<String> {
         let daemon = &self.daemons[instance];
@@ -308,7 +309,7 @@ impl Fleet {
         lines
     }
 
-    /// Partitions whose settled numbers an instance shows, by their arms; none while it does not answer.
+    /// Returns the partitions whose settled numbers an instance shows, by their arms; `None` while it does not answer.
     pub fn shown_by(&self, instance: usize) -> Option<BTreeSet<i32>> {
         let mut arms = Arms::new();
         add_settled(&scrape(&self.daemons[instance])?, &mut arms);
@@ -335,7 +336,7 @@ impl Fleet {
         assert!(are_shown.is_some(), "instances {instances:?} show {shown:?}");
     }
 
-    /// Waits until each of these shows something, and together they show every partition.
+    /// Waits until each of these shows something, and all together show every partition.
     #[track_caller]
     pub fn wait_until_each_shows(&self, instances: &[usize]) {
         let has_some = |instance: &usize| self.shown_by(*instance).is_some_and(|shown| !shown.is_empty());
@@ -348,7 +349,7 @@ impl Fleet {
     }
 }
 
-/// Logs of what failed stay, in the directory that `ABGAUGE_FAULTS_LOGS` names.
+/// Writes the logs of a failed fleet to the directory named by `ABGAUGE_FAULTS_LOGS`.
 impl Drop for Fleet {
     fn drop(&mut self) {
         let Some(dir) = std::env::var_os("ABGAUGE_FAULTS_LOGS").filter(|_| std::thread::panicking()) else {
@@ -367,7 +368,7 @@ impl Drop for Fleet {
     }
 }
 
-/// A name by which a proxy knows its connections, and what is asked of an instance that stores its state.
+/// Returns the settings of an instance that stores its state. The client id is how a proxy recognizes its connections.
 fn own(instance: usize, state: &str) -> String {
     format!(
         r#"

@@ -1,7 +1,7 @@
-//! Instances of one group that are killed at random points: what they have settled adds up to a recount.
+//! Instances of one group that are killed at random points: their settled numbers add up to a recount.
 //!
-//! `cargo test` kills ten times. For as often as you like, over twelve partitions and thousands of records a second, with a line at the end
-//! of a file:
+//! `cargo test` kills ten times. To kill as often as you like, over twelve partitions and thousands of records a second,
+//! and to append a line to a file:
 //!
 //! ```sh
 //! ABGAUGE_FAULTS=200 ABGAUGE_FAULTS_RUNS=docs/recovery-runs.md tests/run --test faults -- killed --nocapture
@@ -19,7 +19,7 @@ use crate::support::wait;
 
 const N_INSTANCES: usize = 3;
 
-/// Kills between two looks at the numbers, and at most between two kills, ms.
+/// Number of kills between two recounts, and the longest pause between two kills, ms.
 struct Pace {
     load: Load,
     kills_a_round: usize,

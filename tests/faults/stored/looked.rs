@@ -5,7 +5,7 @@ use crate::looks::{Said, World};
 use crate::support::daemon::Daemon;
 use crate::traffic::scrape;
 
-/// Two daemons of one group.
+/// Starts two daemons of one group.
 fn group(world: &World) -> [Daemon; 2] {
     let (config, stored) = (world.config("one"), state_topic_of(world));
     let session = "properties.\"session.timeout.ms\" = 6000";
@@ -16,7 +16,7 @@ fn group(world: &World) -> [Daemon; 2] {
     })
 }
 
-/// Partitions whose settled numbers it shows.
+/// Returns the number of partitions whose settled numbers a daemon shows.
 fn n_partitions(daemon: &Daemon) -> Option<usize> {
     let scrape = scrape(daemon)?;
     let own = [("scope", "own")];

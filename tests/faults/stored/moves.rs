@@ -1,11 +1,11 @@
-//! Instances that join and leave, and rolling restarts: each partition is handed over, and nobody shows what another has.
+//! Instances that join and leave, and rolling restarts: each partition is handed over, and no two instances show it.
 
 use super::fleet::runs::Run;
 use super::fleet::{Fleet, Plan, Wanted};
 use crate::chaos::stream::Load;
 use crate::support::kafka::Options;
 
-/// The last one joins and leaves.
+/// Number of instances. The last one joins and leaves.
 const N_INSTANCES: usize = 4;
 const JOINS: usize = N_INSTANCES - 1;
 const LOAD: Load = Load {

@@ -1,4 +1,4 @@
-//! What stored state refuses to go on with: each time the daemon says why and what to do, and does not touch what is stored.
+//! Stored state that a daemon refuses to resume: each time it reports why and what to do, and leaves the state as it is.
 
 use abgauge::state::{Key, SealId};
 
@@ -7,7 +7,7 @@ use crate::support::daemon::Daemon;
 use crate::support::wait::LONG;
 use crate::traffic::Traffic;
 
-/// It ends by itself, with all of these in the last words that it has logged.
+/// Asserts that the daemon ends on its own, and that its last log lines contain all of these.
 #[track_caller]
 fn assert_refused(daemon: &mut Daemon, parts: &[&str]) {
     assert_eq!(daemon.wait_exit(LONG), Some(1), "{}", daemon.log());
@@ -18,7 +18,7 @@ fn assert_refused(daemon: &mut Daemon, parts: &[&str]) {
     }
 }
 
-/// The log of the second one holds other records, beyond where the first one was read to.
+/// The second topic's log has other records, beyond the position of the first one.
 #[test]
 fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
     let stage = Stage::new();
@@ -26,7 +26,7 @@ fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
     daemon.wait_until_ready();
     stage.send(0..100);
     wait_for_settled(&mut daemon, 100.0);
-    // It does not see the time in which its positions fit into no log.
+    // The daemon must not see the time in which its positions fit into no log.
     daemon.signal(libc::SIGSTOP);
     let Traffic { served, .. } = &stage.traffic;
     stage.kafka.delete_topic(served);
@@ -89,7 +89,7 @@ fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
     stage.send(0..100);
     wait_for_settled(&mut daemon, 100.0);
     daemon.kill();
-    // Of partition 0: the highest seal, and a blob of its session, none of which is deleted.
+    // Finds the highest seal of partition 0, and a blob of its session. Neither may have been deleted.
     let mut newest = None;
     let mut left = std::collections::BTreeMap::new();
     for record in stage.kafka.read_all(&stage.state) {
@@ -149,7 +149,7 @@ fn topics_that_are_not_cleaned_as_they_must_be_are_refused_with_the_command_that
     assert_refused(&mut stage.daemon(), &[&found, "set cleanup.policy=delete on it"]);
 }
 
-/// Each has what its own rules have counted; a pair that comes to the other one has gaps.
+/// Daemons count only by their own rules, so a pair that moves between them has gaps.
 #[test]
 fn two_sets_of_rules_in_one_group_are_told_and_so_is_that_nothing_is_stored_by_ones_own() {
     let stage = Stage::new();

@@ -1,22 +1,22 @@
-//! Steps of a session by what passes the network then: how a test catches an instance at one of them.
+//! Steps of a session, recognized by their requests, so that a test can catch an instance at one of them.
 
 use std::sync::Arc;
 
 use crate::support::gate::{Gate, Kept, LIST_OFFSETS, OFFSET_COMMIT, PRODUCE, Request};
 
-/// What an instance waits for.
+/// Step that an instance waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Its claim is to land.
+    /// Write of its claim.
     Claim,
-    /// It has claimed, and asks where the partition ends, to read its base.
+    /// Question for the end of the partition, after the claim, to read the base.
     Restore,
-    /// Blobs of a seal are to land.
+    /// Write of a seal's blobs.
     Blobs,
     Seal,
-    /// Tombstones are to land.
+    /// Write of tombstones.
     Garbage,
-    /// Positions are committed to the group.
+    /// Commit of positions to the group.
     Commit,
 }
 
@@ -30,12 +30,12 @@ impl Step {
         Step::Commit,
     ];
 
-    /// Comes at a start, and not while an instance owns what it owns.
+    /// Returns whether the step occurs only at a start, and not while an instance owns its partitions.
     pub fn is_of_a_start(self) -> bool {
         matches!(self, Step::Claim | Step::Restore)
     }
 
-    /// Catches the next one of these, of this instance.
+    /// Returns a gate that catches the next such step of this instance.
     pub fn gate(self, instance: usize, kept: Kept, state_topic: &str) -> Arc<Gate> {
         let client = format!("instance-{instance}");
         let topic = state_topic.to_owned();
@@ -61,10 +61,10 @@ impl Step {
     }
 }
 
-/// Of a key: `1|NS`, before what it is of.
+/// Bytes of a key before its kind: `1|NS`.
 const BEFORE_KIND: usize = 18;
 
-/// Whether a record of this kind is among what is written: put, or deleted. Nothing is compressed.
+/// Returns whether a request writes a record of this kind: puts it, or deletes it. Requests are not compressed.
 fn writes(request: &Request, kind: &str, is_put: bool) -> bool {
     let kind = format!("|{kind}|");
     let places = request.bytes.windows(kind.len()).enumerate();
@@ -73,7 +73,8 @@ fn writes(request: &Request, kind: &str, is_put: bool) -> bool {
         .any(|(place, _)| is_of_a_put(request.bytes, place) == Some(is_put))
 }
 
-/// Before a key stands twice its length, in one byte; after it that of the value, where 1 is a tombstone.
+/// Returns whether a record has a value. One byte before the key is twice its length. The byte after the key is the length
+/// of the value in the same form, and 1 there is a tombstone.
 fn is_of_a_put(bytes: &[u8], place_of_kind: usize) -> Option<bool> {
     let key = place_of_kind.checked_sub(BEFORE_KIND)?;
     let length = usize::from(*bytes.get(key.checked_sub(1)?)? / 2);

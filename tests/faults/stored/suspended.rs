@@ -1,5 +1,5 @@
-//! An instance that is suspended at a step of a session, for longer than the group waits: what lands late changes nothing, and it shows
-//! nothing of what others have by then.
+//! Instances that are suspended at a step of a session for longer than the group waits. Their late requests change nothing,
+//! and they show nothing that others have by then.
 
 use std::time::Instant;
 
@@ -48,14 +48,15 @@ fn an_instance_that_is_suspended_at_any_step_hides_what_others_have_taken_over()
     run.held(&format!("equal; {seen}"));
 }
 
-/// Stops it where it waits for this, until others show all; what is kept lands before it goes on, or right after that.
+/// Stops an instance at this step until the others show everything. The kept request or answer is released before the
+/// instance resumes, or right after that.
 fn suspend(fleet: &mut Fleet, victim: usize, step: Step, kept: Kept, lands_before: bool) {
     let gate = fleet.catch(victim, step, kept);
     fleet.daemons[victim].signal(libc::SIGSTOP);
     let others: Vec<usize> = (0..fleet.daemons.len()).filter(|n| *n != victim).collect();
     let stopped = Instant::now();
     fleet.wait_until_shown_by(&others);
-    // They may have them sooner: its last heartbeat is older than its last question.
+    // The others may show them sooner than the lease ends: the victim's last heartbeat is older than its last question.
     wait::try_until(LEASE.saturating_sub(stopped.elapsed()), || None::<()>);
     if lands_before {
         gate.release();

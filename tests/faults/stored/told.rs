@@ -1,4 +1,4 @@
-//! What a daemon tells of its stored state: gauges, and the API.
+//! Reports of a daemon on its stored state: gauges, and the API.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::tools;
 use crate::support::wait::{LONG, PATIENCE};
 use crate::traffic::{proxied, scrape, waits_for};
 
-/// A gauge of stored state of each partition; none where one of them has no series.
+/// Returns a gauge of stored state for each partition; `None` if a partition has no series.
 fn of_each(scrape: &Exposition, name: &str) -> Option<Vec<f64>> {
     let of = |partition: i32| {
         let labels = [("partition", &*partition.to_string())];
@@ -33,7 +33,7 @@ fn assert_each(scrape: &Exposition, name: &str, is_right: impl Fn(f64) -> bool) 
     assert!(are_right, "{name}: {values:?}");
 }
 
-/// Waits until each partition has more states in force than this.
+/// Waits until each partition has had more current states than this.
 #[track_caller]
 fn wait_for_states(daemon: &mut Daemon, more_than: &[f64]) -> Exposition {
     daemon.wait_until("states in force", |daemon| {
@@ -44,7 +44,7 @@ fn wait_for_states(daemon: &mut Daemon, more_than: &[f64]) -> Exposition {
     })
 }
 
-/// The key of a claim that is far above all that a topic at rest has.
+/// Returns the key of a claim far above all claims that a topic at rest has.
 fn high_claim(stage: &Stage) -> String {
     let keys = stage
         .kafka
@@ -64,7 +64,7 @@ fn high_claim(stage: &Stage) -> String {
     Key::Claim(session).text(namespace)
 }
 
-/// Names of stored state that a text has at the begin of a line.
+/// Returns the names of stored state at the beginning of a text's lines.
 fn names(text: &str) -> BTreeSet<String> {
     let lines = text.lines().filter(|line| line.starts_with("abgauge_stored_"));
     let name = |line: &str| line.split(['{', '\t']).next().map(str::to_owned);
@@ -143,7 +143,7 @@ fn a_claim_of_another_is_counted_and_what_settles_is_stored_all_the_same() {
     wait_for_settled(&mut daemon, 150.0);
 }
 
-/// Its claim is held on its way to the broker.
+/// The gate holds the claim on its way to the broker.
 #[test]
 fn who_waits_for_a_claim_is_told_so_until_it_lands() {
     let stage = Stage::on(Arc::new(proxied()), &STATE, "");
@@ -152,7 +152,7 @@ fn who_waits_for_a_claim_is_told_so_until_it_lands() {
     let brokers = stage.kafka.brokers();
     let mut daemon = Daemon::run(&stage.text.replace(&brokers, &stage.kafka.proxied_brokers()));
     gate.wait_until_caught("a claim", LONG);
-    // One may be a moment ahead of the other.
+    // One partition may be a moment ahead of the other.
     daemon.wait_until("what it waits for", |daemon| {
         let told = waits_for(daemon)?;
         told.contains("the stored state of 2 partitions to be claimed: 0.0 MB are read")

@@ -1,13 +1,13 @@
-//! All partitions: each instance shows them, whoever holds them.
+//! Global view: every instance shows all partitions, whichever instance owns them.
 
 use super::{Stage, settled};
 use crate::support::daemon::Daemon;
 use crate::traffic::scrape;
 
-/// Longer than a session of [`Stage`], seconds.
+/// Time longer than a session of [`Stage`], seconds.
 const BEHIND: f64 = 6.0;
 
-/// Settled lists of all partitions; none while they are withheld.
+/// Returns the settled lists of all partitions; `None` while they are withheld.
 fn of_all(daemon: &Daemon) -> Option<f64> {
     let scrape = scrape(daemon)?;
     let labels = [("window", "total"), ("view", "settled"), ("scope", "global")];
@@ -26,7 +26,7 @@ fn wait_for_all(daemon: &mut Daemon, n_lists: f64) {
     });
 }
 
-/// The lists that both were told of are what each shows of all; of its own each shows a part.
+/// Both instances show the sum of their lists, and each shows a part as its own.
 #[test]
 fn each_instance_shows_all_partitions_and_goes_on_showing_those_of_one_that_is_killed() {
     let stage = Stage::new();
@@ -73,7 +73,7 @@ fn all_partitions_are_withheld_while_no_broker_answers() {
         let global = [("scope", "global")];
         let is_shown = scrape.select("abgauge_lists", &global).next().is_some();
         let behind = behind(&scrape).expect("it was read once");
-        // A scrape asks the one before the other.
+        // A scrape reads the first of these before the second.
         assert!(!is_shown || behind < BEHIND + 1.0, "{behind} s old");
         (!is_shown).then_some(())
     });

@@ -1,8 +1,8 @@
-//! Decimals of Parquet: an integer, and the number of its digits behind the point.
+//! Decimals of Parquet: an integer, and the number of its digits after the point.
 
 use std::borrow::Cow;
 
-/// The integer of big-endian bytes in two's complement; `None` if it does not fit into 128 bits.
+/// Returns the integer of big-endian bytes in two's complement; `None` if it does not fit into 128 bits.
 pub(super) fn unscaled(bytes: &[u8]) -> Option<i128> {
     let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
     let sign = if is_negative { 0xff } else { 0 };
@@ -11,12 +11,13 @@ pub(super) fn unscaled(bytes: &[u8]) -> Option<i128> {
     let start = all.len() - tail.len();
     all[start..].copy_from_slice(tail);
     let value = i128::from_be_bytes(all);
-    // Bytes in front may only repeat the sign.
+    // Leading bytes may only repeat the sign.
     let fits = head.iter().all(|byte| *byte == sign) && (value < 0) == is_negative;
     fits.then_some(value)
 }
 
-/// The text of an integer with its point moved to the left: `-1250` by 2 is `-12.5`, and `1200` by 2 the integer `12`.
+/// Returns an integer's text with its point moved to the left: `-1250` by 2 is `-12.5`, and `1200` by 2 is the integer
+/// `12`.
 pub(super) fn moved_point(integer: &str, scale: usize) -> Cow<'_, str> {
     if scale == 0 || integer == "0" {
         return Cow::Borrowed(integer);
@@ -25,7 +26,7 @@ pub(super) fn moved_point(integer: &str, scale: usize) -> Cow<'_, str> {
         Some(digits) => ("-", digits),
         None => ("", integer),
     };
-    // There is a digit before the point, if only 0.
+    // At least one digit, possibly 0, must precede the point.
     let padded = format!("{digits:0>width$}", width = scale + 1);
     let (whole, fraction) = padded.split_at(padded.len() - scale);
     match fraction.trim_end_matches('0') {

@@ -1,4 +1,4 @@
-//! A leaf column of a Parquet file: its values as JSON text, some rows at a time.
+//! Leaf column of a Parquet file, read as JSON text, some rows at a time.
 
 use std::rc::Rc;
 
@@ -15,13 +15,13 @@ use parquet::schema::types::ColumnDescriptor;
 use super::Damaged;
 use super::pages::Checked;
 
-/// Bytes of JSON that a batch may take in a column.
+/// Bound on the bytes of JSON in one column of a batch.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Appends a value as JSON.
 pub(super) type Write<T> = Rc<dyn Fn(&T, &mut Vec<u8>)>;
 
-/// How the values of a column are written, by their physical type.
+/// Function that writes the values of a column, by their physical type.
 #[derive(Clone)]
 pub(super) enum Render {
     Bytes(Write<ByteArray>),
@@ -33,42 +33,42 @@ pub(super) enum Render {
     Double(Write<f64>),
 }
 
-/// What a row has at one place of a leaf column. Where nothing repeats, a row has one place.
+/// Content of one entry of a leaf column. If nothing repeats, a row has exactly one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeafValue<'a> {
-    /// The list or map itself is null.
+    /// List or map that is null itself.
     NoList,
     EmptyList,
     Null,
     Json(&'a [u8]),
 }
 
-/// One leaf column, and what is read of it.
+/// Leaf column and its current batch.
 pub(super) struct Leaf {
     index: usize,
     render: Render,
     levels: Levels,
     column: Option<Box<dyn LeafReader>>,
     batch: LeafBatch,
-    /// Where the next row begins in the batch.
+    /// Index of the batch's entry at which the next row begins.
     next_place: usize,
     next_value: usize,
 }
 
-/// Definition levels that mean something.
+/// Definition levels that matter here.
 #[derive(Clone, Copy)]
 struct Levels {
-    /// There is a value.
+    /// Level of a value.
     value: i16,
-    /// There is an entry of a list, be it null; 0 where there is no list.
+    /// Lowest level of an entry in a list, which may be null; 0 without a list.
     entry: i16,
 }
 
-/// A batch of rows as Parquet stores it: two levels for each place, and the values without the nulls.
+/// Batch of rows as Parquet stores it: two levels for each entry, and the values without the nulls.
 #[derive(Default)]
 struct LeafBatch {
     definition: Vec<i16>,
-    /// 0 where a row begins.
+    /// Repetition levels; 0 at the start of a row.
     repetition: Vec<i16>,
     json: Vec<u8>,
     /// Ends of the values in `json`.
@@ -76,7 +76,7 @@ struct LeafBatch {
 }
 
 impl Leaf {
-    /// `index` is the column's among all leaf columns.
+    /// Makes a column that is not open yet. `index` is its index among all leaf columns.
     pub(super) fn new(index: usize, column: &ColumnDescriptor, render: Render) -> Leaf {
         Leaf {
             index,
@@ -92,7 +92,7 @@ impl Leaf {
         }
     }
 
-    /// Begins to read a row group.
+    /// Starts reading a row group.
     pub(super) fn open(&mut self, row_group: &dyn RowGroupReader) -> anyhow::Result<()> {
         let metadata = row_group.metadata().column(self.index);
         let foreign = match metadata.compression() {
@@ -125,10 +125,11 @@ impl Leaf {
         Ok(())
     }
 
-    /// Reads the next rows, as many as there must be.
+    /// Loads the next `n_rows` rows. The file is damaged if there are fewer.
     pub(super) fn load(&mut self, n_rows: usize) -> anyhow::Result<()> {
         let column = self.column.as_mut().context(Damaged)?;
         let n_read = column.read(n_rows, &mut self.batch)?;
+        // A sound batch begins with a row and contains exactly the rows requested.
         let n_begun = self.batch.repetition.iter().filter(|level| **level == 0).count();
         let begins = self.batch.repetition.first().is_none_or(|level| *level == 0);
         if n_read != n_rows || n_begun != n_rows || !begins {
@@ -138,7 +139,7 @@ impl Leaf {
         Ok(())
     }
 
-    /// What the next row has, in order; at least one cell while there are rows.
+    /// Returns the entries of the next row, in order. There is at least one.
     pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
         let rest = self
             .batch
@@ -179,9 +180,9 @@ impl LeafBatch {
     }
 }
 
-/// A column whose physical type does not matter any more.
+/// Column reader whose physical type is hidden.
 trait LeafReader {
-    /// Fills the batch; gives the number of rows.
+    /// Fills the batch and returns the number of rows.
     fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize>;
 }
 
@@ -209,13 +210,13 @@ impl<T: DataType> LeafReader for Typed<T> {
             Some(&mut batch.repetition),
             &mut self.values,
         )?;
-        // Of what is never null, or never repeats, no levels are stored: all are 0.
+        // Parquet stores no levels for a column that is never null or never repeats. All of them are 0.
         batch.definition.resize(n_places, 0);
         batch.repetition.resize(n_places, 0);
         for value in &self.values {
             (self.write)(value, &mut batch.json);
             batch.ends.push(batch.json.len());
-            // A dictionary says a long text as often as it likes, in next to no bytes.
+            // A dictionary can repeat a long text any number of times in very few bytes.
             ensure!(
                 batch.json.len() as u64 <= MAX_BYTES,
                 "{} rows take more than 256 MiB of memory: write shorter ones",

@@ -1,4 +1,4 @@
-//! What the columns of a Parquet file are to a record, and which cannot be.
+//! Mapping from the columns of a Parquet file to the fields of a record.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use super::decimal::{moved_point, unscaled};
 use super::leaf::{Leaf, Render};
 use crate::ingest::wire::shape::{Shape, TsUnit, Zone};
 
-/// A field of the record, with the leaf columns that hold it.
+/// Field of the record, with the leaf columns that hold it.
 pub(super) struct RecordField {
     pub name: &'static str,
     pub shape: FieldShape,
@@ -27,7 +27,7 @@ pub(super) enum FieldShape {
         key: Leaf,
         value: Leaf,
     },
-    /// Each with the name of its field as JSON.
+    /// Leaf columns, each with the name of its field as JSON.
     Struct(Vec<(Vec<u8>, Leaf)>),
 }
 
@@ -41,12 +41,12 @@ impl RecordField {
     }
 }
 
-/// Unit and zone of times that name none, as the decoder of the records takes them.
+/// Unit and zone assumed for times, the same as in the record decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Times {
-    /// The unit of numbers; `None`: milliseconds.
+    /// Unit of numbers; `None` for milliseconds.
     unit: Option<TsUnit>,
-    /// The zone of times without one; `None`: UTC.
+    /// Zone of times without one; `None` for UTC.
     zone: Option<Zone>,
 }
 
@@ -59,7 +59,7 @@ impl Times {
     }
 }
 
-/// The columns that are read: name, whether every file has it, reader, and what it may hold.
+/// Column that is read: its name, whether every file has it, its reader, and the types that it may have.
 type KnownColumn = (
     &'static str,
     bool,
@@ -98,20 +98,20 @@ const COLUMNS: [KnownColumn; 7] = [
     ("item", false, |found, _| scalar(found, id), IDS),
 ];
 
-/// Digits that a decimal may have: so many fit into 128 bits.
+/// Bound on the digits of a decimal: that many fit into 128 bits.
 const MAX_PRECISION: i32 = 38;
 const UUID_BYTES: i32 = 16;
 
-/// A leaf column below a column of the file, with its place among all leaf columns.
+/// Leaf column below a column of the file, with its index among all leaf columns.
 struct LeafColumn<'a> {
     index: usize,
     column: &'a ColumnDescriptor,
 }
 
-/// The fields that a file has; its other columns are never read.
+/// Returns the fields that a file has. Its other columns are never read.
 ///
 /// # Errors
-/// Where a column is absent that every file has, or cannot be what it is to be.
+/// A required column is absent, or a column has a type that it must not have.
 pub(super) fn fields(schema: &SchemaDescriptor, times: Times) -> anyhow::Result<Vec<RecordField>> {
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
@@ -133,10 +133,10 @@ pub(super) fn fields(schema: &SchemaDescriptor, times: Times) -> anyhow::Result<
     Ok(fields)
 }
 
-/// Columns of a table, of texts or numbers, by their names.
+/// Returns the columns of a table with these names. They contain text or numbers.
 ///
 /// # Errors
-/// Where one is absent, or holds something else.
+/// A column is absent, or contains something else.
 pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<RecordField>> {
     let field = |name: &&str| {
         let Some(column) = column(schema, name)? else {
@@ -157,7 +157,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
     names.iter().map(field).collect()
 }
 
-/// The columns that are not named, with their names, as far as they are of texts or numbers.
+/// Returns the columns without these names that contain text or numbers, with their names.
 pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<RecordField>) {
     let all = schema.root_schema().get_fields().iter();
     let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
@@ -169,7 +169,7 @@ pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<S
     (names, fields.into_iter().flatten().collect())
 }
 
-/// The column of the file with this name.
+/// Returns the file's column with this name.
 fn column<'a>(schema: &'a SchemaDescriptor, name: &str) -> anyhow::Result<Option<&'a Type>> {
     let mut found = schema
         .root_schema()
@@ -183,7 +183,7 @@ fn column<'a>(schema: &'a SchemaDescriptor, name: &str) -> anyhow::Result<Option
     Ok(column.map(|column| &**column))
 }
 
-/// The leaf columns below the column of the file with this name.
+/// Returns the leaf columns below the file's column with this name.
 fn leaves<'a>(schema: &'a SchemaDescriptor, name: &str) -> Vec<LeafColumn<'a>> {
     (0..schema.num_columns())
         .filter(|index| schema.get_column_root(*index).name() == name)
@@ -194,12 +194,12 @@ fn leaves<'a>(schema: &'a SchemaDescriptor, name: &str) -> Vec<LeafColumn<'a>> {
         .collect()
 }
 
-/// A column that its writer saw no value of has no type either.
+/// Returns whether the writer saw no value of the column. Then it has no type either.
 fn is_only_nulls(column: &Type) -> bool {
     column.is_primitive() && column.get_basic_info().logical_type_ref() == Some(&LogicalType::Unknown)
 }
 
-/// The type in the notation of Parquet, on one line.
+/// Describes a type in the notation of Parquet, on one line.
 fn described(column: &Type) -> String {
     let mut text = Vec::new();
     print_schema(&mut text, column);
@@ -260,7 +260,7 @@ fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
     }
 }
 
-/// Strings, also those that an old writer does not say to be such. A column of JSON has them in quotes.
+/// Renders strings, even if an old writer did not mark them as such. A column of JSON has them in quotes.
 fn text(column: &ColumnDescriptor) -> Option<Render> {
     match is_json(column) {
         true => json(column),
@@ -268,7 +268,7 @@ fn text(column: &ColumnDescriptor) -> Option<Render> {
     }
 }
 
-/// Strings of JSON, or of text that is not JSON.
+/// Renders strings of JSON, or of text that is not JSON.
 fn json(column: &ColumnDescriptor) -> Option<Render> {
     is_text(column).then(|| Render::Bytes(Rc::new(write_json)))
 }
@@ -293,7 +293,7 @@ fn is_text(column: &ColumnDescriptor) -> bool {
         }
 }
 
-/// Strings, integers, UUIDs or decimals.
+/// Renders strings, integers, UUIDs or decimals.
 fn id(column: &ColumnDescriptor) -> Option<Render> {
     text(column)
         .or_else(|| integer(column))
@@ -306,7 +306,7 @@ fn uuid(column: &ColumnDescriptor) -> Option<Render> {
     is_uuid.then(|| Render::Fixed(Rc::new(|value, out| write_uuid(value.data(), out))))
 }
 
-/// Decimals of up to 38 digits, as numbers.
+/// Renders decimals of up to 38 digits as numbers.
 fn decimal(column: &ColumnDescriptor) -> Option<Render> {
     let scale = match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Decimal(decimal)), _) => decimal.scale,
@@ -319,7 +319,7 @@ fn decimal(column: &ColumnDescriptor) -> Option<Render> {
     let scale = usize::try_from(scale).ok()?;
     let of_bytes = move |bytes: &[u8], out: &mut Vec<u8>| match unscaled(bytes) {
         Some(value) => write_decimal(value, scale, out),
-        // It has more digits than its precision allows: the decoder refuses a record with this.
+        // The value has more digits than its precision allows. The decoder refuses a record with NaN.
         None => out.extend_from_slice(b"NaN"),
     };
     Some(match column.physical_type() {
@@ -364,8 +364,8 @@ fn float(column: &ColumnDescriptor) -> Option<Render> {
     }
 }
 
-/// Times: text and numbers as they are, and timestamps as numbers of the unit that the decoder takes numbers to have. Parts
-/// of a millisecond are cut off. A timestamp without a zone is of the zone of text without one, or else UTC.
+/// Renders times: text and numbers unchanged, and timestamps as numbers in the decoder's unit. Parts of a millisecond are
+/// cut off. A timestamp without a zone is in the zone of text without one, or else in UTC.
 fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
     let (unit, is_utc) = match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Timestamp(timestamp)), _) => (timestamp.unit, timestamp.is_adjusted_to_u_t_c),
@@ -393,7 +393,7 @@ fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
     })))
 }
 
-/// Integers, decimals and doubles. NaN is null: pandas writes it for an absent number.
+/// Renders integers, decimals and doubles. NaN becomes null: pandas writes it for an absent number.
 fn number(column: &ColumnDescriptor) -> Option<Render> {
     if column.physical_type() == Physical::DOUBLE {
         return Some(Render::Double(Rc::new(|value, out| match value.is_finite() {
@@ -404,7 +404,7 @@ fn number(column: &ColumnDescriptor) -> Option<Render> {
     integer(column).or_else(|| decimal(column))
 }
 
-/// Elements of which the writer saw none but nulls: they are never written.
+/// Renders elements whose writer saw only nulls: they never have a value.
 fn nulls(column: &ColumnDescriptor) -> Option<Render> {
     let is_unknown = column.logical_type_ref() == Some(&LogicalType::Unknown);
     (is_unknown && column.physical_type() == Physical::INT32)
@@ -415,7 +415,7 @@ fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Epoch milliseconds as a number of this unit.
+/// Writes Unix milliseconds as a number of this unit.
 fn write_ms(ms: i64, unit: Option<TsUnit>, out: &mut Vec<u8>) {
     write_integer(ms, out);
     out.extend_from_slice(match unit {
@@ -430,7 +430,7 @@ fn write_decimal(unscaled: impl itoa::Integer, scale: usize, out: &mut Vec<u8>) 
     out.extend_from_slice(moved_point(itoa::Buffer::new().format(unscaled), scale).as_bytes());
 }
 
-/// Such as `"00112233-4455-6677-8899-aabbccddeeff"`.
+/// Writes a UUID such as `"00112233-4455-6677-8899-aabbccddeeff"`.
 fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for (n, byte) in bytes.iter().enumerate() {
@@ -442,15 +442,15 @@ fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The shortest text that is this number again; one that is none, as Rust has it.
+/// Writes the shortest text that parses to the same number. NaN and infinities are written as Rust formats them.
 fn write_float(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     out.extend_from_slice(value.to_string().as_bytes());
 }
 
-/// What is not UTF-8 stays so: the decoder refuses the record for it.
+/// Writes a string. Bytes that are not UTF-8 stay, so that the decoder refuses the record.
 fn write_text(value: &ByteArray, out: &mut Vec<u8>) {
     let bytes = value.data();
-    // Nearly all text needs no escape: this saves a fifth of the time that a row takes.
+    // Nearly all text needs no escape. This saves a fifth of the time that a row takes.
     if bytes
         .iter()
         .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
@@ -466,7 +466,7 @@ fn write_text(value: &ByteArray, out: &mut Vec<u8>) {
     }
 }
 
-/// Text that is not JSON becomes a string, which the decoder refuses as items and as experiments.
+/// Writes JSON. Text that is not JSON becomes a string, which the decoder refuses as items and as experiments.
 fn write_json(value: &ByteArray, out: &mut Vec<u8>) {
     match serde_json::from_slice::<&RawValue>(value.data()) {
         Ok(json) => out.extend_from_slice(json.get().as_bytes()),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What one leaf column holds, as Parquet stores it.
+/// Content of one leaf column, as Parquet stores it.
 #[derive(Clone)]
 struct Stored {
     values: Values,
@@ -47,7 +47,7 @@ fn texts<T: AsRef<[u8]>>(values: impl IntoIterator<Item = T>) -> Values {
 }
 
 impl Values {
-    /// Of a column that is never null and never repeats.
+    /// Makes a column that is never null and never repeats.
     fn required(self) -> Stored {
         self.stored(&[], &[])
     }
@@ -80,7 +80,7 @@ fn write_column(mut writer: SerializedColumnWriter, stored: &Stored) {
     writer.close().unwrap();
 }
 
-/// A file of these columns, with row groups that are all alike.
+/// Writes a file of these columns, with identical row groups.
 fn file(columns: &str, stored: &[Stored], n_row_groups: usize, properties: WriterProperties) -> File {
     let schema = parse_message_type(&format!("message events {{ {columns} }}")).unwrap();
     let mut file = tempfile::tempfile().unwrap();
@@ -105,7 +105,7 @@ fn records(file: File) -> anyhow::Result<Vec<(u64, String)>> {
     Ok(records)
 }
 
-/// Columns that every file has, in a click.
+/// Columns of a click that every file has.
 const CLICK: &str = "required binary type (STRING); required binary request_id (STRING); required int64 ts;";
 
 fn click() -> Vec<Stored> {
@@ -116,7 +116,7 @@ fn click() -> Vec<Stored> {
     ]
 }
 
-/// What becomes of one more column in a row.
+/// Checks how one more column of a row is written.
 #[track_caller]
 fn check(column: &str, stored: &[Stored], expected: &str) {
     let stored = [click(), stored.to_vec()].concat();
@@ -130,7 +130,7 @@ fn check(column: &str, stored: &[Stored], expected: &str) {
     assert_eq!(records(file).unwrap(), [(1, expected)], "{column}");
 }
 
-/// One more column of this type is refused with these words.
+/// Checks that one more column of this type is refused with this message.
 #[track_caller]
 fn check_refused(column: &str, stored: Values, told: &str) {
     let stored = [click(), vec![stored.required()]].concat();
@@ -152,7 +152,7 @@ fn check_time(column: &str, stored: Values, expected: &str) {
     assert_eq!(records(file).unwrap(), [(1, expected)], "{column}");
 }
 
-/// The cells of these columns of a table of users, items and scores.
+/// Reads the cells of these columns from a table of users, items and scores.
 fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
     let schema =
         "optional binary user (STRING); required int32 item; required double score; required boolean seen;";

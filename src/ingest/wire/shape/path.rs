@@ -1,28 +1,30 @@
-//! Where a field stands: `"ctx.exp.name"`.
+//! Path to a field, such as `"ctx.exp.name"`.
 
 use std::fmt;
 
-/// The names that lead to a field, from the outside in.
+/// Names that lead to a field, from the outside in.
 ///
-/// Written with dots between them; a name that has a dot or a quote in it stands in quotes, single or double:
-/// `attributes.'ab.arm'`. One that begins with `^.` leads from the record around the event.
+/// They are written with dots between them. A name that contains a dot or a quote is quoted, single or double:
+/// `attributes.'ab.arm'`. A path that begins with `^.` starts at the record around the event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     names: Vec<String>,
     is_outer: bool,
 }
 
-/// Prefix of a path that begins at the surrounding record.
+/// Prefix of a path that starts at the surrounding record.
 const OUTER: &str = "^.";
 
-/// Names of a path: deeper fields take longer to find.
+/// Bound on the names of a path: deeper fields take longer to find.
 const MAX_NAMES: usize = 16;
-/// Bytes of the text of a path.
+/// Bound on the bytes of a path's text.
 const MAX_BYTES: usize = 512;
 
 impl Path {
+    /// Parses a path.
+    ///
     /// # Errors
-    /// What is wrong with the text.
+    /// Description of the mistake in the text.
     pub fn parse(text: &str) -> Result<Path, &'static str> {
         if text.is_empty() {
             return Err("is empty");
@@ -47,7 +49,7 @@ impl Path {
         })
     }
 
-    /// The path of these names; none where it could not be written as text.
+    /// Returns the path of these names; `None` if it cannot be written as text.
     pub fn of(names: &[&str]) -> Option<Path> {
         let path = Path::of_names(names);
         (Path::parse(&path.to_string()).as_ref() == Ok(&path)).then_some(path)
@@ -64,7 +66,7 @@ impl Path {
         &self.names
     }
 
-    /// The same path, begun at the surrounding record.
+    /// Returns the same path, starting at the surrounding record.
     pub fn around(&self) -> Path {
         Path {
             names: self.names.clone(),
@@ -72,13 +74,13 @@ impl Path {
         }
     }
 
-    /// Returns true if the path begins at the surrounding record.
+    /// Returns true if the path starts at the surrounding record.
     pub fn is_outer(&self) -> bool {
         self.is_outer
     }
 }
 
-/// The first name, and what is behind its dot if there is one.
+/// Returns the first name, and the text after its dot if there is one.
 fn first_name(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
         let (name, behind) = text[1..]
@@ -101,7 +103,7 @@ fn first_name(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     }
 }
 
-/// As it can be parsed again, unless a name has both quotes in it.
+/// Writes text that can be parsed again, unless a name contains both quotes.
 impl fmt::Display for Path {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         if self.is_outer {

@@ -1,8 +1,8 @@
-//! Where a field may stand: one path, or several that are tried in order.
+//! Paths to a field: one, or several that are tried in order.
 
 use super::Path;
 
-/// The paths to one field. The first path that leads to a value is read.
+/// Paths to one field. The first one that leads to a value is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     first: Path,
@@ -10,18 +10,18 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Most paths to one field.
+    /// Bound on the paths to one field.
     pub const MAX: usize = 8;
 
-    /// A single path.
+    /// Parses a single path.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// Description of the mistake in the text.
     pub fn parse(text: &str) -> Result<Paths, &'static str> {
         Path::parse(text).map(Paths::from)
     }
 
-    /// Several paths in the order in which they are tried; `None` if there are none, or more than [`Paths::MAX`].
+    /// Returns several paths in the order in which they are tried; `None` if there are none, or more than [`Paths::MAX`].
     pub fn any(paths: Vec<Path>) -> Option<Paths> {
         if paths.len() > Paths::MAX {
             return None;
@@ -37,7 +37,7 @@ impl Paths {
         &self.first
     }
 
-    /// The paths that are tried after the first one.
+    /// Returns the paths that are tried after the first one.
     pub fn others(&self) -> &[Path] {
         &self.others
     }
@@ -46,7 +46,8 @@ impl Paths {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The paths that begin at the event, or at the surrounding record; `None` if there are none.
+    /// Returns the paths that start at the surrounding record, or else those that start at the event; `None` if there are
+    /// none.
     pub fn that_are(&self, is_outer: bool) -> Option<Paths> {
         let paths = self.iter().filter(|path| path.is_outer() == is_outer);
         Paths::any(paths.cloned().collect())

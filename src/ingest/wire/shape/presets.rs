@@ -3,7 +3,7 @@
 use super::{ArmsShape, ClickShape, Path, Paths, ServedShape, Shape, TsUnit};
 use crate::engine::event::Kind;
 
-/// Where none of the experiments is named, a list counts in this arm of this experiment.
+/// Experiment and arm of lists in which none of the experiments is named.
 const ALL: &str = "all";
 
 fn path(names: &[&str]) -> Paths {
@@ -14,8 +14,8 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Metarank's ranking and interaction events: <https://docs.metarank.ai/reference/event-schema>. They have no place for
-/// experiments of their own; additional `fields`, with a name and a value each, may say anything.
+/// Returns the shape of Metarank's ranking and interaction events: <https://docs.metarank.ai/reference/event-schema>. They
+/// have no field for experiments. Additional `fields`, with a name and a value each, may contain anything.
 pub(super) fn metarank() -> Shape {
     let own = Shape::default();
     Shape {
@@ -54,9 +54,9 @@ pub(super) fn metarank() -> Shape {
     }
 }
 
-/// The queries and events of OpenSearch User Behavior Insights:
-/// <https://docs.opensearch.org/latest/search-plugins/ubi/schemas/>. A query has no field that says what it is; an event
-/// has its action. Experiments stand among the attributes of a query.
+/// Returns the shape of queries and events of OpenSearch User Behavior Insights:
+/// <https://docs.opensearch.org/latest/search-plugins/ubi/schemas/>. A query has no field for its type; an event has its
+/// action. Experiments are among the attributes of a query.
 pub(super) fn ubi() -> Shape {
     let own = Shape::default();
     Shape {
@@ -92,8 +92,9 @@ pub(super) fn ubi() -> Shape {
     }
 }
 
-/// Requests of Amazon Personalize's PutEvents: <https://docs.aws.amazon.com/personalize/latest/dg/API_UBS_PutEvents.html>. The
-/// types of events are the sender's own words. The source that metrics are attributed to takes the place of an arm.
+/// Returns the shape of requests of Amazon Personalize's PutEvents:
+/// <https://docs.aws.amazon.com/personalize/latest/dg/API_UBS_PutEvents.html>. The sender chooses the names of event types.
+/// The source that metrics are attributed to serves as the arm.
 pub(super) fn personalize() -> Shape {
     let own = Shape::default();
     let user = Paths::parse("^.userId").expect("it is a path");

@@ -1,9 +1,9 @@
-//! The zone of times that do not name one: UTC, or an offset from it.
+//! Zone of times that do not name one: UTC, or an offset from it.
 
 use std::fmt;
 
-/// Minutes that a zone is ahead of UTC. Zones with a name, which move their clocks, are none: an hour of each year would
-/// have two meanings.
+/// Offset from UTC. Named zones are excluded, because they change their clocks: an hour of each year would have two
+/// meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Zone {
     minutes: i64,
@@ -12,7 +12,7 @@ pub struct Zone {
 impl Zone {
     pub const UTC: Zone = Zone { minutes: 0 };
 
-    /// `UTC`, `Z`, `+01:00` or `-08:00`.
+    /// Parses `UTC`, `Z`, `+01:00` or `-08:00`.
     pub fn parse(text: &str) -> Option<Zone> {
         match text {
             "UTC" => Some(Zone::UTC),
@@ -20,7 +20,7 @@ impl Zone {
         }
     }
 
-    /// As it stands at the end of RFC 3339 text: `Z` or `+hh:mm`.
+    /// Parses the end of RFC 3339 text: `Z` or `+hh:mm`.
     pub(in crate::ingest::wire) fn of_offset(offset: &str) -> Option<Zone> {
         let &[sign, h1, h2, b':', m1, m2] = offset.as_bytes() else {
             return offset.eq_ignore_ascii_case("Z").then_some(Zone::UTC);
@@ -39,13 +39,13 @@ impl Zone {
         }
     }
 
-    /// Milliseconds that its clocks are ahead of UTC.
+    /// Returns how far its clocks are ahead of UTC, ms.
     pub fn ahead_ms(self) -> i64 {
         self.minutes * 60_000
     }
 }
 
-/// As it can be parsed again.
+/// Writes text that can be parsed again.
 impl fmt::Display for Zone {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         let (sign, ahead) = if self.minutes < 0 {

@@ -1,6 +1,6 @@
-//! What lies in a state topic, record by record: whether the states that were ever in force are one chain.
+//! Check of a state topic, record by record: the states that were ever current must be one chain.
 //!
-//! No record is compacted while a test runs, so the log tells all that happened.
+//! Records are not compacted while a test runs, so the log contains everything that happened.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,13 +13,13 @@ struct Partition {
     claims: BTreeSet<Session>,
     seals: BTreeMap<SealId, Seal>,
     blobs: BTreeSet<BlobId>,
-    /// All that was ever written under a key.
+    /// Values that were ever written, by key.
     written: HashMap<Vec<u8>, Vec<u8>>,
-    /// Seals that were in force, in order.
+    /// Seals that were current, in order.
     chain: Vec<(SealId, Seal)>,
 }
 
-/// Holds all partitions to the invariants; returns how many states were in force.
+/// Asserts the invariants of all partitions, and returns how many states were current.
 #[track_caller]
 pub fn assert_is_one(records: &[Record]) -> usize {
     let mut partitions = BTreeMap::<i32, Partition>::new();
@@ -66,7 +66,7 @@ impl Partition {
         self.judge()
     }
 
-    /// The highest seal is whole; and if it is in force, it goes on from the one that was.
+    /// Checks that the highest seal is complete, and that it continues the last current one if it is current itself.
     fn judge(&mut self) -> Result<(), String> {
         let Some((id, seal)) = self.seals.last_key_value() else {
             return match self.chain.is_empty() {

@@ -1,4 +1,4 @@
-//! Runs of faults, and notes of long ones: a line for each, also of one that fails.
+//! Runs of faults, and notes of long ones: one line for each, also if it fails.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::{Fleet, Seen, Wanted};
 use crate::support::tools;
 
-/// Appended to the file that `ABGAUGE_FAULTS_RUNS` names, when dropped.
+/// Run that is appended, when dropped, to the file that `ABGAUGE_FAULTS_RUNS` names.
 pub struct Run {
     what: &'static str,
     seed: u64,
@@ -35,8 +35,8 @@ impl Run {
         }
     }
 
-    /// Injects the faults that are wanted, by number from 1 on, with a recount after each `a_round` of them, and holds all of it to its end.
-    /// Returns what was seen.
+    /// Injects the faults by number, from 1 on, with a recount after each `a_round` of them, and checks everything at the
+    /// end. Returns the scrapes.
     #[track_caller]
     pub fn inject(
         &mut self,
@@ -57,12 +57,12 @@ impl Run {
         seen
     }
 
-    /// How far it has held.
+    /// Notes how far the run has held.
     fn note(&mut self, n_faults: usize, n_records: u64) {
         (self.n_faults, self.n_records) = (n_faults, n_records);
     }
 
-    /// It has held to its end.
+    /// Notes that the run has held to its end.
     pub fn held(mut self, result: &str) {
         self.result = result.to_owned();
     }
@@ -98,7 +98,7 @@ impl Drop for Run {
     }
 }
 
-/// The last one that changed the program.
+/// Returns the last commit that changed the program.
 fn commit() -> String {
     let told = Command::new("git")
         .args(["log", "-1", "--format=%h", "--", "src", "Cargo.lock"])

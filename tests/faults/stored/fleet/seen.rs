@@ -1,25 +1,26 @@
-//! What was seen of arms over all instances, and whether that may be: nothing falls, and nobody shows what another has.
+//! Checks of scrapes over all instances: no arm decreases, and no two instances show the same arm.
 //!
-//! Every arm is of one partition. A scrape was answered at some moment between its begin and its end.
+//! Every arm belongs to one partition. A scrape was answered at some moment between its beginning and its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-/// One answer of an instance.
+/// Answer of an instance.
 #[derive(Debug, Clone)]
 pub struct Scrape {
     pub instance: usize,
-    /// Tells the processes of an instance apart.
+    /// Number that distinguishes the processes of an instance.
     pub life: u64,
-    /// Since the watch began, as `end`.
+    /// Time since the watch began, like `end`.
     pub begin: Duration,
     pub end: Duration,
     /// Settled lists by arm.
     pub lists: BTreeMap<String, u64>,
 }
 
-/// An instance has shown an arm without a break: certainly from the end of the first scrape to the begin of the last one.
+/// Period in which an instance has shown an arm without a break, at least from the end of the first scrape to the beginning of
+/// the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Showing {
     instance: usize,
@@ -27,7 +28,7 @@ struct Showing {
     to: Duration,
 }
 
-/// By the ends of the scrapes.
+/// Scrapes in the order of their ends.
 pub struct Seen {
     scrapes: Vec<Scrape>,
 }
@@ -53,7 +54,7 @@ impl Seen {
         Seen { scrapes }
     }
 
-    /// Where somebody was shown less than somebody had been shown a lease before, by whichever instance.
+    /// Returns the scrapes that showed less than another one had shown a lease before, on any instance.
     pub fn falls(&self, lease: Duration) -> Vec<String> {
         let mut falls = Vec::new();
         let mut highest = BTreeMap::<&str, u64>::new();
@@ -79,7 +80,7 @@ impl Seen {
         falls
     }
 
-    /// Where two instances have shown an arm for longer than a lease.
+    /// Returns the arms that two instances have shown for longer than a lease.
     pub fn two_owners(&self, lease: Duration) -> Vec<String> {
         let mut found = Vec::new();
         for (arm, showings) in self.showings() {
@@ -98,7 +99,8 @@ impl Seen {
         found
     }
 
-    /// How long an arm was shown by nobody, each time that it was; ascending. No shorter than that: the scrapes before and after are part of it.
+    /// Returns how long no instance showed an arm, for each such gap; ascending. The gaps are upper bounds,
+    /// since they include the scrapes before and after.
     pub fn gaps(&self) -> Vec<Duration> {
         let mut gaps = Vec::new();
         for mut showings in self.showings().into_values() {
@@ -146,7 +148,7 @@ impl Seen {
     }
 }
 
-/// The shortest of ascending times that this share of them does not exceed.
+/// Returns the shortest of ascending times that is at least as long as this share of them.
 pub fn quantile(ascending: &[Duration], share: f64) -> Duration {
     let place = (share * ascending.len() as f64).ceil() as usize;
     ascending
@@ -161,7 +163,7 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(2);
 
-    /// Scrapes of an instant, by instance and second: lists of one arm, or that it is not shown.
+    /// Returns scrapes without a duration, by instance and second: the lists of one arm, or `None` if it is not shown.
     fn seen(of: &[(usize, u64, Option<u64>)]) -> Seen {
         let scrape = |&(instance, second, lists): &(usize, u64, Option<u64>)| Scrape {
             instance,

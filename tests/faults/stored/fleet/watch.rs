@@ -1,4 +1,4 @@
-//! Scrapes all instances all the while, each by a thread of its own, and keeps what they show of each arm.
+//! Watch that scrapes all instances continuously, each on its own thread, and keeps the numbers of each arm.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::support::{http, wait};
 
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Scrapes until dropped.
+/// Threads that scrape until this is dropped.
 pub struct Watch {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -27,12 +27,12 @@ struct Shared {
 
 struct Instance {
     address: SocketAddr,
-    /// Odd while it lives; one more at each change.
+    /// Odd while the instance runs. Each change adds 1.
     life: AtomicU64,
 }
 
 impl Watch {
-    /// Of instances that live.
+    /// Starts watching running instances.
     pub fn start(addresses: impl Iterator<Item = SocketAddr>) -> Watch {
         let instance = |address| Instance {
             address,
@@ -57,7 +57,7 @@ impl Watch {
         Watch { shared, threads }
     }
 
-    /// What it is asked from now on, another process answers.
+    /// Notes that another process will answer from now on.
     pub fn is_gone(&self, instance: usize) {
         self.turn(instance, 0);
     }
@@ -73,7 +73,7 @@ impl Watch {
         assert_eq!((before + 1) % 2, parity, "gone and back by turns");
     }
 
-    /// All of it so far.
+    /// Returns all scrapes so far.
     pub fn seen(&self) -> Seen {
         let scrapes = self.shared.scrapes.lock().unwrap_or_else(PoisonError::into_inner);
         Seen::new(scrapes.clone())
@@ -84,7 +84,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // One that failed has said so.
+            // A thread that failed has printed its message.
             let _ = thread.join();
         }
     }
@@ -115,7 +115,7 @@ impl Shared {
     }
 }
 
-/// Settled lists since the start, by arm. Not read strictly: this goes on all the while.
+/// Returns the settled lists since the start, by arm. The parser is not strict, because this runs continuously.
 fn lists(body: &str) -> BTreeMap<String, u64> {
     let of_lists = body
         .lines()

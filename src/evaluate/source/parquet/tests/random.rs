@@ -1,8 +1,8 @@
-//! Random rows, stored in every way that the writer knows.
+//! Random rows, stored in every way that the writer supports.
 
 use super::*;
 
-/// Row after row: an optional id, an optional list, an optional map.
+/// Row: an optional id, an optional list, an optional map.
 type Row = (
     Option<String>,
     Option<Vec<Option<i64>>>,
@@ -21,7 +21,7 @@ fn row() -> impl Strategy<Value = Row> {
     )
 }
 
-/// The record of a row as it would stand in a file of lines.
+/// Returns the record that a file of lines would have for a row.
 fn record((user, items, experiments): &Row) -> Value {
     let mut record = json!({"type": "click", "request_id": "r", "ts": 1});
     if let Some(user) = user {
@@ -36,7 +36,7 @@ fn record((user, items, experiments): &Row) -> Value {
     record
 }
 
-/// Levels of a list of which each element has a level of its own.
+/// Returns the levels of a list whose elements each have a level of their own.
 fn list_levels<T>(lists: &[Option<&[T]>], level: impl Fn(&T) -> i16) -> (Vec<i16>, Vec<i16>) {
     let (mut definition, mut repetition) = (Vec::new(), Vec::new());
     for list in lists {

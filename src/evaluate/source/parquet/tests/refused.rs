@@ -104,7 +104,7 @@ fn a_column_that_every_file_has_must_be_there() {
     assert_eq!(error.to_string(), format!("it has no column ts: {times}"));
 }
 
-/// The bytes of a small file.
+/// Returns the bytes of a small file.
 fn click_file() -> Vec<u8> {
     let mut whole = Vec::new();
     let mut written = file(CLICK, &click(), 1, WriterProperties::default());
@@ -130,7 +130,7 @@ fn a_file_that_ends_early_is_refused_wherever_it_ends() {
     }
 }
 
-/// The reader of Parquet panics at some of these.
+/// The Parquet reader panics on some of these files.
 #[test]
 fn a_damaged_file_gives_its_rows_or_an_error() {
     let whole = click_file();
@@ -143,7 +143,7 @@ fn a_damaged_file_gives_its_rows_or_an_error() {
             Err(error) => _ = errors.insert(error),
         }
     }
-    // One of the bytes is the codec of a column.
+    // One of the damaged bytes is the codec of a column.
     for told in [
         "it is damaged: its parts do not fit together",
         "column type is packed with brotli: write it with snappy, zstd, gzip, lz4 or none",
@@ -152,7 +152,7 @@ fn a_damaged_file_gives_its_rows_or_an_error() {
     }
 }
 
-/// The reader would take memory for so many before it finds that they are not there.
+/// The reader would allocate memory for that many entries before it finds that they are missing.
 #[test]
 fn a_dictionary_that_says_more_than_it_has_is_refused() {
     let mut damaged = click_file();

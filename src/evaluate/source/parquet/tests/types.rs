@@ -1,4 +1,4 @@
-//! What each column may hold, and what becomes of it.
+//! Types that each column may have, and how their values are written.
 
 use super::*;
 use crate::ingest::wire::shape::{TsUnit, Zone};
@@ -76,7 +76,7 @@ fn a_uuid_is_its_text_and_a_decimal_a_number() {
     );
 }
 
-/// The bytes of a value are fewer than the length of a text has.
+/// A value takes fewer bytes than the length of a text would.
 #[test]
 fn a_dictionary_of_short_values_is_read() {
     let n = 100_u8;
@@ -153,7 +153,7 @@ fn times_of_any_unit_become_milliseconds() {
     ] {
         check_time(&format!("required {column};"), stored, expected);
     }
-    // As pandas has integers with nulls.
+    // pandas stores integers with nulls as doubles.
     for (stored, expected) in [
         (1_763_596_800_123.0, "1763596800123"),
         (1_763_596_800_123.5, "1763596800123.5"),
@@ -170,7 +170,7 @@ fn times_of_any_unit_become_milliseconds() {
     check_time("required int96 ts;", Values::Int96(vec![second]), "1763596801000");
 }
 
-/// The decoder takes numbers for this unit, and times without a zone for this one.
+/// Every case has the decoder's unit of numbers and its zone of times without one.
 #[test]
 fn timestamps_are_the_same_times_whatever_the_unit_of_numbers_is() {
     let ts_ms = |unit, zone, column: &str, stored: Values| {
