@@ -592,7 +592,7 @@ fn what_librdkafka_refuses_is_a_bad_configuration() {
         assert_eq!(ran.code, Some(78), "{command}");
         let told = ran.stdout + &ran.stderr;
         for word in [
-            "kafka.properties.sasl.mechansim: librdkafka has no such property",
+            "kafka.properties.sasl.…: librdkafka has no such property",
             "did you mean sasl.mechanism?",
         ] {
             assert!(told.contains(word), "{command}: {told}");
@@ -657,7 +657,7 @@ fn a_property_that_librdkafka_refuses_ends_simulate_as_a_bad_configuration() {
     assert_eq!(ran.code, Some(78), "{}", ran.stderr);
     assert!(
         ran.stderr
-            .contains("--property sasl.mechansim: librdkafka has no such property")
+            .contains("--property sasl.…: librdkafka has no such property")
             && ran.stderr.contains("did you mean sasl.mechanism?"),
         "{}",
         ran.stderr
