@@ -47,68 +47,69 @@ pub enum Command {
     ///
     /// Reads both topics, keeps the windows of every arm, and serves /metrics, the live page and the JSON API until
     /// SIGTERM or Ctrl-C. On SIGHUP it reads the configuration, the catalogue, and the files of certificates, tokens and
-    /// passwords again; the log says which changes take effect, and which wait for a restart.
+    /// passwords again. The log lists the changes that take effect, and those that need a restart.
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(ConfigArgs),
-    /// Run all of it on simulated traffic, with nothing installed
+    /// Run a complete demo on simulated traffic; nothing to install
     ///
-    /// An embedded broker, two experiments whose true rates are known, the daemon as it is, its page and /metrics. The
-    /// terminal shows measured beside true values. Time is compressed: event time ends at now.
+    /// Starts an embedded broker, two experiments with known true rates, and the real daemon with its page and /metrics. The
+    /// terminal compares measured and true values. Time is compressed: event time ends at the current time.
     #[command(after_long_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Write simulated traffic to Kafka or to a file
     ///
-    /// Two experiments whose true rates are known, with delayed clicks, duplicates, late and broken records. The same
+    /// Simulates two experiments with known true rates, and with delayed clicks, duplicates, late and broken records. The same
     /// seed gives the same traffic. Kafka gets it in real time, a file as fast as it can be written.
     #[command(after_long_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
     /// Compute the metrics of events in files
     ///
-    /// Runs the daemon's engine over files, with one window over everything. The numbers are those that a daemon computes
-    /// from the records it accepts, to the last bit. In a file nothing is late or from the future. The order of lines does
+    /// Runs the daemon's engine over files, with one window over everything. The numbers are identical, to the last bit, to those
+    /// of a daemon that accepts the same records. No event in a file is late or from the future. The order of lines does
     /// not matter: clicks may come before their lists.
     #[command(after_long_help = offline::EVALUATE_EXAMPLES)]
     Evaluate(EvaluateArgs),
-    /// Turn tables of recommendations and of what was relevant into events
+    /// Convert recommendation and ground-truth tables to events
     ///
-    /// As notebooks have them, a row a recommendation: CSV or Parquet. Each user gets a served list in each arm, and a click on each
-    /// relevant item, so that `abgauge evaluate` computes the metrics of the tables by any convention. The tables are kept in memory.
+    /// Reads CSV or Parquet tables with one recommendation per row, as notebooks write them. Each user gets a served list in each arm,
+    /// and a click on each relevant item, so that `abgauge evaluate` computes the metrics of the tables by any convention. The tables
+    /// are kept in memory.
     #[command(after_long_help = convert::CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
-    /// Make a catalogue of the items that events show
+    /// Build a catalogue from the items in events
     #[command(after_long_help = catalog::CATALOG_EXAMPLES)]
     Catalog(CatalogArgs),
-    /// Tell how long experiments must run, from the events of some days or from a running daemon
+    /// Estimate how long an experiment must run, from past events or a running daemon
     ///
-    /// What arms and their users spread in the files says how many days it takes to find the smallest effect that matters, with
-    /// power 80%: for a test at every look (`sequence`), for one that is planned, and for the strict one. An arm that the files do
-    /// not have yet is taken to vary as the control does: --shares says which there will be. Weeks are whole, as weekdays differ.
+    /// Estimates from the variance in the files how many days are needed to find the smallest effect that matters, with 80% power:
+    /// for a test at every look (`sequence`), for a planned day, and for the strict test. Name future arms in --shares: an arm that is
+    /// not in the files yet is assumed to vary like the control. Weeks are whole, because weekdays differ.
     ///
-    /// With --from a running daemon is asked what its looks know of each experiment that has a control.
+    /// With --from, the estimate uses a running daemon's looks at every experiment with a control.
     #[command(
         after_long_help = offline::PLAN_EXAMPLES,
         override_usage = "abgauge plan [OPTIONS] --compare <CONTROL> --primary <METRIC,…> <FILE>...\n       abgauge plan [OPTIONS] --from <URL>",
         mut_arg("files", |argument| argument.required(false).required_unless_present("from")),
         mut_arg("compare", |argument| argument
             .required_unless_present("from")
-            .help("The arm that the others are, or will be, compared with")
-            .long_help("The arm that the others are, or will be, compared with\n\nIn every experiment that has such an arm, or as EXPERIMENT=CONTROL in one; may be repeated. Lists of one user count together, so events should carry a `user_id`. In names write `\\=`, `\\:`, `\\,` and `\\\\` for these characters.")),
+            .help("Control arm to compare the others with, now or later")
+            .long_help("Control arm to compare the others with, now or later\n\nApplies to every experiment with such an arm, or as EXPERIMENT=CONTROL to one; may be repeated. Lists of one user count together, so events should carry a `user_id`. In names write `\\=`, `\\:`, `\\,` and `\\\\` for these characters.")),
         mut_arg("shares", |argument| argument
-            .help("Shares of users that arms are to get, such as control=0.5,neural=0.5 [default: as they are]")
-            .long_help("Shares of users that arms are to get, such as control=0.5,neural=0.5 [default: as they are]\n\nThose of one experiment as ranker:control=0.5,neural=0.5, and so for the flags that follow: what is for one experiment takes the place of what is for all.")),
+            .help("Planned shares of users, such as control=0.5,neural=0.5 [default: the shares in the files]")
+            .long_help("Planned shares of users, such as control=0.5,neural=0.5 [default: the shares in the files]\n\nTo set the shares of one experiment, write ranker:control=0.5,neural=0.5. The flags below take such a prefix too: a value for one experiment overrides the value for all.")),
         mut_arg("primary", |argument| argument.required_unless_present("from")),
     )]
     Plan(PlanArgs),
-    /// Print the metric conventions of other libraries, and what their choices mean
+    /// Print the metric conventions of other libraries, and the meaning of their choices
     ///
     /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of
-    /// them; `evaluate --convention` and the setting `metrics.profile` name it.
+    /// them. Select it by `evaluate --convention` or the setting `metrics.profile`.
     #[command(after_long_help = offline::PROFILES_EXAMPLES)]
     Profiles(ProfilesArgs),
-    /// Ask a daemon on this machine whether it is well, as health checks of containers do
+    /// Check that the local daemon is healthy, for container health checks
     ///
-    /// Pass the configuration that the daemon runs with: it is asked at http.listen, over TLS if http.tls_certificate is
-    /// set. The certificate is not checked, since the daemon is asked by its address.
+    /// Pass the configuration that the daemon runs with: the request goes to http.listen, over TLS if http.tls_certificate is
+    /// set. The certificate is not checked, because the request goes to an address, not to a host name.
     #[command(after_long_help = HEALTH_EXAMPLES)]
     Health(HealthArgs),
     /// Hash a token or a password that gives access to the HTTP server
@@ -117,12 +118,12 @@ pub enum Command {
     /// prints the entry for `http.bearer_tokens` or `http.basic_passwords`, or for their files.
     #[command(after_long_help = HASH_EXAMPLES)]
     Hash(HashArgs),
-    /// Check the configuration, and with --connect the brokers and topics; or with --sample a file of events
+    /// Check the configuration; with --connect also the brokers and topics; with --sample a file of events instead
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Look at what is stored, check it, take it elsewhere, or delete it
+    /// Show, verify, export or delete stored state
     ///
-    /// The state topic of `state.topic` is read as a whole. No group is joined, and nothing is claimed: instances go on meanwhile.
+    /// Reads the whole state topic `state.topic`, without joining a group or claiming anything: instances keep running.
     #[command(after_long_help = state::STATE_EXAMPLES)]
     State(StateArgs),
     /// Print the configuration file with every setting and its default; write, show or describe one
@@ -138,7 +139,7 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
-    /// Print the version, with --json also what it was built of
+    /// Print the version, with --json also commit and compiler
     #[command(after_long_help = VERSION_EXAMPLES)]
     Version {
         /// One JSON object: version, commit and compiler too
@@ -203,14 +204,14 @@ pub struct ConfigCommandArgs {
 pub enum ConfigCommand {
     /// Write the configuration file with every setting and its default
     Init {
-        /// Where to, - for standard output; never over a file that exists
+        /// File to write, - for standard output; an existing file is never overwritten
         #[arg(value_name = "FILE", default_value = "abgauge.toml")]
         file: PathBuf,
     },
-    /// Print every setting in force, and where it came from: the file, a variable, or the default
+    /// Print every effective setting and its origin: the file, a variable, or the default
     ///
-    /// As TOML, the origin in a remark behind each. Brokers need not be set. What may be a secret is shown as ***: values of Kafka properties, but for numbers and the like, and the seed of
-    /// the hashes of ids.
+    /// Prints TOML, with the origin in a comment after each setting. Brokers need not be set. Possible secrets are shown as ***: the
+    /// seed of the hashes of ids, and values of Kafka properties except for numbers and the like.
     Show(ConfigArgs),
     /// Print a JSON Schema of the configuration file, for editors
     Schema,
@@ -230,15 +231,15 @@ pub struct ConfigArgs {
 pub struct HealthArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Ask whether it has caught up (/readyz), not only whether it lives (/healthz)
+    /// Check that it has caught up (/readyz), not only that it is alive (/healthz)
     #[arg(long)]
     pub ready: bool,
-    /// File of a bearer token, where http.open_probes is false
+    /// File with a bearer token, if http.open_probes is false
     ///
-    /// Without it a daemon that asks who we are counts as alive, and --ready fails.
+    /// Without it, a daemon that requires credentials counts as alive, and --ready fails.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// How long it may take to answer
+    /// Time limit for the answer
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_duration, allow_hyphen_values = true)]
     pub timeout: Duration,
 }
@@ -265,22 +266,23 @@ pub enum HashedSecret {
 pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Also ask the brokers: topics, partitions, partitioners, timestamps, retention
+    /// Also check the cluster: topics, partitions, partitioners, timestamps, retention
     #[arg(long)]
     pub connect: bool,
-    /// Create the topic of stored state where it does not exist, then ask the brokers
+    /// Create the topic of stored state if it does not exist, then check the cluster
     #[arg(long, conflicts_with = "sample")]
     pub create_topics: bool,
     /// Show how the events of a file are read, and why one is refused; `-` for standard input
     ///
-    /// JSON, one object a line, as records of the topics have them: read with the section `events`, `join.max_items` and
-    /// `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are counted.
+    /// The file has JSON, one object per line, like the records of the topics. It is read with the section `events`, `join.max_items`
+    /// and `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are
+    /// counted.
     #[arg(long, value_name = "FILE", conflicts_with = "connect")]
     pub sample: Option<PathBuf>,
-    /// Draft the section `events` for the sample, as TOML with remarks
+    /// Draft the section `events` for the sample, as TOML with comments
     ///
-    /// Fields are found by their values and names: the id of a list is what most clicks name, an item what most clicks are on.
-    /// What is under `events` in the configuration is not looked at. Exit code 65 where a record could not be read with it.
+    /// Finds fields by their values and names: most clicks contain the id of a list, and one of its items.
+    /// The section `events` of the configuration is ignored. Exits with 65 if a record could not be read with the draft.
     #[arg(long, requires = "sample")]
     pub suggest: bool,
     /// Type of the sample's topic: events without a type are read as this one, events of the other type are refused
@@ -310,10 +312,10 @@ pub struct DemoArgs {
     pub duration: Duration,
     /// Lists served per second
     ///
-    /// Where the machine cannot keep pace, event time falls behind; no record is lost.
+    /// If the machine cannot keep up, event time falls behind; no record is lost.
     #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
     pub rate: f64,
-    /// Seconds of event time in a second
+    /// Seconds of event time per second
     #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
     pub speed: f64,
     /// Seed of the simulated traffic
@@ -343,7 +345,7 @@ pub struct DemoArgs {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("destination").args(["brokers", "output"]).required(true))]
 pub struct SimulateArgs {
-    /// Kafka to write to
+    /// Kafka brokers to write to
     #[arg(
         long,
         value_name = "HOST:PORT,…",
@@ -355,10 +357,10 @@ pub struct SimulateArgs {
     /// File to write JSON lines to, `-` for standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Create the topics where they are missing
+    /// Create missing topics
     #[arg(long, requires = "brokers")]
     pub create_topics: bool,
-    /// File to write every second in which Kafka takes records: its age tells a health check whether traffic flows
+    /// File to touch every second in which Kafka accepts records: a health check can use its age to see that traffic flows
     #[arg(long, value_name = "FILE", requires = "brokers")]
     pub heartbeat: Option<PathBuf>,
     /// Partitions of topics that are created
@@ -394,7 +396,7 @@ pub struct SimulateArgs {
         hide_env_values = true
     )]
     pub rate: f64,
-    /// Seconds of event time in a second
+    /// Seconds of event time per second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
     pub speed: f64,
     /// How long to run; without it, until it is stopped
@@ -433,19 +435,19 @@ impl From<KeyArg> for TopicKey {
 
 const EXAMPLES: &str = "\
 Examples:
-  abgauge demo                                    everything, with nothing installed
+  abgauge demo                                    everything, nothing to install
   abgauge config > abgauge.toml                   a configuration to start from
-  abgauge check --connect --config abgauge.toml   what would go wrong, before it does
+  abgauge check --connect --config abgauge.toml   problems, before they occur
   abgauge run --config abgauge.toml               the daemon
   abgauge evaluate events.jsonl --k 5,10          the same numbers from a file
-  abgauge profiles                                whose numbers they can be
+  abgauge profiles                                libraries whose numbers it can reproduce
 
 Exit codes:
-   0  a clean end
+   0  success
    1  a failure
    2  wrong usage
   65  bad input (evaluate, check --sample)
-  69  Kafka is out of reach (check)
+  69  Kafka cannot be reached (check)
   78  a bad configuration";
 
 const RUN_EXAMPLES: &str = "\
@@ -456,8 +458,8 @@ Examples:
 const DEMO_EXAMPLES: &str = "\
 Examples:
   abgauge demo                             five minutes, 25 hours of event time
-  abgauge demo --duration 30s --port 0     a short one, on any free port
-  abgauge demo --speed 1 --duration 1h     at the pace of the clock
+  abgauge demo --duration 30s --port 0     a short run on any free port
+  abgauge demo --speed 1 --duration 1h     in real time
   abgauge demo --aa                        arms that do not differ";
 
 const SIMULATE_EXAMPLES: &str = "\
@@ -474,8 +476,8 @@ Examples:
   abgauge health --ready --token-file /run/secrets/token
 
 Exit codes:
-   0  it lives; with --ready, it has caught up
-   1  it does not, or nobody answers
+   0  it is alive; with --ready, it has caught up
+   1  it is not, or there is no answer
   78  the section http of the configuration is bad";
 
 const HASH_EXAMPLES: &str = "\
@@ -492,9 +494,9 @@ Examples:
   abgauge check --sample events.jsonl --suggest > drafted.toml
 
 Exit codes:
-   0  nothing stands in the way of a start
+   0  ready to start
   65  an event of the sample cannot be read
-  69  Kafka is out of reach
+  69  Kafka cannot be reached
   78  something must be fixed";
 
 const CONFIG_EXAMPLES: &str = "\

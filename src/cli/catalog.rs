@@ -18,9 +18,9 @@ pub struct CatalogArgs {
 pub enum CatalogCommand {
     /// Write the catalogue of a stream: its items, and how many users touched each
     ///
-    /// As `metrics.catalog` and `evaluate --catalog` read it, so that coverage, popularity and surprisal need no list made by hand.
-    /// Counts are exact, whatever the order of the events, and copies of them count once. All items of lists and clicks are there. A
-    /// click that names no user is that of the user of its list.
+    /// The file is for `metrics.catalog` and `evaluate --catalog`, so that coverage, popularity and surprisal need no handmade list.
+    /// It contains all items of lists and clicks. Counts are exact in any order of the events, and copies of an event count once. A
+    /// click without a user belongs to its list's user.
     #[command(
         after_long_help = BUILD_EXAMPLES,
         override_usage = "abgauge catalog build [OPTIONS] <FILE>...\n       abgauge catalog build [OPTIONS] --from-kafka"
@@ -32,7 +32,7 @@ pub enum CatalogCommand {
 pub struct BuildArgs {
     /// Files of events, each with its "type"; `-` for standard input
     ///
-    /// JSON, one object a line, plain or packed with gzip or zstd; or Parquet. They are read with the section `events` of the
+    /// JSON, one object per line, plain or compressed with gzip or zstd; or Parquet. They are read with the section `events` of the
     /// configuration, as by `abgauge evaluate`.
     #[arg(
         value_name = "FILE",
@@ -40,26 +40,26 @@ pub struct BuildArgs {
         conflicts_with = "from_kafka"
     )]
     pub files: Vec<PathBuf>,
-    /// Read the topics of the configuration from their begins to where they end now
+    /// Read the topics of the configuration from the beginning to the current end
     ///
-    /// No group is joined, and nothing is written: a daemon goes on meanwhile.
+    /// Joins no group and writes nothing: a daemon keeps running.
     #[arg(long)]
     pub from_kafka: bool,
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Who touched an item
+    /// Meaning of touched
     #[arg(long, value_enum, default_value_t = TouchArg::Clicked)]
     pub touched: TouchArg,
-    /// Memory that it may take: pairs of an item and a user are kept, 10 to 21 bytes each, and lists whose clicks name no user
+    /// Memory limit for pairs of an item and a user, 10 to 21 bytes each, and for lists whose clicks have no user
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub max_state: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TouchArg {
-    /// Those who clicked it
+    /// Users who clicked an item
     Clicked,
-    /// Those to whom a list showed it
+    /// Users who were shown an item
     Shown,
 }
 
@@ -83,12 +83,12 @@ Examples:
   abgauge catalog build monday.jsonl.zst tuesday.jsonl.zst --touched shown > items.jsonl
   abgauge catalog build --from-kafka --config abgauge.toml > items.jsonl
 
-What was left out, and why, is told on standard error.
+Skipped input is reported on standard error.
 
 Exit codes:
-   0  a clean end
-   1  a failure, such as a file that is absent, or --max-state is used up
+   0  success
+   1  a failure, such as a missing file, or --max-state is used up
    2  wrong usage
   65  no item was found
-  69  Kafka is out of reach
-  78  a bad configuration, or a topic that is absent";
+  69  Kafka cannot be reached
+  78  a bad configuration, or a missing topic";

@@ -9,16 +9,16 @@ use clap::Args;
 pub struct CompareArgs {
     /// Also compare each arm with this one: differences, lifts with their intervals, and p
     ///
-    /// In every experiment that has such an arm, or as EXPERIMENT=CONTROL in one; may be repeated. The whole input is one look: its
-    /// numbers hold if its end was fixed before anybody looked at them. Lists of one user count together, so events should carry a
-    /// `user_id`. In names write `\=`, `\:`, `\,` and `\\` for these characters.
+    /// Applies to every experiment with such an arm, or as EXPERIMENT=CONTROL to one; may be repeated. The whole input is one look: the
+    /// result is valid only if the end date was chosen before looking at results. Lists of one user count together, so events should
+    /// carry a `user_id`. In names write `\=`, `\:`, `\,` and `\\` for these characters.
     #[arg(long, value_name = "CONTROL", value_parser = parse_control)]
     pub compare: Vec<Scoped<String>>,
     /// Expected shares of users, such as control=0.5,neural=0.5: without them nothing is decided
     ///
-    /// They are for the experiments that have most of these arms; others are compared without. If one of the arms has no list, the
-    /// comparison is invalid(srm). Those of one experiment as ranker:control=0.5,neural=0.5, and so for the flags that follow: what is for one experiment takes the
-    /// place of what is for all.
+    /// Shares apply to the experiments that have most of these arms; others are compared without shares. If one of the arms has no
+    /// list, the comparison is invalid(srm). To set the shares of one experiment, write ranker:control=0.5,neural=0.5. The flags below
+    /// take such a prefix too: a value for one experiment overrides the value for all.
     #[arg(long, value_name = "ARM=SHARE,…", value_parser = parse_numbers, requires = "compare")]
     pub shares: Vec<Scoped<Vec<(String, f64)>>>,
     /// Metrics that decide, such as hit_rate@10, or ranker:hit_rate@10
@@ -32,7 +32,7 @@ pub struct CompareArgs {
     pub mde: Vec<Scoped<f64>>,
     /// Count only the first lists of each user in comparisons, such as 200
     ///
-    /// For crawlers and very heavy users. The result shows how many lists were left out; values of metrics keep all lists.
+    /// Use it against crawlers and very heavy users. The result shows how many lists were left out; values of metrics keep all lists.
     #[arg(long, value_name = "LISTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), requires = "compare")]
     pub max_lists_per_user: Option<u32>,
 }

@@ -10,10 +10,10 @@ use crate::ingest::wire::MAX_LABEL_BYTES;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("order").args(["rank", "score"]))]
 pub struct ConvertArgs {
-    /// Tables of recommendations, a row each, as ARM=FILE; may be repeated [default arm: the name of the file]
+    /// Table with one recommendation per row, as ARM=FILE; may be repeated [default arm: the name of the file]
     #[arg(long, value_name = "[ARM=]FILE", required = true, value_parser = parse_recommendations)]
     pub recommendations: Vec<RecommendationFile>,
-    /// Table of what is relevant, a row for each user and item
+    /// Ground-truth table, one row for each user and relevant item
     #[arg(long, value_name = "FILE")]
     pub truth: PathBuf,
     /// Column of the user, in all tables
@@ -22,16 +22,16 @@ pub struct ConvertArgs {
     /// Column of the item, in all tables
     #[arg(long, value_name = "COLUMN", default_value = "item_id")]
     pub item: String,
-    /// Column of the user in the table of what is relevant [default: that of --user]
+    /// Column of the user in the ground-truth table [default: same as --user]
     #[arg(long, value_name = "COLUMN")]
     pub truth_user: Option<String>,
-    /// Column of the item in the table of what is relevant [default: that of --item]
+    /// Column of the item in the ground-truth table [default: same as --item]
     #[arg(long, value_name = "COLUMN")]
     pub truth_item: Option<String>,
     /// Column of numbers in that table: rows above 0 are relevant; "" takes every row [default: every row, if no column has zeros]
     #[arg(long, value_name = "COLUMN")]
     pub relevance: Option<String>,
-    /// Lowest relevance of a row that is relevant, instead of any above 0
+    /// Minimum relevance of a relevant row, instead of any value above 0
     #[arg(long, value_name = "X", requires = "relevance", value_parser = parse_finite, allow_negative_numbers = true)]
     pub min_relevance: Option<f64>,
     /// Column of the rank: the lowest is shown first [default: rows are in rank order]
@@ -40,15 +40,15 @@ pub struct ConvertArgs {
     /// Column of the score: the highest is shown first
     #[arg(long, value_name = "COLUMN")]
     pub score: Option<String>,
-    /// Column of the arm in the tables of recommendations, where one table has several
+    /// Column of the arm in the tables of recommendations, if one table has several
     #[arg(long, value_name = "COLUMN")]
     pub arm: Option<String>,
-    /// Name of the experiment that the arms are of
+    /// Name of the experiment
     #[arg(long, value_name = "NAME", default_value = "offline", value_parser = parse_label)]
     pub experiment: String,
-    /// Also give an empty list to users of whom something is relevant and who have no recommendations
+    /// Also give an empty list to users with relevant items but no recommendations
     ///
-    /// An arm that recommends nothing to them then misses, as in libraries that average over the users of the truth.
+    /// Such a list counts as a miss of its arm, as in libraries that average over all users of the ground truth.
     #[arg(long)]
     pub empty_lists: bool,
     /// Time of the lists (RFC 3339)
@@ -113,13 +113,13 @@ Examples:
   abgauge convert --recommendations all.csv --arm model --truth test.csv --rank pos > e.jsonl
   abgauge convert --recommendations als.csv --truth judged.csv --relevance rating --min-relevance 4
 
-What was left out, and why, is told on standard error.
+Skipped input is reported on standard error.
 
 Exit codes:
-   0  a clean end
-   1  a failure, such as a file that is absent, or has no such column
+   0  success
+   1  a failure, such as a missing file or column
    2  wrong usage
-  65  a rank, score or relevance is no number, a column may be one of relevance that no flag names, or there is no recommendation";
+  65  a rank, score or relevance is not a number, a column looks like relevance but no flag names it, or there are no recommendations";
 
 #[cfg(test)]
 mod tests {

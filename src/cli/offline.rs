@@ -11,23 +11,23 @@ use super::comparing::{CompareArgs, parse_share};
 use super::{parse_between, parse_duration};
 use crate::config::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 
-/// What is read, and what is computed of it.
+/// Arguments that select the input, and the metrics to compute.
 #[derive(Debug, Args)]
 pub struct CountArgs {
     /// Files of events, each with its "type"; `-` for standard input
     ///
-    /// JSON, one object a line, plain or packed with gzip or zstd; or Parquet, a row an event, a column a field. What a
-    /// file is, its first bytes say. The order of lines does not matter: clicks may come before their lists.
+    /// JSON, one object per line, plain or compressed with gzip or zstd; or Parquet, with one event per row and one field per column.
+    /// The file type is detected from the first bytes. The order of lines does not matter: clicks may come before their lists.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Take from a daemon's configuration what decides its numbers; flags win
+    /// Daemon configuration with the settings that affect its numbers; flags override it
     ///
-    /// The profile, metrics, k, alpha and catalog of its section `metrics`; attribution, click_skew, same_list, slot,
-    /// max_items, max_experiments, max_lists_per_click, max_off_list and hash_seed of `join`; the section `events`; and the
-    /// profiles of your own. Brokers need not be set. Environment variables override its settings as they do for the daemon.
+    /// Reads profile, metrics, k, alpha and catalog in the section `metrics`; attribution, click_skew, same_list, slot,
+    /// max_items, max_experiments, max_lists_per_click, max_off_list and hash_seed in `join`; the section `events`; and
+    /// your own profiles. Brokers need not be set. Environment variables override its settings as they do for the daemon.
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
-    /// Conventions to compute by, several side by side: `abgauge profiles` lists them [default: default]
+    /// Conventions to compute by; several are shown side by side: `abgauge profiles` lists them [default: default]
     #[arg(
         long = "convention",
         value_name = "PROFILE",
@@ -37,9 +37,9 @@ pub struct CountArgs {
         hide_env_values = true
     )]
     pub conventions: Vec<String>,
-    /// Metrics to compute, such as hit_rate,ctr,ndcg [default: those of each convention]
+    /// Metrics to compute, such as hit_rate,ctr,ndcg [default: the metrics of each convention]
     ///
-    /// Without it a convention shows all that its source reports; `default`, which defines every metric, shows hit_rate,
+    /// By default a convention shows all metrics that its source reports. `default`, which defines every metric, shows hit_rate,
     /// ctr, mrr, ndcg, precision, recall and map, and with --catalog also alpha_ndcg, coverage, popularity and surprisal.
     #[arg(
         long,
@@ -60,9 +60,9 @@ pub struct CountArgs {
         hide_env_values = true
     )]
     pub k: Vec<NonZeroU32>,
-    /// The items that there are, one JSON object a line, for the metrics that need them
+    /// Item catalogue, one JSON object per line, for the metrics that need it
     ///
-    /// {"item":"i1","aspects":["a3"],"users":12,"of_users":200}; `-` for standard input
+    /// Example of a line: {"item":"i1","aspects":["a3"],"users":12,"of_users":200}. `-` for standard input
     #[arg(
         long,
         value_name = "FILE",
@@ -70,13 +70,13 @@ pub struct CountArgs {
         hide_env_values = true
     )]
     pub catalog: Option<PathBuf>,
-    /// How long after its list a click counts [default: 30m]
+    /// Time after its list in which a click counts [default: 30m]
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
     pub attribution: Option<i64>,
-    /// From how long before its list a click counts [default: 0s]
+    /// Time before its list in which a click counts [default: 0s]
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
     pub click_skew: Option<i64>,
-    /// Memory that lists and clicks may take, such as 8GiB: what does not fit is told, and the exit code is 65
+    /// Memory limit for lists and clicks, such as 8GiB. Dropped records are reported and the exit code is 65
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
     pub max_state: Option<u64>,
 }
@@ -85,7 +85,7 @@ pub struct CountArgs {
 pub struct EvaluateArgs {
     #[command(flatten)]
     pub counting: CountArgs,
-    /// What an aspect loses each time a list shows it again, in alpha_ndcg, from 0 to 1 [default: 0.5]
+    /// Discount for a repeated aspect in alpha_ndcg, from 0 to 1 [default: 0.5]
     #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
     pub alpha: Option<f64>,
     /// Also print the numbers of each day (UTC)
@@ -93,7 +93,7 @@ pub struct EvaluateArgs {
     pub by_day: bool,
     /// Also print the numbers of each span of this length, such as 1h
     ///
-    /// Spans are counted from 1970-01-01T00:00:00Z; a list is in that of its own time, and its clicks with it.
+    /// Spans are aligned to 1970-01-01T00:00:00Z. A list and its clicks count in the span of the list's time.
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
     pub window: Option<i64>,
     #[command(flatten)]
@@ -118,28 +118,27 @@ pub enum Format {
     Table,
     /// One document
     Json,
-    /// One number a row, with its numerator and denominator
+    /// One number per row, with its numerator and denominator
     Csv,
     /// Tables in Markdown
     Markdown,
 }
 
-/// A daemon that is asked, and how.
+/// Running daemon to query, with its credentials.
 #[derive(Debug, Args)]
 pub struct AskArgs {
-    /// Ask a running daemon in place of files: the address of its page, such as http://localhost:9464
+    /// Query a running daemon instead of files: the address of its page, such as http://localhost:9464
     ///
-    /// It has counted, so the flags that say how to count or what to compare are not for it: [experiments.NAME] of its configuration
-    /// has said so.
+    /// Flags for counting and comparing do not apply: the daemon uses its own configuration, [experiments.NAME] in particular.
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     pub from: Option<HttpUrl>,
-    /// File of a bearer token, where the daemon asks for one
+    /// File with a bearer token, if the daemon requires one
     #[arg(long, value_name = "FILE", requires = "from")]
     pub token_file: Option<PathBuf>,
-    /// Authorities that sign the daemon's certificate, in PEM [default: those of the system]
+    /// Authorities that sign the daemon's certificate, in PEM [default: the system's]
     #[arg(long, value_name = "FILE", requires = "from")]
     pub ca_file: Option<PathBuf>,
-    /// How long the daemon may take to answer
+    /// Time limit for the daemon's answer
     #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = parse_duration, allow_hyphen_values = true, requires = "from")]
     pub timeout: Duration,
 }
@@ -162,10 +161,10 @@ pub struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
-    /// Tell all of this one
+    /// Show every choice of this profile
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Also those of this configuration
+    /// Also include the profiles of this configuration
     #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// How to print them
@@ -201,7 +200,7 @@ pub(super) fn refuse_counting(command: &mut Command, matches: &ArgMatches) -> Re
         return Ok(());
     };
     let message = format!(
-        "the argument '{written}' cannot be used with '--from <URL>': the daemon has counted, by its own configuration"
+        "the argument '{written}' cannot be used with '--from <URL>': the daemon's own configuration applies"
     );
     Err(command.error(error::ErrorKind::ArgumentConflict, message))
 }
@@ -219,12 +218,12 @@ Examples:
   abgauge evaluate lists.parquet clicks.jsonl.zst
   curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
 
-What was left out, and why, is told on standard error.
+Skipped input is reported on standard error.
 
 Exit codes:
-   0  a clean end
-   1  a failure, such as a file that is absent
-   2  wrong usage, such as a metric that is unknown
+   0  success
+   1  a failure, such as a missing file
+   2  wrong usage, such as an unknown metric
   65  there is nothing to count, or something could not be counted; with --strict: a line cannot be read
   78  a bad configuration or catalogue";
 
@@ -237,21 +236,21 @@ Examples:
   abgauge plan --from https://abgauge.example --token-file token --format json
 
 Exit codes:
-   0  a clean end
-   1  a failure, such as a file that is absent, or a daemon that does not answer or is not ready
-   2  wrong usage, such as a metric that is unknown, or a control that no list has
-  65  too little is known, or something could not be counted
+   0  success
+   1  a failure, such as a missing file, or a daemon that does not answer or is not ready
+   2  wrong usage, such as an unknown metric, or a control without lists
+  65  there is too little data, or something could not be counted
   78  a bad configuration or catalogue";
 
 pub(super) const PROFILES_EXAMPLES: &str = "\
 Examples:
-  abgauge profiles               all of them, and what each choice means
-  abgauge profiles ranx          every choice of one, and how to write your own from it
+  abgauge profiles               all profiles, and the meaning of each choice
+  abgauge profiles ranx          every choice of one, and how to derive your own
   abgauge profiles --format json
 
 Exit codes:
-   0  a clean end
-   2  wrong usage, such as a name that is unknown
+   0  success
+   2  wrong usage, such as an unknown name
   78  a bad configuration";
 
 fn parse_url(text: &str) -> Result<HttpUrl, String> {

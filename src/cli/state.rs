@@ -16,31 +16,32 @@ pub struct StateArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
-    /// Show what is stored, whose it is, and how far each pair has come
+    /// Show the stored state, its owners, and the progress of each pair
     ///
-    /// All namespaces of the topic: what counts by other rules, or in another group, has another one. Of each pair: who has claimed it,
-    /// the seal in force, where counting began, the frontier up to which all has settled, how far the topics were read, where
-    /// they would be read again from, bytes, arms, lists and clicks.
+    /// Shows all namespaces of the topic: each combination of consumer group and counting rules has its own. For each pair it shows
+    /// the claimant, the current seal, where counting began, the frontier up to which all lists have settled, how far the topics were
+    /// read, where a restart would read from, bytes, arms, lists and clicks.
     #[command(after_long_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
-    /// Check what is stored: that it is whole, and can be gone on with
+    /// Verify stored state: that it is complete and can be resumed
     ///
-    /// Every seal in force with its blobs and their hashes, that no key has had two contents, that nothing goes back, that totals and
-    /// cells can be read by this configuration and end at the frontier; and, if the topics of events can be asked, that they still
-    /// hold what would be read again. What passes by itself, such as garbage and a claim that waits for its seal, is only noted.
+    /// Checks every current seal with its blobs and their hashes, that no key has had two contents, that nothing goes back, and that
+    /// this configuration can read totals and cells and they end at the frontier. If the event topics can be reached, it also checks that
+    /// they still hold the records that a restart would read. Temporary conditions, such as garbage and a claim that waits for its
+    /// seal, are only noted.
     #[command(after_long_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
     /// Write settled cells and totals as JSON lines, or as Parquet
     ///
-    /// A row for each arm, span of time, profile, metric and cut-off. Only seals in force are read. Of metrics that are not sums over lists
-    /// (coverage) there is no row.
+    /// Writes a row for each arm, span of time, profile, metric and cut-off. Only current seals are read. Metrics that are not sums over
+    /// lists (coverage) have no rows.
     #[command(after_long_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
-    /// Delete what is stored, of all pairs or of one, so that counting begins anew
+    /// Delete stored state, of all pairs or of one, so that counting restarts from zero
     ///
-    /// Stop all instances of the group first: one that lives would write its state again. It is refused while the group has members, or
-    /// something was written within the last minute. What is deleted cannot be brought back, and a new start counts only what
-    /// the topics of events still hold.
+    /// Stop all instances of the group first: a running instance would write its state again. abgauge refuses while the group has
+    /// members, or if something was written within the last minute. Deleted state cannot be restored, and a new start counts only what
+    /// the event topics still hold.
     #[command(after_long_help = FORGET_EXAMPLES)]
     Forget(ForgetArgs),
 }
@@ -50,7 +51,7 @@ pub enum StateCommand {
 pub struct ReadingArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// How long reading the topic may take
+    /// Time limit for reading the topic
     #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = parse_duration, allow_hyphen_values = true)]
     pub timeout: Duration,
 }
@@ -77,20 +78,20 @@ pub struct VerifyArgs {
 pub struct ExportArgs {
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// What to write
+    /// Output format
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub format: ExportFormat,
     /// File to write to, `-` for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// Rows for each pair as well, before those over all pairs
+    /// Also write rows for each pair, before the rows over all pairs
     #[arg(long)]
     pub by_partition: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
     /// Apache Parquet
     #[cfg(feature = "parquet")]
@@ -101,23 +102,23 @@ pub enum ExportFormat {
 pub struct ForgetArgs {
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// This namespace [default: that of the configuration]
+    /// Namespace to delete [default: the namespace of the configuration]
     #[arg(long = "ns", value_name = "NAMESPACE", value_parser = parse_namespace)]
     pub namespace: Option<Namespace>,
     /// Only this pair of partitions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     pub partition: Option<i32>,
-    /// Delete it; without it, only tell what would be deleted
+    /// Delete it; without this flag, only print what would be deleted
     #[arg(long)]
     pub yes: bool,
-    /// Also while somebody may still write
+    /// Delete even if another process may still write
     #[arg(long)]
     pub force: bool,
 }
 
 fn parse_namespace(text: &str) -> Result<Namespace, String> {
     text.parse()
-        .map_err(|_| "write 16 hexadecimal digits, as `abgauge state show` has them".to_owned())
+        .map_err(|_| "write 16 hexadecimal digits, as `abgauge state show` prints them".to_owned())
 }
 
 pub(super) const STATE_EXAMPLES: &str = "\
@@ -128,10 +129,10 @@ Examples:
   abgauge state forget --config abgauge.toml --partition 3 --yes
 
 Exit codes:
-   0  done
-   1  a failure; verify: something is damaged, or cannot be gone on with; forget: nothing was deleted, or it was written again
-  69  Kafka is out of reach
-  78  a bad configuration, or one that stores nothing";
+   0  success
+   1  a failure; verify: state is damaged or cannot be resumed; forget: nothing was deleted, or it was written again
+  69  Kafka cannot be reached
+  78  a bad configuration, or one without state.topic";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:

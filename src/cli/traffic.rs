@@ -8,29 +8,29 @@ use crate::simulate::{Design, Population, World};
 
 #[derive(Debug, Args)]
 pub struct TrafficArgs {
-    /// Users who come and come again
+    /// Number of returning users
     ///
-    /// Some come often, most seldom: one in a hundred of them has a tenth of all lists. Each is always in the same arms.
+    /// Some come often, most rarely: 1% of them have 10% of all lists. Each user is always in the same arms.
     #[arg(long, value_name = "N", default_value_t = Population::default().n_users, value_parser = parse_users, allow_negative_numbers = true)]
     pub users: NonZeroU32,
     /// Shares of users, such as control=0.5,neural=0.5 [default: equal]
     ///
-    /// The arms are control, neural and blend of the experiment ranker, and grid and carousel of layout. An arm that is not named
-    /// gets nobody, unless none of its experiment is.
+    /// The arms are control, neural and blend of the experiment ranker, and grid and carousel of layout. An unnamed arm
+    /// gets no users, unless no arm of its experiment is named.
     #[arg(long, value_name = "ARM=SHARE,…", value_parser = parse_shares)]
     pub shares: Option<ArmNumbers>,
-    /// By how much lists of an arm are clicked more often than those of the control, such as neural=+0.10
+    /// Lift of an arm's click rate over its control, such as neural=+0.10
     ///
-    /// Relative, at each rank: so much is also the true lift of CTR. The controls are control and grid. Without it, neural is clicked
-    /// 32% more often, blend 18%, and carousel 10% less.
+    /// The lift is relative and applies at each rank, so it is also the true lift of CTR. The controls are control and grid. By default
+    /// neural is clicked 32% more often, blend 18% more, and carousel 10% less.
     #[arg(long, value_name = "ARM=LIFT,…", value_parser = parse_effects)]
     pub effect: Option<ArmNumbers>,
     /// No differences between arms: an A/A test
     #[arg(long, conflicts_with = "effect")]
     pub aa: bool,
-    /// Let the rate rise and fall with the hour of the day (UTC)
+    /// Vary the rate by hour of the day (UTC)
     ///
-    /// The mean of a day stays as it is; there are seven times as many lists in the evening as in the night.
+    /// The daily mean stays the same. There are seven times as many lists in the evening as at night.
     #[arg(long)]
     pub diurnal: bool,
 }
