@@ -355,7 +355,7 @@ impl Telemetry {
         let webhook_notices = counters(
             &registry,
             "abgauge_webhook_notices_total",
-            "Attempts to tell the webhook of an arm's change of state, by result. A failed one is made again.",
+            "Attempts to call the webhook about an arm's change of state, by result. Failed attempts are retried.",
             &["result"],
         );
         family(
@@ -404,7 +404,7 @@ impl Telemetry {
             webhook_waiting: gauge(
                 &registry,
                 "abgauge_webhook_waiting",
-                "Arms whose change of state the webhook has not been told of yet.",
+                "Arms with a change of state that the webhook has not accepted yet.",
             ),
             log_lines_lost: counter(
                 &registry,
@@ -424,7 +424,7 @@ impl Telemetry {
             skipped_elements: counter(
                 &registry,
                 "abgauge_skipped_elements_total",
-                "Elements of lists that are no items and were skipped, as events.served.skip_others says.",
+                "Elements of lists that are not items and were skipped because of events.served.skip_others.",
             ),
             shared_id_lists: counter(
                 &registry,
@@ -449,7 +449,7 @@ impl Telemetry {
             key_findings: counters(
                 &registry,
                 "abgauge_key_findings_total",
-                "Sampled records by what their partition shows of the key: the one partitioner that puts it there, `foreign` if none does, `null` without a key. Keys that several put there are not counted.",
+                "Sampled records by the one partitioner that puts their key into their partition: `foreign` if none does, `null` without a key. Keys that several partitioners put there are not counted.",
                 &["topic", "finding"],
             ),
             clicks_waiting: gauge(
@@ -515,13 +515,13 @@ impl Telemetry {
                 &registry,
                 GaugeVec::new,
                 "abgauge_frontier_timestamp_seconds",
-                "Event time before which everything is settled; in the scope global, before which it is stored so.",
+                "Event time before which everything is settled; in the scope global, settled and stored.",
                 &["partition", "scope"],
             ),
             global_behind: OptionalGauge::new(
                 &registry,
                 "abgauge_global_behind_seconds",
-                "How long ago the state topic was read to its end, of its partitions the one where that is longest.",
+                "Seconds since the state topic was last read to its end, for the slowest partition.",
             ),
             held: family(
                 &registry,

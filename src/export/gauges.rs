@@ -303,7 +303,7 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
         base("lists", "Served lists.", LISTS),
         base(
             "items_shown",
-            "Items shown, copies within a list included.",
+            "Items shown, including copies within a list.",
             ITEMS_SHOWN,
         ),
         base(

@@ -78,27 +78,27 @@ impl StoredGauges {
             age: gauge(
                 registry,
                 "abgauge_stored_age_seconds",
-                "Time since a stored state of a partition was last found in force, or since it was assigned.",
+                "Time since a stored state of a partition was last confirmed as current, or since the partition was assigned.",
             ),
             states: counter(
                 registry,
                 "abgauge_stored_states_total",
-                "Stored states of a partition that were found in force.",
+                "Stored states of a partition that were confirmed as current.",
             ),
             superseded: counter(
                 registry,
                 "abgauge_stored_superseded_total",
-                "How often another claimed the stored state of a partition.",
+                "Times that another instance claimed the stored state of a partition.",
             ),
             bytes_written: counter(
                 registry,
                 "abgauge_stored_bytes_written_total",
-                "Keys and values handed over to be stored.",
+                "Bytes of keys and values handed over for storing.",
             ),
             bytes_read: counter(
                 registry,
                 "abgauge_stored_bytes_read_total",
-                "Keys and values read from the state topic.",
+                "Bytes of keys and values read from the state topic.",
             ),
             lag: gauge(
                 registry,
@@ -108,22 +108,22 @@ impl StoredGauges {
             restoring: gauge(
                 registry,
                 "abgauge_stored_restoring",
-                "1 while it is not known what is stored of a partition, else 0.",
+                "1 while the stored state of a partition is being read, else 0.",
             ),
             restore_seconds: gauge(
                 registry,
                 "abgauge_stored_restore_seconds",
-                "How long it took to find out what is stored of a partition, or has taken so far.",
+                "Time that reading the stored state of a partition took, or has taken so far.",
             ),
             restore_read_bytes: gauge(
                 registry,
                 "abgauge_stored_restore_read_bytes",
-                "Keys and values that were read to restore a partition.",
+                "Bytes of keys and values read to restore a partition.",
             ),
             restore_live_bytes: gauge(
                 registry,
                 "abgauge_stored_restore_live_bytes",
-                "Of abgauge_stored_restore_read_bytes those of the state that was found.",
+                "Bytes of live state within abgauge_stored_restore_read_bytes.",
             ),
             caught_up: gauge(
                 registry,
@@ -133,7 +133,7 @@ impl StoredGauges {
             exact: gauge(
                 registry,
                 "abgauge_stored_exact",
-                "1 while nothing of a partition was ever shed, as far as its stored state reaches back, else 0.",
+                "1 if no record of a partition was ever shed since its stored state began, else 0.",
             ),
             whole: gauge(
                 registry,

@@ -63,12 +63,12 @@ struct Family<T> {
 const INTERVALS: [Family<Interval>; 2] = [
     Family {
         name: "abgauge_ci_lower",
-        help: "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. It holds for one look, not for many.",
+        help: "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
         number: |interval| Some(Number::Float(interval.lower)),
     },
     Family {
         name: "abgauge_ci_upper",
-        help: "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. It holds for one look, not for many.",
+        help: "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
         number: |interval| Some(Number::Float(interval.upper)),
     },
 ];
@@ -76,37 +76,37 @@ const INTERVALS: [Family<Interval>; 2] = [
 const OF_METRICS: [Family<MetricReport>; 7] = [
     Family {
         name: "abgauge_lift",
-        help: "Difference of an arm's metric from the control's, divided by the control's: 0.05 is five percent more.",
+        help: "Difference of an arm's metric from the control's, divided by the control's: 0.05 is 5% more.",
         number: |metric| metric.lift.map(Number::Float),
     },
     Family {
         name: "abgauge_lift_lower",
-        help: "Lower end of the interval of abgauge_lift. Made for being looked at again and again.",
+        help: "Lower end of the interval of abgauge_lift. Valid under repeated looks.",
         number: |metric| metric.interval.map(|interval| Number::Float(interval.lower)),
     },
     Family {
         name: "abgauge_lift_upper",
-        help: "Upper end of the interval of abgauge_lift. Made for being looked at again and again.",
+        help: "Upper end of the interval of abgauge_lift. Valid under repeated looks.",
         number: |metric| metric.interval.map(|interval| Number::Float(interval.upper)),
     },
     Family {
         name: "abgauge_p_value",
-        help: "p of never any difference from the control, a probability, over all looks so far and corrected for several metrics and arms.",
+        help: "p-value of no difference from the control, over all looks so far, corrected for the number of metrics and arms.",
         number: |metric| metric.p_adjusted.map(Number::Float),
     },
     Family {
         name: "abgauge_harm_p_value",
-        help: "p of being no worse than the control, a probability, corrected for repeated looks and not for several metrics.",
+        help: "p-value of being no worse than the control, corrected for repeated looks but not for the number of metrics.",
         number: |metric| metric.p_harm.map(Number::Float),
     },
     Family {
         name: "abgauge_power_information",
-        help: "Information so far, divided by what the smallest effect that matters needs to be found: 1 is enough.",
+        help: "Information so far, divided by the information needed to find the smallest effect that matters: 1 is enough.",
         number: |metric| metric.information.map(Number::Float),
     },
     Family {
         name: "abgauge_top_bucket_share",
-        help: "Share of the variance of a difference that the largest of 256 user buckets makes. One heavy user shows here.",
+        help: "Share of the largest of 256 user buckets in the variance of a difference. A single heavy user raises it.",
         number: |metric| metric.top_bucket_share.map(Number::Float),
     },
 ];
@@ -115,22 +115,22 @@ const OF_METRICS: [Family<MetricReport>; 7] = [
 const OF_DECISIONS: [Family<MetricReport>; 4] = [
     Family {
         name: "abgauge_decision_lift",
-        help: "abgauge_lift as of the decision look that stands, of metrics that decide. It stays until a later look decides.",
+        help: "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides.",
         number: |metric| Some(Number::Float(metric.decision?.lift?)),
     },
     Family {
         name: "abgauge_decision_lift_lower",
-        help: "Lower end of the decision interval of abgauge_decision_lift. A win lies above 0, a loss below.",
+        help: "Lower end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
         number: |metric| Some(Number::Float(metric.decision?.interval?.lower)),
     },
     Family {
         name: "abgauge_decision_lift_upper",
-        help: "Upper end of the decision interval of abgauge_decision_lift. A win lies above 0, a loss below.",
+        help: "Upper end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
         number: |metric| Some(Number::Float(metric.decision?.interval?.upper)),
     },
     Family {
         name: "abgauge_decision_p_value",
-        help: "p of no difference at the decision look that stands, a probability, corrected for decision looks, metrics and arms.",
+        help: "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms.",
         number: |metric| Some(Number::Float(metric.decision?.p_adjusted)),
     },
 ];
@@ -138,17 +138,17 @@ const OF_DECISIONS: [Family<MetricReport>; 4] = [
 const OF_ARMS: [Family<ArmReport>; 3] = [
     Family {
         name: "abgauge_list_ratio",
-        help: "Served lists per assigned user, divided by the control's: 1 where they are equal.",
+        help: "Served lists per assigned user, divided by the control's: 1 if they are equal.",
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.value)),
     },
     Family {
         name: "abgauge_list_ratio_p_value",
-        help: "p of as many lists per assigned user as in the control, a probability, corrected for repeated looks.",
+        help: "p-value of as many lists per assigned user as in the control, corrected for repeated looks.",
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.p)),
     },
     Family {
         name: "abgauge_verdict",
-        help: "What a rollout of an arm is to do: 1 pass, 0 hold, -1 roll back.",
+        help: "Recommended action for a rollout of an arm: 1 pass, 0 hold, -1 roll back.",
         number: |arm| {
             let decision = arm.decision.as_ref()?;
             Some(Number::Integer(decision.state.verdict().value().into()))
@@ -159,7 +159,7 @@ const OF_ARMS: [Family<ArmReport>; 3] = [
 const OF_EXPERIMENTS: [Family<Report>; 2] = [
     Family {
         name: "abgauge_srm_p_value",
-        help: "p of users being split as expected (sample ratio), a probability, corrected for repeated looks.",
+        help: "p-value of users being split as expected (sample ratio), corrected for repeated looks.",
         number: |report| report.srm_p.map(Number::Float),
     },
     Family {
@@ -174,16 +174,16 @@ const OF_EXPERIMENTS: [Family<Report>; 2] = [
 ];
 
 const USERS: &str = "abgauge_users";
-const USERS_HELP: &str = "Users, each in the arm of the first list since the experiment's start.";
+const USERS_HELP: &str = "Users, each in the arm of their first list since the experiment's start.";
 const WITHOUT_USER: &str = "abgauge_lists_without_user_ratio";
 const WITHOUT_USER_HELP: &str = "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.";
 const DECISION: &str = "abgauge_decision";
-const DECISION_HELP: &str = "1 for the state that an arm is in, compared with the control.";
+const DECISION_HELP: &str = "1 for the state of an arm, compared with the control.";
 const LOWER_IS_BETTER: &str = "abgauge_lower_is_better";
-const LOWER_IS_BETTER_HELP: &str = "1 for a metric of which less is better in this experiment.";
+const LOWER_IS_BETTER_HELP: &str = "1 for a metric that is better lower in this experiment.";
 const TIMESTAMP: &str = "abgauge_look_timestamp_seconds";
 const TIMESTAMP_HELP: &str =
-    "Event time of the last look: intervals, comparisons and decisions are as of then.";
+    "Event time of the last look: intervals, comparisons and decisions date from it.";
 
 /// Returns the labels of numbers from the settled lists of a window.
 fn window_labels(window: &str, scope: Scope) -> String {
