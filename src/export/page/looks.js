@@ -48,7 +48,7 @@ function moment(ms) {
 
 /** Sentences about causes that hold looks back, and about data that looks leave out. */
 function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
-  if (isGivenUp) return ["There are no more looks: statistics took more than limits.max_statistics allows. Raise it, and start abgauge anew."];
+  if (isGivenUp) return ["There are no more looks: statistics took more than limits.max_statistics allows. Raise it, and restart abgauge."];
   const sentences = [];
   const partition = waitsFor === null ? "" : ` Partition ${waitsFor} has settled least far.`;
   if (asOf === null) sentences.push(`No look has been taken yet: it comes once lists have settled.${partition}`);

@@ -17,7 +17,7 @@ const METRICS = {
   mrr: { name: "MRR", ...SCORE, help: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one." },
   ndcg: { name: "NDCG", ...SCORE, help: "Clicked items discounted by the logarithm of their rank, divided by the same of the best order." },
   precision: { name: "precision", ...SHARE, help: "Share of the top k that was clicked." },
-  recall: { name: "recall", ...SHARE, help: "Share of a list's clicked items that stand in the top k." },
+  recall: { name: "recall", ...SHARE, help: "Share of a list's clicked items that are in the top k." },
   map: { name: "MAP", ...SCORE, help: "Mean average precision: precision at each clicked rank of the top k, averaged." },
   map_by_k: { name: "MAP by k", ...SCORE, help: "MAP with its sum always divided by k." },
   mar: { name: "MAR", ...SCORE, help: "Mean average recall: recall at each clicked rank of the top k, averaged." },
@@ -46,7 +46,7 @@ export const WORDS = {
   control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, else the arm called “control”.",
   uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
   last: "Event time from the arm's newest list to the live end.",
-  lists: "Lists served: what the values rest on, over the whole list.",
+  lists: "Lists served: the sample behind the values, over the whole list.",
   clicks: "Distinct items of these lists that were clicked.",
 };
 
@@ -67,10 +67,10 @@ export const STATES = {
 
 /** Kinds of headlines of an experiment and their meaning. */
 export const BADGES = {
-  win: { name: "winner", help: "An arm is better than the control, or not worse where that is the goal, by the tests that were asked for. The lift and its interval are those of the decision look." },
+  win: { name: "winner", help: "An arm is better than the control, or not worse if that is the goal, by the configured tests. The lift and its interval are from the decision look." },
   harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
   no_effect: { name: "no effect", help: "All lifts lie within the smallest effect that matters (mde)." },
-  open: { name: "undecided", help: "It was time to decide, and nothing is shown. That does not mean that there is no difference." },
+  open: { name: "undecided", help: "The time to decide has come without a significant difference. That does not mean that there is no difference." },
   early: { name: "wait", help: "Nothing is decided yet. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high." },
   invalid: { name: "invalid", help: "A check failed: assignment or logging is broken, and no number can be trusted." },
   uncompared: { name: "not compared", help: "No arm is tested against a control; the sentence says why. A control, and the shares of the users, are set under [experiments.NAME] in the configuration." },
@@ -85,14 +85,14 @@ export const ROLES = {
 
 export const OUTCOMES = {
   accepted: "Counted.",
-  duplicate: "A list again that is already there.",
+  duplicate: "Already counted.",
   late: "Older than the watermark of its partition.",
   future: "Further ahead of its record's timestamp than max_future.",
   invalid: "Could not be read; reasons are in /metrics.",
-  after_settled: "Of a time that was settled already.",
-  late_row: "An item of a list that was complete already.",
-  ignored: "Of a type that is neither a list nor a click.",
-  replayed: "From before the place where counting begins.",
+  after_settled: "Arrived after its time slot was settled.",
+  late_row: "An item of a list that was already complete.",
+  ignored: "Neither a list nor a click.",
+  replayed: "Older than the point at which counting started.",
   shed: "Dropped because a memory bound was reached: numbers are no longer exact.",
   skipped: "Left out by ingest.skip_records.",
 };
@@ -102,7 +102,7 @@ export const RESULTS = {
   repeat: "The same item of the same list again.",
   off_list: "The item is not in the list.",
   unmatched: "No list of its id can come any more.",
-  undecided: "Its list may lie before the begin of what was read.",
+  undecided: "Its list may be older than what was read.",
 };
 
 /** Escapes characters in a name that would be invisible or would change the text direction. */
