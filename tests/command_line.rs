@@ -124,7 +124,7 @@ fn every_command_has_a_page_of_the_manual() {
             "{command}: {page}"
         );
     }
-    assert!(page("abgauge-check.1").contains(".SH \"EXIT STATUS\"\n.nf\n 0  nothing stands in the way"));
+    assert!(page("abgauge-check.1").contains(".SH \"EXIT STATUS\"\n.nf\n 0  ready to start"));
     assert!(page("abgauge-config-show.1").contains("\\fBabgauge\\-config\\fR"));
 }
 

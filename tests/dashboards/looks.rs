@@ -33,7 +33,7 @@ const OF_ALERTS: &str = "alertname,alertstate";
 const ARMS: [&str; 2] = ["tuned", busy::CONTROL];
 const WINDOWS: [&str; 2] = ["1h", "total"];
 
-/// The series of a family, with samples of arms that do harm.
+/// The series of a family, with samples of arms that do harm, and of a state topic that loses records.
 fn series(name: &str) -> Vec<Value> {
     let listed = file("tests/data/exported-names.tsv");
     let line = listed.lines().find(|line| line.split('\t').next() == Some(name));
@@ -57,6 +57,8 @@ fn series(name: &str) -> Vec<Value> {
     let value = match name {
         "abgauge_lift" | "abgauge_lift_lower" | "abgauge_lift_upper" => "-0.1",
         "abgauge_p_value" | "abgauge_harm_p_value" => "0.01",
+        "abgauge_stored_whole" => "0",
+        "abgauge_stored_lost_total" => "0+1",
         _ => "1",
     };
     let series = all.into_iter().map(|labels| {
