@@ -1,4 +1,4 @@
-//! What lists contribute, remembered by outcome: most lists of a stream have one of few lengths and click patterns.
+//! Contributions of lists to the sums, cached by outcome: most lists of a stream have one of few lengths and click patterns.
 
 use foldhash::HashMap;
 
@@ -32,11 +32,11 @@ pub enum Before {
 pub struct Contributions {
     width: usize,
     n_of_new_list: usize,
-    /// What a list without a click adds, by its length.
+    /// Contribution of a list without a click, by length.
     of_new_list: Vec<Option<Box<[i64]>>>,
-    /// What the first click on a list of one length adds, by length and position.
+    /// Contribution of the first click on a list of one length, by length and position.
     of_first_click: Vec<Option<Box<[i64]>>>,
-    /// Rows of the differences that clicks make.
+    /// Rows with the changes caused by clicks, by outcome before and after.
     differences: HashMap<(OutcomeKey, OutcomeKey), u32>,
     values: Vec<i64>,
     /// A row that is not remembered, and room to work another out.
@@ -60,7 +60,8 @@ impl Contributions {
         }
     }
 
-    /// Remembers what a list of this length, without a click, adds to the first columns; returns whether it is short enough.
+    /// Caches the contribution of a list of this length without a click to the first columns. Returns whether it is short
+    /// enough.
     pub fn remember_new_list(&mut self, n_items: usize, ranking: &Ranking) -> bool {
         if matches!(self.of_new_list.get(n_items), Some(Some(_))) {
             return true;
@@ -79,13 +80,13 @@ impl Contributions {
         self.of_new_list[n_items] = Some(self.of_new_list(n_items, ranking).into());
     }
 
-    /// What a list of this length adds, which was remembered.
+    /// Returns the cached contribution of a list of this length.
     pub fn remembered(&self, n_items: usize) -> &[i64] {
         let row = self.of_new_list.get(n_items).and_then(Option::as_deref);
         row.expect("it was remembered before it was counted")
     }
 
-    /// What a list of this length, without a click, adds to the first columns.
+    /// Returns the contribution of a list of this length without a click to the first columns.
     pub fn of_new_list(&mut self, n_items: usize, ranking: &Ranking) -> &[i64] {
         let n_words = n_items.div_ceil(u32::BITS as usize);
         self.no_clicks.resize(n_words.max(self.no_clicks.len()), 0);
@@ -98,7 +99,8 @@ impl Contributions {
         &self.other[..self.n_of_new_list]
     }
 
-    /// Remembers what the first click on a list of this length adds, by its position; returns whether there is room for it.
+    /// Caches the contribution of the first click at this position on a list of this length. Returns whether there is room for
+    /// it.
     pub fn remember_first_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
         let is_known = matches!(self.of_first_click.get(place), Some(Some(_)));
@@ -128,15 +130,14 @@ impl Contributions {
         true
     }
 
-    /// What the first click on a list of this length adds, as wide as the ranking, which was remembered.
+    /// Returns the cached contribution of the first click, as wide as the ranking.
     pub fn of_first_click(&self, n_items: usize, position: usize) -> &[i64] {
         let place = place_of_first_click(n_items, position);
         let row = self.of_first_click.get(place).and_then(Option::as_deref);
         row.expect("it was remembered before it was counted")
     }
 
-    /// What the clicks on a list of this outcome add to what it adds without them, as wide as the ranking. It is one whose
-    /// length is remembered.
+    /// Returns the difference that the clicks on this list make, as wide as the ranking. Its length must be cached.
     pub fn of_clicks(&mut self, list: &ListOutcome, ranking: &Ranking) -> &[i64] {
         let without = OutcomeKey {
             n_items: list.n_items,
@@ -146,7 +147,7 @@ impl Contributions {
         self.difference(Before::Short(without), list, ranking)
     }
 
-    /// To be called before a click, for [`Self::difference`] after it.
+    /// Notes the outcome before a click; pass the result to [`Self::difference`] after it.
     pub fn before(&mut self, list: &ListOutcome, ranking: &Ranking) -> Before {
         match short(list) {
             Some(short) => Before::Short(short),
@@ -157,7 +158,7 @@ impl Contributions {
         }
     }
 
-    /// What a click made of a list adds, as wide as the ranking.
+    /// Returns the difference that a click makes, as wide as the ranking.
     pub fn difference(&mut self, before: Before, after: &ListOutcome, ranking: &Ranking) -> &[i64] {
         let (Before::Short(before), Some(after)) = (before, short(after)) else {
             ranking.contribute(after, &mut self.scratch);
@@ -185,7 +186,7 @@ impl Contributions {
         row
     }
 
-    /// Sets the other row to what lies between two outcomes.
+    /// Sets the other row to the difference between two outcomes.
     fn work_out(&mut self, before: OutcomeKey, after: OutcomeKey, ranking: &Ranking) {
         before.contribute(ranking, &mut self.other);
         after.contribute(ranking, &mut self.scratch);
@@ -205,7 +206,7 @@ impl Before {
     }
 }
 
-/// Where the row of a position of a list stands, of which there are no more than [`MAX_POSITIONS`].
+/// Returns the index of the row for a position in a list of up to [`MAX_POSITIONS`].
 fn place_of_first_click(n_items: usize, position: usize) -> usize {
     n_items * MAX_POSITIONS + position
 }
@@ -231,7 +232,7 @@ fn short(list: &ListOutcome) -> Option<OutcomeKey> {
     })
 }
 
-/// Makes of a row what is missing from it to `whole`.
+/// Replaces `row` by `whole − row`.
 fn subtract(whole: &[i64], row: &mut [i64]) {
     row.iter_mut()
         .zip(whole)

@@ -1,4 +1,4 @@
-//! The work of the global view, a round at a time: listens to the log, shows what is newly in force, and asks for the ends.
+//! Rounds of the global view: each reads the log, shows new states and asks for the ends of partitions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,22 +14,23 @@ use crate::snapshot::View;
 use crate::state::{Happening, Hindered, Log, Onlooker, Question};
 use crate::stored::Terms;
 
-/// Ends are asked for so often where nothing was read since the last one, ms; where something was; and where a state is missing.
+/// Pauses between questions for an end, ms: if nothing was read since the last one, if something was, and if the state is
+/// missing.
 const ASK_EVERY_MS: i64 = 1_000;
 const ASK_AGAIN_MS: i64 = 500;
 const ASK_SOON_MS: i64 = 100;
-/// So long an answer is waited for before the question is put again, ms.
+/// Time to wait for an answer before the question is repeated, ms.
 const ANSWER_MS: i64 = 5_000;
-/// After a state was decoded the next one waits for so many times what that took, so that it takes a tenth of a core at most.
+/// Rest after decoding a state, as a multiple of the time it took, so that decoding takes a tenth of a core at most.
 const REST: i64 = 9;
 
-/// All that the thread has: for tests, which are the thread themselves.
+/// Everything the thread owns. Tests drive it directly.
 pub struct Work<L> {
     log: L,
     desk: Desk,
 }
 
-/// What there is besides the log.
+/// Everything but the log.
 struct Desk {
     settings: Settings,
     terms: Terms,
@@ -39,27 +40,27 @@ struct Desk {
     clock: Clock,
     onlooker: Onlooker,
     partitions: Vec<Partition>,
-    /// Those with a state that is not shown yet, in the order in which they are.
+    /// Partitions with a state that is not shown yet, oldest first.
     waiting: VecDeque<usize>,
-    /// No state but a first one is decoded before.
+    /// Time before which only first states are decoded.
     free_from_ms: i64,
-    /// What keeps the log from being asked, until it answers.
+    /// Problem that keeps the log from being asked, until it answers.
     fault: Option<String>,
-    /// What keeps it from being read, until that is over.
+    /// Problem that keeps the log from being read, until it is over.
     hindered: Option<String>,
 }
 
 #[derive(Default)]
 struct Partition {
-    /// When the last question was put, and whether it waits for its answer.
+    /// Time of the last question; `is_asked` while it waits for its answer.
     asked_ms: Option<i64>,
     is_asked: bool,
-    /// Whether anything was read since.
+    /// Something was read since the last question.
     is_read_on: bool,
-    /// Of what is shown of it.
+    /// Content hash of the state that is shown.
     content: Option<u128>,
     frontier_ms: Option<i64>,
-    /// Why its last state is not shown.
+    /// Reason why the last state is not shown.
     refused: Option<String>,
 }
 
@@ -99,7 +100,7 @@ impl<L: Log> Work<L> {
         &mut self.log
     }
 
-    /// Does what there is to do; waits for so long if that is nothing.
+    /// Does all work that is due; waits up to `wait_ms` if there is none.
     pub fn round(&mut self, wait_ms: u64) {
         let desk = &mut self.desk;
         let wait_ms = if desk.is_due() { 0 } else { wait_ms };
@@ -133,7 +134,8 @@ impl Desk {
                 self.fault = None;
                 self.answered(partition, |desk, place| desk.end(place, question));
             }
-            // What is missing may be a claim: only an owner, who has one of his own, could do without.
+            // The missing record may be a claim. An owner can proceed because it appends a claim of its own, but this view does
+            // not.
             Happening::Quiet { partition, .. } => self.answered(partition, |_, _| {}),
             Happening::StartOver { partition } => {
                 if let Some(place) = self.place(partition) {
@@ -144,9 +146,9 @@ impl Desk {
             }
             Happening::Fault(message) => self.fault = Some(message),
             Happening::Hindered(Hindered::Reading, message) => self.hindered = message,
-            // The owner of the pair writes again what is gone.
+            // The owner of the pair rewrites what was lost.
             Happening::Begins { .. } => {}
-            // Nothing is written.
+            // This view writes nothing.
             Happening::Hindered(Hindered::Writing, _) | Happening::Acknowledged { .. } => {}
         }
     }
@@ -163,7 +165,7 @@ impl Desk {
         (place < self.partitions.len()).then_some(place)
     }
 
-    /// All below the end is read.
+    /// Handles an end: everything below it has been read.
     fn end(&mut self, place: usize, question: Question) {
         match self.onlooker.end(place, question) {
             Ok(Some(_)) if !self.waiting.contains(&place) => self.waiting.push_back(place),
@@ -172,7 +174,7 @@ impl Desk {
         }
     }
 
-    /// The last state stays; it is told once.
+    /// Keeps showing the last state, and logs the reason once.
     fn refuse(&mut self, place: usize, why: String) {
         let of = &mut self.partitions[place];
         if of.refused.as_ref() != Some(&why) {
@@ -184,7 +186,7 @@ impl Desk {
         }
     }
 
-    /// Whether a state can be shown now.
+    /// Returns whether a state can be shown now.
     fn is_due(&self) -> bool {
         let is_free = self.clock.steady_ms() >= self.free_from_ms;
         self.waiting

@@ -1,4 +1,4 @@
-//! What the keeper lets others see: each pair has a place of its own, so that nobody waits for the thread.
+//! Board on which the keeper publishes the state of each pair, so that readers never wait for its thread.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,44 +8,44 @@ use super::handle::Memory;
 use crate::ledger::PairId;
 use crate::state::{Progress, Showing, Shown, Standing, Wanted};
 
-/// How a pair stands. Times are those of [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
+/// Status of a pair. Times are on [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     pub standing: Standing,
-    /// Since when it is so.
+    /// Time of the last change of `standing`.
     pub since_ms: i64,
-    /// How far its partition of the state topic is read.
+    /// Read progress in its partition of the state topic.
     pub progress: Progress,
-    /// When a new state of it was last found in force.
+    /// Time at which a new state of it was last found current.
     pub sealed_ms: Option<i64>,
-    /// States of it that were found in force.
+    /// Number of its states that were found current.
     pub n_sealed: u64,
-    /// How often a higher claim was read.
+    /// Number of times a higher claim was read.
     pub n_superseded: u64,
-    /// Of keys and values that were handed over to be appended.
+    /// Bytes of keys and values handed over to be appended.
     pub n_bytes_written: u64,
-    /// When the group gave it last.
+    /// Time of its last assignment by the group.
     pub assigned_ms: Option<i64>,
-    /// What it took since then to find out what is stored of it; none while that is not known.
+    /// Cost of finding the stored state since then; `None` until it is known.
     pub restored: Option<Restored>,
-    /// Why it cannot be counted.
+    /// Reason why it cannot be counted.
     pub refusal: Option<String>,
-    /// Fault that keeps its stored state from being whole and in force, for the operator.
+    /// Fault that keeps its stored state from being complete and current, for the operator.
     pub trouble: Option<String>,
     /// Number of losses of the topic, and when the last one was found.
     pub n_lost: u64,
     pub lost_ms: Option<i64>,
-    /// A key of our namespace that somebody else has written, and that means nothing.
+    /// Key in our namespace that no abgauge writes. It is ignored.
     pub malformed_key: Option<String>,
 }
 
-/// What it took to find out what is stored of a pair.
+/// Cost of finding the stored state of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
     pub took_ms: i64,
-    /// Of keys and values that were read meanwhile.
+    /// Bytes of keys and values read meanwhile.
     pub n_bytes_read: u64,
-    /// Of the state that was found and made memory of, if one was.
+    /// Bytes of the state that was found and restored, if there was one.
     pub n_bytes_live: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ struct Place {
     status: Mutex<Status>,
 }
 
-/// By pair.
+/// One place per pair, indexed by pair.
 pub(super) struct Board {
     places: Vec<Place>,
     pub faults: Faults,
@@ -124,7 +124,8 @@ impl Board {
         }
     }
 
-    /// What has settled is that of the memory which was ordered last: while the worker still has another, none of it may be seen.
+    /// Returns what may be shown. Settled numbers belong to the memory that was ordered last, so they are hidden until the
+    /// worker has made it.
     pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
         let Some(place) = self.place(pair) else {
             return Shown::default();

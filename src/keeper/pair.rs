@@ -1,4 +1,4 @@
-//! What the keeper has of one pair: its owner, the numbers of its states, and when what is due.
+//! The keeper's side of one pair: its owner, the numbers of its states, and its deadlines.
 
 use std::collections::VecDeque;
 
@@ -8,37 +8,37 @@ use super::handle::{Memory, Offer, Offered};
 use super::pace::Pace;
 use crate::state::{Owner, Progress, Question, Standing, State, Wanted};
 
-/// Ends are asked for so often where nothing waits for one, ms; and where something waits, but nothing new was read.
+/// Pauses between questions for an end, ms: if nothing waits for one, and if something waits but nothing new was read.
 const ASK_EVERY_MS: i64 = 1_000;
 const ASK_AGAIN_MS: i64 = 100;
-/// So long an answer is waited for before the question is put again, ms.
+/// Time to wait for an answer before the question is repeated, ms.
 const ANSWER_MS: i64 = 5_000;
 
 pub(super) struct Pair {
     pub owner: Owner,
-    /// What the worker has been told to have.
+    /// Memory that the worker was ordered to have.
     pub memory: Option<Memory>,
-    /// Contents of the states that were offered, from the one that is shown on.
+    /// Contents of the offered states, starting with the one that is shown.
     offers: VecDeque<(u128, Offer)>,
     /// The content of the state that was last found in force.
     shown: Option<u128>,
     pub leaving: Option<Leaving>,
-    /// When the last question was put, and whether it waits for its answer.
+    /// Time of the last question; `is_asked` while it waits for its answer.
     asked_ms: Option<i64>,
     is_asked: bool,
-    /// Whether anything was read since.
+    /// Something was read since the last question.
     is_read_on: bool,
-    /// When a state is due.
+    /// Time at which the next state is due.
     due_ms: i64,
     n_commits: u64,
-    /// Of keys and values that were read before it was assigned.
+    /// Bytes of keys and values read before the pair was assigned.
     n_bytes_before: u64,
-    /// Of the state that memory was made of since then.
+    /// Bytes of the state from which memory was restored since then.
     n_bytes_live: Option<u64>,
     pub status: Status,
 }
 
-/// It is about to be given back.
+/// Progress of a pair that is about to be given back.
 pub(super) struct Leaving {
     pub until_ms: i64,
     /// Not handed over yet.
@@ -65,7 +65,7 @@ impl Pair {
         }
     }
 
-    /// The group has given it: what is stored of it is to be found out.
+    /// Handles an assignment: the stored state must be found.
     pub fn assigned(&mut self, now_ms: i64) {
         (self.leaving, self.status.refusal) = (None, None);
         (self.status.assigned_ms, self.status.restored) = (Some(now_ms), None);
@@ -102,7 +102,7 @@ impl Pair {
         Some(self.owner.question(now_ms))
     }
 
-    /// Whether something is under way, so that news are waited for.
+    /// Returns whether an answer is pending, so that the loop should poll soon.
     pub fn is_busy(&self) -> bool {
         self.is_asked || self.leaving.is_some() || self.owner.awaits_end()
     }
@@ -126,7 +126,7 @@ impl Pair {
         });
     }
 
-    /// Whether nothing more is waited for before the pair is given back.
+    /// Returns whether the pair can be given back now.
     pub fn has_left(&self, now_ms: i64) -> bool {
         self.leaving.as_ref().is_some_and(|leaving| {
             let is_in_force = leaving.content.is_none() || leaving.content == self.shown;
@@ -141,7 +141,7 @@ impl Pair {
             return None;
         }
         let state = State::new(offered.header, offered.roles);
-        // The same state again: nothing was settled between the two.
+        // Drop an equal state: nothing has settled between the two.
         let is_same = |(content, _): &(u128, Offer)| *content == state.content;
         if self.offers.back().is_some_and(is_same) {
             self.offers.pop_back();
@@ -150,7 +150,7 @@ impl Pair {
         Some(state)
     }
 
-    /// Memory is made anew, or is gone: what was offered of the former one must not be sealed any more.
+    /// Notes that memory is made again or is gone, so states offered from the former one must not be sealed any more.
     pub fn forget(&mut self, memory: Option<Memory>) {
         self.memory = memory;
         self.offers.clear();
@@ -159,13 +159,13 @@ impl Pair {
         }
     }
 
-    /// It is made of this.
+    /// Notes the state from which memory is restored.
     pub fn restored(&mut self, content: u128, offer: Offer, n_bytes: u64) {
         self.offers.push_back((content, offer));
         self.n_bytes_live = Some(n_bytes);
     }
 
-    /// This is in force. Returns its number, if it is of the memory that there is.
+    /// Notes that this content is current. Returns its offer if it belongs to the present memory.
     pub fn show(&mut self, content: u128, now_ms: i64) -> Option<Offer> {
         if self.shown.replace(content) != Some(content) {
             self.status.n_sealed += 1;

@@ -4,7 +4,7 @@ use super::content::Bytes;
 use super::key::Key;
 use super::view::Question;
 
-/// All partitions of a state topic. No call waits but [`poll`](Log::poll), and that no longer than it is told.
+/// All partitions of a state topic. Only [`poll`](Log::poll) blocks, and for `wait_ms` at most.
 pub trait Log {
     /// Reads a partition from its first record on, from now on.
     fn follow(&mut self, partition: i32);
@@ -16,15 +16,15 @@ pub trait Log {
     /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is answered.
     fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>);
 
-    /// Hands over what has happened; if that is nothing, waits for it for so long. Of each partition, records come in their order, and an
-    /// end after the records below it.
+    /// Hands over all events, or waits up to `wait_ms` if there are none. Within a partition, records come in order, and an end
+    /// comes after the records below it.
     fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>));
 
-    /// How far a partition was read.
+    /// Returns how far a partition has been read.
     fn progress(&self, partition: i32) -> Progress;
 }
 
-/// What happens at the state topic.
+/// Event of the state topic.
 #[derive(Debug)]
 pub enum Happening<'a> {
     /// The next record; a tombstone has no value.
@@ -36,70 +36,70 @@ pub enum Happening<'a> {
         /// The time that the log has for it, epoch ms, if it has one. No rule reads it.
         written_ms: Option<i64>,
     },
-    /// All below the end is read that was asked for with this question.
+    /// Everything below the end that this question asked for has been read.
     End { partition: i32, question: Question },
-    /// The answer to this question is known, and nothing came for long, though something should.
+    /// The question was answered, but for a long time nothing came although records are missing below the end.
     Quiet { partition: i32, question: Question },
-    /// The log begins at this offset, behind where it began before: retention or somebody has deleted there.
+    /// The log now begins at this offset, later than before: retention or somebody has deleted records.
     Begins { partition: i32, offset: i64 },
-    /// The end lies before what was read, or what comes next is gone: records come from the first one on again.
+    /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
     StartOver { partition: i32 },
     /// This key with its value is acknowledged by all replicas in sync.
     Acknowledged { partition: i32, key: Key },
-    /// What keeps the log from being asked, in words for the operator. It goes on trying.
+    /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
     Fault(String),
-    /// The same of reading or writing. It may be said only once while it lasts, and none that it is over.
+    /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.
     Hindered(Hindered, Option<String>),
 }
 
-/// What is kept from being done.
+/// Operation that is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hindered {
     Reading,
     Writing,
 }
 
-/// How far a partition was read.
+/// Read progress in one partition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Next offset to be read.
     pub position: i64,
-    /// Where it ended when that was asked for last.
+    /// End of the partition when last asked for.
     pub end: Option<i64>,
-    /// Of keys and values that were read.
+    /// Bytes of the keys and values read.
     pub n_bytes: u64,
 }
 
-/// For so long nothing came, while something should: brokers before 4.0 may have cleaned away the last record (KAFKA-17076).
+/// Silence after which missing records are given up: brokers before 4.0 may have cleaned away the last record (KAFKA-17076).
 const QUIET_MS: i64 = 10_000;
 
-/// How far a partition is read, and the end that was asked for: what all logs have in common.
+/// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`].
 #[derive(Debug, Default)]
 pub struct Follower {
     progress: Progress,
     asked: Option<Asked>,
-    /// When anything came last.
+    /// Time of the last sign of progress.
     heard_ms: i64,
-    /// First offset of the log when that was asked last.
+    /// First offset of the log when last asked for.
     begin: Option<i64>,
 }
 
 #[derive(Debug)]
 struct Asked {
     question: Question,
-    /// Where it was read to then.
+    /// Read position at the time of the question.
     position: i64,
     end: Option<i64>,
 }
 
-/// What the answer to a question means.
+/// Conclusion from the answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Not yet, or not any more.
+    /// Not yet, or no longer.
     Nothing,
-    /// All below the end is read.
+    /// Everything below the end has been read.
     End(Question),
-    /// Not all of it, and nothing comes.
+    /// Records below the end are missing, and nothing comes.
     Quiet(Question),
     /// Records that were read are gone.
     StartOver,
@@ -118,7 +118,7 @@ impl Follower {
         });
     }
 
-    /// Notes where the log begins. Returns whether that is farther than before.
+    /// Notes the first offset of the log. Returns whether it has moved forward.
     pub fn begins(&mut self, offset: i64) -> bool {
         let is_farther = self.begin < Some(offset);
         self.begin = self.begin.max(Some(offset));
@@ -147,7 +147,7 @@ impl Follower {
         self.reach(next, now_ms)
     }
 
-    /// There is nothing below this offset any more.
+    /// Moves the read position forward: all records below `next` have been read or do not exist.
     pub fn reach(&mut self, next: i64, now_ms: i64) -> Answer {
         self.progress.position = self.progress.position.max(next);
         self.heard_ms = now_ms;
@@ -171,7 +171,7 @@ impl Follower {
         }
     }
 
-    /// It is read from its first record again. What was read since the process began stays counted.
+    /// Restarts from the first record. Bytes already counted stay counted.
     pub fn start_over(&mut self) {
         (self.asked, self.begin) = (None, None);
         (self.progress.position, self.progress.end) = (0, None);
@@ -179,7 +179,7 @@ impl Follower {
 }
 
 impl Answer {
-    /// What happens by it.
+    /// Returns the event to hand over, if any.
     pub fn happening(self, partition: i32) -> Option<Happening<'static>> {
         match self {
             Answer::Nothing => None,
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(follower.answer(question(2), 0, 0), Answer::End(question(2)));
     }
 
-    /// What was read since the question is no sign of it.
+    /// Records read since the question do not cause a restart.
     #[test]
     fn an_end_before_what_was_read_at_the_question_means_to_start_over() {
         let mut follower = Follower::default();

@@ -1,4 +1,4 @@
-//! Who owns the state of a pair, as a machine: inputs and their times go in, commands come out (rules S1 to S8).
+//! Owner of the state of a pair, as a machine: inputs with their times go in, commands come out (rules S1 to S8).
 //!
 //! ```text
 //! Away ── assigned ─▶ Reading ── end ─▶ Claiming ── end that has the claim ─▶ Holding
@@ -32,18 +32,18 @@ use super::view::{Question, View};
 
 #[derive(Debug)]
 enum Phase {
-    /// Not assigned; with what was held when it was revoked.
+    /// Not assigned. Contains what was held when the pair was revoked.
     Away(Option<Holding>),
-    /// Waits for the end, to claim or to go on.
+    /// Waits for the end, then claims or resumes.
     Reading(Option<Holding>),
-    /// Waits for the end that has the claim.
+    /// Waits for an end that includes the claim.
     Claiming {
         session: Session,
         sent_ms: i64,
         acknowledged_ms: Option<i64>,
     },
     Holding(Holding),
-    /// Waits for what the group says.
+    /// Waits for the group's answer.
     Superseded {
         number: u64,
         asked_ms: i64,
@@ -51,61 +51,61 @@ enum Phase {
     Refused,
 }
 
-/// Where an owner stands, for people.
+/// Phase of an owner, as shown to people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// The group has not given the pair.
+    /// The group has not assigned the pair.
     #[default]
     Away,
-    /// Reads what is stored.
+    /// Reads the stored records.
     Reading,
-    /// Has claimed, and waits to read that.
+    /// Has claimed, and waits to read its claim.
     Claiming,
     /// Seals.
     Holding,
     /// Somebody else has claimed: asks the group.
     Superseded,
-    /// Cannot go on from what is stored.
+    /// Cannot resume from the stored state.
     Refused,
 }
 
-/// The owner of one pair within a process. It outlives revocations.
+/// Owner of one pair within a process. It outlives revocations.
 ///
 /// # What a driver provides
 ///
-/// - One loop for each pair, and an owner that knows what becomes of the memory of the pair in this process: [`Input::Forgotten`] if that
-///   is dropped, other than at a command. Its seed is random, and new for each owner.
-/// - Time in ms that never goes back and counts suspension, with each input; an [`Input::Tick`] at least each second, also while nothing can
-///   be read. After each input it puts [`Owner::showing`] where
-///   scrapes find it without waiting for the loop; they ask it with the same clock.
-/// - Records of the state partition from its first one on, in the order of offsets, from the leader, tombstones too. It goes on reading while
-///   the pair is away, or goes on from there when it comes back.
-/// - [`Input::Begins`] where the log of the state partition begins behind what was read of it, asked for with the ends.
-/// - Ends: takes a [`Question`], then asks the broker where the partition ends; hands the question in as [`Input::End`] once its
-///   position is there. If records were read since, that says nothing, and the next question does. While a claim or a seal is under
-///   way at once after each record, else each second or so, and never less often than a third of the lease.
-///   [`Input::StartOver`] if the end lies before the position, then all records from the first one on.
-/// - Appends in any order, without transactions, `acks=all`. [`Input::Acknowledged`] for each key with a value that is acknowledged;
-///   a failure is no answer. Nothing is held back: what was handed over may land whenever it likes, or never.
-/// - Commits: [`Input::Committed`] with `is_known: false` only for an answer that says so (unknown member, illegal generation, fenced
-///   instance, rebalance in progress); a timeout or an unreachable coordinator is no answer, and the command comes again.
-/// - Memory: at [`Command::Begin`] by the rule of a start; at [`Command::Restore`] from header and roles, replaying from the resume offsets.
-///   A [`State`](super::State) at a border of a batch where [`Owner::wants`] says so, and not before the replay has met its digests. The same
-///   state must have the same bytes.
-/// - Settled deltas wait, by the content of the state that holds them, for [`Command::Show`]; at the next Show all up to that state are let
-///   go. What was shown before stays on the board until then, and [`Showing::shown`] says whether it may be seen.
-/// - A state of its own accord before it leaves, if time allows: the machine seals what it is offered until [`Input::Revoked`].
+/// - One loop per pair, and one owner that learns what becomes of the pair's memory in this process: [`Input::Forgotten`] if it is
+///   dropped other than by a command. The seed is random, and new for each owner.
+/// - The time with each input, in ms of a clock that never goes back and counts suspension. An [`Input::Tick`] at least each second, even
+///   while nothing can be read. After each input the driver puts [`Owner::showing`] where scrapes find it without waiting for the loop;
+///   scrapes evaluate it with the same clock.
+/// - The records of the state partition from its first one on, in the order of offsets, from the leader, including tombstones. While the pair
+///   is away the driver keeps reading, or resumes from the same position when the pair comes back.
+/// - [`Input::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it with the ends.
+/// - Ends: the driver takes a [`Question`], asks the broker where the partition ends, and hands the question in as [`Input::End`] once its
+///   position is there. If records were read since the question, the answer proves nothing, and the driver asks again. While a claim or a
+///   seal is pending it asks right after each record, otherwise about each second, and never less often than a third of the lease.
+///   [`Input::StartOver`] if the end lies before the position, followed by all records from the first one on.
+/// - Appends in any order, without transactions, `acks=all`. [`Input::Acknowledged`] for each key with a value that is acknowledged; a failure
+///   is not an answer. The driver holds nothing back: an append may land at any later time, or never.
+/// - Commits: [`Input::Committed`] with `is_known: false` only for an answer that means it (unknown member, illegal generation, fenced
+///   instance, rebalance in progress). A timeout or an unreachable coordinator is not an answer, and the command comes again.
+/// - Memory: at [`Command::Begin`] by the start rule; at [`Command::Restore`] from header and roles, replaying from the resume offsets. A
+///   [`State`](super::State) at a batch border when [`Owner::wants`] asks for it, and not before the replay has met its digests. Equal states
+///   must have equal bytes.
+/// - Settled deltas wait, by the content of the state that contains them, for [`Command::Show`]. Each Show releases all deltas up to that
+///   state. Until then the board keeps what was shown before, and [`Showing::shown`] decides whether it is visible.
+/// - A final state before it leaves, if time allows: the machine seals what it is offered until [`Input::Revoked`].
 #[derive(Debug)]
 pub struct Owner {
     settings: Settings,
     rules: Rules,
     view: View,
     phase: Phase,
-    /// Of what memory there is.
+    /// Chain position of the memory that exists.
     memory: Option<Passed>,
-    /// The state in force that this memory has passed through, to be written again if the topic loses it.
+    /// The current state that this memory has passed through, kept to be written again if the topic loses it.
     kept: Option<Kept>,
-    /// Loss that is not written again yet.
+    /// Loss that is not repaired yet.
     lost: Option<Loss>,
     n_lost: u64,
     /// Random; all u come from it.
@@ -114,16 +114,16 @@ pub struct Owner {
     /// The highest epoch that was claimed.
     tried: u64,
     n_commits: u64,
-    /// Since it held the pair last; nothing is shown without.
+    /// Session since the pair was last held. Nothing is shown without it.
     visible: Option<Session>,
     settled: Option<(SealId, u128)>,
-    /// When the loop went on after it had stood still, until an end is asked for since.
+    /// Time at which the loop resumed after a stall; cleared once an end is asked for after it.
     went_on_ms: Option<i64>,
-    /// When the last end was asked for at which the own claim was the highest.
+    /// Time of the last question whose end had the own claim as the highest.
     lease_from_ms: Option<i64>,
     /// Tombstones sent, and when.
     buried: BTreeMap<Key, i64>,
-    /// Of the last input.
+    /// Time of the last input.
     now_ms: i64,
     commands: Vec<Command>,
 }
@@ -134,7 +134,7 @@ impl Owner {
         Owner::with_rules(settings, seed, Rules::default())
     }
 
-    /// For tests.
+    /// Creates an owner with weakened rules, for tests.
     #[doc(hidden)]
     pub fn with_rules(settings: Settings, seed: u64, rules: Rules) -> Owner {
         Owner {
@@ -182,12 +182,12 @@ impl Owner {
         mem::take(&mut self.commands)
     }
 
-    /// To ask for the end of the state partition: now, that is after the last record that was handed in.
+    /// Returns a question for the end of the state partition. Ask it now: it covers the records handed in so far.
     pub fn question(&self, now_ms: i64) -> Question {
         self.view.question(now_ms)
     }
 
-    /// Whether it waits for the end, so that it is to be asked for at once, whenever more was read.
+    /// Returns whether the owner waits for an end. If so, ask for it right after each read.
     pub fn awaits_end(&self) -> bool {
         match &self.phase {
             Phase::Reading(_) | Phase::Claiming { .. } => true,
@@ -196,7 +196,7 @@ impl Owner {
         }
     }
 
-    /// Where it stands.
+    /// Returns the phase, for people.
     pub fn standing(&self) -> Standing {
         match &self.phase {
             Phase::Away(_) => Standing::Away,
@@ -208,7 +208,7 @@ impl Owner {
         }
     }
 
-    /// What was read of the state partition.
+    /// Returns what was read of the state partition.
     pub fn view(&self) -> &View {
         &self.view
     }
@@ -239,7 +239,8 @@ impl Owner {
         }
     }
 
-    /// Who claims reads on to his claim, so what is missing here is no harm; who goes on with a claim that he held would not.
+    /// Treats a quiet partition as its end, but drops the held claim. A new claim is read back before it counts, so a missing
+    /// record does no harm; resuming an old claim has no such check.
     fn quiet(&mut self, question: Question) {
         if let Phase::Reading(held) = &mut self.phase {
             *held = None;

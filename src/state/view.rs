@@ -1,4 +1,4 @@
-//! What a reader of a state partition holds of its namespace, and what may be said of it at the end (S1).
+//! Records of one namespace in a state partition, as a reader holds them, and what they prove at the end (S1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,8 +17,8 @@ type Offset = i64;
 /// A seal as it was read.
 pub type ReadSeal = Result<Arc<Seal>, RecordError>;
 
-/// The records of a namespace in a partition, by key. Between ends it may lack what compaction took: it says what is in force only
-/// where an [`End`] is shown to it.
+/// The records of a namespace in a partition, by key. Between ends it may lack records that compaction has removed, so only an
+/// [`End`] shows the current state.
 #[derive(Debug)]
 pub struct View {
     namespace: Namespace,
@@ -34,18 +34,18 @@ pub struct View {
     n_taken: u64,
 }
 
-/// That the end of the partition was asked for, when, and what had been read by then.
+/// Request for the end of the partition: when it was made, and how many records had been read by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
     pub asked_ms: i64,
     pub(super) n_taken: u64,
 }
 
-/// What stands at the end.
+/// State of the namespace at the end of the partition.
 #[derive(Debug, Clone)]
 pub struct End {
     pub asked_ms: i64,
-    /// The highest.
+    /// The highest claim.
     pub claim: Option<Session>,
     /// The highest.
     pub seal: Option<(SealId, ReadSeal)>,
@@ -58,13 +58,13 @@ impl End {
         self.seal.as_ref().filter(|_| self.in_force)
     }
 
-    /// Whether what was acknowledged then, if it was, should lie below it.
+    /// Returns whether a record acknowledged at that time must lie below this end.
     pub(super) fn was_asked_after(&self, acknowledged_ms: Option<i64>) -> bool {
         acknowledged_ms.is_some_and(|acknowledged_ms| acknowledged_ms < self.asked_ms)
     }
 }
 
-/// A blob that a seal names is not there, or not what it should be.
+/// A blob that a seal names is missing or has other bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     pub role: Role,
@@ -96,13 +96,13 @@ impl View {
         }
     }
 
-    /// Takes the next record of the partition, for readers that do not follow where the log begins. Returns what was put, if it is of
-    /// this namespace.
+    /// Takes the next record of the partition, for readers that do not track where the log begins. Returns its key if it has a
+    /// value and belongs to this namespace.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
         self.take_at(Offset::MAX, key, value)
     }
 
-    /// Takes the next record of the partition, which [`View::begins_at`] forgets once the log begins behind it.
+    /// Takes the next record of the partition. [`View::begins_at`] forgets it once the log begins behind its offset.
     pub fn take_at(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
         self.n_taken += 1;
         let Some((namespace, key)) = Key::parse(key) else {
@@ -145,14 +145,15 @@ impl View {
                 self.seals.insert(id, (offset, Seal::decode(value).map(Arc::new)));
             }
             Key::Blob(id) => match self.blobs.get_mut(&id) {
-                // The same bytes stay the same allocation: by that an owner sees that nobody has replaced them.
+                // Keep the allocation if the bytes are the same: an owner compares pointers to see that no one has replaced
+                // them.
                 Some((at, bytes)) if bytes[..] == *value => *at = offset,
                 _ => _ = self.blobs.insert(id, (offset, value.into())),
             },
         }
     }
 
-    /// Forgets all records before an offset: the log begins there now, so whoever reads it next does not find them.
+    /// Forgets all records before an offset: the log now begins there, so the next reader does not find them.
     pub fn begins_at(&mut self, offset: i64) {
         self.claims.retain(|_, at| *at >= offset);
         self.seals.retain(|_, (at, _)| *at >= offset);
@@ -171,7 +172,7 @@ impl View {
 
     /// Forgets all: the partition is read from its first record again.
     pub fn start_over(&mut self) {
-        // The count goes on, so that the answer to an earlier question is none.
+        // Keep counting, so that answers to earlier questions do not match any more.
         let n_taken = self.n_taken + 1;
         *self = View {
             n_taken,
@@ -179,7 +180,7 @@ impl View {
         };
     }
 
-    /// What the broker is to be asked now: where the partition ends.
+    /// Returns a question, to be asked of the broker now: where does the partition end?
     pub fn question(&self, now_ms: i64) -> Question {
         Question {
             asked_ms: now_ms,
@@ -187,8 +188,8 @@ impl View {
         }
     }
 
-    /// What stands at the end, once all below the answer to the question is read. None, if records were read since the question: what was
-    /// put before that end may have been taken by compaction and put again behind it.
+    /// Returns the state at the end, once everything below the answer to the question is read. `None` if records were read
+    /// since the question: compaction may have removed a record below that end and its replacement may lie behind it.
     pub fn end(&self, question: Question) -> Option<End> {
         let is_end = question.n_taken == self.n_taken;
         if !is_end && self.rules.hold(Clause::EndIsAskedForAfterTheLastRecord) {
@@ -207,12 +208,12 @@ impl View {
         })
     }
 
-    /// Of what was read so far.
+    /// Returns the highest claim read so far.
     pub fn highest_claim(&self) -> Option<Session> {
         self.claims.last_key_value().map(|(session, _)| *session)
     }
 
-    /// The claim or the seal of the highest session, of what was read so far. Somebody may have deleted a claim and left its seals.
+    /// Returns the claim or the seal of the highest session read so far. A claim may have been deleted while its seals remain.
     pub fn top(&self) -> Option<Key> {
         let claim = self.highest_claim().map(Key::Claim);
         let seal = self.seals.last_key_value().map(|(id, _)| Key::Seal(*id));
@@ -259,7 +260,7 @@ impl View {
         self.blobs.get(&id).map(|(_, bytes)| bytes)
     }
 
-    /// All keys that it holds.
+    /// Returns all keys held.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let claims = self.claims.keys().map(|session| Key::Claim(*session));
         let seals = self.seals.keys().map(|id| Key::Seal(*id));
@@ -280,12 +281,12 @@ impl View {
         self.newer.keys().next().map(String::as_str)
     }
 
-    /// A key of this namespace that no version writes: somebody else has. It means nothing.
+    /// Returns a key of this namespace that no version of the program writes. It is ignored.
     pub fn malformed_key(&self) -> Option<&str> {
         self.malformed.keys().next().map(String::as_str)
     }
 
-    /// Namespaces that were met beside this one.
+    /// Other namespaces found in the partition.
     pub fn others(&self) -> &BTreeSet<Namespace> {
         &self.others
     }
@@ -335,7 +336,7 @@ mod tests {
         view.take(key.text(namespace()).as_bytes(), Some(&value))
     }
 
-    /// What is in force after these were read.
+    /// Returns the current seal after these keys were read.
     fn in_force(keys: &[Key]) -> Option<Key> {
         let mut view = View::new(namespace(), Rules::default());
         for key in keys {

@@ -1,4 +1,4 @@
-//! A pair as it is stored: a header, the parts of its ledger, and what else a checkpoint has.
+//! Stored form of a pair: a header, the parts of its ledger, and the rest of a checkpoint.
 
 use std::fmt;
 
@@ -13,43 +13,43 @@ use crate::ledger::{LedgerError, Part, Parts};
 use crate::looks::{AsOfError, PairLooks};
 use crate::state::{Digest, Header, Identity, Reach};
 
-/// The role of what a checkpoint has besides the header: 0, or 1 and the times of accepted events, then M at each position, then
-/// copies and refusals, each with their number before them, then 0, or 1 and how far lists are read again for copies: offset, M there,
-/// number of events and their digest; then, if lists are gathered, heads and silences, likewise. If there is nothing more, it ends
-/// earlier.
+/// Role of the checkpoint data outside the header, in this order: 0, or 1 and the times of accepted events; M at each position;
+/// copies and refusals, each list with its length first; 0, or 1 and how far lists are read again for copies (offset, M there,
+/// number of events and their digest); if lists are gathered, heads and silences in the same format. A checkpoint without the
+/// last ones ends earlier.
 const CHECKPOINT: &str = "checkpoint";
 
-/// The role of what tells the pair apart from one that begins anew: 8 random bytes.
+/// Role of the chain's id, which changes when a pair restarts from nothing: 8 random bytes.
 const LIFE: &str = "life";
 
-/// The role of arms that were folded, absent without any: their hashes, 16 bytes each.
+/// Role of folded arms: their hashes, 16 bytes each. Absent if there are none.
 const FOLDED: &str = "folded";
 
-/// The roles of what looks have stored of the pair, each absent before the first look.
+/// Roles of the results of looks, each absent before the first look.
 const USERS: &str = "users";
 const SEQUENCES: &str = "sequences";
 
-/// What was stored of a pair.
+/// A stored pair, decoded.
 pub struct Read {
     pub checkpoint: Checkpoint,
     pub ledger: Parts,
-    /// The same in all states that go on from one another.
+    /// Id shared by all states in one chain.
     pub life: u64,
     pub looks: Option<PairLooks>,
 }
 
-/// Why a stored pair cannot be read.
+/// Reason why a stored pair cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormError {
-    /// It has no role of this name.
+    /// The role of this name is missing.
     Missing(&'static str),
     /// The role of a checkpoint is damaged.
     Checkpoint(Malformed),
-    /// Its role has not 8 bytes.
+    /// The role does not have 8 bytes.
     Life,
-    /// Its role is not of whole hashes.
+    /// The role's length is not a multiple of a hash.
     Folded,
-    /// It has another number of topics.
+    /// The number of topics differs.
     Topics,
     Ledger(LedgerError),
     Looks(AsOfError),
@@ -73,7 +73,7 @@ impl fmt::Display for FormError {
 
 impl std::error::Error for FormError {}
 
-/// What is stored of a pair at a checkpoint.
+/// Encodes a pair at a checkpoint.
 pub fn stored(
     checkpoint: &Checkpoint,
     parts: Parts,
@@ -211,10 +211,10 @@ fn decode_gathered(from: &mut Reader) -> Result<GatherCheckpoint, Malformed> {
     Ok(gathered)
 }
 
-/// What was stored of a pair that reads these sides.
+/// Decodes a stored pair that reads these sides.
 ///
 /// # Errors
-/// [`FormError`] if it is damaged, or of other topics.
+/// [`FormError`] if it is damaged or belongs to other topics.
 pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, FormError> {
     if header.reaches.len() != sides.len() {
         return Err(FormError::Topics);
@@ -248,7 +248,7 @@ pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, Form
         gathered,
         folded: folded(roles)?,
     };
-    // Other roles are those of a newer version, or of something that is no longer kept.
+    // Skip unknown roles: a newer version has written them, or they are no longer kept.
     let part = |(role, bytes): (&crate::state::Role, &crate::state::Bytes)| {
         Some((role.parse::<Part>().ok()?, bytes.clone()))
     };
@@ -287,7 +287,7 @@ fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
     }
 }
 
-/// The times of accepted events, M at each position, and what decides on copies and gathered lists.
+/// Times of accepted events, M at each position, and what decides on copies and gathered lists.
 type Decoded = (
     Option<Accepted>,
     Vec<Option<i64>>,

@@ -1,4 +1,4 @@
-//! Pairs whose state is stored: obeys the keeper, offers it states, and withholds what has settled until a seal has it.
+//! Pairs with stored state: obeys the keeper, offers it states, and withholds settled deltas until a seal contains them.
 
 mod looks;
 mod remedy;
@@ -37,7 +37,7 @@ pub struct Stored {
     keeper: Handle,
     identity: Identity,
     pairs: BTreeMap<PairId, StoredPair>,
-    /// Those whose last state is still to be sealed.
+    /// Pairs whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
     /// Fault of the topic itself.
     unfit: Option<String>,
@@ -46,22 +46,22 @@ pub struct Stored {
 struct StoredPair {
     memory: Memory,
     withheld: Withheld,
-    /// It has reached the ends of its logs once, here or elsewhere: before that it is in no view.
+    /// The pair has reached the ends of its logs once, here or in another instance. Until then it is in no view.
     was_caught_up: bool,
-    /// Nothing of it was ever shed, as of its last state.
+    /// No record of the pair had been shed as of its last state.
     is_exact: bool,
-    /// A state of this memory is in force.
+    /// A state of this memory is current.
     is_sealed: bool,
-    /// How far it had settled, epoch ms, when it was last offered.
+    /// End of the settled range when a state was last offered, Unix ms.
     offered_until_ms: Option<i64>,
-    /// Tells it apart from the pair that begins anew: the same in all states that go on from one another.
+    /// Random id shared by all states in one chain; a pair that restarts from nothing gets a new one.
     life: u64,
-    /// As of the last look that it is known of; none before the first one. What is stored is carried on until there is a later one: the
-    /// memory continues the chain of states that it was made of.
+    /// Sums of the last known look; `None` before the first one. The stored ones are carried over until a later look arrives,
+    /// because this memory continues the chain of states it was restored from.
     looks: Option<(PairLooks, UpTo)>,
-    /// Its logs have had its positions since there is this memory.
+    /// The logs have had their positions since this memory was made.
     is_located: bool,
-    /// What it was stored as before: it may know ids that brokers do not tell now.
+    /// Identity in the state it was restored from, which may contain ids that the brokers do not report now.
     known: Option<Identity>,
     /// Offsets of its logs that were counted and are read again.
     counted: Vec<(Side, Range<i64>)>,
@@ -86,7 +86,7 @@ impl StoredPair {
 }
 
 impl StoredPair {
-    /// What is stored of it at a checkpoint.
+    /// Encodes the pair at a checkpoint.
     fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &Identity) -> (Header, Roles) {
         let parts = pair.tracker.encode_ledger();
         let identity = self.known.as_ref().map(|known| now.knowing(known));
@@ -102,7 +102,7 @@ impl StoredPair {
 }
 
 impl Stored {
-    /// What keeps the state from being read or written, if anything does.
+    /// Returns the fault that keeps the state from being read or written, if there is one.
     pub fn fault(&self) -> Option<String> {
         self.keeper
             .fault()
@@ -124,7 +124,7 @@ impl Stored {
         }
     }
 
-    /// Keeps what has settled of a pair; returns what may be merged now.
+    /// Withholds settled numbers of a pair and returns those that may be merged now.
     pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
         match self.pairs.get_mut(&pair) {
             Some(own) => own.withheld.take(delta),
@@ -132,8 +132,9 @@ impl Stored {
         }
     }
 
-    /// Whether a pair is read no further, for what has settled of it and waits to be stored takes more than this. It goes on by itself
-    /// once enough is stored. While it reads again what it had counted nothing settles, and without that no state of it can be stored.
+    /// Returns whether the pair must pause because its settled numbers that wait to be stored exceed `room_bytes`. It resumes
+    /// once enough is stored. A replaying pair never pauses: nothing settles during the replay, and no state can be stored
+    /// before it ends.
     pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
         let own = self.pairs.get_mut(&partition);
         own.is_some_and(|own| own.withheld.measure(room_bytes) && !pair.tracker.is_replaying())
@@ -145,14 +146,14 @@ impl Stored {
             return &View::BOTH;
         };
         if !std::mem::replace(&mut own.was_caught_up, true) {
-            // That is to be stored, also if nothing more settles: whoever goes on with it shows it at once.
+            // Offer this even if nothing else settles: whoever resumes the pair then shows it at once.
             own.offered_until_ms = None;
         }
         if own.is_sealed { &View::BOTH } else { &[View::Live] }
     }
 }
 
-/// Why a stored pair is not gone on with.
+/// Reason why a stored pair cannot be resumed.
 #[derive(Debug)]
 enum Refused {
     Form(FormError),
@@ -169,7 +170,7 @@ impl fmt::Display for Refused {
 }
 
 impl Worker {
-    /// Stores the state of pairs from now on, and goes on with what is stored of them.
+    /// Starts to store the state of pairs and to resume them from their stored state.
     pub(super) fn keep(&mut self, keeper: Handle, identity: Identity) {
         self.report.brokers_answer();
         self.orders.push(Order::Subscribe);
@@ -189,7 +190,7 @@ impl Worker {
         });
     }
 
-    /// Seals what there is of each pair, before it is given back.
+    /// Seals the current state of each pair before the pair is given back.
     pub(super) fn leave_stored(&mut self) {
         let Some(mut stored) = self.stored.take() else {
             return;
@@ -206,14 +207,14 @@ impl Worker {
         self.stored = Some(stored);
     }
 
-    /// Whether last states are still to be sealed.
+    /// Returns whether any last state is still to be sealed.
     pub fn is_leaving(&self) -> bool {
         self.stored
             .as_ref()
             .is_some_and(|stored| !stored.leaving.is_empty())
     }
 
-    /// What the keeper orders for a pair.
+    /// Carries out an order of the keeper for a pair.
     pub(super) fn obey(&mut self, pair: PairId, order: keeper::Order) {
         match order {
             keeper::Order::Begin { memory } => self.begin_stored(pair, memory),
@@ -243,7 +244,7 @@ impl Worker {
         }
     }
 
-    /// Nothing is stored of a pair: it begins by the start rule.
+    /// Starts a pair without stored state by the start rule.
     fn begin_stored(&mut self, partition: PairId, memory: Memory) {
         if !self.is_ours(partition, memory) {
             return;
@@ -260,7 +261,7 @@ impl Worker {
         self.restart_clocks();
     }
 
-    /// Goes on with what is stored of a pair.
+    /// Resumes a pair from its stored state.
     fn restore(
         &mut self,
         partition: PairId,
@@ -422,7 +423,7 @@ impl Worker {
         }
     }
 
-    /// A state is in force: shows what it holds.
+    /// Shows the numbers in a state that has become current.
     fn show_offer(&mut self, partition: PairId, offer: Offer) {
         let Some(own) = self
             .stored
@@ -468,7 +469,7 @@ impl Worker {
                 let Some(checkpoint) = pair.checkpoint() else {
                     continue;
                 };
-                // What had to settle first.
+                // Taking the checkpoint may have settled more: merge it, so that the board matches the state.
                 let live = own.withheld.take(pair.tracker.take_delta());
                 self.board.merge(partition, &live);
                 self.report.counts(&live.counts);
@@ -481,7 +482,7 @@ impl Worker {
         self.stored = Some(stored);
     }
 
-    /// Whether the pair is ours. If not, the keeper hears that there is no such memory.
+    /// Returns whether the pair is ours. If not, reports to the keeper that this memory does not exist.
     fn is_ours(&self, partition: PairId, memory: Memory) -> bool {
         let mut lives = self.shards.lives();
         let is_ours = lives.any(|(number, life)| number == partition && !matches!(life, Life::Parked(_)));
@@ -491,7 +492,7 @@ impl Worker {
         is_ours
     }
 
-    /// Drops what is in memory of a pair.
+    /// Drops a pair from memory.
     fn forget_memory(&mut self, partition: PairId) {
         let Some(life) = self.shards.remove(partition) else {
             return;
@@ -517,7 +518,7 @@ impl Worker {
         }));
     }
 
-    /// Whether the group knows us, where it has said so.
+    /// Passes on the group's answer to a commit: whether it knows this member.
     pub(super) fn group_knows(&self, partition: PairId, number: u64, is_known: bool) {
         self.stored
             .iter()
@@ -533,13 +534,13 @@ impl Worker {
 }
 
 impl Pair {
-    /// What it stands at, unless its log is still read again.
+    /// Takes a checkpoint, unless the pair is still replaying its logs.
     fn checkpoint(&mut self) -> Option<Checkpoint> {
         let positions: Vec<(Side, i64)> = self.logs.iter().map(|log| (log.side, log.position)).collect();
         self.tracker.checkpoint(&positions)
     }
 
-    /// Whether more has settled since it was last offered.
+    /// Returns whether more has settled since the last offer.
     fn changed_since_offer(&self, own: &StoredPair) -> bool {
         self.tracker.settled_until_ms() > own.offered_until_ms
     }

@@ -1,4 +1,4 @@
-//! What goes into an owner, and what comes out.
+//! Inputs and outputs of an owner.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,29 +10,29 @@ use crate::state::key::{Key, Namespace, SealId, Session};
 use crate::state::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
 use crate::state::view::{Damage, Question};
 
-/// What an owner goes by.
+/// Settings of an owner.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub namespace: Namespace,
     pub identity: Identity,
-    /// What a claim says of us, for people.
+    /// Details in our claim, for people.
     pub claim: Claim,
-    /// So long an answer is waited for.
+    /// Time to wait for an answer.
     pub answer_ms: i64,
     /// The session timeout of the group.
     pub lease_ms: i64,
-    /// A loop that takes no input for longer than this stands still.
+    /// Time without input after which the loop counts as stalled.
     pub still_ms: i64,
 }
 
-/// What happens to an owner.
+/// Input of an owner.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// The group gives the pair.
     Assigned,
     /// The group takes the pair, or the membership is lost.
     Revoked,
-    /// The memory of the pair is gone: it is made anew from what stands at the next claim.
+    /// The memory of the pair is gone. It is made again from the stored state at the next claim.
     Forgotten,
     /// The next record of the state partition; a tombstone has no value.
     Record {
@@ -40,34 +40,37 @@ pub enum Input<'a> {
         key: &'a [u8],
         value: Option<&'a [u8]>,
     },
-    /// The log of the state partition begins at this offset: what lay before it is gone.
+    /// The log of the state partition now begins at this offset; earlier records are gone.
     Begins(i64),
-    /// All below the end of the state partition is read. That end was asked for when the [`Owner`](super::Owner) gave this question.
+    /// Everything below the end of the state partition has been read. The [`Owner`](super::Owner) issued this question when the
+    /// end was asked for.
     End(Question),
-    /// The end was asked for with this question, and nothing comes any more before it is reached: this is no end, but one may claim.
+    /// The end was asked for with this question, but records below it do not come. This does not count as an end, but allows a
+    /// claim.
     Quiet(Question),
-    /// The append of this key is acknowledged by all replicas in sync. One that failed is one without an answer.
+    /// The append of this key is acknowledged by all replicas in sync. A failed append counts as unanswered.
     Acknowledged(Key),
-    /// The memory of the pair as of a border of a batch.
+    /// The memory of the pair at a batch border.
     State(State),
-    /// The answer to a [`Command::Commit`]: whether the group knows this member and its generation. Any other failure is no answer.
+    /// Answer to a [`Command::Commit`]: whether the group knows this member and its generation. Any other failure is not an
+    /// answer.
     Committed { number: u64, is_known: bool },
-    /// The end of the state partition lies before what was read: it is read from its first record again.
+    /// The end of the state partition lies before the read position, so it is read again from its first record.
     StartOver,
-    /// Time goes by.
+    /// Time has passed.
     Tick,
 }
 
-/// What is to be done for an owner.
+/// Command of an owner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Append to the state partition; without a value, a tombstone.
+    /// Append to the state partition. No value means a tombstone.
     Send { key: Key, value: Option<Bytes> },
     /// Commit the offsets of the pair, for the answer.
     Commit { number: u64 },
-    /// There is no state: begin by the rule of a start, and offer where that is.
+    /// No state is stored: start by the start rule, and offer a state from there.
     Begin,
-    /// Throw memory away and make it anew from this.
+    /// Drop the memory and make it again from this state.
     Restore {
         seal: Arc<Seal>,
         roles: BTreeMap<Role, Bytes>,
@@ -89,7 +92,7 @@ impl Command {
     }
 }
 
-/// Why the state of a pair is not gone on from.
+/// Reason why the state of a pair cannot be resumed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
     /// A newer version of this program has written a key that this one does not know.
@@ -179,7 +182,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What may be shown of a pair.
+/// Parts of a pair that may be shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shown {
     pub live: bool,
@@ -187,24 +190,26 @@ pub struct Shown {
     pub settled: Option<u128>,
 }
 
-/// What may be shown of a pair, for as long as the owner takes no other input: a value, so that scrapes wait for no loop.
+/// Rule for what may be shown of a pair until the owner takes its next input. It is a value, so that scrapes never wait for the
+/// loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Showing {
     pub(super) session: Option<Session>,
     pub(super) is_holder: bool,
     pub(super) settled: Option<u128>,
-    /// Until when, inclusive.
+    /// End of the lease, inclusive.
     pub(super) lease_ms: i64,
     pub(super) still_ms: i64,
 }
 
 impl Showing {
-    /// Whose claim it is shown by, if anything may be: of two instances, the greater one has it.
+    /// Returns the session under which it is shown, if anything may be. Of two instances, the one with the greater session
+    /// wins.
     pub fn session(&self) -> Option<Session> {
         self.session
     }
 
-    /// S7: what a scrape may show at this time.
+    /// Returns what a scrape may show at this time (S7).
     pub fn shown(&self, now_ms: i64) -> Shown {
         if self.session.is_none() || now_ms > self.still_ms {
             return Shown::default();

@@ -1,4 +1,4 @@
-//! How the stored state of pairs stands: for telemetry, and in words for whoever waits.
+//! Status of stored state, for telemetry and as text for whatever waits on it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,15 +13,15 @@ use crate::worker::life::Life;
 use crate::worker::pair::Pair;
 use crate::worker::shards::Shards;
 
-/// Reading more than this many times what is live means that nobody cleans the state topic.
+/// Ratio of bytes read to live bytes above which the state topic is reported as not cleaned.
 const MAX_READ_TO_LIVE: u64 = 10;
-/// The cleaner leaves a segment alone that is being written: less than one says nothing of it.
+/// Size below which nothing is concluded: the cleaner skips the segment that is being written.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// A pair that waits to be stored is told after so long: one that catches up may have to wait for a moment at any time.
+/// Age after which a pair that waits to be stored is reported. A pair that catches up may wait briefly at any time.
 const TELL_UNSEALED_AFTER_SECONDS: f64 = 60.0;
 
 impl Stored {
-    /// Of the pairs that this process has. `now_ms` is that of a clock that counts suspension.
+    /// Returns the stored state of the pairs that this process has. `now_ms` is on a clock that counts suspension.
     pub fn states(&self, shards: &Shards, now_ms: i64) -> BTreeMap<PairId, StoredState> {
         let ours = shards
             .lives()
@@ -34,13 +34,13 @@ impl Stored {
         states.collect()
     }
 
-    /// What is waited for until it is known what is stored of these pairs.
+    /// Describes the wait until the stored state of these pairs is known.
     pub fn restoring(&self, pairs: &[PairId]) -> Option<String> {
         let statuses: Vec<Status> = pairs.iter().map(|pair| self.keeper.status(*pair)).collect();
         restoring(pairs, &statuses)
     }
 
-    /// What is waited for until the logs of a pair have been read again up to where they were counted.
+    /// Describes the wait until the logs of a pair have been replayed up to the counted positions.
     pub fn reading_again(&self, partition: PairId, pair: &Pair) -> Option<String> {
         let own = self.pairs.get(&partition)?;
         if !pair.tracker.is_replaying() {
@@ -58,7 +58,7 @@ pub(super) fn counted(checkpoint: &Checkpoint) -> Vec<(Side, Range<i64>)> {
         .collect()
 }
 
-/// None before the keeper knows of the pair.
+/// Converts a keeper's status; `None` before the keeper knows the pair.
 fn state(status: &Status, own: Option<&StoredPair>, now_ms: i64) -> Option<StoredState> {
     let assigned_ms = status.assigned_ms?;
     let seconds = |ms: i64| ms.max(0) as f64 / 1000.0;
@@ -138,7 +138,7 @@ fn reading_again(
     )
 }
 
-/// Whether a restore had to read far more than what is live: nobody cleans the topic.
+/// Returns whether a restore had to read far more than the live bytes, because the topic is not cleaned.
 fn is_not_cleaned(restore: &Restore) -> bool {
     let (Some(read), Some(live)) = (restore.read_bytes, restore.live_bytes) else {
         return false;
@@ -146,7 +146,7 @@ fn is_not_cleaned(restore: &Restore) -> bool {
     read > SEGMENT_BYTES && read > MAX_READ_TO_LIVE * live
 }
 
-/// What an operator should know of a state topic that nobody cleans.
+/// Warns about a state topic that is not cleaned.
 pub fn not_cleaned(stored: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let bad = stored.iter().filter(|(_, state)| is_not_cleaned(&state.restore));
     let (worst, restore) = bad
@@ -162,7 +162,7 @@ pub fn not_cleaned(stored: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     Some(Warning::new(warning).see("AbgaugeStateNotCleaned"))
 }
 
-/// What an operator should know of pairs that are not read on, for what has settled of them waits to be stored.
+/// Warns about pairs that are paused because their settled numbers wait to be stored.
 pub fn unsealed(stored: &Stored, states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let waiting = states.iter().filter_map(|(pair, state)| {
         let n_bytes = stored.pairs.get(pair)?.withheld.too_many_bytes()?;
