@@ -1,4 +1,4 @@
-//! From what the operator wrote to what the program believes.
+//! Converts the operator's raw settings into the validated configuration.
 
 mod events;
 mod experiments;
@@ -29,7 +29,7 @@ use values::{choice, either, path, positive, share, whole};
 
 use crate::ingest::wire::{NoUser, UserKey};
 
-/// The configuration, to be believed only if nothing was reported.
+/// Returns the configuration, valid only if nothing was reported.
 pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let counting = counting(&raw, report);
     let windows = windows::windows(&raw.metrics, &raw.join.slot, report);
@@ -59,7 +59,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     }
 }
 
-/// How events count, to be believed only if nothing was reported.
+/// Returns the rules for counting, valid only if nothing was reported.
 pub(super) fn counting(raw: &Raw, report: &mut ErrorReport) -> Counting {
     let mut join = join(&raw.join, report);
     let events = events::events(&raw.events, report);
@@ -200,8 +200,8 @@ fn log(raw: &RawLog, report: &mut ErrorReport) -> LogConfig {
     }
 }
 
-/// What is wrong with a filter, and what to write. A word that is no level would be taken for a target, all of which is then
-/// logged, and nothing else: hardly ever meant.
+/// Checks a filter; the error has the problem and the remedy. A word that is not a level would be taken for a target, and then
+/// only that target would be logged, which is hardly ever meant.
 fn log_filter(filter: &str) -> Result<(), (String, String)> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     const REMEDY: &str =

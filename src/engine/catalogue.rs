@@ -23,20 +23,21 @@ pub struct NewItem {
     pub users: u64,
 }
 
-/// What lists are counted by.
+/// Properties of items that metrics need, by item.
 ///
 /// ```text
 /// hash ──▶ table │ hash, shares, place │ … ──▶ by place: aspects, order
 /// ```
-/// Ten items a list are looked up, so all that each needs then stands in half a cache line of the table.
+/// Ten items are looked up per list, so everything a lookup needs fits in half a cache line of the table.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// Listed items from where their hash points to on, and [nothing](TableEntry::place) between them; as long as a power of two.
+    /// Listed items, each at its hash's home or in the next free entry, and [empty entries](TableEntry::place). Its length is a
+    /// power of two.
     table: Vec<TableEntry>,
     items: Vec<Item>,
     aspects: Vec<u32>,
     n_aspects: usize,
-    /// Of items that are not listed.
+    /// Shares of items that are not listed.
     unknown: Shares,
     n_items: usize,
     n_users: u64,
@@ -47,38 +48,37 @@ pub struct Catalogue {
 #[repr(align(32))]
 struct TableEntry {
     hash: u64,
-    /// Of nothing what the catalogue takes an item for that it does not know.
+    /// In an empty entry: the shares of an unknown item.
     shares: Shares,
-    /// [`UNKNOWN`] of nothing.
+    /// [`UNKNOWN`] in an empty entry.
     place: u32,
 }
 
-/// What is known of an item by its place.
+/// Item by its place.
 #[derive(Debug, Clone)]
 struct Item {
     hash: u64,
-    /// Its rank by the bytes of its id.
+    /// Rank by the bytes of its id.
     order: u32,
-    /// Whether it is in this catalogue, or was only in one before.
+    /// False if only an earlier catalogue listed it.
     listed: bool,
-    /// As the table has them.
+    /// Same as in the table.
     shares: Shares,
-    /// Where its aspects stand among all.
+    /// Range of its aspects in `aspects`.
     aspects: Range<u32>,
 }
 
-/// What the users of an item say of it.
+/// Values derived from the users of an item.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shares {
-    /// Share of users who touched the item, 0 of an unknown one.
+    /// Share of users who touched the item; 0 for an unknown one.
     pub popularity: f64,
     /// −log2 of the share of users who touched the item; of one that none touched, log2 of the number of users.
     pub surprisal: f64,
 }
 
 impl Catalogue {
-    /// The catalogue of these items, whose ids differ; `n_users` is what shares are of. Items of `previous` keep
-    /// their places.
+    /// Builds the catalogue of these items, whose ids differ. Shares are fractions of `n_users`. Items of `previous` keep their places.
     pub fn new(items: Vec<NewItem>, n_users: u64, previous: Option<&Catalogue>) -> Catalogue {
         let unknown = Shares {
             popularity: 0.0,
@@ -169,7 +169,7 @@ impl Catalogue {
         (at + 1) & (self.table.len() - 1)
     }
 
-    /// The place of a listed item, or [`UNKNOWN`], and what its users say of it.
+    /// Returns the place of a listed item, or [`UNKNOWN`], and its shares.
     pub fn look_up(&self, hash: u64) -> (u32, Shares) {
         let mut at = self.home(hash);
         loop {
@@ -199,12 +199,12 @@ impl Catalogue {
         self.n_aspects
     }
 
-    /// What the shares of users are of; 0 where the catalogue tells none.
+    /// Returns the number of users that shares are fractions of; 0 if the catalogue does not have it.
     pub fn n_users(&self) -> u64 {
         self.n_users
     }
 
-    /// Which of these metrics say nothing with it, and why: a sentence each.
+    /// Returns a sentence for each reason why some of these metrics are meaningless with this catalogue.
     pub fn lacks(&self, metrics: &[&str]) -> Vec<String> {
         let all = [
             (self.n_aspects == 0, &["alpha_ndcg"][..], "no item has aspects"),
@@ -232,12 +232,12 @@ impl Catalogue {
         self.look_up(hash).0
     }
 
-    /// Whether the item of this place is listed.
+    /// Returns whether the item at this place is listed.
     pub fn lists(&self, place: u32) -> bool {
         self.items.get(place as usize).is_some_and(|item| item.listed)
     }
 
-    /// What the users of the item of this place say of it; of [`UNKNOWN`] what is said of unknown ones.
+    /// Returns the shares of the item at this place, or those for unknown items if it is [`UNKNOWN`].
     pub fn shares(&self, place: u32) -> Shares {
         let item = self.items.get(place as usize);
         item.map_or(self.unknown, |item| item.shares)
@@ -251,7 +251,7 @@ impl Catalogue {
         })
     }
 
-    /// Its rank among the listed items by the bytes of their ids.
+    /// Returns the rank of the item among the listed ones by the bytes of their ids.
     pub fn order(&self, place: u32) -> u32 {
         self.items.get(place as usize).map_or(0, |item| item.order)
     }

@@ -1,4 +1,4 @@
-//! What a pair stands at between two batches: what, beside its ledger, must be known to go on elsewhere.
+//! Checkpoint of a pair between two batches: everything besides its ledger that is needed to resume it elsewhere.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use super::open_events::{Digest, ResumePoint};
 /// The ledger as of the same moment covers all before `until_ms`; the rest comes back if the logs are read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// start(F), the end of what the ledger covers, epoch ms; none before the pair had a record.
+    /// start(F), the end of the range that the ledger covers, Unix ms; `None` before the pair had a record.
     pub until_ms: Option<i64>,
-    /// Where the pair begins to count, epoch ms; none: with the first record.
+    /// Time at which counting starts, Unix ms; `None`: with the first record.
     pub begin_ms: Option<i64>,
-    /// None before the first accepted event.
+    /// `None` before the first accepted event.
     pub accepted: Option<Accepted>,
     /// No sum has exceeded 64 bits, and no record was shed.
     pub is_exact: bool,
-    /// One for each topic.
+    /// One per topic.
     pub logs: Vec<LogCheckpoint>,
     pub copies: CopiesCheckpoint,
     /// Empty unless lists are gathered.
@@ -43,12 +43,12 @@ impl Checkpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogCheckpoint {
     pub side: Side,
-    /// The next record to read, and M there. What lies before has had its outcome.
+    /// The next record to read, and M there. Earlier records have their outcomes.
     pub position: ResumePoint,
-    /// The record to read again from, and M there; the position where nothing before it is open.
+    /// The record to replay from, and M there; equals the position if nothing before it is open.
     pub resume: ResumePoint,
-    /// Of the accepted events before the position that are open: lists of slots that are not settled, and clicks that may belong to
-    /// such a list.
+    /// Digest of the accepted events before the position that are open: lists of slots that are not settled, and clicks that
+    /// may belong to such a list.
     pub open: Digest,
 }
 
@@ -61,14 +61,14 @@ pub struct Accepted {
     pub last_record_ms: i64,
 }
 
-/// Why a pair cannot go on from a checkpoint: it is damaged, or was made under other rules.
+/// Reason why a pair cannot resume from a checkpoint: it is damaged, or was made under other rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeError {
-    /// It ends elsewhere than the ledger, or not at the border of a slot.
+    /// It does not end where the ledger does, or not at the border of a slot.
     Until,
     /// There are more arms than the rules admit, or one twice.
     Arms,
-    /// It is not of the topics that the pair reads, or one is to be read again from behind its position.
+    /// Its topics are not the ones that the pair reads, or a replay would start after its position.
     Logs,
 }
 

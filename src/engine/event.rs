@@ -1,4 +1,4 @@
-//! What the engine is fed: batches of decoded records of one pair of partitions, in offset order.
+//! Input of the engine: batches of decoded records of one pair of partitions, in offset order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,15 +7,15 @@ use foldhash::HashMap;
 
 use super::OTHER;
 
-/// What a record says it is.
+/// Kind of a record, as its type states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Served,
     Click,
 }
 
-/// The topic of the pair that a record was read from. Where both kinds share one topic, all of it is `Served`, which then
-/// says nothing of what a record is.
+/// Topic of the pair from which a record was read. If both kinds share one topic, all of it is `Served`, and the side does not
+/// determine the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     Served,
@@ -33,9 +33,8 @@ impl Side {
     }
 }
 
-/// Why a record could not be read. The first that applies in this order of checks: the JSON itself, `type` and whether
-/// its topic agrees, `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`; so it does not depend on the order of
-/// keys.
+/// Reason why a record could not be read. If several apply, the first in this order of checks is used: the JSON itself, `type` and
+/// whether its topic agrees, `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`. So it does not depend on the order of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.
@@ -44,7 +43,7 @@ pub enum Reason {
     Tombstone,
     MissingField,
     WrongType,
-    /// It says that it is of the other kind than its topic.
+    /// The record's type belongs to the other topic.
     WrongTopic,
     /// An id or time that is a number, but not an integer of at most 20 digits.
     Number,
@@ -52,9 +51,9 @@ pub enum Reason {
     TsSeconds,
     /// `ts` is of the size of epoch microseconds or nanoseconds.
     TsMicros,
-    /// `ts` is no time between 2001 and 2286, or text that is not RFC 3339.
+    /// `ts` is not a time between 2001 and 2286, or is text that is not RFC 3339.
     TsRange,
-    /// An id or item is not of 1 to 2048 bytes.
+    /// An id or item does not have 1 to 2048 bytes.
     IdLength,
     TooManyItems,
     TooManyExperiments,
@@ -95,7 +94,7 @@ impl Reason {
     }
 }
 
-/// Where and when Kafka holds a record.
+/// Position of a record in Kafka, with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub side: Side,
@@ -130,7 +129,7 @@ pub enum Body {
     Click(Click),
     /// A click that names fewer parts of a composite id than its list has.
     PartialClick(Click),
-    /// With an index into [`Batch::unreadable_lists`] if it is a list whose arms can be read.
+    /// An unreadable event. If it is a list whose arms can be read, it has an index into [`Batch::unreadable_lists`].
     Invalid(Reason, Option<u32>),
     /// A record of a type that is not ours.
     Ignored,
@@ -198,9 +197,9 @@ pub struct Batch {
     /// Lists may share a part of it, with lists of earlier batches too.
     pub arms: Vec<ArmName>,
     pub text: String,
-    /// What JSON objects mean in `arms`, so that the decoder reads each once.
+    /// Arms by the JSON object in `arms`, so that the decoder reads each object once.
     pub arms_by_json: HashMap<Box<[u8]>, Range<u32>>,
-    /// Elements of its lists that are no items, and were passed over.
+    /// Number of skipped elements of lists that are not items.
     pub skipped_elements: u64,
     /// Records of several events, by `Side as usize`.
     pub several: [u64; 2],
@@ -208,12 +207,12 @@ pub struct Batch {
     pub partial_ids: HashMap<u128, Vec<u128>>,
     /// Arms that cannot be one, by experiment.
     pub bad_arms: BTreeMap<String, u64>,
-    /// Of invalid events.
+    /// Lists among the invalid events.
     pub unreadable_lists: Vec<UnreadableList>,
 }
 
 impl Batch {
-    /// Counts an arm that cannot be one; of very many experiments, the rest as those of [`OTHER`].
+    /// Counts an invalid arm, by experiment. Beyond a bound, further experiments are counted as [`OTHER`].
     #[cold]
     pub fn count_bad_arm(&mut self, experiment: &str) {
         let has_room = self.bad_arms.len() < MAX_BAD_ARMS || self.bad_arms.contains_key(experiment);
@@ -229,7 +228,7 @@ impl Batch {
         })
     }
 
-    /// The events from `start` on are those of one record.
+    /// Marks the events from `start` on as parts of one record.
     pub fn mark_several(&mut self, start: usize) {
         let events = &mut self.events[start..];
         events.iter_mut().for_each(|event| event.is_part = true);

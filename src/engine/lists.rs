@@ -1,12 +1,11 @@
-//! The lists of the slots that are not settled, and those of which copies may still come, found by request id.
+//! Lists of unsettled slots, and lists of which copies may still come, by request id.
 //!
 //! ```text
 //! slots  ──▶ OpenSlot { chunks ──▶ [ list │ list │ … ] [ list │ … ], tally }
 //! store  ──▶ handle of the list of an id
 //! ```
-//! A list of 10 items in one arm takes 80 bytes and some 16 in the index, and 40 more where the places of its items in a
-//! catalogue are kept. A slot leaves as a whole: its chunks die, and with them all handles into them. Nothing is copied or
-//! moved when there come to be more lists.
+//! A list of 10 items in one arm takes 80 bytes and about 16 in the index, plus 40 if the places of its items in a catalogue are kept. A
+//! slot leaves as a whole: its chunks are freed, which invalidates all handles into them. Growth never copies or moves a list.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -31,9 +30,9 @@ pub use super::open_list::NewList;
 /// The lists of one slot that a partition has open.
 #[derive(Debug)]
 pub struct OpenSlot {
-    /// Begin of the slot, epoch ms.
+    /// Start of the slot, Unix ms.
     pub start_ms: i64,
-    /// The catalogue of its lists, even after a reload: what they added can then be subtracted again.
+    /// The catalogue of its lists, kept even after a reload so that their contributions can be subtracted again.
     catalogue: Option<Arc<Catalogue>>,
     /// Lists are appended to the last one.
     chunks: Vec<ChunkId>,
@@ -51,36 +50,36 @@ pub struct OpenSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArmInSlot {
     pub arm: ArmId,
-    /// Begin of the slot, epoch ms.
+    /// Start of the slot, Unix ms.
     pub start_ms: i64,
-    /// The largest time of a list since the last hand-over, epoch ms.
+    /// Largest time of a list since the last hand-over, Unix ms.
     pub last_list_ms: Option<i64>,
 }
 
-/// What a list adds to the sums of its arms before its first click.
+/// Contribution of a list to the sums of its arms before its first click.
 #[derive(Debug, Clone, Copy)]
 pub struct Worth<'a> {
     pub of_length: OfLength<'a>,
-    /// In rank order, where its slot counts by a catalogue.
+    /// Places in rank order, if the slot uses a catalogue.
     pub places: &'a [u32],
-    /// What the catalogue adds to the columns from `first` on.
+    /// Terms of the catalogue, for the columns from `first` on.
     pub of_catalogue: &'a [i64],
     pub first: usize,
 }
 
-/// What a list adds because of its length.
+/// Part of a contribution that depends on the list's length.
 #[derive(Debug, Clone, Copy)]
 pub enum OfLength<'a> {
     /// Its contribution is cached, and usually it is only counted.
     Remembered(&'a Contributions),
-    /// To the first columns.
+    /// Terms for the first columns.
     Terms(&'a [i64]),
 }
 
-/// What a click did to a list.
+/// Effect of a click on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
-    /// The first click on this item of the list, which stands at this position: its bit is set now.
+    /// The first click on the item at this position; its bit is now set.
     First(usize),
     Repeat,
     OffList,
@@ -96,7 +95,7 @@ impl Hit {
     }
 }
 
-/// What a new list is to the others of its id.
+/// Relation of a new list to the others of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// A copy: of the lists near its time, this one has the lowest offset.
@@ -115,9 +114,9 @@ pub const OFF_LIST_BYTES: u64 = 72;
 const CROWDED_BYTES: u64 = 176;
 /// Words of a slot's first chunk at the start, so that a quiet slot stays small.
 const FIRST_WORDS: usize = 48;
-/// What a slot takes besides its lists and rows: itself, its number, and the unused end of its first chunk.
+/// Bytes of a slot besides its lists and rows: itself, its number, and the unused end of its first chunk.
 const SLOT_BYTES: u64 = (size_of::<Option<OpenSlot>>() + size_of::<u32>() * FIRST_WORDS + 64) as u64;
-/// How many tallies are kept for the next slots, and how large they may be.
+/// Number of tallies kept for the next slots, and their maximum size.
 const SPARE: usize = 16;
 const MAX_SPARE_BYTES: u64 = 64 << 10;
 const NO_SLOT: (i64, u32) = (i64::MIN, 0);
@@ -132,7 +131,7 @@ struct Crowd {
 /// A list among others of its id.
 #[derive(Debug, Clone, Copy)]
 pub struct Crowded {
-    /// In the order of their offsets.
+    /// Rank in the order of offsets.
     pub arrival: u32,
     pub list: Handle,
 }
@@ -140,12 +139,12 @@ pub struct Crowded {
 #[derive(Debug)]
 pub struct OpenLists {
     slot_ms: i64,
-    /// A list is a copy of another one of its id that is no farther away in time.
+    /// Maximum distance in time between a list and a copy of it.
     same_list_ms: i64,
     max_off_list: usize,
     /// Columns of a slot's sums.
     width: usize,
-    /// Whether slots keep sums of their changes.
+    /// Slots keep sums of their changes.
     tracks_live: bool,
     /// The catalogue for slots that open from now on.
     catalogue: Option<Arc<Catalogue>>,
@@ -154,7 +153,7 @@ pub struct OpenLists {
     by_number: BTreeMap<i64, u32>,
     /// Settled slots, by number: copies of their lists may still come.
     settled: BTreeMap<i64, u32>,
-    /// Begin and place of the last slot that a list joined: most lists join the same one.
+    /// Start and place of the last slot that a list joined: most lists join the same one.
     last: (i64, u32),
     places: Vec<Option<OpenSlot>>,
     free: Vec<u32>,
@@ -222,14 +221,14 @@ impl OpenLists {
         self.catalogue = Some(catalogue);
     }
 
-    /// What a list adds to [`Self::bytes`] at most: itself, its slot, the unused end of a chunk that it does not fit in, two
-    /// entries among the lists of its id, and a row for each of its arms.
+    /// Returns the maximum that a list adds to [`Self::bytes`]: itself, its slot, the unused end of a chunk that it does not
+    /// fit in, two entries among the lists of its id, and a row for each of its arms.
     pub fn cost(&self, n_items: usize, n_arms: usize) -> u64 {
         let n_words = open_list::n_words(n_items, n_arms, self.catalogue.is_some());
         list_bytes(n_words) + SLOT_BYTES + n_words as u64 * 4 + 2 * CROWDED_BYTES + self.cost_of_rows(n_arms)
     }
 
-    /// What a click on a list adds to [`Self::bytes`] at most.
+    /// Returns the maximum that a click on a list adds to [`Self::bytes`].
     pub fn cost_of_click(&self, store: &Store, handle: Handle) -> u64 {
         let list = OpenList::at(store.chunks.words(handle), false);
         OFF_LIST_BYTES + self.cost_of_rows(list.arms().len())
@@ -282,10 +281,10 @@ impl OpenLists {
         self.crowded.get(&id)
     }
 
-    /// What a list of this id and time is to those that are known.
+    /// Returns the relation of a list with this id and time to the known ones.
     pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> Standing {
         let crowd = self.crowd_of(id);
-        // Nearly always.
+        // The common case.
         if found.list.is_none() && crowd.is_none() {
             return Standing::Only;
         }
@@ -311,7 +310,7 @@ impl OpenLists {
         }
     }
 
-    /// Opens the slot of a time if necessary; returns its begin, epoch ms, and its catalogue.
+    /// Opens the slot of a time if necessary. Returns its start, Unix ms, and its catalogue.
     pub fn slot_at(&mut self, ts_ms: i64) -> (i64, Option<&Catalogue>) {
         let (start_ms, place) = self.slot_of(ts_ms);
         let slot = self.places[place as usize].as_ref();
@@ -319,7 +318,7 @@ impl OpenLists {
         (start_ms, slot.catalogue.as_deref())
     }
 
-    /// Opens a list that is no copy by [`Self::look_up`], and adds its contribution to the rows of its arms.
+    /// Opens a list that [`Self::look_up`] does not find to be a copy, and adds its contribution to the rows of its arms.
     // Inlined into its one caller, so the arguments stay in registers.
     #[inline(always)]
     pub fn insert(
@@ -352,7 +351,7 @@ impl OpenLists {
         handle
     }
 
-    /// Keeps a list of a settled slot, so that copies of it are found. It adds to nothing, and no click falls to it.
+    /// Keeps a list of a settled slot, so that copies of it are found. It adds nothing to the sums, and clicks do not match it.
     pub fn insert_settled(
         &mut self,
         store: &mut Store,
@@ -375,7 +374,7 @@ impl OpenLists {
         self.n_settled += 1;
     }
 
-    /// Appends a list to the slot of this begin and place, and indexes it.
+    /// Appends a list to the slot with this start and place, and indexes it.
     #[inline(always)]
     #[expect(
         clippy::too_many_arguments,
@@ -476,10 +475,10 @@ impl OpenLists {
         self.bytes += more;
     }
 
-    /// Opens the slot of a time if necessary; returns its begin and place.
+    /// Opens the slot of a time if necessary. Returns its start and place.
     #[inline(always)]
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
-        // One comparison for times that are not before it: a division would cost more than all the rest.
+        // One comparison suffices for times from its start on: a division would cost more than everything else here.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
             self.select_slot_of(ts_ms);
         }
@@ -502,7 +501,7 @@ impl OpenLists {
         place
     }
 
-    /// The place of a slot that begins now.
+    /// Adds a slot and returns its place.
     fn new_slot(&mut self, number: i64, catalogue: Option<Arc<Catalogue>>) -> u32 {
         let slot = OpenSlot {
             start_ms: number * self.slot_ms,
@@ -545,7 +544,7 @@ impl OpenLists {
         Hit::First(position)
     }
 
-    /// Whether a click on this item would be a repeat.
+    /// Returns whether a click on this item would be a repeat.
     pub fn has_click(&self, store: &Store, handle: Handle, item: u64) -> bool {
         let list = self.list(store, handle);
         match list.position(item) {
@@ -565,7 +564,7 @@ impl OpenLists {
         self.start_ms(store, handle) + i64::from(list.ts_in_slot_ms())
     }
 
-    /// Begin of a list's slot, epoch ms.
+    /// Returns the start of a list's slot, Unix ms.
     pub fn start_ms(&self, store: &Store, handle: Handle) -> i64 {
         self.slot(store, handle).start_ms
     }
@@ -664,7 +663,7 @@ impl OpenLists {
         overflowed
     }
 
-    /// Whether a list shows the same items in the same arms as a copy of it.
+    /// Returns whether a list shows the same items in the same arms as its copy.
     pub fn same_content(&self, store: &Store, handle: Handle, copy: &NewList) -> bool {
         self.list(store, handle).has_content_of(copy)
     }

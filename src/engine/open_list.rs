@@ -3,8 +3,8 @@
 //! ```text
 //! [ id, 4 words │ kind, time │ user │ folded │ sizes ][ (arms) │ arms │ tags │ (places) │ mask ┆ – ]
 //! ```
-//! Places of items in a catalogue stand there only where the list's slot counts by one. The number of arms stands behind
-//! the sizes, where it is too large for these.
+//! Places of items in a catalogue are present only if the list's slot uses one. The number of arms follows the sizes if it is
+//! too large for them.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -18,14 +18,14 @@ const TIME: usize = KIND;
 const TIME_MASK: u32 = (1 << IndexedKind::SHIFT) - 1;
 /// Half of the hash of its user; 0 is none.
 const USER: usize = 5;
-/// Tells lists apart that say the same but for names that fold into one arm.
+/// Distinguishes lists that are equal except for names that fold into one arm.
 const FOLDED: usize = 6;
 const SIZES: usize = 7;
 /// Words before the arms.
 const HEAD: usize = 8;
-/// Bits of the sizes that say how many items there are; the rest says how many arms.
+/// Bits of the sizes word that hold the number of items; the rest holds the number of arms.
 const ITEMS_BITS: u32 = 17;
-/// Stands for a number of arms that needs a word of its own.
+/// Marks a number of arms that needs its own word.
 const MANY_ARMS: usize = (u32::MAX >> ITEMS_BITS) as usize;
 
 /// A list as the engine reads it.
@@ -34,14 +34,14 @@ pub struct NewList<'a> {
     pub id: u128,
     pub user: Option<u64>,
     pub ts_ms: i64,
-    /// Each once.
+    /// Distinct arms.
     pub arms: &'a [ArmId],
-    /// Tells the names that fold into one arm from others.
+    /// Distinguishes the names that fold into one arm.
     pub folded: u32,
     pub items: &'a [u64],
 }
 
-/// The id as it is stored, and what else a list does not know of itself.
+/// The id as stored, and other facts that are not part of the event.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
     pub id: [u32; ID],
@@ -49,14 +49,14 @@ pub struct Stamp {
     pub ts_in_slot_ms: u32,
 }
 
-/// A list that stands somewhere. The words may go on behind it.
+/// A stored list. The slice may extend past its end.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenList<'a> {
     words: &'a [u32],
     n_places: usize,
 }
 
-/// What a list consists of.
+/// Parts of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListParts<'a> {
     pub n_items: u32,
@@ -124,7 +124,7 @@ impl<'a> OpenList<'a> {
         list
     }
 
-    /// All of it together, to walk from list to list.
+    /// Returns all parts together, to walk from list to list.
     pub fn parts(self) -> ListParts<'a> {
         let (arms, tags) = (self.arms_at(), self.tags_at());
         let places = tags.end..tags.end + self.n_places;
@@ -164,7 +164,7 @@ impl<'a> OpenList<'a> {
         start..start + self.n_items()
     }
 
-    /// Which of the words from its begin on say what was clicked.
+    /// Returns the range of the words, counted from its start, that hold the click mask.
     pub fn mask_at(self) -> Range<usize> {
         let start = self.tags_at().end + self.n_places;
         start..start + mask_words(self.n_items())
@@ -179,7 +179,7 @@ impl<'a> OpenList<'a> {
         &self.words[self.tags_at().end..][..self.n_places]
     }
 
-    /// Bit r − 1 of these says that the item at rank r was clicked.
+    /// Returns the click mask: bit r − 1 is set if the item at rank r was clicked.
     pub fn mask(self) -> &'a [u32] {
         &self.words[self.mask_at()]
     }
@@ -190,7 +190,7 @@ impl<'a> OpenList<'a> {
         self.words[self.tags_at()].iter().position(|other| *other == tag)
     }
 
-    /// Whether another list shows the same items in the same arms.
+    /// Returns whether another list shows the same items in the same arms.
     pub fn has_content_of(self, other: &NewList) -> bool {
         let tags = &self.words[self.tags_at()];
         self.words[FOLDED] == other.folded
@@ -203,12 +203,12 @@ impl<'a> OpenList<'a> {
     }
 }
 
-/// What tells items of one list apart: two of a list of 10 coincide once in 10^8 lists.
+/// Distinguishes the items of one list: two in a list of 10 coincide once in 10^8 lists.
 fn tag(item: u64) -> u32 {
     item as u32
 }
 
-/// What is kept of the keyed hash of a user: its upper 32 bits, of which 0 counts as 1.
+/// Returns the stored part of the keyed hash of a user: its upper 32 bits, with 0 counted as 1.
 pub fn half_of_user(user: u64) -> u32 {
     ((user >> 32) as u32).max(1)
 }

@@ -1,4 +1,4 @@
-//! Sums by arm: those of one slot since they were last handed over, and rows on their way from there.
+//! Sums by arm: sums of one slot since the last hand-over, and rows on their way from there.
 
 use std::num::NonZeroU32;
 
@@ -16,9 +16,9 @@ const NO_LENGTH: u32 = u32::MAX;
 /// ```text
 /// head of an arm │ lists of one length │ first clicks ─▶ │ sums ─▶ │
 /// ```
-/// New lists of one length all add the same: those of the length that an arm's first one has are only counted, and so are
-/// their first clicks, by position. An arm has sums once anything else is added: a list of another length, what the catalogue
-/// says, a click that is not its list's first or on one of more than [`MAX_POSITIONS`] items.
+/// All new lists of one length add the same. So lists with the length of an arm's first one are only counted, and so are their
+/// first clicks, by position. An arm gets sums once anything else is added: a list of another length, terms of the catalogue, a
+/// click that is not its list's first, or a click on a list of more than [`MAX_POSITIONS`] items.
 #[derive(Debug)]
 pub struct SlotTally {
     width: usize,
@@ -31,8 +31,8 @@ pub struct SlotTally {
     overflowed: bool,
 }
 
-/// Half a line of the cache. No number of lists runs over: each stands with the arm in an open list, and no chunks hold 2^32
-/// words.
+/// Head of an arm, half a cache line. The counter of lists cannot overflow: each list takes at least one word in an open chunk,
+/// and chunks hold fewer than 2^32 words.
 #[derive(Debug)]
 #[repr(align(32))]
 struct Head {
@@ -43,9 +43,9 @@ struct Head {
     sums: Option<NonZeroU32>,
     /// The length of lists that are only counted; [`NO_LENGTH`] before there is one.
     n_items: u32,
-    /// How many of them are not in the sums.
+    /// Number of these lists that are not in the sums.
     n_lists: u32,
-    /// First clicks on them that are not in the sums, if there has been any.
+    /// First clicks on them that are not in the sums, if there were any.
     first_clicks: Option<first_clicks::CountsStart>,
 }
 
@@ -100,7 +100,7 @@ impl SlotTally {
         row
     }
 
-    /// Where the sums of a row begin, which it has from now on.
+    /// Returns where the sums of a row start, and adds them if the row has none yet.
     fn sums_of(&mut self, row: usize) -> usize {
         let (sums, width, bytes) = (&mut self.sums, self.width, &mut self.bytes);
         let own = *self.heads[row].sums.get_or_insert_with(|| {
@@ -196,8 +196,8 @@ fn sums_bytes(width: usize) -> u64 {
     (width * size_of::<i64>()) as u64
 }
 
-/// Sets `sums` to what the lists that a head counts add, and the first clicks on them, up to the last column that is needed,
-/// of `width`; returns whether one has overflowed.
+/// Sets `sums` to the contributions of the lists and first clicks that a head counts, up to the last needed column of `width`.
+/// Returns whether one has overflowed.
 fn set_counted(
     sums: &mut Vec<i64>,
     width: usize,
@@ -242,10 +242,10 @@ fn add_times(sums: &mut [i64], n: u32, terms: &[i64]) -> bool {
     overflowed
 }
 
-/// Rows by arm. Arms are dense from 0, but a slot may have few of them: pages of 16, the first one of which is empty.
+/// Rows by arm. Arm ids are dense from 0, but a slot may have few arms, so they are stored in pages of 16. The first page is empty.
 #[derive(Debug)]
 struct RowsByArm {
-    /// Where in `rows` the page of each 16 arms begins.
+    /// Start of the page of each 16 arms in `rows`.
     pages: Vec<u32>,
     rows: Vec<u32>,
 }
@@ -287,7 +287,7 @@ impl RowsByArm {
 /// Rows of integers, each with its key, in one arena that is reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<K> {
-    /// With the end of each row.
+    /// Each key, and the end of its row.
     keys: Vec<(K, usize)>,
     sums: Vec<i64>,
 }
@@ -318,7 +318,7 @@ impl<K: Copy> Rows<K> {
         self.keys.is_empty()
     }
 
-    /// What its rows take in memory.
+    /// Returns the memory taken by the rows.
     pub fn bytes(&self) -> u64 {
         let n_bytes =
             self.keys.capacity() * size_of::<(K, usize)>() + self.sums.capacity() * size_of::<i64>();
@@ -359,7 +359,7 @@ mod tests {
     /// Arm, largest time, sums.
     type Handed = (ArmId, Option<u32>, Vec<i64>);
 
-    /// Of lists without a click and with their first one.
+    /// Caches lists without a click and with their first one.
     fn contributions() -> Contributions {
         let ks = [NonZeroU32::MIN];
         let ranking = Ranking::new(&Measures::usual(&ks));
@@ -374,7 +374,7 @@ mod tests {
         contributions
     }
 
-    /// With the columns that are left out.
+    /// Appends the omitted columns as zeros.
     fn whole(sums: &[i64], width: usize) -> Vec<i64> {
         let rest = std::iter::repeat_n(&0, width - sums.len());
         sums.iter().chain(rest).copied().collect()
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(handed_over(&mut tally), (vec![(4, None, vec![1, 1, -1])], false));
     }
 
-    /// What happens to a tally: a list of an arm with so many items, a click on such a list of ten, a hand-over.
+    /// Step of a tally: a list of an arm with this many items, a click on such a list of ten, a hand-over.
     #[derive(Debug, Clone)]
     enum Step {
         List(ArmId, u32),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two tallies of the same lists and clicks: one counts what can be counted, the other adds all.
+        /// Feeds two tallies with the same lists and clicks: one counts where it can, the other adds all terms.
         #[test]
         fn what_is_counted_adds_what_it_would_one_by_one(steps in prop::collection::vec(step(), 0..300)) {
             let contributions = contributions();

@@ -1,4 +1,4 @@
-//! An evaluation as JSON, CSV and tables, and what a reader should know of what was left out.
+//! An evaluation as JSON, CSV and tables, with warnings and notes about what was left out.
 
 mod account;
 mod comparisons;
@@ -15,14 +15,14 @@ use crate::engine::ranking::Column;
 use crate::statistics::top_user::top_user_warning;
 use crate::table::visible;
 
-/// What is shown of an evaluation.
+/// Printable form of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
     evaluation: &'a Evaluation,
 }
 
 impl Evaluation {
-    /// What there is to show; where arms are compared, also the difference of each to its control.
+    /// Returns the report; if arms are compared, it includes the difference of each to its control.
     pub fn report(&self) -> Report<'_> {
         Report { evaluation: self }
     }
@@ -41,7 +41,7 @@ impl Evaluation {
         self.unreadable.values().map(|unreadable| unreadable.n).sum()
     }
 
-    /// What makes the numbers doubtful, a line each.
+    /// Returns the reasons to doubt the numbers, a line each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (reason, unreadable) in &self.unreadable {
@@ -80,7 +80,7 @@ impl Evaluation {
         warnings
     }
 
-    /// What else a reader should know, a line each.
+    /// Returns further notes for the reader, a line each.
     pub fn notes(&self) -> Vec<String> {
         let outcome = |outcome| self.n_of(outcome);
         let result = |result| self.counts.result(result);
@@ -133,7 +133,7 @@ impl<'a> Report<'a> {
         columns.filter(move |column| column.profile == profile)
     }
 
-    /// What the arms of an experiment are compared with.
+    /// Returns the control of an experiment.
     fn control(self, experiment: &str) -> Option<&'a str> {
         let comparison = self.evaluation.comparison(experiment)?;
         Some(&comparison.settings.control)
@@ -159,7 +159,7 @@ impl<'a> ExperimentSums<'a> {
     }
 }
 
-/// By name.
+/// Returns the experiments, sorted by name.
 fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
     let all: Vec<(&str, &str, &[i128])> = totals
         .iter()
@@ -175,11 +175,11 @@ fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
     of_each.into_iter()
 }
 
-/// A value less that of the control.
+/// Difference of a value to the control's.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 struct Difference {
     absolute: f64,
-    /// In percent of the control's value; none where that is 0.
+    /// Percentage of the control's value; none if that is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     percent: Option<f64>,
 }

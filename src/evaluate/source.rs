@@ -1,7 +1,7 @@
-//! Where `evaluate` reads: files and standard input, whatever they are packed in, as records of JSON.
+//! Reads files and standard input for `evaluate`, whatever their compression, as JSON records.
 //!
-//! What a file is, its first bytes say, not its name. Lines are read as they come; rows of Parquet are turned into the
-//! JSON of the record that they stand for, so that one decoder judges all of them.
+//! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of Parquet are converted
+//! to JSON records, so that one decoder handles all of them.
 
 mod lines;
 #[cfg(feature = "parquet")]
@@ -27,22 +27,21 @@ use crate::ingest::wire::shape::Shape;
 const PACKED_BUFFER: usize = 128 << 10;
 /// Bytes between two calls of `watch`.
 const TOLD_AT_A_TIME: u64 = 64 << 10;
-/// zstd's largest window (`--long=31`), in powers of two: what it may need of memory is for the file to say.
+/// zstd's largest window (`--long=31`), in powers of two: the file decides how much memory decompression takes.
 const ZSTD_WINDOW_LOG: u32 = 31;
-/// First bytes that tell one format from another.
+/// Number of first bytes used to detect the format.
 const HEAD: usize = 512;
 
 /// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
 /// Parquet, from 1.
 ///
-/// Reads JSON lines, also in gzip (of any number of members) and zstd (of any number of frames), and Parquet where the
-/// feature `parquet` is on. White space around a line is taken off, a line of nothing else passed over. A line of 64 MiB
-/// or more is not read into memory: it comes as an empty record, which is no JSON, and is reported at the end. `watch` is told how many bytes of the
-/// file have been read since it was told last; packed ones count as they are. The records are to be read as `shape`, that of
-/// [`shape_of`].
+/// Reads JSON lines, also in gzip (any number of members) and zstd (any number of frames), and Parquet with the feature
+/// `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
+/// memory: it comes as an empty record, which is not JSON, and is reported at the end. `watch` gets the number of bytes of the
+/// file read since its last call, before decompression. Records are to be read as `shape`, the result of [`shape_of`].
 ///
 /// # Errors
-/// Where the file cannot be read to its end, or is of a format or has a column that cannot be read; each names the file.
+/// Fails if the file cannot be read to its end, or has a format or a column that cannot be read. Each error names the file.
 /// Records may have come before.
 pub fn read(
     path: &Path,
@@ -67,11 +66,11 @@ pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyh
     stream(input, &mut record)
 }
 
-/// Whether a file is of a format that has the fields of our own events as its columns, as Parquet does, and not records
-/// of whatever shape. One that cannot be opened is not: [`read`] tells why.
+/// Returns whether the columns of the file are the fields of our own events, as in Parquet, rather than records of any shape.
+/// Returns false if it cannot be opened; [`read`] reports why.
 pub fn has_own_columns(path: &Path) -> bool {
     let format = || Some(sniff(&mut File::open(path).ok()?).ok()?.0);
-    // What can be read once only cannot be Parquet.
+    // A pipe cannot be Parquet, which needs seeking.
     let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
     is_file && format() == Some(FileFormat::Parquet)
 }
@@ -85,7 +84,7 @@ pub fn shape_of(path: &Path, events: Option<&Shape>) -> Option<Shape> {
     }
 }
 
-/// What a path is called in messages.
+/// Returns the name of a path in messages.
 pub fn name(path: &Path) -> Cow<'_, str> {
     if is_standard_input(path) {
         Cow::Borrowed("standard input")
@@ -137,7 +136,7 @@ fn read_file(
     unpack(format, input, record)
 }
 
-/// Reads what can be read once only, from its begin to its end.
+/// Reads input that can be read only once, from start to end.
 fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
     let (format, head) = sniff(&mut input)?;
     if format == FileFormat::Parquet {
@@ -202,14 +201,14 @@ fn inner_lines(
     lines::each(head.chain(input), &ReadBounds::default(), record).map_err(explain)
 }
 
-/// What the first bytes say of a file.
+/// File format, as detected from the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileFormat {
     Lines,
     Gzip,
     Zstd,
     Parquet,
-    /// One that is recognised only to say so: as lines, each of it would be told to be no JSON.
+    /// Format that is detected only for its error message: read as lines, each one would be reported as not JSON.
     Foreign(&'static str),
 }
 
@@ -229,7 +228,7 @@ impl FileFormat {
     fn of(head: &[u8]) -> FileFormat {
         match head {
             [0x1f, 0x8b, ..] => FileFormat::Gzip,
-            // The second begins what a decoder skips; parallel packers write it first.
+            // The second one starts a skippable frame; parallel compressors write it first.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => FileFormat::Zstd,
             [b'P', b'A', b'R', b'1', ..] => FileFormat::Parquet,
             [b'P', b'A', b'R', b'E', ..] => FileFormat::Foreign("encrypted Parquet"),
@@ -247,7 +246,7 @@ impl FileFormat {
     }
 }
 
-/// Whether three in ten bytes cannot be text in UTF-8. A few are faults of records, which are told one by one.
+/// Returns whether three in ten bytes cannot be UTF-8 text. A few such bytes are errors in records, reported one by one.
 fn is_binary(head: &[u8]) -> bool {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
     let mut n_odd = head.iter().filter(|byte| is_control(byte)).count();
@@ -258,14 +257,14 @@ fn is_binary(head: &[u8]) -> bool {
     n_odd * 10 > head.len() * 3
 }
 
-/// The format, and the bytes that told it: they are to be read again.
+/// Returns the format, and the bytes read to detect it, which must be read again.
 fn sniff(input: &mut impl Read) -> io::Result<(FileFormat, Cursor<Vec<u8>>)> {
     let mut head = Vec::with_capacity(HEAD);
     input.take(HEAD as u64).read_to_end(&mut head)?;
     Ok((FileFormat::of(&head), Cursor::new(head)))
 }
 
-/// Tells how many bytes are read: many at a time, as each telling may be drawn.
+/// Reports the bytes read, many at a time, as each report may redraw the progress.
 struct ProgressReader<'a, R> {
     inner: R,
     n_untold: u64,

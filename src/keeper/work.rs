@@ -1,4 +1,4 @@
-//! The work of the keeper, a round at a time: takes requests, listens to the log, does what owners command, and asks.
+//! Rounds of the keeper: each takes requests, reads the log, carries out the owners' commands, and asks for ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::clock::Clock;
 use crate::ledger::PairId;
 use crate::state::{Bytes, Command, Happening, Hindered, Input, Key, Log, Owner};
 
-/// So long a round waits for news while something is under way, ms.
+/// Time that a round waits for input while something is pending, ms.
 const BUSY_WAIT_MS: u64 = 2;
 
-/// All that the thread has: for tests, which are the thread themselves.
+/// Everything the thread owns. Tests drive it directly.
 pub struct Work<L> {
     log: L,
     desk: Desk,
 }
 
-/// What there is besides the log.
+/// Everything but the log.
 struct Desk {
     settings: Settings,
     clock: Clock,
@@ -39,11 +39,11 @@ struct Desk {
     orders: Sender<(PairId, Order)>,
     board: Arc<Board>,
     numbers: Arc<AtomicU64>,
-    /// Not handed over to the log yet.
+    /// Appends not handed over to the log yet.
     appends: Vec<(PairId, Key, Option<Bytes>)>,
 }
 
-/// The work, the handle of the worker, and what it is ordered.
+/// Creates the work, the worker's handle, and the receiver of its orders.
 pub fn work<L: Log>(
     log: L,
     settings: Settings,
@@ -75,7 +75,7 @@ pub fn work<L: Log>(
 }
 
 impl<L: Log> Work<L> {
-    /// Does what there is to do; waits for so long if that is nothing. Returns whether to go on.
+    /// Does all work that is due; waits up to `wait_ms` if there is none. Returns whether to continue.
     pub fn round(&mut self, wait_ms: u64) -> bool {
         loop {
             match self.desk.requests.try_recv() {
@@ -210,7 +210,7 @@ impl Desk {
             }
             Command::Show { content } => match pair.show(content, now_ms) {
                 Some(offer) => Order::Show { offer },
-                // It is shown already: the log has lost what came after it.
+                // This state is already shown: the log has lost a later one.
                 None => return,
             },
             Command::Drop => {
@@ -270,7 +270,7 @@ impl Desk {
         if let Some(pair) = self.pairs.get_mut(&id) {
             pair.leaving = None;
         }
-        // What is written next shows whether that works.
+        // The next write shows whether writing works.
         self.board.faults.clear(What::Writing);
         self.step(id, Input::Revoked);
     }
@@ -360,7 +360,7 @@ impl Desk {
     }
 }
 
-/// Where nothing is stored of a pair, although there are signs that something was.
+/// Warns if a pair has no stored state although there are signs that it had one.
 fn tell_what_is_missing(id: PairId, pair: &Pair, has_read: bool) {
     let others = pair.owner.view().others();
     let sign = match (others.is_empty(), has_read) {

@@ -1,4 +1,4 @@
-//! All that a state partition holds, whoever's it is: for tools, which look at it and own nothing.
+//! Inventory of a state partition with the records of all namespaces, for tools that own nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,9 +22,9 @@ pub struct Census {
 
 #[derive(Debug)]
 struct Written {
-    /// None: deleted.
+    /// `None` if deleted.
     value: Option<Bytes>,
-    /// Of the first value that was met.
+    /// Hash of the first value found.
     content: Option<u128>,
     has_two_contents: bool,
     written_ms: Option<i64>,
@@ -54,7 +54,7 @@ impl Census {
         self.n_taken += 1;
     }
 
-    /// To ask where the partition ends: now, that is after the last of its records that was handed in.
+    /// Returns a question for the end of the partition. Ask it now: it covers the records handed in so far.
     pub fn question(&self, now_ms: i64) -> Question {
         Question {
             asked_ms: now_ms,
@@ -62,19 +62,19 @@ impl Census {
         }
     }
 
-    /// Whether nothing was read since the question: once all below the answer to it is read, this is the end.
+    /// Returns whether nothing was read since the question. If so, this is the end once everything below the answer is read.
     pub fn is_end(&self, question: Question) -> bool {
         question.n_taken == self.n_taken
     }
 
-    /// Those that have anything here.
+    /// Returns the namespaces with live records.
     pub fn namespaces(&self) -> BTreeSet<Namespace> {
         let put = self.records.iter().filter(|(_, written)| written.value.is_some());
         put.filter_map(|(key, _)| Key::parse(key).map(|(namespace, _)| namespace))
             .collect()
     }
 
-    /// What a namespace has here.
+    /// Returns the records of a namespace.
     pub fn of(&self, namespace: Namespace) -> Estate {
         let mut estate = Estate::new(namespace);
         for (text, written) in &self.records {
@@ -84,15 +84,15 @@ impl Census {
     }
 }
 
-/// What one namespace has in a partition, at an end.
+/// Records of one namespace in a partition, at an end.
 #[derive(Debug)]
 pub struct Estate {
     namespace: Namespace,
     view: View,
     claims: BTreeMap<Session, Result<Claim, RecordError>>,
-    /// Those that can be read.
+    /// Seals that can be read.
     seals: BTreeMap<SealId, Arc<Seal>>,
-    /// Of keys with their values.
+    /// Bytes of each key and its value.
     sizes: BTreeMap<Key, u64>,
     with_two_contents: Vec<Key>,
     written_ms: Option<i64>,
@@ -103,12 +103,12 @@ pub struct Estate {
 pub struct Weight {
     /// The highest claim, the highest seal and its blobs.
     pub live: u64,
-    /// What the next owner's garbage collection deletes.
+    /// Bytes that the next owner's garbage collection deletes.
     pub garbage: u64,
     pub n_garbage: usize,
 }
 
-/// What is not as the rules have it, or not at rest.
+/// Violation of the rules, or a state that is not at rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Breach {
     /// A key of a later version: a newer program has written here.
@@ -123,7 +123,7 @@ pub enum Breach {
     Seal { id: SealId, error: RecordError },
     /// I10: a blob of the highest seal is absent or damaged.
     Damage { id: SealId, damage: Damage },
-    /// I2: of two seals of one session, what only grows is less in the later one.
+    /// I2: between two seals of one session, a value that only grows has decreased.
     Back {
         earlier: SealId,
         later: SealId,
@@ -138,7 +138,7 @@ pub enum Breach {
 }
 
 impl Breach {
-    /// Whether it is damage; else it passes, or does no harm.
+    /// Returns whether it is damage. Otherwise it is temporary or harmless.
     pub fn is_damage(&self) -> bool {
         !matches!(
             self,
@@ -210,7 +210,7 @@ impl Estate {
         if found.is_some() {
             self.written_ms = self.written_ms.max(written.written_ms);
         }
-        // A key that is deleted harms nobody any more, whatever it has held.
+        // A deleted key is harmless, whatever value it had.
         let Some(value) = &written.value else { return };
         self.view.take(text, Some(value));
         let Some((_, key)) = found else { return };
@@ -237,27 +237,27 @@ impl Estate {
         self.sizes.keys().copied()
     }
 
-    /// When it was written to last, tombstones among it, epoch ms, as far as compaction has left that.
+    /// Returns when it was last written to, Unix ms, including tombstones. Compaction may have removed the last record.
     pub fn written_ms(&self) -> Option<i64> {
         self.written_ms
     }
 
-    /// The highest claim and what it says.
+    /// Returns the highest claim and its content.
     pub fn claim(&self) -> Option<(Session, &Result<Claim, RecordError>)> {
         self.claims
             .last_key_value()
             .map(|(session, claim)| (*session, claim))
     }
 
-    /// What stands at the end.
+    /// Returns the state at the end.
     pub fn end(&self) -> Option<End> {
         self.view.end(self.view.question(0))
     }
 
-    /// The bytes of all roles of a seal.
+    /// Returns the bytes of all roles of a seal.
     ///
     /// # Errors
-    /// [`Damage`], if one of them is absent, or not what the seal says.
+    /// [`Damage`] if a blob is missing or does not match the seal.
     pub fn roles(&self, seal: &Seal) -> Result<BTreeMap<Role, Bytes>, Damage> {
         self.view.roles(seal)
     }
@@ -289,7 +289,7 @@ impl Estate {
         weight
     }
 
-    /// All that is not as it should be; in a partition that is written just now, what passes is among it.
+    /// Returns all violations. In a partition that is being written, some of them are temporary.
     pub fn breaches(&self) -> Vec<Breach> {
         let mut breaches = Vec::new();
         let view = &self.view;
@@ -345,7 +345,7 @@ impl Estate {
     }
 }
 
-/// What only grows along a chain of states, and is less in the later one.
+/// Returns the value that only grows along a chain of states but is lower in the later one.
 fn falls(earlier: &Header, later: &Header) -> Option<&'static str> {
     if !later.reaches(earlier) {
         return Some("a read position");
@@ -497,7 +497,7 @@ mod tests {
         desk.check(&[Breach::TwoContents(Key::Blob(blob)), damage]);
     }
 
-    /// A tombstone between the two takes nothing of it.
+    /// A tombstone in between does not reset the content.
     #[test]
     fn a_key_has_one_content_however_often_it_comes() {
         let mut desk = Desk::new();

@@ -1,4 +1,4 @@
-//! What a pair offers to be sealed: a header that is read here, and roles whose bytes are not.
+//! State of a pair as it is offered for sealing: a header, which this module reads, and roles with opaque bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ pub struct Digest {
     pub sum: u64,
 }
 
-/// How far a topic partition was read.
+/// Read progress in a topic partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// What lies before it was read.
+    /// All earlier records were read.
     pub read_position: i64,
-    /// Where open lists are read again from.
+    /// Offset from which open lists are replayed.
     pub resume_offset: i64,
     /// M as of the resume offset, epoch ms.
     pub resume_max_ms: Option<i64>,
-    /// Of the accepted events that are open, up to the read position.
+    /// Digest of the accepted events before the read position that are open.
     pub digest: Digest,
 }
 
@@ -45,15 +45,15 @@ pub struct Column {
     pub since_ms: i64,
 }
 
-/// All of a state but the bytes of its roles.
+/// A state without the bytes of its roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     pub identity: Identity,
-    /// Where counting began, epoch ms; none before the first record.
+    /// Time at which counting started, Unix ms; `None` before the first record.
     pub begin_ms: Option<i64>,
-    /// start(F), epoch ms; none before the first record.
+    /// start(F), Unix ms; `None` before the first record.
     pub frontier_ms: Option<i64>,
-    /// By topic of the identity.
+    /// Read progress by topic, in the order of the identity.
     pub reaches: Vec<Reach>,
     /// The pair has reached the ends of its logs once. Before that it is in no view.
     pub was_caught_up: bool,
@@ -63,7 +63,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Whether it was read at least as far as the other, in each topic.
+    /// Returns whether this state was read at least as far as the other one, in each topic.
     pub fn reaches(&self, other: &Header) -> bool {
         let mut pairs = self.reaches.iter().zip(&other.reaches);
         self.reaches.len() == other.reaches.len()
@@ -171,24 +171,24 @@ impl Part {
     }
 }
 
-/// What is sealed: the state of a pair at a border of a batch.
+/// State to be sealed: a pair at a batch border.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     pub header: Header,
-    /// Of each role, in the order of its bytes; none where it has no bytes.
+    /// Parts of each role, in the order of its bytes; empty if it has no bytes.
     pub parts: BTreeMap<Role, Vec<Part>>,
-    /// Stands for all of it: equal states have equal contents, whoever writes them.
+    /// Hash of everything: equal states have equal contents, no matter which process writes them.
     pub content: u128,
 }
 
 impl State {
-    /// Roles may be of any size: they are cut into parts of [`MAX_PART_BYTES`]. So where a role only grows at its end, all parts but the
-    /// last stay what they were.
+    /// Creates a state. Roles may have any size: they are cut into parts of [`MAX_PART_BYTES`]. If a role only grows at its
+    /// end, all its parts but the last stay the same.
     pub fn new(header: Header, roles: BTreeMap<Role, Bytes>) -> State {
         State::cut(header, roles, MAX_PART_BYTES)
     }
 
-    /// In parts of another size, for tests.
+    /// Creates a state with parts of another size, for tests.
     #[doc(hidden)]
     pub fn cut(header: Header, roles: BTreeMap<Role, Bytes>, max_part_bytes: usize) -> State {
         let parts: BTreeMap<Role, Vec<Part>> = roles

@@ -145,8 +145,7 @@ impl View {
                 self.seals.insert(id, (offset, Seal::decode(value).map(Arc::new)));
             }
             Key::Blob(id) => match self.blobs.get_mut(&id) {
-                // Keep the allocation if the bytes are the same: an owner compares pointers to see that no one has replaced
-                // them.
+                // Keep the allocation if the bytes are the same: an owner compares pointers to see that no one has replaced them.
                 Some((at, bytes)) if bytes[..] == *value => *at = offset,
                 _ => _ = self.blobs.insert(id, (offset, value.into())),
             },

@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::state::{Census, Happening, Key, Log, Namespace, Question};
 
-/// So long a round waits for news, ms.
+/// Time that a round waits for input, ms.
 const WAIT_MS: u64 = 20;
-/// So long an answer is waited for before the question is put again, ms.
+/// Time to wait for an answer before the question is repeated, ms.
 const ANSWER_MS: i64 = 5_000;
 
 /// Follows all partitions of a state topic.
@@ -17,7 +17,7 @@ pub struct Reader<L> {
     log: L,
     clock: Clock,
     partitions: BTreeMap<i32, Partition>,
-    /// What kept the topic from being read, since something was read last.
+    /// Problem that keeps the topic from being read; cleared when something is read.
     fault: Option<String>,
 }
 
@@ -28,11 +28,11 @@ struct Partition {
     is_at_end: bool,
 }
 
-/// Not all of a topic could be read in time.
+/// Error: a topic could not be read completely in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub partitions: Vec<i32>,
-    /// What the client complained of last.
+    /// The client's last complaint.
     pub fault: Option<String>,
 }
 
@@ -52,11 +52,11 @@ impl fmt::Display for Unread {
 
 impl std::error::Error for Unread {}
 
-/// What became of a namespace that was to be deleted.
+/// Result of deleting a namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Forgotten {
     pub n_keys: usize,
-    /// Where somebody has written new keys meanwhile: these are left.
+    /// Partitions in which new keys were written meanwhile, which are left.
     pub written_again: BTreeSet<i32>,
 }
 
@@ -74,18 +74,18 @@ impl<L: Log> Reader<L> {
         }
     }
 
-    /// What was read of each partition, in order.
+    /// Returns the records read of each partition, in order.
     pub fn partitions(&self) -> impl Iterator<Item = (i32, &Census)> {
         self.partitions
             .iter()
             .map(|(number, partition)| (*number, &partition.census))
     }
 
-    /// Reads on to the ends of all partitions as they are from now on. Where nothing comes for long though something should, that is taken
-    /// for the end.
+    /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
+    /// as the end.
     ///
     /// # Errors
-    /// [`Unread`], if that takes longer than `within`.
+    /// [`Unread`] if it takes longer than `within`.
     pub fn read(&mut self, within: Duration) -> Result<(), Unread> {
         let deadline_ms = self.clock.steady_ms() + within.as_millis() as i64;
         for partition in self.partitions.values_mut() {
@@ -130,10 +130,10 @@ impl<L: Log> Reader<L> {
             .poll(WAIT_MS, &mut |happening| happens(partitions, fault, happening));
     }
 
-    /// Deletes what a namespace has in these partitions, and reads to see that it is gone. A tombstone that was lost is written again.
+    /// Deletes the keys of a namespace in these partitions, and reads to verify that they are gone. A lost tombstone is written again.
     ///
     /// # Errors
-    /// [`Unread`], if it is not gone within that time.
+    /// [`Unread`] if they are not gone within that time.
     pub fn forget(
         &mut self,
         namespace: Namespace,
@@ -166,7 +166,7 @@ impl<L: Log> Reader<L> {
                     fault: self.fault.take(),
                 });
             }
-            // What is appended has the time of a round to land before the ends are asked for.
+            // Give the appends one round to land before asking for the ends.
             self.poll();
             self.read(Duration::from_millis(left_ms.unsigned_abs()))?;
         }
@@ -218,7 +218,7 @@ fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>
                 (partition.asked_ms, partition.is_at_end) = (None, false);
             });
         }
-        // It is read once, from where the log begins.
+        // A begin does not matter: the topic is read only once, from its first record.
         Happening::Acknowledged { .. } | Happening::Begins { .. } => {}
         Happening::Fault(message) => *fault = Some(message),
         Happening::Hindered(_, message) => *fault = message,

@@ -62,26 +62,26 @@ use crate::looks::{self, GivenUp, News};
 use crate::snapshot::View;
 use crate::telemetry::Telemetry;
 
-/// Settled lists that a round adds to ledgers, over all pairs and besides those of each batch: about 1 ms.
+/// Settled lists that a round adds to ledgers, over all pairs and in addition to the ones of each batch: about 1 ms.
 const SETTLE_A_ROUND: usize = 8192;
 
-/// How far a start has come.
+/// Phase of the start.
 #[derive(Debug, PartialEq)]
 enum Phase {
     /// The topics are not known.
     Topics,
     /// Waiting for the group.
     Joining,
-    /// Owning what the group gave.
+    /// Owns the partitions that the group assigned.
     Owning,
 }
 
 pub struct Worker {
-    // What it is given.
+    // Input from the caller.
     setup: Setup,
     catalogue: Option<Arc<Catalogue>>,
 
-    // What it talks to: the board, the group, and the brokers.
+    // Counterparts: the board, the group, and the brokers.
     board: Arc<Board>,
     telling: Telling,
     report: WorkerReport,
@@ -95,7 +95,7 @@ pub struct Worker {
     orders: Vec<Order>,
     fatal: Option<Fault>,
 
-    // Its pairs, each in a state of its `Life`, and what of them is stored, if anything is.
+    // Pairs, each in a phase of its `Life`, and their stored state, with `[state]`.
     shards: Shards,
     stored: Option<Stored>,
 
@@ -142,13 +142,13 @@ impl Worker {
         }
     }
 
-    /// Where unreadable records go.
+    /// Sets the sink for unreadable records.
     pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetterSink>) -> Worker {
         self.shards.set_dead_letters(dead_letters.as_ref());
         self
     }
 
-    /// Tells what users add up to, where experiments are looked at.
+    /// Sends the sums of users to looks, if experiments are configured.
     pub fn with_looks(mut self, sink: Option<SyncSender<News>>) -> Worker {
         sink.into_iter().for_each(|sink| self.telling.tell(sink));
         self
@@ -165,7 +165,7 @@ impl Worker {
         std::mem::take(&mut self.orders)
     }
 
-    /// Why the program cannot continue.
+    /// Returns the fault with which the program cannot continue.
     pub fn fatal(&self) -> Option<&Fault> {
         self.fatal.as_ref()
     }
@@ -265,7 +265,7 @@ impl Worker {
         self.settle();
         let is_copied = self.board.is_being_copied();
         let is_due = self.pace.hands_over(busy, is_copied, uptime);
-        // What has caught up is shown without delay, however long the last round took.
+        // Show pairs that have caught up without delay, however long the last round took.
         let is_awaited = !is_copied && self.shards.lives().any(|(_, life)| life.has_caught_up());
         if is_due || is_awaited {
             self.hand_over();
@@ -296,13 +296,13 @@ impl Worker {
         self.report.round(round, uptime);
     }
 
-    /// How long the last round took.
+    /// Notes the duration of the last round.
     pub fn took(&mut self, time: Duration) {
         self.pace.took(time);
     }
 
-    /// Adds settled lists to their ledgers, an equal share for each pair that is read. Those of another pair wait until it is read
-    /// again.
+    /// Adds settled lists to their ledgers, an equal share for each pair that is being read. Lists of a paused pair wait until
+    /// it is read again.
     fn settle(&mut self) {
         let waiting = |pair: &pair::Pair| pair.tracker.has_settled();
         let n_waiting = self.shards.pairs().filter(|(_, pair)| waiting(pair)).count();

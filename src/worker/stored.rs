@@ -317,8 +317,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether the pair may be read from where it stands: where it is stored it is never begun anew, for what is stored would be lost.
-    /// Memory that was read on and has lost its place is thrown away for what is stored; if that has no place either, it is refused.
+    /// Gives up the copies of a pair that has just been restored if their lists have left the log. The pair may then resume without them.
     pub(super) fn give_up_copies(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
         let own = self
             .stored
@@ -351,6 +350,9 @@ impl Worker {
         }
     }
 
+    /// Returns whether the logs still have the pair's position. A stored pair never restarts from the log, because that would
+    /// lose its stored state. If memory that was read further has lost its position, it is dropped and restored from the stored
+    /// state. If that has no position either, the pair is refused.
     pub(super) fn is_where_it_was_stored(&mut self, partition: PairId, logs: &[(Side, LogStart)]) -> bool {
         let Some(stored) = &mut self.stored else {
             return true;

@@ -1,4 +1,4 @@
-//! The worker on inputs made by hand: what it orders, and what the board then shows.
+//! The worker on hand-made inputs: its orders, and what the board then shows.
 
 mod catalogue;
 mod looks;
@@ -33,16 +33,16 @@ struct Stage {
     hand: Hand,
     now_ms: i64,
     uptime: Duration,
-    /// Where all logs begin, for answers.
+    /// First offset of all logs, for answers.
     low: i64,
-    /// Where each log ends, for answers.
+    /// End of each log, for answers.
     ends: BTreeMap<TopicPartition, i64>,
     /// Everything ordered so far, questions apart.
     orders: Vec<Order>,
     questions: Vec<Question>,
-    /// What looks are told, where something is asked of an experiment.
+    /// News for looks, if experiments are configured.
     news: mpsc::Receiver<News>,
-    /// Who stamps the records, for the answer.
+    /// Timestamp settings of each topic, for the answer.
     timestamps: Vec<(Side, Timestamps)>,
 }
 
@@ -583,7 +583,7 @@ fn the_topic_that_runs_ahead_is_paused_once_it_takes_much_memory_until_the_other
     stage.list(0, 1, "r-2", T0 + 500_000);
     stage.round();
     assert_eq!(stage.orders[1..], [Order::Resume(CLICKED)]);
-    // Ahead again, but what it filled before does not count against it.
+    // Ahead again: what it filled before does not count against it.
     stage.click(0, N / 2, "r-9", T0 + 1_200_000);
     stage.round();
     assert_eq!(stage.orders.len(), 2);
@@ -658,7 +658,7 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
     assert_eq!(stage.assigned_offsets(), others);
     let first = inspection(&stage);
     assert!((first.partition, first.offset, first.to_its_end) == (SERVED, 1, true));
-    // What the client hands over after it, and where it says that it stands, is nothing to go by.
+    // Whatever the client hands over next, its position is unreliable.
     stage.list(0, 9, "r-9", T0);
     stage.worker.handle(Input::OffsetLost(SERVED));
     stage.list(1, 1, "r-2", T0);
@@ -688,8 +688,8 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
     assert_eq!(stage.total(View::Live), (4, 0));
 }
 
-/// The client reads on in the midst of a damaged batch, and says that it stands where its bytes make an offset. All that followed was
-/// taken for read.
+/// The client continues in the middle of a damaged batch and takes bytes of it for an offset. All records after the batch were
+/// considered read.
 #[test]
 fn where_the_client_stood_in_a_damaged_batch_is_nothing_to_go_by() {
     let text = i64::from_be_bytes(*br#"":["i0"."#);
@@ -761,14 +761,14 @@ fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactne
     );
 }
 
-/// Whoever had named a part of it was told to name the rest, and was then held at the part.
+/// A range that covered a part was accepted with a message to add the rest, but then blocked at the part.
 #[test]
 fn a_range_that_covers_a_part_of_a_damaged_batch_is_told_to_be_too_short() {
     for (skip, begin) in [("served/0/1-4", 5), ("served/0/3-5", 1)] {
         let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", &format!("{skip},clicks/7/3"))]);
         stage.own(&[0], [20, 0]);
         stage.list(0, 0, "r-0", T0);
-        // As the client does: it says where it was asked to begin.
+        // Like the client, report the damage at the requested offset.
         stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
         stage.round();
         if begin > 1 {
@@ -933,7 +933,7 @@ fn a_silence_that_is_explained_does_not_hide_the_explanation() {
     check("silent", FaultKind::Silence, "silent");
 }
 
-/// A user without any permission got the two refusals by turns, so that each told half of what to mend.
+/// A user without any permission got the two refusals in turn, so each message named half of the fix.
 #[test]
 fn refusals_that_stand_side_by_side_are_all_told() {
     let mut stage = Stage::new();
@@ -976,7 +976,7 @@ fn topics_that_come_to_differ_in_partitions_are_named() {
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
 }
 
-/// The counts of keys began again at zero, and what was reported before was taken from them.
+/// The counts of keys restarted at zero, and earlier reports were subtracted from them.
 #[test]
 fn keys_are_counted_on_when_topics_get_more_partitions() {
     let mut stage = Stage::owning([0, 0]);

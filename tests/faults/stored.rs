@@ -1,4 +1,4 @@
-//! Stored state: a daemon that is killed goes on with what it has sealed, whatever the log still holds of it.
+//! Stored state: a killed daemon resumes from its last seal, whatever is left in the event logs.
 
 mod ahead;
 mod brokers;
@@ -50,11 +50,11 @@ fn wait_for_settled(daemon: &mut Daemon, n_lists: f64) {
     });
 }
 
-/// Two partitions, a state topic, and what an operator types beside the daemon.
+/// Two partitions, a state topic, and the commands that an operator runs next to the daemon.
 struct Stage {
     kafka: Arc<Kafka>,
     traffic: Traffic,
-    /// The topic of it.
+    /// Name of the state topic.
     state: String,
     group: String,
     text: String,
@@ -63,7 +63,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// On a broker of its own.
+    /// Creates a stage on its own broker.
     fn new() -> Stage {
         Stage::with("")
     }
@@ -73,7 +73,7 @@ impl Stage {
         Stage::on(Arc::new(Kafka::start()), &STATE, line)
     }
 
-    /// On a broker that others use too, with these settings of the state topic.
+    /// Creates a stage on a shared broker, with these settings of the state topic.
     fn shared(settings: &[(&str, &str)]) -> Stage {
         Stage::on(Kafka::shared(), settings, "")
     }
@@ -98,7 +98,7 @@ impl Stage {
         }
     }
 
-    /// The broker, which nobody else uses.
+    /// Returns the broker, which must belong to this stage alone.
     fn broker(&mut self) -> &mut Kafka {
         Arc::get_mut(&mut self.kafka).expect("it is of this stage alone")
     }
@@ -112,7 +112,7 @@ impl Stage {
         self.traffic.flush();
     }
 
-    /// Writes into a partition of the state topic what no abgauge of ours would.
+    /// Writes a record into the state topic that no abgauge would write.
     fn meddle(&self, partition: i32, key: &[u8], value: Option<&[u8]>) {
         let producer = self.kafka.producer();
         producer.produce(&self.state, Some(partition), Some(key), value, None);
@@ -135,7 +135,7 @@ impl Stage {
         pairs.unwrap_or_default()
     }
 
-    /// Who is of another group sees whose it is: keys have only a hash of that, claims have its name.
+    /// Checks the output for a user of another group: keys have only a hash of the group, claims have its name.
     #[track_caller]
     fn assert_shown_to_another_group(&self) {
         let text = self.text.replace(&self.group, "another");
@@ -166,7 +166,7 @@ fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
     daemon.start_again();
     wait_for_settled(&mut daemon, 500.0);
     daemon.wait_until_ready();
-    // A clean stop seals what there is.
+    // A clean stop seals the current state.
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit(PATIENCE), Some(0), "{}", daemon.log());
     daemon.start_again();
@@ -204,10 +204,10 @@ fn what_was_settled_is_shown_while_logs_are_still_read_again() {
 /// A day and a quarter of lists, then an hour until the first look of the rest: the planned look is in the second part.
 const BEGIN: Range<u64> = 0..4_500;
 const REST: Range<u64> = 4_550..7_200;
-/// Records of a partition that are left in the log: more than what is younger than attribution and lateness.
+/// Records kept in the log of a partition: more than those younger than attribution and lateness.
 const LEFT: i64 = 60;
 
-/// Makes one, and says what a configuration says of it.
+/// Creates a state topic and returns its part of the configuration.
 fn state_topic_of(world: &World) -> String {
     let state = world.kafka.unique("state");
     world
@@ -251,7 +251,7 @@ fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
     assert_eq!(Said::by(&killed), Said::by(&whole));
 }
 
-/// The records that lie between were never counted: to begin anew in silence would lose totals, and to go on would lose those records.
+/// The records in between were never counted: a silent restart would lose totals, and resuming would lose those records.
 #[test]
 fn a_pair_whose_place_has_left_the_log_is_refused_until_it_is_forgotten() {
     let stage = Stage::new();
@@ -431,7 +431,7 @@ fn assert_exported(stage: &Stage) {
     assert_eq!(n_rows, rows.len() as i64);
 }
 
-/// What it has in memory is not begun anew either: it goes back to what is stored, whose place is gone too.
+/// Its memory is not restarted either: it falls back to the stored state, whose position is gone too.
 #[test]
 fn a_living_daemon_whose_place_has_left_the_log_is_refused_too() {
     let stage = Stage::new();

@@ -26,15 +26,15 @@ use crate::world::{
 
 const ROOM: u64 = u64::MAX;
 
-/// Where a reading is cut, and how logs are read again. Each pattern is repeated.
+/// Points at which a reading is cut, and how logs are replayed. Each pattern repeats.
 #[derive(Debug, Clone)]
 pub struct Cuts {
-    /// After each batch: how often in a row.
+    /// Cuts in a row after each batch.
     cuts: Vec<usize>,
-    /// How many records of the twin topic are read again before the next one of a topic.
+    /// Number of records of the other topic that are replayed before the next one of a topic.
     lags: Vec<usize>,
     batches: Vec<usize>,
-    /// How many records are read again before the process dies once more; none if it lives.
+    /// Number of records replayed before the process dies again; `None` if it survives.
     deaths: Vec<Option<usize>>,
     of_users_only: bool,
 }
@@ -61,19 +61,19 @@ fn worlds() -> impl Strategy<Value = World> {
     })
 }
 
-/// By slot and arm: sums without zeros at the end, and the largest time of a list.
+/// Sums without trailing zeros and the largest time of a list, by slot and arm.
 type Live = BTreeMap<(i64, ArmId), (Vec<i64>, Option<i64>)>;
-/// By slot and arm: places of the items of each list, sorted.
+/// Sorted places of the items of each list, by slot and arm.
 type Shown = BTreeMap<(i64, ArmId), Vec<Vec<u32>>>;
 
-/// What a tracker has told.
+/// Output of a tracker.
 #[derive(Default)]
 struct Told {
-    /// Since the last cut.
+    /// Counts since the last cut.
     counts: Counts,
     live: Live,
     shown: Shown,
-    /// Since the begin.
+    /// Settled sums since the start.
     settled: Live,
     settled_shown: Shown,
     cells: Vec<(i64, Cell)>,
@@ -112,7 +112,7 @@ impl Pair {
         self.tracker.apply(&batch, ROOM);
     }
 
-    /// The next process has told nothing yet that is not settled.
+    /// Forgets unsettled output: the next process has none yet.
     fn forget(&mut self) {
         self.told.counts = Counts::default();
         self.told.live.clear();
@@ -137,7 +137,7 @@ fn show(shown: &mut Shown, lists: &abgauge::engine::ShownLists) {
     }
 }
 
-/// The outcomes of records but `replayed`, and what else is counted of lists.
+/// Returns the outcomes of records except `replayed`, and the other counts of lists.
 fn outcomes(counts: &Counts) -> Vec<u64> {
     let mut all = vec![
         counts.conflicting_lists,
@@ -167,7 +167,7 @@ struct Both<'a> {
     /// start(F) at the last cut.
     cut_ms: i64,
     positions: [i64; 2],
-    /// What is to be read again, by side.
+    /// Records still to be replayed, by side.
     again: [VecDeque<&'a Record>; 2],
     n_again: [u64; 2],
 }
@@ -202,7 +202,7 @@ impl<'a> Both<'a> {
         if self.world.rules.one_topic { 1 } else { 2 }
     }
 
-    /// Reads new records. The cut pair reads what it is to read again before those of their topic, and some of the other.
+    /// Reads new records. The cut pair first replays the remaining records of their topic, and some of the other topic.
     fn read(&mut self, records: &[&'a Record], cuts: &Cuts, lags: &mut impl Iterator<Item = usize>) {
         self.whole.apply(records);
         let mut all = Vec::new();
@@ -236,7 +236,7 @@ impl<'a> Both<'a> {
         }
     }
 
-    /// Reads again what is left, and then all is as if there had been no cut.
+    /// Replays the rest; after it, everything must be as if there had been no cut.
     fn catch_up(&mut self, cuts: &Cuts, lags: &mut impl Iterator<Item = usize>) {
         let mut all = Vec::new();
         while self.again.iter().any(|rest| !rest.is_empty()) {
@@ -297,7 +297,7 @@ impl<'a> Both<'a> {
         assert_eq!(whole_settled, cut_settled);
     }
 
-    /// What clicks have come to that were read since the last cut.
+    /// Compares the results of clicks read since the last cut.
     fn compare_results(&self) {
         let is_new = |click: &Accepted<&Click>| click.step >= self.cut_at;
         let twin = Twin::new(self.world);
@@ -356,7 +356,7 @@ impl<'a> Both<'a> {
             self.cut.tracker.idle(Side::Clicks, Some(T0 + 100_000), i64::MAX);
             assert_eq!(self.cut.tracker.checkpoint(&[]), None);
         }
-        // An idle move lends the watermarks nothing beyond the cut.
+        // An idle move does not carry the watermarks past the cut.
         let marks = self.whole.tracker.watermarks_mut();
         Side::BOTH.into_iter().for_each(|side| marks.busy(side));
         self.history.push(Step::Cut);
@@ -420,7 +420,7 @@ fn records_again<'a>(world: &'a World, from: &Checkpoint, side: Side) -> VecDequ
         .collect()
 }
 
-/// What the ledger keeps: of users alone cells leave with the changes.
+/// Returns what the ledger keeps. If it keeps users only, cells leave with the changes.
 fn keep(world: &World, cuts: &Cuts) -> Keep {
     match cuts.of_users_only {
         true => Keep::of_users(Users::Everybody(Epochs::default()), 3 * world.rules.slot_ms),
@@ -484,7 +484,7 @@ proptest! {
 }
 
 proptest! {
-    /// Of any event that was counted and is open, another one takes the place.
+    /// Any counted event that is open is replaced by another one.
     #[test]
     fn a_log_that_is_another_one_is_told_where_one_open_event_differs(
         (world, reading) in (worlds(), idle_reading()),
@@ -610,7 +610,7 @@ fn a_copy_that_is_read_again_without_its_original_is_one() {
 
 #[test]
 fn a_list_that_came_after_silence_had_settled_its_slot_has_no_copies_after_a_cut_either() {
-    // Silence settles up to 60 with the click. The list at 55 comes too late, so that at 61 is no copy of it.
+    // Silence settles up to 60 with the click. The list at 55 comes too late, so the list at 61 is not a copy of it.
     let world = world_of(&[(2, 57), (1, 55), (1, 61)], &[96]);
     assert_eq!(follow_by_hand(&world, &[1, 9], Some(1), 2), 2 + 1);
 }

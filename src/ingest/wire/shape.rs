@@ -1,6 +1,6 @@
-//! The shape of records: where each field stands, and what says that a record is a served list or a click.
+//! Shape of records: paths of the fields, and the values that mark a record as a served list or a click.
 //!
-//! The default is our own. What the operator writes under `[events]`, over a preset or over the default, is another one.
+//! The default is our own format. `[events]` changes it, on top of a preset or of the default.
 
 mod path;
 mod paths;
@@ -13,12 +13,12 @@ pub use self::zone::Zone;
 use crate::engine::GatherRules;
 use crate::engine::event::Kind;
 
-/// Where the fields of records stand. Paths begin at the record, or where it says so at an element in it.
+/// Paths of the fields in records. They start at the record, unless noted otherwise at an element in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// What says what a record is. `None`: only the topic does.
+    /// Path to the kind of a record. `None`: only the topic decides it.
     pub kind: Option<Paths>,
-    /// What a record is that does not say so, and whose topic does not either.
+    /// Kind of a record if neither its fields nor its topic decide it.
     pub without_kind: Option<Kind>,
     /// Location of the JSON text that holds the events; `None` if a record is JSON itself.
     pub nested: Option<Nested>,
@@ -26,7 +26,7 @@ pub struct Shape {
     pub records: Option<Path>,
     /// `None`: as in our own shape, a number of milliseconds or RFC 3339 text.
     pub ts_unit: Option<TsUnit>,
-    /// The zone of times that are text without one; `None`: they are no times.
+    /// Zone of text times that have none; `None`: they are invalid.
     pub ts_zone: Option<Zone>,
     pub served: ServedShape,
     pub click: ClickShape,
@@ -44,40 +44,40 @@ pub struct ServedShape {
     pub items: Paths,
     /// A list without items is empty. Otherwise it is invalid.
     pub absent_is_empty: bool,
-    /// Span of the records of one shown item each that are one list, ms; `None` if a record is a whole list. Then the paths of the item,
-    /// its position and its click flag begin at the record.
+    /// Span of the records of one list if each has one shown item, ms; `None` if a record is a whole list. If set, the paths of
+    /// the item, its position and its click flag start at the record.
     pub gather_ms: Option<i64>,
     /// Path to the click flag of an item that is an object.
     pub clicked: Option<Paths>,
     /// Path to the ids of clicked items.
     pub clicked_items: Option<Paths>,
-    /// The time of these clicks; `None`, or where it is absent: that of the list.
+    /// Time of these clicks. `None`, or if absent: the time of the list.
     pub clicked_ts: Option<Paths>,
-    /// Where an item that is an object has its id.
+    /// Path to the id in an item that is an object.
     pub item_id: Option<Paths>,
-    /// Where an item that is an object says its place in its row, an integer: items rank by it. `None`: by their order.
+    /// Path to the place in its row, an integer, in an item that is an object. Items rank by it. `None`: items rank in their order.
     pub position: Option<Paths>,
-    /// Elements that are no items are passed over. Otherwise they make their list invalid.
+    /// Skip elements that are not items. Otherwise they make their list invalid.
     pub skip_others: bool,
     /// Elements that are arrays are rows of items, which follow each other in the ranking.
     pub rows: bool,
-    /// Where a row that is an object has its array of items.
+    /// Path to the array of items in a row that is an object.
     pub row_items: Option<Paths>,
     pub arms: ArmsShape,
 }
 
-/// Where a list says in which arms of which experiments it was served.
+/// Paths to the experiments and arms of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArmsShape {
     /// An object, experiment → arm, or an array of objects. `None`: the record itself names one experiment at most.
     pub experiments: Option<Paths>,
-    /// Where an element of that array, or else the record, names its experiment.
+    /// Path to the experiment in an element of that array, or else in the record.
     pub experiment: Option<Paths>,
-    /// Where an element, or else the record, names its arm; in `experiment → arm` where an arm that is an object does.
+    /// Path to the arm in an element, or else in the record. With `experiment → arm`, path inside an arm that is an object.
     pub arm: Option<Paths>,
     /// The experiments that count; empty: all of them.
     pub only: Vec<String>,
-    /// Arms that mean that a list is not in the experiment, besides `null`.
+    /// Values, besides `null`, that mean that a list is not in the experiment.
     pub not_in: Vec<String>,
     /// Prefix of the fields that are experiments; the rest of the name is the experiment.
     pub prefix: Option<String>,
@@ -85,7 +85,7 @@ pub struct ArmsShape {
     pub arm_separator: Option<String>,
     /// Separator of such pairs in one text.
     pub pair_separator: Option<String>,
-    /// The experiment of arms that stand without one, and of lists that name none.
+    /// Experiment of arms without one, and of lists that name none.
     pub experiment_name: Option<String>,
     /// The arm of lists that name none, in the experiment `experiment_name`.
     pub arm_name: Option<String>,
@@ -95,7 +95,7 @@ pub struct ArmsShape {
 pub struct ClickShape {
     /// Values of [`Shape::kind`] that mean a click.
     pub kinds: Vec<String>,
-    /// What says more closely what was done; records whose value is not among `actions` are ignored.
+    /// Path to the exact action; records with a value outside `actions` are ignored.
     pub action: Option<Paths>,
     pub actions: Vec<String>,
     pub request_id: Paths,

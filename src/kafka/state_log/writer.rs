@@ -1,5 +1,5 @@
-//! Appends to the state topic: a plain producer, `acks=all`, to the partition that is named. What fails is not sent again: the rules of
-//! the state do not ask for it.
+//! Appends to the state topic: a plain producer with `acks=all` that writes to the given partition. Failed appends are not
+//! retried: the rules of the state do not need it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -17,19 +17,19 @@ use crate::config;
 use crate::kafka::producer::explain_refusal;
 use crate::state::{Bytes, Happening, Key, Namespace};
 
-/// Bytes that are handed to the client before their deliveries are known: the five seconds that a record has begin then.
+/// Maximum bytes handed to the client but not yet delivered: a record's five seconds start when it is handed over.
 const MAX_IN_FLIGHT: usize = 4 << 20;
-/// What has waited for so long to be handed over is given up: whoever waits for it has put another record in its place. So what waits is
-/// bounded while nothing can be written.
+/// Age at which an append that is not handed over is dropped: its sender has replaced it by another record. This bounds the
+/// queue while nothing can be written.
 const STALE: Duration = Duration::from_secs(5);
-/// How long the end may wait for what is in flight.
+/// Time that the shutdown waits for records in flight.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
 
 pub(super) struct Writer {
     producer: BaseProducer<Deliveries>,
     topic: String,
     namespace: Namespace,
-    /// Not handed over yet.
+    /// Appends not handed over yet.
     waiting: VecDeque<Append>,
     n_bytes_in_flight: usize,
 }
@@ -41,7 +41,7 @@ struct Append {
     value: Option<Bytes>,
 }
 
-/// What is known of a record in flight.
+/// Facts about a record in flight.
 #[derive(Clone, Copy)]
 struct Sent {
     partition: i32,
@@ -150,7 +150,7 @@ fn writer_config(kafka: &config::Kafka) -> ClientConfig {
     config
 }
 
-/// What has become of records, until it is taken.
+/// Results of deliveries, until they are taken.
 #[derive(Default)]
 struct Deliveries(Mutex<Vec<(Result<(), KafkaError>, Sent)>>);
 

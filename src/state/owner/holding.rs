@@ -1,4 +1,4 @@
-//! What the holder of a pair knows of its seals: on top of which one it makes the next, and what of that is under way (S4).
+//! Seals of a holder: the one that the next seal builds on, and the one in progress (S4).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ pub struct Holding {
     next_blob: u64,
 }
 
-/// What the next seal continues, and may name blobs of.
+/// State that the next seal continues. It may name the same blobs.
 #[derive(Debug)]
 enum OnTopOf {
-    /// There is no seal yet, or what is left of one is not whole.
+    /// There is no seal yet, or the last one is incomplete.
     Nothing,
     /// The state of an earlier session, to be sealed again first.
     Base(Arc<Seal>),
@@ -42,7 +42,7 @@ enum Attempt {
     Blobs {
         seal: Arc<Seal>,
         waiting: BTreeSet<BlobId>,
-        /// Since when none was: a large state may take longer than an answer.
+        /// Time of the last acknowledgement. A large state may take longer than the timeout for one answer.
         heard_ms: i64,
     },
     /// The seal is sent.
@@ -54,18 +54,18 @@ enum Attempt {
     },
 }
 
-/// Whether a state is to be offered.
+/// Urgency of the next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     No,
-    /// When the interval is over, or a cell completed.
+    /// When the interval is over, or a cell is complete.
     WhenDue,
-    /// Where counting begins, or the last seal is in doubt.
+    /// When counting starts, or the last seal is in doubt.
     AtOnce,
 }
 
 impl Holding {
-    /// Without a base there is nothing to seal again.
+    /// Creates a holding. Without a base there is nothing to seal again.
     pub fn new(session: Session, base: Option<Arc<Seal>>, rules: Rules) -> Holding {
         Holding {
             session,
@@ -101,12 +101,12 @@ impl Holding {
         }
     }
 
-    /// Whether something of it is under way, or to be sealed again.
+    /// Returns whether a seal is in progress, or a base is to be sealed again.
     pub fn awaits_end(&self) -> bool {
         self.attempt.is_some() || matches!(self.on_top_of, OnTopOf::Base(_))
     }
 
-    /// Whether this state is to be sealed: it is the next one, and another one.
+    /// Returns whether to seal this state: it must be the next one, and differ from the last.
     pub fn takes(&self, state: &State) -> bool {
         let is_next = match &self.on_top_of {
             OnTopOf::Nothing => {
@@ -126,7 +126,7 @@ impl Holding {
         state.header.reaches(&seal.header) || !self.rules.hold(Clause::SealNoLessThanTheBase)
     }
 
-    /// Sends the blobs that the seal below does not have; once these are acknowledged, the seal.
+    /// Sends the blobs that the seal below does not have, and once they are acknowledged, the seal.
     ///
     /// # Errors
     /// If the seal does not fit into a record. Nothing is sent then.
@@ -277,7 +277,7 @@ impl Holding {
         matches!(self.on_top_of, OnTopOf::Own(..))
     }
 
-    /// Returns whether there is nothing to continue, and nothing is under way.
+    /// Returns whether there is nothing to continue and no seal in progress.
     pub fn has_nothing(&self) -> bool {
         matches!(self.on_top_of, OnTopOf::Nothing) && self.attempt.is_none()
     }
@@ -306,12 +306,12 @@ impl Holding {
         }
     }
 
-    /// The topic has lost what is in force: the next seal names none of its blobs.
+    /// Drops the current state after the topic has lost it: the next seal names none of its blobs.
     pub fn lose(&mut self) {
         (self.on_top_of, self.attempt) = (OnTopOf::Nothing, None);
     }
 
-    /// Gives up what has no answer for so long that it may never come, or come late. The next one has other keys.
+    /// Gives up an attempt that was unanswered for so long that its answer may come late or never. The next attempt uses other keys.
     pub fn doubt(&mut self, now_ms: i64, answer_ms: i64) {
         let since_ms = match &self.attempt {
             Some(Attempt::Blobs { heard_ms, .. }) => *heard_ms,
@@ -345,12 +345,12 @@ impl Holding {
         }
     }
 
-    /// The pair is revoked: what is not sent is not sent any more.
+    /// Drops unsent records because the pair is revoked.
     pub fn rest(&mut self) {
         self.attempt = None;
     }
 
-    /// S5: whether all but this seal, which is in force, and what it names is garbage.
+    /// S5: returns whether everything except this current seal and its blobs is garbage.
     pub fn may_collect(&self, in_force: SealId) -> bool {
         let is_last = self.last_sent == Some(in_force) || !self.rules.hold(Clause::CollectAfterTheLastSeal);
         let is_between = !matches!(self.attempt, Some(Attempt::Blobs { .. }))
@@ -358,7 +358,7 @@ impl Holding {
         is_last && is_between && self.rules.hold(Clause::CollectGarbage)
     }
 
-    /// Whether a key is needed by this seal and its session.
+    /// Returns whether this seal or its session needs a key.
     pub fn needs(&self, key: Key, in_force: SealId, blobs: &BTreeSet<BlobId>) -> bool {
         match key {
             Key::Claim(session) => session == self.session && self.rules.hold(Clause::KeepTheClaim),

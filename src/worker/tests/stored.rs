@@ -1,4 +1,4 @@
-//! Where pairs are stored: what is waited for before anything is read, how far it is read, and what may be shown of it.
+//! Stored pairs: which answers the worker waits for before it reads, how far it reads, and what may be shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Receiver;
@@ -15,10 +15,10 @@ type Append = (i32, Key, Option<Bytes>);
 /// A state topic that takes and answers everything at once.
 struct Obliging {
     namespace: Namespace,
-    /// But takes nothing now.
+    /// Accepts no appends now.
     is_full: bool,
     written: Vec<Append>,
-    /// All that was written before.
+    /// Everything written before.
     history: Vec<Append>,
     asked: BTreeMap<i32, state::Question>,
 }
@@ -58,7 +58,7 @@ impl Log for Obliging {
     }
 }
 
-/// The thread of the keeper, and what it has ordered.
+/// The thread of the keeper, and its orders.
 struct Keeper {
     work: keeper::Work<Obliging>,
     orders: Receiver<(PairId, keeper::Order)>,
@@ -89,7 +89,7 @@ impl Keeper {
         (keeper, handle)
     }
 
-    /// For a second.
+    /// Runs for a second.
     fn run(&mut self, stage: &mut Stage) {
         for _ in 0..10 {
             self.work_for(100);
@@ -104,14 +104,14 @@ impl Keeper {
         self.work.round(0);
     }
 
-    /// What it has ordered so far.
+    /// Hands over all orders so far.
     fn hand_over(&mut self, stage: &mut Stage) {
         for (pair, order) in self.orders.try_iter() {
             stage.worker.handle(Input::Kept(pair, order));
         }
     }
 
-    /// All that was written to the topic.
+    /// Returns everything written to the topic.
     fn history(&mut self) -> Vec<Append> {
         self.work.log().history.clone()
     }
@@ -165,7 +165,7 @@ fn the_group_is_joined_once_it_is_known_that_state_can_be_stored() {
     assert_eq!(kept().0.orders[1..], [Order::Subscribe]);
 }
 
-/// Keys of new records lie elsewhere than those of which something is stored.
+/// New records have their keys in other partitions than the stored ones.
 #[test]
 fn topics_that_get_more_partitions_end_the_program_with_a_remedy() {
     let (mut stage, _keeper) = kept();
@@ -181,7 +181,7 @@ fn topics_that_get_more_partitions_end_the_program_with_a_remedy() {
     }
 }
 
-/// Its memory is empty then, and gone. The keeper took it for what is to be gone on with, and ordered nothing more.
+/// Its memory is empty then, and gone. The keeper assumed that it would be resumed, and gave no further orders.
 #[test]
 fn a_pair_that_was_revoked_before_it_was_located_begins_when_it_comes_back() {
     let (mut stage, mut keeper) = kept();
@@ -196,7 +196,7 @@ fn a_pair_that_was_revoked_before_it_was_located_begins_when_it_comes_back() {
     }
 }
 
-/// What is stored of one pair may be read a moment before that of the others.
+/// The stored state of one pair may be read a moment before the others.
 #[test]
 fn a_pair_that_is_restored_while_another_is_read_is_located_at_once() {
     let (mut stage, mut keeper) = kept();
@@ -219,7 +219,7 @@ fn a_pair_that_is_restored_while_another_is_read_is_located_at_once() {
     assert_eq!(stage.worker.shards.pairs().count(), 2, "both are read");
 }
 
-/// It owns partition 0, whose logs have so many records.
+/// Makes it own partition 0, whose logs have `n_records` records.
 fn own(stage: &mut Stage, keeper: &mut Keeper, n_records: i64) {
     let given: Vec<_> = Side::BOTH.map(|side| (side, 0)).to_vec();
     stage
@@ -244,7 +244,7 @@ fn traffic(stage: &mut Stage, keeper: &mut Keeper, seconds: std::ops::Range<i64>
     }
 }
 
-/// So many seconds pass.
+/// Lets this many seconds pass.
 fn idle(stage: &mut Stage, keeper: &mut Keeper, seconds: i64) {
     for _ in 0..seconds {
         stage.pass(1_000);
@@ -252,7 +252,7 @@ fn idle(stage: &mut Stage, keeper: &mut Keeper, seconds: i64) {
     }
 }
 
-/// What was paused and resumed since the last call.
+/// Returns the pauses and resumptions ordered since the last call.
 fn flows(stage: &mut Stage) -> Vec<Order> {
     let orders = stage.orders.drain(..);
     let flows = orders.filter(|order| matches!(order, Order::Pause(_) | Order::Resume(_)));
@@ -305,7 +305,7 @@ fn a_pair_of_which_too_much_waits_to_be_stored_is_read_on_once_it_is_stored() {
     assert_eq!(told_of_waiting(&stage), None);
 }
 
-/// Between an order to make memory anew and the round in which the worker obeys it, the board has what was settled before.
+/// Between the order to make memory again and the round in which the worker obeys, the board has the earlier settled numbers.
 #[test]
 fn nothing_that_had_settled_is_shown_while_an_order_to_make_memory_anew_is_not_obeyed() {
     let (mut stage, mut keeper) = kept();
@@ -315,7 +315,7 @@ fn nothing_that_had_settled_is_shown_while_an_order_to_make_memory_anew_is_not_o
     let before = stage.total(View::Settled);
     assert!(before.0 > 0, "{before:?}");
 
-    // Another goes on from there, and stores more.
+    // Another instance resumes from there, and stores more.
     let (mut other, mut others) = kept_with(2, &[]);
     others.work.log().written = keeper.history();
     own(&mut other, &mut others, 30);

@@ -1,4 +1,4 @@
-//! Time that an event, a transaction, a silence or a start brings: none of it may blank what is shown.
+//! Times of an event, a transaction, a silence or a start, none of which may blank what is shown.
 
 use super::*;
 use crate::telemetry::{Severity, Warning};
@@ -34,7 +34,7 @@ fn one_event_two_days_ahead_blanks_no_window() {
     assert_eq!(lists(&stage), [2, 3], "in total it counts at once");
     let live_end_ms = stage.snapshot().live_end_ms.expect("events were read");
     assert_eq!(live_end_ms, stage.now_ms + 1000, "as far as max_future allows");
-    // What follows in its partition is late, as the rules say; the other one goes on.
+    // Later records in its partition are late, as the rules demand; the other partition continues.
     stage.list(0, 2, "r-2", stage.now_ms);
     stage.list(1, 1, "r-3", stage.now_ms);
     stage.pass(1000);
@@ -56,7 +56,7 @@ fn one_event_two_days_ahead_blanks_no_window() {
     );
 }
 
-/// Only the newest was named, so that each needed a restart of its own.
+/// Only the newest event was named, so each one needed its own restart.
 #[test]
 fn one_setting_leaves_all_events_ahead_out() {
     let play = |settings: &[(&str, &str)]| {
@@ -91,7 +91,7 @@ fn one_setting_leaves_all_events_ahead_out() {
     assert_eq!(all, (told[2..].to_vec(), [2, 2]));
 }
 
-/// It was cleared as soon as the clock had come near, with a day of numbers wrong.
+/// The warning was cleared as soon as the clock had come near, with a day of numbers wrong.
 #[test]
 fn what_was_lost_for_an_event_ahead_is_told_as_long_as_a_window_lacks_it() {
     let mut stage = Stage::owning([0, 0]);
@@ -123,7 +123,7 @@ fn what_was_lost_for_an_event_ahead_is_told_as_long_as_a_window_lacks_it() {
     );
 }
 
-/// Its live end lay two days ahead, and a partition that was idle took it for the time.
+/// Its live end lay two days ahead, and an idle partition took it for the current time.
 #[test]
 fn an_event_far_ahead_settles_no_idle_partition() {
     let mut stage = Stage::new();
@@ -179,14 +179,14 @@ fn what_lies_ahead_counts_once_its_time_has_come() {
     );
 }
 
-/// What came in between had moved the live end, and lists of the quiet partition that had been written meanwhile were refused.
+/// Records in between had moved the live end, and lists written to the quiet partition meanwhile were refused.
 #[test]
 fn an_idle_move_goes_by_the_live_end_when_the_ends_were_asked_for() {
     let mut stage = Stage::new();
     stage.own(&[0, 1], [1, 0]);
     stage.list(0, 0, "r-0", T0);
     stage.list(1, 0, "r-1", T0);
-    // Partition 1 has more to read: the live end stands.
+    // Partition 1 has more to read, so the live end does not move.
     stage.ends.insert((Side::Served, 1), 2);
     stage.pass(60_000);
     stage.now_ms += 500;
@@ -254,7 +254,7 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     stage.own(&[0], [1, 0]);
     stage.list(0, 0, "r-0", T0);
     stage.round();
-    // 202 records of somebody who has not committed.
+    // 202 records of an open transaction.
     let end = |end, stable| LogEnd {
         end,
         stable,
@@ -302,7 +302,7 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
 }
 
-/// By `CreateTime`, up to an hour ahead.
+/// `CreateTime`, up to an hour ahead.
 fn unguarded() -> Vec<(Side, Timestamps)> {
     let kind = Some("CreateTime".to_owned());
     let after_max_ms = Some(3_600_000);
@@ -333,7 +333,7 @@ fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers
     }
 }
 
-/// They were asked once, so that the warning stood until a restart.
+/// Topics were asked only once, so the warning lasted until a restart.
 #[test]
 fn a_topic_that_has_come_to_be_guarded_is_told_no_more() {
     let mut stage = Stage::new();
@@ -341,7 +341,7 @@ fn a_topic_that_has_come_to_be_guarded_is_told_no_more() {
     stage.own(&[0], [0, 0]);
     stage.pass(2000);
     assert_eq!(stage.telemetry.warnings().len(), 1);
-    // Whoever is not told does not know that it is guarded.
+    // An absent answer does not clear the warning.
     stage.timestamps = vec![(Side::Served, Timestamps::default())];
     stage.pass(200_000);
     assert_eq!(stage.telemetry.warnings().len(), 1);
@@ -361,7 +361,7 @@ fn a_start_that_takes_long_does_not_keep_the_warning_back() {
     assert_eq!(stage.telemetry.warnings().len(), 1);
 }
 
-/// Rounds in which records came settled nothing beside their own pair.
+/// Rounds with records settled only their own pairs.
 #[test]
 fn what_has_settled_of_a_quiet_pair_is_told_while_others_are_busy() {
     let mut stage = Stage::new();

@@ -16,27 +16,27 @@ use crate::support::kafka::{Kafka, Options};
 use crate::support::wait::{LONG, PATIENCE};
 use crate::traffic::waits_for;
 
-/// `/readyz` may say ready while `state verify` fails for so long.
+/// Time for which `/readyz` may report ready while `state verify` fails.
 const DISAGREE_AT_MOST: Duration = Duration::from_secs(20);
-/// Faults at a time.
+/// Faults tested in parallel.
 const N_SIDE_BY_SIDE: usize = 4;
 const N_LISTS: u32 = 60;
 /// Records of each partition that are left in the topics of events, so that totals can come from stored state alone.
 const LEFT: i64 = 5;
 
-/// What a fault does to the topic of a stage, in one of its partitions.
+/// Effect of a fault on the state topic of a stage, in one partition.
 type Deed = fn(&Stage, i32);
 
 enum Outcome {
-    /// It is written again, with a warning, and nobody need do anything.
+    /// The record is written again, with a warning. No action is needed.
     Mended,
-    /// `/readyz` has these words until somebody does this.
+    /// `/readyz` shows this text until the deed is done.
     Told(&'static str, Deed),
     /// `/readyz` has these words, and the next start is refused with them.
     Refused(&'static str),
-    /// The daemon ends with these words, and goes on once somebody has done this.
+    /// The daemon exits with this text, and resumes once the deed is done.
     Ends(&'static str, Deed),
-    /// It is a warning only.
+    /// Only a warning appears.
     Warned(&'static str),
 }
 
@@ -222,7 +222,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Whether both say that all is well; neither may say so alone for long.
+    /// Returns whether both report success. Only one of them may do so, but not for long.
     #[track_caller]
     fn is_well(&mut self, daemon: &Daemon) -> bool {
         let is_ready = || daemon.try_get("/readyz").is_ok_and(|answer| answer.status == 200);
@@ -314,7 +314,7 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
     assert_eq!(daemon.wait_exit(PATIENCE), Some(0), "{}", daemon.log());
 }
 
-/// A broker that looks for what retention takes each second, where brokers do so each five minutes.
+/// Starts a broker that checks retention each second instead of each five minutes.
 fn broker() -> Arc<Kafka> {
     Arc::new(Kafka::start_with(Options {
         properties: vec![

@@ -1,4 +1,4 @@
-//! The metrics by which arms can be compared: those of the first profile whose sums add up over users, and those per user.
+//! Metrics by which arms can be compared: the ones of the first profile whose sums add up over users, and the ones per user.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,7 @@ use crate::engine::ranking::{Column, Measures, Metric, Ranking};
 use crate::looks;
 use crate::statistics::per_user::{IDS, is_per_user};
 
-/// Settings that decide what is measured.
+/// Settings that decide which metrics are measured.
 const MEASURES: [&str; 5] = [
     "metrics.k",
     "metrics.metrics",
@@ -20,7 +20,7 @@ const MEASURES: [&str; 5] = [
 
 pub(super) struct Comparable<'a> {
     measures: &'a Measures,
-    /// None where it is not known what is measured, so that no metric can be held against it.
+    /// `None` if it is unknown what is measured, so metrics cannot be checked.
     columns: Option<Vec<Column>>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Comparable<'a> {
         Comparable { measures, columns }
     }
 
-    /// What decides where nothing is chosen: CTR at the largest cut-off, else the first metric that there is.
+    /// Returns the default: CTR at the largest cut-off, or else the first available metric.
     pub fn default_primary(&self) -> Option<String> {
         looks::default_primary(self.columns.as_ref()?.iter())
     }
@@ -71,7 +71,7 @@ impl<'a> Comparable<'a> {
         None
     }
 
-    /// What is wrong with an id, and what to write.
+    /// Returns the problem with an id, and the remedy.
     fn unlike(&self, written: &str, id: &str, columns: &[Column]) -> (String, String) {
         let (name, cut) = id.split_once('@').unzip();
         let Some(metric) = Metric::named(name.unwrap_or(id)) else {
@@ -142,7 +142,7 @@ fn other_cut(written: &str, cut: Option<&str>, near: &Column, is_alone: bool) ->
     )
 }
 
-/// Of the columns of a metric the one with the cut-off closest to what was written; the longest where that is no number.
+/// Returns the column of a metric with the cut-off closest to the written one, or the longest if that is not a number.
 fn nearest_cut<'a>(columns: &[&'a Column], cut: Option<&str>) -> Option<&'a Column> {
     let wanted = cut.and_then(|cut| cut.parse::<u32>().ok());
     let distance = |column: &&&Column| {

@@ -1,4 +1,4 @@
-//! What a record says, or why it cannot be read, for people.
+//! Explains how a record was read, or why it cannot be, for people.
 
 use super::super::shape::{Nested, Path, Paths};
 use super::super::{Decoder, json};
@@ -7,7 +7,7 @@ use super::tree::{Found, Tree};
 use super::{ClickedItem, Field, Fields, Mapped, Problem, Said, Sink, Texts};
 use crate::engine::event::{Batch, Kind, Reason, Served};
 
-/// How a record is read.
+/// Explanation of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Explained {
     Served {
@@ -21,18 +21,18 @@ pub enum Explained {
         arms: Vec<(String, String)>,
         /// Experiments whose arm cannot be one.
         left_out: Vec<String>,
-        /// In rank order.
+        /// Item ids in rank order.
         items: Vec<String>,
-        /// Items that the list itself says were clicked.
+        /// Items that the list itself marks as clicked.
         clicked: Vec<String>,
-        /// Skipped elements of the list that are no items.
+        /// Number of skipped elements that are not items.
         n_skipped: u64,
-        /// Fields of the record that have alternative paths, and where each was found.
+        /// Fields with alternative paths, each with the path where it was found.
         alternatives: Vec<Place>,
     },
     Click {
         request_id: String,
-        /// As many parts as lists have; absent ones are `None`.
+        /// Further parts of the id, as many as lists have; absent ones are `None`.
         further_ids: Vec<Option<String>>,
         user_id: Option<String>,
         /// Epoch milliseconds.
@@ -48,21 +48,21 @@ pub enum Explained {
     },
 }
 
-/// A field that decided what became of a record.
+/// A field that decided the fate of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The setting that says where the field stands, such as `served.request_id`.
+    /// Setting with the path of the field, such as `served.request_id`.
     pub setting: &'static str,
-    /// Where it stands, or each place where it was looked for; empty where nothing says so.
+    /// Path where it was found, or all paths that were tried; empty if no setting has one.
     pub paths: Vec<String>,
-    /// What it stands in, where that is a part of another field: ``element 2 of `items` ``.
+    /// Enclosing element, if it is a part of another field: ``element 2 of `items` ``.
     pub within: Option<String>,
     /// Its JSON, if it is there.
     pub value: Option<String>,
 }
 
 impl Decoder {
-    /// What [`Decoder::decode`] makes of each event of a record, in words. It takes its time.
+    /// Explains the result of [`Decoder::decode`] for each event of a record in words. It is slow.
     pub fn explain(&self, payload: &[u8], topic_says: Option<Kind>) -> Vec<Explained> {
         let mut explained = Vec::new();
         self.mapped.each_event(Some(payload), |fields| match fields {
@@ -268,7 +268,7 @@ impl Mapped {
     }
 }
 
-/// A field of an element, or the element itself where there is no path.
+/// Returns a field of an element, or the element itself if there is no path.
 fn within_element(setting: &'static str, paths: Option<&Paths>, within: String, element: &str) -> Place {
     let value = match paths {
         None => Some(element),
