@@ -5,6 +5,7 @@ mod chaos;
 mod cut_off;
 mod damaged_batch;
 mod dead_letters;
+mod gathered;
 mod group;
 mod keys;
 mod looks;
