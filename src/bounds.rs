@@ -1,4 +1,4 @@
-//! What the settings allow the daemon to take: the bounds that add up, told at the start and by `abgauge check`.
+//! Memory bounds from the settings, which add up. They are logged at the start and printed by `abgauge check`.
 
 use std::fmt;
 
@@ -20,13 +20,13 @@ const OF_CHECKS: u64 = RefusedCounts::MAX_BYTES + FrequentUsers::MAX_BYTES;
 pub struct Bounds {
     /// Open lists and kept clicks, all partitions together.
     state: u64,
-    /// What has settled and waits to be stored; 0 where nothing is stored.
+    /// Settled numbers that wait to be stored; 0 without `[state]`.
     unsealed: u64,
     /// Shown items; 0 without coverage.
     coverage: u64,
-    /// Sums by user, and users that were seen; 0 where nothing is asked of an experiment.
+    /// Sums by user, and users seen; 0 if no experiment is configured.
     statistics: u64,
-    /// Records that are fetched and not read, all queues together.
+    /// Records that are fetched but not read, in all queues.
     fetched: u64,
     /// Windows of one arm of one partition.
     arm: u64,
@@ -71,7 +71,7 @@ impl Bounds {
             arm: View::BOTH.len() as u64 * of_view,
             global_arm: config.global.then_some(of_view),
             followed_arm: View::BOTH.len() as u64 * sums,
-            // Lists with a click come on top of those of the ranking.
+            // Lists with a click are one more column than the ranking has.
             user_columns: ranking.width() + 1,
             window: config.look_window(),
             max_arms: config.limits.max_arms,
@@ -80,7 +80,7 @@ impl Bounds {
 }
 
 impl Bounds {
-    /// What there is whatever the number of arms.
+    /// Returns the part that does not depend on the number of arms.
     fn fixed(&self) -> u64 {
         self.state + self.unsealed + self.coverage + self.statistics + self.fetched
     }
@@ -90,7 +90,7 @@ impl Bounds {
         N_BUCKETS as u64 * looks::row_bytes(self.user_columns) + OF_CHECKS
     }
 
-    /// What users of one arm of one partition add up to in the cells of the window; 0 where none has intervals.
+    /// Returns the sums of users of one arm of one partition in the cells of the window; 0 if no experiment has intervals.
     fn window(&self) -> u64 {
         let window = self.window.as_ref();
         window.map_or(0, |window| {
@@ -98,7 +98,7 @@ impl Bounds {
         })
     }
 
-    /// Each of them as a field of one line of the log.
+    /// Logs the bounds in one line, each as a field.
     pub fn log(&self) {
         info!(
             fixed_mib = mib(self.fixed()),
@@ -117,7 +117,7 @@ impl Bounds {
     }
 }
 
-/// In lines: the sum, and what it consists of.
+/// Prints the sum and its parts, one per line.
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

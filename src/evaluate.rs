@@ -71,19 +71,18 @@ pub use report::Report;
 const BATCH: usize = 4096;
 /// Maximum number of places reported for each reason of unreadable lines.
 const MAX_PLACES: usize = 3;
-/// What is kept as one, as long as the series asks for nothing shorter: where lists are few, so short a time as a slot takes more
-/// memory than its lists.
+/// Span that settles at once, unless the series needs a shorter one: with few lists, a shorter slot takes more memory than its lists.
 const SETTLE_MS: i64 = 60 * 60 * 1000;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 
-/// What joins and what is counted. The defaults are the daemon's, so that the same events give the same bits.
+/// Rules for joining and counting. The defaults are the daemon's, so the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The shape of events in JSON lines; `None`: our own. Parquet has our own fields, with times as this shape has them.
     pub shape: Option<Shape>,
     pub measures: Measures,
-    /// What the metrics that need a catalogue go by; see [`read_catalogue`]. It stands for `measures.catalogue`.
+    /// Catalogue for the metrics that need one; see [`read_catalogue`]. It replaces `measures.catalogue`.
     pub catalogue: Option<Arc<Catalogue>>,
     /// A click counts up to this long after its list.
     pub attribution_ms: i64,
@@ -96,24 +95,24 @@ pub struct Options {
     pub max_items: u32,
     /// A list in more experiments is unreadable.
     pub max_experiments: u32,
-    /// Lists of its request id that a click counts for, those of the lowest offsets; at least 1.
+    /// Maximum number of lists of its request id that a click counts for, lowest offsets first; at least 1.
     pub max_lists_per_click: u32,
     /// Distinct off-list items remembered for each list.
     pub max_off_list: u32,
     pub hash_seed: u64,
-    /// What users are hashed with.
+    /// Key for hashing users.
     pub user_key: UserKey,
     /// Ids that mean that a user is not known.
     pub no_user: NoUser,
     /// Bytes of lists and clicks that are kept; beyond it records are shed.
     pub max_state_bytes: u64,
-    /// Share of lists that may be copies with other items or arms before a warning says so.
+    /// Share of lists that may be copies with other items or arms before a warning appears.
     pub max_duplicate_share: f64,
-    /// Share of an arm's lists that one user may have before a warning says so, if arms are compared.
+    /// Share of an arm's lists that one user may have before a warning appears, if arms are compared.
     pub max_user_share: f64,
-    /// Also the numbers of each span of this length, by the time of lists; a multiple of the slot.
+    /// Length of spans with numbers of their own, by the time of lists; a multiple of the slot.
     pub span_ms: Option<i64>,
-    /// How arms are compared with their control; none: they are not.
+    /// Comparison of arms with their control; `None`: no comparison.
     pub compare: Option<Compare>,
 }
 
@@ -170,7 +169,7 @@ pub struct UnreadableLines {
 
 /// Reads files one after the other into one engine.
 pub struct Evaluator {
-    /// For events of our own shape.
+    /// Decoder of events in our own format.
     decoder: Decoder,
     shape: Option<Shape>,
     engine: Engine,
@@ -187,7 +186,7 @@ pub struct Evaluator {
     /// Times of the first list and of the last one, epoch ms.
     served_ms: Option<(i64, i64)>,
     n_lists_without_arm: u64,
-    /// Of lists.
+    /// Statistics on the times of lists.
     float_times: FloatTimes,
     unreadable: BTreeMap<Reason, UnreadableLines>,
     /// Warnings of lines that were too long to be read, by file.
@@ -380,7 +379,7 @@ impl Evaluator {
                 Settled::Slot { end_ms, .. } => done_ms = *end_ms,
             }
             let is_slot = ledger.take(settled).is_some();
-            // At once: what was seen of a catalogue takes more than its counts.
+            // Count now: the shown items of a catalogue take more memory than their counts.
             for span_ms in span_ms.iter().filter(|_| is_slot) {
                 let complete = ledger.take_complete(0).into_iter();
                 spans.extend(complete.map(|(number, cell)| (number * span_ms, totals(cell.numbers()))));

@@ -33,7 +33,7 @@ pub struct Arms {
     arms: Vec<Arm>,
     /// Admitted arms, and the first `max` folded ones under the arm that they fold into.
     by_hash: HashMap<u128, ArmId>,
-    /// What was found last, by the last bits of its hash: most lists are in one of few arms.
+    /// Last lookups, by the last bits of the hash: most lists are in one of few arms.
     recent: [Option<(u128, ArmId)>; RECENT],
     /// Hashes of the folded arms that are remembered, in the order of their first lists.
     folded: Vec<u128>,
@@ -60,7 +60,7 @@ impl Arms {
         }
     }
 
-    /// Goes on with arms that were admitted under the same bound, in their order; none if they cannot have been.
+    /// Restores arms that were admitted under the same bound, in their order; `None` if that is impossible.
     pub fn resume(max: u32, arms: &[Arm]) -> Option<Arms> {
         let mut resumed = Arms::new(max);
         for Arm { experiment, arm } in arms {
@@ -146,11 +146,11 @@ impl Arms {
         })
     }
 
-    /// Keeps each of a list's arms once, where several of its names fold into one. Gives what tells the names that fold from
-    /// others, 0 where none does.
+    /// Keeps each of a list's arms once if several of its names fold into one. Returns a number that distinguishes the folded
+    /// names, or 0 if no name is folded.
     #[inline(always)]
     pub fn count_once(&self, names: &[ArmName], arms: &mut Vec<ArmId>) -> u32 {
-        // Mostly none was ever folded.
+        // Usually no arm was ever folded.
         match self.arms.len() == self.n_admitted {
             true => 0,
             false => self.fold_into_one(names, arms),
@@ -195,12 +195,12 @@ impl Arms {
         &self.arms[id as usize]
     }
 
-    /// By number.
+    /// Returns all arms by id.
     pub fn all(&self) -> &[Arm] {
         &self.arms
     }
 
-    /// Distinct arms folded, at most `max`: beyond that they are no longer told apart.
+    /// Returns the number of distinct arms folded, at most `max`: further ones are not distinguished.
     pub fn n_folded(&self) -> u64 {
         self.folded.len() as u64
     }
@@ -215,7 +215,7 @@ impl Arms {
 mod tests {
     use super::*;
 
-    /// Admits "experiment/arm" names in turn and tells where each one went.
+    /// Admits "experiment/arm" names in turn and checks the arm of each.
     fn check(max: u32, names: &[&str], expected: &[&str]) -> Arms {
         let mut arms = Arms::new(max);
         assert_eq!(admit_all(&mut arms, names), expected);

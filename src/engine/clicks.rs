@@ -19,7 +19,7 @@ const ITEM: usize = TIME + 2;
 const NEXT: usize = ITEM + 2;
 /// The click before, or the last one where this is the first.
 const BACK: usize = NEXT + 1;
-/// How many clicks were kept before it: the order among clicks of different ids.
+/// Word with the number of clicks kept before it: the order among clicks of different ids.
 const ORDER: usize = BACK + 1;
 /// Words of a click, in whole units.
 const N_WORDS: usize = (ORDER + 1).next_multiple_of(UNIT);
@@ -29,15 +29,15 @@ const DECIDED: u32 = 1;
 const LEFT: u32 = 1 << 1;
 /// Flag: an earlier process has counted it, whatever its result was.
 const COUNTED: u32 = 1 << 2;
-/// From this bit on: how many lists have taken it.
+/// First bit of the number of lists that have taken the click.
 const TAKEN_SHIFT: u32 = 3;
 const TAKEN: u32 = (1 << IndexedKind::SHIFT) - (1 << TAKEN_SHIFT);
-/// What stays with a click, whatever it is to the index.
+/// Bits that stay with a click, whatever its kind in the index.
 const STAYS: u32 = DECIDED | COUNTED | TAKEN;
 /// Words of a bucket's first chunk at the start.
 const FIRST_WORDS: usize = 4 * N_WORDS;
 const NO_BUCKET: (i64, u32) = (i64::MIN, 0);
-/// What a bucket costs besides its clicks.
+/// Bytes of a bucket besides its clicks.
 const BUCKET_BYTES: u64 = 128 + 4 * FIRST_WORDS as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct KeptClick {
 /// A click that an earlier process has counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Earlier {
-    /// Whether a list that is not read again may have taken it.
+    /// A list that is not replayed may have taken it.
     pub may_be_decided: bool,
 }
 
@@ -81,9 +81,9 @@ struct Bucket {
 #[derive(Debug)]
 pub struct KeptClicks {
     bucket_ms: i64,
-    /// Places of buckets by their begin, epoch ms.
+    /// Places of buckets by their start, Unix ms.
     by_start: BTreeMap<i64, u32>,
-    /// Begin and place of the last bucket that a click joined: many clicks join the same one.
+    /// Start and place of the last bucket that a click joined: many clicks join the same one.
     last: (i64, u32),
     places: Vec<Bucket>,
     free: Vec<u32>,
@@ -217,12 +217,12 @@ impl KeptClicks {
         clicks.sort_unstable_by_key(|(click, _)| order(*click));
     }
 
-    /// How many lists have taken it.
+    /// Returns the number of lists that have taken the click.
     pub fn n_lists(&self, store: &Store, click: Handle) -> u32 {
         (store.chunks.words(click)[KIND] & TAKEN) >> TAKEN_SHIFT
     }
 
-    /// Whether an earlier process has counted it.
+    /// Returns whether an earlier process has counted the click.
     pub fn is_counted(&self, store: &Store, click: Handle) -> bool {
         store.chunks.words(click)[KIND] & COUNTED != 0
     }
@@ -442,7 +442,7 @@ mod tests {
     }
 
     proptest! {
-        /// A map of lists says the same, whatever comes and goes in whatever order.
+        /// Compares with a map of lists, while clicks come and leave in any order.
         #[test]
         fn chains_hold_what_a_plain_map_holds(steps in prop::collection::vec((0_u128..6, 0_i64..60), 1..400)) {
             let mut world = World::new(7);

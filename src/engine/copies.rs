@@ -1,12 +1,12 @@
-//! What decides on a list that is read again, and is not read again itself: originals that are settled, and how far silence
-//! had moved the frontier.
+//! Facts that decide on replayed lists but are not replayed themselves: originals that are settled, and how far silence had
+//! moved the frontier.
 //!
 //! ```text
 //! offset   3           7           9             20
 //! list     A at 4 s    B at 6 s    A at 8 s      resume at B: without this, the copy of A would count
 //!          original                copy
 //! ```
-//! A log is read again from its first list at or after a border. A copy behind the border may have its original before it.
+//! A log is replayed from its first list at or after a border. A copy behind the border may have its original before it.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::open_events::{Digest, ResumePoint};
 /// A copy and its original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Copied {
-    /// Begin of the copy's slot, epoch ms.
+    /// Start of the copy's slot, Unix ms.
     pub slot_ms: i64,
     pub id: u128,
     /// Time of the original, epoch ms.
@@ -29,7 +29,7 @@ impl Copied {
     }
 }
 
-/// From this offset on, lists before a time came after their slot was settled.
+/// Offset from which lists before a time came after their slot was settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     pub offset: i64,
@@ -48,8 +48,8 @@ pub struct CopiesCheckpoint {
     pub reach: Option<CopiesReach>,
 }
 
-/// How far the log of lists is to be read again if it still reaches so far: to the first list that a copy may come of, beyond what
-/// is open.
+/// Resume point for copies, further back than the one for open lists: the first list that may still get a copy. Used if the log
+/// still reaches back that far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopiesReach {
     pub resume: ResumePoint,
@@ -57,17 +57,17 @@ pub struct CopiesReach {
     pub open: Digest,
 }
 
-/// Both, as far as lists may be read again.
+/// Copies and refusals, as far as lists may be replayed.
 #[derive(Debug, Default)]
 pub struct Copies {
-    /// Rows so long before a border may be of gathered lists behind it.
+    /// Time before a border within which rows may belong to gathered lists behind it.
     gather_ms: i64,
     copied: BTreeSet<Copied>,
     refusals: Vec<Refusal>,
 }
 
 impl Copies {
-    /// Bytes of a copy, with what nodes of the tree leave empty.
+    /// Bytes of a copy, including the empty space in nodes of the tree.
     pub const COST: u64 = 80;
 
     pub fn new(gather_ms: i64) -> Copies {
@@ -129,7 +129,7 @@ impl Copies {
         refusals.any(|refusal| refusal.offset <= offset && ts_ms < refusal.until_ms)
     }
 
-    /// Forgets what does not matter once lists are read again from this border on, epoch ms, or from a later one.
+    /// Forgets what no longer matters once lists are replayed from this border, Unix ms, or from a later one.
     pub fn forget_before(&mut self, from_ms: i64) {
         while self.copied.first().is_some_and(|copied| copied.slot_ms < from_ms) {
             self.copied.pop_first();

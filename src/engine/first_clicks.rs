@@ -1,10 +1,10 @@
-//! First clicks of lists of one length, counted by position in place of added to sums.
+//! First clicks on lists of one length, counted by position instead of added to sums.
 //!
 //! ```text
 //! counts ──▶ │ by position │ of another arm: … │
 //! ```
-//! What such a click adds depends on its position alone, so that it is worked out once for many, when they are handed over;
-//! and 40 bytes hold what an arm needs for lists of 10 items, where sums of the usual metrics take 512.
+//! The contribution of such a click depends only on its position, so it is computed once for many clicks, at the hand-over. And
+//! an arm with lists of 10 items needs only 40 bytes, while sums of the usual metrics take 512.
 
 use std::num::NonZeroU32;
 
@@ -15,12 +15,12 @@ pub struct FirstClicks {
     counts: Vec<u32>,
 }
 
-/// Where the counts of an arm begin, counted from 1. They are always of lists of one length, which is told with it.
+/// Start of an arm's counts, counted from 1. The counts are always for lists of one length, which callers pass along.
 #[derive(Debug, Clone, Copy)]
 pub struct CountsStart(NonZeroU32);
 
 impl FirstClicks {
-    /// What the counts of an arm take in bytes.
+    /// Returns the bytes of an arm's counts.
     pub fn bytes(n_items: usize) -> u64 {
         (n_items * size_of::<u32>()) as u64
     }

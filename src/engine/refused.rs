@@ -15,14 +15,15 @@ pub struct RefusedList {
     pub arm: ArmId,
     /// Half of the keyed hash of its user, where that can be read.
     pub user: Option<NonZeroU32>,
-    /// Its time, or that of its record where it has none, epoch ms.
+    /// Its time, or its record's time if it has none, Unix ms.
     pub ts_ms: i64,
-    /// It counts with the first slot with a list from this one on, by its begin, epoch ms: none that has ended, whatever the batches.
+    /// Start of the first slot that it may count with, Unix ms. It counts with the next slot that has a list, never with one
+    /// that has ended, whatever the batches.
     pub with_ms: i64,
 }
 
 impl Outcome {
-    /// Whether a list of this outcome is missing from the numbers of its arms.
+    /// Returns whether a list with this outcome is missing from the numbers of its arms.
     pub(super) fn is_refusal(self) -> bool {
         matches!(
             self,

@@ -3,16 +3,16 @@
 use super::checkpoint::LogCheckpoint;
 use super::open_events::{Digest, ResumePoint};
 
-/// What has come of reading a topic partition again.
+/// Result of replaying a topic partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replayed {
-    /// It has not reached the position yet.
+    /// The position is not reached yet.
     UnderWay,
     /// The records before the position are those that were counted.
     Same,
-    /// They are not, so this is another log, or one that was changed.
+    /// The records differ, so this is another log, or it was changed.
     Other,
-    /// They need not be, because records were shed.
+    /// The records may differ, because some were shed.
     Unknown,
 }
 
@@ -21,7 +21,7 @@ pub enum Replayed {
 pub struct Replay {
     position: ResumePoint,
     expected: Digest,
-    /// Of the events that were accepted again.
+    /// Digest of the events that were accepted again.
     found: Digest,
     /// Set at the position.
     is_same: Option<bool>,
@@ -37,7 +37,7 @@ impl Replay {
         }
     }
 
-    /// Whether a record of this offset has had its outcome.
+    /// Returns whether a record at this offset already has its outcome.
     pub fn covers(&self, offset: i64) -> bool {
         offset < self.position.offset
     }
@@ -46,7 +46,7 @@ impl Replay {
         self.found.add(hash);
     }
 
-    /// Notes that all records before this offset were read, and what M is there.
+    /// Notes that all records before this offset were read, and M at that point.
     pub fn reach(&mut self, at: ResumePoint) {
         if self.is_same.is_none() && !self.covers(at.offset) {
             let is_same = self.found == self.expected && at.newest_ms == self.position.newest_ms;
@@ -54,7 +54,7 @@ impl Replay {
         }
     }
 
-    /// Whether it has reached the position.
+    /// Returns whether the position was reached.
     pub fn has_ended(&self) -> bool {
         self.is_same.is_some()
     }

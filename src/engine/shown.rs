@@ -17,18 +17,18 @@ const NONE: u32 = u32::MAX;
 pub struct ShownLists {
     places: Vec<u32>,
     lists: Vec<ShownList>,
-    /// By arm, as far as there are any.
+    /// Index of the newest list of each arm, up to the last arm with one.
     newest: Vec<u32>,
-    /// The arms that have lists.
+    /// Arms with lists.
     arms: Vec<ArmId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ShownList {
-    /// Begin of the list's slot, epoch ms.
+    /// Start of the list's slot, Unix ms.
     start_ms: i64,
     places: Range<u32>,
-    /// The one before, of the same arm.
+    /// Previous list of the same arm.
     before: u32,
 }
 
@@ -40,7 +40,7 @@ impl ShownLists {
         self.add_from(start, arms, start_ms);
     }
 
-    /// The places of all lists. What is appended to them is a list once it is [added](Self::add_from).
+    /// Returns the places of all lists. Appended places become a list when it is [added](Self::add_from).
     pub(super) fn places_mut(&mut self) -> &mut Vec<u32> {
         &mut self.places
     }
@@ -69,7 +69,7 @@ impl ShownLists {
         &mut self.newest[arm as usize]
     }
 
-    /// What its lists take in memory.
+    /// Returns the memory taken by the lists.
     pub fn bytes(&self) -> u64 {
         let numbers = self.places.capacity() + self.newest.capacity();
         let n_bytes = numbers * size_of::<u32>()
@@ -78,7 +78,7 @@ impl ShownLists {
         n_bytes as u64
     }
 
-    /// The lists of each arm, in no order: the begin of their slot, and the places of their items in rank order.
+    /// Returns the lists of each arm, in no particular order: the start of their slot, and the places of their items in rank order.
     pub fn by_arm(&self) -> impl Iterator<Item = (ArmId, impl Iterator<Item = (i64, &[u32])>)> {
         let list = |number: u32| self.lists.get(number as usize);
         self.arms.iter().map(move |arm| {

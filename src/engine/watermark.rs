@@ -23,9 +23,9 @@ pub struct Watermarks {
     newest_ms: [Option<i64>; 2],
     /// M before the last event that was not refused, of its side.
     before_ms: Option<i64>,
-    /// What an idle move raised the watermark to, by side, until a record comes.
+    /// Watermark after an idle move, by side, until a record comes.
     idle_ms: [Option<i64>; 2],
-    /// Later events are noted as ahead.
+    /// Time after which events are noted as ahead.
     ahead_of_ms: i64,
     ahead: [Option<Ahead>; 2],
 }
@@ -33,10 +33,10 @@ pub struct Watermarks {
 /// Records that were too far ahead on arrival, late or not: without one, the next would have the same effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Their offsets, ascending. Where there would be more than 32 ranges, the nearest two become one, with what lies between.
+    /// Their offsets, ascending. If there would be more than 32 ranges, the nearest two are merged, including the gap between them.
     pub ranges: Vec<RangeInclusive<i64>>,
     pub n_records: u64,
-    /// Events that are late, and would not be without these records.
+    /// Number of events that are late only because of these records.
     pub n_late: u64,
     /// M as it would be without them.
     newest_without_ms: Option<i64>,
@@ -88,7 +88,7 @@ impl Watermarks {
     /// Checks an event that parsed against the future and the watermark, and takes its time.
     ///
     /// # Errors
-    /// [`Outcome::Future`] or [`Outcome::Late`], and the event moves nothing.
+    /// [`Outcome::Future`] or [`Outcome::Late`]. The watermark does not move then.
     pub fn check(&mut self, at: Position, ts_ms: i64) -> Result<(), Outcome> {
         if ts_ms > at.record_ts_ms.saturating_add(self.max_future_ms) {
             return Err(Outcome::Future);
@@ -109,13 +109,13 @@ impl Watermarks {
         newest_ms.is_some_and(|newest_ms| ts_ms < newest_ms - self.lateness_ms)
     }
 
-    /// Whether an event lies more than a day behind the newest one.
+    /// Returns whether an event lies more than a day behind the newest one.
     pub fn is_days_late(&self, side: Side, ts_ms: i64) -> bool {
         let newest_ms = self.newest_ms[self.index(side)];
         newest_ms.is_some_and(|newest_ms| ts_ms < newest_ms - DAY_MS)
     }
 
-    /// Notes an event that lies ahead, or what becomes of one that follows such.
+    /// Notes an event that lies ahead, or the outcome of one that follows it.
     #[cold]
     fn note(&mut self, index: usize, offset: i64, ts_ms: i64) {
         let newest_ms = self.newest_ms[index];
@@ -132,12 +132,12 @@ impl Watermarks {
         self.ahead[index] = Some(ahead);
     }
 
-    /// From now on, events behind this time are noted.
+    /// Sets the time after which events are noted as ahead.
     pub fn note_ahead_of(&mut self, ahead_of_ms: i64) {
         self.ahead_of_ms = ahead_of_ms;
     }
 
-    /// What was noted since it was last forgotten.
+    /// Returns the events noted since they were last forgotten.
     pub fn ahead(&self, side: Side) -> Option<&Ahead> {
         self.ahead[self.index(side)].as_ref()
     }
@@ -147,7 +147,7 @@ impl Watermarks {
         self.ahead[index] = None;
     }
 
-    /// Sets M to what it was at the place that a topic is read again from.
+    /// Sets M to its value at the resume point of a topic.
     pub fn resume(&mut self, side: Side, newest_ms: Option<i64>) {
         let index = self.index(side);
         self.newest_ms[index] = newest_ms;

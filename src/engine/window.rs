@@ -28,7 +28,7 @@ impl Cell {
         self.add_and_tell(tally, |_, _| ())
     }
 
-    /// The same, and tells what was added to each column.
+    /// Adds a tally, and reports the change of each column to `told`.
     fn add_and_tell(&mut self, tally: &[i64], mut told: impl FnMut(usize, i64)) -> Result<(), Overflow> {
         make_room(&mut self.0, tally.len());
         let mut exact = Ok(());
@@ -69,9 +69,9 @@ pub struct Window {
     cell_ms: i64,
     /// Number of the cell that holds the window's end: epoch ms ÷ cell length.
     newest: i64,
-    /// Those that were touched, by number.
+    /// Cells that were changed, by number.
     cells: BTreeMap<i64, Cell>,
-    /// What they add up to.
+    /// Sum of the cells.
     sums: Vec<i128>,
 }
 
@@ -99,7 +99,7 @@ impl Window {
         make_room(&mut self.sums, tally.len());
         let sums = &mut self.sums;
         let cell = self.cells.entry(number).or_default();
-        // The sum includes exactly what the cell holds, so that it can be subtracted again.
+        // Add to the sum exactly what the cell takes, so that it can be subtracted again.
         cell.add_and_tell(tally, |column, added| sums[column] += i128::from(added))
     }
 
@@ -113,7 +113,7 @@ impl Window {
         }
     }
 
-    /// What its cells add up to; columns that are left out at the end are zero.
+    /// Returns the sum of the cells; omitted columns at the end are zero.
     pub fn sums(&self) -> &[i128] {
         &self.sums
     }

@@ -1,4 +1,4 @@
-//! What a seal holds, read under a configuration by who does not go on with it.
+//! Contents of a seal, decoded under a configuration by readers that do not resume the pair.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::keeper::Roles;
 use crate::ledger::{Keep, Ledger, Reach};
 use crate::state::Header;
 
-/// What pairs are read by: a configuration, prepared once.
+/// Prepared configuration for decoding pairs.
 #[derive(Debug, Clone)]
 pub struct Terms {
     ranking: Ranking,
@@ -27,11 +27,11 @@ pub struct Contents {
     pub ledger: Ledger,
 }
 
-/// Why it cannot be gone on with.
+/// Reason why a seal cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
     Form(FormError),
-    /// Totals and frontier are not of one moment.
+    /// Totals and frontier are from different moments.
     Until {
         ledger_ms: Option<i64>,
         frontier_ms: Option<i64>,
@@ -87,7 +87,7 @@ impl Terms {
 }
 
 impl Contents {
-    /// As [`Terms::read`], for who reads a few.
+    /// Decodes like [`Terms::read`], for callers with few pairs.
     ///
     /// # Errors
     /// The same.
@@ -100,7 +100,7 @@ impl Contents {
     }
 }
 
-/// How far a pair had come at a checkpoint, with its ledger of that moment.
+/// Returns the progress of a pair at a checkpoint, given its ledger at that moment.
 pub fn reach(checkpoint: &Checkpoint, ledger: &Ledger) -> Reach {
     Reach {
         settled_end_ms: ledger.until_ms().map(|until_ms| until_ms - 1),

@@ -1,11 +1,11 @@
-//! What the ledger of a pair keeps under a configuration.
+//! Contents of a pair's ledger under a configuration.
 
 use crate::config::{Config, N_CELLS};
 use crate::engine::event::Side;
 use crate::ledger::{Keep, Kept, Span, Users};
 use crate::looks;
 
-/// Where pairs are stored: what the board shows. Besides, users of the experiments that something is asked of, in cells from look to look.
+/// Returns what to keep. With `[state]`: what the board shows. For configured experiments: also users, in cells from look to look.
 pub fn keep(config: &Config) -> Keep {
     let users = keep_of_users(config);
     if config.state.is_none() {

@@ -1,4 +1,4 @@
-//! What the worker says about itself: telemetry, readiness, and log lines that do not flood.
+//! Reports of the worker: telemetry, readiness, and rate-limited log lines.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -27,11 +27,11 @@ use crate::logging::Losses;
 use crate::looks::GivenUp;
 use crate::telemetry::{Excess, PartitionState, Telemetry, Warning};
 
-/// How often gauges about partitions are set.
+/// Interval at which gauges about partitions are set.
 const REFRESH: Duration = Duration::from_millis(250);
 /// A lasting fault, and each kind of unreadable record, is logged once in this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
-/// A loss is shown on the page for this long.
+/// Time for which a loss is shown on the page.
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
 /// At most this many different faults are reported together.
 const MAX_FAULTS: usize = 4;
@@ -45,7 +45,7 @@ pub struct WorkerReport {
     skips: Skips,
     /// Warnings about settings.
     of_settings: Vec<Warning>,
-    /// What the catalogue lacks.
+    /// Warnings about data missing from the catalogue.
     of_catalogue: Vec<Warning>,
     metrics: Vec<&'static str>,
     /// Experiments whose statistics were given up.
@@ -60,11 +60,11 @@ pub struct WorkerReport {
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
     shares: TopicShares,
     limits: Limits,
-    /// By `Side as usize`, then `Excess as usize`: whether a topic's share is above its limit.
+    /// A topic's share is above its limit, by `Side as usize`, then `Excess as usize`.
     raised: [[bool; Excess::ALL.len()]; 2],
     /// Topics whose brokers accept records of any timestamp.
     timestamp_faults: Vec<(Side, TimestampFault)>,
-    /// One for each topic, once these are known.
+    /// One per topic, once they are known.
     audits: Vec<KeyAudit>,
     findings: Vec<KeyFinding>,
     reported_keys: HashMap<String, KeyCounts>,
@@ -77,16 +77,16 @@ pub struct WorkerReport {
     held_logged: HashMap<i32, (String, Duration)>,
     left_out_told: bool,
     folded_told: bool,
-    /// Nobody cleans the state topic.
+    /// A warning that the state topic is not cleaned was logged.
     not_cleaned_told: bool,
-    /// What has settled waits to be stored, and pairs are not read on.
+    /// A warning about pairs that are paused because settled numbers wait to be stored was logged.
     unsealed_told: bool,
-    /// Losses of the state topic that were logged.
+    /// Number of losses of the state topic that were logged.
     n_lost_told: u64,
     malformed_told: bool,
     /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
     ids_are_shared: bool,
-    /// By `Side as usize`: the times of a topic are those of 32-bit floats.
+    /// The times of a topic are 32-bit floats, by `Side as usize`.
     times_are_floats: [bool; 2],
     /// From `join.max_lists_per_click` and `limits.max_arms`.
     max_lists_per_click: u32,
@@ -99,9 +99,9 @@ pub struct WorkerReport {
 struct LogLosses {
     losses: Losses,
     n_seen: u64,
-    /// When a loss was last seen.
+    /// Time at which a loss was last seen.
     seen: Option<Duration>,
-    /// Losses that the log itself has reported, once it could be written again.
+    /// Losses that the log has reported itself, once it could be written again.
     n_told: u64,
 }
 
@@ -121,7 +121,7 @@ pub struct Round<'a> {
     /// Wall time, epoch ms, and steady time.
     pub now_ms: i64,
     pub steady_ms: i64,
-    /// How long a transaction may block a partition before it is reported.
+    /// Time that a transaction may block a partition before it is reported.
     pub tell_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
@@ -252,7 +252,7 @@ impl WorkerReport {
         }
     }
 
-    /// It is no longer held.
+    /// Notes that a partition is no longer held.
     pub fn goes_on(&mut self, partition: i32) {
         self.held_logged.remove(&partition);
     }
@@ -380,7 +380,7 @@ impl WorkerReport {
         self.warn(round, particular);
     }
 
-    /// Tells how the state of pairs is stored.
+    /// Reports how the state of pairs is stored.
     fn look_at_stored(&mut self, round: &Round) -> Vec<Warning> {
         let Some(stored) = round.stored else {
             return Vec::new();
@@ -415,7 +415,7 @@ impl WorkerReport {
             .collect()
     }
 
-    /// Notes how the topics stamp their records, as far as the brokers tell. Logs changes.
+    /// Notes how topics stamp their records, as far as brokers report it. Logs changes.
     pub fn timestamps(&mut self, of: &[(Side, Timestamps)], brokers: &str, max_future_ms: i64) {
         for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
             let topic = &self.topics[*side as usize];
@@ -647,7 +647,7 @@ impl WorkerReport {
         }
     }
 
-    /// Reports what an operator should fix although numbers are shown.
+    /// Reports problems that an operator should fix although numbers are shown.
     fn warn(&mut self, round: &Round, particular: Vec<Warning>) {
         let arms_without_coverage = round.arms_without_coverage;
         let mut warnings = self.of_settings.clone();

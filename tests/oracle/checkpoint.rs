@@ -1,4 +1,4 @@
-//! What a pair says that it stands at.
+//! Positions in the checkpoint of a pair.
 
 use abgauge::engine::event::{Batch, Position, Side};
 use abgauge::engine::ranking::Ranking;

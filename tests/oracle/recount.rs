@@ -1,7 +1,7 @@
-//! The twin: counts a world anew from its raw records, pair by pair, by the letter of docs/rules.md.
+//! The twin: recounts a world from its raw records, pair by pair, by the letter of docs/rules.md.
 //!
-//! Nothing is kept up to date here. Every click is held against every list, and what an engine would show at a moment
-//! is worked out from all that was read until then.
+//! Nothing is updated incrementally. Every click is compared with every list, and the numbers at a moment are computed from
+//! everything read until then.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::score::Scores;
 use crate::twin::Outcome;
 use crate::world::{Click, List, Shelf, World};
 
-/// An accepted list with what was clicked on it.
+/// An accepted list with its clicks.
 #[derive(Debug)]
 pub struct Judged {
-    /// Each once.
+    /// Distinct arms.
     pub arms: Vec<ArmName>,
     pub ts_ms: i64,
     pub outcome: Outcome,
@@ -100,7 +100,7 @@ impl<'a> Twin<'a> {
             if !open || !belongs(click.event, &list.event, rules) {
                 continue;
             }
-            // One too many is noted too, and changes nothing.
+            // One list too many is noted too, but changes nothing.
             let on_this_list = match results.len() < rules.max_lists_per_click as usize {
                 true => hit(&mut outcome, click.event.item.to_string(), rules.max_off_list),
                 false => results[0],
@@ -193,7 +193,7 @@ impl<'a> Twin<'a> {
     }
 }
 
-/// A click on a list: only the first items beside it are remembered, in the order of offsets.
+/// Applies a click to a list: only the first off-list items are remembered, in the order of offsets.
 fn hit(list: &mut Outcome, item: String, max_off_list: u32) -> ClickResult {
     if list.items.contains(&item) {
         return match list.clicked.insert(item) {

@@ -1,4 +1,4 @@
-//! `[experiments.NAME]`: where its `total` begins, and what is asked of its arms.
+//! `[experiments.NAME]`: start of its `total`, and settings for comparing its arms.
 
 mod allocation;
 mod comparable;
@@ -17,7 +17,7 @@ use crate::config::raw::RawExperiment;
 use crate::config::rules;
 use crate::engine::ranking::Measures;
 
-/// What is asked of each experiment, by name; and which of those with a control name no primary metric.
+/// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
 pub(super) fn experiments(
     raw: &BTreeMap<String, RawExperiment>,
     measures: &Measures,
@@ -95,7 +95,7 @@ fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
     None
 }
 
-/// Only a start means something by itself.
+/// Refuses settings without a control: only a start is meaningful alone.
 fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
     let others = raw.written().filter(|(setting, _)| *setting != "start");
     if let Some((setting, place)) = others.min_by_key(|(_, place)| place.span().start) {
@@ -108,7 +108,7 @@ fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
     }
 }
 
-/// Whether an experiment or an arm can have this name.
+/// Returns whether an experiment or an arm can have this name.
 fn is_label(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name != "__other__"
 }

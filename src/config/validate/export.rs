@@ -1,4 +1,4 @@
-//! `[export]`: what a scrape shows of what is measured.
+//! `[export]`: metrics, windows and views that a scrape shows.
 
 use toml::Spanned;
 
@@ -18,7 +18,7 @@ pub(super) fn export(
 ) -> Export {
     let ks = &measures.ks;
     let metrics: Vec<String> = match &raw.metrics {
-        // What is not measured was refused with the metrics.
+        // Metrics that are not measured were refused with `[metrics]`.
         Some(list) => {
             let words = list.get_ref().iter().map(|word| word.get_ref());
             let known = words.filter_map(|word| Metric::named(word));
@@ -65,7 +65,7 @@ pub(super) fn export(
         metrics,
         k,
         live: shown(View::Live),
-        // Nothing adds these up, and looks go by them: unless views are set, the whole is enough.
+        // The whole is not added up any further, and looks use it, so the total is enough unless views are set.
         global: match &views {
             Some(_) => shown(View::Settled),
             None => windows.iter().filter(|name| *name == TOTAL).cloned().collect(),
@@ -110,8 +110,8 @@ fn views(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<
     views
 }
 
-/// The windows that a view serves best: live lists tell what happens now, in the shortest; the longer ones compare arms, which
-/// settled lists do. `total`, and a window that is alone, have both.
+/// Returns the windows that a view serves best. Live lists show the present, in the shortest window; settled lists compare arms
+/// in the longer ones. `total`, or a window that is alone, gets both views.
 fn serving(view: View, windows: &[String]) -> Vec<String> {
     let sliding: Vec<&String> = windows.iter().filter(|name| *name != TOTAL).collect();
     let serves = |name: &String| match sliding[..] {

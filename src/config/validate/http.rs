@@ -33,7 +33,7 @@ fn listen(listen: &Spanned<String>, report: &mut ErrorReport) -> SocketAddr {
     })
 }
 
-/// What is wrong with a text that is no address to listen on, and what to write instead.
+/// Returns the problem with a text that is not an address to listen on, and the remedy.
 fn no_address(text: &str) -> (&'static str, String) {
     const PORT: &str = "9464";
     if text.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()) {

@@ -1,4 +1,4 @@
-//! `[state]`: where what is settled outlives a process. `[global]`: whether all of it is shown.
+//! `[state]`: topic in which settled numbers outlive a process. `[global]`: shows all pairs together.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
 /// Oftener, each look at the ends of the topic would find something new.
 const MIN_INTERVAL_MS: i64 = 1_000;
 
-/// None where nothing is stored.
+/// Returns the state topic; `None` if no state is stored.
 pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> Option<StateTopic> {
     let interval_ms = positive("state.interval", &raw.interval, report);
     if interval_ms < MIN_INTERVAL_MS && report.is_sound("state.interval") {
@@ -47,7 +47,7 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
     })
 }
 
-/// Whether all partitions are shown: where they are stored, unless it is switched off. Statistics of the whole need it.
+/// Returns whether all pairs are shown together: if they are stored, unless switched off. Statistics of the whole need it.
 pub(super) fn global(
     raw: &RawGlobal,
     state: &RawState,

@@ -1,4 +1,4 @@
-//! An engine that goes on where another one stood: what is stored of it, and how it comes back from the logs.
+//! Resuming an engine: the stored part of its state, and the part that is replayed from the logs.
 
 use super::{Engine, copies_from_ms, new_list};
 use crate::engine::Rules;
@@ -15,42 +15,43 @@ use crate::engine::replay::{Replay, Replayed};
 use crate::engine::store::Tag;
 
 impl Engine {
-    /// An engine that goes on from a checkpoint, with the arms that were admitted then, in their order. It is to read each topic
-    /// from its resume point on. Records before the position are `replayed`: they bring back what is open, and nothing of them is
-    /// counted again. From there on all is as it would have been without a pause.
+    /// Creates an engine that resumes from a checkpoint, with the arms that were admitted then, in their order. Each topic is
+    /// to be read from its resume point. Records before the position are `replayed`: they restore what is open, and are not
+    /// counted again. From the position on, everything is as it would have been without a pause.
     ///
-    /// Why records before the resume points have no effect any more, given that no click there with a time + `click_skew` ≥
-    /// start(F) was accepted, and no list with a time ≥ R. R is the border that no later copy reaches beyond: start(F), or after
-    /// silence max(served watermark, start(F)) − `same_list`, if that is earlier.
-    /// - M at the resume point is stored. It depends on nothing but the topic's records up to there, so every later record
-    ///   has the outcome that it had: what is late or in the future by M and its timestamp alone.
-    /// - A list there is of a slot < R ≤ F. It is settled, so that it is in the ledger and changes no more. No list behind the
-    ///   position is a copy of it. One between may be: then its id and its time are stored ([`Copied`]), and it is kept.
-    /// - A list between of a slot ≥ F was accepted unless it is a copy: of a list that is stored, or of one between.
-    /// - A list between of a slot ≥ R and < F was accepted likewise, unless it was before F when it came. Where silence has moved F
-    ///   so far is stored too ([`Refusal`]). It is in the ledger, and kept again for copies of it.
-    /// - A list between of a slot < R has no effect.
-    /// - A click there has a time + `click_skew` < start(F). A list that it counts for has a time no later than that, so it
-    ///   is of a slot < F.
-    /// - Arms are stored in the order of their admission, and hashes of folded ones, so that each is counted once.
+    /// Records before the resume points no longer have any effect. The argument uses R, the border past which no later copy
+    /// reaches: start(F), or after silence max(served watermark, start(F)) − `same_list`, if that is earlier. Before the resume
+    /// points, no list with a time ≥ R was accepted, and no click whose time plus `click_skew` is ≥ start(F).
+    /// - M at the resume point is stored. It depends only on the topic's records up to there, so every later record has the
+    ///   same outcome as before: M and its own timestamp decide whether it is late or in the future.
+    /// - A list before the resume points is of a slot < R ≤ F. It is settled, so it is in the ledger and no longer changes. No
+    ///   list behind the position is a copy of it. A list between resume point and position may be: then the original's id and
+    ///   time are stored ([`Copied`]), and the original is kept.
+    /// - A list between the two, of a slot ≥ F, was accepted unless it is a copy of a stored list or of another one in between.
+    /// - A list between the two, of a slot ≥ R and < F, was accepted likewise, unless it was before F when it came. How far
+    ///   silence had moved F is stored too ([`Refusal`]). The list is in the ledger, and is kept again for its copies.
+    /// - A list between the two, of a slot < R, has no effect.
+    /// - A click before the resume points has a time plus `click_skew` < start(F). A list that it counts for has a time no
+    ///   later than that, so it is of a slot < F.
+    /// - Arms are stored in the order of their admission, with hashes of the folded ones, so that each is counted once.
     ///
-    /// Why ids and times of originals are stored, and not only read again: whether an original was accepted depends on the list
-    /// before it, and so on without end, where lists of one id follow one another.
+    /// Ids and times of originals must be stored, because reading them again is not enough: whether an original was accepted
+    /// depends on the list before it, and so on without end if lists of one id follow one another.
     ///
     /// [`Copied`]: crate::engine::Copied
     /// [`Refusal`]: crate::engine::Refusal
     ///
-    /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead ([`Self::give_up_copies`]):
-    /// all that is open comes back, and copies of settled lists are no longer known.
+    /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead
+    /// ([`Self::give_up_copies`]): everything open is restored, but copies of settled lists are no longer recognized.
     ///
-    /// F is never behind what the marks allow while topics are read again: these are no further than they were. So the
-    /// same events are accepted, whatever the order in which the topics are read (D2), also where one is ahead of its position.
+    /// During a replay, F is never behind what the watermarks allow, because they are no further than they were. So the same
+    /// events are accepted in whatever order the topics are read (D2), even if one is ahead of its position.
     ///
-    /// What is not stored begins anew: an idle move holds as far as it has moved F, and lends nothing to the watermarks that
-    /// follow. A catalogue counts for the slots that it opens again. And a kept click that
-    /// lists of settled slots have taken no longer knows how many: where one falls to more than `max_lists_per_click` lists on
-    /// both sides of F, it may count for more of the later ones. For the same reason a click that a list of a settled slot may have
-    /// taken does not wait in [`Self::n_waiting`].
+    /// Anything that is not stored starts over. An idle move keeps its effect on F, but adds nothing to later watermarks. A
+    /// catalogue counts for the slots that it opens again. A kept click no longer has the number of lists of settled slots that
+    /// have taken it: if it falls to more than `max_lists_per_click` lists on both sides of F, it may count for more of the
+    /// later ones. For the same reason, a click that a list of a settled slot may have taken does not wait in
+    /// [`Self::n_waiting`].
     ///
     /// # Errors
     /// [`ResumeError`] if these rules cannot have made it.
@@ -137,7 +138,7 @@ impl Engine {
             let standing = self
                 .lists
                 .look_up(&self.store, copied.id, found, copied.original_ms);
-            // Only its id and its time matter: what conflicts was counted before.
+            // Only its id and its time matter: conflicts were counted before.
             let original = NewList {
                 id: copied.id,
                 user: None,
@@ -186,8 +187,8 @@ impl Engine {
         Outcome::Accepted
     }
 
-    /// What it stands at, given the offset of the next record of each of its topics, the one of lists first. None while it
-    /// replays, and while settled lists wait for their visit: what is settled by then is not known yet.
+    /// Returns the checkpoint, given the offset of the next record of each topic, the topic of lists first. `None` during a
+    /// replay, and while settled lists wait for their visit, because it is not yet known what is settled.
     pub fn checkpoint(&self, positions: &[(Side, i64)]) -> Option<Checkpoint> {
         if self.is_replaying || self.has_settled() {
             return None;
@@ -255,8 +256,9 @@ impl Engine {
         }
     }
 
-    /// Where a topic is to be read again from, given what is settled and visited: at the first accepted list that is not, or at the
-    /// first accepted click that may belong to such a list. None where there is none. M at each decides as it did at first.
+    /// Returns where a topic must be replayed from, given what is settled and visited: at the first accepted list that is not,
+    /// or at the first accepted click that may belong to such a list. `None` if there is neither. M at that record makes later
+    /// decisions the same as the first time.
     pub fn resume_point(&self, side: Side) -> Option<ResumePoint> {
         self.first_from(side, |_| self.settled_until_ms())
     }
@@ -288,8 +290,8 @@ impl Engine {
         digest
     }
 
-    /// Gives up what only copies need, because the log of lists no longer holds it, and returns the offset that open lists need.
-    /// Nothing has been read again yet. Copies of lists that are gone will count as lists.
+    /// Gives up what only copies need, because the log of lists no longer has it, and returns the offset that open lists need.
+    /// Must be called before the replay starts. Later copies of lists that are gone count as lists.
     pub fn give_up_copies(&mut self) -> Option<i64> {
         let without_copies = self.without_copies.take()?;
         let log = without_copies.logs.iter().find(|log| log.side == Side::Served)?;
@@ -299,7 +301,7 @@ impl Engine {
         Some(offset)
     }
 
-    /// What a topic holds.
+    /// Returns the kinds of events in a topic.
     fn kinds_of(&self, side: Side) -> impl Iterator<Item = Side> + use<> {
         let one_topic = self.rules.one_topic;
         Side::BOTH
@@ -307,23 +309,22 @@ impl Engine {
             .filter(move |kind| one_topic || *kind == side)
     }
 
-    /// Whether a topic has not reached the position yet that it is read again to. Until then no idle move is made, and there is no
-    /// checkpoint.
+    /// Returns whether a topic is still replayed up to its position. Until then the engine makes neither idle moves nor checkpoints.
     pub fn is_replaying(&self) -> bool {
         self.is_replaying
     }
 
-    /// What has come of reading a topic again; of an engine that was not resumed, none.
+    /// Returns the result of a topic's replay; `None` if the engine was not resumed.
     pub fn replayed(&self, side: Side) -> Option<Replayed> {
         let replay = self.replays.get(side as usize)?;
         Some(replay.outcome(self.has_shed))
     }
 
-    /// Notes that all records of a topic before this offset were read. A record at the position or behind it says so too, but there
-    /// may be none, also where it would be the next one: offsets have gaps.
+    /// Notes that all records of a topic before this offset were read. A record at the position or behind it implies this too,
+    /// but there may be none: offsets have gaps, so the caller must report its position.
     pub fn reached(&mut self, side: Side, offset: i64) {
         let newest_ms = self.newest_ms(side);
-        // Before new rows come to their lists.
+        // End this reading first, before new rows join their lists.
         if side == Side::Served && self.are_lists_read_again() && !self.replays[0].covers(offset) {
             self.end_of_reading_again(offset);
         }

@@ -15,7 +15,7 @@ pub(super) struct Account {
     invalid_records: BTreeMap<&'static str, u64>,
     lists_without_experiment: u64,
     click_results: BTreeMap<&'static str, u64>,
-    /// Set if nothing is missing that should be counted.
+    /// True if nothing that should be counted is missing.
     exact: bool,
 }
 
@@ -46,8 +46,8 @@ impl Evaluation {
         Side::BOTH.map(|side| self.counts.records(side)).iter().sum()
     }
 
-    /// Returns what should be counted and is not, by cause, with the number of lines. The numbers are not exact then. No
-    /// line of a file should be late or from the future. If one is, it is reported nevertheless.
+    /// Returns the uncounted lines that should have counted, by cause. The numbers are not exact if there are any. No line of a
+    /// file should be late or from the future, but if one is, it is reported.
     pub fn losses(&self) -> Vec<String> {
         let shed = "lines shed, as lists and clicks have reached --max-state";
         let causes = [

@@ -9,7 +9,7 @@ use super::*;
 
 const EVENTS: &str = "{\"type\":\"served\"}\n{\"type\":\"click\"}\n";
 
-/// A file without a name that would tell its format.
+/// Creates a file whose name does not reveal its format.
 fn file(content: &[u8]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events");
@@ -35,7 +35,7 @@ fn zstd(content: &[u8]) -> Vec<u8> {
     zstd::encode_all(content, 3).unwrap()
 }
 
-/// What a decoder of zstd skips.
+/// Returns a skippable frame of zstd.
 fn skipped_frame() -> Vec<u8> {
     [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0], &b"any"[..]].concat()
 }
@@ -51,7 +51,7 @@ fn check(content: &[u8], expected: &[(u64, &str)]) {
     assert_eq!(found, expected);
 }
 
-/// The error names the file and says all of this.
+/// Checks that the error names the file and contains all of these texts.
 #[track_caller]
 fn check_refused(content: &[u8], told: &[&str]) {
     let (_dir, path) = file(content);

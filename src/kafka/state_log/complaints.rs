@@ -1,4 +1,4 @@
-//! What keeps the state topic from being read or written, in words for the operator.
+//! Problems with reading or writing the state topic, as text for the operator.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use crate::kafka::client;
 use crate::state::{Happening, Hindered};
 
-/// The partition is not read. The client says so once, however long it lasts.
+/// Reports that the partition cannot be read. The client complains only once, however long it lasts.
 pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
     match is_forbidden(error) {
         true => Happening::Hindered(Hindered::Reading, Some(grant("READ", topic, error))),
@@ -44,7 +44,7 @@ fn grant(right: &str, topic: &str, error: &KafkaError) -> String {
     format!("no permission: grant the user {right} on topic `{topic}` ({error})")
 }
 
-/// In words of the state topic, where the client's would name the others.
+/// Explains an error in terms of the state topic; the client's own text is about the event topics.
 fn explain(error: &KafkaError, reason: &str, topic: &str) -> String {
     let remedy = match error.rdkafka_error_code() {
         Some(
@@ -69,7 +69,7 @@ fn explain(error: &KafkaError, reason: &str, topic: &str) -> String {
     format!("`{topic}`: {remedy} ({detail})")
 }
 
-/// What the client says of itself, until it is taken.
+/// Complaints of the client, until they are taken.
 #[derive(Default)]
 pub(super) struct Complaints(Mutex<VecDeque<(KafkaError, String)>>);
 

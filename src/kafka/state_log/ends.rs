@@ -1,4 +1,4 @@
-//! Asks where partitions end and begin, on a thread: one request to each broker for all that wait.
+//! Asks for the ends and begins of partitions, on a thread: one request to each broker for all that wait.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,13 +14,13 @@ use crate::kafka::client::{Quiet, look_for_leaders};
 use crate::kafka::producer::explain_refusal;
 use crate::state::Question;
 
-/// How long a request may take.
+/// Timeout of a request.
 const DEADLINE: Duration = Duration::from_secs(4);
 
 /// Pause between two questions for the begin of a partition.
 const BEGIN_EVERY: Duration = Duration::from_secs(1);
 
-/// Where a partition ended when that was asked.
+/// End of a partition at the time of the question.
 pub(super) struct End {
     pub partition: i32,
     pub question: Question,
@@ -53,7 +53,7 @@ impl Ends {
 
     pub fn ask(&self, partition: i32, question: Question) {
         if let Some(questions) = &self.questions {
-            // Where the thread has ended there are no answers, which shows soon enough.
+            // If the thread has ended, answers stop, which is noticed soon enough.
             let _ = questions.send((partition, question));
         }
     }
@@ -125,8 +125,8 @@ fn ends(
     Ok(ends.collect())
 }
 
-/// Asks where those partitions begin that were not asked just now. The question for the ends fails too if this one does, so only that one
-/// reports it.
+/// Asks for the first offset of the partitions not asked recently. If this fails, the question for the ends fails too, so only
+/// that one reports it.
 fn begins(
     client: &BaseConsumer<Quiet>,
     topic: &str,

@@ -1,4 +1,4 @@
-//! Who holds the pair (S3, S6): claims, the base, what the group says.
+//! Claims on the pair, the base of a session, and answers from the group (S3, S6).
 
 use std::mem;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Owner {
         self.commands.push(Command::Drop);
     }
 
-    /// Goes on with the claim that was held, if it is the highest; else claims.
+    /// Resumes the held claim if it is the highest; otherwise claims.
     pub(super) fn end_of_reading(&mut self, end: &End) {
         if let Err(refusal) = self.base(end) {
             return self.refuse(refusal);
@@ -106,8 +106,8 @@ impl Owner {
         }
     }
 
-    /// S3: above all claims, and above all seals, whose claims somebody may have deleted. Where there is no epoch above, it reads on until
-    /// there is one.
+    /// S3: claims above all claims, and above all seals, because a claim may have been deleted while its seals remain. If there
+    /// is no higher epoch, it keeps reading until there is one.
     pub(super) fn claim(&mut self) {
         let top = self.view.top().and_then(Key::session);
         let read = top.map_or(0, |top| top.epoch);
@@ -168,7 +168,7 @@ impl Owner {
         }
     }
 
-    /// S3: the highest claim holds, and goes on from the highest seal.
+    /// S3: holds the pair by the highest claim, and resumes from the highest seal.
     pub(super) fn hold(&mut self, session: Session, end: &End) {
         let base = match self.base(end).and_then(|base| self.remember(base)) {
             Ok(base) => base,
@@ -188,7 +188,7 @@ impl Owner {
         self.has_the_pair(end);
     }
 
-    /// The highest seal, if it can be gone on from.
+    /// Returns the highest seal, or a refusal if it cannot be resumed.
     pub(super) fn base(&self, end: &End) -> Result<Option<Arc<Seal>>, Refusal> {
         if let Some(key) = self.view.newer_key() {
             return Err(Refusal::Key(key.to_owned()));
@@ -208,7 +208,7 @@ impl Owner {
         }
     }
 
-    /// S6: keeps memory that has passed through the base, else has it made anew. Returns what there is to seal again.
+    /// S6: keeps memory that has passed through the base; otherwise orders it made again. Returns the seal to be sealed again, if any.
     pub(super) fn remember(&mut self, base: Option<Arc<Seal>>) -> Result<Option<Arc<Seal>>, Refusal> {
         let Some(base) = base else {
             if self.memory.is_none() {

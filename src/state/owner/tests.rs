@@ -1,4 +1,4 @@
-//! Each handler by itself: what it does with an input, and what it leaves alone.
+//! Each handler alone: what it does with an input, and what it leaves unchanged.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ struct Desk {
     end: i64,
 }
 
-/// What was appended.
+/// A record that was appended.
 type Sent = (Key, Option<Bytes>);
 
 impl Desk {
@@ -113,7 +113,7 @@ impl Desk {
         self.writes(blobs)
     }
 
-    /// What is sent is acknowledged and read, and so is what is sent for that. Returns all of it.
+    /// Acknowledges and reads all records, and the ones sent in response. Returns all of them.
     fn writes(&mut self, mut records: Vec<Sent>) -> Vec<Sent> {
         let mut n_acknowledged = 0;
         while let Some((key, value)) = records.get(n_acknowledged).cloned() {
@@ -583,7 +583,7 @@ fn a_commit_without_an_answer_is_repeated() {
     assert_eq!(desk.later(ANSWER_MS), [Command::Commit { number }]);
 }
 
-/// Is superseded by nobody who seals, and claims again. Returns what it does at the end that has its claim.
+/// Has it superseded by a session that never seals, so that it claims again. Returns its commands at the end that has its claim.
 fn claim_again(desk: &mut Desk) -> Vec<Command> {
     let number = supersede(desk, 9);
     let known = Input::Committed {
@@ -744,7 +744,7 @@ fn state_of_another_log_is_refused_before_it_is_claimed() {
     }
 }
 
-/// Brokers that did not tell ids tell them after an upgrade.
+/// Brokers that reported no ids report them after an upgrade.
 #[test]
 fn state_that_was_stored_without_ids_of_topics_is_gone_on_from_with_them() {
     let state = State::new(

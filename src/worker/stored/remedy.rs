@@ -1,9 +1,9 @@
-//! What to do where what is stored of a pair is not gone on with.
+//! Remedies for stored pairs that cannot be resumed.
 
 use crate::ledger::PairId;
 use crate::state::{Difference, RecordError, Refusal};
 
-/// For what nobody can bring back.
+/// Returns the remedy for records that are lost for good.
 pub fn begin_anew(partition: PairId) -> String {
     format!(
         "To begin the pair anew with what the log still holds, stop all instances and run `abgauge state forget --partition \

@@ -10,9 +10,10 @@ use crate::worker::Worker;
 use crate::worker::life::Life;
 use crate::worker::shards::Shards;
 
-/// A pair that shows nothing settled is reported after so long, ms: whoever gets a pair back or claims it again shows nothing for a moment.
+/// Time after which a pair without settled numbers is reported, ms. A pair that was just assigned or claimed again shows none
+/// for a moment.
 const HIDDEN_MS: i64 = 5_000;
-/// A loss that was mended is on the page for so long.
+/// Time for which a repaired loss is on the page.
 const TELL_LOSS_SECONDS: f64 = 3_600.0;
 
 impl Stored {
@@ -46,7 +47,7 @@ impl Stored {
         is_sealed && self.keeper.shown(pair, now_ms).settled.is_none()
     }
 
-    /// A key of ours that means nothing, and its partition.
+    /// Returns an invalid key in our namespace, and its partition.
     pub fn malformed_key(&self, shards: &Shards) -> Option<(PairId, String)> {
         let mut pairs = shards.lives().map(|(pair, _)| pair);
         pairs.find_map(|pair| Some((pair, self.keeper.status(pair).malformed_key?)))

@@ -13,10 +13,10 @@ use crate::config::rules;
 use crate::config::{EpochStart, MAX_EPOCHS};
 use crate::statistics::Settings;
 
-/// How far shares may be from adding up to 1.
+/// Tolerance for the sum of shares around 1.
 const TOLERANCE: f64 = 1e-6;
 
-/// Shares of users by arm, to be believed only if nothing was reported of `key`.
+/// Returns the shares of users by arm, valid only if nothing was reported for `key`.
 pub(super) fn shares(
     key: &str,
     raw: &RawNumbers,
@@ -71,7 +71,7 @@ fn add_up(key: &str, raw: &RawNumbers, shares: &BTreeMap<String, f64>, report: &
     }
 }
 
-/// Later allocations, to be believed only if nothing was reported of them.
+/// Returns the later allocations, valid only if nothing was reported for them.
 pub(super) fn epochs(
     key: &str,
     raw: &RawExperiment,
@@ -136,7 +136,7 @@ fn epoch(
     })
 }
 
-/// Each epoch begins after the one before it, the first after the experiment.
+/// Checks that each epoch starts after the previous one, and the first one after the experiment.
 fn in_order(
     key: &str,
     raw: &Spanned<RawEpoch>,

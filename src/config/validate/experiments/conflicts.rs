@@ -8,11 +8,11 @@ use crate::config::raw::RawExperiment;
 use crate::statistics::per_user::is_per_user;
 use crate::statistics::{Settings, Unit, Validity};
 
-/// How far the share of an arm may be from that of its control, by a factor, for a planned look: beyond it the skewness of the
-/// small arm is not cancelled, and a t test has more false alarms than α says.
+/// Maximum factor between the shares of an arm and its control with a planned look. Beyond it the skewness of the small arm
+/// does not cancel, and a t test has more false alarms than α.
 const MAX_PLANNED_RATIO: f64 = 4.0;
 
-/// Refuses what each other setting makes impossible, where both are sound.
+/// Refuses settings that are valid alone but conflict with each other.
 pub(super) fn refuse(
     key: &str,
     raw: &RawExperiment,
@@ -114,7 +114,7 @@ fn planned_before_min(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
     }
 }
 
-/// The planned look is a t test that gets 4/5 of alpha: with it there are nearly as many false alarms as alpha says.
+/// The planned look is a t test with 4/5 of alpha, so its rate of false alarms is nearly alpha.
 fn planned_and_strict(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut ErrorReport) {
     if let Some(planned) = raw
         .planned_days

@@ -1,4 +1,4 @@
-//! How the arms of an experiment are compared: each setting by itself.
+//! Comparison settings of an experiment, each validated alone.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds as _};
@@ -14,7 +14,7 @@ use crate::config::rules;
 use crate::config::validate::values::choice;
 use crate::statistics::Settings;
 
-/// The settings of an experiment with this control, to be believed only if nothing was reported.
+/// Returns the settings of an experiment with this control, valid only if nothing was reported.
 pub(super) fn settings(
     key: &str,
     raw: &RawExperiment,

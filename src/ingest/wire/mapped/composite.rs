@@ -68,7 +68,7 @@ impl FurtherIds {
 
 impl Mapped {
     /// Reads the whole id of an event, if ids have several parts.
-    // Inlined up to this check: most shapes have ids of one part, and cost what they would without others.
+    // Inline up to this check: most shapes have ids of one part, and should not pay for others.
     #[inline(always)]
     pub(super) fn composite_id(&self, fields: &Fields, kind: Kind, sink: &mut Sink) -> Result<(), Problem> {
         match self.shape.served.further_ids.is_empty() {
@@ -125,11 +125,11 @@ impl Mapped {
     }
 }
 
-/// A list needs every part. What a click leaves out, or sends as `null`, is no part.
+/// Reads a further part. A list needs every part. In a click, an absent part or `null` is skipped.
 fn further_id(found: Found<'_>, kind: Kind) -> Result<Option<Cow<'_, str>>, Reason> {
     match (found, kind) {
         (Found::Nothing | Found::Value("null"), Kind::Click) => Ok(None),
-        // `null` is as good as nothing there.
+        // `null` counts as absent.
         (Found::Nothing | Found::Value("null"), Kind::Served) => Err(Reason::MissingField),
         (Found::Value(raw), _) => json::id(only_text(raw)).map(Some),
         (Found::Astray, _) => Err(Reason::WrongType),

@@ -27,7 +27,7 @@ pub(super) struct Tree<const N: usize> {
 /// A field with more than one path.
 #[derive(Debug, Clone)]
 struct Choice {
-    /// Also the slot of its first path.
+    /// The field, and the slot of its first path.
     field: usize,
     /// Slots of its other paths.
     others: Range<usize>,
@@ -40,7 +40,7 @@ struct Node {
     name: String,
     /// The bits of the slots whose paths end here.
     here: u64,
-    /// Those that end further below.
+    /// Fields whose paths end further below.
     below: u64,
     nodes: Vec<Node>,
 }
@@ -48,7 +48,7 @@ struct Node {
 /// Most paths of one tree: each is a bit.
 pub(super) const MAX_PATHS: usize = u64::BITS as usize;
 
-/// What is where a path leads.
+/// Result of following a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     Nothing,
@@ -121,8 +121,8 @@ impl<const N: usize> Tree<N> {
         Ok(found)
     }
 
-    /// The same of a text that may be anything, in one pass with the check of its syntax; `None` where it cannot tell that
-    /// the text is an object without escapes.
+    /// Finds the values in any text, in one pass with the syntax check. `None` if it cannot tell whether the text is an object
+    /// without escapes.
     pub fn find_plain<'a>(&self, text: &'a str) -> Option<Result<[Found<'a>; N], Reason>> {
         if self.choices.is_empty() {
             return self.scan(text);
@@ -203,7 +203,7 @@ fn walk<'a>(nodes: &[Node], object: &'a str, found: &mut [Found<'a>]) -> Result<
     Ok(())
 }
 
-/// Takes what stands under a key; `seen` has the bits of the nodes whose keys came before.
+/// Takes the value of a key; `seen` has the bits of the nodes with earlier keys.
 fn take<'a>(
     nodes: &[Node],
     key: &[u8],
@@ -226,7 +226,7 @@ fn take<'a>(
     }
 }
 
-/// Goes on in a value that paths lead through: an object, or an array that holds one and nothing else.
+/// Descends into a value that paths lead through: an object, or an array with nothing but one object.
 fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [Found<'a>]) -> Result<(), Reason> {
     while let Ok(mut elements) = json::elements(value) {
         match (elements.next(), elements.next()) {
