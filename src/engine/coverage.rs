@@ -1,16 +1,15 @@
-//! Distinct catalogue items that one arm has shown, in one view: exact counts over any span of time up to now.
+//! Distinct catalogue items shown by one arm in one view: exact counts over any span of time up to now.
 //!
 //! ```text
 //! part of a pair   │ class of k = 1               │ class of k = 3               │ …
 //!                  │ last slot of place 0, 1, 2 … │ last slot of place 0, 1, 2 … │
 //!                    shown at rank 1                at ranks 2 and 3
 //! ```
-//! An item is inside a window exactly if the last slot in which it was shown is. It stands within a cut-off at the ranks
-//! of that cut-off's class and of those before. So to show it is to write one number: O(1), whatever the windows and
-//! however many cut-offs. They are counted when they are asked for, in one walk over the catalogue, class by class, which
-//! keeps the latest slot so far. Each pair of partitions has a part of its own, so that a pair that is taken away takes
-//! away what it alone has shown; and a reload of the catalogue is a matter of which places are counted: items that it no
-//! longer lists are not, new ones count from their first list on.
+//! An item is inside a window exactly if the last slot that showed it is. The ranks of a cut-off are the ranks of its class and
+//! of the classes before. So showing an item writes a single number: O(1), for any windows and any number of cut-offs. Counts
+//! are computed on request, in one walk over the catalogue, class by class, which keeps the latest slot so far. Each pair of
+//! partitions has its own part, so removing a pair removes what it alone has shown. A reload of the catalogue only changes
+//! which places are counted: items that it no longer lists are not counted, and new ones count from their first list on.
 
 use super::catalogue::Catalogue;
 
@@ -20,7 +19,7 @@ pub type PartId = i32;
 /// Never shown. Slots are numbered from the first one, so four bytes are enough.
 const NEVER: i32 = i32::MIN;
 
-/// What an arm has shown of the catalogue.
+/// Catalogue items that an arm has shown.
 #[derive(Debug)]
 pub struct Coverage {
     /// Cut-offs ascending, the whole list last; an item at rank r counts at every k ≥ r.
@@ -34,7 +33,7 @@ pub struct Coverage {
     known: KnownCounts,
 }
 
-/// Counts that hold until something is shown, by what they are of.
+/// Counts that are valid until something is shown, with the arguments they were computed for.
 #[derive(Debug, Default)]
 struct KnownCounts {
     shown: Vec<PartId>,
@@ -45,12 +44,11 @@ struct KnownCounts {
 #[derive(Debug)]
 struct Part {
     id: PartId,
-    /// By class, which is the first cut-off that a rank is within, then by place: the number of the last slot in which
-    /// the item stood there.
+    /// Number of the last slot that showed the item, by class (the first cut-off that a rank is within), then by place.
     last: Vec<i32>,
-    /// How many places a class has.
+    /// Places per class.
     n_places: usize,
-    /// Of the first ranks: where their class begins.
+    /// Start of the class of each of the first ranks in `last`.
     class_at: Vec<usize>,
 }
 
@@ -58,7 +56,7 @@ struct Part {
 const N_RANKS: u32 = 64;
 
 impl Coverage {
-    /// Nothing yet, of lists in slots of `slot_ms`.
+    /// Creates an empty coverage of lists in slots of `slot_ms`.
     pub fn new(ks: Vec<u32>, slot_ms: i64) -> Coverage {
         Coverage {
             ks,
@@ -96,8 +94,7 @@ impl Coverage {
         self.known.counts.clear();
     }
 
-    /// Notes lists of a pair that has a part: the begin of the slot of each, epoch ms, and the places of its items in
-    /// rank order.
+    /// Notes lists of a pair that has a part: the start of each list's slot, Unix ms, and the places of its items in rank order.
     pub fn observe<'a>(
         &mut self,
         id: PartId,
@@ -124,8 +121,8 @@ impl Coverage {
         }
     }
 
-    /// Notes items that a pair, which has a part, has shown in a span of time that begins at `start_ms`: the place of each, and the
-    /// index of the first cut-off within which it was shown.
+    /// Notes items shown by a pair that has a part, in a span that starts at `start_ms`: the place of each item, and the index
+    /// of the first cut-off within which it was shown.
     pub fn observe_items(
         &mut self,
         id: PartId,
@@ -147,8 +144,8 @@ impl Coverage {
         }
     }
 
-    /// Distinct items that `catalogue` lists, by cut-off, in the slots that begin at each of `from_ms` or later, over
-    /// the pairs that are `shown`. What was counted before and has not changed is not counted again.
+    /// Counts the distinct items that `catalogue` lists, by cut-off, in slots that start at each of `from_ms` or later, over
+    /// the pairs in `shown`. Counts that have not changed since the last call are reused.
     pub fn counts(&mut self, from_ms: &[i64], shown: &[PartId], catalogue: &Catalogue) -> Vec<Vec<u64>> {
         let nothing = vec![0; self.ks.len()];
         let Some(base) = self.base else {
@@ -338,7 +335,7 @@ mod tests {
             for step in steps {
                 match step {
                     Step::List { part, slot, places } => {
-                        // The engine asks the catalogue, which knows what it lists.
+                        // The engine asks the catalogue, which has the listed items.
                         let places: Vec<u32> = places
                             .into_iter()
                             .map(|place| if items.lists(place) { place } else { UNKNOWN })

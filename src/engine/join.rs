@@ -41,7 +41,7 @@ const CLICK_BUCKETS: i64 = 32;
 /// Clicks are kept for at least the lateness. Maximum number of parts if that is long.
 const CLICK_BUCKETS_OF_LATENESS: i64 = 4096;
 
-/// What decides which click belongs to which list. Times in milliseconds of event time.
+/// Rules by which clicks belong to lists. Times are ms of event time.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub attribution_ms: i64,
@@ -52,7 +52,7 @@ pub struct Rules {
     pub max_future_ms: i64,
     pub slot_ms: i64,
     pub max_off_list: u32,
-    /// Maximum number of lists that a click counts for, those of the lowest offsets; at least 1.
+    /// Maximum number of lists that a click counts for, lowest offsets first; at least 1.
     pub max_lists_per_click: u32,
     pub max_arms: u32,
     /// Both kinds come from one topic partition.
@@ -67,7 +67,7 @@ pub struct Changes {
     pub counts: Counts,
     /// Sums that lists and clicks added to their arms in open slots.
     pub live: Rows<ArmInSlot>,
-    /// What new lists have shown, where coverage is measured.
+    /// Items shown by new lists, if coverage is measured.
     pub shown: ShownLists,
     /// A sum has exceeded 64 bits since the engine began: its numbers are no longer exact.
     pub overflowed: bool,
@@ -88,7 +88,7 @@ pub struct Engine {
     partial: PartialIds,
     pub(super) arms: Arms,
     shared_id: SharedId,
-    /// Where this process begins to count, epoch ms, at the border of a slot: earlier events are replayed.
+    /// Start of counting, Unix ms, at the border of a slot: earlier events are replayed.
     begin_ms: Option<i64>,
     /// F: the first slot that is not settled.
     frontier: Option<i64>,
@@ -98,18 +98,18 @@ pub struct Engine {
     last_accepted_ms: Option<i64>,
     /// The timestamp of the record that it was read from.
     last_record_ms: i64,
-    /// By `Side as usize`: lists and clicks, also where they share a topic.
+    /// Open lists and clicks, by `Side as usize`, even if they share a topic.
     open: [OpenEvents; 2],
     copies: Copies,
     /// Stage in front of the join, if lists are gathered.
     gathering: Option<Box<Gathering>>,
-    /// Since they were last taken.
+    /// Refused lists since they were last taken.
     pub(super) refused: Vec<RefusedList>,
-    /// Lists before it, epoch ms, have no effect if they are read again.
+    /// Lists before this time, Unix ms, have no effect if they are replayed.
     again_from_ms: i64,
     /// The checkpoint to resume from if retention has deleted records that only copies need.
     without_copies: Option<Box<Checkpoint>>,
-    /// By `Side as usize`, of its topics; empty if it was not resumed.
+    /// Replays by `Side as usize`, one per topic; empty if the engine was not resumed.
     replays: Vec<Replay>,
     /// A topic has not reached its position yet.
     is_replaying: bool,
@@ -126,9 +126,9 @@ pub struct Engine {
 #[derive(Debug)]
 struct Scratch {
     contributions: Contributions,
-    /// For sums that are discarded.
+    /// Buffer for sums that are discarded.
     room: Vec<i64>,
-    /// What the catalogue adds to some columns.
+    /// Terms of the catalogue for some columns.
     of_catalogue: Vec<i64>,
     ranking: ranking::RankingBuffers,
     relevant: Relevant,
@@ -141,7 +141,7 @@ struct Scratch {
 }
 
 impl Engine {
-    /// An engine that counts from `begin_ms` on, or everything. A begin is the border of a slot.
+    /// Creates an engine that counts from `begin_ms` on, or everything. A begin is the border of a slot.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>) -> Engine {
         let slot_ms = rules.slot_ms;
         Engine {
@@ -280,7 +280,7 @@ impl Engine {
 
     fn apply_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
         if self.gathering.is_some() {
-            // Before each event, so that nothing depends on batches.
+            // Before each event, so that the result does not depend on batches.
             self.open_passed();
             if let Body::Served(row) = &event.body {
                 return self.apply_row(event, row, batch);
@@ -629,7 +629,7 @@ impl Engine {
             return self.lists.click(&mut self.store, handle, item).result();
         }
         let with_aspects = self.ranking.needs_aspects();
-        // Computing aspects is expensive, and a repeat changes nothing.
+        // Skip a repeat early: it changes nothing, and computing aspects is expensive.
         if with_aspects && self.lists.has_click(&self.store, handle, item) {
             return ClickResult::Repeat;
         }
@@ -734,7 +734,7 @@ impl Engine {
             of_catalogue: &[],
             first: 0,
         };
-        // Where the places of this list begin among those that were shown.
+        // Start of this list's places among the shown ones.
         let mut shown = None;
         if ranking.needs_places()
             && let (start_ms, Some(catalogue)) = lists.slot_at(list.ts_ms)
@@ -767,8 +767,8 @@ impl Engine {
         }
     }
 
-    /// Makes an idle move (rule D7): `side` has been at its end for long enough. `live_end_ms` is set if both have. It does
-    /// not move beyond `until_ms`. It is none while a topic is read again: what is missing may be yet to come.
+    /// Makes an idle move (rule D7): `side` has been at its end for long enough. `live_end_ms` is set if both have. It does not
+    /// move beyond `until_ms`. During a replay it does nothing, because missing events may still come.
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         if self.is_replaying {
             return;
@@ -799,8 +799,8 @@ impl Engine {
         self.store.tidy(n_lists + self.clicks.len());
     }
 
-    /// From when on events of a kind are needed, at the border of a slot, epoch ms: clicks as long as a list that they may belong to
-    /// is not settled, lists also as long as a copy of them may come. None before the pair had a record: all are.
+    /// Returns the time from which on events of a kind are needed, at the border of a slot, Unix ms: clicks as long as a list that they
+    /// may belong to is not settled, lists also as long as a copy of them may come. `None` before the pair had a record: all are needed.
     fn needed_from_ms(&self, kind: Side) -> Option<i64> {
         let settled_until_ms = self.settled_until_ms()?;
         Some(match kind {
@@ -809,14 +809,14 @@ impl Engine {
         })
     }
 
-    /// No list that comes is a copy of one before it, at the border of a slot, epoch ms. It is start(F) or later, unless silence
-    /// has moved F beyond what the served topic's own watermark has passed.
+    /// Returns the border of a slot, Unix ms, such that no later list is a copy of a list before it. It is start(F) or later,
+    /// unless silence has moved F past the served topic's own watermark.
     fn copies_from_ms(&self) -> Option<i64> {
         let next_ms = self.lists_watermark_ms().max(self.frontier_ms());
         next_ms.map(|next_ms| copies_from_ms(next_ms, self.rules.same_list_ms, self.settle_ms))
     }
 
-    /// Forgets settled lists of which no copy can come any more. What is read again may not be all that had come.
+    /// Forgets settled lists that can get no more copies. Does nothing during a replay, whose records may not be complete yet.
     fn forget_lists(&mut self) {
         if self.is_replaying {
             return;
@@ -869,7 +869,7 @@ impl Engine {
         n_told
     }
 
-    /// Whether lists wait for [`Self::visit_settled`].
+    /// Returns whether lists wait for [`Self::visit_settled`].
     pub fn has_settled(&self) -> bool {
         self.settling.start_ms().is_some()
     }
@@ -897,7 +897,7 @@ impl Engine {
         };
         let open_from = watermark_ms.div_euclid(self.settle_ms);
         let closed_before = self.closed_before.replace(open_from).unwrap_or(open_from);
-        // After a jump, visiting empty slots gains nothing.
+        // After a jump, visiting empty slots would gain nothing.
         for number in closed_before.max(open_from - 1000)..open_from {
             self.lists.trim(&mut self.store, number);
         }
@@ -979,12 +979,12 @@ impl Engine {
         std::mem::replace(changes, next)
     }
 
-    /// The end of the visited settled lists: start(F), or the begin of the slot that is being visited.
+    /// Returns the end of the visited settled lists: start(F), or the start of the slot that is being visited.
     pub fn settled_until_ms(&self) -> Option<i64> {
         self.settling.start_ms().or(self.frontier_ms())
     }
 
-    /// Whether a record found no room since the engine began: its numbers are no longer exact.
+    /// Returns whether a record was shed since the engine started, so that its numbers are no longer exact.
     pub fn has_shed(&self) -> bool {
         self.has_shed
     }

@@ -1,11 +1,11 @@
-//! Accepted events that are not settled: where a log is to be read again from so that all of them come back, and what tells
-//! whether they did.
+//! Accepted events that are not settled: the point from which a log must be replayed to get all of them back, and the digest
+//! that shows whether they came back.
 //!
 //! ```text
 //! offset      7      9      12     13     20
 //! slot        3 *    3      5 *    4      6 *       * noted: no earlier one is of its slot or a later one
 //! ```
-//! While F ≤ 3 the log is read from 7 again, from 12 with F at 4 or 5, from 20 with F at 6. An event that is not noted has an
+//! While F ≤ 3 the log is replayed from 7, with F at 4 or 5 from 12, with F at 6 from 20. An event that is not noted has an
 //! earlier one before it that is settled no sooner, so it is never the first.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,13 +16,13 @@ use super::gather::RowItem;
 /// A place in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResumePoint {
-    /// Of the next record.
+    /// Offset of the next record.
     pub offset: i64,
     /// M of the topic partition before that record.
     pub newest_ms: Option<i64>,
 }
 
-/// How many events there are, and a hash of them that does not depend on their order.
+/// Number of events, and a hash of them that does not depend on their order.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Digest {
     pub n: u64,
@@ -43,7 +43,7 @@ impl Digest {
     }
 }
 
-/// Tells a list by its id, its time and its length. The same in all processes of one `hash_seed`.
+/// Hashes a list's id, time and length. The hash is the same in all processes with the same `hash_seed`.
 #[inline(always)]
 pub fn hash_of_list(list: &Served) -> u64 {
     let n_items = list.items.end - list.items.start;
@@ -73,15 +73,15 @@ fn hash(id: u128, ts_ms: i64, more: u64) -> u64 {
 #[derive(Debug)]
 pub struct OpenEvents {
     slot_ms: i64,
-    /// Begin of the slot of the last event, epoch ms: most are of the same as the one before.
+    /// Start of the slot of the last event, Unix ms: most events are of the same slot as the one before.
     start_ms: i64,
-    /// Of the last events, as many as were of this slot.
+    /// Digest of the last events in a row that were of this slot.
     run: Digest,
-    /// By begin of their slot, epoch ms, without the run.
+    /// Digests by start of the slot, Unix ms, without the run.
     by_slot: BTreeMap<i64, Digest>,
-    /// Those that may be the first to be read again, with the end of the slot of each, epoch ms. Offsets and ends ascend.
+    /// Events that may be the first to be replayed, with the end of the slot of each, Unix ms. Offsets and ends ascend.
     noted: VecDeque<(i64, ResumePoint)>,
-    /// The largest of these ends, also after it was dropped.
+    /// The largest of these ends, even after it was dropped.
     noted_until_ms: i64,
 }
 
@@ -107,7 +107,7 @@ impl OpenEvents {
         self.run.add(hash);
     }
 
-    /// Only an event of another slot than the last one can be one to note.
+    /// Changes the slot. Only an event of another slot than the last one may have to be noted.
     #[inline(never)]
     fn change_slot(&mut self, reach_ms: i64, at: ResumePoint) {
         let run = std::mem::take(&mut self.run);
@@ -144,7 +144,7 @@ impl OpenEvents {
         first.map(|(_, at)| *at)
     }
 
-    /// Of all events that are of no slot before this border, epoch ms; without one of all.
+    /// Returns the digest of all events in slots from this border on, Unix ms; of all events without a border.
     pub fn digest(&self, settled_until_ms: Option<i64>) -> Digest {
         let from_ms = settled_until_ms.unwrap_or(i64::MIN);
         let mut digest = Digest::default();

@@ -20,25 +20,25 @@ use super::ranking::ListOutcome;
 /// A list whose outcome is final.
 #[derive(Debug, Clone, Copy)]
 pub struct SettledList<'a> {
-    /// Begin of its slot, epoch ms.
+    /// Start of its slot, Unix ms.
     pub start_ms: i64,
-    /// Its time, epoch ms.
+    /// Its time, Unix ms.
     pub ts_ms: i64,
-    /// Half of the keyed hash of its user, where there is one.
+    /// Half of the keyed hash of its user, if it has one.
     pub user: Option<NonZeroU32>,
-    /// Each once.
+    /// Distinct arms.
     pub arms: &'a [ArmId],
-    /// Those among `arms` in which it does not count for users, as its user has had as many lists as do. Only the ledger fills this in.
+    /// Arms among `arms` in which it does not count for users, because its user has reached the maximum number of lists. Only
+    /// the ledger fills this in.
     pub capped: &'a [ArmId],
-    /// Of its items, in rank order, copies included: the lower half of the hash of each. The same item has the same tag in every
-    /// list, pair and process of one `hash_seed`; among 10,000 distinct items two share one in 1% of cases.
+    /// Tags of its items in rank order, copies included: the lower half of each hash. The same item has the same tag in every
+    /// list, pair and process with the same `hash_seed`. Among 10,000 distinct items two share a tag in 1% of cases.
     pub tags: &'a [u32],
-    /// Distinct items clicked that it does not show, as far as they are remembered: the hash of each, the lower half of which is
-    /// its tag.
+    /// Hashes of the distinct clicked items that it does not show, as far as they are remembered. The lower half of each is its tag.
     pub off_list: &'a [u64],
-    /// Which ranks were clicked: the item at rank r is that of `tags[r − 1]`.
+    /// The clicked ranks: the item at rank r has the tag `tags[r − 1]`.
     pub outcome: ListOutcome<'a>,
-    /// Where its slot counts by a catalogue.
+    /// Set if its slot uses a catalogue.
     pub items: Option<SettledItems<'a>>,
 }
 
@@ -46,7 +46,7 @@ pub struct SettledList<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct SettledItems<'a> {
     pub catalogue: &'a Catalogue,
-    /// Of its items, in rank order.
+    /// Places of its items in rank order.
     pub places: &'a [u32],
 }
 
@@ -54,7 +54,7 @@ pub struct SettledItems<'a> {
 #[derive(Debug)]
 pub enum Settled<'a> {
     List(SettledList<'a>),
-    /// All lists of the slot between these times (epoch ms) have been visited.
+    /// All lists of the slot between these times (Unix ms) have been visited.
     Slot {
         start_ms: i64,
         end_ms: i64,
@@ -64,11 +64,11 @@ pub enum Settled<'a> {
 /// A slot that takes no further list or click.
 #[derive(Debug)]
 pub struct ClosedSlot {
-    /// Begin and end of the slot, epoch ms.
+    /// Start and end of the slot, Unix ms.
     pub start_ms: i64,
     pub end_ms: i64,
     pub catalogue: Option<Arc<Catalogue>>,
-    /// With the words that they had; none where they still have them.
+    /// Chunks, each with its words; `None` if it still holds them itself.
     pub chunks: VecDeque<(ChunkId, Option<Vec<u32>>)>,
     /// Distinct off-list items clicked, by list.
     pub off_list: HashMap<Handle, Vec<u64>>,
@@ -79,7 +79,7 @@ pub struct ClosedSlot {
 #[derive(Debug, Default)]
 pub struct Settling {
     slots: VecDeque<ClosedSlot>,
-    /// The word of the first chunk that the next list begins at.
+    /// Word of the first chunk at which the next list starts.
     word: usize,
     bytes: u64,
 }
@@ -90,7 +90,7 @@ impl Settling {
         self.slots.push_back(slot);
     }
 
-    /// Begin of the first slot that is not completely visited, epoch ms.
+    /// Returns the start of the first slot that is not completely visited, Unix ms.
     pub fn start_ms(&self) -> Option<i64> {
         self.slots.front().map(|slot| slot.start_ms)
     }

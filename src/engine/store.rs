@@ -1,11 +1,11 @@
-//! What is open in a pair of partitions, found by request id: lists and kept clicks.
+//! Open lists and kept clicks of a pair of partitions, by request id.
 //!
 //! ```text
 //! index   ──▶ tag of the id ─▶ handle: page and place
 //! chunks  ──▶ [ id, 4 words │ kind, … │ … ]
 //! ```
-//! Both kinds share one index, so a new record costs one access to uncached memory. For each id it holds at most one list
-//! and one click; these lead to the others.
+//! Both kinds share one index, so a new record costs one access to uncached memory. For each id the index holds at most one
+//! list and one click, which lead to the others.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,10 +16,10 @@ pub use super::index::Tag;
 
 /// Words of an id.
 pub const ID: usize = 4;
-/// The word whose first bits tell the kind.
+/// Word whose first bits hold the kind.
 pub const KIND: usize = 4;
 
-/// What a record is to the index.
+/// Role of a record in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexedKind {
     /// The list of its id.
@@ -33,7 +33,7 @@ pub enum IndexedKind {
 }
 
 impl IndexedKind {
-    /// Bits below those of the kind.
+    /// Number of bits below the kind.
     pub const SHIFT: u32 = 30;
 
     pub fn to_bits(self) -> u32 {
@@ -41,14 +41,14 @@ impl IndexedKind {
     }
 }
 
-/// An id as it is looked up and as it stands in records.
+/// An id as it is looked up, and as it is stored in records.
 #[derive(Debug, Clone, Copy)]
 pub struct LookupKey {
     tag: Tag,
     pub id: [u32; ID],
 }
 
-/// What the index holds of an id.
+/// Entries of the index for an id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Handles {
     pub list: Handle,
@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    /// What an id is looked up by.
+    /// Returns the tag by which an id is looked up.
     pub fn tag(&self, id: u128) -> Tag {
         self.index.tag(self.stored(id))
     }

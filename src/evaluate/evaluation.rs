@@ -21,19 +21,19 @@ pub struct Evaluation {
     pub total: Totals,
     /// Length of a span, where a series was asked for.
     pub span_ms: Option<i64>,
-    /// By begin of the span, epoch ms; those without a list are absent.
+    /// Totals by start of the span, Unix ms; spans without a list are absent.
     pub spans: BTreeMap<i64, Totals>,
-    /// By experiment, of those that have their control; none where nothing was to be compared.
+    /// Comparisons by experiment, for the ones with their control; `None` if nothing was to be compared.
     pub comparisons: Option<BTreeMap<String, Comparison>>,
-    /// What became of each line.
+    /// Outcome of each line.
     pub counts: Counts,
     /// Served lists that could be read.
     pub n_lists: u64,
-    /// Those of them that name no experiment, and so count in no arm.
+    /// Served lists that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
-    /// Lists, and how many of their times a 32-bit float can have.
+    /// Number of lists, and of list times that a 32-bit float can represent.
     pub float_times: FloatTimes,
-    /// Whether no sum has overflowed.
+    /// True if no sum has overflowed.
     pub exact: bool,
     /// See [`Options::max_duplicate_share`](super::Options::max_duplicate_share).
     pub max_duplicate_share: f64,
@@ -63,7 +63,7 @@ impl Evaluation {
         column.value(sums)
     }
 
-    /// How an experiment compares with its control; none where it has none.
+    /// Returns the comparison of an experiment with its control; `None` if it has none.
     pub fn comparison(&self, experiment: &str) -> Option<&Comparison> {
         self.comparisons.as_ref()?.get(experiment)
     }

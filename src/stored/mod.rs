@@ -1,11 +1,10 @@
-//! What is stored of pairs, as the daemon writes it and tools read it: between the ledger and the engine on one side, and records of the
-//! state topic on the other.
+//! Stored pairs, as the daemon writes them and tools read them: the layer between ledger and engine on one side and records of
+//! the state topic on the other.
 //!
-//! - [`form`] makes a header and roles of a pair, and reads them again.
-//! - [`keep`](keep()) says what the ledger of a stored pair keeps under a configuration.
-//! - [`Reader`] reads the whole topic, to the ends of all partitions, in no group. It can delete what a namespace has.
-//! - [`Contents`] is what those make of a seal who do not go on with it: the ledger under a configuration; [`rows`] has its numbers one
-//!   by one.
+//! - [`form`] encodes a pair as a header and roles, and decodes it.
+//! - [`keep`](keep()) returns what the ledger of a stored pair keeps under a configuration.
+//! - [`Reader`] reads the whole topic, to the ends of all partitions, without a group. It can delete a namespace.
+//! - [`Contents`] is a decoded seal, for readers that do not resume the pair; [`rows`] lists its numbers one by one.
 
 mod contents;
 pub mod form;

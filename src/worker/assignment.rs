@@ -1,4 +1,4 @@
-//! Assignment and revocation: pairs arrive, begin where their logs say, and leave.
+//! Assignment and revocation: pairs arrive, start where their logs allow, and leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -43,7 +43,7 @@ impl Worker {
         }
         if self.phase == Phase::Topics {
             self.phase = Phase::Joining;
-            // What is stored is subscribed to once its keeper is there.
+            // With stored state, the worker subscribes once the keeper exists.
             self.orders.push(match self.setup.keeps_state() {
                 true => Order::Keep(self.setup.identity(counts.served)),
                 false => Order::Subscribe,
@@ -63,7 +63,7 @@ impl Worker {
         self.orders.push(Order::Ask(Question::Topics));
         self.take_over(&whole);
         if self.shards.locating().is_empty() {
-            // Nothing is given, or it is still to be found out what is stored of it.
+            // Nothing is assigned, or its stored state is not known yet.
             self.orders.push(Order::Assign(Vec::new()));
         } else {
             let question = self.ask_starts();
@@ -72,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Pairs of which every topic was assigned to us.
+    /// Returns the pairs whose topics are all assigned to us.
     fn whole_pairs(&self, partitions: &[TopicPartition]) -> BTreeSet<i32> {
         let given: BTreeSet<&TopicPartition> = partitions.iter().collect();
         let is_whole = |partition: &i32| {
@@ -93,7 +93,7 @@ impl Worker {
         whole
     }
 
-    /// These pairs are ours, and no others.
+    /// Makes exactly these pairs ours.
     fn take_over(&mut self, whole: &BTreeSet<i32>) {
         let mut known = self.shards.take();
         for partition in whole {
@@ -109,7 +109,7 @@ impl Worker {
         }
     }
 
-    /// We own nothing until the group assigns partitions of our topics.
+    /// Drops all pairs until the group assigns partitions of our topics.
     pub(super) fn misassigned(&mut self, others: &[String]) {
         self.report.count_rebalance();
         self.questions.begin_epoch();

@@ -25,7 +25,7 @@ type Word = Option<Spanned<String>>;
 type PathWord = Option<Spanned<RawPaths>>;
 type Words = Option<Spanned<Vec<Spanned<String>>>>;
 
-/// The shape of records, where it is not our own: that of the preset, or else ours, with what is given over it.
+/// Returns the shape of records if it is not our own: the preset's shape, or else ours, with the given settings on top.
 pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape> {
     let preset = raw
         .preset
@@ -42,7 +42,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
         shape.ts_unit = choice("events.ts_unit", word, &TsUnit::ALL, report);
     }
     zone(&raw.ts_zone, &mut shape.ts_zone, report);
-    // Before those of each kind, which go above it.
+    // Before the settings of each kind, which override it.
     may_be_absent("events.user_id", &raw.user_id, &mut shape.served.user_id, report);
     if raw.user_id.is_some() {
         shape.click.user_id.clone_from(&shape.served.user_id);
@@ -59,7 +59,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     (shape != Shape::default()).then_some(shape)
 }
 
-/// Where one topic carries both kinds, events must say which they are.
+/// Checks that events name their kind if one topic carries both.
 pub(super) fn of_one_topic(
     raw: &RawEvents,
     shape: Option<&Shape>,
@@ -199,7 +199,7 @@ fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut ErrorReport) {
     must_be("events.click.item", &raw.item, &mut shape.item, report);
 }
 
-/// One word may mean one kind only, and there must be a field that says it.
+/// Checks that each word means one kind only, and that a field contains it.
 fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     const SERVED: &str = "events.served.types";
     const CLICK: &str = "events.click.types";
@@ -329,7 +329,7 @@ fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
     }
 }
 
-/// Empty text takes away what the preset has.
+/// Sets the value; an empty text removes the preset's.
 fn nested(word: &Word, nested: &mut Option<Nested>, report: &mut ErrorReport) {
     let Some(word) = word else { return };
     *nested = match word.get_ref().as_str() {
@@ -378,7 +378,7 @@ fn not_in(
     }
 }
 
-/// There must be a record around the event, and it is looked at last.
+/// Checks the paths into the record around the event: there must be one, and it must be the last alternative.
 fn outer(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     let has_record = shape.records.is_some() || shape.nested.is_some();
     let (served, click) = (&raw.served, &raw.click);
@@ -442,7 +442,7 @@ fn is_outer(path: &str) -> bool {
     Path::parse(path).is_ok_and(|path| path.is_outer())
 }
 
-/// Empty text takes away what the preset has.
+/// Sets the value; an empty text removes the preset's.
 fn zone(word: &Word, zone: &mut Option<Zone>, report: &mut ErrorReport) {
     if let Some(word) = word {
         *zone = Zone::parse(word.get_ref());
@@ -473,7 +473,7 @@ fn must_be(key: &str, written: &PathWord, paths: &mut Paths, report: &mut ErrorR
     }
 }
 
-/// Empty text takes away what the preset has.
+/// Sets the value; an empty text removes the preset's.
 fn may_be_absent(key: &str, written: &PathWord, paths: &mut Option<Paths>, report: &mut ErrorReport) {
     let Some(written) = written else {
         return;
@@ -630,7 +630,7 @@ fn label(key: &str, word: &Word, label: &mut Option<String>, report: &mut ErrorR
     }
 }
 
-/// Where a setting is written, if it is.
+/// Returns the place at which a setting is written, if it is.
 fn spot<T>(setting: &Option<Spanned<T>>) -> Option<Spanned<()>> {
     setting.as_ref().map(|setting| Spanned::new(setting.span(), ()))
 }

@@ -1,4 +1,4 @@
-//! `[metrics]` and `[profile.NAME]`: what is measured, and by which conventions.
+//! `[metrics]` and `[profile.NAME]`: metrics to be measured, and their conventions.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -25,7 +25,7 @@ pub(super) fn known_profiles(
     known
 }
 
-/// What is measured, and the metrics as they were chosen, if any were.
+/// Returns the measures, and the metrics as they were chosen, if any were.
 pub(super) fn measures(
     raw: &RawMetrics,
     known: &[Profile],
@@ -83,7 +83,7 @@ pub(in crate::config) fn names() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// What is chosen, else the usual metrics and those that the export names; none where neither says anything.
+/// Returns the chosen metrics, or else the usual ones plus the ones in the export; `None` if neither setting is given.
 fn chosen_metrics(
     raw: &RawMetrics,
     export: &RawExport,

@@ -1,4 +1,4 @@
-//! `[webhook]`: whom to tell when the state of an arm changes.
+//! `[webhook]`: URL to call when the state of an arm changes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::config::error::ErrorReport;
 use crate::config::raw::RawWebhook;
 use crate::config::{HttpUrl, Webhook};
 
-/// Headers that say how a request is sent: a secret has no place there.
+/// Headers that control how a request is sent, so a secret must not be in them.
 const OF_THE_REQUEST: [HeaderName; 9] = [
     header::HOST,
     header::CONNECTION,
@@ -23,7 +23,7 @@ const OF_THE_REQUEST: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 
-/// None where nobody is to be told.
+/// Returns the webhook; `None` if there is none.
 pub(super) fn webhook(raw: &RawWebhook, report: &mut ErrorReport) -> Option<Webhook> {
     let timeout_ms = positive("webhook.timeout", &raw.timeout, report);
     let secret_file = path("webhook.secret_file", &raw.secret_file, report);

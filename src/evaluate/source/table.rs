@@ -15,14 +15,14 @@ use super::{
 /// Bytes of a line.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Bytes of the header that are looked at for what stands between its cells.
+/// Bytes of the header that are searched for the delimiter.
 const MAX_HEADER: u64 = 1 << 20;
 
 /// A table has no such column.
 #[derive(Debug)]
 pub struct NoColumn {
     pub column: String,
-    /// Those that it has.
+    /// The columns that it has.
     known: String,
 }
 
@@ -52,12 +52,12 @@ pub type Cells = Vec<Option<String>>;
 
 /// Calls back with the number of each row, counted from 1 without the header, and its cells in the order of `columns`.
 ///
-/// CSV has a header; commas, semicolons or tabs between its cells, whichever the header has most of; and may be in gzip or zstd.
-/// Standard input (`-`) is CSV. If `others` is given, cells of the other columns that hold texts or numbers come after those of `columns`,
-/// in the order of the names that are put there.
+/// CSV has a header, is delimited by commas, semicolons or tabs, whichever its header has most of, and may be in gzip or zstd.
+/// Standard input (`-`) is CSV. If `others` is given, cells of the other columns that hold text or numbers follow the ones of
+/// `columns`, in the order of the names put there.
 ///
 /// # Errors
-/// Where the file cannot be read to its end, or has no such column; each names the file.
+/// Fails if the file cannot be read to its end, or lacks such a column; each error names the file.
 pub fn read(
     path: &Path,
     columns: &[&str],
@@ -217,7 +217,7 @@ impl<R: Read> Read for BoundedLines<R> {
     }
 }
 
-/// What is wrong with a row.
+/// Describes the problem with a row.
 fn in_words(error: csv::Error) -> anyhow::Error {
     let line = error.position().map_or(0, csv::Position::line);
     match error.kind() {
@@ -235,7 +235,7 @@ fn in_words(error: csv::Error) -> anyhow::Error {
     }
 }
 
-/// What stands between the cells of the first line.
+/// Returns the delimiter of the first line.
 fn delimiter(header: &[u8]) -> u8 {
     let n = |delimiter: u8| header.iter().filter(|byte| **byte == delimiter).count();
     // The first of equals.

@@ -1,4 +1,4 @@
-//! What may be shown of the pair (S2, S7).
+//! Rules for what may be shown of the pair (S2, S7).
 
 use super::{Command, Owner, Phase, Settings, Showing};
 use crate::state::key::SealId;
@@ -6,7 +6,7 @@ use crate::state::rules::Clause;
 use crate::state::view::End;
 
 impl Owner {
-    /// What scrapes may show from now on.
+    /// Returns the rule by which scrapes decide what to show from now on.
     pub fn showing(&self) -> Showing {
         let Settings {
             lease_ms, still_ms, ..
@@ -28,7 +28,7 @@ impl Owner {
         }
     }
 
-    /// S7: a loop that stood still may have lost the pair without having heard so.
+    /// S7: a loop that stalled may have lost the pair without having been notified.
     pub(super) fn note_time(&mut self, now_ms: i64) {
         let stood_still = now_ms.saturating_sub(self.now_ms) > self.settings.still_ms;
         if stood_still && self.rules.hold(Clause::ShowAgainAfterAnEnd) {
@@ -43,7 +43,7 @@ impl Owner {
         self.renew_lease(end);
     }
 
-    /// S6: what is shown is out of date once somebody else has sealed the pair.
+    /// S6: hides what is shown once another session has sealed the pair, because it is out of date.
     pub(super) fn look_at_a_seal(&mut self, id: SealId) {
         let own = match &self.phase {
             Phase::Holding(holding) => Some(holding.session),
@@ -55,8 +55,7 @@ impl Owner {
         }
     }
 
-    /// S7: if the highest seal holds more than what is shown, that is not prolonged: others may have shown
-    /// more for as long.
+    /// S7: renews the lease, unless the highest seal contains more than what is shown: then others may have shown more meanwhile.
     fn renew_lease(&mut self, end: &End) {
         let (Some((_, shown)), Some((_, Ok(seal)))) = (self.settled, &end.seal) else {
             return self.renew_lease_from(end);

@@ -16,7 +16,7 @@ use super::{Mapped, Sink};
 use crate::engine::event::Reason;
 use crate::ingest::wire::shape::ServedShape;
 
-/// How to read what is within an item or a row.
+/// Paths within an item or a row.
 #[derive(Debug, Clone)]
 pub(super) struct InItems {
     /// Within an item that is an object: its id, its position, and whether it was clicked.
@@ -29,7 +29,7 @@ pub(super) struct InItems {
     row: Option<Tree<1>>,
 }
 
-/// Why an element is no item, and by which part of it that was found.
+/// Reason why an element is not an item, with the part of it that shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ItemFault {
     pub reason: Reason,
@@ -48,7 +48,7 @@ pub(super) enum ItemPart {
 
 /// An element that makes its list invalid.
 pub(super) struct FaultyElement<'a> {
-    /// From 1; that of a row comes first.
+    /// Places, from 1; the row's place comes first.
     pub places: Vec<usize>,
     pub element: &'a str,
     pub part: ItemPart,
@@ -61,11 +61,11 @@ struct Placed<'a> {
     is_clicked: bool,
 }
 
-/// What an element of the array is.
+/// Kind of an element of the array.
 enum Element<'a> {
     Row(&'a str),
     Item(Placed<'a>),
-    /// It is to be passed over.
+    /// An element to be skipped.
     Other,
     Faulty(ItemFault),
 }
@@ -101,7 +101,7 @@ impl InItems {
         }
     }
 
-    /// The array of a row; none where the element is no row.
+    /// Returns the array of a row; `None` if the element is not a row.
     fn row_items<'a>(&self, element: &'a str) -> Result<Option<&'a str>, Reason> {
         if element.starts_with('[') {
             return Ok(Some(element));
@@ -238,10 +238,10 @@ impl Mapped {
 struct NewItems<'r, 's, 'b> {
     rules: &'r InItems,
     sink: &'s mut Sink<'b>,
-    /// All but those that are passed over.
+    /// Number of elements that were not skipped.
     n: usize,
     n_skipped: u64,
-    /// Goes up with each row, and behind it.
+    /// Goes up with each row, and after it.
     row: u32,
     /// Row and position of each item, where items have positions.
     places: Vec<(u32, i64)>,

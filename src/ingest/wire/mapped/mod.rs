@@ -1,5 +1,5 @@
-//! The way to an event for records of any [`Shape`]: the syntax of the whole is checked, then each field is read where its
-//! path leads. What holds for values of our own shape holds here too, with the same reasons.
+//! Reads events from records of any [`Shape`]: checks the syntax of the whole, then reads each field at its path. The rules for
+//! values of our own format apply here too, with the same reasons.
 
 mod arms;
 mod composite;
@@ -38,7 +38,7 @@ pub(super) enum Field {
     ClickedItems,
     ClickedTs,
     Experiments,
-    /// These two only where the record itself names its experiment.
+    /// This field and `Arm` exist only if the record itself names its experiment.
     Experiment,
     Arm,
     ClickRequest,
@@ -74,7 +74,7 @@ pub(super) struct Mapped {
     in_items: InItems,
     /// Position and click flag within a record that is one shown item.
     in_row: Option<InRow>,
-    /// Of lists, and of clicks.
+    /// Further parts of ids, for lists and clicks.
     further_ids: [Option<FurtherIds>; 2],
     /// Within an element of the array of experiments: experiment and arm.
     in_element: Option<Tree<2>>,
@@ -82,7 +82,7 @@ pub(super) struct Mapped {
     in_arm: Option<Tree<1>>,
 }
 
-/// Why a record cannot be read, and by which field that was found.
+/// Reason why a record cannot be read, with the field that shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Problem {
     pub reason: Reason,
@@ -99,7 +99,7 @@ pub(super) enum Said<'a> {
         /// Range in the sink's batch.
         items: Range<u32>,
         arms: Range<u32>,
-        /// Skipped elements of the list that are no items.
+        /// Number of skipped elements of the list that are not items.
         n_skipped: u64,
         /// Time of the list's own clicks, whose items are in [`Sink::clicked`].
         clicked_ts_ms: i64,
@@ -110,7 +110,7 @@ pub(super) enum Said<'a> {
         ts_ms: i64,
         item: ClickedItem<'a>,
     },
-    /// This field has a value that is none of ours.
+    /// The field has a value that marks a record as not ours.
     Ignored(Field),
 }
 
@@ -122,7 +122,7 @@ pub(super) enum ClickedItem<'a> {
     Each(&'a str),
 }
 
-/// Where the items and arms of a list go.
+/// Destination of the items and arms of a list.
 pub(super) struct Sink<'b> {
     pub hash: Hashes,
     pub max_items: usize,
@@ -134,7 +134,7 @@ pub(super) struct Sink<'b> {
     pub clicked: &'b mut Vec<u64>,
     /// Items as text, for explanations.
     pub texts: Option<&'b mut Texts>,
-    /// What is known of a list that cannot be read.
+    /// Readable parts of a list that is invalid.
     pub unreadable: Option<UnreadableList>,
 }
 
@@ -384,7 +384,7 @@ impl Mapped {
         }
     }
 
-    /// What a record is, or the field whose value is none of ours.
+    /// Returns the kind of a record, or the field that marks it as not ours.
     fn kind(&self, fields: &Fields, topic_says: Option<Kind>) -> Result<Result<Kind, Field>, Problem> {
         let problem = Problem::of(Field::Kind);
         let kind = match fields.optional(Field::Kind).map_err(&problem)? {
@@ -456,7 +456,7 @@ impl Mapped {
             });
         }
         not_json_first(problems)?;
-        // The first that is at fault is told.
+        // Report the first faulty field, in the order of the checks.
         let id = id?;
         composite?;
         let ts_ms = ts_ms?;
@@ -472,8 +472,7 @@ impl Mapped {
         })
     }
 
-    /// Takes the clicked items that stand apart from the list, and gives the time of all clicks that it holds, if there is one of
-    /// their own.
+    /// Takes the clicked items outside the list's items. Returns the time of all clicks in the list, if they have one of their own.
     fn clicks_of_list(&self, fields: &Fields, sink: &mut Sink) -> Result<Option<i64>, Problem> {
         if let Some(items) = fields
             .unless_null(Field::ClickedItems)
@@ -568,7 +567,7 @@ impl Sink<'_> {
 }
 
 /// # Errors
-/// No item, or too many. An element that is no id makes only its own click invalid.
+/// There is no item, or too many. An element that is not an id makes only its own click invalid.
 fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> {
     if !raw.starts_with('[') {
         return json::id(raw).map(ClickedItem::One);
@@ -638,7 +637,7 @@ impl Field {
 }
 
 impl Shape {
-    /// Where a field stands in the record.
+    /// Returns the path of a field in the record.
     fn path(&self, field: Field) -> Option<&Paths> {
         let (served, click) = (&self.served, &self.click);
         let in_record = served.arms.experiments.is_none();
@@ -707,7 +706,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// `null` is as good as nothing.
+    /// Returns the value, with `null` counted as absent.
     fn unless_null(&self, field: Field) -> Result<Option<&'a str>, Reason> {
         Ok(self.optional(field)?.filter(|raw| *raw != "null"))
     }
@@ -766,7 +765,7 @@ impl Problem {
     }
 }
 
-/// What is not JSON goes before all fields: text that no UTF-8 can hold, a doubled experiment.
+/// Reports text that is not JSON before all other problems: text that UTF-8 cannot hold, an experiment that occurs twice.
 fn not_json_first<const N: usize>(problems: [Option<&Problem>; N]) -> Result<(), Problem> {
     let mut problems = problems.into_iter().flatten();
     problems
