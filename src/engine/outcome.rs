@@ -1,4 +1,4 @@
-//! What became of each record: every one read ends as exactly one outcome, every accepted click as one result.
+//! Outcomes: every record read gets exactly one, and every accepted click one result.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ pub enum Outcome {
     /// Further ahead of the record's timestamp than `max_future`.
     Future,
     Invalid,
-    /// Of a slot that is settled: only after an idle move.
+    /// Its slot is settled. Happens only after an idle move.
     AfterSettled,
-    /// A row of a gathered list that silence has completed.
+    /// A row of a gathered list that silence has already completed.
     LateRow,
-    /// Of a type that is not ours.
+    /// A type that is not ours.
     Ignored,
-    /// Before the place where this process begins to count, or counted by an earlier one.
+    /// Before the start of counting in this process, or counted by an earlier one.
     Replayed,
     /// A memory bound was reached: numbers are no longer exact.
     Shed,
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-/// What an accepted click turned out to be. Those that wait for their list are a gauge, not a result.
+/// Result of an accepted click. Clicks that wait for their list are a gauge, not a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum ClickResult {
@@ -80,7 +80,7 @@ pub enum ClickResult {
     OffList,
     /// No list of its id can come any more.
     Unmatched,
-    /// Its list may lie before the begin of the log as it was read, or its task ended while it waited.
+    /// Its list may lie before the start of the log as it was read, or its task ended while it waited.
     Undecided,
 }
 
@@ -105,7 +105,7 @@ impl ClickResult {
     }
 }
 
-/// What many copies with other items or arms most likely are, and the remedy.
+/// Likely cause of many copies with other items or arms, and the remedy.
 pub const SHELVES: &str = "several lists share one id; do your pages show several shelves? Give each list an id of its own, or let the \
                            shelf be part of it, as `request_id = { all = [\"request_id\", \"shelf\"] }` under [events] does (docs/events.md)";
 
@@ -117,15 +117,15 @@ pub struct Counts {
     parts: [[u64; N_OUTCOMES]; 2],
     invalid: [[u64; Reason::ALL.len()]; 2],
     results: [u64; ClickResult::ALL.len()],
-    /// Rows of gathered lists besides their heads, so that outcomes less these are lists.
+    /// Rows of gathered lists besides their heads. Outcomes minus these are lists.
     pub further_rows: u64,
     /// Copies that show other items or arms than their list.
     pub conflicting_lists: u64,
     /// Positions of accepted lists that repeat an item from a higher rank.
     pub repeated_items: u64,
-    /// Elements of lists that are no items, and were passed over.
+    /// Skipped elements of lists that are not items.
     pub skipped_elements: u64,
-    /// Lists with a request id that very many have.
+    /// Lists whose request id a great many lists have.
     pub shared_id_lists: u64,
     /// Clicks that fall to more lists of their request id than they count for.
     pub cut_clicks: u64,
@@ -155,7 +155,7 @@ impl Counts {
         self.parts[side as usize][outcome as usize] += n;
     }
 
-    /// Counts why an event is invalid, besides its outcome.
+    /// Counts the reason why an event is invalid, in addition to its outcome.
     pub fn count_reason(&mut self, side: Side, reason: Reason) {
         self.invalid[side as usize][reason as usize] += 1;
     }
@@ -168,12 +168,12 @@ impl Counts {
         self.results[result as usize] += n;
     }
 
-    /// What is counted of lists, besides their outcomes.
+    /// Returns the counts of lists besides their outcomes.
     pub(super) fn of_lists(&self) -> [u64; 3] {
         [self.conflicting_lists, self.repeated_items, self.shared_id_lists]
     }
 
-    /// Takes back what was counted of lists since.
+    /// Resets the counts of lists to earlier values.
     pub(super) fn set_of_lists(&mut self, of_lists: [u64; 3]) {
         [self.conflicting_lists, self.repeated_items, self.shared_id_lists] = of_lists;
     }

@@ -1,4 +1,4 @@
-//! Claims about what is shown of all pairs, over a log in memory and states of real pairs.
+//! The global view of all pairs, on a log in memory and states of real pairs.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -24,7 +24,7 @@ fn namespace() -> Namespace {
     Namespace::of("fingerprint", "group")
 }
 
-/// Of each partition what was appended, how much of it was read, and the question that waits.
+/// A partition: its records, the number of them that were read, and the pending question.
 #[derive(Default)]
 struct Partition {
     records: Vec<(String, Vec<u8>)>,
@@ -32,7 +32,7 @@ struct Partition {
     asked: Option<Question>,
 }
 
-/// A log of which all is read at once, and which answers or does not.
+/// A log whose records are read at once, and whose answers can be switched off.
 struct Memory {
     partitions: Vec<Partition>,
     answers: bool,
@@ -72,7 +72,7 @@ impl Log for Memory {
     }
 }
 
-/// What an audience has heard: pairs with their frontiers.
+/// Pairs with their frontiers, as reported to an audience.
 type Heard = Arc<Mutex<Vec<(PairId, Option<i64>)>>>;
 
 struct Ears(Heard);
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// A second passes, and what is in force by then is shown.
+    /// Lets a second pass, and shows the states that are current by then.
     fn second(&mut self) {
         self.hand.advance_to(self.clock.now_ms() + 1_000);
         (0..10).for_each(|_| self.work.round(0));
@@ -154,7 +154,7 @@ impl World {
         self.put(partition, Key::Claim(session), Claim::default().encode());
     }
 
-    /// Seals so many settled lists, the last of which was at this second; `lacks` its blobs.
+    /// Seals `n_lists` settled lists, the last of them at this second; `lacks` omits its blobs.
     fn seal(&mut self, partition: usize, epoch: u64, n_lists: usize, was_caught_up: bool, lacks: bool) {
         let (ranking, keep) = (Ranking::new(&self.config.measures), keep(&self.config));
         let mut tracker = tracker(ranking, None, &keep);
@@ -200,7 +200,7 @@ impl World {
         self.seal(partition, epoch, n_lists, true, false);
     }
 
-    /// Settled lists of all partitions, since the begin.
+    /// Returns the settled lists of all partitions since the start.
     fn total(&self) -> Option<i128> {
         let snapshot = self.whole.snapshot(None);
         let arm = snapshot.arms.first()?;
@@ -260,7 +260,7 @@ fn all_is_withheld_while_the_ends_are_older_than_the_lease() {
     assert_eq!(world.total(), None);
     let why = world.handle.withheld().expect_err("nobody answers");
     assert!(why.starts_with("the state was last read to its end"), "{why}");
-    // The thread itself may stand still: a scrape asks the clock.
+    // The thread itself may stall: scrapes compare with the clock.
     world.work.log().answers = true;
     (0..10).for_each(|_| world.second());
     assert_eq!(world.total(), Some(6));

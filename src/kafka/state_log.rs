@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::config;
 use crate::state::{Bytes, Follower, Happening, Hindered, Key, Log, Namespace, Progress, Question};
 
-/// How long the brokers may take to say who leads the partitions.
+/// Timeout for asking the brokers for the leaders of the partitions.
 const LEADERS_WITHIN: Duration = Duration::from_secs(4);
 
 /// The partitions of a state topic.
@@ -36,12 +36,12 @@ pub struct StateLog {
     queue: RecordQueue,
     client: Arc<BaseConsumer<Complaints>>,
     followers: BTreeMap<i32, Follower>,
-    /// To be read from their first records, as soon as the client takes that.
+    /// Partitions to be read from their first records, as soon as the client accepts that.
     starting: BTreeSet<i32>,
-    /// It has been said that nothing can be read.
+    /// A fault of reading was reported.
     is_unread: bool,
     ends: Ends,
-    /// None of one that only reads.
+    /// `None` if it only reads.
     writer: Option<Writer>,
 }
 
@@ -62,7 +62,7 @@ impl StateLog {
         })
     }
 
-    /// Only reads: opens no producer. Nothing may be appended to it.
+    /// Opens the topic for reading only, without a producer. Nothing may be appended to it.
     ///
     /// # Errors
     /// librdkafka refuses a property.
@@ -86,7 +86,7 @@ impl StateLog {
         })
     }
 
-    /// Its name.
+    /// Returns the name of the topic.
     fn topic(&self) -> &str {
         self.topic.to_str().unwrap_or_default()
     }
@@ -120,7 +120,7 @@ impl StateLog {
         Ok(())
     }
 
-    /// It begins with the first record again.
+    /// Restarts a partition from its first record.
     fn start_over(&mut self, partition: i32) -> Option<Happening<'static>> {
         self.followers.get_mut(&partition)?.start_over();
         self.starting.insert(partition);
@@ -163,7 +163,7 @@ impl StateLog {
     fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
         for message in self.queue.wait(wait_ms) {
             let partition = message.partition();
-            // It is read anew.
+            // Skip it: the partition is about to be read from its first record.
             if self.starting.contains(&partition) {
                 continue;
             }
@@ -284,7 +284,7 @@ impl Log for StateLog {
     }
 }
 
-/// Of those who read: in no group, though with its name, for permissions are granted on that.
+/// Returns the settings of the reader. It joins no group but uses the group's name, because permissions are granted on it.
 fn reader_config(kafka: &config::Kafka) -> ClientConfig {
     let mut config = client::base_config(kafka);
     // Records are read from the leader, whose end is asked for.
@@ -302,13 +302,13 @@ fn reader_config(kafka: &config::Kafka) -> ClientConfig {
         .set("auto.offset.reset", "error")
         .set("enable.partition.eof", "true")
         .set("check.crcs", "true")
-        // Nobody writes transactions here; if somebody does, all must see the same.
+        // No abgauge writes transactions here. If another client does, all instances must read the same.
         .set("isolation.level", "read_uncommitted")
         .set("allow.auto.create.topics", "false");
     config
 }
 
-/// Asks who leads the partitions before they are read: a client that does not know it yet begins up to a second later.
+/// Asks for the leaders of the partitions before they are read: a client without them starts up to a second later.
 fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyhow::Result<()> {
     let ask = move || {
         if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
@@ -322,7 +322,7 @@ fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyh
     Ok(())
 }
 
-/// Unless the operator says otherwise.
+/// Defaults, which the operator can override.
 const READER: [(&str, &str); 3] = [
     // A partition that is added waits for the fetch that is under way.
     ("fetch.wait.max.ms", "100"),

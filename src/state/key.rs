@@ -14,12 +14,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::Writer;
 
-/// Whose keys these are: state of one group, counted by one set of rules. Namespaces never meet.
+/// Owner of keys: the state of one group, counted by one set of rules. Namespaces never overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(u64);
 
 impl Namespace {
-    /// Of what decides where an event counts, in words, and of the consumer group.
+    /// Hashes the consumer group and the text that decides how events count.
     pub fn of(fingerprint: &str, group: &str) -> Namespace {
         let mut to = Writer::default();
         to.text(fingerprint);
@@ -28,7 +28,7 @@ impl Namespace {
     }
 }
 
-/// A text is no name of a namespace.
+/// Error: a text is not the name of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoNamespace;
 
@@ -46,7 +46,7 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// Who has claimed the pair. Of two sessions the greater one holds: the later epoch, then the number.
+/// A claim on the pair. Of two sessions the greater one holds: by epoch, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
     /// e: one more than the highest that was read or tried.
@@ -69,7 +69,7 @@ pub struct SealId {
     pub number: u64,
 }
 
-/// Which blob. Epochs are no part of it, for u is new with each of them.
+/// Id of a blob. Epochs are not part of it, because u is new with each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId {
     /// u of the session that wrote it.
@@ -78,7 +78,7 @@ pub struct BlobId {
     pub number: u64,
 }
 
-/// What a record is about, within its namespace.
+/// Subject of a record within its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     Claim(Session),
@@ -103,7 +103,7 @@ impl Key {
         }
     }
 
-    /// Nothing, if the text is not what [`Key::text`] gives for any key.
+    /// Parses a key; `None` if [`Key::text`] does not print any key like this.
     pub fn parse(text: &[u8]) -> Option<(Namespace, Key)> {
         let mut parts = std::str::from_utf8(text).ok()?.split('|');
         let mut next = || parts.next();
@@ -132,13 +132,13 @@ fn session<'a>(next: &mut impl FnMut() -> Option<&'a str>) -> Option<Session> {
     })
 }
 
-/// As it is printed: without sign and leading zeros.
+/// Parses a number as it is printed: without sign and leading zeros.
 fn decimal(text: &str) -> Option<u64> {
     let is_one_spelling = text == "0" || !text.starts_with(['0', '+']);
     text.parse().ok().filter(|_| is_one_spelling)
 }
 
-/// As it is printed: 16 digits, none of them a capital.
+/// Parses a number as it is printed: 16 lower-case digits.
 fn hexadecimal(text: &str) -> Option<u64> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_one_spelling = text.len() == 16 && text.bytes().all(is_digit);
@@ -168,7 +168,7 @@ mod tests {
             prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
         }
 
-        /// So that two texts are never one key.
+        /// This ensures that no two texts are one key.
         #[test]
         fn a_text_that_is_read_is_what_would_be_written(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
             let mut text = key.text(Namespace(7)).into_bytes();

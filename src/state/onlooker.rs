@@ -1,4 +1,4 @@
-//! Reads the state of all pairs without owning any: what the global view is made of.
+//! Reads the state of all pairs without owning any, for the global view.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,12 +19,12 @@ pub struct Sealed {
     pub roles: BTreeMap<Role, Bytes>,
 }
 
-/// Why there is no view of the whole.
+/// Reason why there is no view of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withheld {
-    /// So many partitions were not read to an end yet at which a seal was in force, or there was none.
+    /// Number of partitions not yet read to an end with a current seal, or without any.
     Reading { n_partitions: usize },
-    /// The oldest of the last ends was asked for so long ago.
+    /// Time since the oldest of the last ends was asked for.
     Behind { ms: i64 },
 }
 
@@ -49,9 +49,9 @@ pub struct Onlooker {
 #[derive(Debug)]
 struct Partition {
     view: View,
-    /// Of the last end.
+    /// Time of the question for the last end.
     asked_ms: Option<i64>,
-    /// A seal was in force at some end, or there was none.
+    /// At some end a seal was current, or there was none.
     is_known: bool,
     sealed: Option<Sealed>,
 }
@@ -61,7 +61,7 @@ impl Onlooker {
         Onlooker::with_rules(namespace, n_partitions, lease_ms, Rules::default())
     }
 
-    /// For tests.
+    /// Creates an onlooker with weakened rules, for tests.
     #[doc(hidden)]
     pub fn with_rules(namespace: Namespace, n_partitions: usize, lease_ms: i64, rules: Rules) -> Onlooker {
         let partition = || Partition {
@@ -81,20 +81,20 @@ impl Onlooker {
         self.partitions[partition].view.take(key, value);
     }
 
-    /// To ask for the end of a partition: now, that is after the last of its records that was handed in.
+    /// Returns a question for the end of a partition. Ask it now: it covers the records handed in so far.
     pub fn question(&self, partition: usize, now_ms: i64) -> Question {
         self.partitions[partition].view.question(now_ms)
     }
 
-    /// All below the end of a partition is read. Returns the state that is in force, if it is another than at the end before.
+    /// Handles an end: everything below it has been read. Returns the current state if it differs from the one at the last end.
     ///
     /// # Errors
-    /// If what is in force cannot be read, or is not whole. The last state stays.
+    /// Fails if the current state cannot be read, or is incomplete. The last state stays.
     pub fn end(&mut self, partition: usize, question: Question) -> Result<Option<&Sealed>, Refusal> {
         self.partitions[partition].end(question)
     }
 
-    /// The partition is read from its first record again: its end lies before what was read.
+    /// Restarts a partition from its first record, because its end lies before the read position.
     pub fn start_over(&mut self, partition: usize) {
         self.partitions[partition].view.start_over();
     }
@@ -121,12 +121,12 @@ impl Onlooker {
         self.partitions[partition].sealed.as_ref()
     }
 
-    /// Whether a partition was read to an end at which a seal was in force, or there was none.
+    /// Returns whether a partition was read to an end with a current seal, or without any.
     pub fn is_known(&self, partition: usize) -> bool {
         self.partitions[partition].is_known
     }
 
-    /// For how long a partition was not read to its end; none before the first time.
+    /// Returns the time since all partitions were last read to their ends; `None` before the first time.
     pub fn behind_ms(&self, now_ms: i64) -> Option<i64> {
         let asked = self.partitions.iter().map(|partition| partition.asked_ms);
         let oldest = asked.min().flatten()?;
@@ -201,7 +201,7 @@ mod tests {
         onlooker.end(partition, question).expect("it is whole");
     }
 
-    /// How far the pairs were read, as is shown.
+    /// Returns the read positions of the pairs, as shown.
     fn positions(onlooker: &Onlooker, now_ms: i64) -> Result<Vec<Option<i64>>, Withheld> {
         let position = |sealed: &Sealed| sealed.seal.header.reaches[0].read_position;
         let shown = onlooker.shown(now_ms)?;
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(positions(&onlooker, 0), Ok(vec![Some(60)]));
     }
 
-    /// The pair would be missing from what is shown, though it has a state.
+    /// Otherwise the pair would be missing from the view, though it has a state.
     #[test]
     fn who_comes_while_a_claim_waits_for_its_seal_waits_too() {
         let mut onlooker = onlooker(1);

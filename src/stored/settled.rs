@@ -1,4 +1,4 @@
-//! What is settled as rows, for who looks at it elsewhere: a row for each arm, span of time, profile, metric and cut-off.
+//! Settled numbers as rows, for use elsewhere: one row per arm, span of time, profile, metric and cut-off.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::ledger::{Ledger, Numbers};
 /// A number of one arm in one span of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SettledRow {
-    /// None: of all pairs.
+    /// `None`: all pairs together.
     pub partition: Option<i32>,
     pub experiment: String,
     pub arm: String,
@@ -24,17 +24,17 @@ pub struct SettledRow {
     /// Exclusive. Of totals the frontier; over all pairs the furthest, though each has one of its own.
     #[serde(serialize_with = "as_time")]
     pub end: Option<i64>,
-    /// Nothing can be added any more; never so of totals.
+    /// True once nothing can be added any more; never for totals.
     pub complete: bool,
-    /// Where the metric, or the span, was counted only from a later time on.
+    /// Time from which the metric, or the span, was counted, if not from its start.
     #[serde(serialize_with = "as_time")]
     pub since: Option<i64>,
     pub profile: String,
     /// A metric, or `lists` or `clicks`.
     pub metric: String,
-    /// None: over the whole list.
+    /// `None`: over the whole list.
     pub k: Option<u32>,
-    /// Absent where it divides by 0.
+    /// `None` if the denominator is 0.
     pub value: Option<f64>,
     /// Absent of `lists` and `clicks`.
     pub numerator: Option<f64>,
@@ -50,7 +50,7 @@ fn as_time<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::E
     }
 }
 
-/// Whose rows these are.
+/// Source of rows.
 struct Part<'a> {
     partition: Option<i32>,
     ranking: &'a Ranking,
@@ -68,7 +68,8 @@ struct When {
     since: Option<i64>,
 }
 
-/// The rows of these pairs, one after another where they are told apart, then over all of them. Those that have no frontier yet have none.
+/// Returns the rows of these pairs, one pair after another if they are separate, then over all of them. Pairs without a
+/// frontier have none.
 pub fn rows(
     mut pairs: Vec<(i32, Contents)>,
     ranking: &Ranking,
@@ -213,7 +214,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// From when on a metric is counted in a span of time, if not from its start.
+    /// Returns the time from which a metric was counted in a span, if not from its start.
     fn since(&self, when: &When, column: &Column) -> Option<i64> {
         let sums = [column.numerator, column.denominator];
         let since = sums.map(|sum| self.ledger.column_since_ms(sum));

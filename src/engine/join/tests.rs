@@ -1,4 +1,4 @@
-//! What the state of an engine takes, what it asks for before it takes more, and what it tells of a settled list.
+//! Memory taken by an engine, its bounds, and the output for a settled list.
 
 use std::num::NonZeroU32;
 
@@ -81,7 +81,7 @@ fn a_list_of_an_arm_that_has_no_other_in_its_slot_takes_little_more_than_one_of_
     let mut engine = engine();
     engine.apply(&batch((0..2000).map(list)), u64::MAX);
     let of_rows = engine.state_bytes() - 2000 * 103;
-    // With what chunks had no room for.
+    // With the unused ends of chunks.
     assert!((2000 * 104..2000 * 108).contains(&of_rows), "{of_rows}");
     engine.close_each(|_| {});
     assert_eq!(engine.state_bytes(), 0);
@@ -138,7 +138,7 @@ fn sparse(n: u32, step_ms: i64) -> impl Iterator<Item = Body> {
     })
 }
 
-/// Each slot has chunks of its own, of which there were once fewer than slots in a month.
+/// Each slot has its own chunks, of which there were once fewer than slots in a month.
 #[test]
 fn a_stream_of_a_month_with_a_list_in_each_slot_is_shed_by_memory_alone() {
     let month_ms = 30 * 24 * 60 * 60 * 1000;
@@ -189,7 +189,7 @@ fn slots_that_settle_as_one_take_little_more_than_their_lists() {
 }
 
 proptest! {
-    /// Duplicates, conflicts and sums are those of slots, however many settle as one.
+    /// Duplicates, conflicts and sums are the same as for single slots, however many settle as one.
     #[test]
     fn slots_that_settle_as_one_count_as_each_would(
         events in prop::collection::vec((0_u32..6, 0_i64..9_000, 0_u64..12, any::<bool>()), 1..80),
@@ -223,7 +223,7 @@ proptest! {
     }
 }
 
-/// Each click of the id used to hit each of its lists, and each list walked by all of its clicks.
+/// Each click used to hit each list of its id, and each list was walked by all clicks of the id.
 #[test]
 fn an_id_that_all_lists_have_costs_each_click_a_bounded_number_of_lists() {
     const N_SLOTS: i64 = 10;
@@ -283,7 +283,7 @@ fn an_id_that_all_lists_have_costs_each_click_a_bounded_number_of_lists() {
     }
 }
 
-/// The lists of an id stand in several slots, and each leaves with its own.
+/// The lists of an id are in several slots, and each leaves with its own.
 #[test]
 fn lists_of_an_id_leave_with_their_slots() {
     let mut engine = engine();
@@ -311,7 +311,7 @@ fn lists_of_an_id_leave_with_their_slots() {
     assert_eq!((n_of_id(&engine), engine.state_bytes()), (0, 0));
 }
 
-/// Two lists that silence has settled, and the log of which only copies would be looked for.
+/// Two lists that silence has settled, and a log whose start only their copies would need.
 #[test]
 fn a_log_that_no_longer_has_what_only_copies_are_looked_for_in_is_read_from_what_is_open() {
     let rules = Rules {

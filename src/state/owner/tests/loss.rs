@@ -1,4 +1,4 @@
-//! Records that the topic loses behind the owner of a pair: each loss by itself, and many of them in the order of a seed.
+//! Records that the topic loses behind the owner of a pair: each loss alone, and many of them in the order of a seed.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn delete(desk: &mut Desk, key: Key) -> Vec<Command> {
     desk.read(&(key, None))
 }
 
-/// Writes what was sent for a loss, and finds it in force.
+/// Writes the records sent for a loss, and checks that they become current.
 #[track_caller]
 fn heals(desk: &mut Desk, loss: Loss, again: Vec<Sent>) -> Vec<Sent> {
     assert_eq!(desk.owner.trouble(), Some(Trouble::Lost(loss)));
@@ -57,7 +57,7 @@ fn a_blob_that_somebody_overwrites_is_written_again() {
     heals(&mut desk, Loss::Parts, again);
 }
 
-/// The same bytes once more are no loss: an append may land twice.
+/// The same bytes again are not a loss: an append may land twice.
 #[test]
 fn a_record_that_comes_twice_is_no_loss() {
     let (mut desk, _, records) = sealed();
@@ -90,7 +90,7 @@ fn a_claim_that_is_deleted_is_made_again() {
     heals(&mut desk, Loss::Claim, base);
 }
 
-/// As retention does: no tombstone is read.
+/// Records vanish as with retention: no tombstone is read.
 #[test]
 fn what_lies_before_the_begin_of_the_log_is_written_again() {
     let (mut desk, session, records) = sealed();
@@ -103,7 +103,7 @@ fn what_lies_before_the_begin_of_the_log_is_written_again() {
     heals(&mut desk, Loss::Claim, again);
 }
 
-/// Its logs are not read again yet, so the bytes are those that it was made of.
+/// Its logs are not replayed yet, so the bytes are the ones it was restored from.
 #[test]
 fn a_base_that_is_lost_once_it_was_restored_is_written_again() {
     let base = state(10, &[("totals", "1")]);
@@ -135,7 +135,7 @@ fn memory_that_has_a_newer_state_is_asked_for_that() {
     assert_eq!(desk.owner.trouble(), None);
 }
 
-/// What does not land is sent again under other keys.
+/// Records that do not land are sent again under other keys.
 #[test]
 fn what_is_written_again_is_written_until_it_is_there() {
     let (mut desk, _, records) = sealed();
@@ -233,14 +233,14 @@ impl Dice {
 struct World {
     desk: Desk,
     dice: Dice,
-    /// By offset, from the first that is left on.
+    /// Records by offset, from the first that is left.
     log: BTreeMap<i64, Sent>,
     n_read: i64,
     acknowledged: Vec<Key>,
     n_states: i64,
     /// The content of the last one.
     offered: Option<u128>,
-    /// A worker that reads its logs again has nothing to offer.
+    /// A replaying worker has nothing to offer.
     is_replaying: bool,
     is_refused: bool,
     n_losses: usize,
@@ -352,13 +352,13 @@ impl World {
         }
     }
 
-    /// Returns whether the next reader finds what is shown.
+    /// Returns whether the next reader finds the state that is shown.
     fn is_whole(&self) -> bool {
         let shown = self.desk.shown().settled;
         shown.is_some() && self.found() == shown && self.desk.owner.trouble().is_none()
     }
 
-    /// The content in force for whoever reads the log from its first record.
+    /// Returns the current content for a reader that reads the log from its first record.
     fn found(&self) -> Option<u128> {
         let mut view = View::new(namespace(), Rules::default());
         for (key, value) in self.log.values() {
@@ -380,7 +380,7 @@ fn whatever_the_topic_loses_the_next_reader_finds_what_was_shown_last_or_it_is_r
             world.turn();
             match world.dice.below(20) {
                 0 => world.lose(),
-                // It was restored from what is in force, and has offered nothing since.
+                // A worker at rest has offered nothing since it was restored from the current state.
                 1 => {
                     let is_at_rest = world.is_whole() && world.offered == world.desk.shown().settled;
                     world.is_replaying = !world.is_replaying && is_at_rest;
@@ -388,7 +388,7 @@ fn whatever_the_topic_loses_the_next_reader_finds_what_was_shown_last_or_it_is_r
                 _ => {}
             }
         }
-        // The worker stays as it is; the topic loses nothing more.
+        // The worker keeps its phase, and the topic loses nothing more.
         let is_whole = (0..60).any(|_| {
             world.turn();
             world.is_whole()
