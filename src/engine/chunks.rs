@@ -13,7 +13,7 @@
 
 use super::prefetch::prefetch;
 
-/// Where a record stands. Valid until its chunk is closed; 0 is none.
+/// Location of a record. Valid until its chunk is closed; 0 means none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u32);
 
@@ -36,7 +36,7 @@ const PART_BITS: [u32; 5] = [4, 6, 8, 10, 12];
 const SPARE: usize = 16;
 /// A turn ends after opening this many times the chunks in use; it shows which spare chunks are not needed.
 const TURNS: usize = 2;
-/// How many times the words of the last chunk the next one has.
+/// Growth factor of an owner's chunks, in words.
 const GROWTH: usize = 4;
 /// Words of a cache line.
 const LINE_WORDS: usize = 16;
@@ -54,7 +54,7 @@ impl Handle {
         self.0 == 0
     }
 
-    /// As a word of a record.
+    /// Returns the handle as a word of a record.
     pub fn to_word(self) -> u32 {
         self.0
     }
@@ -138,7 +138,7 @@ impl Page {
 
 #[derive(Debug)]
 pub struct Chunks {
-    /// By number. Number 0 is never used.
+    /// Pages by number. Number 0 is never used.
     pages: Vec<Page>,
     /// One bit a page: small enough for the innermost cache.
     alive: Vec<u64>,
@@ -172,7 +172,7 @@ impl Chunks {
         chunks
     }
 
-    /// Whether no further page can be numbered: with full chunks that is 64 GiB.
+    /// Returns whether no further page can be numbered, which is at 64 GiB of full chunks.
     pub fn is_full(&self) -> bool {
         self.n_alive + 1 == MAX_PAGES
     }
@@ -184,19 +184,18 @@ impl Chunks {
         self.alive.resize(n / 64, 0);
     }
 
-    /// Whether the page of a handle is in use. Its number may have been reused, or another part of the page may be open. Parts
-    /// that are opened together are closed together, so few pages hold dead ones.
+    /// Returns whether the page of a handle is in use. Its number may have been reused, or another part of the page may be
+    /// open. Parts that are opened together are closed together, so few pages hold dead ones.
     #[inline(always)]
     pub fn may_live(&self, handle: Handle) -> bool {
         has(&self.alive, handle.page())
     }
 
-    /// Opens the next chunk of an owner who has these, for at least `n_words`. The first has `first_words` at least, and each
-    /// next one several times those of the last, until they are full ones: a quiet slot stays small, and nothing is copied
-    /// when it grows.
+    /// Opens the next chunk of an owner who has these, for at least `n_words`. The first has `first_words` at least, and each next one
+    /// several times the words of the last, until they are full ones: a quiet slot stays small, and nothing is copied when it grows.
     ///
     /// # Panics
-    /// Where [`Self::is_full`].
+    /// Panics if [`Self::is_full`].
     pub fn open(&mut self, owner: u32, those: &[ChunkId], n_words: usize, first_words: usize) -> ChunkId {
         let last = those.last().map(|last| self.chunk(*last).words.capacity());
         let grown = |last| GROWTH * (last + LEFT_WORDS) - LEFT_WORDS;
@@ -285,7 +284,7 @@ impl Chunks {
         self.at(id.first()).0
     }
 
-    /// Whether a chunk takes `n_words` more.
+    /// Returns whether a chunk has room for `n_words` more.
     pub fn has_room(&self, id: ChunkId, n_words: usize) -> bool {
         self.n_unused(id) >= n_words
     }
@@ -344,12 +343,12 @@ impl Chunks {
         &mut chunk.words[word..]
     }
 
-    /// All words of a chunk.
+    /// Returns all words of a chunk.
     pub fn all(&self, id: ChunkId) -> &[u32] {
         &self.chunk(id).words
     }
 
-    /// The handle of the record that begins at a word of a chunk, which may have been [taken](Self::take).
+    /// Returns the handle of the record that starts at a word of a chunk, which may have been [taken](Self::take).
     pub fn handle_of(id: ChunkId, word: usize) -> Handle {
         Handle::new(id, word)
     }
@@ -393,7 +392,7 @@ impl Chunks {
         }
     }
 
-    /// Gives back the unused end of a chunk that nothing is appended to any more.
+    /// Gives back the unused end of a chunk that is complete.
     pub fn shrink(&mut self, id: ChunkId) {
         self.at_mut(id.first()).0.words.shrink_to_fit();
     }
@@ -548,7 +547,7 @@ mod tests {
     }
 
     proptest! {
-        /// Chunks of all sizes come and go: a map of vectors says the same.
+        /// Opens and closes chunks of all sizes, and compares them with a map of vectors.
         #[test]
         fn chunks_hold_what_plain_vectors_hold(steps in prop::collection::vec((0_usize..40, 0_usize..400), 1..300)) {
             let mut chunks = Chunks::new();
@@ -575,7 +574,7 @@ mod tests {
                     prop_assert!(chunks.may_live(*handle));
                     prop_assert_eq!(chunks.words(*handle)[0], *word);
                 }
-                // Whatever stands there now.
+                // Dead handles may be read too; the content does not matter.
                 for handle in &closed {
                     let _ = chunks.get(*handle);
                     chunks.prefetch_record(*handle);

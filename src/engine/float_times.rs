@@ -7,7 +7,7 @@ const STEP_MS: i64 = 1 << 17;
 /// No warning is given for fewer events.
 const MIN_EVENTS: u64 = 10;
 
-/// Whether a time, epoch ms, is one that a 32-bit float can have.
+/// Returns whether a 32-bit float can represent a time, Unix ms.
 pub fn is_on_step(ts_ms: i64) -> bool {
     ts_ms & (STEP_MS - 1) == 0
 }

@@ -33,7 +33,7 @@ pub struct RowPlace {
 /// The head of a list that has a row in a later slot, or is followed there by another list of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EarlierHead {
-    /// Begin of the later slot, epoch ms.
+    /// Start of the later slot, Unix ms.
     pub slot_ms: i64,
     pub id: u128,
     /// Time of the head, epoch ms.
@@ -136,7 +136,7 @@ pub struct Gathering {
 const MIN_NAMES: usize = 1024;
 
 impl Gathering {
-    /// Bytes of a list, with what nodes of the trees leave empty.
+    /// Bytes of a list, including the empty space in nodes of the trees.
     const LIST_COST: u64 = 400;
     /// Bytes of a row, with spare room.
     const ROW_COST: u64 = 32;
@@ -255,8 +255,8 @@ impl Gathering {
         first.map(|((_, ts_ms), _)| *ts_ms)
     }
 
-    /// Heads that reading the log again from a slot of these lists may lack: that of the list itself or, of a new list, those of
-    /// its id a row may be nearer to.
+    /// Returns the heads that a replay from a slot of these lists may lack: the head of the list itself or, for a new list, the
+    /// heads of its id that may be nearer to a row.
     pub fn earlier_heads(&self, row: &Served, head_ms: Option<i64>, slot_ms: i64) -> Vec<EarlierHead> {
         let near = match head_ms {
             Some(ts_ms) => (row.id, ts_ms)..=(row.id, ts_ms),
@@ -283,7 +283,7 @@ impl Gathering {
         self.bytes += Gathering::cost_of_heads(heads);
     }
 
-    /// Decides on a row of the list at `head_ms`; `None` if nothing speaks against it.
+    /// Decides on a row of the list at `head_ms`; `None` if it is accepted.
     pub fn refusal(&self, row: &Served, head_ms: i64, (item, position): RowItem) -> Option<Outcome> {
         let Some(waiting) = &self.lists.get(&(row.id, head_ms))?.waiting else {
             return Some(Outcome::LateRow);

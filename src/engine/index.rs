@@ -7,13 +7,13 @@
 //!                                                                   │
 //!                            how many entries that belong here stand 7 … 1 lines further on
 //! ```
-//! An entry is not removed when its record is dropped: its handle is then dead, and its place is free for another entry
-//! (chunks can tell most dead handles without reading the record). A full segment is cleared of dead entries or split in two,
-//! 3577 entries at a time: no insertion ever waits for the whole table. Two halves that a spike has left almost empty are
-//! merged again, one pair at a time.
+//! An entry is not removed when its record is dropped: its handle is then dead, and its place is free for another entry (most
+//! dead handles are detected from the chunks, without reading the record). A full segment is cleared of dead entries or split
+//! in two, 3577 entries at a time: no insertion ever waits for the whole table. Two halves that a spike has left almost empty
+//! are merged again, one pair at a time.
 //!
-//! Ids are hashes that outsiders may choose the input of. They come here with a secret added, and tags are made of them with
-//! a random seed, so that nobody can aim at a line.
+//! Ids are hashes whose input outsiders may choose. A secret is added before they come here, and tags use a random seed, so
+//! that an attacker cannot aim at a line.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -27,8 +27,8 @@ use super::prefetch::prefetch;
 const N_LINES: usize = 511;
 /// Entries of a line.
 const N_ENTRIES: usize = 7;
-/// Where a line counts its displaced entries: four bits for each distance in lines. A search reads only the lines that hold
-/// any.
+/// Index of the word that counts the displaced entries of a line: four bits for each distance in lines. A search reads only the
+/// lines that hold any.
 const DISPLACED: usize = 7;
 const DISPLACED_BITS: usize = 4;
 /// Lines that are tried for an entry. With 4 of them segments were split at 62% of their places, with these at 74%; with 12
@@ -39,7 +39,7 @@ const MAX_LIVING: usize = N_LINES * N_ENTRIES / 2;
 /// Segments are merged if the table has places for more than this many times the living entries.
 const ROOMY: usize = 8;
 
-/// What an id is looked up by.
+/// Key by which an id is looked up.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(u32);
 
@@ -320,7 +320,7 @@ impl CacheLine {
         self.take(entry);
     }
 
-    /// Its entries, usually oldest first.
+    /// Returns its entries, usually oldest first.
     fn oldest_first(&self) -> impl Iterator<Item = (Tag, Handle)> {
         let entry = |n| {
             let entry = self.turn as usize + n;
@@ -351,7 +351,8 @@ impl CacheLine {
     }
 }
 
-/// By other bits than the directory: the product's high ones, which depend on all low ones of the tag.
+/// Returns the home line of a tag. It depends on other bits than the directory: the product's high ones, which depend on all
+/// low ones of the tag.
 fn home(tag: Tag) -> usize {
     // 2^32 ÷ the golden ratio, whose bits follow no pattern.
     let mixed = tag.0.wrapping_mul(0x9e37_79b9);
@@ -375,7 +376,7 @@ mod tests {
     use super::*;
     use crate::engine::chunks::ChunkId;
 
-    /// Entries in chunks, each of which holds its id, as lists do.
+    /// Entries in chunks, each with its id, as for lists.
     struct World {
         chunks: Chunks,
         index: Index,
@@ -488,7 +489,7 @@ mod tests {
         assert_eq!((0..80_000).filter(|id| world.find(*id).is_some()).count(), 1000);
     }
 
-    /// With a fixed hash, ids that share their low bits would all want the same lines.
+    /// A fixed hash would send all ids with the same low bits to the same lines.
     #[test]
     fn ids_that_are_chosen_to_collide_take_no_more_room_than_others() {
         for shift in [0, 9, 32, 64, 96] {

@@ -141,7 +141,7 @@ struct Scratch {
 }
 
 impl Engine {
-    /// Creates an engine that counts from `begin_ms` on, or everything. A begin is the border of a slot.
+    /// Creates an engine that counts from `begin_ms` on, or everything. `begin_ms` is the border of a slot.
     pub fn new(rules: Rules, ranking: Ranking, begin_ms: Option<i64>) -> Engine {
         let slot_ms = rules.slot_ms;
         Engine {

@@ -21,7 +21,7 @@ impl Repeats {
         }
     }
 
-    /// How many positions hold an item that stands at a higher rank already.
+    /// Counts the positions whose item already has a higher rank.
     pub fn count(&mut self, items: &[u64]) -> u64 {
         if items.len() <= MAX_FILTERED && !self.may_repeat(items) {
             return 0;

@@ -1,4 +1,4 @@
-//! Whether many lists have one request id, as where a producer sends "undefined" for all of them.
+//! Detects that many lists have the same request id, as when a producer sends "undefined" for all of them.
 
 /// The most frequent id among recent lists that arrived while another list of their id was open.
 ///

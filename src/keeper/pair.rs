@@ -41,7 +41,7 @@ pub(super) struct Pair {
 /// Progress of a pair that is about to be given back.
 pub(super) struct Leaving {
     pub until_ms: i64,
-    /// Not handed over yet.
+    /// Last state, not handed over yet.
     pub last: Option<State>,
     pub content: Option<u128>,
 }

@@ -17,7 +17,7 @@ pub fn identity() -> Identity {
     }
 }
 
-/// Of a pair that has read so far.
+/// Returns the header of a pair with this read position.
 pub fn header(read_position: i64) -> Header {
     let reach = |read_position| Reach {
         read_position,

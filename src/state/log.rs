@@ -40,7 +40,7 @@ pub enum Happening<'a> {
     End { partition: i32, question: Question },
     /// The question was answered, but for a long time nothing came although records are missing below the end.
     Quiet { partition: i32, question: Question },
-    /// The log now begins at this offset, later than before: retention or somebody has deleted records.
+    /// The log now begins at this offset, later than before: retention or a person has deleted records.
     Begins { partition: i32, offset: i64 },
     /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
     StartOver { partition: i32 },

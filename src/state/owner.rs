@@ -208,7 +208,7 @@ impl Owner {
         }
     }
 
-    /// Returns what was read of the state partition.
+    /// Returns the records read so far.
     pub fn view(&self) -> &View {
         &self.view
     }

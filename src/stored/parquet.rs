@@ -15,7 +15,7 @@ use super::SettledRow;
 /// Rows of a group: so many are held.
 const GROUP: usize = 65_536;
 
-/// In the order in which they are written.
+/// Columns in the order in which they are written.
 const SCHEMA: &str = "message settled {
     optional int32 partition;
     required binary experiment (string);
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// A row as Parquet's own reader tells it, and as JSON tells it.
+    /// Compares a row from Parquet's own reader with its JSON.
     #[test]
     fn what_is_read_again_is_what_json_has() {
         let rows: Vec<SettledRow> = (0..4).map(row).collect();

@@ -373,7 +373,7 @@ impl Worker {
         }
     }
 
-    /// Tells the users of an experiment no longer apart, if nothing is said of it any more.
+    /// Stops keeping the users of an experiment apart once its statistics are given up.
     fn give_up(&mut self, given_up: GivenUp) {
         if let GivenUp::Experiment(experiment) = &given_up {
             let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());

@@ -1,4 +1,4 @@
-//! What the worker waits for before it is ready, in plain words.
+//! Conditions for the worker to be ready, in plain words.
 
 use super::life::Life;
 use super::{Phase, Worker};
@@ -44,7 +44,7 @@ impl Worker {
         ))
     }
 
-    /// The problem if what is stored is of so many partitions, and the topics have more by now.
+    /// Returns the problem if the topics now have more partitions than the stored state.
     pub(super) fn outgrown(&self, before: TopicCounts) -> Option<String> {
         let now = self.counts.filter(|_| self.setup.keeps_state())?;
         let (topic, stored, n) = match before.served != now.served {
@@ -57,7 +57,7 @@ impl Worker {
         ))
     }
 
-    /// Pairs of which it is not known yet what is stored of them.
+    /// Describes the pairs whose stored state is not known yet.
     fn restoring(&self) -> Option<String> {
         let restoring = self.shards.lives().filter(|(_, life)| life.is_restoring());
         let partitions: Vec<i32> = restoring.map(|(partition, _)| partition).collect();
@@ -123,7 +123,7 @@ impl Worker {
     }
 }
 
-/// As RFC 3339, in UTC and whole seconds.
+/// Formats a time as RFC 3339, in UTC and whole seconds.
 fn time(ms: i64) -> String {
     let time = jiff::Timestamp::from_second(ms.div_euclid(1000));
     time.map_or_else(|_| ms.to_string(), |time| time.to_string())

@@ -63,7 +63,7 @@ impl Setup {
         self.state_topic.is_some()
     }
 
-    /// Stops keeping the users of an experiment apart, in pairs that begin from now on.
+    /// Stops keeping the users of an experiment apart, in pairs that start from now on.
     pub fn forget_users(&mut self, experiment: &str) {
         self.keep.users.forget(experiment);
     }
@@ -129,7 +129,7 @@ impl Setup {
         }
     }
 
-    /// Begins a pair now, by the start rule.
+    /// Starts a pair now, by the start rule.
     pub fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
         let seek_ms = self.start.seek_ms(now_ms);
         let begin_ms = self

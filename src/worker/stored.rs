@@ -146,7 +146,7 @@ impl Stored {
             return &View::BOTH;
         };
         if !std::mem::replace(&mut own.was_caught_up, true) {
-            // Offer this even if nothing else settles: whoever resumes the pair then shows it at once.
+            // Offer this even if nothing else settles: the next owner then shows the pair at once.
             own.offered_until_ms = None;
         }
         if own.is_sealed { &View::BOTH } else { &[View::Live] }

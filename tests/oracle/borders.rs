@@ -18,7 +18,7 @@ const COMMON_MS: i64 = 60;
 /// Result of reading a world, apart from slots.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// By side and offset.
+    /// Outcomes by side and offset.
     outcomes: BTreeMap<(Side, i64), Outcome>,
     /// Number of records by outcome and side.
     n_of_outcome: Vec<[u64; 2]>,

@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// Without this test, the worlds above might never reach what they are meant to test.
+/// Guards the other tests: the worlds must reach every case that they are meant to test.
 #[test]
 fn the_worlds_reach_every_outcome_and_result() {
     let mut runner = TestRunner::deterministic();

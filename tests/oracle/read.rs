@@ -1,4 +1,4 @@
-//! What the twin makes of records one by one: their outcomes, the marks of both topics and the frontier.
+//! The twin's decision on each record: its outcome, the watermarks of both topics and the frontier.
 
 use abgauge::engine::event::{Reason, Side};
 use abgauge::engine::outcome::{Counts, Outcome};
@@ -278,7 +278,7 @@ pub fn gather_ms(rules: &Rules) -> i64 {
     rules.gather.map_or(0, |gather| gather.span_ms)
 }
 
-/// M of each topic partition, and what idleness adds to it. Both sides are equal where there is one topic.
+/// M of each topic partition, and its advance through idleness. Both sides are equal if there is one topic.
 #[derive(Default)]
 pub struct Marks {
     pub newest_ms: [Option<i64>; 2],

@@ -61,7 +61,7 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
     {
         return splits;
     }
-    // No field tells both kinds apart, so all records may be of the kind they look like.
+    // Without a field for the kind, all records may be of the kind they look like.
     let alike = match items::has_list(columns, &all) {
         true => Kind::Served,
         false => Kind::Click,

@@ -66,10 +66,10 @@ const BRACKETS_REMEDY: &str = "write HOST:PORT, with commas between several; an 
 const NO_HTTP_REMEDY: &str = "brokers speak Kafka's own protocol, mostly at port 9092: write HOST:PORT of a listener; a REST \
                               proxy, a schema registry or a console of Kafka is none";
 
-/// How a listener of a broker may begin, which librdkafka holds against `security.protocol`.
+/// Schemes of a listener, which librdkafka would compare with `security.protocol`.
 const LISTENERS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
 
-/// What is wrong with a list of brokers, and what to write instead.
+/// Checks a list of brokers; the error has the problem and the remedy.
 fn brokers_of(text: &str) -> Result<(), (String, String)> {
     let wrong = |fault: String| Err((fault, BROKERS_REMEDY.to_owned()));
     if text.contains('@') {

@@ -125,8 +125,8 @@ pub(super) fn chosen<T: Clone + PartialEq>(
     values
 }
 
-/// Of two settings that contradict each other the one to complain about: what was written, not a default. None where
-/// one of them is refused already.
+/// Picks the setting to complain about if two contradict each other: the one that was written, not a default. `None` if one of
+/// them is refused already.
 pub(super) fn either<'a, T>(
     pair: [(&'a str, &'a Spanned<T>); 2],
     report: &ErrorReport,

@@ -172,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// Opens the lists that were complete at the end of what is read again.
+    /// Opens the lists that were complete at the end of the replayed records.
     pub(super) fn end_of_reading_again(&mut self, position: i64) {
         self.open_passed();
         self.repeat_silences(position);

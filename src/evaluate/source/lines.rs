@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
 
-/// What a reader holds in memory.
+/// Memory bounds of a reader.
 pub(super) struct ReadBounds {
     /// Bytes read at a time: few enough to stay in a core's cache, enough to make calls of the system rare.
     pub buffer: usize,
@@ -72,8 +72,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Calls back with the number of each line, counted from 1, and its bytes without the white space around them.
 ///
-/// Lines of white space alone are counted and passed over. A line that reaches its bound is handed over as an empty one, and
-/// reported at the end. A byte order mark before the first line is no part of it.
+/// Blank lines are counted and skipped. A line that reaches its bound is passed on as an empty one, and reported at the end. A
+/// byte order mark before the first line is removed.
 pub(super) fn each(
     mut input: impl Read,
     bounds: &ReadBounds,
@@ -81,9 +81,9 @@ pub(super) fn each(
 ) -> io::Result<LongLines> {
     let mut long = LongLines::default();
     let mut buffer = vec![0; bounds.buffer];
-    // Bytes at the begin of the buffer that are of a line without an end as yet.
+    // Number of bytes at the start of the buffer that belong to an unfinished line.
     let mut n_open = 0;
-    // Bytes of that line that are no longer there.
+    // Bytes of that line that were dropped.
     let mut n_dropped = 0;
     let (mut number, mut n_lines) = (0, 0);
     let mut hand_over = |bytes: &[u8], n_dropped: u64| {

@@ -129,7 +129,7 @@ impl Holding {
     /// Sends the blobs that the seal below does not have, and once they are acknowledged, the seal.
     ///
     /// # Errors
-    /// If the seal does not fit into a record. Nothing is sent then.
+    /// Fails if the seal does not fit into a record. Nothing is sent then.
     pub fn seal(
         &mut self,
         state: State,

@@ -47,7 +47,7 @@ impl Owner {
         }
     }
 
-    /// Returns whether the topic has lost something of what is in force, at an end that has the own claim. That is written again.
+    /// Returns whether the topic has lost a part of the current state, at an end that has the own claim. The loss is then repaired.
     pub(super) fn look_for_loss(&mut self, end: &End) -> bool {
         let Phase::Holding(holding) = &mut self.phase else {
             return false;
@@ -76,8 +76,8 @@ impl Owner {
         self.lost = Some(loss);
     }
 
-    /// Seals the last state in force anew, with all of its blobs, unless memory has a newer one, which is wanted at once. A worker that
-    /// reads its logs again cannot offer any, so the bytes are those that were kept.
+    /// Seals the last current state again, with all of its blobs, unless memory has a newer one, which is then wanted at once.
+    /// A replaying worker cannot offer a state, so the kept bytes are used.
     pub(super) fn write_again(&mut self) {
         let Phase::Holding(holding) = &mut self.phase else {
             return;
@@ -106,7 +106,7 @@ impl Owner {
         }
     }
 
-    /// Memory is thrown away: what was kept of it must not be sealed any more.
+    /// Drops everything kept of the memory: it must not be sealed any more.
     pub(super) fn forget_memory(&mut self) {
         (self.memory, self.kept, self.lost) = (None, None, None);
     }

@@ -1,4 +1,4 @@
-//! The states that a memory has passed through, so that it can tell whether it continues a base.
+//! The states that a memory has passed through, to decide whether it continues a base.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What the holder writes (S4, S5): seals, and tombstones for garbage.
+//! Records written by the holder (S4, S5): seals, and tombstones for garbage.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::state::rules::Clause;
 use crate::state::view::End;
 
 impl Owner {
-    /// Whether a state is to be offered, at the next border of a batch.
+    /// Returns how urgently a state is wanted at the next border of a batch.
     pub fn wants(&self) -> Wanted {
         match &self.phase {
             Phase::Holding(holding) => holding.wants(),

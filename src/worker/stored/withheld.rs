@@ -100,7 +100,7 @@ impl Withheld {
     }
 }
 
-/// Returns the size of a delta that holds nothing but settled slots.
+/// Returns the size of a delta of settled slots.
 fn bytes(delta: &PairDelta) -> u64 {
     let slots = delta.settled.iter().map(SettledSlot::bytes);
     size_of::<(Offer, PairDelta)>() as u64 + slots.sum::<u64>()

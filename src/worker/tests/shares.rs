@@ -34,8 +34,8 @@ fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
     assert!(!is_raised(&stage, "served"));
 }
 
-/// A page with several shelves under one request id loses all but one. A retry loses nothing, so it must not raise the same
-/// warning.
+/// A page with several shelves under one request id loses all but one of them. A retry loses nothing, so it must not raise the
+/// same warning.
 #[test]
 fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
     for (items, told) in [

@@ -165,7 +165,7 @@ impl Mapped {
 struct Arms<'s, 'b> {
     only: &'s [String],
     not_in: &'s [String],
-    /// Those of this list so far.
+    /// Number of arms of this list so far.
     n: usize,
     /// True if a bad arm is to be dropped at the end.
     has_bad: bool,
@@ -173,7 +173,7 @@ struct Arms<'s, 'b> {
 }
 
 impl Arms<'_, '_> {
-    /// `null` is no arm.
+    /// Adds an arm, unless it is `null`.
     fn push_raw<'a>(
         &mut self,
         experiment: Result<Cow<'a, str>, Reason>,

@@ -567,7 +567,7 @@ impl Sink<'_> {
 }
 
 /// # Errors
-/// There is no item, or too many. An element that is not an id makes only its own click invalid.
+/// Fails if there is no item, or too many. An element that is not an id makes only its own click invalid.
 fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> {
     if !raw.starts_with('[') {
         return json::id(raw).map(ClickedItem::One);

@@ -69,7 +69,7 @@ impl Mapped {
         let position = position.map_err(Problem::of(Field::Position))?;
         let is_clicked = row.says_clicked && is_true(clicked).map_err(Problem::of(Field::Clicked))?;
         sink.item(&item);
-        // Positions stand at the places of their items, of which there may be others before.
+        // Positions have the indices of their items, and other items may come before.
         sink.batch.positions.resize(start, 0);
         sink.batch.positions.push(position);
         if is_clicked {
