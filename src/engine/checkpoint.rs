@@ -39,7 +39,7 @@ impl Checkpoint {
     }
 }
 
-/// How far one topic partition has been read.
+/// Read progress in one topic partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogCheckpoint {
     pub side: Side,
@@ -64,11 +64,11 @@ pub struct Accepted {
 /// Reason why a pair cannot resume from a checkpoint: it is damaged, or was made under other rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeError {
-    /// It does not end where the ledger does, or not at the border of a slot.
+    /// Its end differs from the ledger's, or is not the border of a slot.
     Until,
-    /// There are more arms than the rules admit, or one twice.
+    /// More arms than the rules admit, or one twice.
     Arms,
-    /// Its topics are not the ones that the pair reads, or a replay would start after its position.
+    /// The topics are not the ones that the pair reads, or a replay would start after its position.
     Logs,
 }
 

@@ -143,7 +143,7 @@ pub struct Chunks {
     /// One bit a page: small enough for the innermost cache.
     alive: Vec<u64>,
     n_alive: usize,
-    /// Where the search for a dead number continues.
+    /// Number at which the search for a dead one continues.
     cursor: usize,
     /// Numbers of the pages whose parts are being opened, by kind of part; 0 for none.
     filling: [u32; PART_BITS.len()],

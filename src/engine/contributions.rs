@@ -24,7 +24,7 @@ pub struct OutcomeKey {
 #[derive(Debug, Clone, Copy)]
 pub enum Before {
     Short(OutcomeKey),
-    /// Its contribution waits among the [`Contributions`].
+    /// A longer list. Its contribution is kept in the [`Contributions`].
     Long,
 }
 

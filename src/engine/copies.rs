@@ -85,7 +85,7 @@ impl Copies {
         }
     }
 
-    /// The entries needed to read lists again from either border (epoch ms). `None` means that all lists are read again.
+    /// Returns the entries needed to replay lists from either border (Unix ms). `None` means that all lists are replayed.
     pub fn checkpoint(&self, from_ms: Option<[i64; 2]>) -> CopiesCheckpoint {
         let Some(from_ms) = from_ms else {
             return CopiesCheckpoint::default();

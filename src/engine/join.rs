@@ -33,7 +33,7 @@ use super::watermark::Watermarks;
 /// Events per prefetched group. Lines of the index are fetched two groups ahead, and records one group ahead: cache misses
 /// overlap with work and with each other.
 const GROUP: usize = 16;
-/// With more open lists than this for each waiting click, few new lists have one.
+/// Ratio of open lists to waiting clicks above which few new lists have a waiting click.
 const FEW_WAITING: u64 = 16;
 /// Kept clicks expire in parts of a slot, small enough that no batch takes long. With 256 parts each held a click or two,
 /// and with a chunk of its own a click took twice as long to join.
@@ -55,7 +55,7 @@ pub struct Rules {
     /// Maximum number of lists that a click counts for, lowest offsets first; at least 1.
     pub max_lists_per_click: u32,
     pub max_arms: u32,
-    /// Both kinds come from one topic partition.
+    /// True if both kinds come from one topic partition.
     pub one_topic: bool,
     /// Rules for lists of one record per shown item; `None` if a record is a whole list.
     pub gather: Option<GatherRules>,

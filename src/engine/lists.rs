@@ -148,7 +148,7 @@ pub struct OpenLists {
     tracks_live: bool,
     /// The catalogue for slots that open from now on.
     catalogue: Option<Arc<Catalogue>>,
-    /// All lists of an id, if several were open at the same time.
+    /// Lists of an id, if several were open at the same time.
     crowded: HashMap<u128, Crowd>,
     by_number: BTreeMap<i64, u32>,
     /// Settled slots, by number: copies of their lists may still come.
@@ -478,7 +478,7 @@ impl OpenLists {
     /// Opens the slot of a time if necessary. Returns its start and place.
     #[inline(always)]
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
-        // One comparison suffices for times from its start on: a division would cost more than everything else here.
+        // One unsigned comparison covers both ends of the slot: times before it wrap around. A division would cost more than all the rest.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
             self.select_slot_of(ts_ms);
         }

@@ -97,10 +97,10 @@ impl OpenEvents {
         }
     }
 
-    /// Sees an accepted event, whose lists can have no later time than `reach_ms` (epoch ms).
+    /// Notes an accepted event, whose lists can have no later time than `reach_ms` (epoch ms).
     #[inline(always)]
     pub fn see(&mut self, reach_ms: i64, hash: u64, at: ResumePoint) {
-        // One comparison for times that are not before it.
+        // One unsigned comparison covers both ends of the slot: times before it wrap around to large numbers.
         if reach_ms.wrapping_sub(self.start_ms) as u64 >= self.slot_ms as u64 {
             self.change_slot(reach_ms, at);
         }
@@ -115,13 +115,14 @@ impl OpenEvents {
             self.by_slot.entry(self.start_ms).or_default().merge(run);
         }
         self.start_ms = reach_ms.div_euclid(self.slot_ms) * self.slot_ms;
+        // An event before this border comes after a noted one that settles no sooner, so a replay never starts with it.
         if reach_ms >= self.noted_until_ms {
             self.noted_until_ms = self.start_ms + self.slot_ms;
             self.noted.push_back((self.noted_until_ms, at));
         }
     }
 
-    /// Forgets events of slots before this border, epoch ms.
+    /// Forgets events of slots before this border, Unix ms.
     pub fn drop_before(&mut self, settled_until_ms: i64) {
         while self
             .noted
@@ -137,7 +138,7 @@ impl OpenEvents {
         }
     }
 
-    /// The first event that is of no slot before this border, epoch ms; without one the first of all.
+    /// Returns the first event in a slot from this border on, Unix ms; without a border, the first of all.
     pub fn first(&self, settled_until_ms: Option<i64>) -> Option<ResumePoint> {
         let mut noted = self.noted.iter();
         let first = noted.find(|(end_ms, _)| Some(*end_ms) > settled_until_ms);

@@ -16,13 +16,13 @@ pub enum Outcome {
     /// Further ahead of the record's timestamp than `max_future`.
     Future,
     Invalid,
-    /// Its slot is settled. Happens only after an idle move.
+    /// The slot is settled. Happens only after an idle move.
     AfterSettled,
     /// A row of a gathered list that silence has already completed.
     LateRow,
     /// A type that is not ours.
     Ignored,
-    /// Before the start of counting in this process, or counted by an earlier one.
+    /// A record before the start of counting in this process, or counted by an earlier one.
     Replayed,
     /// A memory bound was reached: numbers are no longer exact.
     Shed,
@@ -80,7 +80,7 @@ pub enum ClickResult {
     OffList,
     /// No list of its id can come any more.
     Unmatched,
-    /// Its list may lie before the start of the log as it was read, or its task ended while it waited.
+    /// The list may lie before the start of the log as it was read, or its task ended while it waited.
     Undecided,
 }
 

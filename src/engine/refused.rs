@@ -15,7 +15,7 @@ pub struct RefusedList {
     pub arm: ArmId,
     /// Half of the keyed hash of its user, where that can be read.
     pub user: Option<NonZeroU32>,
-    /// Its time, or its record's time if it has none, Unix ms.
+    /// Time of the list, or its record's time if it has none, Unix ms.
     pub ts_ms: i64,
     /// Start of the first slot that it may count with, Unix ms. It counts with the next slot that has a list, never with one
     /// that has ended, whatever the batches.

@@ -22,7 +22,7 @@ use super::ranking::ListOutcome;
 pub struct SettledList<'a> {
     /// Start of its slot, Unix ms.
     pub start_ms: i64,
-    /// Its time, Unix ms.
+    /// Time of the list, Unix ms.
     pub ts_ms: i64,
     /// Half of the keyed hash of its user, if it has one.
     pub user: Option<NonZeroU32>,
@@ -54,7 +54,7 @@ pub struct SettledItems<'a> {
 #[derive(Debug)]
 pub enum Settled<'a> {
     List(SettledList<'a>),
-    /// All lists of the slot between these times (Unix ms) have been visited.
+    /// Marks that all lists of the slot between these times (Unix ms) have been visited.
     Slot {
         start_ms: i64,
         end_ms: i64,

@@ -287,7 +287,7 @@ impl RowsByArm {
 /// Rows of integers, each with its key, in one arena that is reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<K> {
-    /// Each key, and the end of its row.
+    /// Keys, each with the end of its row.
     keys: Vec<(K, usize)>,
     sums: Vec<i64>,
 }

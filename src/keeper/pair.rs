@@ -72,23 +72,24 @@ impl Pair {
         (self.n_bytes_before, self.n_bytes_live) = (self.status.progress.n_bytes, None);
     }
 
-    /// Something new was read.
+    /// Notes that something new was read.
     pub fn read(&mut self) {
         self.is_read_on = true;
     }
 
-    /// The question is answered.
+    /// Notes that the question was answered.
     pub fn answered(&mut self) {
         self.is_asked = false;
     }
 
-    /// The question for the end, if it is time for one.
+    /// Returns a question for the end, if one is due.
     pub fn question(&mut self, settings: &Settings, now_ms: i64) -> Option<Question> {
         let is_needed = matches!(
             self.owner.standing(),
             Standing::Reading | Standing::Claiming | Standing::Holding
         );
         let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
+        // Each end renews the lease, so ask for one well before the lease is over.
         let pause_ms = match (self.is_asked, self.owner.awaits_end()) {
             (true, _) => ANSWER_MS.min(settings.owner.lease_ms / 3),
             (false, true) if self.is_read_on => 0,
@@ -107,7 +108,7 @@ impl Pair {
         self.is_asked || self.leaving.is_some() || self.owner.awaits_end()
     }
 
-    /// The state, if it is one of the memory that there is, and can be sealed now.
+    /// Returns the state, if it belongs to the present memory and can be sealed now.
     pub fn state(&mut self, offered: Offered, settings: &Settings, now_ms: i64) -> Option<State> {
         if self.leaving.is_some() || self.owner.wants() == Wanted::No {
             return None;

@@ -27,7 +27,7 @@ pub struct Digest {
 /// Read progress in a topic partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// All earlier records were read.
+    /// Offset below which all records were read.
     pub read_position: i64,
     /// Offset from which open lists are replayed.
     pub resume_offset: i64,
@@ -57,7 +57,7 @@ pub struct Header {
     pub reaches: Vec<Reach>,
     /// The pair has reached the ends of its logs once. Before that it is in no view.
     pub was_caught_up: bool,
-    /// Nothing was shed.
+    /// True if no record was shed.
     pub is_exact: bool,
     pub columns: Vec<Column>,
 }

@@ -168,7 +168,7 @@ mod tests {
             prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
         }
 
-        /// This ensures that no two texts are one key.
+        /// Otherwise two texts could be one key.
         #[test]
         fn a_text_that_is_read_is_what_would_be_written(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
             let mut text = key.text(Namespace(7)).into_bytes();

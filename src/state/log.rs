@@ -44,7 +44,7 @@ pub enum Happening<'a> {
     Begins { partition: i32, offset: i64 },
     /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
     StartOver { partition: i32 },
-    /// This key with its value is acknowledged by all replicas in sync.
+    /// The append of this key and value is acknowledged by all replicas in sync.
     Acknowledged { partition: i32, key: Key },
     /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
     Fault(String),
@@ -95,7 +95,7 @@ struct Asked {
 /// Conclusion from the answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Not yet, or no longer.
+    /// No conclusion yet, or no question any more.
     Nothing,
     /// Everything below the end has been read.
     End(Question),
@@ -134,7 +134,7 @@ impl Follower {
             return Answer::StartOver;
         }
         asked.end = Some(end);
-        // The same answer again is no sign that anything comes.
+        // The same end as before is not a sign of progress.
         if self.progress.end.replace(end) != Some(end) {
             self.heard_ms = now_ms;
         }

@@ -51,7 +51,7 @@ struct Partition {
     view: View,
     /// Time of the question for the last end.
     asked_ms: Option<i64>,
-    /// At some end a seal was current, or there was none.
+    /// True once an end was read with a current seal, or without any.
     is_known: bool,
     sealed: Option<Sealed>,
 }

@@ -32,7 +32,7 @@ use super::view::{Question, View};
 
 #[derive(Debug)]
 enum Phase {
-    /// Not assigned. Contains what was held when the pair was revoked.
+    /// The pair is not assigned. Contains the holding from before it was revoked.
     Away(Option<Holding>),
     /// Waits for the end, then claims or resumes.
     Reading(Option<Holding>),

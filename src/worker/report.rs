@@ -33,9 +33,9 @@ const REFRESH: Duration = Duration::from_millis(250);
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 /// Time for which a loss is shown on the page.
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
-/// At most this many different faults are reported together.
+/// Maximum number of different faults are reported together.
 const MAX_FAULTS: usize = 4;
-/// If more lists of a topic than this share one request id, a producer is wrong.
+/// Share of a topic's lists with one request id above which a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct WorkerReport {
@@ -88,7 +88,7 @@ pub struct WorkerReport {
     ids_are_shared: bool,
     /// The times of a topic are 32-bit floats, by `Side as usize`.
     times_are_floats: [bool; 2],
-    /// From `join.max_lists_per_click` and `limits.max_arms`.
+    /// Settings `join.max_lists_per_click` and `limits.max_arms`.
     max_lists_per_click: u32,
     max_arms: u32,
     log_losses: LogLosses,

@@ -97,6 +97,7 @@ impl Owner {
             return;
         };
         match held.take() {
+            // No higher claim exists at this end, so no other instance can have taken the pair.
             Some(holding) if end.claim == Some(holding.session) => {
                 self.visible = Some(holding.session);
                 self.phase = Phase::Holding(holding);
@@ -115,6 +116,7 @@ impl Owner {
             self.phase = Phase::Reading(None);
             return;
         }
+        // An earlier claim of ours may still land, so the new one must be above it, too.
         let epoch = match self.rules.hold(Clause::ClaimHigher) {
             true => read.max(self.tried).saturating_add(1),
             false => 1,
@@ -218,6 +220,7 @@ impl Owner {
             return Ok(None);
         };
         let roles = self.view.roles(&base);
+        // Memory that has passed through the base contains all of it, and need not be made again.
         let has_passed = self
             .memory
             .as_ref()

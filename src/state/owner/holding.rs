@@ -27,7 +27,7 @@ pub struct Holding {
 /// State that the next seal continues. It may name the same blobs.
 #[derive(Debug)]
 enum OnTopOf {
-    /// There is no seal yet, or the last one is incomplete.
+    /// No seal exists yet, or the last one is incomplete.
     Nothing,
     /// The state of an earlier session, to be sealed again first.
     Base(Arc<Seal>),
@@ -58,9 +58,9 @@ enum Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     No,
-    /// When the interval is over, or a cell is complete.
+    /// Wanted when the interval is over, or a cell is complete.
     WhenDue,
-    /// When counting starts, or the last seal is in doubt.
+    /// Wanted now: counting starts, or the last seal is in doubt.
     AtOnce,
 }
 
@@ -78,7 +78,7 @@ impl Holding {
         }
     }
 
-    /// Seals the base again, unless it is under way: the same content, the same blobs.
+    /// Seals the base again with the same content and blobs, unless that is in progress.
     pub fn seal_base_again(&mut self, now_ms: i64, commands: &mut Vec<Command>) {
         if let OnTopOf::Base(base) = &self.on_top_of
             && self.attempt.is_none()
@@ -89,7 +89,8 @@ impl Holding {
         }
     }
 
-    /// The base comes first: were it sealed again behind a state of this session, that state would be taken back.
+    /// Returns whether a state is wanted. The base must be sealed first: if it were sealed after a state of this session, it would undo
+    /// that state.
     pub fn wants(&self) -> Wanted {
         match &self.on_top_of {
             OnTopOf::Base(_) if !self.rules.hold(Clause::TheBaseComesFirst) => Wanted::AtOnce,
@@ -137,6 +138,7 @@ impl Holding {
         now_ms: i64,
         commands: &mut Vec<Command>,
     ) -> Result<(), Refusal> {
+        // Only blobs of the last seal may be named again: any other one may be deleted as garbage.
         let mut known = self.known();
         let mut blobs = Vec::new();
         let mut table = BTreeMap::new();
@@ -152,6 +154,7 @@ impl Holding {
                     blobs.push((blob, part.bytes));
                     blob
                 });
+                // Equal parts of this state share a blob.
                 known.insert((length, part.hash), blob);
                 Entry {
                     blob,
@@ -170,6 +173,7 @@ impl Holding {
         let waiting: BTreeSet<_> = blobs.iter().map(|(blob, _)| *blob).collect();
         let sends = blobs.into_iter();
         commands.extend(sends.map(|(blob, bytes)| Command::send(Key::Blob(blob), bytes)));
+        // Send the seal only after its blobs are acknowledged, so that no reader finds a seal whose blobs are missing.
         if waiting.is_empty() || !self.rules.hold(Clause::BlobsComeFirst) {
             self.send_seal(seal, now_ms, commands);
         } else {
@@ -182,7 +186,7 @@ impl Holding {
         Ok(())
     }
 
-    /// The blobs of the seal below, by length and hash: the same bytes are named again, whatever role they are of.
+    /// Returns the blobs of the seal below, by length and hash: the same bytes are named again, in any role.
     fn known(&self) -> HashMap<(u64, u128), BlobId> {
         let seal = match &self.on_top_of {
             OnTopOf::Nothing => return HashMap::new(),
@@ -238,7 +242,7 @@ impl Holding {
         }
     }
 
-    /// Returns the seal, if it is under way.
+    /// Notes an acknowledgement. Returns the seal, if it is in progress.
     pub fn seal_acknowledged(&mut self, acknowledged: SealId, now_ms: i64) -> Option<Arc<Seal>> {
         match &mut self.attempt {
             Some(Attempt::Seal {
@@ -254,7 +258,7 @@ impl Holding {
         }
     }
 
-    /// An own seal is in force.
+    /// Notes that an own seal is current.
     pub fn found(&mut self, found: SealId, seal: &Arc<Seal>) {
         self.on_top_of = OnTopOf::Own(found, Arc::clone(seal));
         if let Some(Attempt::Seal { id, .. }) = &self.attempt
@@ -264,7 +268,7 @@ impl Holding {
         }
     }
 
-    /// The state that the next seal continues, if it is whole.
+    /// Returns the state that the next seal continues, if it is complete.
     pub fn below(&self) -> Option<&Arc<Seal>> {
         match &self.on_top_of {
             OnTopOf::Nothing => None,
@@ -272,7 +276,7 @@ impl Holding {
         }
     }
 
-    /// Returns whether an own seal was found in force, and is not lost.
+    /// Returns whether an own seal was found current, and is not lost.
     pub fn has_sealed(&self) -> bool {
         matches!(self.on_top_of, OnTopOf::Own(..))
     }
@@ -282,7 +286,7 @@ impl Holding {
         matches!(self.on_top_of, OnTopOf::Nothing) && self.attempt.is_none()
     }
 
-    /// Returns whether this seal was sent: one of the own session that was not is of somebody else.
+    /// Returns whether this session has sent the seal. If it has not, another writer uses the same session.
     pub fn has_sent(&self, id: SealId) -> bool {
         id.session == self.session && Some(id) <= self.last_sent
     }

@@ -72,7 +72,7 @@ impl Owner {
         let Phase::Holding(holding) = &mut self.phase else {
             return;
         };
-        // A higher claim would have been met when it was read.
+        // A higher claim would have been noticed when it was read, so another result means that the log has lost ours.
         let is_claimed = end.claim == Some(holding.session);
         let seal = end.seal.as_ref();
         let is_topped = seal.is_some_and(|(id, _)| id.session >= holding.session && !holding.has_sent(*id));
@@ -89,6 +89,7 @@ impl Owner {
             holding.found(*id, seal);
             self.keep();
         }
+        // A damaged state must be repaired before it is shown again, or anything is collected as garbage.
         let is_lost = self.look_for_loss(end);
         let Some((id, seal)) = own.filter(|_| !is_lost) else {
             return self.has_the_pair(end);

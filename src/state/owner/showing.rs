@@ -37,8 +37,9 @@ impl Owner {
         self.now_ms = now_ms;
     }
 
-    /// The own claim is the highest.
+    /// Notes that the own claim is the highest.
     pub(super) fn has_the_pair(&mut self, end: &End) {
+        // Only an end asked for after the stall shows that the pair is still ours.
         self.went_on_ms = self.went_on_ms.filter(|went_on_ms| *went_on_ms > end.asked_ms);
         self.renew_lease(end);
     }

@@ -57,7 +57,7 @@ pub struct Place {
     pub paths: Vec<String>,
     /// Enclosing element, if it is a part of another field: ``element 2 of `items` ``.
     pub within: Option<String>,
-    /// Its JSON, if it is there.
+    /// The field's JSON, if it is present.
     pub value: Option<String>,
 }
 

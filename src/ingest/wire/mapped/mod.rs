@@ -38,7 +38,7 @@ pub(super) enum Field {
     ClickedItems,
     ClickedTs,
     Experiments,
-    /// This field and `Arm` exist only if the record itself names its experiment.
+    /// Used, like `Arm`, only if the record itself names its experiment.
     Experiment,
     Arm,
     ClickRequest,
