@@ -2,7 +2,7 @@
 //!
 //! Every list is kept to the end of the input: lateness and the bound on the future are off, attribution holds, and all
 //! lists count as settled. The order of lines does not matter, except between lists that contradict each other: the
-//! first one stands.
+//! first one counts.
 //!
 //! By other conventions, cut-offs and with a catalogue:
 //!

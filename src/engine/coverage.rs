@@ -182,7 +182,7 @@ impl Coverage {
         counts
     }
 
-    /// Walks over the catalogue: for each of `numbers`, by cut-off, items whose last slot is that or a later one.
+    /// Walks over the catalogue and counts, for each of `numbers` and by cut-off, the items whose last slot is that or a later one.
     fn count(&self, numbers: &[i32], catalogue: &Catalogue) -> Vec<(i32, Vec<u64>)> {
         let parts = self.parts.iter();
         let shown: Vec<&Part> = parts.filter(|part| self.known.shown.contains(&part.id)).collect();
@@ -195,6 +195,7 @@ impl Coverage {
                     *within = (*within).max(*last);
                 }
             }
+            // Items that are no longer listed keep their places, but do not count.
             if catalogue.len() < catalogue.n_places() {
                 let places = (0..).zip(&mut within);
                 let unlisted = places.filter(|(place, _)| !catalogue.lists(*place));
@@ -219,7 +220,7 @@ impl Part {
         }
     }
 
-    /// The last slot of each place at the ranks of a class, as far as there is room for any.
+    /// Returns the last slot of each place at the ranks of a class.
     fn of_class(&self, class: usize) -> &[i32] {
         &self.last[class * self.n_places..][..self.n_places]
     }
@@ -251,7 +252,7 @@ impl Part {
     }
 }
 
-/// The part of a pair, with room for all places of the catalogue.
+/// Returns the part of a pair, with room for all places of the catalogue.
 fn part_of<'a>(parts: &'a mut [Part], id: PartId, ks: &[u32], catalogue: &Catalogue) -> Option<&'a mut Part> {
     let part = parts.iter_mut().find(|part| part.id == id)?;
     if part.n_places < catalogue.n_places() {

@@ -415,7 +415,7 @@ impl Gathering {
     }
 }
 
-/// The item of a row, unless it says that its list is empty, and its position.
+/// The item of a row, unless the row marks an empty list, and its position.
 pub type RowItem = (Option<u64>, i64);
 
 impl Batch {

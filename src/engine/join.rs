@@ -235,6 +235,7 @@ impl Engine {
         tags.clear();
         let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();
         let events = &batch.events;
+        // Prefetch index lines two groups ahead and records one group ahead, so that memory latency overlaps with other events.
         tags.extend(events.iter().map(|event| self.tag_of(event)));
         let groups = || events.chunks(GROUP).zip(tags.chunks(GROUP));
         let (mut index_of, mut records_of) = (groups(), groups());
@@ -251,7 +252,7 @@ impl Engine {
         self.advance();
     }
 
-    /// The tag that an event is looked up by, if it is.
+    /// Returns the tag by which an event is looked up, if it is.
     fn tag_of(&self, event: &Event) -> Tag {
         match &event.body {
             Body::Served(Served { id, .. })
@@ -852,6 +853,7 @@ impl Engine {
         changes.overflowed |= lists.hand_over_slot(&mut slot, contributions, room, |of, sums| {
             changes.live.push(of, sums)
         });
+        // Keep lists of a settled slot in the index while copies of them may still come.
         let copies_may_come = Some(self.lists.end_ms(&slot)) > copies_from_ms;
         self.settling.push(match copies_may_come {
             true => self.lists.keep(&mut self.store, (place, slot)),
@@ -874,7 +876,8 @@ impl Engine {
         self.settling.start_ms().is_some()
     }
 
-    /// Slot s settles when the served watermark ≥ end(s) + max(click_skew, same_list) and the clicks watermark ≥ end(s) + A.
+    /// Moves the frontier. Slot s settles when the served watermark ≥ end(s) + max(click_skew, same_list) and the clicks
+    /// watermark ≥ end(s) + A.
     fn move_frontier(&mut self) {
         let served = self.effective_lists_watermark_ms();
         let clicks = self.marks.effective_ms(Side::Clicks);
@@ -890,7 +893,7 @@ impl Engine {
         }
     }
 
-    /// Slots behind the served watermark take no further list: their spare capacity is given back.
+    /// Gives back the spare capacity of slots behind the served watermark, which take no further lists.
     fn trim_slots(&mut self) {
         let Some(watermark_ms) = self.lists_watermark_ms() else {
             return;
@@ -903,7 +906,8 @@ impl Engine {
         }
     }
 
-    /// A list can arrive for a click until the served watermark or start(F) exceeds its time + click_skew.
+    /// Decides the clicks for which no list can arrive any more. One can arrive until the served watermark or start(F) exceeds
+    /// the click's time + click_skew.
     fn expire_clicks(&mut self) {
         let Some(limit_ms) = self.lists_watermark_ms().max(self.frontier_ms()) else {
             return;
@@ -917,6 +921,7 @@ impl Engine {
             ..
         } = self;
         clicks.expire(store, limit_ms - rules.click_skew_ms, |click| {
+            // The click's list may be older than the first counted record, so that its absence proves nothing.
             let before_begin = begin_ms.is_some_and(|begin| click.ts_ms <= begin + rules.attribution_ms);
             let result = if before_begin {
                 ClickResult::Undecided
@@ -934,7 +939,7 @@ impl Engine {
         self.advance();
     }
 
-    /// The same, slot by slot, oldest first, and visits their lists: no second copy of a long file is in memory.
+    /// Closes everything slot by slot, oldest first, and visits the lists, so that no second copy of a long file is in memory.
     pub fn close_each(&mut self, mut tell: impl FnMut(Settled)) {
         self.close_gathered();
         self.frontier = Some(i64::MAX / self.settle_ms);
@@ -944,17 +949,17 @@ impl Engine {
         self.advance();
     }
 
-    /// Clicks whose list may still arrive, also those that an earlier process has accepted.
+    /// Returns the number of clicks whose list may still arrive, including clicks that an earlier process has accepted.
     pub fn n_waiting(&self) -> u64 {
         self.clicks.n_waiting()
     }
 
-    /// Clicks among them that this process has accepted; they stay undecided if it ends.
+    /// Returns how many of them this process has accepted. They stay undecided if it ends.
     pub fn n_own_waiting(&self) -> u64 {
         self.clicks.n_own_waiting()
     }
 
-    /// Outcomes of records since [`Self::take_changes`].
+    /// Returns the outcomes of records since [`Self::take_changes`].
     pub fn counts(&self) -> &Counts {
         &self.changes.counts
     }
@@ -972,6 +977,7 @@ impl Engine {
         } = scratch;
         let overflowed = lists.hand_over(contributions, room, |of, sums| changes.live.push(of, sums));
         changes.overflowed |= overflowed;
+        // An overflow is permanent, so the flag is carried over.
         let next = Changes {
             overflowed: changes.overflowed,
             ..Changes::default()

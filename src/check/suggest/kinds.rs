@@ -168,7 +168,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     let action = clicks
         .iter()
         .all(|group| !group.says(&CLICK))
-        // A value such as "interaction" may come with a second field that tells clicks from other actions.
+        // A value such as "interaction" may come with a second field that separates clicks from other actions.
         .then(|| action(columns, field, &members(&clicks)))
         .flatten();
     if lists.is_empty() && clicks.is_empty() {

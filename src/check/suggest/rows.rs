@@ -1,4 +1,4 @@
-//! Records of one shown item each: what their lists have in common, and how far apart they are.
+//! Records of one shown item each: the fields shared by a list, and the time between its records.
 
 use std::collections::{HashMap, HashSet};
 

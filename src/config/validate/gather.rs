@@ -1,4 +1,4 @@
-//! `events.served.gather`: what goes together with records of one shown item each.
+//! `events.served.gather`: settings that are valid with records of one shown item each.
 
 use toml::Spanned;
 

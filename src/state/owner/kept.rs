@@ -17,7 +17,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Collects the bytes of a seal. What the seal has in common with the one before is not compared again.
+    /// Collects the bytes of a seal. Bytes that it shares with the previous seal are not compared again.
     pub fn of(seal: &Arc<Seal>, view: &View, before: Option<&Kept>) -> Kept {
         let known = before.map(|before| &before.blobs);
         let blobs = seal.entries().filter_map(|entry| {

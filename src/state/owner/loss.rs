@@ -7,7 +7,7 @@ use crate::state::key::Key;
 use crate::state::view::End;
 
 impl Owner {
-    /// Returns the fault that keeps the stored state from being whole and in force, for the operator.
+    /// Returns the fault that keeps the stored state from being complete and current, for the operator.
     pub fn trouble(&self) -> Option<Trouble> {
         if let Some(key) = self.view.newer_key() {
             return Some(Trouble::Newer(key.to_owned()));
@@ -23,7 +23,7 @@ impl Owner {
         self.n_lost
     }
 
-    /// The record of the highest epoch that there can be, which keeps others from claiming.
+    /// Returns the record with the highest possible epoch, above which nobody can claim.
     fn unsurpassable(&self) -> Option<Key> {
         let top = self.view.top()?;
         let is_in_the_way = match &self.phase {
@@ -34,13 +34,13 @@ impl Owner {
         (is_in_the_way && top.session()?.epoch == u64::MAX).then_some(top)
     }
 
-    /// Claims again, above everything that is there: the own claim is gone, or somebody has put a seal above it.
+    /// Claims again, above all records: the own claim is gone, or another writer has put a seal above it.
     pub(super) fn lose_the_pair(&mut self) {
         self.note_loss(Loss::Claim);
         self.claim();
     }
 
-    /// The log itself is another one, or shorter than it was.
+    /// Notes that the log was replaced, or is shorter than it was.
     pub(super) fn lose_the_log(&mut self) {
         if let Phase::Holding(_) = self.phase {
             self.note_loss(Loss::Log);
@@ -70,7 +70,7 @@ impl Owner {
         true
     }
 
-    /// Counts a loss once, until all is there again.
+    /// Counts a loss once, until everything is restored.
     fn note_loss(&mut self, loss: Loss) {
         self.n_lost += u64::from(self.lost.is_none());
         self.lost = Some(loss);
@@ -95,7 +95,7 @@ impl Owner {
         }
     }
 
-    /// Keeps the bytes of the state that the next seal is on top of.
+    /// Keeps the bytes of the state that the next seal continues.
     pub(super) fn keep(&mut self) {
         let Phase::Holding(holding) = &self.phase else {
             return;
