@@ -52,7 +52,7 @@ pub struct LogCheckpoint {
     pub open: Digest,
 }
 
-/// Times of accepted events, epoch ms.
+/// Times of accepted events, Unix ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
     pub first_ms: i64,

@@ -18,7 +18,7 @@ pub struct Copied {
     /// Start of the copy's slot, Unix ms.
     pub slot_ms: i64,
     pub id: u128,
-    /// Time of the original, epoch ms.
+    /// Time of the original, Unix ms.
     pub original_ms: i64,
 }
 
@@ -33,7 +33,7 @@ impl Copied {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     pub offset: i64,
-    /// start(F), epoch ms.
+    /// start(F), Unix ms.
     pub until_ms: i64,
 }
 

@@ -99,7 +99,7 @@ impl Reason {
 pub struct Position {
     pub side: Side,
     pub offset: i64,
-    /// The record's own timestamp (epoch ms), which bounds how far ahead an event may be.
+    /// The record's own timestamp (Unix ms), which bounds how far ahead an event may be.
     pub record_ts_ms: i64,
 }
 

@@ -36,7 +36,7 @@ pub struct EarlierHead {
     /// Start of the later slot, Unix ms.
     pub slot_ms: i64,
     pub id: u128,
-    /// Time of the head, epoch ms.
+    /// Time of the head, Unix ms.
     pub ts_ms: i64,
     pub place: RowPlace,
 }
@@ -53,7 +53,7 @@ impl EarlierHead {
 pub struct Silence {
     /// Offset of that row, or any between it and the row before.
     pub offset: i64,
-    /// Lists were complete whose time + span lies before this, epoch ms.
+    /// Lists whose time + span lies before this, Unix ms, are complete.
     pub until_ms: i64,
 }
 
@@ -182,7 +182,7 @@ impl Gathering {
         gathering
     }
 
-    /// The entries that are needed to read the log again from `offset`, and lists from either border on (epoch ms). No next row has
+    /// The entries that are needed to read the log again from `offset`, and lists from either border on (Unix ms). No next row has
     /// come before `position`. `None` means that all lists are read again.
     pub fn checkpoint(&self, from_ms: Option<[i64; 2]>, offset: i64, position: i64) -> GatherCheckpoint {
         let is_across = |head: &&EarlierHead| {
@@ -406,7 +406,7 @@ impl Gathering {
         }
     }
 
-    /// Forgets heads that do not matter once lists are read again from this border on, epoch ms, or from a later one.
+    /// Forgets heads that no longer matter once lists are replayed from this border on, Unix ms, or from a later one.
     pub fn forget_heads(&mut self, from_ms: i64) {
         while self.heads.first().is_some_and(|head| head.slot_ms < from_ms) {
             self.heads.pop_first();

@@ -1073,7 +1073,7 @@ fn click_bucket_ms(rules: &Rules) -> i64 {
     of_slot.max(rules.lateness_ms / CLICK_BUCKETS_OF_LATENESS).max(1)
 }
 
-/// No list from `next_ms` on is a copy of one before this border, epoch ms.
+/// No list from `next_ms` on is a copy of one before this border, Unix ms.
 fn copies_from_ms(next_ms: i64, same_list_ms: i64, slot_ms: i64) -> i64 {
     (next_ms - same_list_ms).div_euclid(slot_ms) * slot_ms
 }

@@ -682,7 +682,7 @@ impl OpenLists {
         Some((place, slot.expect("a numbered slot has its place")))
     }
 
-    /// End of a slot, epoch ms.
+    /// End of a slot, Unix ms.
     pub fn end_ms(&self, slot: &OpenSlot) -> i64 {
         slot.start_ms + self.slot_ms
     }
@@ -734,7 +734,7 @@ impl OpenLists {
         closed
     }
 
-    /// Forgets the lists of settled slots that end by this time, epoch ms.
+    /// Forgets the lists of settled slots that end by this time, Unix ms.
     pub fn forget_before(&mut self, store: &mut Store, until_ms: i64) {
         while let Some(first) = self.settled.first_entry()
             && *first.key() < until_ms.div_euclid(self.slot_ms)

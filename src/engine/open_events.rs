@@ -97,7 +97,7 @@ impl OpenEvents {
         }
     }
 
-    /// Notes an accepted event, whose lists can have no later time than `reach_ms` (epoch ms).
+    /// Notes an accepted event, whose lists can have no later time than `reach_ms` (Unix ms).
     #[inline(always)]
     pub fn see(&mut self, reach_ms: i64, hash: u64, at: ResumePoint) {
         // One unsigned comparison covers both ends of the slot: times before it wrap around to large numbers.

@@ -18,7 +18,7 @@ use super::lists::{Crowded, Handle};
 pub struct PartialIds {
     /// The lists of each id with their times, in the order of their offsets.
     lists: HashMap<u128, Vec<(i64, Handle)>>,
-    /// Ids that have lists in a slot, by the start of the slot, epoch ms.
+    /// Ids that have lists in a slot, by the start of the slot, Unix ms.
     by_slot: BTreeMap<i64, Vec<u128>>,
     bytes: u64,
 }
@@ -48,7 +48,7 @@ impl PartialIds {
         of_times.map(|(arrival, (_, list))| Crowded { arrival, list: *list })
     }
 
-    /// Forgets the lists of slots before this border, epoch ms.
+    /// Forgets the lists of slots before this border, Unix ms.
     pub fn forget_before(&mut self, from_ms: i64) {
         while let Some(first) = self.by_slot.first_entry()
             && *first.key() < from_ms

@@ -67,7 +67,7 @@ fn make_room<T: Default + Clone>(sums: &mut Vec<T>, n_columns: usize) {
 #[derive(Debug, Clone)]
 pub struct Window {
     cell_ms: i64,
-    /// Number of the cell that holds the window's end: epoch ms ÷ cell length.
+    /// Number of the cell that holds the window's end: Unix ms ÷ cell length.
     newest: i64,
     /// Cells that were changed, by number.
     cells: BTreeMap<i64, Cell>,
@@ -103,7 +103,7 @@ impl Window {
         cell.add_and_tell(tally, |column, added| sums[column] += i128::from(added))
     }
 
-    /// Moves the end of the window on (epoch ms); it never goes back.
+    /// Moves the end of the window forward (Unix ms). It never moves back.
     pub fn advance(&mut self, end_ms: i64) {
         self.newest = self.newest.max(end_ms.div_euclid(self.cell_ms));
         let last_past = self.newest.saturating_sub(N_CELLS);

@@ -31,7 +31,7 @@ struct Written {
 }
 
 impl Census {
-    /// Takes the next record of the partition, with the time that the log has for it (epoch ms), if it has one.
+    /// Takes the next record of the partition, with the time that the log has for it (Unix ms), if it has one.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>, written_ms: Option<i64>) {
         self.n_taken += 1;
         let content = value.map(xxh3_128);

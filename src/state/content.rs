@@ -31,7 +31,7 @@ pub struct Reach {
     pub read_position: i64,
     /// Offset from which open lists are replayed.
     pub resume_offset: i64,
-    /// M as of the resume offset, epoch ms.
+    /// M as of the resume offset, Unix ms.
     pub resume_max_ms: Option<i64>,
     /// Digest of the accepted events before the read position that are open.
     pub digest: Digest,

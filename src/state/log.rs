@@ -33,7 +33,7 @@ pub enum Happening<'a> {
         offset: i64,
         key: &'a [u8],
         value: Option<&'a [u8]>,
-        /// The time that the log has for it, epoch ms, if it has one. No rule reads it.
+        /// The time that the log has for it, Unix ms, if it has one. No rule reads it.
         written_ms: Option<i64>,
     },
     /// Everything below the end that this question asked for has been read.

@@ -118,7 +118,7 @@ pub struct Round<'a> {
     /// Time that counts suspension.
     pub lasting_ms: i64,
     pub live_end_ms: Option<i64>,
-    /// Wall time, epoch ms, and steady time.
+    /// Wall time, Unix ms, and steady time.
     pub now_ms: i64,
     pub steady_ms: i64,
     /// Time that a transaction may block a partition before it is reported.
