@@ -17,7 +17,13 @@ fn send(producer: &Producer, topics: [&str; 2], number: u32) {
     let ts_ms = now_ms();
     let send = |topic: &str, event: serde_json::Value| {
         let event = event.to_string();
-        producer.produce(topic, partition, Some(id.as_bytes()), Some(event.as_bytes()), None);
+        producer.produce(
+            topic,
+            partition,
+            Some(id.as_bytes()),
+            Some(event.as_bytes()),
+            None,
+        );
     };
     for position in [3, 1, 2] {
         send(
