@@ -54,7 +54,8 @@ group_id = \"{}\"
 properties = {{ \"session.timeout.ms\" = 6000, \"heartbeat.interval.ms\" = 500 }}
 [join]
 attribution = \"10s\"
-lateness = \"1s\"
+lateness = \"2s\"
+max_future = \"1s\"
 idle_after = \"1s\"
 slot = \"1s\"
 [events.served]
