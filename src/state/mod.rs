@@ -1,19 +1,20 @@
 //! Stored state of a pair, and the right to write it: pure, without a clock, Kafka or a board.
 //!
-//! A compacted *state topic* contains everything that must outlive a process; its partition p belongs to pair p. The order of
-//! that one log decides:
+//! A compacted *state topic* contains everything that must outlive a process; its partition p belongs to pair p:
 //!
 //! ```text
 //! claim ── a session asks for the pair
 //! seal  ── a state of the pair: a header, and a table of the blobs with the bytes of each role
 //! blob  ── bytes of a role, or a part of them
 //! ```
+//!
 //! Any record may land late, twice, or without an answer, and compaction may remove a record once a later one has the same key. So a key
 //! is written by one session only, and always with the same content, and no rule depends on the order of records. Claims are ordered by
 //! their sessions, and so are seals: a seal is *in force* if it is the highest and no claim is higher than its session's.
+//!
 //! - [`View`] holds the records that a reader of the partition has read. At an [`End`] it yields the current state.
-//! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S7. Its driver reads, appends
-//! and asks; it makes no decisions.
+//! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S8. Its driver reads, appends
+//!   and asks; it makes no decisions.
 //! - [`Log`] is a driver's interface to the partitions, and [`Follower`] tracks how far one of them is read.
 //! - [`Onlooker`] reads all partitions and returns the current state of each.
 //! - [`Census`] has all records of a partition, in all namespaces, for tools.
