@@ -106,7 +106,9 @@ impl Stream {
             served: served.to_owned(),
             clicks: clicks.to_owned(),
             load,
-            producer: kafka.producer_with(&[("linger.ms", "50")]),
+            // By default librdkafka waits up to ten seconds before it connects to a restarted broker again, and what it
+            // holds back meanwhile may come too late to count.
+            producer: kafka.producer_with(&[("linger.ms", "50"), ("reconnect.backoff.max.ms", "500")]),
             paused: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             sent: Mutex::default(),

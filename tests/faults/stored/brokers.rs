@@ -46,7 +46,8 @@ fn leaders_that_move_brokers_that_die_and_answers_that_are_lost_change_no_number
     let mut fleet = Fleet::start(Plan {
         n_instances: N_INSTANCES,
         load: LOAD,
-        lateness: "20s",
+        // Longer than two broker faults in a row keep records back on a busy machine. Late records would not count.
+        lateness: "40s",
         options: Options {
             proxied: true,
             replicated: true,
