@@ -296,7 +296,7 @@ fn sources() -> String {
 fn messages_that_are_quoted_are_the_programs_and_their_tests_exist() {
     let sources = sources();
     let text = read("docs/quality.md");
-    let (_, section) = text.split_once("\n## What is told\n").expect("the section");
+    let (_, section) = text.split_once("\n## Messages\n").expect("the section");
     let rows = section.lines().skip_while(|line| !line.starts_with("| ")).skip(2);
     let mut n_messages = 0;
     for row in rows.take_while(|row| row.starts_with("| ")) {

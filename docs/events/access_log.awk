@@ -1,14 +1,14 @@
-# Lines of an access log in the combined format to events of abgauge's own shape.
+# Converts lines of an access log in the combined format to events of abgauge's own shape.
 #
 #   awk -f access_log.awk access.log > events.jsonl
 #
-# Two addresses are read, and all others left out:
+# Reads two addresses and skips all others:
 #
 #   /b/list?rid=REQUEST&uid=USER&exp=EXPERIMENT:ARM,…&items=ITEM,…
 #   /b/click?rid=REQUEST&uid=USER&item=ITEM
 #
-# A value may hold letters, digits, and - . _ ~, which need no escape in an address nor in JSON. Lines with another one are
-# left out too, and counted on standard error.
+# Values may contain letters, digits, and - . _ ~, which need no escape in an address or in JSON. Lines with any other character
+# are skipped too, and their number is printed on standard error.
 
 # Field 4 is "[20/Nov/2025:00:00:00", field 5 "+0000]", field 7 the address.
 $7 ~ /^\/b\/(list|click)\?/ {

@@ -1,4 +1,4 @@
-# Rows of GA4's export to BigQuery, as JSON, to events of abgauge's own shape; other rows are left out.
+# Converts rows of GA4's export to BigQuery, as JSON, to events of abgauge's own shape, and skips other rows.
 #
 #   jq --compact-output --from-file ga4_export.jq < rows.jsonl > events.jsonl
 

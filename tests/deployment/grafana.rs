@@ -258,14 +258,14 @@ fn colours_change_where_alerts_begin() {
     let dashboards = Dashboard::all();
     for (title, alert) in [
         ("Settle delay", "AbgaugeSettleDelay"),
-        ("State of its bound", "AbgaugeStateNearBound"),
+        ("State memory used", "AbgaugeStateNearBound"),
         ("Newest list", "AbgaugeNoEvents"),
-        ("Share of records that do not count", "AbgaugeLateRecords"),
-        ("Share of records that do not count", "AbgaugeFutureRecords"),
-        ("Share of records that do not count", "AbgaugeInvalidRecords"),
+        ("Share of rejected records", "AbgaugeLateRecords"),
+        ("Share of rejected records", "AbgaugeFutureRecords"),
+        ("Share of rejected records", "AbgaugeInvalidRecords"),
         ("Share of clicks without a list", "AbgaugeUnmatchedClicks"),
         ("Sample ratio, p", "AbgaugeSampleRatioMismatch"),
-        ("Last look behind what has settled", "AbgaugeLooksHeldBack"),
+        ("Delay of the last look", "AbgaugeLooksHeldBack"),
     ] {
         let charts = dashboards.iter().flat_map(Dashboard::charts);
         let steps = charts.filter(|panel| panel["title"] == title).flat_map(|panel| {
