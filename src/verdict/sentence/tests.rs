@@ -317,6 +317,35 @@ fn harm_is_told_with_the_worst_arm() {
     );
 }
 
+/// Before, the arm with the lowest lower end was named, which a small arm has by its width alone.
+#[test]
+fn a_small_and_uncertain_arm_is_not_called_the_worst() {
+    let named = |world: &World| world.said().arm;
+    let mut world = World::new(&[
+        ("large", State::Harm, [-0.12, -0.1, -0.08]),
+        ("open", State::NoDecision, [-0.6, -0.3, 0.0]),
+        ("small", State::Harm, [-0.4, -0.15, 0.1]),
+    ]);
+    assert_eq!(named(&world).as_deref(), Some("large"));
+    // The interval of a loss is the one that was decided on, and not the band of this look.
+    world = world.decided("open", [-0.3, -0.2, -0.1]);
+    let open = world.report.arms.get_mut("open").expect("it is there");
+    open.decision.as_mut().expect("it is tested").state = State::Loss;
+    assert_eq!(named(&world).as_deref(), Some("open"));
+    let words = world.said().sentence(str::to_owned);
+    assert!(
+        words.starts_with("open is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), decided"),
+        "{words}"
+    );
+    // Less is better: the interval of `large` is furthest above 0.
+    let mut world = World::new(&[
+        ("large", State::Harm, [0.08, 0.1, 0.12]),
+        ("small", State::Harm, [-0.1, 0.15, 0.4]),
+    ]);
+    world.settings.lower_is_better = ["ctr@10".to_owned()].into();
+    assert_eq!(named(&world).as_deref(), Some("large"));
+}
+
 #[test]
 fn a_mismatch_says_seen_and_planned_before_anything_else() {
     let mut world = World::new(&[("neural", State::InvalidSrm, [0.24, 0.29, 0.34])]);
