@@ -271,6 +271,7 @@ fn report(as_of_ms: i64, neural: State) -> Report {
         as_of_ms,
         look: 577,
         next_decision_ms: None,
+        planned_end_ms: None,
         srm_p: Some(0.000_4),
         multi_arm: None,
         grown: Grown::default(),

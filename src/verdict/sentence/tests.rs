@@ -38,6 +38,7 @@ impl World {
                 as_of_ms: WEEK_MS,
                 look: 1008,
                 next_decision_ms: None,
+                planned_end_ms: None,
                 srm_p: Some(0.8),
                 multi_arm: None,
                 grown: Grown::default(),
