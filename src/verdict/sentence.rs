@@ -472,17 +472,35 @@ impl<'a> Looked<'a> {
         let Some(of) = of else {
             return Said::new(Badge::Open, None).text("nothing is decided");
         };
-        let reason = &of.decision.reason;
+        let (reason, dates) = (&of.decision.reason, self.dates_ahead());
         if arms.iter().all(|arm| arm.is(&[State::Collecting])) {
             let said = Said::new(Badge::Early, Some(of.name));
-            return said.text(format!("too early: there are too few users or clicks ({reason})"));
+            return said.text(format!(
+                "too early: there are too few users or clicks ({reason}){dates}"
+            ));
         }
         let waits = self.report.next_decision_ms.is_some();
         let said = match waits {
-            true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}")),
-            false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}")),
+            true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}{dates}")),
+            false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}{dates}")),
         };
         named_invalid(self.so_far(said, "; so far "), &self.unread())
+    }
+
+    /// Writes the days that lie ahead: ", next decision Mon 1 Dec, planned end Thu 4 Dec".
+    fn dates_ahead(&self) -> String {
+        let next = self.report.next_decision_ms;
+        let is_ahead = |end: &i64| *end > self.report.as_of_ms;
+        let planned = self.report.planned_end_ms.filter(is_ahead);
+        let dates = match next == planned {
+            true => [("next decision and planned end", next), ("", None)],
+            false => [("next decision", next), ("planned end", planned)],
+        };
+        let dated = dates.into_iter().filter_map(|(name, ms)| {
+            let date = write::date(ms?)?;
+            Some(format!(", {name} {date}"))
+        });
+        dated.collect()
     }
 
     /// Adds the lift of the best arm so far.
@@ -544,9 +562,7 @@ impl<'a> Looked<'a> {
     /// Returns the arm whose lower end is highest.
     fn best<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
         let ends = lower_ends(self.settings, self.report);
-        let with = arms
-            .iter()
-            .filter_map(|arm| Some((*arm, *ends.get(arm.name)?)));
+        let with = arms.iter().filter_map(|arm| Some((*arm, *ends.get(arm.name)?)));
         // Ties go to the first name.
         let first = with.reduce(|a, b| if b.1 > a.1 { b } else { a });
         first.map(|(arm, _)| arm)
