@@ -158,6 +158,11 @@ impl Calendar {
     }
 }
 
+/// Returns the time that is this many days after a start, Unix ms.
+pub fn after_days(start_ms: i64, n_days: f64) -> i64 {
+    start_ms.saturating_add(days(n_days))
+}
+
 fn whole_weeks_from(ms: i64) -> i64 {
     (ms + WEEK_MS - 1) / WEEK_MS * WEEK_MS
 }
