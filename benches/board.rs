@@ -444,6 +444,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         as_of_ms: T0,
         look: 1,
         next_decision_ms: None,
+        planned_end_ms: None,
         srm_p: number,
         multi_arm: None,
         grown: Default::default(),

@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 /// ```json
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
 ///  "reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"next_decision":1763925120000,
-///  "metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
+///  "planned_end":1764529920000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
 ///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
 ///   "decision":{"look":1008,"at":1763500000000,"k":1,"lift":0.09,"lower":-0.01,"upper":0.19,"p":0.08,"p_adjusted":0.16}}},
 ///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0},
@@ -42,6 +42,8 @@ pub struct ArmVerdict<'a> {
     look: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_decision: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_end: Option<i64>,
     metrics: BTreeMap<&'a str, MetricVerdict>,
     checks: Checks,
     notes: Vec<&'a str>,
@@ -67,6 +69,7 @@ pub fn of_arm<'a>(
         as_of: report.as_of_ms,
         look: report.look,
         next_decision: report.next_decision_ms,
+        planned_end: report.planned_end_ms,
         metrics: metrics
             .map(|(id, metric)| (id.as_str(), MetricVerdict::new(metric, of_arm.decided_at())))
             .collect(),
@@ -297,6 +300,7 @@ mod tests {
             as_of_ms: 1_763_596_800_000,
             look: 461,
             next_decision_ms: Some(1_763_925_120_000),
+            planned_end_ms: Some(1_764_529_920_000),
             srm_p: Some(1.0),
             multi_arm: Some(MultiArm {
                 in_two: 5.0,
@@ -382,7 +386,7 @@ mod tests {
         let expected = concat!(
             r#"{"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"#,
             r#""state":"no_decision","reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"#,
-            r#""next_decision":1763925120000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
+            r#""next_decision":1763925120000,"planned_end":1764529920000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
             r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"information":0.4,"#,
             r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":300,"at":1763510000000,"k":1,"#,
             r#""lift":0.1,"lower":0.01,"upper":0.19,"p":0.02,"p_adjusted":0.04}}},"checks":{"srm":{"p":1.0},"#,

@@ -216,6 +216,10 @@ fn arms_stand_against_their_control_with_what_the_last_look_says() {
     server.look(0, State::Win);
     page.wait_said("look without shares", wait::LONG);
     server.look_without_shares();
+    page.wait_said("look undecided", wait::LONG);
+    server.look_undecided(None);
+    page.wait_said("look as planned", wait::LONG);
+    server.look_undecided(Some(looked::PLANNED_END_MS));
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }

@@ -10,8 +10,7 @@ use super::counting::{Counted, counted};
 use super::reading::{self, BAD_DATA, tell};
 use super::{compare, error, misuse, note, print, warn, with_counting};
 use crate::cli::{PlanArgs, TableOrJson};
-use crate::config::Counting;
-use crate::config::HttpUrl;
+use crate::config::{Counting, HttpUrl, Schedule};
 use crate::evaluate::{Compare, Comparison, Evaluation};
 use crate::statistics::Settings;
 use crate::statistics::days::{Design, ExperimentDays, MetricDays, Sums, Unknown, days};
@@ -55,6 +54,7 @@ fn from_daemon(url: &HttpUrl, args: &PlanArgs) -> anyhow::Result<ExitCode> {
 
 fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.counting.config.as_deref(), |counting| {
+        let schedules = &counting.schedules;
         let counted = match asked(args, &counting) {
             Ok(counted) => counted,
             Err(message) => return Ok(misuse("plan", &message)),
@@ -77,7 +77,7 @@ fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
                 .for_each(|text| note(text));
         }
         tell(&counted, &evaluation);
-        let code = show(&Plans::of(&evaluation), args.format)?;
+        let code = show(&Plans::of(&evaluation, schedules), args.format)?;
         Ok(match evaluation.losses().is_empty() {
             true => code,
             false => ExitCode::from(BAD_DATA),
@@ -128,25 +128,26 @@ struct Planned {
     mde: f64,
     alpha: f64,
     days: ExperimentDays,
+    /// Start of a daemon's sums, or of an experiment in the configuration.
+    schedule: Option<Schedule>,
     /// Set if a daemon looks at the experiment.
     running: Option<Running>,
 }
 
 struct Running {
-    /// Start of its sums in Unix ms.
-    since_ms: i64,
     /// Design of its test.
     design: Option<Design>,
 }
 
 impl Plans {
-    fn of(evaluation: &Evaluation) -> Plans {
+    fn of(evaluation: &Evaluation, schedules: &BTreeMap<String, Schedule>) -> Plans {
         let mut plans = Plans::default();
         for (experiment, comparison) in evaluation.comparisons.iter().flatten() {
             let needed = needed(comparison).map_err(|why| why.to_string());
             match needed.and_then(|days| believed(&days).map(|()| days)) {
                 Ok(days) => {
-                    let planned = Planned::of(&comparison.settings, days);
+                    let schedule = schedules.get(experiment).copied();
+                    let planned = Planned::of(&comparison.settings, days, schedule);
                     plans.known.insert(experiment.clone(), planned);
                 }
                 Err(why) => plans.unknown.push((experiment.clone(), why)),
@@ -157,14 +158,25 @@ impl Plans {
 }
 
 impl Planned {
-    fn of(settings: &Settings, days: ExperimentDays) -> Planned {
+    fn of(settings: &Settings, days: ExperimentDays, schedule: Option<Schedule>) -> Planned {
         Planned {
             control: settings.control.clone(),
             mde: settings.mde,
             alpha: settings.alpha,
             days,
+            schedule,
             running: None,
         }
+    }
+
+    /// Returns the time of the decision look after as many weeks as this design needs, Unix ms.
+    fn end_ms(&self, design: Design) -> Option<i64> {
+        let weeks = self.days.weeks(design)?;
+        Some(self.schedule?.after_days(7.0 * f64::from(weeks)))
+    }
+
+    fn planned_end_ms(&self) -> Option<i64> {
+        self.schedule?.planned_end_ms
     }
 }
 
@@ -191,6 +203,19 @@ fn remarks(planned: &Planned) -> Vec<String> {
     }
     let metrics = days.arms.values().flat_map(|arm| &arm.metrics);
     let known = metrics.filter_map(|(id, metric)| Some((id.as_str(), metric.as_ref()?)));
+    let needed = known
+        .clone()
+        .filter_map(|(_, metric)| Some(metric.needs.get(&Design::Planned)?.days));
+    let longest = needed.fold(0.0, f64::max);
+    if planned
+        .schedule
+        .is_some_and(|schedule| schedule.ends_before(longest))
+    {
+        remarks.push(format!(
+            "the planned end is too early to find {}% with power 80%: it takes more planned_days, more users, or a larger {mde}",
+            100.0 * planned.mde
+        ));
+    }
     // Remarks are the same for all arms, except for whether the effect is reached.
     for (id, metric) in known.collect::<BTreeMap<&str, &MetricDays>>() {
         match metric.growth {

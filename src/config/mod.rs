@@ -65,6 +65,7 @@ use crate::ingest::skips::Skips;
 use crate::ingest::wire::shape::Shape;
 use crate::ingest::wire::{Decoder, NoUser, UserKey};
 use crate::looks;
+use crate::statistics::after_days;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -117,7 +118,7 @@ impl Config {
     }
 }
 
-/// Settings that decide how events count. An evaluation of files uses only these.
+/// Settings that decide how events count, and when experiments start and end. Commands that read files use only these.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counting {
     /// Shape of records. `None`: abgauge's own shape.
@@ -130,6 +131,28 @@ pub struct Counting {
     pub catalog: Option<PathBuf>,
     /// Available profiles: the built-in ones, then the operator's own.
     pub known_profiles: Vec<Profile>,
+    /// Calendars of the experiments with a start, by name.
+    pub schedules: BTreeMap<String, Schedule>,
+}
+
+/// Times of an experiment, Unix ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    pub start_ms: i64,
+    /// Time of the planned look.
+    pub planned_end_ms: Option<i64>,
+}
+
+impl Schedule {
+    /// Returns the time that is this many days after the start, Unix ms.
+    pub fn after_days(&self, days: f64) -> i64 {
+        after_days(self.start_ms, days)
+    }
+
+    /// Reports whether the planned look comes before this many days have passed.
+    pub fn ends_before(&self, days: f64) -> bool {
+        self.planned_end_ms.is_some_and(|end| end < self.after_days(days))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -723,12 +723,23 @@ fn what_decides_the_counting_can_be_had_without_the_rest() {
     assert_eq!(ours.chosen_metrics, Some(vec!["map"]));
     assert_eq!(ours.known_profiles.last(), ours.measures.profiles.first());
 
+    // The rest of an experiment may be wrong.
+    let dated = "[experiments.a]\nstart = 2025-11-20T00:00:00Z\nplanned_days = 14\nmde = 2\n[experiments.b]\nplanned_days = 14";
+    let schedule = Schedule {
+        start_ms: 1_763_596_800_000,
+        planned_end_ms: Some(1_764_806_400_000),
+    };
+    let schedules = counting(dated, &[]).expect("it is sound").schedules;
+    assert_eq!(schedules, [("a".to_owned(), schedule)].into());
+
     let silent = counting("", &[]).expect("it is sound");
     assert_eq!(silent.chosen_metrics, None, "the usual ones were not chosen");
     for bad in [
         "[kafka]\nbrokrs = \"\"",
         "[join]\nslot = \"0s\"",
         "[profile.x]\nbase = \"y\"",
+        "[experiments.a]\nstart = \"today\"",
+        "[experiments.a]\nstart = 2025-11-20T00:00:00Z\nplanned_days = 0",
     ] {
         assert!(counting(bad, &[]).is_err(), "{bad}");
     }

@@ -78,6 +78,7 @@ pub(super) fn counting(raw: &Raw, report: &mut ErrorReport) -> Counting {
         chosen_metrics,
         catalog: path("metrics.catalog", &raw.metrics.catalog, report),
         known_profiles,
+        schedules: experiments::schedules(&raw.experiments, report),
     }
 }
 

@@ -207,6 +207,7 @@ mod tests {
             as_of_ms: number * EVERY_MS,
             look: 1,
             next_decision_ms: None,
+            planned_end_ms: None,
             srm_p: None,
             multi_arm: None,
             grown: Grown::default(),

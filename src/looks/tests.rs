@@ -288,6 +288,7 @@ fn days_are_counted_from_the_first_list_where_the_log_goes_back_less_far_than_th
         assert_eq!(look.start_ms, expected_ms);
         let (_, report) = look.comparison.as_ref().expect("there is a control");
         assert_eq!(report.next_decision_ms, Some(expected_ms + 7 * DAY_MS));
+        assert_eq!(report.planned_end_ms, Some(expected_ms + 14 * DAY_MS));
         let decision = report.arms["b"].decision.as_ref().expect("it is tested");
         assert_eq!(decision.reason, "0 of 7 days");
     }

@@ -117,6 +117,12 @@ impl Calendar {
         self.next().map(|next| self.start_ms.saturating_add(next))
     }
 
+    /// Returns the time of the planned look, Unix ms. None if no look is planned.
+    pub fn planned_end_ms(&self) -> Option<i64> {
+        let planned = self.planned_ms.filter(|_| !self.is_one_look)?;
+        Some(self.start_ms.saturating_add(planned))
+    }
+
     /// Writes the progress to the next decision look: "3.2 of 7 days", or in hours if it is less than a day after the start.
     pub fn wait(&self) -> Option<String> {
         let next_ms = self.next()?;
@@ -150,6 +156,11 @@ impl Calendar {
         // Looks need not fall on the exact time, so the first one at or after it counts.
         self.previous_ms < since_start_ms && since_start_ms <= self.now_ms
     }
+}
+
+/// Returns the time that is this many days after a start, Unix ms.
+pub fn after_days(start_ms: i64, n_days: f64) -> i64 {
+    start_ms.saturating_add(days(n_days))
 }
 
 fn whole_weeks_from(ms: i64) -> i64 {
@@ -224,6 +235,13 @@ mod tests {
             calendar(&settings, 10.0, 11.0).wait().as_deref(),
             Some("11 of 14 days")
         );
+        // The time stays known once it has passed.
+        for now in [0.5, 11.0] {
+            let end = calendar(&settings, 0.0, now).planned_end_ms();
+            assert_eq!(end, Some(START_MS + days(10.0)));
+        }
+        let unplanned = Settings::new("base");
+        assert_eq!(calendar(&unplanned, 0.0, 1.0).planned_end_ms(), None);
     }
 
     #[test]
@@ -268,6 +286,7 @@ mod tests {
         check(&settings, 0.0, 0.01, [true, false]);
         check(&settings, 9.0, 11.0, [true, false]);
         assert_eq!(calendar(&settings, 0.0, 0.01).wait(), None);
+        assert_eq!(calendar(&settings, 0.0, 0.01).planned_end_ms(), None);
     }
 
     const START_MS: i64 = 1_763_596_800_000;

@@ -123,6 +123,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         grown,
         look: kept.n_looks,
         next_decision_ms: shared.calendar.next_decision_ms(),
+        planned_end_ms: shared.calendar.planned_end_ms(),
         srm_p: shared.srm_p,
         multi_arm: shared.multi_arm,
         notes: sticky_note

@@ -62,7 +62,7 @@ mod totals;
 mod units;
 mod versus;
 
-pub use self::calendar::Time;
+pub use self::calendar::{Time, after_days};
 pub use self::comparison::{ArmPair, Comparison, compare};
 pub use self::decision::{Basis, Decision, State, Verdict};
 pub use self::effect::{Effect, Interval, Level, Spread};

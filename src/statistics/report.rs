@@ -18,6 +18,8 @@ pub struct Report {
     pub look: u64,
     /// Time of the next decision look, Unix ms. None if every look decides.
     pub next_decision_ms: Option<i64>,
+    /// Time of the planned look, past or future, Unix ms. None if no look is planned.
+    pub planned_end_ms: Option<i64>,
     /// p of the sample ratio. None if users are not counted, or no shares are expected.
     pub srm_p: Option<f64>,
     /// Users in two arms. None if users are not counted.

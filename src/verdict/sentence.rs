@@ -12,7 +12,8 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use self::write::{count, interval, percent, share};
 use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::{
-    ArmReport, Decision, Goal, Interval, MetricReport, Report, Settings, State, name_of,
+    ArmReport, DecidedAt, DecidedMetric, Decision, Goal, Interval, MetricReport, Report, Settings, State,
+    name_of,
 };
 
 /// Sentence and badge of an experiment.
@@ -173,20 +174,36 @@ struct Arm<'a> {
 impl Arm<'_> {
     /// Writes the lift with its current band, or as decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7".
     fn lift(&self, key: &str, metric: &MetricReport) -> String {
-        let has_decided = self.is(&[State::Win, State::Loss, State::NoEffect]);
-        match metric.decision.zip(self.of.decided_at()).filter(|_| has_decided) {
-            Some((decision, at)) => {
+        let (shown, interval) = self.shown(metric);
+        let lift = lift(key, shown, interval);
+        match self.decided_metric(metric) {
+            Some((_, at)) => {
                 let date = write::date(at.as_of_ms).map_or_else(String::new, |date| format!(" {date},"));
-                let lift = lift(key, decision.lift, decision.interval);
                 format!("{lift}, decided{date} day {}", at.day)
             }
-            // An earlier version stored only the state of a decision, so the lift of this look is shown.
-            None if has_decided && self.of.decided.is_some() => {
-                let lift = lift(key, metric.lift, metric.interval);
+            None if self.has_decided() && self.of.decided.is_some() => {
                 format!("{lift}, decided by the rule of an earlier version")
             }
-            None => lift(key, metric.lift, metric.interval),
+            None => lift,
         }
+    }
+
+    /// Returns the lift and its interval: as decided, or else as of this look.
+    fn shown(&self, metric: &MetricReport) -> (Option<f64>, Option<Interval>) {
+        match self.decided_metric(metric) {
+            Some((decision, _)) => (decision.lift, decision.interval),
+            None => (metric.lift, metric.interval),
+        }
+    }
+
+    /// Returns the metric at the current decision. None if an earlier version decided: it stored only the state.
+    fn decided_metric(&self, metric: &MetricReport) -> Option<(DecidedMetric, DecidedAt)> {
+        let decided = metric.decision.zip(self.of.decided_at());
+        decided.filter(|_| self.has_decided())
+    }
+
+    fn has_decided(&self) -> bool {
+        self.is(&[State::Win, State::Loss, State::NoEffect])
     }
 
     fn open_again(&self) -> &'static str {
@@ -378,10 +395,7 @@ impl<'a> Looked<'a> {
     fn harm(&self, first: Arm, n_worse: usize, n_arms: usize) -> Said {
         let said = Said::new(Badge::Harm, Some(first.name)).name(first.name);
         let mut said = said.text(" is worse than ").name(self.control());
-        let worst = match first.is(&[State::Loss]) {
-            true => self.worst_at_decision(&first),
-            false => self.worst_of_all_looks(&first),
-        };
+        let worst = self.worst_metric(&first);
         if let Some((key, metric)) = worst {
             let by = match first.is(&[State::Loss]) || self.lies_beyond_zero(key, metric, -1.0) {
                 true => String::new(),
@@ -402,6 +416,14 @@ impl<'a> Looked<'a> {
         match n_arms {
             0 | 1 => said,
             _ => said.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
+        }
+    }
+
+    /// Returns the metric by which an arm is worse.
+    fn worst_metric<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
+        match arm.is(&[State::Loss]) {
+            true => self.worst_at_decision(arm),
+            false => self.worst_of_all_looks(arm),
         }
     }
 
@@ -450,17 +472,35 @@ impl<'a> Looked<'a> {
         let Some(of) = of else {
             return Said::new(Badge::Open, None).text("nothing is decided");
         };
-        let reason = &of.decision.reason;
+        let (reason, dates) = (&of.decision.reason, self.dates_ahead());
         if arms.iter().all(|arm| arm.is(&[State::Collecting])) {
             let said = Said::new(Badge::Early, Some(of.name));
-            return said.text(format!("too early: there are too few users or clicks ({reason})"));
+            return said.text(format!(
+                "too early: there are too few users or clicks ({reason}){dates}"
+            ));
         }
         let waits = self.report.next_decision_ms.is_some();
         let said = match waits {
-            true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}")),
-            false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}")),
+            true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}{dates}")),
+            false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}{dates}")),
         };
         named_invalid(self.so_far(said, "; so far "), &self.unread())
+    }
+
+    /// Writes the days that lie ahead: ", next decision Mon 1 Dec, planned end Thu 4 Dec".
+    fn dates_ahead(&self) -> String {
+        let next = self.report.next_decision_ms;
+        let is_ahead = |end: &i64| *end > self.report.as_of_ms;
+        let planned = self.report.planned_end_ms.filter(is_ahead);
+        let dates = match next == planned {
+            true => [("next decision and planned end", next), ("", None)],
+            false => [("next decision", next), ("planned end", planned)],
+        };
+        let dated = dates.into_iter().filter_map(|(name, ms)| {
+            let date = write::date(ms?)?;
+            Some(format!(", {name} {date}"))
+        });
+        dated.collect()
     }
 
     /// Adds the lift of the best arm so far.
@@ -521,20 +561,29 @@ impl<'a> Looked<'a> {
 
     /// Returns the arm whose lower end is highest.
     fn best<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
-        self.first_by(arms, 1.0)
-    }
-
-    fn worst<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
-        self.first_by(arms, -1.0).or_else(|| arms.first().copied())
-    }
-
-    fn first_by<'b>(&self, arms: &[Arm<'b>], sign: f64) -> Option<Arm<'b>> {
         let ends = lower_ends(self.settings, self.report);
-        let with = arms
-            .iter()
-            .filter_map(|arm| Some((*arm, sign * ends.get(arm.name)?)));
+        let with = arms.iter().filter_map(|arm| Some((*arm, *ends.get(arm.name)?)));
         // Ties go to the first name.
         let first = with.reduce(|a, b| if b.1 > a.1 { b } else { a });
+        first.map(|(arm, _)| arm)
+    }
+
+    /// Returns the arm that certainly loses most, out of the arms that are found to be worse: the better end of its interval is
+    /// lowest. The other end would favor a small arm, because a wide interval reaches further down.
+    fn worst<'b>(&self, worse: &[Arm<'b>]) -> Option<Arm<'b>> {
+        let better_end = |arm: &Arm| {
+            let (key, metric) = self.worst_metric(arm)?;
+            let Interval { lower, upper } = arm.shown(metric).1?;
+            Some(self.better(key, lower).max(self.better(key, upper)))
+        };
+        let mut first = None;
+        for arm in worse {
+            // An arm without an interval comes last. Ties go to the first name.
+            let end = better_end(arm).unwrap_or(f64::INFINITY);
+            if first.is_none_or(|(_, lowest)| end < lowest) {
+                first = Some((*arm, end));
+            }
+        }
         first.map(|(arm, _)| arm)
     }
 

@@ -157,6 +157,7 @@ pub(super) mod fixture {
             as_of_ms: number * 600_000,
             look: number.unsigned_abs(),
             next_decision_ms: None,
+            planned_end_ms: None,
             srm_p: None,
             multi_arm: None,
             grown: Default::default(),

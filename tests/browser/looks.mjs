@@ -1,6 +1,6 @@
 // Opens the live page of an experiment whose arms are compared, and holds it to what the looks say.
 //
-//   looks.mjs URL HOSTILE    says "look", "look again" and "look without shares" when it is time for one
+//   looks.mjs URL HOSTILE    says "look", "look again", "look without shares", "look undecided" and "look as planned" when it is time for one
 
 import assert from "node:assert/strict";
 
@@ -148,6 +148,17 @@ await withPage(url, options, async (page, objections) => {
     await checkWidth(page);
     await checkAccessibility(page, `without shares, dark, ${width} wide`);
   }
+  // It says when the next decision is, and advises to plan one where none is planned.
+  console.log("look undecided");
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 3.2 of 7 days, next decision Mon 24 Nov; so far "));
+  const advice = locate("experiment", { experiment: "ranker" }).locator("[data-testid=planning]");
+  assert.match(await words(advice), /^No day is planned for the decision\. For the next experiment, set planned_days under \[experiments\.NAME\]/);
+  assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-24 00:00\.$/);
+  await checkAccessibility(page, "advice to plan, dark");
+  console.log("look as planned");
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 3.2 of 7 days, next decision Mon 24 Nov, planned end Thu 4 Dec; so far "));
+  assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-24 00:00\. Planned end: 2025-12-04 00:00\.$/);
+  assert.equal(await advice.isVisible(), false);
   assert.deepEqual(objections, []);
 
   async function touch() {

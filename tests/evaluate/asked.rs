@@ -85,6 +85,34 @@ fn a_span_that_only_a_wrong_time_can_make_is_refused() {
 }
 
 #[test]
+fn a_daemon_with_a_planned_end_is_shown_with_its_date() {
+    let mut experiment = ranker();
+    experiment["arms"]["neural"]["comparison"]["planned_end"] = (MIDNIGHT_MS + 7 * DAY_MS).into();
+    let body = told(&json!({"ranker": experiment}));
+    let ran = asked("200 OK", &body, &[]);
+    assert!(
+        ran.stdout
+            .ends_with("(* as it is tested)\nplanned end: Thu 27 Nov 2025\n"),
+        "{}",
+        ran.stdout
+    );
+    // The planned look of `mrr` needs 11.2 days.
+    assert!(
+        ran.stderr
+            .contains("note: ranker: the planned end is too early to find 5% with power 80%"),
+        "{}",
+        ran.stderr
+    );
+    let json = asked("200 OK", &body, &["--format", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let plan = &json["plans"]["ranker"];
+    assert_eq!(
+        [&plan["planned_end"], &plan["since"]],
+        [MIDNIGHT_MS + 7 * DAY_MS, MIDNIGHT_MS]
+    );
+}
+
+#[test]
 fn days_are_told_by_how_much_looks_know_and_knew() {
     let body = told(&json!({"ranker": ranker()}));
     let ran = asked("200 OK", &body, &[]);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::compare::with_users;
 use crate::feed::compared;
-use crate::program::{Ran, run_with_input};
+use crate::program::{Ran, file, run_with_input, temporary_dir};
 use crate::{MIDNIGHT_MS, list, two_arms};
 
 /// Information needed at the first weekly look: (Φ.isf(0.025 w) + Φ.isf(0.2))² with w = 6/π².
@@ -126,6 +126,45 @@ fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
         without.stderr.contains("error: e: it has no arm but the control"),
         "{}",
         without.stderr
+    );
+}
+
+#[test]
+fn a_start_in_the_configuration_gives_dates() {
+    let (events, _) = with_users();
+    let dir = temporary_dir();
+    let path = file(
+        &dir,
+        "dated.toml",
+        "[experiments.e]\nstart = \"2025-11-20T12:00:00Z\"\nplanned_days = 14\nmde = 2\n",
+    );
+    let arguments = [&ASKED[..], &["--mde", "0.9", "--config", &path]].concat();
+    let ran = plan(&arguments, &events);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = "\nin whole weeks: sequence 1 week (Thu 27 Nov 2025), planned 1 week (Thu 27 Nov 2025), strict 1 week (Thu 27 Nov 2025)\n\
+                planned end: Thu 4 Dec 2025\n";
+    assert!(ran.stdout.ends_with(told), "{}", ran.stdout);
+    assert!(!ran.stderr.contains("planned end"), "{}", ran.stderr);
+    let plan_of_e = &document(&arguments, &events)["plans"]["e"];
+    assert_eq!(plan_of_e["ends"]["planned"], 1_764_244_800_000_i64);
+    assert_eq!(plan_of_e["planned_end"], 1_764_849_600_000_i64);
+    assert_eq!(plan_of_e["since"], Value::Null);
+}
+
+#[test]
+fn a_planned_end_before_enough_days_is_noted() {
+    let (events, _) = with_users();
+    let dir = temporary_dir();
+    let text = "[experiments.e]\nstart = 2025-11-20T12:00:00Z\nplanned_days = 0.01\n";
+    let path = file(&dir, "early.toml", text);
+    let ran = plan(&[&ASKED[..], &["--config", &path]].concat(), &events);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(
+            "note: e: the planned end is too early to find 5% with power 80%: it takes more planned_days, "
+        ),
+        "{}",
+        ran.stderr
     );
 }
 

@@ -132,10 +132,11 @@ fn who_looks_at_the_demo_once_is_told_nothing_wrong_first() {
 
 #[test]
 fn an_effect_that_changes_its_sign_decides_nothing_wrong() {
-    let changing = rows::changing(SMALL, rows::Change::BetterFirst, 1);
-    let seen = seen(&changing, 24);
-    check(&seen, "win or loss", 0.0, 0.13);
-    check(&seen, "on the side of the decision", 1.0, 1.0);
+    for change in [rows::Change::BetterFirst, rows::Change::WorseFirst] {
+        let seen = seen(&rows::changing(SMALL, change, 1), 24);
+        check(&seen, "win or loss", 0.0, 0.13);
+        check(&seen, "on the side of the decision", 1.0, 1.0);
+    }
 }
 
 #[test]

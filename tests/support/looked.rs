@@ -19,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 /// End of the settled view in Unix ms.
 const SETTLED_END_MS: i64 = 1_763_596_799_999;
+/// 24 November 2025, and 4 December.
+const NEXT_DECISION_MS: i64 = 1_763_942_400_000;
+pub const PLANNED_END_MS: i64 = 1_764_806_400_000;
 const CONTROL: &str = "base";
 /// Experiment with looks.
 pub const EXPERIMENT: &str = "ranker";
@@ -100,13 +103,33 @@ impl LookedAt {
         self.show(report);
     }
 
+    /// Shows a look at which no arm is decided, before the next decision look, with a planned one or none.
+    pub fn look_undecided(&self, planned_end_ms: Option<i64>) {
+        let mut report = report(SETTLED_END_MS + 1, State::NoDecision);
+        report.srm_p = Some(0.8);
+        report.next_decision_ms = Some(NEXT_DECISION_MS);
+        report.planned_end_ms = planned_end_ms;
+        for decision in report.arms.values_mut().filter_map(|arm| arm.decision.as_mut()) {
+            decision.state = State::NoDecision;
+        }
+        let settings = Settings {
+            planned_days: planned_end_ms.map(|_| 14.0),
+            ..settings()
+        };
+        self.show_by(settings, report);
+    }
+
     fn show(&self, report: Report) {
+        self.show_by(settings(), report);
+    }
+
+    fn show_by(&self, settings: Settings, report: Report) {
         let as_of_ms = report.as_of_ms;
         let mut look = ExperimentLook {
             start_ms: as_of_ms - 3 * 86_400_000,
             as_of_ms,
             arms: sizes(),
-            comparison: Some((settings(), report)),
+            comparison: Some((settings, report)),
             no_users: None,
             history: Arc::default(),
         };
@@ -271,6 +294,7 @@ fn report(as_of_ms: i64, neural: State) -> Report {
         as_of_ms,
         look: 577,
         next_decision_ms: None,
+        planned_end_ms: None,
         srm_p: Some(0.000_4),
         multi_arm: None,
         grown: Grown::default(),

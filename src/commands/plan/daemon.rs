@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Planned, Plans, Running, believed};
 use crate::cli::AskArgs;
 use crate::commands::fetch::fetch;
-use crate::config::HttpUrl;
+use crate::config::{HttpUrl, Schedule};
 use crate::statistics::days::{Design, ExperimentDays, Needs, of_looks};
 use crate::statistics::{Grown, Known};
 use crate::table::visible;
@@ -76,6 +76,8 @@ struct Arm {
 struct Comparison {
     state: Option<String>,
     reason: Option<String>,
+    /// Absent from a daemon of an earlier version.
+    planned_end: Option<i64>,
     metrics: BTreeMap<String, Metric>,
 }
 
@@ -188,8 +190,13 @@ impl Experiment {
             mde: power.mde,
             alpha: power.alpha,
             days,
+            schedule: Some(Schedule {
+                start_ms: power.since,
+                planned_end_ms: self
+                    .comparisons()
+                    .find_map(|(_, comparison)| comparison.planned_end),
+            }),
             running: Some(Running {
-                since_ms: power.since,
                 design: Design::named(&power.design),
             }),
         })

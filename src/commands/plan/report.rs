@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{DAY_MS, Planned, Running};
+use super::Planned;
+use crate::config::Schedule;
 use crate::statistics::days::{ArmDays, Design, MetricDays, Need};
 use crate::table::{align_numbers, visible};
 
@@ -33,31 +34,35 @@ fn text(experiment: &str, planned: &Planned) -> String {
         let Some(weeks) = planned.days.weeks(design) else {
             return format!("{name} –");
         };
-        let end = planned.running.as_ref().and_then(|running| running.end(weeks));
-        let end = end.map_or_else(String::new, |end| format!(" ({})", end.strftime("%a %-d %b %Y")));
+        let end = planned.end_ms(design).and_then(date);
+        let end = end.map_or_else(String::new, |end| format!(" ({end})"));
         format!("{name} {weeks} week{}{end}", if weeks == 1 { "" } else { "s" })
     });
+    let planned_end = planned.planned_end_ms().and_then(date);
     format!(
-        "days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n",
+        "days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n{}",
         100.0 * planned.mde,
         planned.days.so_far,
-        planned.running.as_ref().map_or_else(String::new, since),
+        planned
+            .running
+            .as_ref()
+            .and(planned.schedule)
+            .map_or_else(String::new, since),
         lines.join("\n"),
         weeks.join(", "),
         if planned.running.is_some() {
             " (* as it is tested)"
         } else {
             ""
-        }
+        },
+        planned_end.map_or_else(String::new, |end| format!("planned end: {end}\n")),
     )
 }
 
-impl Running {
-    /// Returns the time of the decision look after so many weeks.
-    fn end(&self, weeks: u32) -> Option<jiff::Timestamp> {
-        let end_ms = self.since_ms.checked_add(7 * DAY_MS as i64 * i64::from(weeks))?;
-        jiff::Timestamp::from_millisecond(end_ms).ok()
-    }
+/// Writes a date in UTC: "Thu 4 Dec 2025".
+fn date(ms: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(ms).ok()?;
+    Some(time.strftime("%a %-d %b %Y").to_string())
 }
 
 /// Returns the name of a design, marked if the daemon uses it.
@@ -69,8 +74,8 @@ fn title(design: Design, planned: &Planned) -> String {
 }
 
 /// Returns the time from which the days count.
-fn since(running: &Running) -> String {
-    let time = jiff::Timestamp::from_millisecond(running.since_ms);
+fn since(schedule: Schedule) -> String {
+    let time = jiff::Timestamp::from_millisecond(schedule.start_ms);
     time.map_or_else(|_| String::new(), |time| format!(" since {time}"))
 }
 
@@ -105,9 +110,12 @@ struct Plan<'a> {
     design: Option<&'static str>,
     /// Weeks by design.
     weeks: BTreeMap<&'static str, u32>,
-    /// End of these weeks, epoch ms, where it is known when they began.
+    /// End of these weeks, Unix ms, if the start is known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     ends: BTreeMap<&'static str, i64>,
+    /// Time of the planned look, Unix ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_end: Option<i64>,
     arms: BTreeMap<&'a str, ArmPlan<'a>>,
 }
 
@@ -141,7 +149,7 @@ struct NeedPlan {
 /// Formats plans as JSON; undefined values are omitted:
 ///
 /// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"ends":{"sequence":…,…},
-/// "arms":{A:{"new":false,"metrics":{M:{"control":…,"sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
+/// "planned_end":…,"arms":{A:{"new":false,"metrics":{M:{"control":…,"sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
 ///
 /// # Errors
 /// None are expected.
@@ -161,20 +169,20 @@ impl<'a> Plan<'a> {
         let weeks = Design::ALL
             .into_iter()
             .filter_map(|design| Some((design.name(), days.weeks(design)?)));
-        let weeks: BTreeMap<_, _> = weeks.collect();
-        let end =
-            |(design, weeks): (&&'static str, &u32)| Some((*design, running?.end(*weeks)?.as_millisecond()));
-        let ends = weeks.iter().filter_map(end).collect();
+        let ends = Design::ALL
+            .into_iter()
+            .filter_map(|design| Some((design.name(), planned.end_ms(design)?)));
         let arms = days.arms.iter();
         Plan {
             control: &planned.control,
             mde: planned.mde,
             alpha: planned.alpha,
             days: days.so_far,
-            since: running.map(|running| running.since_ms),
+            since: running.and(planned.schedule).map(|schedule| schedule.start_ms),
             design: running.and_then(|running| Some(running.design?.name())),
-            weeks,
-            ends,
+            weeks: weeks.collect(),
+            ends: ends.collect(),
+            planned_end: planned.planned_end_ms(),
             arms: arms
                 .map(|(name, arm)| (name.as_str(), ArmPlan::new(arm, days.so_far)))
                 .collect(),

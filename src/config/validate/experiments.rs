@@ -11,11 +11,12 @@ use std::num::NonZeroU32;
 use toml::Spanned;
 
 use self::comparable::Comparable;
-use crate::config::Experiment;
 use crate::config::error::ErrorReport;
 use crate::config::raw::RawExperiment;
 use crate::config::rules;
+use crate::config::{Experiment, Schedule};
 use crate::engine::ranking::Measures;
+use crate::statistics::after_days;
 
 /// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
 pub(super) fn experiments(
@@ -44,6 +45,32 @@ pub(super) fn experiments(
     let without_primary = raw.iter().filter(|(_, raw)| is_without(raw));
     let without_primary = without_primary.map(|(name, _)| name.clone()).collect();
     (experiments.collect(), without_primary)
+}
+
+/// Returns the calendar of each experiment with a start. Their other settings may be wrong.
+pub(super) fn schedules(
+    raw: &BTreeMap<String, RawExperiment>,
+    report: &mut ErrorReport,
+) -> BTreeMap<String, Schedule> {
+    let mut schedules = BTreeMap::new();
+    for (name, raw) in raw {
+        let key = |setting: &str| format!("experiments.{name}.{setting}");
+        let start = raw.start.as_ref();
+        let Some(start_ms) = start.and_then(|start| time_ms(&key("start"), start, report)) else {
+            continue;
+        };
+        let mut planned_end_ms = None;
+        if let Some(days) = &raw.planned_days {
+            settings::is_between(&key("planned_days"), "planned_days", days, report);
+            planned_end_ms = Some(after_days(start_ms, *days.get_ref()));
+        }
+        let schedule = Schedule {
+            start_ms,
+            planned_end_ms,
+        };
+        schedules.insert(name.clone(), schedule);
+    }
+    schedules
 }
 
 fn experiment(

@@ -6,7 +6,7 @@ import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
-import { asOf, drawLooks, interval, lift } from "./looks.js";
+import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
 import { drawSettling } from "./settling.js";
 import { BADGES, STATES, WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
 
@@ -177,6 +177,7 @@ function verdictOf(node) {
     drawn = verdict.sentence;
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream));
+    note($("[data-testid=planning]", node), planning(looks, verdict));
   };
 }
 

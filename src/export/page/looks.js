@@ -37,6 +37,14 @@ export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
 
+/** Advice to plan the decision, for an experiment that waits for a weekly look. Empty if no look may be planned. */
+export function planning(looks, { badge }) {
+  const power = looks?.power;
+  const isWeekly = power?.design === "sequence" && power.min_days >= 7;
+  const isUnplanned = badge === "early" && isWeekly && power.needs.planned !== undefined;
+  return isUnplanned ? "No day is planned for the decision. For the next experiment, set planned_days under [experiments.NAME] before the start: the look on that day needs 7% more users than a test at a single look, and the first weekly look 15% more." : "";
+}
+
 /** Confidence level of the intervals. */
 function atLevel({ power }) {
   return power == null ? "" : `, with ${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals,`;
@@ -84,7 +92,7 @@ function comparisonOf({ name, experiment, isOpen }) {
 }
 
 function drawComparison(node, comparison) {
-  const { control, state, result, reason, next_decision: next, metrics, checks, notes, order } = comparison;
+  const { control, state, result, reason, next_decision: next, planned_end: end, metrics, checks, notes, order } = comparison;
   const decision = $("[data-testid=decision]", node);
   text(decision, state === undefined ? "not tested" : (STATES[state]?.name ?? state));
   attribute(decision, "data-state", state);
@@ -94,7 +102,8 @@ function drawComparison(node, comparison) {
   node.classList.toggle("without-shares", isWithoutShares);
   node.classList.toggle("without-decision", Object.values(metrics).every((metric) => metric.decision === undefined));
   const help = isWithoutShares ? NO_SHARES_HELP : STATES[state]?.help;
-  note($("[data-testid=state-words]", node), [help, next && !isWithoutShares && `Next decision: ${moment(next)}.`].filter(Boolean).join(" "));
+  const dates = isWithoutShares ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
+  note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
   const rows = Object.entries(metrics).map(([key, metric]) => ({ key, ...metric }));
   keyed($("tbody", node), inOrder(rows, order), ({ key }) => key, metricRow);

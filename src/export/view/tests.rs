@@ -243,7 +243,7 @@ fn experiments_stand_in_the_order_of_what_they_come_to() {
 fn an_experiment_begins_with_its_sentence() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
-    let sentence = "too early: 3.2 of 7 days; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
+    let sentence = "too early: 3.2 of 7 days, next decision Sun 23 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
                     28.00% against 25.00%, 4,000 lists each, split as planned";
     assert_eq!(
         (&verdict["badge"], &verdict["sentence"]),

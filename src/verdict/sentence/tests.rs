@@ -38,6 +38,7 @@ impl World {
                 as_of_ms: WEEK_MS,
                 look: 1008,
                 next_decision_ms: None,
+                planned_end_ms: None,
                 srm_p: Some(0.8),
                 multi_arm: None,
                 grown: Grown::default(),
@@ -150,7 +151,7 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
     world.report.next_decision_ms = Some(WEEK_MS);
     world.check(
         Badge::Early,
-        "too early: 3.2 of 7 days; so far neural against control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
+        "too early: 3.2 of 7 days, next decision Thu 8 Jan; so far neural against control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     world.report.next_decision_ms = None;
     world
@@ -168,6 +169,29 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
         said.sentence(str::to_owned)
             .starts_with("not decided: no primary metric differs significantly; so far neural against ")
     );
+}
+
+#[test]
+fn what_is_open_has_the_days_of_the_next_and_of_the_planned_decision() {
+    let world = |as_of_ms: i64, next_decision_ms: Option<i64>, planned_end_ms: Option<i64>| {
+        let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
+        (world.report.as_of_ms, world.report.next_decision_ms) = (as_of_ms, next_decision_ms);
+        world.report.planned_end_ms = planned_end_ms;
+        let (badge, words) = (world.said().badge, world.said().sentence(str::to_owned));
+        let claim = words.split(';').next().expect("there is one").to_owned();
+        (badge, claim)
+    };
+    let [next, planned] = [1_764_547_200_000, 1_764_806_400_000];
+    let both = "too early: 3.2 of 7 days, next decision Mon 1 Dec, planned end Thu 4 Dec".to_owned();
+    assert_eq!(world(next - 1, Some(next), Some(planned)), (Badge::Early, both));
+    let same = "too early: 3.2 of 7 days, next decision and planned end Thu 4 Dec".to_owned();
+    assert_eq!(world(next, Some(planned), Some(planned)), (Badge::Early, same));
+    let past = "too early: 3.2 of 7 days, next decision Thu 4 Dec".to_owned();
+    assert_eq!(world(next, Some(planned), Some(next)), (Badge::Early, past));
+    let every_look = "not decided: 3.2 of 7 days, planned end Thu 4 Dec".to_owned();
+    assert_eq!(world(next, None, Some(planned)), (Badge::Open, every_look));
+    let none = "not decided: 3.2 of 7 days".to_owned();
+    assert_eq!(world(planned, None, Some(planned)), (Badge::Open, none));
 }
 
 impl World {
@@ -317,6 +341,35 @@ fn harm_is_told_with_the_worst_arm() {
     );
 }
 
+/// Before, the arm with the lowest lower end was named, which a small arm has by its width alone.
+#[test]
+fn a_small_and_uncertain_arm_is_not_called_the_worst() {
+    let named = |world: &World| world.said().arm;
+    let mut world = World::new(&[
+        ("large", State::Harm, [-0.12, -0.1, -0.08]),
+        ("open", State::NoDecision, [-0.6, -0.3, 0.0]),
+        ("small", State::Harm, [-0.4, -0.15, 0.1]),
+    ]);
+    assert_eq!(named(&world).as_deref(), Some("large"));
+    // The interval of a loss is the one that was decided on, and not the band of this look.
+    world = world.decided("open", [-0.3, -0.2, -0.1]);
+    let open = world.report.arms.get_mut("open").expect("it is there");
+    open.decision.as_mut().expect("it is tested").state = State::Loss;
+    assert_eq!(named(&world).as_deref(), Some("open"));
+    let words = world.said().sentence(str::to_owned);
+    assert!(
+        words.starts_with("open is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), decided"),
+        "{words}"
+    );
+    // Less is better: the interval of `large` is furthest above 0.
+    let mut world = World::new(&[
+        ("large", State::Harm, [0.08, 0.1, 0.12]),
+        ("small", State::Harm, [-0.1, 0.15, 0.4]),
+    ]);
+    world.settings.lower_is_better = ["ctr@10".to_owned()].into();
+    assert_eq!(named(&world).as_deref(), Some("large"));
+}
+
 #[test]
 fn a_mismatch_says_seen_and_planned_before_anything_else() {
     let mut world = World::new(&[("neural", State::InvalidSrm, [0.24, 0.29, 0.34])]);
@@ -373,7 +426,7 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
     some.report.next_decision_ms = Some(WEEK_MS);
     some.check(
         Badge::Early,
-        "too early: 3.2 of 7 days; so far blend, the best of 2 arms, against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,411 lists, split as planned; do not read neural",
+        "too early: 3.2 of 7 days, next decision Thu 8 Jan; so far blend, the best of 2 arms, against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,411 lists, split as planned; do not read neural",
     );
 }
 
