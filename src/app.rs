@@ -246,7 +246,7 @@ impl Daemon {
     pub async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.ended).await {
             Ok(Err(fault)) => anyhow::anyhow!(fault.message),
-            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the consumer ended by itself; its log says why"),
+            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the consumer stopped on its own; its log has the reason"),
         }
     }
 

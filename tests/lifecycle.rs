@@ -101,7 +101,7 @@ fn check_lives_without_its_log(stderr: impl Into<Stdio>) {
     });
     wait::until("the losses to be told", wait::PATIENCE, || {
         let stream = daemon.get("/api/v1/experiments");
-        (stream.contains("lines of the log could not be written: ") && stream.contains("AbgaugeLogLinesLost"))
+        (stream.contains("log lines that could not be written: ") && stream.contains("AbgaugeLogLinesLost"))
             .then_some(())
     });
     daemon.signal(libc::SIGTERM);

@@ -86,7 +86,7 @@ impl CatalogueReader {
             }
             Err(UnusableCatalogue { message, remedy }) => {
                 error!(
-                    "metrics.catalog: {message}; the catalogue before stays in use: {remedy}, then send SIGHUP"
+                    "metrics.catalog: {message}; the previous catalogue stays in use: {remedy}, then send SIGHUP"
                 );
                 self.telemetry.set_reload_fault(Some(message));
             }

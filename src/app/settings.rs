@@ -41,7 +41,7 @@ impl Settings {
                 for line in errors.lines() {
                     error!("{line}");
                 }
-                error!("{errors}: what was read before stays in force; fix it, then send SIGHUP again");
+                error!("{errors}: the previous configuration stays in use; fix it, then send SIGHUP again");
             }
             Err(panic) => error!(%panic, "the configuration could not be read again"),
         }
@@ -58,16 +58,13 @@ impl Settings {
         }
         if !taken_over.is_empty() {
             let settings = taken_over.join(", ");
-            info!(
-                settings,
-                "read the configuration again: took over what has changed"
-            );
+            info!(settings, "read the configuration again: applied the changes");
         }
         if !at_a_restart.is_empty() {
             let settings = at_a_restart.join(", ");
             warn!(
                 settings,
-                "read the configuration again: changes of these settings are not taken over before a restart"
+                "read the configuration again: changes to these settings need a restart"
             );
         }
         for warning in new

@@ -132,7 +132,7 @@ impl Secured {
                 }
                 if let (Some(gate), Some(credentials)) = (&self.gate, credentials) {
                     gate.replace(credentials);
-                    info!("read again who may ask");
+                    info!("read the credentials again");
                 }
                 self.identity = identity;
                 self.tell_expiry();
@@ -141,7 +141,7 @@ impl Secured {
                 setting,
                 message,
                 remedy,
-            }) => error!("{setting}: {message}; what was read before stays in use: {remedy}"),
+            }) => error!("{setting}: {message}; the previous file stays in use: {remedy}"),
         }
     }
 

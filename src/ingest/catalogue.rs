@@ -120,11 +120,11 @@ pub fn read(
             }
         } else if users > 0 {
             return Err(error(
-                "users needs of_users beside it: the number of all users".to_owned(),
+                "users needs of_users too: the number of all users".to_owned(),
             ));
         }
         if let Some(first) = lines.insert(id.clone(), line) {
-            return Err(error(format!("item {id:?} stands in line {first} already")));
+            return Err(error(format!("item {id:?} is already in line {first}")));
         }
         items.push(NewItem {
             id,
@@ -139,7 +139,7 @@ pub fn read(
         });
     }
     if items.is_empty() {
-        let message = "there is no item in the file".to_owned();
+        let message = "the file has no items".to_owned();
         return Err(CatalogueError { line: 1, message });
     }
     Ok(Catalogue::new(items, n_users.unwrap_or(0), previous))
@@ -175,7 +175,7 @@ mod tests {
         for (bad, says) in [
             ("[]", &["line 2", "\"of_users\":200"][..]),
             ("{}", &["line 2", "missing field `item`"]),
-            ("{\"item\":\"a\"}", &["line 2", "line 1 already"]),
+            ("{\"item\":\"a\"}", &["line 2", "already in line 1"]),
             ("{\"item\":\"\"}", &["line 2", "1 to 2048 bytes"]),
             ("{\"item\":1.5}", &["line 2", "integer"]),
             (

@@ -9,8 +9,7 @@ fn strayed(record: &impl Message) -> Fault {
     Fault {
         kind: FaultKind::Fatal,
         message: format!(
-            "the record at offset {offset} of partition {partition} of topic `{topic}` came past the queue of its partition, \
-             which is a fault of abgauge: start it again, so that it reads the log anew"
+            "the record at offset {offset} of partition {partition} of topic `{topic}` bypassed the queue of its partition, which is a bug in abgauge: restart it, so that it reads the log again"
         ),
     }
 }

@@ -211,7 +211,7 @@ impl Prober {
             None => Ok(found.map_or(0, |found| found.partitions().len() as i32)),
             Some(ABSENT) if since.elapsed() < CERTAIN => Err(Fault {
                 message: format!(
-                    "the brokers know no topic `{topic}` yet: asking again, since they may have just started"
+                    "the brokers do not have topic `{topic}` yet: trying again, because they may have just started"
                 ),
                 kind: FaultKind::Uncertain,
             }),

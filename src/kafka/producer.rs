@@ -73,7 +73,7 @@ impl Producer {
             let cause = cause.unwrap_or_else(|| error.to_string());
             bail!(
                 "no broker answers at {brokers}: {cause}\n\
-                 check the address and the port, and what the listener asks for (security.protocol, sasl.*, ssl.*)"
+                 check the address and the port, and the settings of the listener (security.protocol, sasl.*, ssl.*)"
             );
         }
         Ok(producer)

@@ -312,7 +312,7 @@ fn reader_config(kafka: &config::Kafka) -> ClientConfig {
 fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyhow::Result<()> {
     let ask = move || {
         if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
-            tracing::debug!(%error, topic, "the brokers do not say who leads its partitions");
+            tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");
         }
     };
     let thread = std::thread::Builder::new()

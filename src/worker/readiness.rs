@@ -39,8 +39,7 @@ impl Worker {
         let TopicCounts { served, clicks } = self.counts.filter(|counts| counts.served != counts.clicks)?;
         let [served_topic, clicks_topic] = &self.setup.topics;
         Some(format!(
-            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must land in \
-             the partition of its list, so give both the same number, keyed alike"
+            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must be in the partition of its list, so give both the same number, and the same key"
         ))
     }
 
@@ -52,8 +51,7 @@ impl Worker {
             false => (&self.setup.topics[1], before.clicks, now.clicks),
         };
         Some(format!(
-            "topic `{topic}` has {n} partitions now, and what is stored is of {stored}: keys lie elsewhere from now on, so totals cannot \
-             be gone on with. Give both topics as many, set state.topic to another name, run `abgauge check --create-topics`, and restart"
+            "topic `{topic}` now has {n} partitions, but the stored state has {stored}: keys move to other partitions, so totals cannot be resumed. Give both topics the same number, set state.topic to another name, run `abgauge check --create-topics`, and restart"
         ))
     }
 
@@ -75,7 +73,7 @@ impl Worker {
         let is_lost = |life: &Life| life.pair().is_some_and(|pair| pair.position_lost);
         for (partition, _) in lives.filter(|(_, life)| is_lost(life)) {
             waiting.push(format!(
-                "partition {partition} to begin anew: its position had left the log"
+                "partition {partition} to restart: its position was no longer in the log"
             ));
         }
         waiting
@@ -90,7 +88,7 @@ impl Worker {
                 return Some(message);
             }
             let why = if pair.position_lost {
-                ", anew: its position had left the log"
+                ", again: its position was no longer in the log"
             } else {
                 ""
             };
@@ -113,8 +111,7 @@ impl Worker {
         logs.filter_map(move |(partition, log)| {
             let since_ms = log.held_up_since_ms(steady_ms, self.setup.idle_after_ms)?;
             Some(format!(
-                "partition {partition} of topic `{}` to go on: a transaction that is open since {} or longer holds up {} \
-                 records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
+                "partition {partition} of topic `{}` to continue: a transaction that has been open since {} or longer blocks {} records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
                 self.setup.topic(log.side),
                 time(now_ms - (steady_ms - since_ms)),
                 log.lag().unwrap_or(0),

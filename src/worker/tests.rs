@@ -604,7 +604,7 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
         stage.telemetry.waiting_for(),
         [
             "where to start partitions {0}",
-            "partition 0 to begin anew: its position had left the log"
+            "partition 0 to restart: its position was no longer in the log"
         ]
     );
     stage.uptime += Duration::from_secs(1);
@@ -613,7 +613,7 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
     stage.round();
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["partition 0 to catch up: 7 records to read, anew: its position had left the log"]
+        ["partition 0 to catch up: 7 records to read, again: its position was no longer in the log"]
     );
 }
 
@@ -810,7 +810,7 @@ fn a_partition_held_during_the_start_has_no_numbers_that_stand_still() {
         during.ends_with("It has not caught up yet: its lists and clicks are missing from all numbers"),
         "{during}"
     );
-    assert!(after.ends_with("stand still, the others go on"), "{after}");
+    assert!(after.ends_with("do not advance, all others do"), "{after}");
 }
 
 #[test]

@@ -174,10 +174,10 @@ fn an_expired_certificate_is_warned_of() {
 fn what_others_can_reach_is_told_once_where_nobody_is_asked() {
     let open = daemon(&format!("listen = \"0.0.0.0:{}\"\n", tools::free_port()));
     let log = open.log();
-    assert_eq!(log.matches("is reached from other machines").count(), 1, "{log}");
+    assert_eq!(log.matches("is open to other machines").count(), 1, "{log}");
     let dir = program::temporary_dir();
     let file = program::file(&dir, "abgauge.toml", &config("listen = \"0.0.0.0:9464\"\n"));
     let check = program::run(&["check", "--config", &file]);
-    let told = check.stdout.matches("is reached from other machines").count();
+    let told = check.stdout.matches("is open to other machines").count();
     assert_eq!((check.code, told), (Some(0), 1), "{}", check.stdout);
 }

@@ -312,7 +312,7 @@ fn too_little_is_told_as_what_it_lacks() {
     let asked = settings(&[]);
     assert_eq!(
         says(&asked, ten_days(&few(219))),
-        "too little is known yet, users in 219 of 220 buckets"
+        "there is too little data yet, users in 219 of 220 buckets"
     );
     assert!(days(&asked, ten_days(&few(220)), None).is_ok());
     let one = epoch(&[("base", 500.0)]);

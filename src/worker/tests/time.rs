@@ -78,7 +78,7 @@ fn one_setting_leaves_all_events_ahead_out() {
     let parts = [
         "7 events at offsets 120-125, 127 lie up to 2 days ahead",
         setting,
-        "leaves out 8 records",
+        "ignores 8 records",
     ];
     for part in parts {
         assert!(told[0].message.contains(part), "{}", told[0].message);
@@ -278,8 +278,7 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     );
     pass(&mut stage, 60, &open);
     let waiting = stage.telemetry.waiting_for();
-    let expected = "partition 0 of topic `served` to go on: a transaction that is open since 2025-11-20T00:00:00Z or longer \
-                    holds up 202 records; its producer must commit or abort it";
+    let expected = "partition 0 of topic `served` to continue: a transaction that has been open since 2025-11-20T00:00:00Z or longer blocks 202 records; its producer must commit or abort it";
     assert!(
         waiting.len() == 1 && waiting[0].starts_with(expected),
         "{waiting:?}"
