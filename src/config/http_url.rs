@@ -95,7 +95,7 @@ mod tests {
             ("https:///hunter2", "not an HTTP address"),
             ("https://a b/hunter2", "not an HTTP address"),
             ("https://user:hunter2@a/", "a user before an @"),
-            ("https://:8443/hunter2", "impossible host"),
+            ("https://:8443/hunter2", "no host"),
             ("https://a:0/", "impossible port"),
             ("https://a:99999/", "impossible port"),
             ("https://a:x/", "impossible port"),
