@@ -93,7 +93,7 @@ fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
         "metrics.catalog:",
         &file,
         "line3:",
-        "\"a\"standsinline1",
+        "\"a\"isalreadyinline1",
         "help:fixline3",
     ] {
         assert!(said.contains(words), "{words}: {said}");
@@ -198,7 +198,10 @@ fn a_hangup_tells_which_edits_are_taken_over_and_which_wait_for_a_restart() {
         assert!(waiting.contains("join.attribution, limits.max_arms"), "{waiting}");
     }
     let log = daemon.log();
-    let taken: Vec<&str> = log.lines().filter(|line| line.contains("took over")).collect();
+    let taken: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("applied the changes"))
+        .collect();
     assert_eq!(taken.len(), 1, "{log}");
     assert!(taken[0].contains("log.filter, metrics.catalog"), "{}", taken[0]);
     wait_for(&mut daemon, 1.0, 0.0);

@@ -125,14 +125,18 @@ fn files_that_cannot_be_used_are_refused_by_run_and_check_alike() {
         ),
         (
             settings(&absent),
-            ["http.tls_certificate", "absent.crt: No such file", "name a file"],
+            [
+                "http.tls_certificate",
+                "absent.crt: No such file",
+                "name an existing file",
+            ],
         ),
         (
             "bearer_tokens_file = \"/nowhere/tokens\"".to_owned(),
             [
                 "http.bearer_tokens_file",
                 "/nowhere/tokens: No such file",
-                "name a file",
+                "name an existing file",
             ],
         ),
     ];

@@ -324,9 +324,6 @@ mod tests {
         }
         let mut none = |_, _| Ok(());
         let error = csv(&b"user\n\xe4\n"[..], &["user"], None, &mut none).expect_err("Latin-1");
-        assert!(
-            error.to_string().contains("line 2 is no text in UTF-8"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("line 2 is not UTF-8 text"), "{error}");
     }
 }

@@ -85,7 +85,7 @@ fn one_setting_leaves_all_events_ahead_out() {
     }
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(!told[1].message.contains("skip_records"));
-    let skipped = "records were skipped, as ingest.skip_records says: numbers are not exact";
+    let skipped = "records were skipped because of ingest.skip_records: numbers are not exact";
     assert!(told[2].message.starts_with(skipped), "{told:?}");
     let all = play(&[("INGEST__SKIP_RECORDS", "served/0/120-125,served/0/127,served/1/7")]);
     assert_eq!(all, (told[2..].to_vec(), [2, 2]));

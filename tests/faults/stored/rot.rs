@@ -140,7 +140,7 @@ const CASES: [Case; 16] = [
     Case {
         name: "a junk seal",
         fault: |stage, partition| stage.meddle(partition, stage.junk_seal().as_bytes(), Some(b"junk")),
-        outcome: Outcome::Ends("cannot be gone on with", |stage, partition| {
+        outcome: Outcome::Ends("from its stored state", |stage, partition| {
             stage.meddle(partition, stage.junk_seal().as_bytes(), None);
         }),
     },
