@@ -146,7 +146,7 @@ await withPage(url, options, async (page, objections) => {
   const notes = () => hands(colleague).locate("notes").locator("li").allInnerTexts();
   await colleague.goto(`${url}#window=7d&view=sideways&difference=none&experiment=gone&page=9&windw=1h`);
   await pollUntil(notes, (said) => said.length === 6);
-  for (const [i, part] of ["window “7d” here: total is", "view “sideways” here: settled is", "difference “none” here: relative is", "by “windw” in", "experiment “gone” here: all are", "page 9 here: page 1 is"].entries())
+  for (const [i, part] of ["window “7d” here: total is", "view “sideways” here: settled is", "difference “none” here: relative is", "“windw” is not a parameter", "experiment “gone”: all are", "page 9 here: page 1 is"].entries())
     assert.ok((await notes())[i].includes(part), (await notes()).join("\n"));
   await checkAccessibility(colleague, "an address of things that are not there");
   await colleague.locator("#notes button").click();
