@@ -103,7 +103,7 @@ impl Membership {
         match &self.state {
             OwnershipState::Right => None,
             OwnershipState::Unknown => {
-                Some("the group to report whether others own all partitions: this instance has none".into())
+                Some("waiting for the group to report whether other instances own all partitions: this one has none".into())
             }
             OwnershipState::Wrong(message) => Some(message.clone()),
         }

@@ -156,7 +156,7 @@ impl WorkerReport {
             audits: Vec::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
-            waiting_for: vec!["the start".into()],
+            waiting_for: vec!["starting".into()],
             refreshed: None,
             shed: false,
             skipped: false,

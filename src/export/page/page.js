@@ -108,7 +108,7 @@ function drawState() {
   document.title = TITLES[state];
   const waiting = state === "waiting" ? (answer.stream.waiting_for ?? []) : [];
   const ofPage = warnings.find(({ isOfPage }) => isOfPage);
-  const reason = state === "waiting" ? { message: `It waits for: ${waiting[0] ?? "the brokers"}`, runbook: "AbgaugeNotReady" } : (grave[0] ?? ofPage);
+  const reason = state === "waiting" ? { message: waiting[0] ?? "waiting for the brokers", runbook: "AbgaugeNotReady" } : (grave[0] ?? ofPage);
   const isTold = state !== "silent" && reason !== undefined;
   $("#reason").hidden = !isTold;
   // The state already shows the severity.

@@ -30,12 +30,12 @@ impl Stored {
             } else if self.is_hidden(pair, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
                 let why = match status.standing {
                     Standing::Holding => {
-                        "nothing of it is in force in the state topic, or that was not read for long"
+                        "its seal is missing from the state topic, or that topic has not been read for long"
                     }
-                    Standing::Superseded => "others claim it",
-                    _ => "what is stored of it is still to be claimed",
+                    Standing::Superseded => "another instance has claimed it",
+                    _ => "its stored state is not claimed yet",
                 };
-                found.push(format!("partition {pair} to show what has settled: {why}"));
+                found.push(format!("partition {pair} shows no settled numbers: {why}"));
             }
         }
         found

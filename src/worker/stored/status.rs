@@ -109,13 +109,13 @@ fn restoring(pairs: &[PairId], statuses: &[Status]) -> Option<String> {
     let position: i64 = progress.clone().map(position).sum();
     let megabytes = progress.map(|progress| progress.n_bytes).sum::<u64>() as f64 / 1e6;
     Some(match end {
-        None => format!("the stored state of {whose} to be read"),
+        None => format!("reading the stored state of {whose}"),
         Some(end) if position < end => {
             format!(
-                "the stored state of {whose} to be read: {position} of {end} records, {megabytes:.1} MB so far"
+                "reading the stored state of {whose}: {position} of {end} records, {megabytes:.1} MB so far"
             )
         }
-        Some(_) => format!("the stored state of {whose} to be claimed: {megabytes:.1} MB are read"),
+        Some(_) => format!("claiming the stored state of {whose}: {megabytes:.1} MB read"),
     })
 }
 
@@ -133,7 +133,7 @@ fn reading_again(
     };
     let n_read: i64 = counted.iter().map(n_read).sum();
     let n: i64 = counted.iter().map(|(_, range)| range.end - range.start).sum();
-    format!("partition {partition} to reread unsettled records: {n_read} of {n}")
+    format!("rereading unsettled records of partition {partition}: {n_read} of {n}")
 }
 
 /// Returns whether a restore had to read far more than the live bytes, because the topic is not cleaned.
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(restoring(&[], &[]), None);
         assert_eq!(
             restoring(&[3], &[status(0, None, 0)]).as_deref(),
-            Some("the stored state of partition 3 to be read")
+            Some("reading the stored state of partition 3")
         );
         let (one, two) = (
             status(1_000, Some(4_000), 1_200_000),
@@ -213,12 +213,12 @@ mod tests {
         );
         assert_eq!(
             restoring(&[0, 3], &[one, two.clone()]).as_deref(),
-            Some("the stored state of 2 partitions to be read: 1400 of 4400 records, 1.3 MB so far"),
+            Some("reading the stored state of 2 partitions: 1400 of 4400 records, 1.3 MB so far"),
             "what came behind the end does not count"
         );
         assert_eq!(
             restoring(&[3], &[two]).as_deref(),
-            Some("the stored state of partition 3 to be claimed: 0.1 MB are read")
+            Some("claiming the stored state of partition 3: 0.1 MB read")
         );
     }
 
@@ -231,7 +231,7 @@ mod tests {
         };
         assert_eq!(
             told([112, 30]),
-            "partition 2 to reread unsettled records: 12 of 100"
+            "rereading unsettled records of partition 2: 12 of 100"
         );
         assert!(told([500, 49]).ends_with(" 99 of 100"), "{}", told([500, 49]));
     }

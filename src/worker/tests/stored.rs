@@ -151,7 +151,7 @@ fn kept_with(seed: u64, more: &[(&str, &str)]) -> (Stage, Keeper) {
     };
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["the brokers' answer about the state topic"]
+        ["waiting for the brokers to describe the state topic"]
     );
     let identity = identity.clone();
     let (keeper, handle) = Keeper::new(&identity, seed);

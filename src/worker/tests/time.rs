@@ -278,7 +278,7 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     );
     pass(&mut stage, 60, &open);
     let waiting = stage.telemetry.waiting_for();
-    let expected = "partition 0 of topic `served` to continue: a transaction that has been open since 2025-11-20T00:00:00Z or longer blocks 202 records; its producer must commit or abort it";
+    let expected = "partition 0 of topic `served` is blocked: a transaction open since 2025-11-20T00:00:00Z or longer hides 202 records; its producer must commit or abort it";
     assert!(
         waiting.len() == 1 && waiting[0].starts_with(expected),
         "{waiting:?}"
