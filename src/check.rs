@@ -78,7 +78,7 @@ impl Finding {
     pub fn told(&self) -> String {
         match self.remedy.is_empty() {
             true => self.text.clone(),
-            false => format!("{}; to mend it: {}", self.text, self.remedy),
+            false => format!("{}; to fix it: {}", self.text, self.remedy),
         }
     }
 

@@ -142,7 +142,7 @@ impl Webhook {
         let now = Instant::now();
         match outcome {
             Ok(()) => {
-                info!(?experiment, ?arm, %state, "told the webhook");
+                info!(?experiment, ?arm, %state, "called the webhook");
                 self.telemetry.count_webhook_notice(WebhookResult::Sent);
                 self.outbox.told(notice);
             }

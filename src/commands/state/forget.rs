@@ -49,7 +49,7 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
         warn(&format!("{why}, and may write its state again"));
     }
     let forgotten = reader.forget(namespace, &partitions, args.reading.timeout);
-    let forgotten = forgotten.context("delete what is stored")?;
+    let forgotten = forgotten.context("delete the stored state")?;
     if !forgotten.written_again.is_empty() {
         error(&format!(
             "{} keys were deleted, but another process has written to the partitions {:?} again: stop all instances, and repeat the command",

@@ -14,9 +14,10 @@ use crate::stored::{Contents, sides};
 const DAMAGE: Level = Level::Error(CheckFailure::Data);
 /// Remedy for records that another program has written.
 const DELETE_KEY: &str =
-    "delete that key by a record of it without a value, and look who may write to the topic";
+    "delete that key with a record without a value, and check which users may write to the topic";
 /// Remedy for data that cannot be recovered.
-const BEGIN_ANEW: &str = "to restart it with what the event topics still hold, stop all instances and run";
+const BEGIN_ANEW: &str =
+    "to count it again from the records that the event topics still have, stop all instances and run";
 
 pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;

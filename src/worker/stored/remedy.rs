@@ -6,7 +6,7 @@ use crate::state::{Difference, RecordError, Refusal};
 /// Returns the remedy for records that are lost for good.
 pub fn begin_anew(partition: PairId) -> String {
     format!(
-        "To restart the pair with what the log still holds, stop all instances and run `abgauge state forget --partition {partition}`: its totals are lost, the totals of other pairs are kept."
+        "To count the pair again from the records that the log still has, stop all instances and run `abgauge state forget --partition {partition}`: its totals are lost, the totals of other pairs are kept."
     )
 }
 
@@ -19,7 +19,7 @@ pub fn remedy(refusal: &Refusal, partition: PairId) -> String {
         } => "Run the newer version of abgauge that wrote it.".to_owned(),
         Refusal::Identity { difference, .. } => of_difference(difference, partition),
         Refusal::Seal { id, .. } => format!(
-            "If somebody else has written it, delete that key (it ends in `seal|{id}`) by a record of it without a value: what was stored before is \
+            "If another program wrote it, delete that key (it ends in `seal|{id}`) with a record without a value: the previous state is \
              still there. {}",
             begin_anew(partition)
         ),

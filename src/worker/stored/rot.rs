@@ -72,8 +72,8 @@ pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let (seconds, pair) = recent.min_by(|one, other| one.0.total_cmp(&other.0))?;
     let n: u64 = states.values().map(|state| state.lost).sum();
     let warning = format!(
-        "{seconds:.0} s ago the state topic had lost some of the stored state of partition {pair}, and it was written again ({n} times since the \
-         start). While no instance runs nobody could: see that cleanup.policy is compact alone, and who may write to the topic or delete from it"
+        "{seconds:.0} s ago the state topic had lost some of the stored state of partition {pair}, and abgauge rewrote it ({n} times since the \
+         start). While no instance runs, nothing can: check that cleanup.policy is only compact, and which users may write to the topic or delete from it"
     );
     Some(Warning::new(warning).see("AbgaugeStateLost"))
 }
@@ -82,8 +82,8 @@ pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
 pub fn malformed(key: Option<&(PairId, String)>) -> Option<Warning> {
     let (pair, key) = key?;
     let warning = format!(
-        "somebody else has written the key `{key}` into partition {pair} of the state topic: it means nothing and is ignored; delete it by a \
-         record of it without a value, and see who may write there"
+        "another program wrote the key `{key}` into partition {pair} of the state topic: it is ignored; delete it with a record without a \
+         value, and check which users may write there"
     );
     Some(Warning::new(warning).see("AbgaugeStateLost"))
 }

@@ -122,12 +122,9 @@ const CASES: [Case; 16] = [
     Case {
         name: "a key of a newer version",
         fault: |stage, partition| stage.meddle(partition, stage.newer_key().as_bytes(), Some(b"junk")),
-        outcome: Outcome::Told(
-            "a newer version of abgauge has written the key",
-            |stage, partition| {
-                stage.meddle(partition, stage.newer_key().as_bytes(), None);
-            },
-        ),
+        outcome: Outcome::Told("a newer version of abgauge wrote the key", |stage, partition| {
+            stage.meddle(partition, stage.newer_key().as_bytes(), None);
+        }),
     },
     Case {
         name: "a malformed key",
@@ -135,7 +132,7 @@ const CASES: [Case; 16] = [
             let key = format!("1|{}|clam|7", stage.namespace());
             stage.meddle(partition, key.as_bytes(), Some(b"junk"));
         },
-        outcome: Outcome::Warned("it means nothing and is ignored"),
+        outcome: Outcome::Warned("of the state topic: it is ignored"),
     },
     Case {
         name: "a junk seal",
