@@ -262,7 +262,7 @@ fn one_profile_is_told_choice_by_choice_with_its_metrics_and_its_note() {
         "jurity: Jurity 2.1.0\n",
         "metrics: ctr, precision, recall, map, ndcg\n",
         "note: NDCG's ideal list is not cut at k",
-        "map_population          clicked_with_list   lists with a relevant item that show something",
+        "map_population          clicked_with_list   non-empty lists with a relevant item",
         "ndcg_ideal              |G|                 all relevant items",
         "\nndcg_ideal = \"|G|\"\n",
     ] {
