@@ -39,7 +39,7 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm by itself"]);
   assert.equal(await words(locate("as-of").first()), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts of the table go on.");
-  const mismatch = `invalid do not read this: users are split 23:31:23:23 where 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
+  const mismatch = `invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
   assert.match(await said("wording"), /^not compared nothing is tested: the configuration names no control/);

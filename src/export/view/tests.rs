@@ -261,7 +261,7 @@ fn an_experiment_begins_with_its_sentence() {
     let waits = verdict(arms);
     assert_eq!(
         waits,
-        "too early: no list has settled yet; each does 32 min after it was served"
+        "too early: no list has settled yet; each settles 32 min after it was served"
     );
     let settled = verdict(vec![arm("e", "a", [&[MISS]; 3], [&[MISS]; 3])]);
     assert!(
