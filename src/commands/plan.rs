@@ -93,7 +93,7 @@ fn asked(args: &PlanArgs, counting: &Counting) -> Result<Counted, String> {
     let compare = counted.options.compare.iter();
     let mut all = compare.flat_map(|compare| compare.each.values().chain(&compare.all));
     if all.any(|settings| settings.primary.is_empty()) {
-        return Err("nothing decides: give --primary METRIC,…, for every experiment".to_owned());
+        return Err("no metric decides: give --primary METRIC,…, for every experiment".to_owned());
     }
     Ok(counted)
 }

@@ -36,7 +36,7 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     };
     let Some(stored) = config.state.clone() else {
         error(
-            "no state is stored: state.topic is not set in the configuration; set it, or pass the right file by --config",
+            "no state is stored: state.topic is not set in the configuration; set it, or pass the right file with --config",
         );
         return Ok(ExitCode::from(super::BAD_CONFIGURATION));
     };

@@ -115,7 +115,7 @@ pub fn read(
             if *n_users.get_or_insert(of_users) != of_users {
                 let before = n_users.unwrap_or(0);
                 return Err(error(format!(
-                    "of_users is {of_users}, and {before} in lines before: shares must be of one number of users"
+                    "of_users is {of_users}, but {before} in earlier lines: it must be the same in all lines"
                 )));
             }
         } else if users > 0 {
@@ -185,7 +185,7 @@ mod tests {
             ("{\"item\":\"b\",\"users\":1}", &["needs of_users"]),
             (
                 "{\"item\":\"b\",\"of_users\":5}",
-                &["of_users is 5", "4 in lines before"],
+                &["of_users is 5", "4 in earlier lines"],
             ),
         ] {
             let error = read(&format!("{good}{bad}\n")).expect_err(bad);

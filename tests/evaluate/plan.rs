@@ -199,7 +199,7 @@ fn what_is_asked_wrongly_is_refused_with_what_to_write() {
         ),
         (
             &["--compare", "a", "--primary", "x:hit_rate"],
-            "nothing decides: give --primary METRIC,…",
+            "no metric decides: give --primary METRIC,…",
         ),
         (
             &["--compare", "a", "--primary", "lists_per_user"],
