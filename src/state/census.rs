@@ -167,7 +167,7 @@ impl fmt::Display for Breach {
                 f,
                 "another program wrote the key `{key}`, and no claim can be above it: nothing more can be stored"
             ),
-            Breach::TwoContents(key) => write!(f, "the key {key:?} has had two contents"),
+            Breach::TwoContents(key) => write!(f, "the key {key:?} was written with two different contents"),
             Breach::Seal { id, error } => write!(f, "the seal {id} cannot be read: {error}"),
             Breach::Damage { id, damage } => write!(f, "the seal {id} is incomplete: {damage}"),
             Breach::Back { earlier, later, what } => {

@@ -323,7 +323,7 @@ impl fmt::Display for Unknown {
         match self {
             Unknown::NoTime => f.write_str("all lists have one time"),
             Unknown::NoControl => f.write_str("its control has no list"),
-            Unknown::NoTreatment => f.write_str("it has no arm but the control"),
+            Unknown::NoTreatment => f.write_str("it has no arm except the control"),
             Unknown::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),
         }
     }

@@ -123,7 +123,9 @@ fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
     let without = plan(&ASKED, &events);
     assert_eq!((without.code, &*without.stdout), (Some(65), ""));
     assert!(
-        without.stderr.contains("error: e: it has no arm but the control"),
+        without
+            .stderr
+            .contains("error: e: it has no arm except the control"),
         "{}",
         without.stderr
     );

@@ -94,7 +94,7 @@ fn damaged_bytes_are_refused_in_words() {
     assert_eq!(decode(users, &newer(sequences)), other_version);
     let mut later = sequences.to_vec();
     later[1] += 2;
-    let of_two_looks = Err("the sums of its users are of another look than its sequences".to_owned());
+    let of_two_looks = Err("its user sums and its sequences belong to different looks".to_owned());
     assert_eq!(decode(users, &later), of_two_looks);
     let unknown_arm = AsOf::decode(users, sequences, &ranking(), 1).map(drop);
     assert_eq!(

@@ -122,7 +122,7 @@ impl fmt::Display for Refusal {
             Refusal::Damage(damage) => damage.fmt(f),
             Refusal::TooLarge { n_bytes } => write!(
                 f,
-                "the state has too many parts: its seal would have {n_bytes} bytes, and {MAX_RECORD_BYTES} are too many"
+                "the state has too many parts: its seal would have {n_bytes} bytes, but fewer than {MAX_RECORD_BYTES} are allowed"
             ),
         }
     }

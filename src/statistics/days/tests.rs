@@ -316,7 +316,7 @@ fn too_little_is_told_as_what_it_lacks() {
     );
     assert!(days(&asked, ten_days(&few(220)), None).is_ok());
     let one = epoch(&[("base", 500.0)]);
-    assert_eq!(says(&asked, ten_days(&one)), "it has no arm but the control");
+    assert_eq!(says(&asked, ten_days(&one)), "it has no arm except the control");
     let other = epoch(&[("new", 500.0)]);
     assert_eq!(says(&asked, ten_days(&other)), "its control has no list");
     let at_once = Sums {
