@@ -73,7 +73,7 @@ impl Reloader {
 
 impl CatalogueReader {
     fn read_again(&mut self) {
-        info!("reading the catalogue again");
+        info!("reloading the catalogue");
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
         self.file.move_to(&path);
         drop(path);

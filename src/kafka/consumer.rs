@@ -313,7 +313,7 @@ impl Consumer {
                 if let Some(questions) = &self.questions {
                     questions
                         .send(question)
-                        .context("ask the brokers in the background")?;
+                        .context("query the brokers in the background")?;
                 }
             }
         }
@@ -388,7 +388,7 @@ impl Drop for Consumer {
         if let Some(prober) = self.prober.take() {
             // It may be waiting for a broker, but at most until its own deadline.
             if prober.join().is_err() {
-                tracing::error!("the thread that asks the brokers panicked");
+                tracing::error!("the thread that queries the brokers panicked");
             }
         }
         self.forwarding.release(&self.client);

@@ -57,7 +57,7 @@ pub(super) fn start(
     let prober = Prober {
         uncommitted: own
             .create_with_context(Quiet)
-            .context("make the client that asks where the logs end")?,
+            .context("create the client that queries the ends of the logs")?,
         client,
         topics: TopicNames::new(kafka),
         kafka: kafka.clone(),
@@ -75,7 +75,7 @@ pub(super) fn start(
     std::thread::Builder::new()
         .name("kafka-probe".into())
         .spawn(run)
-        .context("start the thread that asks the brokers")
+        .context("start the thread that queries the brokers")
 }
 
 impl Prober {

@@ -96,7 +96,7 @@ impl Producer {
     /// If no broker answers.
     pub fn n_brokers(&self) -> Result<usize> {
         let metadata = self.client().fetch_metadata(None, ANSWER_WITHIN);
-        let metadata = metadata.context("ask the brokers who they are")?;
+        let metadata = metadata.context("ask for the brokers of the cluster")?;
         Ok(metadata.brokers().len())
     }
 

@@ -265,7 +265,7 @@ impl Log for StateLog {
     }
 
     fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
-        let writer = self.writer.as_mut().expect("who only reads appends nothing");
+        let writer = self.writer.as_mut().expect("a reader appends nothing");
         writer.append(partition, key, value);
     }
 
@@ -318,7 +318,7 @@ fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyh
     let thread = std::thread::Builder::new()
         .name("state-leaders".into())
         .spawn(ask);
-    thread.context("start the thread that asks who leads the state topic")?;
+    thread.context("start the thread that finds the leaders of the state topic")?;
     Ok(())
 }
 

@@ -219,7 +219,7 @@ impl WorkerReport {
             items = catalogue.len(),
             aspects = catalogue.n_aspects(),
             users = catalogue.n_users(),
-            "took a catalogue"
+            "loaded a catalogue"
         );
     }
 

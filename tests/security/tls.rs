@@ -89,7 +89,7 @@ fn a_certificate_is_read_again_when_it_changes_and_at_sighup() {
     assert!(
         daemon
             .log()
-            .contains("read the certificate again: it is valid until 2100-01-01")
+            .contains("reloaded the certificate: it is valid until 2100-01-01")
     );
 }
 
