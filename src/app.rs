@@ -246,7 +246,7 @@ impl Daemon {
     pub async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.ended).await {
             Ok(Err(fault)) => anyhow::anyhow!(fault.message),
-            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the consumer ended by itself; its log says why"),
+            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the consumer stopped on its own; its log has the reason"),
         }
     }
 
@@ -395,7 +395,7 @@ pub async fn run(
     let (mut settings, mut daemon) = tokio::select! {
         started = &mut start => started.context("the start panicked")??,
         () = stop.received() => {
-            info!("stopping before the start is over");
+            info!("stopping during the start");
             // A start that takes longer ends with the process.
             if let Ok(Ok(Ok((_settings, daemon)))) = tokio::time::timeout(REST_OF_START, start).await {
                 daemon.stop().await;

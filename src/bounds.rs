@@ -134,7 +134,7 @@ impl fmt::Display for Bounds {
         if self.unsealed > 0 {
             writeln!(
                 f,
-                "{} MiB of what has settled and waits to be stored (limits.max_state / 8)",
+                "{} MiB of settled data that waits to be stored (limits.max_state / 8)",
                 mib(self.unsealed)
             )?;
         }
@@ -145,7 +145,7 @@ impl fmt::Display for Bounds {
         )?;
         writeln!(
             f,
-            "{} MiB of sums by user, and of users that were seen (limits.max_statistics)",
+            "{} MiB of sums by user, and of seen users (limits.max_statistics)",
             mib(self.statistics)
         )?;
         writeln!(
@@ -155,21 +155,21 @@ impl fmt::Display for Bounds {
         )?;
         writeln!(
             f,
-            "up to {} arms of a partition (limits.max_arms); {} KiB more for each arm while anyone follows the page",
+            "up to {} arms of a partition (limits.max_arms); {} KiB more for each arm while the page is open somewhere",
             self.max_arms,
             kib(self.followed_arm)
         )?;
         if let Some(global_arm) = self.global_arm {
             writeln!(
                 f,
-                "{} KiB for each arm of every partition, whoever holds it, and what is stored of it ([global]); limits.max_coverage twice",
+                "{} KiB for each arm of every partition, on any instance, with its stored state ([global]); limits.max_coverage twice",
                 kib(global_arm)
             )?;
         }
         write!(
             f,
             "statistics: {} KiB for each arm and epoch of an experiment in a partition ({N_BUCKETS} buckets x {} columns x {} bytes, \
-             and where they are, and {} KiB of refused lists and frequent users), and up to {} bytes for each user",
+             an index, and {} KiB of refused lists and frequent users), and up to {} bytes for each user",
             kib(self.epoch()),
             self.user_columns,
             size_of::<i64>(),
@@ -180,7 +180,7 @@ impl fmt::Display for Bounds {
             write!(
                 f,
                 "; up to {} KiB for each arm of an experiment in a partition in the window {} ({} cells x {N_BUCKETS} buckets x {} \
-                 columns, packed), which are given up first",
+                 columns, packed), which are dropped first",
                 kib(self.window()),
                 window.name,
                 window.n_cells,
@@ -247,7 +247,7 @@ mod tests {
         let [none, stored] = [vec![size], vec![size, ("STATE__TOPIC", "kept")]].map(|with| bounds(&with, 1));
         assert_eq!([none.unsealed, stored.unsealed], [0, 128 << 20]);
         assert_eq!(stored.fixed() - none.fixed(), 128 << 20);
-        let line = "\n128 MiB of what has settled and waits to be stored (limits.max_state / 8)\n";
+        let line = "\n128 MiB of settled data that waits to be stored (limits.max_state / 8)\n";
         let [without, with] = [none, stored].map(|bounds| bounds.to_string());
         assert!(
             with.contains(line) && !without.contains("waits to be stored"),
@@ -262,7 +262,7 @@ mod tests {
         let of_checks = 2 * (256 * 16 + 168 * 24) + 64 * 80;
         assert_eq!(one.epoch(), 256 * ((5 + 1) * 8 + 1) + of_checks);
         let told = "\nstatistics: 34 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
-                    bytes, and where they are, and 21 KiB of refused lists and frequent users), and up to 32 bytes for each user; ";
+                    bytes, an index, and 21 KiB of refused lists and frequent users), and up to 32 bytes for each user; ";
         assert!(one.to_string().contains(told), "{one}");
     }
 
@@ -284,7 +284,7 @@ mod tests {
             6 * (256 * (1 + 6 * 7) + 64 + 4) + 256 * ((5 + 1) * 8 + 1)
         );
         let told = "; up to 78 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
-                    columns, packed), which are given up first";
+                    columns, packed), which are dropped first";
         assert!(hour.to_string().ends_with(told), "{hour}");
         assert_eq!(minutes.window(), 0);
         assert!(

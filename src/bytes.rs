@@ -14,8 +14,8 @@ pub enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Malformed::Length => "it is cut off, or longer than it says",
-            Malformed::Number => "a number in it is none",
+            Malformed::Length => "it is truncated, or longer than declared",
+            Malformed::Number => "a number in it is malformed",
         })
     }
 }

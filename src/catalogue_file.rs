@@ -53,13 +53,13 @@ impl CatalogueFile {
         let path = self.path.display();
         let file = files::open(&self.path).map_err(|error| UnusableCatalogue {
             message: format!("cannot open the file {path}: {error}"),
-            remedy: "name a file that exists and that abgauge's user may read, or leave metrics.catalog out"
+            remedy: "name an existing file that abgauge's user may read, or remove metrics.catalog"
                 .to_owned(),
         })?;
         catalogue::read(BufReader::new(file), &self.decoder, previous).map_err(|error| UnusableCatalogue {
             message: format!("{path}, {error}"),
             remedy: format!(
-                "fix line {} of the file: an item a line, each item once",
+                "fix line {} of the file: one item per line, each item once",
                 error.line
             ),
         })

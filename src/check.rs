@@ -78,7 +78,7 @@ impl Finding {
     pub fn told(&self) -> String {
         match self.remedy.is_empty() {
             true => self.text.clone(),
-            false => format!("{}; to mend it: {}", self.text, self.remedy),
+            false => format!("{}; to fix it: {}", self.text, self.remedy),
         }
     }
 
@@ -100,17 +100,19 @@ pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
 /// Creates the topic of stored state unless it exists, and reports the result.
 pub fn create_topics(config: &Config) -> Finding {
     let Some(state) = &config.state else {
-        let text = "no topic is to be created, since nothing is stored";
+        let text = "there is no topic to create, because no state is stored";
         return Finding::new(Level::Note, text, "set state.topic to the name of one");
     };
     let topic = &state.topic;
     match create_state_topic(&config.kafka, topic, &config.kafka.served_topic) {
         Ok(true) => Finding::ok(format!("the state topic `{topic}` was created")),
-        Ok(false) => Finding::ok(format!("the state topic `{topic}` exists, and was left as it is")),
+        Ok(false) => Finding::ok(format!(
+            "the state topic `{topic}` already exists and was not changed"
+        )),
         Err(error) => Finding::new(
             Level::Error(CheckFailure::Unavailable),
             format!("the state topic `{topic}` could not be created: {error:#}"),
-            "see what else is said of the brokers and of the topics",
+            "see the other messages about the brokers and the topics",
         ),
     }
 }
@@ -122,7 +124,7 @@ fn verdict(findings: &[Finding]) -> Finding {
         0 => Finding::ok("the configuration is valid"),
         n => Finding::new(
             Level::Note,
-            format!("the settings can be read, but a start cannot work; errors to be fixed: {n}"),
+            format!("the settings can be read, but abgauge cannot start; errors to fix: {n}"),
             "",
         ),
     }
@@ -197,7 +199,7 @@ fn catalogue(config: &Config) -> Vec<Finding> {
                 "the catalogue can be read; items: {n_items}, aspects: {n_aspects}, {shares}"
             ));
             let remedy =
-                "add them to the items of metrics.catalog, or leave these metrics out of metrics.metrics";
+                "add them to the items of metrics.catalog, or remove these metrics from metrics.metrics";
             let lacks = catalogue.lacks(&config.measures.metrics).into_iter();
             let lacks = lacks.map(|lack| Finding::new(Level::Warning, lack, remedy));
             std::iter::once(read).chain(lacks).collect()
@@ -223,9 +225,7 @@ fn http_files(config: &Config) -> Option<Finding> {
             Some(doubt) => Finding::new(Level::Warning, identity.say(doubt), ""),
             None => Finding::ok(format!("the certificate of the HTTP server is {identity}")),
         }),
-        Ok((None, Some(_))) => Some(Finding::ok(
-            "the files of who may ask the HTTP server can be read",
-        )),
+        Ok((None, Some(_))) => Some(Finding::ok("the credential files of the HTTP server can be read")),
         Ok((None, None)) => None,
     }
 }
@@ -235,7 +235,7 @@ fn webhook_files(config: &Config) -> Option<Finding> {
     let settings = config.webhook.as_ref()?;
     Some(match webhook::check(settings) {
         Ok(()) => Finding::ok(format!(
-            "changes of verdicts are told to {}; its files can be read",
+            "the webhook {} is called when a verdict changes; its files can be read",
             settings.url
         )),
         Err(fault) => Finding::new(

@@ -51,7 +51,7 @@ pub(crate) fn trusting(authorities: Named, url: &HttpUrl) -> Result<ClientConfig
         Some(path) => config.with_root_certificates(read_authorities(setting, path)?),
         None if url.is_tls() => config.with_native_roots().map_err(|error| UnusableFile {
             setting,
-            message: format!("without it those of the system sign certificates, which has none: {error}"),
+            message: format!("without it the system's authorities are used, but it has none: {error}"),
             remedy: format!("install the package ca-certificates, or set {setting} to a file of authorities"),
         })?,
         None => config.with_root_certificates(RootCertStore::empty()),
@@ -60,13 +60,12 @@ pub(crate) fn trusting(authorities: Named, url: &HttpUrl) -> Result<ClientConfig
 }
 
 fn read_authorities(setting: &'static str, path: &Path) -> Result<RootCertStore, UnusableFile> {
-    let unusable = |why: String| {
-        UnusableFile {
+    let unusable = |why: String| UnusableFile {
         setting,
         message: format!("{}: no authority can be read: {why}", path.display()),
-        remedy: "name a file in PEM (-----BEGIN CERTIFICATE-----) of the authorities that sign the certificate there"
-            .to_owned(),
-    }
+        remedy:
+            "name a file in PEM (-----BEGIN CERTIFICATE-----) with the authorities that sign its certificate"
+                .to_owned(),
     };
     let text = files::read_for(setting, path)?;
     let mut roots = RootCertStore::empty();
@@ -77,7 +76,7 @@ fn read_authorities(setting: &'static str, path: &Path) -> Result<RootCertStore,
         added.map_err(unusable)?;
     }
     match roots.is_empty() {
-        true => Err(unusable("there is none in PEM".to_owned())),
+        true => Err(unusable("it has none in PEM".to_owned())),
         false => Ok(roots),
     }
 }

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let style = move |_: &_| -> Box<dyn miette::ReportHandler> {
         Box::new(miette::MietteHandlerOpts::new().wrap_lines(is_terminal).build())
     };
-    miette::set_hook(Box::new(style)).expect("nobody set it before");
+    miette::set_hook(Box::new(style)).expect("it is set only once");
     let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => cli::explain(error).exit(),

@@ -557,7 +557,7 @@ impl Telemetry {
             ),
             stored: StoredGauges::new(&registry),
             state: Mutex::new(TelemetryState {
-                waiting_for: vec!["the first assignment of partitions".to_owned()],
+                waiting_for: vec!["waiting for the first assignment of partitions".to_owned()],
                 ..TelemetryState::default()
             }),
             topics,

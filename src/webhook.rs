@@ -142,13 +142,13 @@ impl Webhook {
         let now = Instant::now();
         match outcome {
             Ok(()) => {
-                info!(?experiment, ?arm, %state, "told the webhook");
+                info!(?experiment, ?arm, %state, "called the webhook");
                 self.telemetry.count_webhook_notice(WebhookResult::Sent);
                 self.outbox.told(notice);
             }
             Err(error) => {
                 let wait = self.outbox.put_off(notice, now);
-                warn!(?experiment, ?arm, %state, "could not tell the webhook: {error:#}; tries again after {wait:?}");
+                warn!(?experiment, ?arm, %state, "could not call the webhook: {error:#}; next attempt in {wait:?}");
                 self.telemetry.count_webhook_notice(WebhookResult::Failed);
                 if self.outbox.failing_for(now) >= self.patience {
                     let warning = failing(&self.post, self.outbox.len(), &error);
@@ -165,8 +165,7 @@ impl Webhook {
 
 fn failing(post: &Post, n_waiting: usize, error: &anyhow::Error) -> Warning {
     let message = format!(
-        "webhook.url ({}) takes nothing: {error:#}; arms whose change of state is not told there: {n_waiting}. It is tried again \
-         and again, and the page and /api/v1/verdict have the states meanwhile",
+        "webhook.url ({}) does not accept calls: {error:#}; arms with an undelivered change of state: {n_waiting}. abgauge keeps trying; until then the page and /api/v1/verdict have the states",
         post.url()
     );
     Warning::new(message).see("AbgaugeWebhookFails")

@@ -93,7 +93,7 @@ fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
         "metrics.catalog:",
         &file,
         "line3:",
-        "\"a\"standsinline1",
+        "\"a\"isalreadyinline1",
         "help:fixline3",
     ] {
         assert!(said.contains(words), "{words}: {said}");
@@ -122,10 +122,7 @@ fn check_tells_how_much_the_catalogue_holds_or_what_is_wrong_with_it() {
     scene.replace(FAULTY);
     let (code, said) = scene.run("check");
     assert_eq!(code, Some(78), "{said}");
-    assert!(
-        said.contains("line 3: item \"a\" stands in line 1 already"),
-        "{said}"
-    );
+    assert!(said.contains("line 3: item \"a\" is already in line 1"), "{said}");
 }
 
 #[test]
@@ -185,7 +182,7 @@ fn a_hangup_tells_which_edits_are_taken_over_and_which_wait_for_a_restart() {
         fault.contains("abgauge.toml line ") && fault.contains("did you mean `brokers`?"),
         "{fault}"
     );
-    wait_for_words(&mut daemon, &mut seen, "what was read before stays in force");
+    wait_for_words(&mut daemon, &mut seen, "the previous configuration stays in use");
 
     let other = scene.catalogue.with_file_name("other.jsonl");
     fs::write(&other, ONE_ITEM).expect("written");
@@ -196,12 +193,15 @@ fn a_hangup_tells_which_edits_are_taken_over_and_which_wait_for_a_restart() {
     daemon.rewrite(&moved);
     for _ in 0..2 {
         daemon.signal(libc::SIGHUP);
-        let words = "not taken over before a restart";
+        let words = "changes to these settings need a restart";
         let waiting = wait_for_words(&mut daemon, &mut seen, words);
         assert!(waiting.contains("join.attribution, limits.max_arms"), "{waiting}");
     }
     let log = daemon.log();
-    let taken: Vec<&str> = log.lines().filter(|line| line.contains("took over")).collect();
+    let taken: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("applied the changes"))
+        .collect();
     assert_eq!(taken.len(), 1, "{log}");
     assert!(taken[0].contains("log.filter, metrics.catalog"), "{}", taken[0]);
     wait_for(&mut daemon, 1.0, 0.0);
@@ -213,7 +213,7 @@ fn a_hangup_without_a_catalogue_ends_nothing() {
     daemon.wait_until("an answer", |daemon| daemon.try_get("/healthz").ok());
     daemon.rewrite("");
     daemon.signal(libc::SIGHUP);
-    wait_for_words(&mut daemon, &mut 0, "what was read before stays in force");
+    wait_for_words(&mut daemon, &mut 0, "the previous configuration stays in use");
     assert_eq!(daemon.get("/healthz").status, 200);
     daemon.signal(libc::SIGTERM);
     assert_eq!(daemon.wait_exit(wait::PATIENCE), Some(0));

@@ -119,7 +119,7 @@ fn a_fine_cluster_is_found_fine() {
         kafka,
     } = pair;
     let mut texts = vec![format!(
-        "the brokers answer; they give as their addresses: {}",
+        "the brokers answer; their advertised addresses: {}",
         kafka.brokers()
     )];
     texts.extend([&served, &clicks].map(|topic| format!("topic `{topic}` has 4 partitions")));
@@ -206,7 +206,7 @@ fn topics_that_do_not_exist_are_named_and_not_made() {
         let texts = [
             format!("topic `{}` does not exist", pair.clicks),
             format!(
-                "topic `{}` has too few different keys to show its partitioner",
+                "topic `{}` has too few different keys to detect its partitioner",
                 pair.served
             ),
             format!(
@@ -241,7 +241,7 @@ fn unequal_counts_are_refused() {
 fn clicks_of_a_client_with_another_partitioner_are_named() {
     let pair = Pair::filled(&[], "consistent_random");
     let text = format!(
-        "about 3 of 4 clicks find no list, since producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
+        "about 3 of 4 clicks find no list, because producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
          (librdkafka's default), topic `{}` with murmur2 (Java's): set \
          partitioner=murmur2_random in the producers of `{clicks}` (Rust's confluent-kafka ignores that: \
          partitioner.type=Murmur2RandomPartitioner)",
@@ -262,7 +262,7 @@ fn short_retention_and_timestamps_of_producers_are_named() {
     let clicks = &pair.clicks;
     let findings = notable(&pair.config(), 0);
     let texts = [
-        format!("topic `{clicks}` keeps records for 1h: after a start the window 24h fills only with time"),
+        format!("topic `{clicks}` keeps records for 1h: after a start the window 24h is incomplete at first"),
         format!("topic `{clicks}` keeps at most 1000000000 bytes of each partition"),
         format!("topic `{clicks}` uses the timestamps of its producers (message.timestamp.type=CreateTime)"),
     ];
@@ -324,7 +324,7 @@ fn the_state_topic_is_created_once_and_found_as_it_should_be() {
         "{absent:?}"
     );
     assert!(check::create_topics(&config).text.ends_with("was created"));
-    assert!(check::create_topics(&config).text.ends_with("was left as it is"));
+    assert!(check::create_topics(&config).text.ends_with("was not changed"));
     let one_broker = format!("the state topic `{topic}` has one replica");
     assert_found(&notable(&config, 0), &[one_broker]);
 }
@@ -369,14 +369,14 @@ fn wrong_passwords_protocols_and_permissions_are_told_apart() {
     assert_found(
         &refused,
         &[format!(
-            "the brokers at {} refuse our credentials: ",
+            "the brokers at {} refuse the credentials: ",
             kafka.sasl_brokers()
         )],
     );
     assert!(!format!("{refused:?}").contains("hunter2"), "{refused:#?}");
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 
-    let forbidden = ["served", "clicks"].map(|topic| format!("topic `{topic}` is not ours to see: "));
+    let forbidden = ["served", "clicks"].map(|topic| format!("no permission to see topic `{topic}`: "));
     let group = "no permission for the consumer group `abgauge`: ".to_owned();
     assert_found(
         &notable(&as_user(STRANGER), 78),

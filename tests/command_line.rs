@@ -153,7 +153,7 @@ fn wrong_usage_is_told_on_standard_error() {
         ),
         (
             &["simulate", "--brokers", "http://kafka:8082"],
-            "http://kafka:8082 is an address of HTTP: brokers speak Kafka's own protocol",
+            "http://kafka:8082 is an HTTP address: brokers speak Kafka's own protocol",
         ),
         (
             &["simulate", "--served-topic", "^a"],
@@ -271,7 +271,7 @@ fn a_configuration_with_which_nothing_can_start_is_not_called_valid() {
         let ran = run(&["check", "--config", &path]);
         assert_eq!(ran.code, Some(78), "{}", ran.stdout);
         assert!(!ran.stdout.contains("valid"), "{}", ran.stdout);
-        let first = "note     the settings can be read, but a start cannot work; errors to be fixed: 1\n";
+        let first = "note     the settings can be read, but abgauge cannot start; errors to fix: 1\n";
         assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
         assert!(ran.stdout.contains("\nerror    "), "{}", ran.stdout);
     }
@@ -283,8 +283,7 @@ fn a_start_inside_a_slot_is_told_with_the_time_that_counts() {
     let text = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\nstart = \"2026-01-31T09:00:02Z\"\n\
                 [experiments.page]\nstart = \"2026-01-31T09:00:05Z\"\n";
     let told = quietly(&["check", "--config", &file(&dir, "abgauge.toml", text)]);
-    let note = "note     experiments.ranker.start (2026-01-31T09:00:02Z) lies inside a slot, and lists are counted a slot \
-                (join.slot, 5s) at a time: its total begins with the next one, at 2026-01-31T09:00:05Z\n";
+    let note = "note     experiments.ranker.start (2026-01-31T09:00:02Z) lies inside a slot, but lists are counted by slot (join.slot, 5s): its total starts with the next slot, at 2026-01-31T09:00:05Z\n";
     assert!(told.contains(note), "{told}");
     assert!(!told.contains("experiments.page"), "{told}");
 }
@@ -298,7 +297,7 @@ fn what_an_experiment_cannot_be_told_is_warned_of_and_what_cannot_be_is_refused(
     for part in [
         "\n         1024 MiB of sums by user",
         "\n         statistics: 86 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 8 bytes",
-        "\nwarning  experiments.ranker has a control and no shares: nothing is decided",
+        "\nwarning  experiments.ranker has a control but no shares: nothing is decided",
         "\nwarning  kafka.key is \"request\"",
     ] {
         assert!(told.contains(part), "{part}: {told}");
@@ -456,7 +455,7 @@ fn the_printed_configuration_is_a_configuration() {
     let ran = run(&["config", "init", &begun]);
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.stderr.contains("exists and is left as it is"),
+        ran.stderr.contains("already exists and was not overwritten"),
         "{}",
         ran.stderr
     );
@@ -683,7 +682,7 @@ fn errors_of_a_configuration_are_told_one_by_one() {
     );
     for line in [
         "metrics.k (from ABGAUGE_METRICS__K): \"a\" is not a whole number",
-        "help: write a whole number; several with commas between them",
+        "help: write a whole number; separate several by commas",
     ] {
         assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
     }

@@ -87,7 +87,7 @@ fn half_a_file_gives_no_numbers() {
     for (packing, packed) in [("gzip", gzip(EVENTS)), ("zstd", zstd(EVENTS))] {
         let half = &packed[..packed.len() / 2];
         let path = file(&dir, half);
-        let told = format!("it ends early: its {packing} is cut off");
+        let told = format!("it ends early: its {packing} is truncated");
         refused(&path, b"", &format!("read {path}: {told}"));
         refused("-", half, &format!("read standard input: {told}"));
     }
@@ -399,7 +399,7 @@ mod parquet {
                     ..Pair::default()
                 },
                 "ts_range: `ts` is \"2025-11-20 00:00:00\"",
-                "where text names no zone, events.ts_zone",
+                "if text has no zone, events.ts_zone",
                 Some(("ABGAUGE_EVENTS__TS_ZONE", "UTC")),
             ),
             (

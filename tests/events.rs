@@ -489,11 +489,11 @@ fn elements_that_are_skipped_are_told() {
     let list = r#"{"type":"served","request_id":1,"ts":1763596800123,"experiments":{"e":"a"},"items":["i5",null,{}]}"#;
     let printed = check(list, &["--config", &config], 0);
     assert!(
-        printed.contains("items: i5\n         elements that are no items, skipped: 2\n"),
+        printed.contains("items: i5\n         elements that are not items, skipped: 2\n"),
         "{printed}"
     );
     let ran = run_with_input(&["evaluate", "-", "--config", &config], list);
-    let told = "elements of lists that are no items, skipped: 2";
+    let told = "skipped elements of lists that are not items: 2";
     assert!(ran.code == Some(0) && ran.stderr.contains(told), "{}", ran.stderr);
     assert!(check(list, &[], 65).contains("wrong_type: element 2 of `items` is null"));
 }
@@ -655,7 +655,7 @@ fn a_large_sample_of_long_records_is_told_in_few_short_lines() {
     assert_eq!(printed.matches(": served list ").count(), 10);
     assert_eq!(printed.matches(": refused as ").count(), 10);
     assert!(printed.contains(", and 890 more\n"), "{printed}");
-    assert!(printed.contains("records: 60; served lists: 30, clicks: 0, ignored: 0, refused: 30; of each the first 10 are shown (wrong_type 30)"), "{printed}");
+    assert!(printed.contains("records: 60; served lists: 30, clicks: 0, ignored: 0, refused: 30; the first 10 of each are shown (wrong_type 30)"), "{printed}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn check_lives_without_its_log(stderr: impl Into<Stdio>) {
     });
     wait::until("the losses to be told", wait::PATIENCE, || {
         let stream = daemon.get("/api/v1/experiments");
-        (stream.contains("lines of the log could not be written: ") && stream.contains("AbgaugeLogLinesLost"))
+        (stream.contains("log lines that could not be written: ") && stream.contains("AbgaugeLogLinesLost"))
             .then_some(())
     });
     daemon.signal(libc::SIGTERM);
@@ -194,7 +194,7 @@ fn a_log_that_can_be_written_again_says_how_many_lines_it_lacks() {
     let mut buffer = [0; 32 << 10];
     reader.read_exact(&mut buffer).expect("the pipe is full");
     daemon.signal(libc::SIGHUP);
-    let text = read_until(&mut reader, "lines of the log are lost");
+    let text = read_until(&mut reader, "log lines are lost");
     assert!(text.contains("no setting has changed"), "{text}");
     assert!(text.contains("\"lost\":"), "{text}");
 }

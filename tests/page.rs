@@ -127,7 +127,7 @@ fn the_page_tells_what_stands_against_its_numbers() {
     daemon.wait_until_ready();
     let url = format!("http://{}/", daemon.address());
     let sentence = format!(
-        "about 11 of 12 clicks find no list, since producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
+        "about 11 of 12 clicks find no list, because producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
          (librdkafka's default), topic `{served}` with murmur2 (Java's): set partitioner=murmur2_random in the producers of \
          `{clicks}` (Rust's confluent-kafka ignores that: partitioner.type=Murmur2RandomPartitioner)"
     );

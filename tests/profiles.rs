@@ -168,7 +168,7 @@ const ALSO: [(&str, &str, &str); 9] = [
     (
         "lightgbm",
         "lightgbm 4.7.0",
-        "map and ndcg 1 without a relevant item",
+        "map and ndcg are 1 without a relevant item",
     ),
     (
         "lenskit",
@@ -262,7 +262,7 @@ fn one_profile_is_told_choice_by_choice_with_its_metrics_and_its_note() {
         "jurity: Jurity 2.1.0\n",
         "metrics: ctr, precision, recall, map, ndcg\n",
         "note: NDCG's ideal list is not cut at k",
-        "map_population          clicked_with_list   lists with a relevant item that show something",
+        "map_population          clicked_with_list   non-empty lists with a relevant item",
         "ndcg_ideal              |G|                 all relevant items",
         "\nndcg_ideal = \"|G|\"\n",
     ] {
@@ -279,7 +279,7 @@ fn profiles_of_the_configuration_stand_beside_the_others() {
     let table = quietly(&["profiles", "--config", &config]);
     let row = ["mine", "clicked", "relevant", "–", "k", "first", "–"];
     assert!(table.lines().map(cells).any(|cells| cells == row), "{table}");
-    assert!(table.contains("your own, from ranx"), "{table}");
+    assert!(table.contains("your own, based on ranx"), "{table}");
     let one = quietly(&["profiles", "mine", "--config", &config]);
     assert!(one.contains("metrics = [\"map\", \"mrr\"]"), "{one}");
     let copy = &one[one.find("[profile.mine]").expect("a configuration")..];

@@ -205,7 +205,7 @@ fn mark(daemon: &Daemon, start: Instant, n_records: u64) -> Mark {
 /// Returns the number of unread records, if `/readyz` lists partitions with some.
 fn n_left(waiting_for: &str) -> Option<u64> {
     let left = |line: &str| {
-        let (_, n) = line.split_once(" to catch up: ")?;
+        let (_, n) = line.strip_prefix("catching up in partition ")?.split_once(": ")?;
         n.split(' ').next()?.parse::<u64>().ok()
     };
     waiting_for.lines().filter_map(left).reduce(|sum, n| sum + n)

@@ -190,11 +190,11 @@ impl Taker {
             }
             Found::BeginsAnew(experiment) => warn!(
                 experiment,
-                "its sums begin anew: what was stored of it is of other epochs, or lacks a metric that is measured now"
+                "its sums restart: its stored state has other epochs, or lacks a metric that is measured now"
             ),
             Found::AsksAnew(experiment) => warn!(
                 experiment,
-                "its tests begin anew, over the sums so far: other things are asked of it than before the restart"
+                "its tests restart, over the sums so far: its settings have changed since the restart"
             ),
         }
         None
@@ -255,7 +255,7 @@ impl Following {
                 let error = error.to_string();
                 // The same error is logged once per pair, not for each state.
                 if self.unread.get(&pair) != Some(&error) {
-                    warn!(pair, "looks at experiments do not go on with its state: {error}");
+                    warn!(pair, "looks at experiments cannot resume from its state: {error}");
                     self.unread.insert(pair, error);
                 }
             }
@@ -299,11 +299,11 @@ fn tell(given_up: &GivenUp) {
     match given_up {
         GivenUp::Window(experiment) => warn!(
             experiment,
-            "limits.max_statistics is reached: this experiment has no more intervals in its window"
+            "limits.max_statistics is reached: this experiment has no intervals in its window any more"
         ),
         GivenUp::Experiment(experiment) => warn!(
             experiment,
-            "limits.max_statistics is reached: no more is said of this experiment"
+            "limits.max_statistics is reached: statistics of this experiment have stopped"
         ),
     }
 }

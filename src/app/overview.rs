@@ -105,12 +105,12 @@ impl Overview {
     pub fn check(&self) -> anyhow::Result<()> {
         if self.looks.as_ref().is_some_and(|looks| looks.has_reader_left()) {
             anyhow::bail!(
-                "the thread that takes looks has ended, which is a fault of abgauge: its log says why"
+                "the thread that takes looks has stopped, which is a bug in abgauge: its log has the reason"
             );
         }
         if self.thread.as_ref().is_some_and(Global::has_ended) {
             anyhow::bail!(
-                "the thread of the global view has ended, which is a fault of abgauge: its log says why"
+                "the thread of the global view has stopped, which is a bug in abgauge: its log has the reason"
             );
         }
         Ok(())
@@ -135,7 +135,7 @@ impl Audience for Listener {
         let Seen { pair, header, roles } = seen;
         match form::read(header, roles, self.sides) {
             Ok(read) => self.looks.put(self.n_pairs, pair, state_of(header, read)),
-            Err(error) => warn!(pair, "looks at experiments do not go on with its state: {error}"),
+            Err(error) => warn!(pair, "looks at experiments cannot resume from its state: {error}"),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Reloader {
 
 impl CatalogueReader {
     fn read_again(&mut self) {
-        info!("reading the catalogue again");
+        info!("reloading the catalogue");
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
         self.file.move_to(&path);
         drop(path);
@@ -86,7 +86,7 @@ impl CatalogueReader {
             }
             Err(UnusableCatalogue { message, remedy }) => {
                 error!(
-                    "metrics.catalog: {message}; the catalogue before stays in use: {remedy}, then send SIGHUP"
+                    "metrics.catalog: {message}; the previous catalogue stays in use: {remedy}, then send SIGHUP"
                 );
                 self.telemetry.set_reload_fault(Some(message));
             }

@@ -41,9 +41,9 @@ impl Settings {
                 for line in errors.lines() {
                     error!("{line}");
                 }
-                error!("{errors}: what was read before stays in force; fix it, then send SIGHUP again");
+                error!("{errors}: the previous configuration stays in use; fix it, then send SIGHUP again");
             }
-            Err(panic) => error!(%panic, "the configuration could not be read again"),
+            Err(panic) => error!(%panic, "could not reload the configuration"),
         }
     }
 
@@ -54,20 +54,17 @@ impl Settings {
             at_a_restart,
         } = self.loaded.take_over(new);
         if taken_over.is_empty() && at_a_restart.is_empty() {
-            info!("read the configuration again: no setting has changed");
+            info!("reloaded the configuration: no setting has changed");
         }
         if !taken_over.is_empty() {
             let settings = taken_over.join(", ");
-            info!(
-                settings,
-                "read the configuration again: took over what has changed"
-            );
+            info!(settings, "reloaded the configuration: applied the changes");
         }
         if !at_a_restart.is_empty() {
             let settings = at_a_restart.join(", ");
             warn!(
                 settings,
-                "read the configuration again: changes of these settings are not taken over before a restart"
+                "reloaded the configuration: changes to these settings need a restart"
             );
         }
         for warning in new

@@ -102,16 +102,16 @@ fn of_input(config: &Config, InputFacts { name, id, settings }: &InputFacts) -> 
         Ok(settings) => findings.extend(judge::compacted(name, settings)),
         Err(Failure { detail, .. }) => findings.push(Finding::new(
             Level::Warning,
-            format!("whether topic `{name}` is compacted cannot be seen: {detail}"),
-            "grant the user DESCRIBE_CONFIGS on it, or look yourself: records that are to be read again must not vanish",
+            format!("cannot read whether topic `{name}` is compacted: {detail}"),
+            "grant the user DESCRIBE_CONFIGS on it, or check it yourself: compaction must not remove records that a restart reads again",
         )),
     }
     if let Err(Failure { detail, .. }) = id {
         findings.push(Finding::new(
             Level::Error(CheckFailure::Unavailable),
-            format!("the brokers do not tell the id of topic `{name}`: {detail}"),
+            format!("the brokers do not return the id of topic `{name}`: {detail}"),
             format!(
-                "grant the user DESCRIBE on it, and see that the brokers at {} answer",
+                "grant the user DESCRIBE on it, and check that the brokers at {} answer",
                 config.kafka.brokers
             ),
         ));
@@ -240,7 +240,7 @@ mod tests {
                 "{finding:?}"
             );
         }
-        check(|of| of.state.found = Err(forbidden()), "is not ours to see");
+        check(|of| of.state.found = Err(forbidden()), "no permission to see");
         check(
             |of| of.state.found = Err(Failure::new(Trouble::NoSuchTopic, "unknown")),
             "does not exist",
@@ -266,8 +266,8 @@ mod tests {
         };
         let texts: Vec<&str> = doubts.iter().map(|doubt| &*doubt.text).collect();
         assert!(
-            matches!(texts[..], [input, replica, settings] if input.contains("`served` is compacted cannot be seen")
-                && replica.contains("one replica") && settings.contains("cannot be seen")),
+            matches!(texts[..], [input, replica, settings] if input.contains("cannot read whether topic `served` is compacted")
+                && replica.contains("one replica") && settings.contains("cannot read the settings")),
             "{texts:?}"
         );
     }

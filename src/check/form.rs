@@ -29,18 +29,18 @@ impl Form {
     pub fn what(self) -> &'static str {
         match self {
             Form::Empty => "the sample has no record",
-            Form::Table => "the sample looks like a table (CSV), and records are JSON objects",
-            Form::Array => "the sample looks like one JSON array, and records are objects, one a line",
-            Form::Spread => "the sample looks like JSON over several lines, and a record is one line",
+            Form::Table => "the sample looks like a table (CSV), but records are JSON objects",
+            Form::Array => "the sample looks like one JSON array, but records are objects, one per line",
+            Form::Spread => "the sample looks like JSON over several lines, but a record is one line",
         }
     }
 
     pub fn remedy(self) -> &'static str {
         match self {
-            Form::Empty => "write one JSON object a line",
-            Form::Table => "make events of a table of lists and a table of clicks with `abgauge convert`",
-            Form::Array => "write one a line: jq --compact-output '.[]' FILE > events.jsonl",
-            Form::Spread => "write one a line: jq --compact-output . FILE > events.jsonl",
+            Form::Empty => "write one JSON object per line",
+            Form::Table => "convert a table of lists and a table of clicks to events with `abgauge convert`",
+            Form::Array => "write one per line: jq --compact-output '.[]' FILE > events.jsonl",
+            Form::Spread => "write one per line: jq --compact-output . FILE > events.jsonl",
         }
     }
 }

@@ -11,7 +11,7 @@ const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
 pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
     let addresses = facts.brokers.join(", ");
     let mut findings = vec![Finding::ok(format!(
-        "the brokers answer; they give as their addresses: {addresses}"
+        "the brokers answer; their advertised addresses: {addresses}"
     ))];
     let topics: Vec<&Topic> = std::iter::once(&facts.served).chain(&facts.clicks).collect();
     findings.extend(topics.iter().map(|topic| existence(topic)));
@@ -65,7 +65,7 @@ pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
         }
         Trouble::Credentials => (
             UNAVAILABLE,
-            "refuse our credentials",
+            "refuse the credentials",
             "check kafka.properties.\"sasl.mechanism\", \"sasl.username\" and \"sasl.password\" (or its file under \
              kafka.property_files)",
         ),
@@ -82,8 +82,7 @@ pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
         _ => (
             UNAVAILABLE,
             "do not answer",
-            "check the addresses in kafka.brokers, that the brokers run, that no firewall lies between, and that \
-             security.protocol under [kafka.properties] is that of the listener",
+            "check the addresses in kafka.brokers, that the brokers run, that no firewall blocks them, and that security.protocol under [kafka.properties] matches the listener",
         ),
     };
     Finding::new(
@@ -110,13 +109,13 @@ fn existence(Topic { name, found }: &Topic) -> Finding {
             ..
         }) => Finding::new(
             CONFIGURATION,
-            format!("topic `{name}` is not ours to see: {detail}"),
-            "grant the user READ and DESCRIBE on it; where it does not exist the brokers say the same",
+            format!("no permission to see topic `{name}`: {detail}"),
+            "grant the user READ and DESCRIBE on it; the brokers give the same answer if it does not exist",
         ),
         Err(Failure { detail, .. }) => Finding::new(
             UNAVAILABLE,
-            format!("the brokers say nothing of topic `{name}`: {detail}"),
-            "look into the brokers' logs",
+            format!("the brokers do not answer about topic `{name}`: {detail}"),
+            "check the brokers' logs",
         ),
     }
 }
@@ -134,15 +133,14 @@ fn partition_counts(facts: &Facts) -> Option<Finding> {
     (n_served.n_partitions != n_clicks.n_partitions).then(|| {
         let fewer = if n_served.n_partitions < n_clicks.n_partitions { served } else { clicks };
         let text = format!(
-            "topic `{}` has {}, topic `{}` has {}: a click would not land in the partition of its list",
+            "topic `{}` has {}, topic `{}` has {}: a click would not be in the partition of its list",
             served.name,
             n_partitions(n_served),
             clicks.name,
             n_partitions(n_clicks)
         );
         let remedy = format!(
-            "give `{}` as many as the other has; keys of records that are there already stay where they are, so begin \
-             with new topics where you can",
+            "give `{}` as many as the other has; existing records stay in their partitions, so use new topics if you can",
             fewer.name
         );
         Finding::new(CONFIGURATION, text, remedy)
@@ -166,7 +164,7 @@ pub(super) fn compacted(name: &str, settings: &TopicSettings) -> Option<Finding>
     Some(Finding::new(
         CONFIGURATION,
         format!(
-            "topic `{name}` is compacted (cleanup.policy={policy}): records vanish from the middle of its log"
+            "topic `{name}` is compacted (cleanup.policy={policy}): compaction removes records from the middle of its log"
         ),
         "set cleanup.policy=delete on it",
     ))
@@ -182,10 +180,10 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
         let (reach_ms, kept) = (reach_ms(config), display_ms(kept_ms));
         findings.push(Finding::new(
             Level::Warning,
-            format!("topic `{name}` keeps records for {kept}: after a start the window {window} fills only with time"),
+            format!("topic `{name}` keeps records for {kept}: after a start the window {window} is incomplete at first"),
             format!(
                 "set retention.ms={reach_ms} or more on it (the window {window} and one of its cells, \
-                 join.attribution, lateness, max_future and click_skew), or leave out longer windows"
+                 join.attribution, lateness, max_future and click_skew), or remove longer windows"
             ),
         ));
     }
@@ -196,7 +194,7 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
                 "topic `{name}` keeps at most {bytes} bytes of each partition (retention.bytes), which may be less \
                  than the window {window} needs at a start"
             ),
-            "see that they last for retention.ms at your busiest hour",
+            "make sure that they cover retention.ms at your busiest hour",
         ));
     }
     let (brokers, max_future_ms) = (&config.kafka.brokers, config.join.max_future_ms);
@@ -209,10 +207,8 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
 fn unknown_settings(name: &str, Failure { detail, .. }: &Failure) -> Finding {
     Finding::new(
         Level::Warning,
-        format!(
-            "the settings of topic `{name}` (retention, compaction, timestamps) cannot be seen: {detail}"
-        ),
-        "grant the user DESCRIBE_CONFIGS on it, or look yourself; abgauge runs without",
+        format!("cannot read the settings of topic `{name}` (retention, compaction, timestamps): {detail}"),
+        "grant the user DESCRIBE_CONFIGS on it, or check it yourself; abgauge runs without this permission",
     )
 }
 
@@ -224,11 +220,10 @@ fn unread(name: &str, Failure { trouble, detail, .. }: &Failure, addresses: &str
             UNAVAILABLE,
             text,
             format!(
-                "see that this machine reaches all brokers at the addresses that they give ({addresses}); those are \
-                 the brokers' setting advertised.listeners"
+                "make sure that this machine can reach all brokers at their advertised addresses ({addresses}; the brokers' setting advertised.listeners)"
             ),
         ),
-        _ => Finding::new(UNAVAILABLE, text, "look into the brokers' logs"),
+        _ => Finding::new(UNAVAILABLE, text, "check the brokers' logs"),
     }
 }
 
@@ -248,7 +243,7 @@ fn group(config: &Config, group: &Result<(), Failure>) -> Finding {
         Err(Failure { detail, .. }) => Finding::new(
             UNAVAILABLE,
             format!("the coordinator of the consumer group `{id}` does not answer: {detail}"),
-            "look into the brokers' logs; the topic __consumer_offsets must have its replicas",
+            "check the brokers' logs; the topic __consumer_offsets must have its replicas",
         ),
     }
 }
@@ -262,7 +257,7 @@ fn dead_letters(name: &str, found: &Result<(), Failure>) -> Finding {
         }) => Finding::new(
             CONFIGURATION,
             format!("the dead-letter topic `{name}` does not exist"),
-            "create it, or leave kafka.dead_letter_topic out",
+            "create it, or remove kafka.dead_letter_topic",
         ),
         Err(Failure {
             trouble: Trouble::TopicForbidden,
@@ -270,13 +265,13 @@ fn dead_letters(name: &str, found: &Result<(), Failure>) -> Finding {
             ..
         }) => Finding::new(
             CONFIGURATION,
-            format!("the dead-letter topic `{name}` is not ours to see: {detail}"),
-            "grant the user WRITE and DESCRIBE on it, or leave kafka.dead_letter_topic out",
+            format!("no permission to see the dead-letter topic `{name}`: {detail}"),
+            "grant the user WRITE and DESCRIBE on it, or remove kafka.dead_letter_topic",
         ),
         Err(Failure { detail, .. }) => Finding::new(
             UNAVAILABLE,
-            format!("the brokers say nothing of the dead-letter topic `{name}`: {detail}"),
-            "look into the brokers' logs",
+            format!("the brokers do not answer about the dead-letter topic `{name}`: {detail}"),
+            "check the brokers' logs",
         ),
     }
 }

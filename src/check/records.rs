@@ -129,7 +129,7 @@ impl Records {
             n(SampleOutcome::Ignored)
         );
         if self.n_of.values().any(|n| *n > MAX_SHOWN) {
-            let _ = write!(summary, "; of each the first {MAX_SHOWN} are shown");
+            let _ = write!(summary, "; the first {MAX_SHOWN} of each are shown");
         }
         let form = Form::of(self.first.as_deref()).filter(|_| n_refused == n_all);
         // Remedies differ for lines and for rows.
@@ -137,7 +137,7 @@ impl Records {
         let mut findings = self.shown;
         if let Some(form) = form {
             findings.clear();
-            let remedy = fitting(form.remedy(), "write one row an event");
+            let remedy = fitting(form.remedy(), "write one row per event");
             findings.push(Finding::new(REFUSED, form.what(), remedy));
             return findings;
         }
@@ -149,7 +149,7 @@ impl Records {
             let reasons = reasons.collect::<Vec<_>>().join(", ");
             let remedy = match n_lists + n_clicks {
                 0 => fitting(
-                    "if they are events of another shape, `--suggest` drafts the section [events] from them",
+                    "if they have another shape, `--suggest` drafts the section [events] from them",
                     "",
                 ),
                 _ => "",
@@ -205,7 +205,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
                 .map(|(experiment, arm)| format!("{} = {}", short(experiment), short(arm)));
             let skipped = match n_skipped {
                 0 => String::new(),
-                n => format!("\nelements that are no items, skipped: {n}"),
+                n => format!("\nelements that are not items, skipped: {n}"),
             };
             let left_out = match left_out.len() {
                 0 => String::new(),
@@ -332,7 +332,7 @@ fn names(all: impl ExactSizeIterator<Item = String>) -> String {
 pub(super) fn refused(reason: Reason, place: &Place) -> String {
     match (reason, &place.value) {
         (Reason::WrongType, None) if !place.paths.is_empty() => format!(
-            "the way to {}{} is through what is neither an object nor a list of one element",
+            "the path to {}{} passes through a value that is neither an object nor a list of one element",
             either(&place.paths),
             place
                 .within
@@ -356,7 +356,7 @@ fn said(
     };
     match (paths.is_empty(), value) {
         (true, Some(value)) if !of.is_empty() => format!("{of} is {}", short(value)),
-        (true, _) => "no field says its type".to_owned(),
+        (true, _) => "no field has its type".to_owned(),
         (false, Some(value)) => format!("{} is {}{within}", either(paths), short(value)),
         (false, None) => format!("there is no {}{within}", either(paths)),
     }
@@ -388,7 +388,7 @@ fn remedy_in_columns(reason: Reason, place: Option<&Place>) -> String {
         }
         (Reason::WrongType, "ts") => "write a timestamp, a number, or text".into(),
         (Reason::WrongType, _) => "write a string or an integer".into(),
-        (Reason::WrongTopic, _) => "read the file without --as: its column `type` says what a row is".into(),
+        (Reason::WrongTopic, _) => "read the file without --as: its column `type` has the type of each row".into(),
         (Reason::Number, "ts") => {
             "write whole milliseconds, or timestamps; or set events.ts_unit, which cuts fractions off".into()
         }
@@ -413,15 +413,11 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
                             prefix of a schema registry"
             .into(),
         Reason::Tombstone => "send no record without a value".into(),
-        Reason::MissingField if is("type") => "send it; or say what the topic of the sample holds, with --as served or \
-                                               --as click; or correct events.type or set events.without_type"
+        Reason::MissingField if is("type") => "send it; or declare the type of the sample's topic, with --as served or --as click; or correct events.type or set events.without_type"
             .into(),
-        Reason::MissingField if is("item_id") => "send it, or correct events.served.item_id, the path to it; where such elements \
-                                                  are rows with items of their own set events.served.rows and row_items; where \
-                                                  they are no items set events.served.skip_others = true"
+        Reason::MissingField if is("item_id") => "send it, or correct events.served.item_id, the path to it; if such elements are rows of items, set events.served.rows and row_items; if they are not items, set events.served.skip_others = true"
             .into(),
-        Reason::MissingField if is("items") => "send it, or correct events.served.items, the path to it; if the producer leaves out \
-                                                empty arrays, set events.served.no_items = \"empty\""
+        Reason::MissingField if is("items") => "send it, or correct events.served.items, the path to it; if the producer omits empty arrays, set events.served.no_items = \"empty\""
             .into(),
         Reason::MissingField => format!("send it, or correct events.{setting}, the path to it"),
         Reason::WrongType if place.is_none() => {
@@ -429,7 +425,7 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         }
         Reason::WrongType if is("items") => "send an array of texts or integers; for objects with an id set \
                                              events.served.item_id, the path to it; for arrays of arrays \
-                                             events.served.rows; to skip what is no item events.served.skip_others"
+                                             events.served.rows; to skip elements that are not items events.served.skip_others"
             .into(),
         Reason::WrongType if is("experiments") => {
             "send an object of texts, experiment → arm; for an array of objects set events.served.experiment and \
@@ -449,13 +445,11 @@ fn remedy(reason: Reason, place: Option<&Place>) -> String {
         Reason::Number => "send an integer of at most 20 digits, or text".into(),
         Reason::TsSeconds => "set events.ts_unit = \"s\", or send milliseconds".into(),
         Reason::TsMicros => "set events.ts_unit = \"us\" or \"ns\", or send milliseconds".into(),
-        Reason::TsRange => "send epoch milliseconds, or text with its zone such as 2025-11-20T00:00:00Z, from 2001 to 2286; where numbers \
-                            are of another unit, set events.ts_unit, where text names no zone, events.ts_zone"
+        Reason::TsRange => "send epoch milliseconds, or text with its zone such as 2025-11-20T00:00:00Z, from 2001 to 2286; if numbers have another unit, set events.ts_unit; if text has no zone, events.ts_zone"
             .into(),
         Reason::IdLength => "send ids and items of 1 to 2048 bytes".into(),
         Reason::TooManyItems => "send shorter lists, or raise join.max_items".into(),
-        Reason::TooManyExperiments => "send the experiments that chose the list, or raise join.max_experiments; where they \
-                                       stand among other attributes, set events.served.only"
+        Reason::TooManyExperiments => "send the experiments that chose the list, or raise join.max_experiments; if they are mixed with other attributes, set events.served.only"
             .into(),
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
                 findings.push(Finding::new(
                     Level::Note,
                     format!(
-                        "topic `{topic}` has too few different keys to show its partitioner: {n_keys} of at least \
+                        "topic `{topic}` has too few different keys to detect its partitioner: {n_keys} of at least \
                          {n_needed}{so_far}"
                     ),
                     "run this again once both topics have some hundreds",
@@ -105,21 +105,18 @@ fn remedy(reason: Reason) -> &'static str {
         }
         Reason::Tombstone => "tombstone: send no record without a value",
         Reason::MissingField => {
-            "missing_field: a list needs request_id, ts and items, a click request_id, ts and item, or what [events] \
-             names in their place (`abgauge check --sample FILE` tells which); where one topic carries both, each also \
-             its type; are kafka.served_topic and kafka.clicks_topic swapped?"
+            "missing_field: a list needs request_id, ts and items, a click request_id, ts and item, or the fields that [events] names instead (`abgauge check --sample FILE` lists them); if one topic carries both, each also needs its type; are kafka.served_topic and kafka.clicks_topic swapped?"
         }
         Reason::WrongType => {
             "wrong_type: ids and items are strings or integers, items is an array, experiments an object of strings"
         }
         Reason::WrongTopic => {
-            "wrong_topic: send lists to kafka.served_topic and clicks to kafka.clicks_topic; where one topic carries both, \
-             give both settings its name"
+            "wrong_topic: send lists to kafka.served_topic and clicks to kafka.clicks_topic; if one topic carries both, give both settings its name"
         }
         Reason::Number => {
             "number: a number that is an id or a time has no fraction, no exponent and at most 20 digits"
         }
-        Reason::TsSeconds => "ts_seconds: multiply ts by 1000: it is in milliseconds",
+        Reason::TsSeconds => "ts_seconds: multiply ts by 1000: it must be in milliseconds",
         Reason::TsMicros => "ts_micros: divide ts down to milliseconds",
         Reason::TsRange => "ts_range: ts is epoch milliseconds, or text with its zone",
         Reason::IdLength => "id_length: ids and items have 1 to 2048 bytes",

@@ -31,13 +31,13 @@ pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u3
             ..
         }) => vec![Finding::new(
             CONFIGURATION,
-            format!("the state topic `{name}` is not ours to see: {detail}"),
-            "grant the user READ, WRITE, DESCRIBE and DESCRIBE_CONFIGS on it, or leave state.topic out",
+            format!("no permission to see the state topic `{name}`: {detail}"),
+            "grant the user READ, WRITE, DESCRIBE and DESCRIBE_CONFIGS on it, or remove state.topic",
         )],
         Err(Failure { detail, .. }) => vec![Finding::new(
             UNAVAILABLE,
-            format!("the brokers say nothing of the state topic `{name}`: {detail}"),
-            "look into the brokers' logs",
+            format!("the brokers do not answer about the state topic `{name}`: {detail}"),
+            "check the brokers' logs",
         )],
     }
 }
@@ -47,7 +47,7 @@ fn how_to_create(config: &Config, name: &str, n_partitions: Option<u32>, n_broke
     let settings = STATE_SETTINGS.map(|(setting, value)| format!(" --config {setting}={value}"));
     let n_partitions = n_partitions.map_or_else(|| "PARTITIONS".to_owned(), |n| n.to_string());
     format!(
-        "let `abgauge check --create-topics` create it, or do so by: kafka-topics.sh --bootstrap-server {} --create --topic {name} \
+        "create it with `abgauge check --create-topics`, or with: kafka-topics.sh --bootstrap-server {} --create --topic {name} \
          --partitions {n_partitions} --replication-factor {n_replicas} --config min.insync.replicas={}{}",
         config.kafka.brokers,
         in_sync_of(n_replicas),
@@ -58,14 +58,13 @@ fn how_to_create(config: &Config, name: &str, n_partitions: Option<u32>, n_broke
 fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Option<u32>) -> Vec<Finding> {
     let n_found = found.n_partitions.get();
     let mut findings = vec![Finding::ok(format!(
-        "the state topic `{name}` has partitions: {n_found}"
+        "partitions of the state topic `{name}`: {n_found}"
     ))];
     if let Some(n) = n_partitions.filter(|n| *n != n_found) {
         findings.push(Finding::new(
             CONFIGURATION,
             format!("the state topic `{name}` has {n_found} partitions, the topics of events have {n}"),
-            "set state.topic to another name and run `abgauge check --create-topics`: counting begins anew, and the old topic keeps \
-             what `abgauge state export` can still write",
+            "set state.topic to another name and run `abgauge check --create-topics`: counting restarts from zero, and `abgauge state export` can still read the old topic",
         ));
     }
     let in_sync = found
@@ -89,15 +88,17 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
         })),
         Err(Failure { detail, .. }) => findings.push(Finding::new(
             Level::Warning,
-            format!("the settings of the state topic `{name}` cannot be seen: {detail}"),
-            "grant the user DESCRIBE_CONFIGS on it, or look yourself: it must be compacted, and nothing else",
+            format!("cannot read the settings of the state topic `{name}`: {detail}"),
+            "grant the user DESCRIBE_CONFIGS on it, or check it yourself: its only cleanup policy must be compact",
         )),
     }
     findings
 }
 
 fn one_disk(name: &str, what: &str, remedy: &str) -> Finding {
-    let text = format!("the state topic `{name}` {what}: with the disk of a broker may go what was shown");
+    let text = format!(
+        "the state topic `{name}` {what}: if a broker loses its disk, numbers that were shown may be lost"
+    );
     Finding::new(Level::Warning, text, remedy)
 }
 
@@ -107,9 +108,9 @@ fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option
     if let Some(policy) = setting("cleanup.policy").filter(|policy| *policy != "compact") {
         findings.push(Finding::new(
             CONFIGURATION,
-            format!("the state topic `{name}` has cleanup.policy={policy}: what is stored would vanish, or never be cleaned"),
+            format!("the state topic `{name}` has cleanup.policy={policy}: stored state would be deleted, or never be compacted"),
             format!(
-                "set cleanup.policy=compact on it, by: kafka-configs.sh --bootstrap-server {} --alter --entity-type topics \
+                "set cleanup.policy=compact on it, with: kafka-configs.sh --bootstrap-server {} --alter --entity-type topics \
                  --entity-name {name} --add-config cleanup.policy=compact",
                 config.kafka.brokers
             ),
@@ -125,14 +126,14 @@ fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option
     if setting("remote.storage.enable") == Some("true") {
         findings.push(Finding::new(
             CONFIGURATION,
-            format!("the state topic `{name}` is tiered (remote.storage.enable=true), which compaction does not reach"),
-            "set state.topic to another name and run `abgauge check --create-topics`: counting begins anew",
+            format!("the state topic `{name}` is tiered (remote.storage.enable=true), and compaction does not apply to the remote part"),
+            "set state.topic to another name and run `abgauge check --create-topics`: counting restarts from zero",
         ));
     }
     if setting("unclean.leader.election.enable") == Some("true") {
         findings.push(Finding::new(
             Level::Warning,
-            format!("the state topic `{name}` may lose its end (unclean.leader.election.enable=true), and with it what was shown"),
+            format!("the state topic `{name}` may lose its end (unclean.leader.election.enable=true), and with it numbers that were shown"),
             "set unclean.leader.election.enable=false on it",
         ));
     }
@@ -140,8 +141,7 @@ fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option
         findings.push(Finding::new(
             Level::Warning,
             format!(
-                "the state topic `{name}` has segments of {bytes} bytes (segment.bytes), and its last one is never cleaned: a start \
-                 may have to read as much of what was replaced"
+                "the state topic `{name}` has segments of {bytes} bytes (segment.bytes), and the last one is never compacted: a start may have to read that much outdated state"
             ),
             "set segment.bytes=16777216 and segment.ms=600000 on it",
         ));

@@ -117,7 +117,7 @@ fn a_fine_cluster_gives_no_more_than_ok() {
     assert_lines(
         &all,
         &[
-            "ok       the brokers answer; they give as their addresses: kafka:9092",
+            "ok       the brokers answer; their advertised addresses: kafka:9092",
             "ok       topic `served` has 4 partitions",
             "ok       topic `clicks` has 4 partitions",
             "ok       topic `served` is keyed with murmur2",
@@ -140,7 +140,7 @@ fn a_missing_topic_and_a_forbidden_one_are_told_apart() {
         &[
             "error    topic `served` does not exist",
             "         → create it, with as many partitions",
-            "error    topic `clicks` is not ours to see: denied",
+            "error    no permission to see topic `clicks`: denied",
             "         → grant the user READ and DESCRIBE",
         ],
     );
@@ -188,7 +188,7 @@ fn retention_must_reach_over_the_longest_window_and_all_spans_of_the_join() {
     assert_lines(
         &check(&facts, 0),
         &[
-            "warning  topic `clicks` keeps records for 89789999ms: after a start the window 24h fills only with time",
+            "warning  topic `clicks` keeps records for 89789999ms: after a start the window 24h is incomplete at first",
             "         → set retention.ms=89790000 or more",
         ],
     );
@@ -207,7 +207,7 @@ fn what_cannot_be_firm_is_told() {
         &check(&facts, 0),
         &[
             "note     topic `served` keeps at most 1073741824 bytes of each partition",
-            "         → see that they last",
+            "         → make sure that they cover",
             "warning  topic `served` uses the timestamps of its producers (message.timestamp.type=CreateTime)",
             "         → kafka-configs.sh --bootstrap-server",
         ],
@@ -224,14 +224,14 @@ fn unlike_partitioners_are_named_and_few_records_tell_nothing() {
     assert_lines(
         &check(&facts, 0),
         &[
-            "warning  about 3 of 4 clicks find no list, since producers use different partitioners: topic `clicks` is keyed with CRC32",
+            "warning  about 3 of 4 clicks find no list, because producers use different partitioners: topic `clicks` is keyed with CRC32",
         ],
     );
     clicks(&mut facts, sample("clicks", 4, 5, Partitioner::Crc32));
     assert_lines(
         &check(&facts, 0),
         &[
-            "note     topic `clicks` has too few different keys to show its partitioner: 5 of at least 12, so far as CRC32 (librdkafka's",
+            "note     topic `clicks` has too few different keys to detect its partitioner: 5 of at least 12, so far as CRC32 (librdkafka's",
             "         → run this again",
         ],
     );
@@ -303,10 +303,10 @@ fn what_cannot_be_asked_is_said_with_the_permission_or_address_it_needs() {
     assert_lines(
         &check(&facts, 69),
         &[
-            "warning  the settings of topic `served` (retention, compaction, timestamps) cannot be seen: denied",
+            "warning  cannot read the settings of topic `served` (retention, compaction, timestamps): denied",
             "         → grant the user DESCRIBE_CONFIGS",
             "error    no record of topic `served` can be read: refused",
-            "         → see that this machine reaches all brokers at the addresses that they give (kafka:9092)",
+            "         → make sure that this machine can reach all brokers at their advertised addresses (kafka:9092",
         ],
     );
     // Errors that need a fix come before those that may resolve themselves.
@@ -324,7 +324,7 @@ fn no_way_in_is_one_error_that_names_the_address_and_what_to_check() {
         (Trouble::Property, "correct it under [kafka.properties]", 78),
         (
             Trouble::Credentials,
-            "the brokers at kafka:9092 refuse our credentials: why\n         → check kafka.properties.\"sasl.mechanism\"",
+            "the brokers at kafka:9092 refuse the credentials: why\n         → check kafka.properties.\"sasl.mechanism\"",
             69,
         ),
         (

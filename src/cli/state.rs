@@ -25,10 +25,10 @@ pub enum StateCommand {
     Show(ShowArgs),
     /// Verify stored state: that it is complete and can be resumed
     ///
-    /// Checks every current seal with its blobs and their hashes, that no key has had two contents, that nothing goes back, and that
-    /// this configuration can read totals and cells and they end at the frontier. If the event topics can be reached, it also checks that
-    /// they still hold the records that a restart would read. Temporary conditions, such as garbage and a claim that waits for its
-    /// seal, are only noted.
+    /// Checks every current seal with its blobs and their hashes, that no key was written with two contents, that later seals are
+    /// not behind earlier ones, and that this configuration can read totals and cells, which must end at the frontier. If the event
+    /// topics can be reached, it also checks that they still hold the records that a restart would read. Temporary conditions, such as
+    /// garbage and a claim without its seal yet, are only noted.
     #[command(after_long_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
     /// Write settled cells and totals as JSON lines, or as Parquet

@@ -130,10 +130,10 @@ fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
         warn(&format!("records skipped as {}: {n}", reason.name()));
     }
     let notes = [
-        ("records of another type, ignored", counted.n_ignored),
-        ("lists that name no user", counted.n_lists_without_user),
+        ("ignored records of another type", counted.n_ignored),
+        ("lists without a user", counted.n_lists_without_user),
         (
-            "clicks whose user neither they nor a list of theirs name, not counted",
+            "clicks without a user, even by their list, not counted",
             found.n_clicks_without_user,
         ),
     ];
@@ -142,13 +142,12 @@ fn finish(found: CountedItems) -> anyhow::Result<ExitCode> {
     }
     if found.items.is_empty() {
         error(
-            "no item was found: `abgauge check --sample FILE` says what is made of events; for JSON of another shape add \
-             --suggest, which drafts the section [events] of a --config",
+            "no item was found: `abgauge check --sample FILE` shows how events are read; for JSON of another shape add --suggest, which drafts the section [events] of a --config",
         );
         return Ok(ExitCode::from(BAD_DATA));
     }
     if found.n_users == 0 {
-        warn("no event names a user: the catalogue has no shares, so popularity and surprisal say nothing");
+        warn("no event has a user: the catalogue has no shares, so popularity and surprisal are meaningless");
     }
     note(&format!(
         "items: {}, users: {}, of lists: {} and clicks: {}",

@@ -87,14 +87,14 @@ impl Flags<'_> {
         self.check("--guardrail <METRIC=MARGIN,…>", guarded.clone())?;
         if let Some(metric) = guarded.clone().find(|metric| primary.contains(metric)) {
             return Err(format!(
-                "{metric} is named by --primary and by --guardrail: choose one of them"
+                "{metric} is in both --primary and --guardrail: choose one of them"
             ));
         }
         let shares = shares(&flat(&args.shares, experiment), control, experiment)?;
         let mut named = primary.iter().chain(guarded);
         if let Some(metric) = named.find(|metric| shares.is_empty() && is_per_user(metric)) {
             return Err(format!(
-                "{metric} is known from shares of users alone: give --shares ARM=SHARE,…"
+                "{metric} needs shares of users: give --shares ARM=SHARE,…"
             ));
         }
         let defaults = Settings::new(control);
@@ -175,7 +175,7 @@ fn shares(
     }
     if !shares.is_empty() && (sum - 1.0).abs() > TOLERANCE {
         return Err(format!(
-            "the shares of --shares add up to {sum}: write shares that add up to 1"
+            "--shares adds up to {sum}: write shares that add up to 1"
         ));
     }
     if !shares.is_empty() && !shares.contains_key(control) {

@@ -32,7 +32,7 @@ pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
 
 fn show(settings: &InForce) -> anyhow::Result<()> {
     if settings.lacks_brokers() {
-        warn("kafka.brokers is missing, and `abgauge run` will ask for it");
+        warn("kafka.brokers is missing, and `abgauge run` requires it");
     }
     print(&settings.show())
 }
@@ -44,7 +44,7 @@ fn init(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     let mut file = File::create_new(path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            anyhow!("{shown} exists and is left as it is: name another file, or take it away first")
+            anyhow!("{shown} already exists and was not overwritten: choose another name or remove it")
         }
         _ => anyhow!("{shown} cannot be written: {error}"),
     })?;

@@ -47,18 +47,18 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     }
     if reading.n_empty > 0 {
         warn(&format!(
-            "rows without a user or an item, left out: {}",
+            "skipped rows without a user or an item: {}",
             reading.n_empty
         ));
     }
     if reading.n_irrelevant > 0 {
         note(&format!(
-            "rows of the truth that are not relevant, left out: {}",
+            "skipped rows of the truth that are not relevant: {}",
             reading.n_irrelevant
         ));
     }
     if reading.n_rows == 0 {
-        error("there is no recommendation in the tables");
+        error("the tables have no recommendations");
         return Ok(ExitCode::from(BAD_DATA));
     }
     let writing = Writing {
@@ -223,10 +223,10 @@ fn number(column: &str, cell: Option<String>, row: u64) -> Result<f64, FaultyRow
     number.ok_or_else(|| FaultyRow {
         row,
         what: format!(
-            "{column} is \"{}\", which is no number{}",
+            "{column} is \"{}\", which is not a number{}",
             crate::table::visible(&text),
             if has_comma() {
-                ": write a point before decimals"
+                ": write a decimal point"
             } else {
                 ""
             }
@@ -261,10 +261,10 @@ fn tell(written: &Written, empty_lists: bool) {
         "lists: {n_lists}, clicks: {n_clicks}, of them on an item of their list: {n_on_list}"
     ));
     let notes = [
-        ("lists of users of whom nothing is relevant", n_without_truth),
+        ("lists of users without relevant items", n_without_truth),
         (
             match empty_lists {
-                true => "lists that are empty, of users without recommendations",
+                true => "empty lists of users without recommendations",
                 false => {
                     "users of the truth without recommendations, left out in an arm (--empty-lists counts them)"
                 }
@@ -283,17 +283,15 @@ fn tell(written: &Written, empty_lists: bool) {
     }
     if *n_nearly_tied > 0 {
         warn(&format!(
-            "lists with scores that are equal in single precision alone, which trec_eval takes as equal: {n_nearly_tied}"
+            "lists with scores that are equal only in single precision, which trec_eval treats as equal: {n_nearly_tied}"
         ));
     }
     if *n_repeated > 0 {
-        warn(&format!(
-            "rows that stood in the tables before, left out: {n_repeated}"
-        ));
+        warn(&format!("skipped duplicate rows of the tables: {n_repeated}"));
     }
     if *n_on_list == 0 {
         warn(
-            "no relevant item is in a list: are ids written alike in all tables? pandas writes 5 as 5.0 where a column has empty cells",
+            "no list contains a relevant item: are ids written the same way in all tables? pandas writes 5 as 5.0 if a column has empty cells",
         );
     }
 }

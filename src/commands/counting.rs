@@ -113,7 +113,7 @@ fn metrics(
     let mut defined = profiles.iter().flat_map(|profile| &profile.metrics);
     if !defined.any(|id| chosen.contains(id)) {
         return Err(format!(
-            "{} defines none of the metrics that the configuration chooses ({}): give --metrics",
+            "{} defines none of the metrics in the configuration ({}): give --metrics",
             names(profiles.iter()),
             chosen.join(", ")
         ));
@@ -136,7 +136,7 @@ fn named_metrics(
         };
         if metric.needs_catalogue && !has_catalog {
             return Err(format!(
-                "the metric '{name}' needs the catalogue of items: give --catalog FILE, or leave it out"
+                "the metric '{name}' needs the catalogue of items: give --catalog FILE, or remove it"
             ));
         }
         let defines = |profile: &&Profile| profile.metrics.contains(&metric.id);

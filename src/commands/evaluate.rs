@@ -76,7 +76,7 @@ fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
     match span_ms > 0 && span_ms % slot_ms == 0 {
         true => Ok(Some(span_ms)),
         false => Err(format!(
-            "{flag}: a span of {} is not a multiple of the slot, {}: lists are counted a slot at a time",
+            "{flag}: a span of {} is not a multiple of the slot, {}: lists are counted by slot",
             display_ms(span_ms),
             display_ms(slot_ms)
         )),

@@ -17,7 +17,7 @@ use crate::table::visible;
 const MAX_ANSWER: usize = 64 << 20;
 /// Maximum length of an error answer that is shown.
 const MAX_TOLD: usize = 200;
-const TOKEN: &str = "write the token that the daemon's http.bearer_tokens have a hash of, as one line";
+const TOKEN: &str = "write the token as one line; its hash must be in the daemon's http.bearer_tokens";
 
 /// Fetches the body at `path` below the address.
 ///
@@ -46,19 +46,17 @@ pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Resul
         StatusCode::OK => Ok(body.into()),
         StatusCode::UNAUTHORIZED if asked.token_file.is_some() => {
             bail!(
-                "abgauge at {url} does not know the token of --token-file: its http.bearer_tokens must have the hash of it (`abgauge hash token`)"
+                "abgauge at {url} rejects the token of --token-file: its http.bearer_tokens must contain the token's hash (`abgauge hash token`)"
             )
         }
         StatusCode::UNAUTHORIZED => {
             bail!(
-                "abgauge at {url} asks who we are: give --token-file FILE with a token that its http.bearer_tokens know"
+                "abgauge at {url} requires credentials: give --token-file FILE with a token whose hash is in its http.bearer_tokens"
             )
         }
         StatusCode::NOT_FOUND => bail!("{url} has no {path}: --from is the address of abgauge's page"),
         status if status.is_redirection() => {
-            bail!(
-                "{url} answers {status}, and redirections are not followed: give --from the address that it leads to"
-            )
+            bail!("{url} answers {status}, and redirects are not followed: give --from the final address")
         }
         status => bail!("{url} answers {status}: {}", first_line(&body)),
     }
@@ -101,9 +99,9 @@ fn silent(url: &HttpUrl, asked: &AskArgs, error: &anyhow::Error) -> String {
     let why = format!("{error:#}");
     let remedy = match asked.ca_file {
         _ if !why.contains("certificate") => {
-            "--from is the address of its page, as its log says it (`listening on …`; http.listen)"
+            "--from is the address of its page, as in its log (`listening on …`; http.listen)"
         }
-        None => "where an authority of your own has signed it, name that: --ca-file FILE",
+        None => "if your own authority has signed it, name that: --ca-file FILE",
         Some(_) => "--ca-file must name the authority that has signed it, and it must be for this host",
     };
     format!("abgauge at {url} does not answer: {why}: {remedy}")

@@ -62,7 +62,7 @@ fn token(token: &str) -> Result<String, &'static str> {
     }
     if token.len() < MIN_TOKEN {
         return Err(
-            "a token has at least 32 characters, since its hash is a fast one; `openssl rand -hex 32` makes one",
+            "a token needs at least 32 characters, because its hash is fast to compute; `openssl rand -hex 32` creates one",
         );
     }
     let mut hash = [0; 32];
@@ -72,13 +72,13 @@ fn token(token: &str) -> Result<String, &'static str> {
 
 fn password(user: &str, password: &str) -> anyhow::Result<Result<String, &'static str>> {
     if user.is_empty() || user.contains(|c: char| c == ':' || c.is_control()) {
-        return Ok(Err("a user's name is not empty, and has no colon"));
+        return Ok(Err("a user name must not be empty, and must not contain a colon"));
     }
     if password.is_empty() || password.contains(char::is_control) {
         return Ok(Err("a password is one line of standard input"));
     }
     if password.len() > MAX_PASSWORD {
-        return Ok(Err("a password has at most 72 bytes: bcrypt takes in no more"));
+        return Ok(Err("a password has at most 72 bytes: bcrypt ignores the rest"));
     }
     let hash = bcrypt::hash(password, COST).context("hash the password")?;
     Ok(Ok(format!("{user}:{hash}")))

@@ -47,11 +47,11 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
         }
         // A server that denies access is alive.
         Ok(answer) if answer.status == UNAUTHORIZED && question == HealthQuestion::Alive => {
-            print("it answers, and asks who we are\n")?;
+            print("it answers, and requires credentials\n")?;
             ExitCode::SUCCESS
         }
         Ok(answer) if answer.status == UNAUTHORIZED => {
-            error("it asks who we are: give --token-file FILE");
+            error("it requires credentials: give --token-file FILE");
             ExitCode::FAILURE
         }
         Ok(answer) => {

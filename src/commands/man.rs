@@ -29,7 +29,7 @@ pub fn man(dir: Option<&Path>) -> anyhow::Result<()> {
         return print(&String::from_utf8_lossy(&text));
     };
     let shown = dir.display();
-    fs::create_dir_all(dir).with_context(|| format!("make the directory {shown}"))?;
+    fs::create_dir_all(dir).with_context(|| format!("create the directory {shown}"))?;
     pages(&command, None, dir).with_context(|| format!("write the manual to {shown}"))
 }
 

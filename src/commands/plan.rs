@@ -41,12 +41,12 @@ fn from_daemon(url: &HttpUrl, args: &PlanArgs) -> anyhow::Result<ExitCode> {
     if ask.ca_file.is_some() && !url.is_tls() {
         return Ok(misuse(
             "plan",
-            "--ca-file has no effect on plain HTTP: give --from an address that begins with https://",
+            "--ca-file has no effect on plain HTTP: give --from an address that starts with https://",
         ));
     }
     if ask.token_file.is_some() && !url.is_tls() && !url.is_loopback() {
         warn(&format!(
-            "{url} is without TLS, so the token can be read on the way: use https://"
+            "{url} is without TLS, so the token can be intercepted: use https://"
         ));
     }
     show(&daemon::plans(url, ask)?, args.format)
@@ -93,7 +93,7 @@ fn asked(args: &PlanArgs, counting: &Counting) -> Result<Counted, String> {
     let compare = counted.options.compare.iter();
     let mut all = compare.flat_map(|compare| compare.each.values().chain(&compare.all));
     if all.any(|settings| settings.primary.is_empty()) {
-        return Err("nothing decides: give --primary METRIC,…, for every experiment".to_owned());
+        return Err("no metric decides: give --primary METRIC,…, for every experiment".to_owned());
     }
     Ok(counted)
 }
@@ -197,7 +197,7 @@ fn remarks(planned: &Planned) -> Vec<String> {
     let mut remarks = Vec::new();
     if days.so_far < WEEK {
         remarks.push(format!(
-            "{:.1} days are less than a week, and weekdays differ",
+            "{:.1} days are less than a week, but weekdays differ",
             days.so_far
         ));
     }
@@ -220,18 +220,18 @@ fn remarks(planned: &Planned) -> Vec<String> {
     for (id, metric) in known.collect::<BTreeMap<&str, &MetricDays>>() {
         match metric.growth {
             None => remarks.push(format!(
-                "{id}: days are told in proportion, as {} too little of it",
-                if planned.running.is_some() { "a half or a quarter of them told" } else { "half of them say" }
+                "{id}: days are extrapolated in proportion, because {} too little information",
+                if planned.running.is_some() { "a half or a quarter of them have" } else { "half of them have" }
             )),
             Some(growth) if growth < RETURNING => remarks.push(format!(
-                "{id}: twice the days tell {:.1} times as much, as the same users come back; what is far ahead may be further",
+                "{id}: doubling the duration adds only {:.1} times the information because users return, so long estimates are optimistic",
                 2.0_f64.powf(growth)
             )),
             Some(_) => {}
         }
         if !metric.needs.contains_key(&Design::Sequence) {
             remarks.push(format!(
-                "{id}: more days alone do not find it: it takes more users, or a larger {mde}"
+                "{id}: more days are not enough: use more users, or a larger {mde}"
             ));
         }
     }

@@ -36,7 +36,7 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     };
     let Some(stored) = config.state.clone() else {
         error(
-            "nothing is stored: state.topic is not set in the configuration; set it, or name the file that has it by --config",
+            "no state is stored: state.topic is not set in the configuration; set it, or pass the right file with --config",
         );
         return Ok(ExitCode::from(super::BAD_CONFIGURATION));
     };
@@ -108,7 +108,10 @@ fn unreachable(config: &Config, topic: &str, failure: &Failure) -> Finding {
         ),
         Trouble::TopicForbidden => told(
             CheckFailure::Configuration,
-            format!("the state topic `{topic}` is not ours to see: {}", failure.detail),
+            format!(
+                "no permission to see the state topic `{topic}`: {}",
+                failure.detail
+            ),
             "grant the user READ and DESCRIBE on it, and WRITE for `abgauge state forget`",
         ),
         _ => check::no_way_in(config, failure),

@@ -62,8 +62,8 @@ impl FromStr for TokenHash {
 
     fn from_str(text: &str) -> Result<TokenHash, NotAnEntry> {
         let wrong = NotAnEntry {
-            message: "is not the SHA-256 of a token, 64 hexadecimal digits",
-            remedy: "write what `abgauge hash token` makes of the token",
+            message: "is not the SHA-256 of a token: 64 hexadecimal digits",
+            remedy: "write the output of `abgauge hash token` for the token",
         };
         let digits = text.as_bytes();
         if digits.len() != 64 {
@@ -104,7 +104,7 @@ impl FromStr for User {
             return refused("has no bcrypt hash after the name");
         };
         if !COSTS.contains(&cost) {
-            return refused("has a bcrypt hash of a cost outside 10 to 14");
+            return refused("has a bcrypt hash with a cost outside 10 to 14");
         }
         Ok(User {
             name: name.to_owned(),

@@ -39,8 +39,7 @@ pub(crate) fn read_for(setting: &'static str, path: &Path) -> Result<Vec<u8>, Un
     read(path).map_err(|error| UnusableFile {
         setting,
         message: format!("cannot read the file {}: {error}", path.display()),
-        remedy: "name a file that exists and that abgauge's user may read, or leave the setting out"
-            .to_owned(),
+        remedy: "name an existing file that abgauge's user may read, or remove the setting".to_owned(),
     })
 }
 

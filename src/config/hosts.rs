@@ -69,9 +69,9 @@ impl Host {
                 let rest = rest.split('/').next().unwrap_or_default();
                 let remedy = match Host::of_request(rest) {
                     Some(host) if host != Host::Name(String::new()) => format!("write \"{host}\""),
-                    _ => "write the name alone, such as \"abgauge.example\"".into(),
+                    _ => "write only the name, such as \"abgauge.example\"".into(),
                 };
-                Err(("is more than a host, or none", remedy))
+                Err(("is more than a host name, or empty", remedy))
             }
         }
     }

@@ -16,13 +16,12 @@ const SCHEMES: [&str; 2] = ["http://", "https://"];
 impl HttpUrl {
     /// Parses the setting. The error is what is wrong with it, without quoting any of it, and what to write instead.
     pub(crate) fn of_setting(text: &str) -> Result<HttpUrl, (&'static str, &'static str)> {
-        const WHOLE: &str = "write a whole address, such as \"https://hooks.example/abgauge\"";
-        const IN_FILE: &str = "write the address alone, and into the file of webhook.secret_file what the header is to say, \
-                               such as `Basic` and the base64 of USER:PASSWORD";
+        const WHOLE: &str = "write a complete address, such as \"https://hooks.example/abgauge\"";
+        const IN_FILE: &str = "write only the address, and put the header's value into the file of webhook.secret_file, such as `Basic` and the base64 of USER:PASSWORD";
         if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
-            return Err(("begins with neither https:// nor http://", WHOLE));
+            return Err(("starts with neither https:// nor http://", WHOLE));
         }
-        let uri: Uri = text.parse().map_err(|_| ("is no address of HTTP", WHOLE))?;
+        let uri: Uri = text.parse().map_err(|_| ("is not an HTTP address", WHOLE))?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') {
             return Err(("names a user before an @", IN_FILE));
@@ -32,15 +31,12 @@ impl HttpUrl {
             is_of_an_address || port.parse::<u16>().is_ok_and(|port| port > 0)
         });
         if !has_port {
-            return Err((
-                "has no port that there can be",
-                "write a port from 1 to 65535, or none",
-            ));
+            return Err(("has an impossible port", "write a port from 1 to 65535, or none"));
         }
         match Host::of_request(authority) {
             Some(Host::Name(name)) if name.is_empty() => Err(("has no host", WHOLE)),
             Some(_) => Ok(HttpUrl(uri)),
-            None => Err(("has no host that there can be", WHOLE)),
+            None => Err(("has an impossible host", WHOLE)),
         }
     }
 
@@ -95,16 +91,16 @@ mod tests {
             ("", "neither"),
             ("hunter2.example/x", "neither"),
             ("ftp://hunter2", "neither"),
-            ("https://", "no address"),
-            ("https:///hunter2", "no address"),
-            ("https://a b/hunter2", "no address"),
+            ("https://", "not an HTTP address"),
+            ("https:///hunter2", "not an HTTP address"),
+            ("https://a b/hunter2", "not an HTTP address"),
             ("https://user:hunter2@a/", "a user before an @"),
             ("https://:8443/hunter2", "no host"),
-            ("https://a:0/", "no port"),
-            ("https://a:99999/", "no port"),
-            ("https://a:x/", "no port"),
-            ("https://::1/hunter2", "no address"),
-            ("https://a~b/hunter2", "no host"),
+            ("https://a:0/", "impossible port"),
+            ("https://a:99999/", "impossible port"),
+            ("https://a:x/", "impossible port"),
+            ("https://::1/hunter2", "not an HTTP address"),
+            ("https://a~b/hunter2", "impossible host"),
         ] {
             let (told, remedy) = HttpUrl::of_setting(text).expect_err(text);
             assert!(told.contains(fault), "{text}: {told}");

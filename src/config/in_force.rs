@@ -87,11 +87,11 @@ impl InForce {
 
     /// Formats the settings as TOML, with the origin of each in a comment. Secrets are hidden.
     pub fn show(&self) -> String {
-        let mut shown = "# The settings in force. Behind each: ".to_owned();
+        let mut shown = "# Effective settings. After each: ".to_owned();
         if let Some(file) = &self.file {
             let _ = write!(shown, "its line of {file}, or ");
         }
-        shown.push_str("the variable that sets it, or that it is the default.\n");
+        shown.push_str("the variable that sets it, or `default`.\n");
         let mut section: &[String] = &[];
         for setting in &self.settings {
             if setting.section != section {

@@ -179,7 +179,7 @@ impl<'i> Layers<'i, '_> {
                 let span = error.span().filter(inside).unwrap_or(value.span());
                 // serde quotes the value, and the seed is a secret.
                 if key == HASH_SEED {
-                    "what stands here does not fit".clone_into(&mut message);
+                    "this value does not fit".clone_into(&mut message);
                 }
                 let remedy = match self.report.origin(key) {
                     SettingOrigin::Variable(_) => in_a_variable(&remedy, &value),
@@ -196,7 +196,10 @@ impl<'i> Layers<'i, '_> {
             let place = Location::Variable(name.clone());
             let (message, remedy) = if name.starts_with("ABGAUGE_EXPERIMENTS__") {
                 let remedy = "write [experiments.NAME] into the file";
-                ("experiments are no matter of the environment", remedy.to_owned())
+                (
+                    "experiments cannot be set by environment variables",
+                    remedy.to_owned(),
+                )
             } else {
                 ("there is no such setting", self.suggest_variable(name))
             };
@@ -416,7 +419,7 @@ fn in_a_variable(remedy: &str, value: &Spanned<DeValue>) -> String {
         .replace(", without quotes", "")
         .replace("text in quotes", "text");
     match value.get_ref() {
-        DeValue::Array(_) => format!("{remedy}; several with commas between them"),
+        DeValue::Array(_) => format!("{remedy}; separate several by commas"),
         _ => remedy,
     }
 }

@@ -116,7 +116,7 @@ fn load_as<T>(
             let mut report = ErrorReport::default();
             let message = format!("cannot read the file {name}: {error}");
             let remedy =
-                "name a TOML file in UTF-8 that exists, or no file to run on defaults and the environment";
+                "name an existing TOML file in UTF-8, or no file to run on defaults and the environment";
             report.refuse_at("", Location::Nowhere, message, remedy);
             Err(ConfigErrors::new(&name, String::new(), report.into_errors()))
         }

@@ -11,7 +11,7 @@ use crate::ingest::wire::shape::{Path, Paths};
 
 /// Description of a path or several, for error messages.
 pub(super) const PATHS: &str =
-    "a path in quotes, or { any = [\"ts\", \"timestamp\"] } to read the first that is there";
+    "a path in quotes, or { any = [\"ts\", \"timestamp\"] } to read the first that exists";
 /// Name of the only entry in a table of alternatives.
 pub(super) const ANY: &str = "any";
 /// Name of the only entry in the table of a composite id.

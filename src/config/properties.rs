@@ -118,7 +118,7 @@ const OWNED: [(&str, &str); 18] = [
     ("group.id", "write `group_id` under [kafka]"),
     (
         "auto.offset.reset",
-        "leave it out: a silent reset loses or repeats records; where to begin is `start` under [kafka]",
+        "leave it out: a silent reset loses or repeats records; set the start by `start` under [kafka]",
     ),
     ("enable.auto.commit", COMMITS),
     ("auto.commit.enable", COMMITS),
@@ -127,7 +127,7 @@ const OWNED: [(&str, &str); 18] = [
     ("offset.store.method", COMMITS),
     (
         "enable.partition.eof",
-        "leave it out: the end of a partition tells when it is caught up or idle",
+        "leave it out: abgauge needs the end of a partition to detect that it is caught up or idle",
     ),
     ("partition.assignment.strategy", PAIRS),
     ("group.protocol", PAIRS),
@@ -144,7 +144,7 @@ const OWNED: [(&str, &str); 18] = [
 
 const COMMITS: &str = "leave it out: offsets are committed by abgauge once it has counted their records";
 const PAIRS: &str =
-    "leave it out: `range` of the classic protocol alone gives a list and its clicks to the same process";
+    "leave it out: only `range` of the classic protocol gives a list and its clicks to the same process";
 const TRANSACTIONS: &str = "leave it out: how records are written is decided by abgauge";
 
 /// Returns all properties with their values. Files are read.
@@ -194,7 +194,7 @@ fn check_name<T>(key: &str, name: &str, value: &Spanned<T>, report: &mut ErrorRe
     }
     if name.split('.').any(str::is_empty) {
         let remedy =
-            "write its name as librdkafka has it, such as `sasl.username` (SASL_USERNAME in a variable)";
+            "write its name in librdkafka's spelling, such as `sasl.username` (SASL_USERNAME in a variable)";
         report.refuse(key, value, "is not the name of a property", remedy);
     }
 }

@@ -97,7 +97,7 @@ fn remedy(rest: &str) -> Option<String> {
     if let Some(near) = near {
         let near = near.to_uppercase();
         return Some(format!(
-            "did you mean {PREFIX}{near}? Two underscores stand behind a section"
+            "did you mean {PREFIX}{near}? Two underscores follow a section"
         ));
     }
     let (section, _) = rest.split_once('_')?;

@@ -274,7 +274,7 @@ fn variables_that_are_nothing_of_a_setting_are_warned_of_unless_they_are_made_up
     let strange = config("", &[("ABGAUGE_VERSION", "0.1.0")]);
     let [warning] = strange.warnings().try_into().expect("one");
     assert!(
-        warning.starts_with("ABGAUGE_VERSION is no setting and has no effect"),
+        warning.starts_with("ABGAUGE_VERSION is not a setting and has no effect"),
         "{warning}"
     );
     for (name, value) in [
@@ -392,7 +392,7 @@ fn a_profile_of_ones_own_is_its_base_with_other_choices() {
     let ranx = Profile::named("ranx").expect("it is there");
     let expected = Profile {
         name: "mine".to_owned(),
-        source: "your own, from ranx".to_owned(),
+        source: "your own, based on ranx".to_owned(),
         metrics: vec!["map", "mar"],
         ap_denominator: ApDenominator::K,
         ..ranx.clone()
@@ -596,7 +596,7 @@ fn doubtful_settings_are_legal_and_named() {
         ),
         (
             "[webhook]\nurl = \"https://hooks.example/x\"\n[experiments.e]\nstart = \"2026-01-31T09:00:00Z\"",
-            "no experiment has a verdict that could change",
+            "no experiment can change its verdict",
         ),
     ];
     for (text, fragment) in table {

@@ -60,7 +60,7 @@ pub(super) const BYTE_SIZE: &str = r#"a size with its unit, such as "512MiB" or 
 /// Returns what is wrong with a text that is not valid, and what was probably meant.
 fn unlike(text: &str, units: &[(&str, u64)], expected: &str) -> String {
     if let Some(meant) = meant(text, units) {
-        return format!(r#""{text}" is not known here, expected "{meant}""#);
+        return format!(r#""{text}" is not a known unit, expected "{meant}""#);
     }
     let digits = text.trim_start_matches('-');
     match digits.starts_with(|c: char| c.is_ascii_digit()) {

@@ -138,8 +138,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     {
         let (lateness, max_future) = (&raw.lateness.get_ref().text, &raw.max_future.get_ref().text);
         let message = format!(
-            "lateness ({lateness}) is less than twice max_future ({max_future}): one clock that is fast would make \
-             honest events late"
+            "lateness ({lateness}) is less than twice max_future ({max_future}): one fast clock would make correct events late"
         );
         let remedy = format!(
             "write lateness = \"{}\" or more, or a max_future of at most \"{}\"",

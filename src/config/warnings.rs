@@ -37,8 +37,7 @@ impl Config {
         let longest = self.windows.last().map_or(0, |window| window.span_ms);
         if join.attribution_ms > longest {
             warnings.push(format!(
-                "join.attribution ({}) is longer than the longest window ({}): the live view loses a list before its \
-                 last clicks can come",
+                "join.attribution ({}) is longer than the longest window ({}): the live view drops a list before its last clicks can arrive",
                 display_ms(join.attribution_ms),
                 display_ms(longest)
             ));
@@ -53,16 +52,14 @@ impl Config {
         }
         if join.same_list_ms > join.attribution_ms {
             warnings.push(format!(
-                "join.same_list ({}) is longer than join.attribution ({}): lists settle that much later, and stay in memory \
-                 for as long",
+                "join.same_list ({}) is longer than join.attribution ({}): lists settle later by that time, and stay in memory as long",
                 display_ms(join.same_list_ms),
                 display_ms(join.attribution_ms)
             ));
         }
         if self.export.forget_after_ms < longest {
             warnings.push(format!(
-                "export.forget_after ({}) is shorter than the longest window ({}): an arm vanishes while its lists \
-                 still count there",
+                "export.forget_after ({}) is shorter than the longest window ({}): an arm disappears while its lists still count there",
                 display_ms(self.export.forget_after_ms),
                 display_ms(longest)
             ));
@@ -76,7 +73,7 @@ impl Config {
         warnings.extend(self.doubts_of_experiments());
         warnings.extend(self.strange_variables.iter().map(|name| {
             format!(
-                "{name} is no setting and has no effect: settings are ABGAUGE_SECTION__SETTING, with two underscores, such \
+                "{name} is not a setting and has no effect: settings are ABGAUGE_SECTION__SETTING, with two underscores, such \
                  as ABGAUGE_KAFKA__BROKERS"
             )
         }));
@@ -93,8 +90,7 @@ impl Config {
         let next = |ms: i64, step_ms: i64| time((ms.div_euclid(step_ms) + 1) * step_ms);
         let of_start = |name: &str, ms: i64| {
             format!(
-                "experiments.{name}.start ({}) lies inside a slot, and lists are counted a slot (join.slot, {}) at a time: its \
-                 total begins with the next one, at {}",
+                "experiments.{name}.start ({}) lies inside a slot, but lists are counted by slot (join.slot, {}): its total starts with the next slot, at {}",
                 time(ms),
                 display_ms(slot_ms),
                 next(ms, slot_ms)
@@ -102,8 +98,7 @@ impl Config {
         };
         let of_epoch = |name: &str, ms: i64| {
             format!(
-                "experiments.{name}.epochs ({}) lies between two looks, which are {} apart: its epoch begins with the next one, \
-                 at {}",
+                "experiments.{name}.epochs ({}) lies between two looks, which are {} apart: its epoch starts with the next look, at {}",
                 time(ms),
                 display_ms(look_ms),
                 next(ms, look_ms)
@@ -131,12 +126,10 @@ impl Config {
         } = &self.http;
         match (listen.ip().is_loopback(), access.is_open(), tls) {
             (false, true, _) => Some(format!(
-                "http.listen ({listen}) is reached from other machines, and everybody there may read all numbers: set \
-                 http.bearer_tokens or http.basic_passwords, or let the network decide who reaches it"
+                "http.listen ({listen}) is open to other machines, and everyone there can read all numbers: set http.bearer_tokens or http.basic_passwords, or restrict access in the network"
             )),
             (false, false, None) => Some(format!(
-                "http.listen ({listen}) is reached from other machines without TLS, so tokens and passwords can be \
-                 read on the way: set http.tls_certificate"
+                "http.listen ({listen}) is open to other machines without TLS, so tokens and passwords can be intercepted: set http.tls_certificate"
             )),
             _ => None,
         }
@@ -147,7 +140,7 @@ impl Config {
         let Webhook { url, secret_file, .. } = self.webhook.as_ref()?;
         let is_open = secret_file.is_some() && !url.is_tls() && !url.is_loopback();
         is_open.then(|| {
-            format!("webhook.url ({url}) is without TLS, so the secret can be read on the way: use https://")
+            format!("webhook.url ({url}) is without TLS, so the secret can be intercepted: use https://")
         })
     }
 
@@ -161,7 +154,7 @@ impl Config {
         let has_shares = settings.any(|settings| !settings.shares.is_empty());
         (!has_shares).then(|| {
             format!(
-                "webhook.url ({url}) is set, but no experiment has a verdict that could change: set `control` and `shares` under \
+                "webhook.url ({url}) is set, but no experiment can change its verdict: set `control` and `shares` under \
                  [experiments.NAME], or leave it out"
             )
         })
@@ -173,8 +166,7 @@ impl Config {
         let ids: Vec<&str> = METRICS.iter().filter(needs).map(|metric| metric.id).collect();
         (self.catalog.is_some() && !METRICS.iter().filter(needs).any(is_measured)).then(|| {
             format!(
-                "metrics.catalog is set, but no metric that is measured needs it: name some of {} in metrics.metrics, \
-                 or leave it out",
+                "metrics.catalog is set, but no measured metric needs it: add some of {} to metrics.metrics, or remove it",
                 ids.join(", ")
             )
         })

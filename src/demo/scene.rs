@@ -185,8 +185,8 @@ pub fn introduction(options: &Options, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
          Simulated traffic of two experiments, {} times as fast as the clock.\n\
-         Below: what each experiment comes to, as on the page; settled lists (no click can\n\
-         change them any more), measured beside true; then the lift of each arm over the\n\
+         Below: the result of each experiment, as on the page; settled lists (no click can\n\
+         change them any more), measured next to true; then the lift of each arm over the\n\
          control, its 95% interval, and the true lift.\n",
         style(format!("http://{address}/")).underlined(),
         style(format!("http://{address}/metrics")).underlined(),

@@ -73,8 +73,7 @@ impl Evaluation {
         }
         warnings.extend(self.n_without_a_hit().map(|n| {
             format!(
-                "clicks: {n}, and none is on an item that its list shows: the request ids or the items of clicks are not those of the lists, or \
-                 clicks come later than `attribution`; `abgauge check --sample FILE --suggest` says what ties them"
+                "clicks: {n}, but none is on an item of its list: the request ids or the items of clicks do not match the lists, or clicks come later than `attribution`; `abgauge check --sample FILE --suggest` shows what links them"
             )
         }));
         warnings
@@ -85,18 +84,18 @@ impl Evaluation {
         let outcome = |outcome| self.n_of(outcome);
         let result = |result| self.counts.result(result);
         let notes = [
-            ("lines of another type, ignored", outcome(Outcome::Ignored)),
+            ("ignored lines of another type", outcome(Outcome::Ignored)),
             (
                 "lists that name no experiment, counted in no arm",
                 self.n_lists_without_arm,
             ),
             (
-                "elements of lists that are no items, skipped",
+                "skipped elements of lists that are not items",
                 self.counts.skipped_elements,
             ),
-            ("lists that came again, counted once", outcome(Outcome::Duplicate)),
+            ("duplicate lists counted once", outcome(Outcome::Duplicate)),
             (
-                "of them with other content, the first stands",
+                "duplicates with other content; the first counts",
                 self.counts.conflicting_lists,
             ),
             (

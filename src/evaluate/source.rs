@@ -191,12 +191,12 @@ fn inner_lines(
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<LongLines> {
     let explain = |error: io::Error| match error.kind() {
-        ErrorKind::UnexpectedEof => anyhow::anyhow!("it ends early: its {packing} is cut off"),
+        ErrorKind::UnexpectedEof => anyhow::anyhow!("it ends early: its {packing} is truncated"),
         _ => anyhow::Error::new(error).context(format!("unpack {packing}")),
     };
     let (format, head) = sniff(&mut input).map_err(explain)?;
     if format != FileFormat::Lines {
-        bail!("it is {format} within {packing}: unpack the {packing} first");
+        bail!("it is {format} within {packing}: decompress the {packing} first");
     }
     lines::each(head.chain(input), &ReadBounds::default(), record).map_err(explain)
 }

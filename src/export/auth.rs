@@ -31,9 +31,8 @@ use crate::config::{Access, TokenHash, UnusableFile, User, files};
 use crate::telemetry::{HttpRefusal, Telemetry};
 
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
-const REFUSAL: &str = "a bearer token or a password is asked for here\n";
-const TOO_MANY: &str = "more passwords come than can be checked: come again in a second, with the same one, which is then checked \
-                        before others; tokens need no such check\n";
+const REFUSAL: &str = "a bearer token or a password is required\n";
+const TOO_MANY: &str = "too many passwords to check: try again in a second with the same one, which then has priority; tokens need no such check\n";
 /// Time that a password waits to be checked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -104,7 +103,7 @@ where
     };
     let bytes = files::read_for(setting, path)?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| unusable(format!("{name} is no text in UTF-8"), "write one hash a line"))?;
+        .map_err(|_| unusable(format!("{name} is not UTF-8 text"), "write one hash per line"))?;
     let mut entries = Vec::new();
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -119,7 +118,7 @@ where
     match entries.len() {
         0 => Err(unusable(
             format!("{name} holds no hash"),
-            "write one a line, or leave the setting out",
+            "write one per line, or remove the setting",
         )),
         n if n > MAX_ENTRIES => Err(unusable(
             format!("{name} holds {n} hashes"),
@@ -275,8 +274,7 @@ impl Gate {
             warn!(
                 peer,
                 unlogged_before,
-                "left a password unchecked, since more come than can be checked: who comes again with the same one goes \
-                 first; bearer tokens (http.bearer_tokens) need no such check"
+                "did not check a password, because too many arrive: a client that tries the same one again has priority; bearer tokens (http.bearer_tokens) need no such check"
             );
         }
     }

@@ -94,7 +94,7 @@ impl Hosts {
                 peer,
                 %host,
                 unlogged_before,
-                "refused a request for a foreign host: if a proxy or a name of yours leads here, name it in http.hosts"
+                "refused a request for a foreign host: if a proxy or another name points here, add it to http.hosts"
             );
         }
         answer(StatusCode::MISDIRECTED_REQUEST, &refusal(host))
@@ -106,8 +106,7 @@ fn refusal(host: &Host) -> String {
     let shown = host.to_string();
     let name = if shown.is_empty() { "NAME" } else { &shown };
     format!(
-        "This server does not answer requests for host \"{shown}\". On this machine, ask for localhost. If a proxy or a name of \
-         yours leads here, set [http] hosts = [\"{name}\"] (ABGAUGE_HTTP__HOSTS={name}) and start it again.\n"
+        "This server does not answer requests for host \"{shown}\". On this machine, use localhost. If a proxy or another name points here, set [http] hosts = [\"{name}\"] (ABGAUGE_HTTP__HOSTS={name}) and start it again.\n"
     )
 }
 

@@ -33,7 +33,7 @@ use crate::telemetry::Severity;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-const NOT_FOUND: &str = "not found; here are / (live page), /metrics, /api/v1/experiments, /api/v1/verdict, /api/v1/view, /healthz, /readyz and /runbooks\n";
+const NOT_FOUND: &str = "not found; available are / (live page), /metrics, /api/v1/experiments, /api/v1/verdict, /api/v1/view, /healthz, /readyz and /runbooks\n";
 
 /// Maximum number of pages with an event stream, but at most half of the connections. The rest are for scrapes.
 const MAX_STREAMS: usize = 32;
@@ -122,7 +122,7 @@ async fn experiments(
             None => {
                 let names: Vec<_> = windows.iter().map(|window| window.name.as_str()).collect();
                 let known = names.join(", ");
-                let message = format!("no such window has time lines; `timelines` is one of: {known}\n");
+                let message = format!("this window has no time lines; `timelines` is one of: {known}\n");
                 return answer(StatusCode::BAD_REQUEST, PLAIN, message);
             }
         },
@@ -215,7 +215,7 @@ async fn view_stream(
     headers: HeaderMap,
 ) -> Response {
     let Ok(permit) = Arc::clone(&routes.streams).try_acquire_owned() else {
-        let full = "too many pages follow the stream already: ask /api/v1/view from time to time\n";
+        let full = "too many pages follow the stream already: poll /api/v1/view instead\n";
         return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, full);
     };
     let watcher = routes.feed.watch(&view::Query::of(wanted, &routes.exporter));

@@ -83,7 +83,7 @@ impl GlobalScope {
     fn warning(&self) -> Option<Warning> {
         let fault = self.handle.fault()?;
         Some(Warning::new(format!(
-            "the global view is not what is stored, or will soon be withheld: {fault}"
+            "the global view is out of date, or will soon be withheld: {fault}"
         )))
     }
 }

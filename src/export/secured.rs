@@ -128,11 +128,11 @@ impl Secured {
             Ok((identity, credentials)) => {
                 if let (Some(tls), Some(identity)) = (&self.tls, &identity) {
                     tls.replace(identity);
-                    info!("read the certificate again: it is {identity}");
+                    info!("reloaded the certificate: it is {identity}");
                 }
                 if let (Some(gate), Some(credentials)) = (&self.gate, credentials) {
                     gate.replace(credentials);
-                    info!("read again who may ask");
+                    info!("reloaded the credentials");
                 }
                 self.identity = identity;
                 self.tell_expiry();
@@ -141,7 +141,7 @@ impl Secured {
                 setting,
                 message,
                 remedy,
-            }) => error!("{setting}: {message}; what was read before stays in use: {remedy}"),
+            }) => error!("{setting}: {message}; the previous file stays in use: {remedy}"),
         }
     }
 

@@ -68,8 +68,7 @@ impl Identity {
                         files.key.display(),
                         files.certificate.display()
                     ),
-                    remedy: "name the key that the certificate was made for; in the certificate's file the server's own \
-                             certificate stands first"
+                    remedy: "name the key that belongs to the certificate; the server's own certificate must be first in its file"
                         .to_owned(),
                 });
             }
@@ -106,8 +105,7 @@ impl Identity {
             Doubt::Expired => ("has expired at", self.expires_ms),
         };
         format!(
-            "{CERTIFICATE}: the certificate {what} {}, and clients refuse it outside of its time: put a new one into \
-             its place, it is read again by itself",
+            "{CERTIFICATE}: the certificate {what} {}, and clients refuse it outside of its validity: replace it, abgauge reads it again automatically",
             Time(ms)
         )
     }
@@ -124,7 +122,7 @@ fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusa
         .collect::<Result<_, _>>()
         .map_err(|error| no_certificate(path, &error))?;
     match chain.is_empty() {
-        true => Err(no_certificate(path, &"there is none in PEM")),
+        true => Err(no_certificate(path, &"it has none in PEM")),
         false => Ok(chain),
     }
 }
@@ -147,9 +145,9 @@ fn key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, UnusableFile>
         let (why, remedy) = match error {
             pem::Error::NoItemsFound if is_encrypted => (
                 "it is encrypted".to_owned(),
-                "take the password off (`openssl pkey -in OLD -out NEW`), and let only abgauge's user read the file",
+                "remove the password (`openssl pkey -in OLD -out NEW`), and let only abgauge's user read the file",
             ),
-            pem::Error::NoItemsFound => ("there is none in PEM".to_owned(), NAME_A_KEY),
+            pem::Error::NoItemsFound => ("it has none in PEM".to_owned(), NAME_A_KEY),
             error => (error.to_string(), NAME_A_KEY),
         };
         UnusableFile {

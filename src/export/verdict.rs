@@ -44,7 +44,7 @@ pub struct Refusal {
 /// - 404: the experiment or the arm does not exist, or is not compared with anything.
 /// - 503: nothing is known yet.
 pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<u8>), Refusal> {
-    let known = "`experiment`, `arm` and `gate` are known";
+    let known = "the parameters are `experiment`, `arm` and `gate`";
     if let Some(other) = wanted.others.keys().next() {
         return Err(bad(format!(
             "there is no parameter `{}` here: {known}",
@@ -129,7 +129,7 @@ fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a st
     let compared = listed(compared.map(|(name, _)| name.as_str()));
     let Some(wanted) = wanted else {
         return Err(bad(format!(
-            "say which experiment: `experiment=NAME`; those with a control are: {compared}"
+            "name an experiment: `experiment=NAME`; experiments with a control: {compared}"
         )));
     };
     let set = || format!("set `control` under [experiments.{}]", visible(wanted));
@@ -141,7 +141,7 @@ fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a st
             set()
         ))),
         None => Err(absent(format!(
-            "nothing is asked of an experiment `{}`; those with a control are: {compared}. For another one {}",
+            "experiment `{}` is not configured; experiments with a control: {compared}. For another one {}",
             visible(wanted),
             set()
         ))),
@@ -155,7 +155,7 @@ fn compared<'a>(
 ) -> Result<(&'a ExperimentLook, &'a (Settings, Report)), Refusal> {
     if shown.given_up.iter().any(|given_up| given_up == name) {
         return Err(unknown_yet(format!(
-            "experiment `{}` was given up, since statistics took more than limits.max_statistics: raise it, and start abgauge anew",
+            "experiment `{}` was given up, because statistics took more than limits.max_statistics: raise it, and restart abgauge",
             visible(name)
         )));
     }
@@ -175,12 +175,9 @@ fn arm<'a>(settings: &Settings, report: &'a Report, wanted: Option<&str>) -> Res
     let control = visible(&settings.control);
     if let Some(wanted) = wanted {
         let message = || match wanted == settings.control {
-            true => format!(
-                "`{control}` is the control; compared with it are: {}",
-                listed(arms())
-            ),
+            true => format!("`{control}` is the control; compared with it: {}", listed(arms())),
             false => format!(
-                "there is no arm `{}` beside the control `{control}`; there are: {}",
+                "there is no arm `{}` to compare with the control `{control}`; arms: {}",
                 visible(wanted),
                 listed(arms())
             ),
@@ -191,10 +188,10 @@ fn arm<'a>(settings: &Settings, report: &'a Report, wanted: Option<&str>) -> Res
     match tested[..] {
         [only] => Ok(only),
         [] => Err(absent(format!(
-            "no arm beside the control `{control}` has a list yet"
+            "no arm except the control `{control}` has a list yet"
         ))),
         _ => Err(bad(format!(
-            "say which arm: `arm=NAME`; compared with the control `{control}` are: {}",
+            "name an arm: `arm=NAME`; compared with the control `{control}`: {}",
             listed(tested.into_iter())
         ))),
     }

@@ -66,7 +66,7 @@ impl Handle {
             (status.n_unread, self.behind(&status))
         };
         let withheld = match (n_unread, behind_ms) {
-            (None, _) => return Err("it is not known yet how many partitions there are".to_owned()),
+            (None, _) => return Err("the number of partitions is not known yet".to_owned()),
             (Some(0), Some(ms)) if ms > self.lease_ms => Withheld::Behind { ms },
             (Some(0), Some(_)) => return Ok(()),
             (Some(n_partitions), _) => Withheld::Reading { n_partitions },

@@ -115,16 +115,16 @@ pub fn read(
             if *n_users.get_or_insert(of_users) != of_users {
                 let before = n_users.unwrap_or(0);
                 return Err(error(format!(
-                    "of_users is {of_users}, and {before} in lines before: shares must be of one number of users"
+                    "of_users is {of_users}, but {before} in earlier lines: it must be the same in all lines"
                 )));
             }
         } else if users > 0 {
             return Err(error(
-                "users needs of_users beside it: the number of all users".to_owned(),
+                "users needs of_users too: the number of all users".to_owned(),
             ));
         }
         if let Some(first) = lines.insert(id.clone(), line) {
-            return Err(error(format!("item {id:?} stands in line {first} already")));
+            return Err(error(format!("item {id:?} is already in line {first}")));
         }
         items.push(NewItem {
             id,
@@ -139,7 +139,7 @@ pub fn read(
         });
     }
     if items.is_empty() {
-        let message = "there is no item in the file".to_owned();
+        let message = "the file has no items".to_owned();
         return Err(CatalogueError { line: 1, message });
     }
     Ok(Catalogue::new(items, n_users.unwrap_or(0), previous))
@@ -175,7 +175,7 @@ mod tests {
         for (bad, says) in [
             ("[]", &["line 2", "\"of_users\":200"][..]),
             ("{}", &["line 2", "missing field `item`"]),
-            ("{\"item\":\"a\"}", &["line 2", "line 1 already"]),
+            ("{\"item\":\"a\"}", &["line 2", "already in line 1"]),
             ("{\"item\":\"\"}", &["line 2", "1 to 2048 bytes"]),
             ("{\"item\":1.5}", &["line 2", "integer"]),
             (
@@ -185,7 +185,7 @@ mod tests {
             ("{\"item\":\"b\",\"users\":1}", &["needs of_users"]),
             (
                 "{\"item\":\"b\",\"of_users\":5}",
-                &["of_users is 5", "4 in lines before"],
+                &["of_users is 5", "4 in earlier lines"],
             ),
         ] {
             let error = read(&format!("{good}{bad}\n")).expect_err(bad);

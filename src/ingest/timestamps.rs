@@ -34,8 +34,7 @@ impl Timestamps {
         let refused = "the broker refuses the whole batch, events of other users included";
         let unguarded = |bound: &str| {
             format!(
-                "{uses} and accepts records {bound}, so a producer with a fast clock gets past join.max_future ({}) and makes \
-                 honest events late. A lower message.timestamp.after.max.ms loses more: if one record is further ahead, {refused}",
+                "{uses} and accepts records {bound}, so a producer with a fast clock gets past join.max_future ({}) and makes correct events late. A lower message.timestamp.after.max.ms loses more: if one record is further ahead, {refused}",
                 display_ms(max_future_ms)
             )
         };

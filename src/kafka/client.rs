@@ -79,7 +79,7 @@ pub fn look_for_leaders<C: ConsumerContext>(
         )
     );
     if is_of_leaders && let Err(error) = client.fetch_metadata(Some(topic), within) {
-        tracing::debug!(%error, topic, "the brokers do not say who leads its partitions");
+        tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");
     }
 }
 
@@ -93,11 +93,10 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
     };
     let message = match code {
         _ if too_large(&detail).is_some() => format!(
-            "an answer of the brokers is larger than kafka.properties.\"receive.message.max.bytes\" allows ({detail}): raise \
-             it; looking for the partition meanwhile"
+            "an answer of the brokers is larger than kafka.properties.\"receive.message.max.bytes\" allows ({detail}): raise it; meanwhile trying to find the partition"
         ),
         Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => format!(
-            "the brokers refuse our credentials ({detail}): check kafka.properties.\"sasl.mechanism\", \
+            "the brokers refuse the credentials ({detail}): check kafka.properties.\"sasl.mechanism\", \
              \"sasl.username\" and \"sasl.password\" (or its file under kafka.property_files)"
         ),
         Some(RDKafkaErrorCode::TopicAuthorizationFailed) => format!(
@@ -116,8 +115,7 @@ pub fn fault(error: &KafkaError, reason: &str) -> Fault {
         }
         // These errors come from the client, not from the brokers.
         Some(RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownPartition) => format!(
-            "the brokers have not told yet where a partition lies ({detail}): trying again; where it lasts, see whether \
-             the topic was made anew with fewer partitions"
+            "the brokers have not reported the place of a partition yet ({detail}): trying again; if this persists, check whether the topic was recreated with fewer partitions"
         ),
         Some(RDKafkaErrorCode::Resolve) => {
             format!("a broker's name cannot be resolved ({detail}): check kafka.brokers")
@@ -152,9 +150,8 @@ impl TlsFault {
     pub fn of(detail: &str) -> TlsFault {
         if is_about_our_certificate(detail) {
             return TlsFault {
-                what: "the brokers ask for a certificate of ours, or refuse it",
-                remedy: "set kafka.properties.\"ssl.certificate.location\" and \"ssl.key.location\" to one that their \
-                         authority has signed and that has not expired",
+                what: "the brokers require a client certificate, or refuse it",
+                remedy: "set kafka.properties.\"ssl.certificate.location\" and \"ssl.key.location\" to a certificate that their authority has signed and that has not expired",
             };
         }
         if detail.contains("verify") {
@@ -162,8 +159,7 @@ impl TlsFault {
             return TlsFault {
                 what: "the brokers' certificate is refused",
                 remedy: "kafka.properties.\"ssl.ca.location\" must name the authority that signed it, it must be for the \
-                         host in kafka.brokers, and it must not have expired; which of these it is tells `openssl \
-                         s_client -connect HOST:PORT -verify_hostname HOST -CAfile FILE`",
+                         host in kafka.brokers, and it must not have expired; `openssl s_client -connect HOST:PORT -verify_hostname HOST -CAfile FILE` shows which of these it is",
             };
         }
         TlsFault {

@@ -9,8 +9,7 @@ fn strayed(record: &impl Message) -> Fault {
     Fault {
         kind: FaultKind::Fatal,
         message: format!(
-            "the record at offset {offset} of partition {partition} of topic `{topic}` came past the queue of its partition, \
-             which is a fault of abgauge: start it again, so that it reads the log anew"
+            "the record at offset {offset} of partition {partition} of topic `{topic}` bypassed the queue of its partition, which is a bug in abgauge: restart it, so that it reads the log again"
         ),
     }
 }
@@ -314,7 +313,7 @@ impl Consumer {
                 if let Some(questions) = &self.questions {
                     questions
                         .send(question)
-                        .context("ask the brokers in the background")?;
+                        .context("query the brokers in the background")?;
                 }
             }
         }
@@ -389,7 +388,7 @@ impl Drop for Consumer {
         if let Some(prober) = self.prober.take() {
             // It may be waiting for a broker, but at most until its own deadline.
             if prober.join().is_err() {
-                tracing::error!("the thread that asks the brokers panicked");
+                tracing::error!("the thread that queries the brokers panicked");
             }
         }
         self.forwarding.release(&self.client);

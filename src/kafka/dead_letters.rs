@@ -117,7 +117,7 @@ impl Drop for DeadLetters {
             tracing::warn!(
                 topic = self.topic,
                 n,
-                "dead letters were still on their way at the end, and are lost"
+                "dead letters that were in flight at the end are lost"
             );
         }
     }
@@ -165,11 +165,11 @@ fn remedy(error: &KafkaError) -> &'static str {
             RDKafkaErrorCode::UnknownTopicOrPartition
             | RDKafkaErrorCode::UnknownTopic
             | RDKafkaErrorCode::UnknownPartition,
-        ) => ": create the topic, or leave kafka.dead_letter_topic out",
+        ) => ": create the topic, or remove kafka.dead_letter_topic",
         Some(RDKafkaErrorCode::TopicAuthorizationFailed) => ": grant the user WRITE on the topic",
         Some(RDKafkaErrorCode::MessageSizeTooLarge) => ": raise max.message.bytes of the topic",
         Some(RDKafkaErrorCode::QueueFull) => {
-            ": too many wait for the brokers; queue.buffering.max.messages under [kafka.properties] is the bound"
+            ": too many wait for the brokers; queue.buffering.max.messages under [kafka.properties] sets the limit"
         }
         _ => "",
     }

@@ -273,7 +273,7 @@ fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Resul
         // rdkafka does not check for an error here. Every topic has settings, so an empty answer is one.
         Ok(resource) if resource.entries.is_empty() => Err(Failure::new(
             Trouble::TopicForbidden,
-            "the brokers tell none of them",
+            "the brokers returned no settings",
         )),
         answer => answer.map_err(failure),
     }

@@ -57,7 +57,7 @@ pub(super) fn start(
     let prober = Prober {
         uncommitted: own
             .create_with_context(Quiet)
-            .context("make the client that asks where the logs end")?,
+            .context("create the client that queries the ends of the logs")?,
         client,
         topics: TopicNames::new(kafka),
         kafka: kafka.clone(),
@@ -75,7 +75,7 @@ pub(super) fn start(
     std::thread::Builder::new()
         .name("kafka-probe".into())
         .spawn(run)
-        .context("start the thread that asks the brokers")
+        .context("start the thread that queries the brokers")
 }
 
 impl Prober {
@@ -211,7 +211,7 @@ impl Prober {
             None => Ok(found.map_or(0, |found| found.partitions().len() as i32)),
             Some(ABSENT) if since.elapsed() < CERTAIN => Err(Fault {
                 message: format!(
-                    "the brokers know no topic `{topic}` yet: asking again, since they may have just started"
+                    "the brokers do not have topic `{topic}` yet: trying again, because they may have just started"
                 ),
                 kind: FaultKind::Uncertain,
             }),

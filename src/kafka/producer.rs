@@ -73,7 +73,7 @@ impl Producer {
             let cause = cause.unwrap_or_else(|| error.to_string());
             bail!(
                 "no broker answers at {brokers}: {cause}\n\
-                 check the address and the port, and what the listener asks for (security.protocol, sasl.*, ssl.*)"
+                 check the address and the port, and the settings of the listener (security.protocol, sasl.*, ssl.*)"
             );
         }
         Ok(producer)
@@ -96,7 +96,7 @@ impl Producer {
     /// If no broker answers.
     pub fn n_brokers(&self) -> Result<usize> {
         let metadata = self.client().fetch_metadata(None, ANSWER_WITHIN);
-        let metadata = metadata.context("ask the brokers who they are")?;
+        let metadata = metadata.context("ask for the brokers of the cluster")?;
         Ok(metadata.brokers().len())
     }
 

@@ -265,7 +265,7 @@ impl Log for StateLog {
     }
 
     fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
-        let writer = self.writer.as_mut().expect("who only reads appends nothing");
+        let writer = self.writer.as_mut().expect("a reader appends nothing");
         writer.append(partition, key, value);
     }
 
@@ -312,13 +312,13 @@ fn reader_config(kafka: &config::Kafka) -> ClientConfig {
 fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyhow::Result<()> {
     let ask = move || {
         if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
-            tracing::debug!(%error, topic, "the brokers do not say who leads its partitions");
+            tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");
         }
     };
     let thread = std::thread::Builder::new()
         .name("state-leaders".into())
         .spawn(ask);
-    thread.context("start the thread that asks who leads the state topic")?;
+    thread.context("start the thread that finds the leaders of the state topic")?;
     Ok(())
 }
 

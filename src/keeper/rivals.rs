@@ -37,9 +37,7 @@ impl Rivals {
         }
         self.told_ms = Some(read.now_ms);
         Some(format!(
-            "{} has claimed partition {} in the same group `{}`, and counts by other rules ({}; here {}): of pairs that go to and fro between \
-             two such instances, each counts with gaps. Give all instances of a group the same settings, or each kind a group of its own \
-             (kafka.group_id); while a change is rolled out this ends with the last instance of before",
+            "{} has claimed partition {} in the same group `{}`, but counts by other rules ({}; here {}): if a pair moves between two such instances, both count it with gaps. Give all instances of a group the same settings, or each kind its own group (kafka.group_id); during a rollout this ends with the last old instance",
             claim.instance,
             read.pair,
             us.group,

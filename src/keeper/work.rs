@@ -364,13 +364,14 @@ impl Desk {
 fn tell_what_is_missing(id: PairId, pair: &Pair, has_read: bool) {
     let others = pair.owner.view().others();
     let sign = match (others.is_empty(), has_read) {
-        (false, _) => "others have stored something in its partition, by other settings or in another group",
+        (false, _) => {
+            "other instances have stored state in its partition, by other settings or in another group"
+        }
         (true, true) => "the group has read the topics before",
         (true, false) => return,
     };
     warn!(
         partition = id,
-        "nothing is stored of the pair, though {sign}: it begins by kafka.start. If its state was stored, that is lost, or settings \
-         that decide what is counted have changed"
+        "the pair has no stored state, although {sign}: it starts as set by kafka.start. If its state was stored before, it is lost, or settings that affect counting have changed"
     );
 }

@@ -33,7 +33,7 @@ macro_rules! aggregates {
         }
 
         /// Sums that one slot adds to each aggregate.
-        #[allow(dead_code, reason = "not everything that a slot adds is told to the board")]
+        #[allow(dead_code, reason = "the board does not get everything that a slot adds")]
         pub(super) struct Slots {
             $(pub $name: Option<<$aggregate as Aggregate>::Slot>,)+
         }

@@ -32,7 +32,7 @@ impl From<Malformed> for LedgerError {
 impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LedgerError::Version => f.write_str("it is of a version that this program does not read"),
+            LedgerError::Version => f.write_str("it has a version that this program cannot read"),
             LedgerError::Length => Malformed::Length.fmt(f),
             LedgerError::Number => Malformed::Number.fmt(f),
             LedgerError::Missing(part) => write!(f, "its part `{part}` is missing"),

@@ -58,9 +58,9 @@ pub enum FeedError {
 impl fmt::Display for FeedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FeedError::Ledger(error) => write!(f, "its ledger cannot be read: {error}"),
+            FeedError::Ledger(error) => write!(f, "cannot read its ledger: {error}"),
             FeedError::Looks(error) => {
-                write!(f, "what is kept for looks at experiments cannot be read: {error}")
+                write!(f, "cannot read the stored looks at experiments: {error}")
             }
         }
     }

@@ -130,9 +130,9 @@ impl From<LedgerError> for AsOfError {
 impl fmt::Display for AsOfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AsOfError::Version => f.write_str("it is of a version that this program does not read"),
+            AsOfError::Version => f.write_str("it has a version that this program cannot read"),
             AsOfError::Malformed(error) => error.fmt(f),
-            AsOfError::Look => f.write_str("the sums of its users are of another look than its sequences"),
+            AsOfError::Look => f.write_str("its user sums and its sequences belong to different looks"),
         }
     }
 }

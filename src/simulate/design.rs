@@ -86,10 +86,10 @@ impl Design {
             !name.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
         if !names.iter().all(is_plain) {
-            bail!("names of experiments and arms are made of letters, digits, - and _");
+            bail!("names of experiments and arms consist of letters, digits, - and _");
         }
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-            bail!("a name is used twice: experiments and arms are told by theirs");
+            bail!("a name is used twice: experiments and arms need different names");
         }
         // Each pair takes `"experiment":"arm",`; 17 bytes are for `,"experiments":{}`.
         let longest = |arms: &[&str]| arms.iter().map(|arm| arm.len()).max().unwrap_or(0);
@@ -219,7 +219,7 @@ impl Design {
             if *arm == 0 {
                 let experiment = &self.experiments[*experiment];
                 bail!(
-                    "{} is the control of {}, which others are compared with",
+                    "{} is the control of {}, which has no lift",
                     experiment.arms[0].name,
                     experiment.name
                 );

@@ -129,7 +129,7 @@ pub enum Breach {
         later: SealId,
         what: &'static str,
     },
-    /// A claim whose words cannot be read; it claims all the same.
+    /// A claim whose words cannot be read; its claim is valid all the same.
     Claim { session: Session, error: RecordError },
     /// A claim waits for its seal.
     Waits(Session),
@@ -156,20 +156,20 @@ impl fmt::Display for SealId {
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Breach::Newer(key) => write!(f, "a newer version has written the key `{key}`"),
+            Breach::Newer(key) => write!(f, "a newer version wrote the key `{key}`"),
             Breach::Malformed(key) => {
                 write!(
                     f,
-                    "the key `{key}` is of no version of abgauge: somebody else has written it"
+                    "no version of abgauge writes the key `{key}`: another program wrote it"
                 )
             }
             Breach::Unsurpassable(key) => write!(
                 f,
-                "somebody else has written the key `{key}`, and no claim can be above it: nothing more can be stored"
+                "another program wrote the key `{key}`, and no claim can be above it: nothing more can be stored"
             ),
-            Breach::TwoContents(key) => write!(f, "the key {key:?} has had two contents"),
+            Breach::TwoContents(key) => write!(f, "the key {key:?} was written with two different contents"),
             Breach::Seal { id, error } => write!(f, "the seal {id} cannot be read: {error}"),
-            Breach::Damage { id, damage } => write!(f, "the seal {id} is not whole: {damage}"),
+            Breach::Damage { id, damage } => write!(f, "the seal {id} is incomplete: {damage}"),
             Breach::Back { earlier, later, what } => {
                 write!(
                     f,
@@ -185,7 +185,7 @@ impl fmt::Display for Breach {
             }) => {
                 write!(
                     f,
-                    "{n_garbage} keys, {garbage} bytes, are garbage that was not collected yet"
+                    "{n_garbage} keys, {garbage} bytes, are garbage that was not removed yet"
                 )
             }
         }

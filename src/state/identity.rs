@@ -80,13 +80,13 @@ impl fmt::Display for Difference {
                 let [now, stored] = [*now, *stored].map(id_text);
                 write!(
                     f,
-                    "topic `{topic}` was made anew since: its id is {now}, and was {stored}"
+                    "topic `{topic}` was recreated since: its id is {now}, and was {stored}"
                 )
             }
             Difference::Partitions { stored, now } => {
                 write!(
                     f,
-                    "the topics of events had {stored} partitions then, and have {now} now"
+                    "the event topics had {stored} partitions then, and have {now} now"
                 )
             }
         }
@@ -135,11 +135,11 @@ mod tests {
         );
         check(
             |of| of.topics[0].id = u128::MAX,
-            "topic `served` was made anew since: its id is AAAAAAAAAAAAAAAAAAAABw, and was _____________________w",
+            "topic `served` was recreated since: its id is AAAAAAAAAAAAAAAAAAAABw, and was _____________________w",
         );
         check(
             |of| of.n_partitions = 6,
-            "the topics of events had 6 partitions then, and have 12 now",
+            "the event topics had 6 partitions then, and have 12 now",
         );
         assert_eq!(now.difference(&identity()), None);
     }

@@ -323,8 +323,8 @@ impl fmt::Display for Unknown {
         match self {
             Unknown::NoTime => f.write_str("all lists have one time"),
             Unknown::NoControl => f.write_str("its control has no list"),
-            Unknown::NoTreatment => f.write_str("it has no arm but the control"),
-            Unknown::Collecting(burn_in) => write!(f, "too little is known yet, {burn_in}"),
+            Unknown::NoTreatment => f.write_str("it has no arm except the control"),
+            Unknown::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),
         }
     }
 }

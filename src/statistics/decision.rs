@@ -238,7 +238,7 @@ impl Facts<'_> {
             reason += &format!(", since day {day}");
         }
         if harm.is_better_now {
-            reason += ", but its interval now lies on the better side of 0";
+            reason += ", but its interval is now on the better side of 0";
         }
         Some((State::Harm, reason))
     }
@@ -317,7 +317,7 @@ impl Facts<'_> {
             lower && primary.upper.is_some_and(|upper| upper < primary.mde)
         };
         let all = !self.primaries.is_empty() && self.primaries.iter().all(is_small);
-        let reason = || "all lifts lie within the smallest effect that matters".to_owned();
+        let reason = || "all lifts are within the smallest effect that matters".to_owned();
         (all && self.failing().is_none()).then(|| (State::NoEffect, reason()))
     }
 
@@ -360,7 +360,7 @@ impl PrimaryFact {
 /// Writes why arms that lose different shares of their lists cannot be compared.
 pub(super) fn refused_reason(shares: [f64; 2]) -> String {
     let [arm, control] = shares.map(|share| format!("{:.1}%", 100.0 * share));
-    format!("{arm} of the lists of the arm were refused, and {control} of those of its control")
+    format!("{arm} of the arm's lists were refused, but {control} of its control's lists")
 }
 
 /// Appends the day of the decision to a reason.

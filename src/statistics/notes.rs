@@ -93,7 +93,7 @@ pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
 /// Writes the note on a decision whose interval now contains 0.
 pub(super) fn open_again_note(metric: &str, day: u32) -> String {
     format!(
-        "since the decision of day {day} the interval of {} has come to hold 0",
+        "since the decision of day {day} the interval of {} has come to include 0",
         name_of(metric)
     )
 }

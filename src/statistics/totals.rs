@@ -56,7 +56,8 @@ pub struct Terms {
 }
 
 /// Note for epochs that are not comparable because of sticky assignment.
-pub const STICKY_NOTE: &str = "shares changed under sticky assignment: start anew with a new salt";
+pub const STICKY_NOTE: &str =
+    "shares changed under sticky assignment: restart the experiment with a new salt";
 
 impl Totals {
     /// Returns the epochs that are compared. Under sticky assignment they end with the first change of shares.

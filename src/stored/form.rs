@@ -62,11 +62,11 @@ impl fmt::Display for FormError {
             FormError::Checkpoint(error) => write!(f, "its role `{CHECKPOINT}` is damaged: {error}"),
             FormError::Life => write!(f, "its role `{LIFE}` is damaged"),
             FormError::Folded => write!(f, "its role `{FOLDED}` is damaged"),
-            FormError::Topics => f.write_str("it is of another number of topics"),
+            FormError::Topics => f.write_str("it has another number of topics"),
             FormError::Looks(error) => {
-                write!(f, "what is kept for looks at experiments cannot be read: {error}")
+                write!(f, "cannot read the stored looks at experiments: {error}")
             }
-            FormError::Ledger(error) => write!(f, "its ledger cannot be read: {error}"),
+            FormError::Ledger(error) => write!(f, "cannot read its ledger: {error}"),
         }
     }
 }

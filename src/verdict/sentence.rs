@@ -92,7 +92,7 @@ const MOST_IN_SPLIT: usize = 4;
 /// Returns the sentence of an experiment without a comparison.
 pub fn uncompared(n_arms: usize) -> Said {
     let why = match n_arms {
-        0 | 1 => "nothing to compare: there is one arm alone",
+        0 | 1 => "nothing to compare: there is only one arm",
         _ => {
             "nothing is tested: the configuration names no control for this experiment, so a difference here may be chance"
         }
@@ -107,11 +107,11 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
         _ if has_settled => said
             .text("too early: lists have settled, and the first look comes within ten minutes of event time"),
         Some(ms) if ms > 0 => said.text(format!(
-            "too early: no list has settled yet; the first do in about {} of event time",
+            "too early: no list has settled yet; the first will in about {} of event time",
             write::span(ms)
         )),
         _ => said.text(format!(
-            "too early: no list has settled yet; each does {} after it was served",
+            "too early: no list has settled yet; each settles {} after it was served",
             write::span(settle_after_ms)
         )),
     }
@@ -120,7 +120,7 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
 /// Returns the sentence of an experiment that was given up.
 pub fn given_up() -> Said {
     Said::new(Badge::Uncompared, None)
-        .text("not compared any more: statistics took more memory than limits.max_statistics allows")
+        .text("no longer compared: statistics took more memory than limits.max_statistics allows")
 }
 
 /// Returns the sentence of a look.
@@ -208,7 +208,7 @@ impl Arm<'_> {
 
     fn open_again(&self) -> &'static str {
         match self.of.open_again {
-            Some(_) => "; since then its interval has come to hold 0",
+            Some(_) => "; since then its interval has come to include 0",
             None => "",
         }
     }
@@ -242,7 +242,7 @@ impl<'a> Looked<'a> {
         let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
         if !self.arms().iter().any(has_lists) {
             let said = said
-                .text("nothing to compare: no arm beside ")
+                .text("nothing to compare: no arm other than ")
                 .name(self.control());
             return Some(said.text(" has a share of the users and a settled list"));
         }
@@ -252,7 +252,7 @@ impl<'a> Looked<'a> {
     /// Returns the sentence of a failed check.
     fn invalid(&self) -> Option<Said> {
         let arms = self.arms();
-        let said = Said::new(Badge::Invalid, None).text("do not read this: ");
+        let said = Said::new(Badge::Invalid, None).text("do not trust this: ");
         if arms.iter().any(|arm| arm.is(&[State::InvalidSrm])) {
             return Some(self.split(said));
         }
@@ -282,7 +282,7 @@ impl<'a> Looked<'a> {
         Some(said.name(first.name).text(" and ").name(self.control()))
     }
 
-    /// Adds "53:47 where 50:50 was planned", or the arm that is furthest from its share.
+    /// Adds "53:47, but 50:50 was planned", or the arm that is furthest from its share.
     fn split(&self, said: Said) -> Said {
         let planned: Vec<(&str, f64)> = self
             .settings
@@ -309,7 +309,7 @@ impl<'a> Looked<'a> {
         let ordered: Vec<_> = control.into_iter().chain(others).collect();
         if ordered.len() <= MOST_IN_SPLIT {
             let [seen, planned] = write::split(&ordered.iter().map(|(_, of)| *of).collect::<Vec<_>>());
-            let said = said.text(format!("users are split {seen} where {planned} was planned ("));
+            let said = said.text(format!("users are split {seen}, but {planned} was planned ("));
             let last = ordered.len() - 1;
             let named = ordered.iter().enumerate().fold(said, |said, (place, (arm, _))| {
                 said.name(arm).text(if place == last { ")" } else { " : " })
@@ -323,7 +323,7 @@ impl<'a> Looked<'a> {
         };
         let said = said.text("users are not split as planned: ").name(arm);
         said.text(format!(
-            " has {} where {} was planned",
+            " has {}, but {} was planned",
             share(*seen, 1),
             share(*planned, 1)
         ))
@@ -343,8 +343,7 @@ impl<'a> Looked<'a> {
         }
         if self.settings.shares.is_empty() {
             let said = Said::new(Badge::Uncompared, None);
-            let said =
-                said.text("not tested: the share of users that each arm is to get (shares) is not set");
+            let said = said.text("not tested: the planned shares of users (shares) are not set");
             return self.so_far(said, "; ");
         }
         let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
@@ -403,7 +402,7 @@ impl<'a> Looked<'a> {
                 false => format!(" by the one-sided test of harm{}", since(metric)),
             };
             let now = match self.lies_beyond_zero(key, metric, 1.0) {
-                true if first.is(&[State::Harm]) => "; its interval now lies on the better side of 0",
+                true if first.is(&[State::Harm]) => "; its interval is now on the better side of 0",
                 _ => "",
             };
             said = said.text(format!(
@@ -475,9 +474,7 @@ impl<'a> Looked<'a> {
         let (reason, dates) = (&of.decision.reason, self.dates_ahead());
         if arms.iter().all(|arm| arm.is(&[State::Collecting])) {
             let said = Said::new(Badge::Early, Some(of.name));
-            return said.text(format!(
-                "too early: there are too few users or clicks ({reason}){dates}"
-            ));
+            return said.text(format!("too early: too few users or clicks ({reason}){dates}"));
         }
         let waits = self.report.next_decision_ms.is_some();
         let said = match waits {
@@ -626,7 +623,7 @@ fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
     let name = name_of(key);
     match (lift, ends) {
         (Some(lift), Some(ends)) => format!("{name} {} ({})", percent(lift), interval(ends)),
-        (Some(lift), None) => format!("{name} {}, not sure within any bounds yet", percent(lift)),
+        (Some(lift), None) => format!("{name} {}, no interval yet", percent(lift)),
         _ => format!("{name} not known yet"),
     }
 }

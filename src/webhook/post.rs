@@ -67,7 +67,7 @@ impl Post {
         match status {
             status if status.is_success() => Ok(()),
             status if status.is_redirection() => {
-                bail!("it answered {status}, and redirections are not followed")
+                bail!("it answered {status}, and redirects are not followed")
             }
             status => bail!("it answered {status}"),
         }

@@ -386,9 +386,9 @@ fn an_operator_is_told_of_a_webhook_that_takes_nothing_until_it_does() {
             .await;
         let warning = &stage.telemetry.warnings()[0];
         for part in [
-            &*format!("webhook.url (http://{}) takes nothing", server.address),
+            &*format!("webhook.url (http://{}) does not accept calls", server.address),
             "it answered 500",
-            "not told there: 2",
+            "undelivered change of state: 2",
         ] {
             assert!(warning.message.contains(part), "{}", warning.message);
         }

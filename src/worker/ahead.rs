@@ -166,11 +166,10 @@ fn remedy(told: &[AheadWarning], topics: &[String; 2], skips: &Skips) -> String 
     let records = if n_records == 1 { "record" } else { "records" };
     let between = match n_between {
         0 => String::new(),
-        n => format!(", and up to {n} others that lie between them and are lost by it"),
+        n => format!(", and up to {n} others between them that are lost with them"),
     };
     format!(
-        "Fix the clock of {whose}, or of this machine; to undo what {they} did, set {setting} and restart: that leaves out \
-         {n_records} {records}{between}"
+        "Fix the clock of {whose}, or of this machine; to undo what {they} did, set {setting} and restart: that ignores {n_records} {records}{between}"
     )
 }
 
@@ -193,7 +192,7 @@ pub fn messages(
     if told.len() > MAX_TOLD {
         let more = told.len() - MAX_TOLD;
         messages.push(format!(
-            "{more} more partitions have or had events ahead of the clock: the log names them"
+            "{more} more partitions have or had events ahead of the clock: see the log"
         ));
     }
     messages

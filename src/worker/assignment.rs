@@ -86,7 +86,7 @@ impl Worker {
         if !broken.is_empty() {
             error!(
                 partitions = ?broken,
-                "the group gave us a partition of one topic only, which is not read: give both topics the same number of \
+                "the group assigned a partition of one topic only, which is not read: give both topics the same number of \
                  partitions, and every member partition.assignment.strategy=range"
             );
         }
@@ -149,7 +149,7 @@ impl Worker {
             }
         }
         self.orders.push(Order::Unassign);
-        info!("gave all partitions back; waiting for the group");
+        info!("released all partitions; waiting for the group");
     }
 
     fn hide(&self, partition: i32) {

@@ -44,7 +44,7 @@ impl Held {
             Damage::Compression => (
                 "cannot be decompressed, or not within kafka.properties.\"receive.message.max.bytes\""
                     .to_owned(),
-                "increase it, if they are sound but many",
+                "increase it, if they are valid but many",
             ),
             Damage::TooLarge { bytes } => {
                 let bytes = bytes.map_or(String::new(), |bytes| format!(" ({bytes} bytes)"));
@@ -64,7 +64,7 @@ impl Held {
                     .iter()
                     .any(|skip| touches(skip, &batch));
                 let part = match is_cut {
-                    true => ", whose range must cover the whole batch, as now it does not",
+                    true => ", whose range must cover the whole batch, but currently does not",
                     false => "",
                 };
                 (
@@ -75,7 +75,7 @@ impl Held {
             None => (format!("the records from offset {first} on"), String::new()),
         };
         let numbers = match has_numbers {
-            true => "The numbers of the partition stand still, the others go on",
+            true => "The numbers of this partition do not advance, all others do",
             false => "It has not caught up yet: its lists and clicks are missing from all numbers",
         };
         format!("partition {partition} of topic `{topic}` is held: {which} {why}; {remedy}{or}. {numbers}")
@@ -169,7 +169,7 @@ impl Worker {
             (Ok(OffsetState::Readable), Some(held)) if held.side == side => {
                 pair.held = None;
                 self.report.goes_on(partition);
-                info!(partition, "the batch can be read: the partition goes on");
+                info!(partition, "the batch can be read: the partition continues");
                 self.assign_pairs();
             }
             (Ok(OffsetState::Damaged { first, last, damage }), Some(held)) if held.side == side => {

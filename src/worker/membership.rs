@@ -51,9 +51,8 @@ impl Membership {
         let [served, clicks] = topics;
         self.wrong(
             format!(
-                "the group gave this member partitions of other topics (`{}`), as a static member \
-                 (kafka.properties.\"group.instance.id\") is given what it had before: it leaves the group and joins anew, \
-                 for `{served}` and `{clicks}`",
+                "the group assigned this member partitions of other topics (`{}`), as a static member \
+                 (kafka.properties.\"group.instance.id\") gets its previous partitions: it leaves the group and joins again, for `{served}` and `{clicks}`",
                 others.join("`, `")
             ),
             uptime,
@@ -79,8 +78,7 @@ impl Membership {
             None => self.right(),
             Some((topic, n)) => self.wrong(
                 format!(
-                    "the group gave this member no partition, though {n} of `{topic}` have no owner: it leaves the group \
-                     and joins anew"
+                    "the group assigned this member no partition, although {n} of `{topic}` have no owner: it leaves the group and joins again"
                 ),
                 uptime,
             ),
@@ -105,7 +103,7 @@ impl Membership {
         match &self.state {
             OwnershipState::Right => None,
             OwnershipState::Unknown => {
-                Some("the group to tell whether others own all partitions: we have none".into())
+                Some("waiting for the group to report whether other instances own all partitions: this one has none".into())
             }
             OwnershipState::Wrong(message) => Some(message.clone()),
         }

@@ -253,7 +253,7 @@ impl Worker {
     pub fn round(&mut self, busy: bool, uptime: Duration) {
         if self.clocks.round(uptime) {
             warn!(
-                "the loop was stopped for a while: what was produced meanwhile is read before anything settles"
+                "the loop was stopped for a while: records produced in the meantime are read before anything settles"
             );
             self.restart_clocks();
         }
@@ -366,7 +366,7 @@ impl Worker {
         if told.is_err() {
             self.fault(Fault {
                 message:
-                    "the thread that takes looks has ended, which is a fault of abgauge: its log says why"
+                    "the thread that takes looks has stopped, which is a bug in abgauge: its log has the reason"
                         .to_owned(),
                 kind: FaultKind::Fatal,
             });

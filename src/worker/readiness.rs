@@ -10,11 +10,11 @@ impl Worker {
         waiting.extend(self.unequal());
         waiting.extend(self.membership.waiting_for());
         match self.phase {
-            Phase::Topics => waiting.push("the brokers' answer about the topics".into()),
+            Phase::Topics => waiting.push("waiting for the brokers to describe the topics".into()),
             Phase::Joining if self.setup.keeps_state() && self.stored.is_none() => {
-                waiting.push("the brokers' answer about the state topic".into());
+                waiting.push("waiting for the brokers to describe the state topic".into());
             }
-            Phase::Joining => waiting.push("the group to assign partitions".into()),
+            Phase::Joining => waiting.push("waiting for the group to assign partitions".into()),
             Phase::Owning => {
                 waiting.extend(self.restoring());
                 if let Some(stored) = &self.stored {
@@ -39,8 +39,7 @@ impl Worker {
         let TopicCounts { served, clicks } = self.counts.filter(|counts| counts.served != counts.clicks)?;
         let [served_topic, clicks_topic] = &self.setup.topics;
         Some(format!(
-            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must land in \
-             the partition of its list, so give both the same number, keyed alike"
+            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must be in the partition of its list, so give both the same number, and the same key"
         ))
     }
 
@@ -52,8 +51,7 @@ impl Worker {
             false => (&self.setup.topics[1], before.clicks, now.clicks),
         };
         Some(format!(
-            "topic `{topic}` has {n} partitions now, and what is stored is of {stored}: keys lie elsewhere from now on, so totals cannot \
-             be gone on with. Give both topics as many, set state.topic to another name, run `abgauge check --create-topics`, and restart"
+            "topic `{topic}` now has {n} partitions, but the stored state has {stored}: keys move to other partitions, so totals cannot be resumed. Give both topics the same number, set state.topic to another name, run `abgauge check --create-topics`, and restart"
         ))
     }
 
@@ -69,13 +67,13 @@ impl Worker {
         let mut waiting = Vec::new();
         let locating = self.shards.locating();
         if !locating.is_empty() {
-            waiting.push(format!("where to start partitions {locating:?}"));
+            waiting.push(format!("finding where to start partitions {locating:?}"));
         }
         let lives = self.shards.lives().filter(|(_, life)| life.is_locating());
         let is_lost = |life: &Life| life.pair().is_some_and(|pair| pair.position_lost);
         for (partition, _) in lives.filter(|(_, life)| is_lost(life)) {
             waiting.push(format!(
-                "partition {partition} to begin anew: its position had left the log"
+                "restarting partition {partition}: its position was no longer in the log"
             ));
         }
         waiting
@@ -90,13 +88,13 @@ impl Worker {
                 return Some(message);
             }
             let why = if pair.position_lost {
-                ", anew: its position had left the log"
+                ", again: its position was no longer in the log"
             } else {
                 ""
             };
             let left = pair.n_left();
             Some(format!(
-                "partition {partition} to catch up: {left} records to read{why}"
+                "catching up in partition {partition}: {left} records to read{why}"
             ))
         };
         self.shards.lives().filter_map(message).collect()
@@ -113,8 +111,7 @@ impl Worker {
         logs.filter_map(move |(partition, log)| {
             let since_ms = log.held_up_since_ms(steady_ms, self.setup.idle_after_ms)?;
             Some(format!(
-                "partition {partition} of topic `{}` to go on: a transaction that is open since {} or longer holds up {} \
-                 records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
+                "partition {partition} of topic `{}` is blocked: a transaction open since {} or longer hides {} records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
                 self.setup.topic(log.side),
                 time(now_ms - (steady_ms - since_ms)),
                 log.lag().unwrap_or(0),

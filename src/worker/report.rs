@@ -156,7 +156,7 @@ impl WorkerReport {
             audits: Vec::new(),
             findings: Vec::new(),
             reported_keys: HashMap::new(),
-            waiting_for: vec!["the start".into()],
+            waiting_for: vec!["starting".into()],
             refreshed: None,
             shed: false,
             skipped: false,
@@ -195,8 +195,7 @@ impl WorkerReport {
             if !self.shed {
                 self.shed = true;
                 warn!(
-                    "records are shed since limits.max_state is reached: numbers are no longer exact; raise it, or \
-                     shorten join.attribution"
+                    "records are shed because limits.max_state is reached: numbers are no longer exact; raise it, or shorten join.attribution"
                 );
             }
         }
@@ -220,7 +219,7 @@ impl WorkerReport {
             items = catalogue.len(),
             aspects = catalogue.n_aspects(),
             users = catalogue.n_users(),
-            "took a catalogue"
+            "loaded a catalogue"
         );
     }
 
@@ -236,8 +235,7 @@ impl WorkerReport {
         self.telemetry.count_pair_restart();
         warn!(
             partition,
-            "the position has left the log (retention, or a topic made anew): the pair is rebuilt by the rule of \
-             kafka.start; keep retention longer than the longest window + attribution"
+            "the position is no longer in the log (retention, or a recreated topic): the pair is rebuilt as set by kafka.start; keep retention longer than the longest window + attribution"
         );
     }
 
@@ -269,8 +267,7 @@ impl WorkerReport {
         warn!(
             topic,
             partition,
-            "the batch at offset {unreadable} cannot be read: offsets {skipped} are skipped, as ingest.skip_records says, and \
-             numbers are no longer exact"
+            "the batch at offset {unreadable} cannot be read: offsets {skipped} are skipped because of ingest.skip_records, and numbers are no longer exact"
         );
         self.goes_on(partition);
     }
@@ -304,7 +301,7 @@ impl WorkerReport {
             offset = record.offset,
             reason = record.reason.name(),
             unlogged_before,
-            "skipped a record that cannot be read"
+            "skipped an unreadable record"
         );
     }
 
@@ -405,7 +402,9 @@ impl WorkerReport {
         let was_told = std::mem::replace(&mut self.unsealed_told, unsealed.is_some());
         match &unsealed {
             Some(warning) if !was_told => warn!("{}", warning.message),
-            None if was_told => info!("what has settled is stored again: all partitions are read on"),
+            None if was_told => {
+                info!("storing settled data works again: reading of all partitions continues")
+            }
             _ => {}
         }
         self.telemetry.set_stored(states);
@@ -426,7 +425,7 @@ impl WorkerReport {
                 (_, Some(now)) if before.as_ref() == Some(now) => {}
                 (_, Some(now)) if now.unguarded => warn!("{now}"),
                 (_, Some(now)) => info!("{now}"),
-                (Some(_), None) => info!(topic, "its brokers take no events from the future any more"),
+                (Some(_), None) => info!(topic, "its brokers now refuse events from the future"),
                 _ => {}
             }
             self.timestamp_faults.extend(now.map(|now| (*side, now)));
@@ -466,10 +465,7 @@ impl WorkerReport {
         log.seen = log.seen.filter(|seen| uptime.saturating_sub(*seen) < TELL_LOSSES);
         if n_lost > log.n_told && !log.losses.is_failing() {
             let lost = n_lost - std::mem::replace(&mut log.n_told, n_lost);
-            warn!(
-                lost,
-                "lines of the log are lost: standard error could not be written"
-            );
+            warn!(lost, "log lines are lost: cannot write to standard error");
         }
     }
 
@@ -561,7 +557,7 @@ impl WorkerReport {
             let raised = &mut self.raised[sides[0] as usize][excess as usize];
             match (std::mem::replace(raised, warning.is_some()), &warning) {
                 (false, Some(warning)) => warn!("{}", warning.message),
-                (true, None) => info!(topic, of = excess.name(), "no more than its limit allows"),
+                (true, None) => info!(topic, of = excess.name(), "back within its limit"),
                 _ => {}
             }
             self.telemetry.set_excess(topic, excess, warning.is_some());
@@ -605,21 +601,19 @@ impl WorkerReport {
         let share = self.shares.of_shared_id().unwrap_or(0.0);
         let is_above = share > MAX_SHARED_ID;
         let warning = format!(
-            "topic `{topic}`: {:.1}% of the records of the last minutes are lists that share one request id: in a slot they \
-             count as one list, and a click counts for those of many slots: make the producer give each list an id of its own",
+            "topic `{topic}`: {:.1}% of the records of the last minutes are lists that share one request id: in a slot they count as one list, and a click counts for the lists of many slots: let the producer give each list its own id",
             100.0 * share,
         );
         match (std::mem::replace(&mut self.ids_are_shared, is_above), is_above) {
             (false, true) => warn!("{warning}"),
-            (true, false) => info!(topic, "lists have request ids of their own again"),
+            (true, false) => info!(topic, "lists have their own request ids again"),
             _ => {}
         }
         warnings.extend(is_above.then(|| Warning::new(warning)));
         let n_cut = self.shares.n_cut();
         if n_cut > 0 {
             warnings.push(Warning::new(format!(
-                "{n_cut} clicks of the last minutes fell to more than join.max_lists_per_click ({}) lists of their request id, \
-                 and count for the first of these alone: make the producer give each list an id of its own, or raise it",
+                "{n_cut} clicks of the last minutes match more than join.max_lists_per_click ({}) lists of their request id, and count only for the first of these: let the producer give each list its own id, or raise it",
                 self.max_lists_per_click
             )));
         }
@@ -634,15 +628,15 @@ impl WorkerReport {
 
     fn of_given_up(&self, given_up: &GivenUp) -> Warning {
         let reached = format!(
-            "limits.max_statistics ({} MiB) is reached; raise it, or ask for fewer experiments or metrics, and start again",
+            "limits.max_statistics ({} MiB) is reached; raise it, or configure fewer experiments or metrics, and restart",
             self.max_statistics_bytes >> 20
         );
         match given_up {
             GivenUp::Window(experiment) => Warning::new(format!(
-                "intervals of experiment `{experiment}` in its window were given up, and alerts that go by them are silent: {reached}"
+                "intervals of experiment `{experiment}` in its window were dropped, and alerts based on them are silent: {reached}"
             )),
             GivenUp::Experiment(experiment) => Warning::critical(format!(
-                "statistics of experiment `{experiment}` were given up: {reached}"
+                "statistics of experiment `{experiment}` have stopped: {reached}"
             )),
         }
     }
@@ -673,7 +667,7 @@ impl WorkerReport {
             warnings.push(Warning::critical(message).see("AbgaugeRecordsShed"));
         }
         if self.skipped {
-            let message = "records were skipped, as ingest.skip_records says: numbers are not exact, as long as a start reads back to them";
+            let message = "records were skipped because of ingest.skip_records: numbers are not exact, as long as a start reads back to them";
             warnings.push(Warning::new(message).see("AbgaugeExactnessLost"));
         }
         let held = |message: &String| Warning::critical(message).see("AbgaugePartitionHeld");
@@ -683,8 +677,7 @@ impl WorkerReport {
         warnings.extend(self.look_at_shared_ids());
         if round.arms_folded > 0 {
             let warning = format!(
-                "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as \
-                 `__other__`: fix the producer if these are no arms of yours, else raise limits.max_arms, and start again",
+                "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as `__other__`: fix the producer if these are not your arms, otherwise raise limits.max_arms, and restart",
                 self.max_arms, round.arms_folded
             );
             if !std::mem::replace(&mut self.folded_told, true) {
@@ -696,15 +689,14 @@ impl WorkerReport {
             let warning =
                 format!("limits.max_coverage is reached: arms without coverage: {arms_without_coverage}");
             if !std::mem::replace(&mut self.left_out_told, true) {
-                warn!("{warning}; raise it, or take a smaller catalogue");
+                warn!("{warning}; raise it, or use a smaller catalogue");
             }
             warnings.push(Warning::new(warning).see("AbgaugeCoverageLeftOut"));
         }
         warnings.extend(self.given_up.iter().map(|given_up| self.of_given_up(given_up)));
         if self.log_losses.seen.is_some() {
             let warning = format!(
-                "lines of the log could not be written: {}; free the disk that standard error goes to, or see that its \
-                 reader lives: what the log should say is missing there",
+                "log lines that could not be written: {}; free the disk that standard error goes to, or check that its reader is running: these messages are missing in the log",
                 self.log_losses.n_seen
             );
             warnings.push(Warning::new(warning).see("AbgaugeLogLinesLost"));

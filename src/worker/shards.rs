@@ -284,7 +284,7 @@ impl Thread {
                 _ => "it ended".to_owned(),
             };
             Broken(format!(
-                "a worker thread panicked, which is a fault of abgauge: {why}"
+                "a worker thread panicked, which is a bug in abgauge: {why}"
             ))
         })
     }
@@ -304,5 +304,5 @@ impl Drop for Thread {
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it did not say why".to_owned())
+        .unwrap_or_else(|| "it gave no reason".to_owned())
 }

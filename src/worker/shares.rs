@@ -184,28 +184,26 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
     let records = format!("topic `{topic}`: {share} of the records of the last minutes");
     match excess {
         Excess::Invalid => Warning::critical(format!(
-            "{records} cannot be read, more than limits.max_invalid_share ({limit}): abgauge_invalid_records_total has the \
-             reasons, and `abgauge check --sample` tells what is wrong with a record"
+            "{records} cannot be read, more than limits.max_invalid_share ({limit}): abgauge_invalid_records_total has the reasons, and `abgauge check --sample` shows the error of each record"
         ))
         .see("AbgaugeTooManyInvalid"),
         Excess::Late => Warning::critical(format!(
-            "{records} come too late to count, more than limits.max_late_share ({limit}): fix the clock or the buffer of \
+            "{records} are too late to count, more than limits.max_late_share ({limit}): fix the clock or the buffer of \
              their producers, or raise join.lateness"
         ))
         .see("AbgaugeLateRecords"),
         Excess::Future => Warning::critical(format!(
-            "{records} lie further ahead of their timestamp than join.max_future, more than limits.max_future_share \
+            "{records} are further ahead of their timestamp than join.max_future, more than limits.max_future_share \
              ({limit}): fix the clock of their producers"
         ))
         .see("AbgaugeFutureRecords"),
         Excess::Duplicate => Warning::new(format!(
-            "{records} are lists that came before, more than limits.max_duplicate_share ({limit}): producers send lists \
-             again, or give several lists one request id"
+            "{records} are repeated lists, more than limits.max_duplicate_share ({limit}): producers send lists again, or give several lists one request id"
         ))
         .see("AbgaugeDuplicateRecords"),
         Excess::Unmatched => Warning::critical(format!(
             "topic `{topic}`: {share} of the clicks of the last minutes find no list, more than limits.max_unmatched_share \
-             ({limit}): look at the partitioners of the producers, and whether clicks carry the request id of their list"
+             ({limit}): check the partitioners of the producers, and that clicks carry the request id of their list"
         ))
         .see("AbgaugeUnmatchedClicks"),
     }
@@ -214,8 +212,7 @@ pub fn warning(excess: Excess, topic: &str, share: f64, limit: f64) -> Warning {
 /// Returns the problem and its remedy, for a topic most of whose records are days late.
 pub fn old_log_warning(topic: &str, share: f64) -> Warning {
     Warning::critical(format!(
-        "topic `{topic}`: {:.1}% of the records of the last minutes come too late to count, and most of them lie more than a day behind \
-         the newest: this is an old log that was loaded out of order. Sort it by time first, or use `abgauge evaluate` on its file",
+        "topic `{topic}`: {:.1}% of the records of the last minutes are too late to count, and most of them are more than a day behind the newest: this is an old log that was loaded out of order. Sort it by time first, or use `abgauge evaluate` on its file",
         100.0 * share
     ))
     .see("AbgaugeLateRecords")

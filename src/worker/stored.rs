@@ -309,7 +309,7 @@ impl Worker {
             stored.keeper.made(partition, memory);
             stored.pairs.insert(partition, own);
         }
-        info!(partition, ?offer, "goes on with what is stored");
+        info!(partition, ?offer, "resumed from stored state");
         self.shards.change(partition, |life| life.restored(Some(pair)));
         self.questions.begin_epoch();
         self.questions.hasten_starts();
@@ -344,8 +344,7 @@ impl Worker {
             warn!(
                 partition,
                 topic,
-                "lists that were settled have left the log: copies of them that still come count as lists. Retention must be longer than an \
-                 instance may be down"
+                "settled lists are no longer in the log: if copies of them still arrive, they count as lists. Retention must be longer than an instance may be down"
             );
         }
     }
@@ -389,11 +388,10 @@ impl Worker {
                 ),
                 " Retention must be longer than an instance may be down.",
             ),
-            false => ("it was made anew, or truncated".to_owned(), ""),
+            false => ("it was recreated, or truncated".to_owned(), ""),
         };
         format!(
-            "partition {partition} of topic `{topic}` is to be read again from offset {position}, and has offsets {low} to {high}: \
-             {why}. {}{remedy}",
+            "partition {partition} of topic `{topic}` would be read again from offset {position}, but has offsets {low} to {high}: {why}. {}{remedy}",
             begin_anew(partition)
         )
     }
@@ -418,7 +416,7 @@ impl Worker {
             self.refuse(
                 partition,
                 &format!(
-                    "topic `{topic}` does not hold the records that were counted; it was made anew, or truncated. {}",
+                    "topic `{topic}` no longer has the records that were counted; it was recreated, or truncated. {}",
                     begin_anew(partition)
                 ),
             );
@@ -529,7 +527,7 @@ impl Worker {
 
     fn refuse(&mut self, partition: PairId, why: &str) {
         self.fatal = Some(Fault {
-            message: format!("what is stored of partition {partition} cannot be gone on with: {why}"),
+            message: format!("cannot resume partition {partition} from its stored state: {why}"),
             kind: FaultKind::Fatal,
         });
     }

@@ -302,7 +302,7 @@ fn a_pair_is_shown_once_it_has_reached_the_ends_noted_at_its_assignment() {
     assert_eq!(stage.total(View::Live), (0, 0));
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["partition 0 to catch up: 1 records to read"]
+        ["catching up in partition 0: 1 records to read"]
     );
     stage.list(0, 1, "r-2", T0 + 5);
     stage.round();
@@ -603,8 +603,8 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
     assert_eq!(
         stage.telemetry.waiting_for(),
         [
-            "where to start partitions {0}",
-            "partition 0 to begin anew: its position had left the log"
+            "finding where to start partitions {0}",
+            "restarting partition 0: its position was no longer in the log"
         ]
     );
     stage.uptime += Duration::from_secs(1);
@@ -613,7 +613,7 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
     stage.round();
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["partition 0 to catch up: 7 records to read, anew: its position had left the log"]
+        ["catching up in partition 0: 7 records to read, again: its position was no longer in the log"]
     );
 }
 
@@ -810,7 +810,7 @@ fn a_partition_held_during_the_start_has_no_numbers_that_stand_still() {
         during.ends_with("It has not caught up yet: its lists and clicks are missing from all numbers"),
         "{during}"
     );
-    assert!(after.ends_with("stand still, the others go on"), "{after}");
+    assert!(after.ends_with("do not advance, all others do"), "{after}");
 }
 
 #[test]
@@ -884,7 +884,7 @@ fn answers_to_an_earlier_assignment_are_void() {
     stage.round();
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["partition 0 to catch up: 5 records to read"]
+        ["catching up in partition 0: 5 records to read"]
     );
 }
 
@@ -944,7 +944,7 @@ fn refusals_that_stand_side_by_side_are_all_told() {
         let mut told = stage.telemetry.waiting_for();
         assert_eq!(
             told.pop().as_deref(),
-            Some("the brokers' answer about the topics")
+            Some("waiting for the brokers to describe the topics")
         );
         told
     };

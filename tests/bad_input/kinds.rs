@@ -322,7 +322,7 @@ fn check_log(
     );
     let lines: Vec<_> = log(daemon)
         .into_iter()
-        .filter(|line| line["message"] == "skipped a record that cannot be read")
+        .filter(|line| line["message"] == "skipped an unreadable record")
         .collect();
     let mut told: Vec<(String, String)> = Vec::new();
     for line in &lines {

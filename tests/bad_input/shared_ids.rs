@@ -69,7 +69,7 @@ fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
     for part in [
         feed.served.as_str(),
         "share one request id",
-        "an id of its own",
+        "its own id",
         "join.max_lists_per_click",
         "AbgaugeSharedRequestId",
     ] {

@@ -111,7 +111,7 @@ await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objectio
   const isAtEnd = (open, end) => open <= end + 1 && end + 1 - open < 20 * 60_000;
   const { d, label } = await pollUntil(tail, (it) => isAtEnd(it.chart, it.end) && (it.line === null || isAtEnd(it.line, it.end)));
   assert.ok(d === undefined || (d.length > 20 && label.includes("still open to clicks from")), `${d}: ${label}`);
-  assert.match(await chart("time").locator(".about").innerText(), /From (\d{4}-\d\d-\d\d )?\d\d:\d\d on, faded: clicks can still come/);
+  assert.match(await chart("time").locator(".about").innerText(), /Faded from (\d{4}-\d\d-\d\d )?\d\d:\d\d on: clicks may still arrive/);
 
   // Keys go from place to place, and what they read stands in the table as well.
   const byKeys = await chart("time").evaluate((figure) => {
@@ -234,7 +234,7 @@ await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objectio
   await charts.locator("select").selectOption({ index: 1 });
   await page.waitForSelector(`[data-experiment="ranker"] [data-testid=charts]:not([data-drawn="${PRIMARY}"])`, PATIENCE);
   assert.equal(await chart("lift").isVisible(), false);
-  assert.equal(await charts.locator("[data-testid=no-lift]").innerText(), "Lifts over time are kept of primary metrics alone: CTR@10.");
+  assert.equal(await charts.locator("[data-testid=no-lift]").innerText(), "Lifts over time are kept for primary metrics only: CTR@10.");
   await charts.locator("select").selectOption(PRIMARY);
   await chart("lift").waitFor(PATIENCE);
 

@@ -39,7 +39,7 @@ await withPage(url, { viewport: { width: 1440, height: 900 }, script: measure },
   const shown = await arms();
   assert.deepEqual([shown.length, shown[0]], [ON_A_PAGE + 1, "arm-0"], "a page, and the control that is set");
   assert.equal(await locate("extent").innerText(), `${Number(nArms).toLocaleString("en")} arms, 51 shown`);
-  assert.match(await locate("pages").innerText(), new RegExp(`1–50 of ${(nArms - 1).toLocaleString("en")} arms beside the control`));
+  assert.match(await locate("pages").innerText(), new RegExp(`1–50 of ${(nArms - 1).toLocaleString("en")} arms other than the control`));
 
   const draws = await pollUntil(() => page.evaluate(() => globalThis.seen.draws), (draws) => draws.length >= N_UPDATES);
   const draw = Math.max(...draws.slice(1));
@@ -91,7 +91,7 @@ await withPage(url, { viewport: { width: 1440, height: 900 }, script: measure },
   const [question] = await Promise.all([page.waitForRequest(/view\/charts\?/, PATIENCE), locate("charts").scrollIntoViewIfNeeded()]);
   assert.equal(JSON.parse(new URL(question.url()).searchParams.get("arms")).length, 11);
   await page.waitForSelector("[data-testid=charts][data-drawn]", PATIENCE);
-  assert.equal(await locate("charted").innerText(), `Charts show 11 of ${Number(nArms).toLocaleString("en")} arms: those that stand first in the table.`);
+  assert.equal(await locate("charted").innerText(), `Charts show 11 of ${Number(nArms).toLocaleString("en")} arms: the first ones in the table.`);
   const charts = await page.evaluate(() => performance.getEntriesByName("charts")[0].duration);
   await checkAccessibility(page, "ten thousand arms");
   await page.emulateMedia({ colorScheme: "dark" });

@@ -28,9 +28,9 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.deepEqual(await all("arm", "data-arm"), ["v 1", "v 2"], "the control that is set comes first");
   assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /settles from (\d{4}-\d\d-\d\d )?\d\d:\d\d/);
   const sentence = () => locate("experiment", { experiment: "first" }).locator("[data-testid=sentence]").innerText();
-  assert.match(await sentence(), /^too early: no list has settled yet; the first do in about (32|31|30) min of event time$/);
+  assert.match(await sentence(), /^too early: no list has settled yet; the first will in about (32|31|30) min of event time$/);
   const settling = locate("settling").first();
-  assert.match(await settling.innerText(), /^Nothing has settled yet\. Settled numbers begin at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when no more clicks on the first lists can come: \d+% of the way\./);
+  assert.match(await settling.innerText(), /^Nothing has settled yet\. Settled numbers start at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when the first lists can get no more clicks: \d+% of the way\./);
   const { begin, share, end: liveEnd } = await settling.evaluate((node) => {
     const progress = node.querySelector("progress");
     return { begin: Number(progress.dataset.begin), share: progress.value, end: Number(document.querySelector("[data-testid=live-end]").dataset.value) };
@@ -101,10 +101,10 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   // A part of the page that does not come is asked for again.
   await late.route("**/page/words.js", (route) => route.abort());
   await late.goto(url);
-  await late.waitForFunction(() => document.querySelector("#state")?.innerText.startsWith("A part of this page did not come"), null, PATIENCE);
+  await late.waitForFunction(() => document.querySelector("#state")?.innerText.startsWith("Part of this page failed to load"), null, PATIENCE);
   await late.unroute("**/page/words.js");
   await hands(late).state("ready");
-  assert.match(await hands(late).locate("reason").innerText(), /^Numbers come every five seconds here: as many pages follow/);
+  assert.match(await hands(late).locate("reason").innerText(), /^This page updates only every five seconds: too many pages follow/);
   assert.deepEqual(await hands(late).all("experiment", "data-experiment"), ["first", "second"]);
   await checkAccessibility(late, "one page too many");
   const told = async () => Number((await hands(late).all("live-end", "data-value"))[0]);

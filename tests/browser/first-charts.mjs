@@ -28,7 +28,7 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
   await pollUntil(() => lift.locator(".plot").getAttribute("aria-valuemax"), (last) => last === "3");
   const words = await lift.locator(".plot").getAttribute("aria-valuetext");
   assert.ok(words.startsWith("up to 2025-11-20 00:00: <img src=x"), words);
-  assert.match(await lift.locator(".about").innerText(), /From 2025-11-19 23:30 on, a point every 10.min\.$/);
+  assert.match(await lift.locator(".about").innerText(), /One point every 10.min, from 2025-11-19 23:30 on\.$/);
   assert.equal(await lift.locator("[data-testid=marks]").innerText(), "1: 2025-11-19 23:59, abgauge started");
   await lift.locator("summary").click();
   assert.equal(await lift.locator("thead th").nth(1).innerText(), hostile);

@@ -22,7 +22,7 @@ await withPage(url, options, async (page, objections) => {
   await reaches("ready");
   const heldIn = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=held]"));
   for (const experiment of ["ranker", "wording"])
-    await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: it comes once lists have settled. Partition 3 has settled least far.");
+    await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: the first one follows once lists have settled. Partition 3 is furthest behind.");
   assert.equal(await locate("as-of").first().isVisible(), false);
   assert.equal(await locate("own").count(), 0);
   assert.equal(await locate("comparison").count(), 0);
@@ -37,9 +37,9 @@ await withPage(url, options, async (page, objections) => {
   console.log("look");
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
-  assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm by itself"]);
-  assert.equal(await words(locate("as-of").first()), "All lists that have settled from 2025-11-16 23:30 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts of the table go on.");
-  const mismatch = `invalid do not read this: users are split 23:31:23:23 where 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
+  assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm on its own"]);
+  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-16 23:30 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts in the table are current.");
+  const mismatch = `invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
   assert.match(await said("wording"), /^not compared nothing is tested: the configuration names no control/);
@@ -56,7 +56,7 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said === "±0.0%");
   await pick("window", "total");
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
-  assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 has settled least far.");
+  assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
   const decisions = {
     [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],
     blend: ["no decision", "hold: 3.2 of 7 days"],
@@ -65,7 +65,7 @@ await withPage(url, options, async (page, objections) => {
   };
   for (const [arm, expected] of Object.entries(decisions))
     assert.deepEqual([await words(of("decision", arm)), await words(of("decision-reason", arm))], expected, arm);
-  assert.equal(await words(of("state-words", hostile)), "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts.");
+  assert.equal(await words(of("state-words", hostile)), "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts.");
   assert.equal(await of("state-words", "shadow").isVisible(), false);
   assert.equal(await page.locator("img").count(), 0, "names are text");
   assert.equal(await words(of("comparison", hostile).locator("caption")), `${hostile} against base`);
@@ -139,7 +139,7 @@ await withPage(url, options, async (page, objections) => {
   await page.emulateMedia({ colorScheme: "dark" });
   console.log("look without shares");
   await pollUntil(() => words(of("decision-reason", "neural")), (said) => said === "hold: no shares");
-  assert.match(await words(of("state-words", "neural")), /^Nothing is decided or checked until the configuration says .*: shares under \[experiments\.NAME\]\.$/);
+  assert.match(await words(of("state-words", "neural")), /^Nothing is decided or checked until the configuration sets .*: shares under \[experiments\.NAME\]\.$/);
   const perUser = of("comparison", "neural").locator("thead th").last();
   assert.equal(await perUser.isVisible(), false);
   assert.deepEqual(await of("checks", "neural").locator("div").count(), 0);

@@ -18,8 +18,8 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
 
   console.log("stop it");
   await state("silent");
-  assert.match(await page.locator("#state").innerText(), /does not answer since \d\d:\d\d:\d\d .*The numbers below are of \d\d:\d\d:\d\d/);
-  assert.equal(await page.title(), "abgauge: does not answer");
+  assert.match(await page.locator("#state").innerText(), /has not answered since \d\d:\d\d:\d\d .*The numbers below are from \d\d:\d\d:\d\d/);
+  assert.equal(await page.title(), "abgauge: no answer");
   assert.ok(await locate("value", { view: "settled" }).first().isVisible(), "the last numbers stay");
   assert.ok(await page.evaluate(() => getComputedStyle(document.querySelector(".experiment")).filter.includes("grayscale")));
   await checkAccessibility(page, "silent");

@@ -45,6 +45,6 @@ await withPage(url, { ignoreHTTPSErrors: true, httpCredentials: { username, pass
   await page.route("**/api/v1/view/stream*", (route) => route.fulfill({ status: 401 }));
   await page.locator('label:has(input[name="window"][value="1h"])').click();
   await state("silent");
-  assert.match(await page.locator("#state").innerText(), /it asks who you are: reload the page/);
+  assert.match(await page.locator("#state").innerText(), /it requires credentials: reload the page/);
 });
 console.log("all is well");

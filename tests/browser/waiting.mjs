@@ -13,7 +13,7 @@ await withPage(url, { viewport: { width: 360, height: 740 } }, async (page, obje
   await state("waiting");
   assert.equal(await page.title(), "abgauge: not ready");
   assert.equal(await locate("state").innerText(), "not ready");
-  assert.match(await locate("reason").innerText(), /^It waits for: .+ What to do$/);
+  assert.match(await locate("reason").innerText(), /broker.* What to do$/);
   assert.equal(await locate("reason").locator("a").getAttribute("href"), "runbooks#abgaugenotready");
   assert.match(await locate("empty").innerText(), /^Not ready yet/);
   assert.equal(await locate("experiment").count(), 0);

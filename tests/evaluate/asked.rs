@@ -136,8 +136,8 @@ in whole weeks: sequence 6 weeks (Thu 1 Jan 2026), planned 2 weeks (Thu 4 Dec 20
     assert_eq!(plain(&ran.stdout), plain(expected), "{}", ran.stderr);
     assert_eq!(ran.code, Some(0));
     for note in [
-        "note: ranker: 4.0 days are less than a week, and weekdays differ\n",
-        "note: ranker: mrr: twice the days tell 1.4 times as much",
+        "note: ranker: 4.0 days are less than a week, but weekdays differ\n",
+        "note: ranker: mrr: doubling the duration adds only 1.4 times the information",
     ] {
         assert!(ran.stderr.contains(note), "{note}: {}", ran.stderr);
     }
@@ -197,7 +197,7 @@ fn before_two_days_have_passed_days_are_in_proportion() {
     assert!((days / (10.687950809073005 / 6.0) - 1.0).abs() < 1e-9, "{days}");
     assert_eq!(mrr.get("growth"), None);
     assert!(
-        ran.stderr.contains("days are told in proportion"),
+        ran.stderr.contains("days are extrapolated in proportion"),
         "{}",
         ran.stderr
     );
@@ -246,7 +246,7 @@ fn experiments_of_which_nothing_can_be_told_say_why() {
         (
             "poor",
             collecting,
-            "too little is known yet, users in 131 of 220 buckets",
+            "there is too little data yet, users in 131 of 220 buckets",
         ),
         (
             "unasked",
@@ -309,7 +309,11 @@ fn a_daemon_that_tells_nothing_is_named_with_what_to_do() {
     );
     let other = empty.replace("\"version\":1", "\"version\":2");
     for (status, body, why) in [
-        ("401 Unauthorized", "", "asks who we are: give --token-file FILE"),
+        (
+            "401 Unauthorized",
+            "",
+            "requires credentials: give --token-file FILE",
+        ),
         (
             "404 Not Found",
             "",
@@ -320,14 +324,14 @@ fn a_daemon_that_tells_nothing_is_named_with_what_to_do() {
             "try later\nor never",
             "answers 503 Service Unavailable: try later\n",
         ),
-        ("302 Found", "", "redirections are not followed"),
-        ("200 OK", "<html>", "answers something else than its numbers"),
+        ("302 Found", "", "redirects are not followed"),
+        ("200 OK", "<html>", "does not answer with abgauge's numbers"),
         (
             "200 OK",
             &other,
-            "in version 2 of their shape, and this program reads 1",
+            "in version 2 of their format, but this program reads version 1",
         ),
-        ("200 OK", &empty, "has seen no list of any experiment yet"),
+        ("200 OK", &empty, "has no list of any experiment yet"),
         ("200 OK", &waiting, "is not ready: partition 3 of topic served"),
     ] {
         let ran = asked(status, body, &[]);
@@ -368,7 +372,7 @@ fn a_token_is_sent_and_never_shown() {
     );
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.stderr.contains("does not know the token of --token-file"),
+        ran.stderr.contains("rejects the token of --token-file"),
         "{}",
         ran.stderr
     );

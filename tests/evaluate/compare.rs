@@ -372,7 +372,7 @@ fn with_lost_lists(loses: impl Fn(usize, usize) -> bool) -> Value {
 fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
     let lost = with_lost_lists(|number, user| user % 2 == 1 && number % 9 == 0);
     assert_eq!(lost["state"], "invalid(refused)", "{lost}");
-    let reason = "11.1% of the lists of the arm were refused, and 0.0% of those of its control";
+    let reason = "11.1% of the arm's lists were refused, but 0.0% of its control's lists";
     assert_eq!(lost["reason"], reason);
     assert_eq!(lost["checks"]["refused"]["control"], 0.0);
     let notes = lost["notes"].to_string();

@@ -52,9 +52,9 @@ fn tables_become_lists_in_rank_order_and_a_click_for_what_is_relevant() {
     let ran = convert(&tables);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     for told in [
-        "rows without a user or an item, left out: 1",
+        "skipped rows without a user or an item: 1",
         "lists: 3, clicks: 2, of them on an item of their list: 2",
-        "users of whom nothing is relevant: 1",
+        "lists of users without relevant items: 1",
         "left out in an arm (--empty-lists counts them): 2",
     ] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
@@ -181,11 +181,11 @@ fn a_column_of_relevance_decides_what_is_relevant() {
         |more: &[&str]| convert(&[&["--recommendations", &table, "--truth", &judged], more].concat());
     let clicks = |ran: &Ran| ran.stdout.matches(r#""type":"click""#).count();
     for (more, n_clicks, told) in [
-        (&["--relevance", "rating"][..], 2, "not relevant, left out: 2"),
+        (&["--relevance", "rating"][..], 2, "that are not relevant: 2"),
         (
             &["--relevance", "rating", "--min-relevance", "4"],
             1,
-            "not relevant, left out: 3",
+            "that are not relevant: 3",
         ),
         (
             &["--relevance", "rating", "--min-relevance", "-1"],
@@ -213,7 +213,7 @@ fn a_column_of_relevance_decides_what_is_relevant() {
         (
             &["--relevance", "note"],
             65,
-            "row 2: note is \"x\", which is no number",
+            "row 2: note is \"x\", which is not a number",
         ),
         (
             &["--relevance", "grade"],
@@ -245,7 +245,7 @@ fn lists_with_equal_scores_are_reported() {
     let ran = convert(&[&tables[..], &["--score", "score"]].concat());
     for told in [
         "lists with equal scores, left in the order of their rows: 1; trec_eval puts the larger id first",
-        "equal in single precision alone, which trec_eval takes as equal: 1",
+        "equal only in single precision, which trec_eval treats as equal: 1",
     ] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }
@@ -265,7 +265,7 @@ fn what_is_wrong_with_a_table_is_told() {
             &table,
             &["--score", "score"][..],
             65,
-            "als.csv: row 1: score is \"high\", which is no number",
+            "als.csv: row 1: score is \"high\", which is not a number",
         ),
         (
             &table,
@@ -283,9 +283,9 @@ fn what_is_wrong_with_a_table_is_told() {
             &commas,
             &["--score", "score"],
             65,
-            "score is \"0,5\", which is no number: write a point before decimals",
+            "score is \"0,5\", which is not a number: write a decimal point",
         ),
-        (&empty, &[], 65, "there is no recommendation"),
+        (&empty, &[], 65, "the tables have no recommendations"),
         (
             &table,
             &["--score", "score", "--rank", "score"],
@@ -308,5 +308,9 @@ fn what_is_wrong_with_a_table_is_told() {
         );
     }
     let ran = convert(&["--recommendations", &table, "--truth", &truth]);
-    assert!(ran.stderr.contains("are ids written alike"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("are ids written the same way"),
+        "{}",
+        ran.stderr
+    );
 }

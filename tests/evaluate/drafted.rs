@@ -382,7 +382,7 @@ fn arms_in_events_of_their_own_are_named() {
     };
     check_refused(
         &lines(list, own_click),
-        &["No list names an arm", "an event of its own"],
+        &["No list names an arm", "a separate event"],
     );
 }
 
@@ -394,10 +394,7 @@ fn clicks_that_nothing_ties_to_a_list_are_named() {
         click["user_id"] = shown.user().into();
         click
     };
-    check_refused(
-        &lines(list, click),
-        &["no field is an id of its own for each list"],
-    );
+    check_refused(&lines(list, click), &["no field is unique to each list"]);
     let of_item = list_with(|shown, list| {
         let item = |item: &String| json!({"impression_id": format!("{}-{item}", shown.n), "sku": item});
         list["items"] = shown.items.iter().map(item).collect();
@@ -423,7 +420,7 @@ fn a_file_of_which_no_click_matches_has_no_numbers() {
     ]);
     assert_eq!(ran.code, Some(65), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("none is on an item that its list shows"),
+        ran.stderr.contains("none is on an item of its list"),
         "{}",
         ran.stderr
     );

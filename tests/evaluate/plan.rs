@@ -123,7 +123,9 @@ fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
     let without = plan(&ASKED, &events);
     assert_eq!((without.code, &*without.stdout), (Some(65), ""));
     assert!(
-        without.stderr.contains("error: e: it has no arm but the control"),
+        without
+            .stderr
+            .contains("error: e: it has no arm except the control"),
         "{}",
         without.stderr
     );
@@ -176,7 +178,7 @@ fn the_table_has_days_by_arm_and_metric_and_whole_weeks_of_all() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(
         ran.stderr
-            .contains("note: e: 0.0 days are less than a week, and weekdays differ\n"),
+            .contains("note: e: 0.0 days are less than a week, but weekdays differ\n"),
         "{}",
         ran.stderr
     );
@@ -207,14 +209,14 @@ fn an_experiment_of_which_too_little_is_known_is_named_and_the_others_are_planne
     );
     let ran = plan(&ASKED, &events);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = "note: f: too little is known yet, users in 1 of 220 buckets, 0 of 100 expected hits\n";
+    let told = "note: f: there is too little data yet, users in 1 of 220 buckets, 0 of 100 expected hits\n";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     let alone = plan(&ASKED, &two_arms());
     assert_eq!((alone.code, &*alone.stdout), (Some(65), ""));
     assert!(
         alone
             .stderr
-            .contains("error: e: too little is known yet, users in "),
+            .contains("error: e: there is too little data yet, users in "),
         "{}",
         alone.stderr
     );
@@ -238,11 +240,11 @@ fn what_is_asked_wrongly_is_refused_with_what_to_write() {
         ),
         (
             &["--compare", "a", "--primary", "x:hit_rate"],
-            "nothing decides: give --primary METRIC,…",
+            "no metric decides: give --primary METRIC,…",
         ),
         (
             &["--compare", "a", "--primary", "lists_per_user"],
-            "lists_per_user is known from shares of users alone: give --shares",
+            "lists_per_user needs shares of users: give --shares",
         ),
         (
             &["--compare", "a", "--primary", "ctr"],
@@ -319,7 +321,7 @@ fn where_users_come_back_it_takes_longer() {
     let half_come_back = again(&events, |user| user % 4 < 2);
     assert!(growth(&half_come_back) < 0.8);
     assert!(growth(&again(&events, |_| true)) > 0.8);
-    let told = "hit_rate@1: twice the days tell 1.";
+    let told = "hit_rate@1: doubling the duration adds only 1.";
     let ran = plan(&ASKED, &half_come_back);
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
 }
@@ -330,8 +332,8 @@ fn what_no_number_of_days_finds_is_told() {
     let ran = plan(&ASKED, &again(&events, |_| false));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     for told in [
-        "hit_rate@1: twice the days tell 1.0 times as much",
-        "hit_rate@1: more days alone do not find it: it takes more users, or a larger --mde",
+        "hit_rate@1: doubling the duration adds only 1.0 times the information",
+        "hit_rate@1: more days are not enough: use more users, or a larger --mde",
     ] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }

@@ -86,8 +86,8 @@ fn bad_lines_are_counted_by_reason_and_place_and_fail_a_strict_run() {
             "warning: lines skipped as not_json: 4 (standard input:2, standard input:5, standard input:8, …)",
             "warning: lines skipped as missing_field: 2 (standard input:6, standard input:12)",
             "warning: lines skipped as wrong_type: 1 (standard input:7)",
-            "note: lines of another type, ignored: 1",
-            "note: lists that came again, counted once: 1",
+            "note: ignored lines of another type: 1",
+            "note: duplicate lists counted once: 1",
         ] {
             assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
         }
@@ -141,11 +141,11 @@ fn what_has_nothing_to_count_fails_and_says_what_was_expected() {
         ),
         (
             "item,rank\ni1,1\n",
-            "no line can be read as an event: `abgauge check --sample FILE` says of each",
+            "no line can be read as an event: `abgauge check --sample FILE` shows the error of each",
         ),
         (
             &*clicked,
-            "no served list was found: lines of \"type\":\"served\" are expected",
+            "no served list was found: lines with \"type\":\"served\" are expected",
         ),
         (r#"{"type":"view"}"#, "no served list was found"),
         (
@@ -213,7 +213,7 @@ fn what_is_shed_is_told_counted_and_fails() {
     assert!(n("accepted") > 0 && n("shed") > 0, "{}", ran.stdout);
     assert_eq!(n("accepted") + n("shed"), 2_000);
     let told = format!(
-        "warning: lines shed, as lists and clicks have reached --max-state: {}; the numbers are not exact\n",
+        "warning: lines shed because lists and clicks reached --max-state: {}; the numbers are not exact\n",
         n("shed")
     );
     assert!(ran.stderr.contains(&told), "{}", ran.stderr);

@@ -281,7 +281,7 @@ fn what_the_file_does_not_have_is_refused_with_what_it_has() {
                 "--guardrail",
                 "ranker:mrr=.1",
             ],
-            &["mrr is named by --primary and by --guardrail"],
+            &["mrr is in both --primary and --guardrail"],
         ),
     ] {
         let ran = run_with_input(&[&["evaluate", "-"], arguments].concat(), &events());
@@ -317,6 +317,6 @@ fn what_is_counted_per_assigned_user_may_decide_where_there_are_shares() {
     assert!(metrics["clicks_per_user"]["lift"].is_f64(), "{metrics}");
     let ran = run_with_input(&[&["evaluate", "-"], &asked[..]].concat(), &events());
     assert_eq!(ran.code, Some(2));
-    let told = "lists_per_user is known from shares of users alone: give --shares";
+    let told = "lists_per_user needs shares of users: give --shares";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
 }

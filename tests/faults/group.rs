@@ -97,7 +97,7 @@ fn partitions_given_back_in_the_middle_of_catching_up_are_read_to_their_ends() {
         });
     }
     let log = first.log();
-    let (given_back, ready) = (log.find("gave all partitions back"), log.find("\"ready\""));
+    let (given_back, ready) = (log.find("released all partitions"), log.find("\"ready\""));
     assert!(
         given_back < ready,
         "it had caught up before: the test needs more records"

@@ -127,7 +127,7 @@ fn different_partitioners_are_named() {
         Keyed::Crc32,
         &[("served", "murmur2"), ("clicks", "crc32")],
         &[
-            "about 3 of 4 clicks find no list, since producers use different partitioners: topic `CLICKS` is keyed with CRC32 \
+            "about 3 of 4 clicks find no list, because producers use different partitioners: topic `CLICKS` is keyed with CRC32 \
              (librdkafka's default), topic `SERVED` with murmur2 (Java's): set partitioner=murmur2_random in the producers of \
              `CLICKS`",
         ],

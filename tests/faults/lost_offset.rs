@@ -46,7 +46,8 @@ fn a_position_that_left_the_log_restarts_its_pair_visibly() {
     // when the daemon was stopped, it reports the brokers first.
     let named = |line: &Value| {
         let waiting_for = line["waiting_for"].to_string();
-        waiting_for.contains("position had left the log") || waiting_for.contains("brokers do not answer")
+        waiting_for.contains("position was no longer in the log")
+            || waiting_for.contains("brokers do not answer")
     };
     daemons[2].wait_until("the log to name it", |daemon| {
         log(daemon).iter().any(named).then_some(())
@@ -71,7 +72,7 @@ fn assert_restarted(daemon: &mut Daemon) {
     let told = |line: &Value| {
         line["message"]
             .as_str()
-            .is_some_and(|text| text.contains("position has left the log"))
+            .is_some_and(|text| text.contains("position is no longer in the log"))
     };
     let told: Vec<_> = log(daemon).into_iter().filter(told).collect();
     assert_eq!(told.len(), 1, "{told:#?}");

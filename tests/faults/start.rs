@@ -56,7 +56,7 @@ fn a_missing_topic_is_named_until_it_is_created() {
             waits_for(daemon).filter(named)
         });
         assert!(
-            first.contains("know no topic") && first.contains("asking again"),
+            first.contains("do not have topic") && first.contains("trying again"),
             "{first}"
         );
         daemon.wait_until(&format!("{topic} to be missed"), |daemon| {
@@ -185,7 +185,7 @@ fn refused_users_are_told_what_to_mend() {
         (
             login((READER.0, "not-the-password")),
             [
-                "refuse our credentials",
+                "refuse the credentials",
                 "check kafka.properties.\"sasl.mechanism\", \"sasl.username\" and \"sasl.password\"",
             ],
         ),

@@ -97,7 +97,7 @@ fn a_signal_ends_a_daemon_that_catches_up() {
         left > 0.0,
         "it has caught up already: the test needs more records"
     );
-    assert!(waits_for(&daemon).is_some_and(|why| why.contains("to catch up")));
+    assert!(waits_for(&daemon).is_some_and(|why| why.contains("catching up")));
     assert_stops(&mut daemon, libc::SIGTERM);
 }
 

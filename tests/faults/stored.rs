@@ -269,7 +269,7 @@ fn a_pair_whose_place_has_left_the_log_is_refused_until_it_is_forgotten() {
     let ran = stage.state(&["verify"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     let lost = format!(
-        "partition 0: topic `{served}` was read up to 200 and is to be read again from 200, and has offsets 230 to 250"
+        "partition 0: topic `{served}` was read up to 200 and would be read again from 200, but has offsets 230 to 250"
     );
     for part in [&*lost, "retention.ms", "`abgauge state forget --partition 0`"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
@@ -280,7 +280,7 @@ fn a_pair_whose_place_has_left_the_log_is_refused_until_it_is_forgotten() {
     assert_eq!(daemon.wait_exit(PATIENCE), Some(1));
     let log = daemon.log();
     let place = format!(
-        "partition 0 of topic `{served}` is to be read again from offset 200, and has offsets 230 to 250"
+        "partition 0 of topic `{served}` would be read again from offset 200, but has offsets 230 to 250"
     );
     for part in [
         &*place,
@@ -342,7 +342,7 @@ fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgott
     assert_eq!(lists, [(0, 50), (1, 50)].into());
     let ran = stage.state(&["show"]);
     let of_ours = format!(
-        "that of the configuration\ngroup: {}\ncounted by: counting 2, slot_ms 1000",
+        "namespace of the configuration\ngroup: {}\ncounted by: counting 2, slot_ms 1000",
         stage.group
     );
     assert!(ran.stdout.contains(&of_ours), "{}", ran.stdout);
@@ -352,7 +352,7 @@ fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgott
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{}", ran.stdout);
     assert!(
         ran.stdout
-            .contains("what is sealed can be gone on with; pairs that are sealed: 2 of 2"),
+            .contains("all sealed state can be resumed; sealed pairs: 2 of 2"),
         "{}",
         ran.stdout
     );
@@ -363,7 +363,7 @@ fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgott
     assert_eq!(ran.code, Some(1));
     assert!(
         ran.stderr
-            .contains("has members (1): one that lives owns the pair"),
+            .contains("has members (1): a running instance owns the pair"),
         "{}",
         ran.stderr
     );
@@ -459,5 +459,5 @@ fn a_living_daemon_whose_place_has_left_the_log_is_refused_too() {
     ] {
         assert!(log.contains(part), "{part}: {log}");
     }
-    assert!(!log.contains("rebuilt by the rule of"), "{log}");
+    assert!(!log.contains("rebuilt as set by"), "{log}");
 }

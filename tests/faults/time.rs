@@ -168,7 +168,7 @@ fn a_transaction_left_open_is_told_and_loses_nothing_once_it_ends() {
     traffic.send_clicked_lists(10..30);
     traffic.flush();
 
-    let expected = format!("partition 0 of topic `{topic}` to go on: a transaction that is open since");
+    let expected = format!("partition 0 of topic `{topic}` is blocked: a transaction open since");
     daemon.wait_until("the transaction to be told", |daemon| {
         waits_for(daemon).filter(|why| why.contains(&expected))
     });

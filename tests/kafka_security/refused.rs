@@ -8,8 +8,8 @@ use crate::support::tools;
 use crate::{Properties, config, kafka, mutual, sasl, tls};
 
 const CERTIFICATE: &str = "the brokers' certificate is refused";
-const OURS: &str = "the brokers ask for a certificate of ours, or refuse it";
-const CREDENTIALS: &str = "refuse our credentials";
+const OURS: &str = "the brokers require a client certificate, or refuse it";
+const CREDENTIALS: &str = "refuse the credentials";
 
 /// What a command left behind.
 pub struct Checked {

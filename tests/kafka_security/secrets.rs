@@ -101,7 +101,7 @@ fn no_output_of_a_run_holds_a_secret() {
     }
     daemon.signal(libc::SIGHUP);
     daemon.wait_until("the files to be read again", |daemon| {
-        daemon.log().contains("again").then_some(())
+        daemon.log().contains("reloaded the configuration").then_some(())
     });
     let arguments = fs::read(format!("/proc/{}/cmdline", daemon.pid())).expect("Linux");
     check_silent(&kafka, "the arguments", &String::from_utf8_lossy(&arguments));

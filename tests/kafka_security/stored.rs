@@ -34,7 +34,7 @@ fn each_right_that_is_missing_on_the_state_topic_is_named_and_waited_for() {
             parts.iter().all(is_told).then_some(())
         });
     };
-    let hidden = format!("the state topic `{state}` is not ours to see");
+    let hidden = format!("no permission to see the state topic `{state}`");
     wait_for_all(&[hidden, "DESCRIBE".to_owned()]);
     grant(topic, &state, DESCRIBE);
     let missing = |right: &str| format!("no permission: grant the user {right} on topic `{state}`");
@@ -46,7 +46,7 @@ fn each_right_that_is_missing_on_the_state_topic_is_named_and_waited_for() {
     });
     grant(topic, &state, WRITE);
     daemon.wait_until_ready();
-    let unseen = format!("the settings of the state topic `{state}` cannot be seen");
+    let unseen = format!("cannot read the settings of the state topic `{state}`");
     let log = daemon.log();
     assert!(log.contains(&unseen) && log.contains("DESCRIBE_CONFIGS"), "{log}");
     let check = checked(&text);

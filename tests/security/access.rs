@@ -155,7 +155,11 @@ fn what_is_no_secret_is_refused_without_being_shown() {
     let long = "x".repeat(73);
     let table: [(&[&str], &str, &str); 3] = [
         (&["hash", "token"], "hunter2", "at least 32 characters"),
-        (&["hash", "password", "--user", "a:b"], "hunter2", "no colon"),
+        (
+            &["hash", "password", "--user", "a:b"],
+            "hunter2",
+            "must not contain a colon",
+        ),
         (&["hash", "password", "--user", "a"], &long, "at most 72 bytes"),
     ];
     for (arguments, secret, fragment) in table {

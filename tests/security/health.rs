@@ -38,7 +38,7 @@ fn health_is_told_over_tls_and_behind_a_guard() {
 
     let lives = health(&file, &[]);
     assert_eq!((lives.code, &*lives.stderr), (Some(0), ""));
-    assert!(lives.stdout.contains("asks who we are"), "{}", lives.stdout);
+    assert!(lives.stdout.contains("requires credentials"), "{}", lives.stdout);
     let lives = health(&file, &["--token-file", token]);
     assert_eq!((lives.code, &*lives.stderr), (Some(0), ""));
 

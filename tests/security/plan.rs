@@ -30,7 +30,10 @@ fn plans_are_asked_over_tls_with_a_token() {
         assert!(ran.stderr.contains(why), "{more:?}: {}", ran.stderr);
     };
     let [token, trusted] = [&token, &authority.file].map(|path| path.to_str().expect("UTF-8"));
-    asked(&["--ca-file", trusted], "asks who we are: give --token-file FILE");
+    asked(
+        &["--ca-file", trusted],
+        "requires credentials: give --token-file FILE",
+    );
     // Access was granted. Without a broker there is no experiment.
     asked(&["--ca-file", trusted, "--token-file", token], "is not ready: ");
     asked(&["--token-file", token], "name that: --ca-file FILE");

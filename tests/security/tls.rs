@@ -89,7 +89,7 @@ fn a_certificate_is_read_again_when_it_changes_and_at_sighup() {
     assert!(
         daemon
             .log()
-            .contains("read the certificate again: it is valid until 2100-01-01")
+            .contains("reloaded the certificate: it is valid until 2100-01-01")
     );
 }
 
@@ -125,14 +125,18 @@ fn files_that_cannot_be_used_are_refused_by_run_and_check_alike() {
         ),
         (
             settings(&absent),
-            ["http.tls_certificate", "absent.crt: No such file", "name a file"],
+            [
+                "http.tls_certificate",
+                "absent.crt: No such file",
+                "name an existing file",
+            ],
         ),
         (
             "bearer_tokens_file = \"/nowhere/tokens\"".to_owned(),
             [
                 "http.bearer_tokens_file",
                 "/nowhere/tokens: No such file",
-                "name a file",
+                "name an existing file",
             ],
         ),
     ];
@@ -174,10 +178,10 @@ fn an_expired_certificate_is_warned_of() {
 fn what_others_can_reach_is_told_once_where_nobody_is_asked() {
     let open = daemon(&format!("listen = \"0.0.0.0:{}\"\n", tools::free_port()));
     let log = open.log();
-    assert_eq!(log.matches("is reached from other machines").count(), 1, "{log}");
+    assert_eq!(log.matches("is open to other machines").count(), 1, "{log}");
     let dir = program::temporary_dir();
     let file = program::file(&dir, "abgauge.toml", &config("listen = \"0.0.0.0:9464\"\n"));
     let check = program::run(&["check", "--config", &file]);
-    let told = check.stdout.matches("is reached from other machines").count();
+    let told = check.stdout.matches("is open to other machines").count();
     assert_eq!((check.code, told), (Some(0), 1), "{}", check.stdout);
 }

@@ -243,7 +243,7 @@ fn a_decision_stands_until_a_later_look_decides_and_a_note_says_if_it_is_open_ag
     let notes = &arm(&report).notes;
     assert_eq!(
         notes[..],
-        ["since the decision of day 7 the interval of hit ratio has come to hold 0"]
+        ["since the decision of day 7 the interval of hit ratio has come to include 0"]
     );
     // Later the arm is worse on average.
     for _ in 0..3 {
@@ -324,7 +324,7 @@ fn harm_says_since_when_and_whether_the_interval_has_turned() {
     let report = world.go(17.0, better());
     assert_eq!(state(&report), State::Harm);
     assert_eq!(metric(&report).harm_since_ms, Some(since));
-    let expected = ", since day 3, but its interval now lies on the better side of 0";
+    let expected = ", since day 3, but its interval is now on the better side of 0";
     assert!(reason(&report).ends_with(expected), "{}", reason(&report));
 }
 

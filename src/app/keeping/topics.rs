@@ -50,7 +50,7 @@ impl Topics {
         std::thread::Builder::new()
             .name("state-topics".into())
             .spawn(run)
-            .context("start the thread that asks whether topics are fit")?;
+            .context("start the thread that checks the topics")?;
         Ok(Topics {
             identity,
             answers,
@@ -67,7 +67,7 @@ impl Topics {
             Ok(found) => Ok(Some(found)),
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => {
-                anyhow::bail!("the thread that asks whether topics are fit has ended")
+                anyhow::bail!("the thread that checks the topics has ended")
             }
         }
     }
@@ -146,7 +146,7 @@ fn made_anew(difference: &Difference) -> Finding {
     Finding {
         level: Level::Error(CheckFailure::Configuration),
         text: difference.to_string(),
-        remedy: "stop all instances and run `abgauge state forget`: all totals are lost, and what was counted since may be of both topics"
+        remedy: "stop all instances and run `abgauge state forget`: all totals are lost, and counts since then may include both topics"
             .to_owned(),
     }
 }

@@ -98,14 +98,16 @@ pub(super) fn why_not(columns: &Columns, members: &Members) -> Option<String> {
     });
     Some(match first {
         Some((_, Value::Array(row))) if row.iter().any(Value::is_array) => {
-            format!("`{name}` is an array of arrays of arrays, and rows of items are read one level deep")
+            format!(
+                "`{name}` is an array of arrays of arrays, but rows of items are read one level deep only"
+            )
         }
         Some((place, value)) => format!(
             "element {place} of `{name}` is {}, which is neither text, nor an integer, nor an object",
             short(&value.to_string())
         ),
-        None if lists().next().is_none() => format!("`{name}` is text and no array"),
-        None => format!("the objects in `{name}` have no field with an id in most of them"),
+        None if lists().next().is_none() => format!("`{name}` is text, not an array"),
+        None => format!("most objects in `{name}` have no field with an id"),
     })
 }
 

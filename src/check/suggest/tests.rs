@@ -81,7 +81,7 @@ fn a_known_shape_needs_no_draft() {
         (METARANK, "preset = \"metarank\""),
         (UBI, "preset = \"ubi\""),
         (PERSONALIZE, "preset = \"personalize\""),
-        (SHAPED, "nothing is to be written"),
+        (SHAPED, "[events] needs no settings"),
     ] {
         let suggestion = unmapped(records).suggest(&decoder(), None);
         assert!(
@@ -259,7 +259,7 @@ fn fields_that_are_not_read_are_told_and_no_value_leaves_its_remark() {
     let records = r#"{"kind":"list\n[http]","rid":"1","ts":1763596800123,"recs":["a"],"exp":{"e":"x"},"page\n#":{"no":3}}
         {"kind":"click","rid":"1","ts":1763596801123,"sku":"a"}"#;
     let (text, _) = drafted(records, None);
-    assert!(text.contains("fields that are not read: `page\\n#.no`"), "{text}");
+    assert!(text.contains("unused fields: `page\\n#.no`"), "{text}");
     assert!(text.contains("\"list\\n[http]\" 1"), "{text}");
     assert!(
         text.lines()
@@ -277,7 +277,7 @@ fn a_sample_without_end_is_looked_at_up_to_a_bound() {
     }
     let text = sample.suggest(&decoder(), None).text.replace("\n# ", " ");
     assert!(
-        text.contains("records: 2000;") && text.contains("not looked at: 3"),
+        text.contains("records: 2000;") && text.contains("not read: 3"),
         "{text}"
     );
 }
@@ -367,8 +367,8 @@ fn neither_the_kind_of_a_record_nor_its_user_nor_its_time_is_the_id_of_a_list() 
         &records,
         false,
         &[
-            "no field is an id of its own for each list",
-            "no field ties clicks to lists",
+            "no field is unique to each list",
+            "no field links clicks to lists",
             "[\"impression\"]",
         ],
     );
@@ -422,10 +422,10 @@ fn what_keeps_a_list_from_being_read_is_told() {
             "[[[\"a\"]],[[\"b\"]]]",
             "`results` is an array of arrays of arrays",
         ),
-        ("\"a,b\"", "`results` is text and no array"),
+        ("\"a,b\"", "`results` is text, not an array"),
         (
             "[{\"score\":0.5},{\"score\":1.5}]",
-            "the objects in `results` have no field with an id",
+            "most objects in `results` have no field with an id",
         ),
     ] {
         check_told(
@@ -449,7 +449,7 @@ fn a_time_that_cannot_be_read_hides_nothing_else() {
         )
     };
     for time in ["27/11/2025 10:00:00", "2025-11-27T10:00:00 CET"] {
-        let has = format!("called so and has \"{time}\"");
+        let has = format!("has the name but contains \"{time}\"");
         let settings = [
             "ts = \"timestamp\"",
             "items = \"results\"",

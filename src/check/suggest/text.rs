@@ -19,10 +19,11 @@ const MAX_LISTED: usize = 12;
 /// Maximum characters of a value.
 const MAX_CHARS: usize = 60;
 /// Remark on a setting without a matching field.
-const NONE: &str = "no field looks like it: correct this path";
-const NO_ID: &str = "no field is an id of its own for each list: let the recommender make one, and send it with each click too";
+const NONE: &str = "no field fits: correct this path";
+const NO_ID: &str =
+    "no field is unique to each list: let the recommender create an id, and send it with each click too";
 const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
-const NO_TIE: &str = "no field ties clicks to lists: send the id of the list with each of its clicks";
+const NO_TIE: &str = "no field links clicks to lists: send the id of the list with each of its clicks";
 
 pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial: &Trial) -> String {
     let mut text = String::new();
@@ -30,7 +31,7 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
         remark(
             &mut text,
             &format!(
-                "Nothing is drafted: {}. To mend that, {}.",
+                "Nothing is drafted: {}. To fix that, {}.",
                 form.what(),
                 form.remedy()
             ),
@@ -41,18 +42,17 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
     match way {
         Way::Own => remark(
             &mut text,
-            "The records are of our own shape: nothing is to be written under [events].",
+            "The records have our own shape: [events] needs no settings.",
         ),
         Way::Preset(name) => {
-            remark(&mut text, &format!("The records are of the shape of {name}."));
+            remark(&mut text, &format!("The records have the shape of {name}."));
             let _ = write!(text, "[events]\npreset = \"{name}\"\n");
         }
         Way::Drafted(draft) => drafted(&mut text, sample, topic_says, draft, trial),
         Way::None => {
             remark(
                 &mut text,
-                "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file \
-                 holds one kind of them, say which: --as served or --as click.",
+                "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file holds only one kind, name it: --as served or --as click.",
             );
             not_a_list(&mut text, sample, &Shape::default(), &Members::new());
         }
@@ -88,24 +88,20 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
     let n = sample.lines.len();
     remark(
         text,
-        "Drafted by `abgauge check --suggest` from a sample: look through it before you use it.",
+        "Drafted by `abgauge check --suggest` from a sample: review it before you use it.",
     );
     let mut outcome = format!(
         "records: {n}; with it, served lists: {}, clicks: {}, ignored: {}, refused: {}",
         trial.n_lists, trial.n_clicks, trial.n_ignored, trial.n_refused
     );
     if sample.n_more > 0 {
-        let _ = write!(
-            outcome,
-            "; further ones that were not looked at: {}",
-            sample.n_more
-        );
+        let _ = write!(outcome, "; further records that were not read: {}", sample.n_more);
     }
     remark(text, &outcome);
     if trial.n_lists > 0 && trial.n_with_arm == 0 {
         remark(
             text,
-            "No list names an arm. If arms are assigned in an event of its own, add the arm to each served list: assignment events are not \
+            "No list names an arm. If arms are assigned in a separate event, add the arm to each served list: assignment events are not \
              read.",
         );
     }
@@ -118,8 +114,7 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
         if trial.n_of_list == 0 {
             remark(
                 text,
-                "No click finds its list: either the sample does not hold a list and its clicks together, or request_id is not what ties \
-                 them. Clicks that name the user and the item alone, or an item that was shown, cannot be tied to a list: send the id of the \
+                "No click finds its list: either the sample does not hold a list and its clicks together, or request_id does not link them. Clicks with only the user and the item, or an item that was shown, cannot be linked to a list: send the id of the \
                  list with each of its clicks.",
             );
         } else if trial.n_on_item == 0 {
@@ -171,7 +166,7 @@ impl Notes {
                     .collect();
                 let others = match others.is_empty() {
                     true => String::new(),
-                    false => format!("; also thought of: {}", others.join(", ")),
+                    false => format!("; other candidates: {}", others.join(", ")),
                 };
                 format!("can be read in {n_read} of {n} {whose}{others}")
             }
@@ -193,7 +188,7 @@ impl Notes {
             Some(value) => self.add(
                 setting,
                 format!(
-                    "no field can be read as a time; this one is called so and has {}: send epoch milliseconds, or RFC 3339 text with \
+                    "no field can be read as a time; this one has the name but contains {}: send epoch milliseconds, or RFC 3339 text with \
                      its offset, such as 2025-11-20T00:00:00+01:00 (with the colon)",
                     short(value)
                 ),
@@ -213,14 +208,11 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
         notes.add("type", format!("its values: {}", listed(values)));
     }
     if split.without.is_some() {
-        notes.add(
-            "without_type",
-            "what records are that have no such field".to_owned(),
-        );
+        notes.add("without_type", "type of records without such a field".to_owned());
     }
     if draft.times.zone.is_some() {
         let note =
-            "some times are text without a zone, taken for UTC here: correct it where they are of another";
+            "some times are text without a zone, read as UTC here: correct it if they have another zone";
         notes.add("ts_zone", note.to_owned());
     }
     if !lists.is_empty() {
@@ -268,7 +260,7 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
         let path = short(&position.to_string());
         let _ = write!(
             note,
-            "; `{path}` has the order that the array has, and is not needed"
+            "; `{path}` has the same order as the array, and is not needed"
         );
     }
     notes.add("served.items", note);
@@ -276,7 +268,7 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
         notes.add("served.position", "not all arrays are in this order".to_owned());
     }
     if draft.shape.served.absent_is_empty {
-        let note = "some lists have none: taken for empty ones, as of producers that leave out empty arrays";
+        let note = "some lists have none: treated as empty lists, since some producers omit empty arrays";
         notes.add("served.no_items", note.to_owned());
     }
     let in_list = "lists have their clicks within them; both topics must then be the same";
@@ -288,7 +280,7 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     }
     if items.n_others > 0 {
         let note = format!(
-            "elements that are no items: {}",
+            "elements that are not items: {}",
             trial.n_skipped.max(items.n_others as u64)
         );
         notes.add("served.skip_others", note);
@@ -312,17 +304,16 @@ fn of_arms(notes: &mut Notes, draft: &Draft) {
     let n_lists = draft.split.lists.len();
     let note = match &draft.arms {
         Some(arms) if arms.n < n_lists => format!(
-            "names an arm in {} of {n_lists} lists; set experiment_name and arm_name where the others are to count too",
+            "names an arm in {} of {n_lists} lists; set experiment_name and arm_name if the others should count too",
             arms.n
         ),
         Some(arms) => format!("names an arm in {} of {n_lists} lists", arms.n),
-        None => "no field looks as if it named an experiment or an arm: lists count in none; for all of them in one set \
-                 experiment_name and arm_name"
+        None => "no field looks like the name of an experiment or an arm, so lists count in none; to count all of them in one, set experiment_name and arm_name"
             .to_owned(),
     };
     notes.add("served.experiments", note);
     if draft.shape.served.arms.experiment_name.is_some() {
-        let note = "the experiment of these arms: give it the name that you know it by";
+        let note = "the experiment of these arms: give it a name";
         notes.add("served.experiment_name", note.to_owned());
     }
 }
@@ -340,7 +331,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
             remark(
                 text,
                 &format!(
-                    "No record looks like a {name}: correct that section. Where no field says what a record is, draft from a file of each kind \
+                    "No record looks like a {name}: correct that section. If no field has the type of a record, draft from a file of each kind \
                      (--as served, --as click)."
                 ),
             );
@@ -363,7 +354,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
     if !draft.split.lists.is_empty() && draft.users[0].is_none() {
         remark(
             text,
-            "No field of the lists looks like the user: intervals take each list for one of its own. If there is one, set user_id.",
+            "No field of the lists looks like the user: intervals treat each list as a separate user. If there is one, set user_id.",
         );
     }
     let mut section = None;
@@ -412,10 +403,7 @@ fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft:
         .map(|column| format!("`{}`", short(&column.path.to_string())))
         .collect();
     if !unused.is_empty() {
-        remark(
-            text,
-            &format!("fields that are not read: {}", listed(unused.into_iter())),
-        );
+        remark(text, &format!("unused fields: {}", listed(unused.into_iter())));
     }
 }
 

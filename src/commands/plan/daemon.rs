@@ -99,17 +99,17 @@ pub(super) fn plans(url: &HttpUrl, asked: &AskArgs) -> anyhow::Result<Plans> {
 /// Parses the answer. Errors continue a sentence that starts with "abgauge at URL ".
 fn read(body: &[u8]) -> Result<Plans, String> {
     let document: Document = serde_json::from_slice(body).map_err(|error| {
-        format!("answers something else than its numbers ({error}): --from is the address of its page")
+        format!("does not answer with abgauge's numbers ({error}): --from is the address of its page")
     })?;
     if document.version != VERSION {
         return Err(format!(
-            "tells its numbers in version {} of their shape, and this program reads {VERSION}: take the program that runs there",
+            "reports its numbers in version {} of their format, but this program reads version {VERSION}: use the same version of abgauge as the daemon",
             document.version
         ));
     }
     if document.experiments.is_empty() {
         return Err(match &document.stream.waiting_for[..] {
-            [] => "has seen no list of any experiment yet".to_owned(),
+            [] => "has no list of any experiment yet".to_owned(),
             waiting => format!("is not ready: {}", visible(&waiting.join(", "))),
         });
     }
@@ -130,7 +130,7 @@ fn read(body: &[u8]) -> Result<Plans, String> {
 }
 
 fn other_version() -> String {
-    "the program there does not report what its decisions need: it is another version".to_owned()
+    "the daemon does not report what its decisions need: it is another version".to_owned()
 }
 
 impl Power {
@@ -211,7 +211,7 @@ impl Experiment {
             ));
         };
         if looks.given_up {
-            let why = "it was given up: raise limits.max_statistics, and start abgauge anew";
+            let why = "it was given up: raise limits.max_statistics, and restart abgauge";
             return Err(why.to_owned());
         }
         if looks.as_of.is_none() {
@@ -247,8 +247,8 @@ impl Experiment {
             comparison.reason.as_deref().filter(|_| is_collecting)
         });
         match collecting {
-            Some(reason) => format!("too little is known yet, {}", visible(reason)),
-            None => "nothing is known of a primary of any arm yet".to_owned(),
+            Some(reason) => format!("there is too little data yet, {}", visible(reason)),
+            None => "no arm has data for a primary metric yet".to_owned(),
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) fn all(profiles: &[Profile]) -> String {
     }
     format!(
         "{}\n\nwhole: over the whole list only, reported without @k. {NONE}: the source has no such metric.\n\n{}\n\n{}\n\n\
-         `abgauge profiles NAME` tells all of one, and how to write your own from it.\n",
+         `abgauge profiles NAME` shows every choice of one, and how to derive your own.\n",
         text(&rows),
         text(&sources),
         text(&meanings())
@@ -89,7 +89,7 @@ fn also(profile: &Profile) -> String {
         also.push(format!("NDCG ÷ {}", profile.ndcg_discount.word()));
     }
     if profile.without_relevant == WithoutRelevant::One {
-        also.push("map and ndcg 1 without a relevant item".to_owned());
+        also.push("map and ndcg are 1 without a relevant item".to_owned());
     }
     if reports(profile, "mar") {
         also.push(format!("mar: AR {}", profile.ar_denominator.word()));
@@ -136,7 +136,7 @@ pub(super) fn one(profile: &Profile) -> String {
     let notes = profile.note.split("; ").filter(|note| !note.is_empty());
     let notes: String = notes.map(|note| format!("note: {note}\n")).collect();
     format!(
-        "{}: {}\nmetrics: {}\n{notes}\n{}\n\nYour own from it, in the configuration:\n\n{}",
+        "{}: {}\nmetrics: {}\n{notes}\n{}\n\nTo derive your own, in the configuration:\n\n{}",
         visible(&profile.name),
         visible(&profile.source),
         profile.metrics.join(", "),

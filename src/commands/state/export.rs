@@ -21,7 +21,7 @@ pub fn export(desk: &Desk, args: &ExportArgs) -> anyhow::Result<ExitCode> {
     for (partition, census) in reader.partitions() {
         match contents(desk, &census.of(desk.own)) {
             Ok(Some(contents)) => pairs.push((partition, contents)),
-            Ok(None) => note(&format!("partition {partition}: nothing is sealed")),
+            Ok(None) => note(&format!("partition {partition}: no seal is stored")),
             Err(why) => {
                 error(&format!(
                     "partition {partition}: {why}: see `abgauge state verify`"
@@ -60,7 +60,7 @@ fn write(desk: &Desk, args: &ExportArgs, pairs: Vec<(i32, Contents)>) -> anyhow:
         .iter()
         .any(|column| !column.metric.is_additive())
     {
-        warn("metrics that are no sums over lists (coverage) are left out");
+        warn("skipped metrics that are not sums over lists (coverage)");
     }
     let written = write_rows(args, pairs, &ranking, BufWriter::new(out));
     match written {

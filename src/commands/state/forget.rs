@@ -20,7 +20,7 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
     let n = desk.n_partitions;
     if let Some(partition) = args.partition.filter(|partition| *partition >= n) {
         error(&format!(
-            "there is no partition {partition}: the state topic has {n}, from 0 on"
+            "there is no partition {partition}: the state topic has {n}, starting at 0"
         ));
         return Ok(ExitCode::FAILURE);
     }
@@ -31,12 +31,12 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
     let mut reader = desk.read(namespace, &args.reading)?;
     let estates: Vec<(i32, Estate)> = estates(&reader, namespace, &partitions);
     if estates.is_empty() {
-        note(&format!("nothing is stored of namespace {namespace} there"));
+        note(&format!("namespace {namespace} has no stored state there"));
         return Ok(ExitCode::SUCCESS);
     }
     tell(namespace, &estates)?;
     if !args.yes {
-        error("nothing was deleted: to delete this, give --yes. It cannot be brought back");
+        error("nothing was deleted: to delete this, give --yes. Deleted state cannot be restored");
         return Ok(ExitCode::FAILURE);
     }
     if let Some(why) = who_may_write(desk, namespace, &estates) {
@@ -49,10 +49,10 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
         warn(&format!("{why}, and may write its state again"));
     }
     let forgotten = reader.forget(namespace, &partitions, args.reading.timeout);
-    let forgotten = forgotten.context("delete what is stored")?;
+    let forgotten = forgotten.context("delete the stored state")?;
     if !forgotten.written_again.is_empty() {
         error(&format!(
-            "{} keys were deleted, but somebody has written anew in the partitions {:?} meanwhile: stop all instances, and run this again",
+            "{} keys were deleted, but another process has written to the partitions {:?} again: stop all instances, and repeat the command",
             forgotten.n_keys, forgotten.written_again
         ));
         return Ok(ExitCode::FAILURE);
@@ -94,9 +94,9 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
         for breach in estate.breaches() {
             match breach {
                 Breach::Newer(_) => warn(&format!(
-                    "partition {partition}: {breach}, which stays: delete it with that version"
+                    "partition {partition}: {breach}, which is kept: delete it with that version"
                 )),
-                Breach::Malformed(_) => warn(&format!("partition {partition}: {breach}, which stays")),
+                Breach::Malformed(_) => warn(&format!("partition {partition}: {breach}, which is kept")),
                 _ => {}
             }
         }
@@ -112,11 +112,11 @@ fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -
             Ok(0) => {}
             Ok(n) => {
                 return Some(format!(
-                    "the group `{group}` has members ({n}): one that lives owns the pair"
+                    "the group `{group}` has members ({n}): a running instance owns the pair"
                 ));
             }
             Err(failure) => warn(&format!(
-                "whether the group `{group}` has members is not known: {}",
+                "cannot find out whether the group `{group}` has members: {}",
                 failure.detail
             )),
         }
@@ -126,7 +126,7 @@ fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -
     let age_ms = desk.clock.now_ms() - written.max()?;
     (age_ms < YOUNG_MS).then(|| {
         format!(
-            "something was written {} s ago: its owner may live",
+            "something was written {} s ago: its owner may be running",
             (age_ms / 1_000).max(0)
         )
     })

@@ -14,10 +14,10 @@ use crate::stored::{Contents, sides};
 const DAMAGE: Level = Level::Error(CheckFailure::Data);
 /// Remedy for records that another program has written.
 const DELETE_KEY: &str =
-    "delete that key by a record of it without a value, and look who may write to the topic";
+    "delete that key with a record without a value, and check which users may write to the topic";
 /// Remedy for data that cannot be recovered.
 const BEGIN_ANEW: &str =
-    "to begin it anew with what the topics of events still hold, stop all instances and run";
+    "to count it again from the records that the event topics still have, stop all instances and run";
 
 pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;
@@ -68,13 +68,13 @@ fn verdict(desk: &Desk, n_sealed: usize, is_sound: bool) -> Finding {
     } = desk;
     let (level, what) = match (is_sound, n_sealed) {
         (true, 0) => (Level::Note, "nothing is sealed"),
-        (true, _) => (Level::Ok, "what is sealed can be gone on with"),
-        (false, _) => (Level::Note, "not all can be gone on with"),
+        (true, _) => (Level::Ok, "all sealed state can be resumed"),
+        (false, _) => (Level::Note, "some state cannot be resumed"),
     };
     Finding {
         level,
         text: format!(
-            "state topic `{topic}`, namespace {own}: {what}; pairs that are sealed: {n_sealed} of {n_partitions}"
+            "state topic `{topic}`, namespace {own}: {what}; sealed pairs: {n_sealed} of {n_partitions}"
         ),
         remedy: String::new(),
     }
@@ -100,13 +100,13 @@ fn of_topic(desk: &Desk, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> O
                 "topic `{topic}` has {} partitions, the state topic {n}",
                 logs.len()
             ),
-            remedy: "create a state topic with as many under another name, and set state.topic to it"
+            remedy: "create a state topic with the same number under another name, and set state.topic to it"
                 .to_owned(),
         }),
         Err(failure) => Some(Finding {
             level: Level::Warning,
             text: format!(
-                "topic `{topic}` cannot be asked whether it still holds what would be read again: {}",
+                "cannot check whether topic `{topic}` still holds the records that a restart would read: {}",
                 failure.detail
             ),
             remedy: "run `abgauge check --connect`".to_owned(),
@@ -167,28 +167,32 @@ impl Judge<'_> {
                 self.finding(DAMAGE, &text, format!("{DELETE_KEY}: no totals are lost then"))
             }
             Breach::TwoContents(_) | Breach::Back { .. } => {
-                let remedy = "somebody else has written there, or this is a fault of abgauge: look who may write to the topic";
+                let remedy = "another program has written there, or this is a bug in abgauge: check who may write to the topic";
                 self.finding(DAMAGE, &text, remedy.to_owned())
             }
             Breach::Seal {
                 error: RecordError::Version(_),
                 ..
             } => {
-                let remedy = "run the newer version of abgauge that has written it, and delete nothing";
+                let remedy = "run the newer version of abgauge that wrote it, and delete nothing";
                 self.finding(DAMAGE, &text, remedy.to_owned())
             }
             Breach::Seal { .. } | Breach::Damage { .. } => self.damage(&text),
-            Breach::Claim { .. } => self.finding(Level::Warning, &text, "it claims all the same".to_owned()),
+            Breach::Claim { .. } => self.finding(
+                Level::Warning,
+                &text,
+                "its claim is valid all the same".to_owned(),
+            ),
             Breach::Waits(_) => self.finding(
                 Level::Note,
                 &text,
-                "if it stays so, its instance has ended or cannot write: start one, or see its log"
+                "if this persists, its instance has stopped or cannot write: start one, or check its log"
                     .to_owned(),
             ),
             Breach::Garbage(_) => self.finding(
                 Level::Note,
                 &text,
-                "the owner of the pair collects it once its next seal is in force".to_owned(),
+                "the owner of the pair removes it once its next seal is current".to_owned(),
             ),
         }
     }
@@ -199,7 +203,7 @@ impl Judge<'_> {
         let mut findings = Vec::new();
         if Namespace::of(&identity.fingerprint, &self.config.kafka.group_id) != self.own {
             findings.push(self.damage(&format!(
-                "its seal is of other rules than its key: {}",
+                "its seal has other rules than its key: {}",
                 identity.fingerprint
             )));
         }
@@ -213,8 +217,8 @@ impl Judge<'_> {
         let ours: Vec<&str> = self.logs.iter().map(|(topic, _)| *topic).collect();
         if named != ours {
             let text =
-                format!("it was counted from the topics {named:?}, and the configuration has {ours:?}");
-            let remedy = "set kafka.served_topic and kafka.clicks_topic to those, or begin in another group (kafka.group_id)";
+                format!("it was counted from the topics {named:?}, but the configuration has {ours:?}");
+            let remedy = "set kafka.served_topic and kafka.clicks_topic to those, or start in another group (kafka.group_id)";
             findings.push(self.finding(DAMAGE, &text, remedy.to_owned()));
         } else if let Some(difference) = self.now(identity).difference(identity) {
             let remedy = "to count the topic as it is now, stop all instances and run `abgauge state forget`";
@@ -235,11 +239,11 @@ impl Judge<'_> {
     fn contents(&self, estate: &Estate, seal: &Seal) -> Option<Finding> {
         let roles = estate.roles(seal).ok()?;
         match Contents::read(&seal.header, &roles, self.config) {
-            Err(unusable) => Some(self.damage(&format!("what is sealed cannot be read: {unusable}"))),
+            Err(unusable) => Some(self.damage(&format!("cannot read sealed state: {unusable}"))),
             Ok(contents) if contents.ledger.overflowed() => Some(self.finding(
                 Level::Warning,
                 "a sum has exceeded 64 bits: its numbers are not exact",
-                "begin it anew by `abgauge state forget` if exact numbers are needed".to_owned(),
+                "restart it by `abgauge state forget` if you need exact numbers".to_owned(),
             )),
             Ok(_) if !seal.header.is_exact => Some(self.finding(
                 Level::Warning,
@@ -258,14 +262,14 @@ impl Judge<'_> {
             let LogSpan { low, high } = *logs.as_ref().ok()?.get(index)?;
             let (from, to) = (reach.resume_offset, reach.read_position);
             let why = if from < low {
-                "what lies between was deleted (retention.ms, retention.bytes)"
+                "the records between were deleted (retention.ms, retention.bytes)"
             } else if to > high {
-                "it was made anew, or truncated"
+                "it was recreated, or truncated"
             } else {
                 return None;
             };
             Some(self.damage(&format!(
-                "topic `{topic}` was read up to {to} and is to be read again from {from}, and has offsets {low} to {high}: {why}"
+                "topic `{topic}` was read up to {to} and would be read again from {from}, but has offsets {low} to {high}: {why}"
             )))
         });
         found.collect()
@@ -403,7 +407,7 @@ mod tests {
         let cases: [(Change, &str); 9] = [
             (
                 |stage| stage.header.identity.fingerprint.push('x'),
-                "its seal is of other rules than its key",
+                "its seal has other rules than its key",
             ),
             (
                 |stage| stage.header.identity.n_partitions = 6,
@@ -411,19 +415,19 @@ mod tests {
             ),
             (
                 |stage| stage.header.identity.topics[0].name = "lists".to_owned(),
-                "from the topics [\"lists\", \"clicks\"], and the configuration has [\"served\", \"clicks\"]",
+                "from the topics [\"lists\", \"clicks\"], but the configuration has [\"served\", \"clicks\"]",
             ),
             (
                 |stage| stage.header.identity.topics[0].id = 8,
-                "topic `served` was made anew since: its id is AAAAAAAAAAAAAAAAAAAABw, and was AAAAAAAAAAAAAAAAAAAACA",
+                "topic `served` was recreated since: its id is AAAAAAAAAAAAAAAAAAAABw, and was AAAAAAAAAAAAAAAAAAAACA",
             ),
             (
                 |stage| _ = stage.roles.remove("total"),
-                "what is sealed cannot be read: its ledger cannot be read",
+                "cannot read sealed state: cannot read its ledger",
             ),
             (
                 |stage| _ = stage.roles.remove("checkpoint"),
-                "what is sealed cannot be read: it has no role `checkpoint`",
+                "cannot read sealed state: it has no role `checkpoint`",
             ),
             (
                 |stage| stage.header.frontier_ms = Some(5_000),
@@ -431,11 +435,11 @@ mod tests {
             ),
             (
                 |stage| stage.logs[1].1 = Ok(vec![LogSpan { low: 41, high: 60 }]),
-                "topic `clicks` was read up to 50 and is to be read again from 40, and has offsets 41 to 60: what lies between was deleted",
+                "topic `clicks` was read up to 50 and would be read again from 40, but has offsets 41 to 60: the records between were deleted",
             ),
             (
                 |stage| stage.logs[0].1 = Ok(vec![LogSpan { low: 0, high: 49 }]),
-                "topic `served` was read up to 50 and is to be read again from 40, and has offsets 0 to 49: it was made anew",
+                "topic `served` was read up to 50 and would be read again from 40, but has offsets 0 to 49: it was recreated",
             ),
         ];
         for (change, told) in cases {

@@ -220,8 +220,8 @@ fn text(shown: &Shown) -> String {
     );
     for namespace in &shown.namespaces {
         let whose = match (namespace.ours, namespace.of_our_group) {
-            (true, _) => "that of the configuration",
-            (false, true) => "of the same group, under other rules",
+            (true, _) => "namespace of the configuration",
+            (false, true) => "same group, other rules",
             (false, false) => "of another group",
         };
         let told = |name: &Option<String>| name.as_deref().map_or("not known".to_owned(), visible);

@@ -160,7 +160,7 @@ fn parts_of_an_id_are_two_to_four_paths_that_lists_have() {
         ),
         (
             "[events.served]\nrequest_id = { all = [\"a\", \"^.b\"] }",
-            &[":2:28", "begins with `^.`"],
+            &[":2:28", "starts with `^.`"],
         ),
         (
             "[events.click]\nrequest_id = { all = [\"a\", \"b\"] }",
@@ -282,7 +282,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
             &[
                 "events.served.ts",
                 ":2:6",
-                "`any` names no path",
+                "`any` has no paths",
                 "between the brackets",
             ],
         ),
@@ -342,7 +342,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
             &[
                 "events.click.item",
                 ":2:8",
-                "begins with a brace",
+                "starts with a brace",
                 "without quotes around it",
             ],
         ),
@@ -364,7 +364,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[events]\ntype = \"\"\n[kafka]\nclicks_topic = \"served\"",
-            &["events.type", ":2:8", "nothing tells them apart"],
+            &["events.type", ":2:8", "nothing distinguishes them"],
         ),
         (
             "[events.click]\naction = \"type\"",
@@ -383,7 +383,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
             &[
                 "events.served.arm",
                 ":3:7",
-                "of which experiment",
+                "names the experiment of the arm",
                 "`experiment_name`",
             ],
         ),
@@ -400,7 +400,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
             &[
                 "events.served.experiment_name",
                 ":4:19",
-                "`arm_name` is of no experiment",
+                "`arm_name` has no experiment",
             ],
         ),
         (

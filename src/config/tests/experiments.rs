@@ -133,7 +133,7 @@ fn what_needs_a_control_is_refused_without_one() {
         "epochs = []",
     ] {
         let name = setting.split_once(' ').expect("a setting").0;
-        let key = format!("experiments.a.{name}: says how arms are compared");
+        let key = format!("experiments.a.{name}: is for comparisons with a control");
         check_refused(
             setting,
             &[&key, ":2:", "write control = \"ARM\" below [experiments.a]"],
@@ -242,13 +242,13 @@ fn a_metric_that_arms_cannot_be_compared_by_is_told_what_to_write() {
             &[
                 "a.primary",
                 ":3:19",
-                "\"hit_rat@10\" is no metric",
+                "\"hit_rat@10\" is not a metric",
                 "did you mean \"hit_rate@10\"?",
             ],
         ),
         (
             "primary = [\"revenue\"]",
-            &["\"revenue\" is no metric", "such as \"hit_rate@10\""],
+            &["\"revenue\" is not a metric", "such as \"hit_rate@10\""],
         ),
         (
             "primary = [\"click_per_user\"]",
@@ -391,17 +391,17 @@ fn epochs_that_cannot_follow_each_other_are_refused() {
             format!("{second}, {first}"),
             &[
                 "a.epochs",
-                "begins no later than the epoch before it",
+                "does not start after the epoch before it",
                 "in the order of time",
             ],
         ),
         (
             format!("{first}, {first}"),
-            &["begins no later than the epoch before it"],
+            &["does not start after the epoch before it"],
         ),
         (
             epoch("2026-01-31", equal),
-            &["a.epochs", "begins no later than the experiment (`start`)"],
+            &["a.epochs", "does not start after the experiment (`start`)"],
         ),
         (
             epoch("2026-02-01", "base = 0.5, b = 0.4"),
@@ -416,7 +416,10 @@ fn epochs_that_cannot_follow_each_other_are_refused() {
         ),
         (
             epoch("2026-02-01", "base = 0.5, other = 0.5"),
-            &["`other` is not among", "an experiment begins afresh"],
+            &[
+                "`other` is not among",
+                "an additional arm restarts the experiment",
+            ],
         ),
         (
             epoch("2026-02-01", "neural = 0.5, b = 0.5"),
@@ -446,7 +449,7 @@ fn epochs_that_cannot_follow_each_other_are_refused() {
         &without_first,
         &[
             "a.epochs",
-            "at first is not said",
+            "first shares are not set",
             "write the first ones as `shares`",
         ],
     );
@@ -458,14 +461,11 @@ fn settings_that_contradict_each_other_are_refused() {
     let table: &[(&str, &[&str])] = &[
         (
             "primary = [\"mrr\"]\nguardrails = { mrr = 0.1 }",
-            &["a.guardrails", "\"mrr\" is a primary metric as well"],
+            &["a.guardrails", "\"mrr\" is also a primary metric"],
         ),
         (
             "guardrails = { \"ctr@10\" = 0.1 }",
-            &[
-                "a.guardrails",
-                "\"ctr@10\" is the primary metric, since none is chosen",
-            ],
+            &["a.guardrails", "\"ctr@10\" is the default primary metric"],
         ),
         (
             "planned_days = 5",
@@ -491,7 +491,7 @@ fn settings_that_contradict_each_other_are_refused() {
         ),
         (
             "unit = \"request\"\nsticky = true",
-            &["a.sticky", ":4:10", "no user has one"],
+            &["a.sticky", ":4:10", "users have no arm"],
         ),
     ];
     for (lines, fragments) in table {
@@ -521,7 +521,7 @@ fn a_planned_look_is_refused_where_tests_are_to_be_strict() {
     check_refused(
         &format!("{equal}\nvalidity = \"strict\""),
         &[
-            "a.planned_days: plans one look, and validity is \"strict\"",
+            "a.planned_days: plans one look, but validity is \"strict\"",
             ":4:16",
             "leave `validity` out",
         ],
@@ -598,18 +598,18 @@ fn what_a_setting_makes_impossible_is_warned_of() {
         (
             "user",
             control,
-            "experiments.a has a control and no shares: nothing is decided, and there is no sample ratio, no list ratio and no lift per user",
+            "experiments.a has a control but no shares: nothing is decided, and there is no sample ratio, no list ratio and no lift per user",
         ),
         (
             "user",
             "control = \"base\"\nshares = { base = 0.5, b = 0.5 }",
-            "experiments.a names no primary metric: ctr@10 alone decides",
+            "experiments.a has no primary metric: only ctr@10 decides",
         ),
         ("request", sound, "kafka.key is \"request\""),
         (
             "user",
             canary,
-            "experiments.a.shares: 5 % (0.05) is small beside the control (0.65)",
+            "experiments.a.shares: 5 % (0.05) is small compared with the control (0.65)",
         ),
         (
             "user",
@@ -627,7 +627,7 @@ fn what_a_setting_makes_impossible_is_warned_of() {
                      control = \"base\"\nshares = { base = 0.5, b = 0.5 }";
     let warnings = config(uncounted, &[]).warnings();
     assert!(
-        warnings[0].contains("none that is measured adds up over users"),
+        warnings[0].contains("no measured metric is a sum over users"),
         "{warnings:?}"
     );
 }
@@ -645,8 +645,7 @@ fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
     assert_eq!(with("[\"5m\", \"1h\"]", asked), (Some("1h".to_owned()), none()));
     assert_eq!(with("[\"5m\"]", ""), (None, none()));
     let (window, remarks) = with("[\"5m\", \"75m\"]", asked);
-    let expected = "none of metrics.windows is a multiple of the time between two looks (10m): experiments have no intervals in any \
-                    window, only since their start, and no alert goes by them. Add one, such as \"10h\"";
+    let expected = "none of metrics.windows is a multiple of the time between two looks (10m): experiments have no intervals in any window, only since their start, and alerts ignore them. Add one, such as \"10h\"";
     assert_eq!((window, remarks), (None, vec![expected.to_owned()]));
 }
 
@@ -661,7 +660,7 @@ fn a_cap_that_each_partition_counts_by_itself_is_warned_of() {
     assert_eq!(doubts("user"), [""; 0]);
     let [doubt] = <[String; 1]>::try_from(doubts("request")).expect("one");
     assert!(
-        doubt.starts_with("experiments.a.max_lists_per_user is 200, and kafka.key is \"request\": "),
+        doubt.starts_with("experiments.a.max_lists_per_user is 200, but kafka.key is \"request\": "),
         "{doubt}"
     );
 }
@@ -673,9 +672,8 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
         let text = format!("[kafka]\nkey = \"user\"\n{of_kafka}\n[experiments.a]\n{settings}\n{lines}");
         config(&text, &[]).warnings()
     };
-    let begin = "experiments.a takes 7 days (min_days), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
-                 reads back about the longest window (24h). Set state.topic, or kafka.start = \"earliest\", ";
-    let without = "and experiments.a.start to when the experiment begins, with topics whose retention reaches back to that";
+    let begin = "experiments.a needs 7 days (min_days), but a restart keeps only about the longest window (24h) with kafka.start = \"rebuild\". Set state.topic, or kafka.start = \"earliest\", ";
+    let without = "and experiments.a.start to the start of the experiment, with topics whose retention reaches back that far";
     let with = "with topics whose retention reaches back to its start";
     for (lines, end) in [("", without), ("start = 2026-01-31T09:00:00Z", with)] {
         assert_eq!(warnings("", lines), [format!("{begin}{end}")]);
@@ -695,7 +693,7 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
         let [warning] = <[String; 1]>::try_from(warnings("", &format!("{a_day}\nplanned_days = 14")))
             .expect("one warning");
         assert!(
-            warning.starts_with("experiments.a takes 14 days (planned_days), "),
+            warning.starts_with("experiments.a needs 14 days (planned_days), "),
             "{warning}"
         );
     }
@@ -725,8 +723,7 @@ fn an_epoch_between_two_looks_is_told_like_a_start_inside_a_slot() {
                 epochs = [{ start = 2026-02-01T09:00:05Z, shares = { base = 0.5, b = 0.5 } }, \
                 { start = 2026-02-02T09:10:00Z, shares = { base = 0.5, b = 0.5 } }]";
     let [note] = <[String; 1]>::try_from(config(text, &[]).notes()).expect("one");
-    let expected = "experiments.a.epochs (2026-02-01T09:00:05Z) lies between two looks, which are 10m apart: its epoch begins \
-                    with the next one, at 2026-02-01T09:10:00Z";
+    let expected = "experiments.a.epochs (2026-02-01T09:00:05Z) lies between two looks, which are 10m apart: its epoch starts with the next look, at 2026-02-01T09:10:00Z";
     assert_eq!(note, expected);
 }
 

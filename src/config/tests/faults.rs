@@ -8,22 +8,18 @@ fn an_address_that_is_none_is_told_what_it_may_be() {
         ("", "", "write \"0.0.0.0:9464\""),
         ("9465", "", "write \"0.0.0.0:9465\""),
         ("10.0.0.1", "has no port", "write \"10.0.0.1:9464\""),
-        (":99999", "no port that there can be", "write \"0.0.0.0:9464\""),
+        (":99999", "an impossible port", "write \"0.0.0.0:9464\""),
         (
             "localhost:99999",
-            "no port that there can be",
+            "an impossible port",
             "write \"127.0.0.1:9464\"",
         ),
-        (
-            "127.0.0.1:-1",
-            "no port that there can be",
-            "write \"127.0.0.1:9464\"",
-        ),
+        ("127.0.0.1:-1", "an impossible port", "write \"127.0.0.1:9464\""),
         ("::1:9464", "is not an address", "\"[::1]:9464\""),
         (
             "gauges:9464",
             "is not an address",
-            "\"127.0.0.1:9464\" for this machine alone",
+            "\"127.0.0.1:9464\" for this machine only",
         ),
     ] {
         let variable = ("ABGAUGE_HTTP__LISTEN", text);
@@ -39,7 +35,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             &[
                 "ingest.skip_records",
                 ":2:17",
-                "names no offsets",
+                "contains no offsets",
                 "\"served/0/1234\"",
             ],
         ),
@@ -280,7 +276,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[profile.ranx]\nbase = \"default\"",
-            &["profile.ranx", "comes with abgauge", "another name"],
+            &["profile.ranx", "built-in profile", "another name"],
         ),
         (
             "[export]\nmetrics = [\"hit_rate\", \"hit_ratio\"]",
@@ -410,7 +406,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
             "[http]\nlisten = \"127.0.0.1:94640\"",
             &[
                 "http.listen",
-                "has no port that there can be",
+                "has an impossible port",
                 "\"127.0.0.1:9464\"",
                 "1 to 65535",
             ],
@@ -499,7 +495,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
                 "state.topic",
                 ":2:9",
                 "is used for something else",
-                "abgauge alone writes",
+                "only abgauge writes",
             ],
         ),
         (
@@ -512,19 +508,19 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         ),
         (
             "[global]\nenabled = true",
-            &["global.enabled", ":2:11", "nothing is stored", "set state.topic"],
+            &["global.enabled", ":2:11", "no state is stored", "set state.topic"],
         ),
         // Webhook.
         (
             "[webhook]\nurl = \"hooks.example/x\"",
-            &["webhook.url", ":2:7", "begins with neither", "such as \"https://"],
+            &["webhook.url", ":2:7", "starts with neither", "such as \"https://"],
         ),
         (
             "[webhook]\nsecret_file = \"s\"",
             &[
                 "webhook.secret_file",
                 ":2:15",
-                "no address beside it",
+                "without an address",
                 "webhook.url",
             ],
         ),
@@ -550,7 +546,12 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
         // Access.
         (
             "[http]\ntls_key = \"key.pem\"",
-            &["http.tls_key", ":2:11", "no certificate", "http.tls_certificate"],
+            &[
+                "http.tls_key",
+                ":2:11",
+                "without a certificate",
+                "http.tls_certificate",
+            ],
         ),
         (
             "[http]\nhosts = [\"https://abgauge.example:443/\"]",
@@ -623,7 +624,7 @@ fn a_fault_of_a_variable_names_the_variable() {
             &[
                 "metrics.k (from ABGAUGE_METRICS__K)",
                 "\"x\" is not a whole number",
-                "commas between",
+                "by commas",
             ],
         ),
         ("ABGAUGE_METRICS__K", "1,,2", &["\"\" is not a whole number"]),
@@ -636,7 +637,7 @@ fn a_fault_of_a_variable_names_the_variable() {
         (
             "ABGAUGE_METRICS__WINDOWS",
             "5m,1",
-            &["1 has no unit", "commas between"],
+            &["1 has no unit", "by commas"],
         ),
         ("ABGAUGE_METRICS__METRICS", ",", &["\"\" is not known here"]),
         (
@@ -727,8 +728,8 @@ fn a_fault_of_a_variable_names_the_variable() {
         );
     }
     for (brokers, told) in [
-        ("http://a:8082", "http://a:8082 is an address of HTTP"),
-        ("b:9092,HTTPS://a", "https://a is an address of HTTP"),
+        ("http://a:8082", "http://a:8082 is an HTTP address"),
+        ("b:9092,HTTPS://a", "https://a is an HTTP address"),
     ] {
         let remedy = "brokers speak Kafka's own protocol, mostly at port 9092: write HOST:PORT of a listener";
         check_refused(
@@ -740,13 +741,13 @@ fn a_fault_of_a_variable_names_the_variable() {
     for (brokers, told) in [
         (
             "h:9092;h:3",
-            ["has a semicolon between brokers", "several with commas"],
+            ["has a semicolon between brokers", "several separated by commas"],
         ),
         (
             "::1",
             ["\"::1\" has more than one colon", "such as \"[::1]:9092\""],
         ),
-        ("fe80::1:9092", ["more than one colon", "stands in brackets"]),
+        ("fe80::1:9092", ["more than one colon", "address in brackets"]),
         (
             "user:hunter2@h:9092",
             [

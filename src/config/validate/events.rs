@@ -89,8 +89,8 @@ pub(super) fn of_one_topic(
     }
     let says_nothing = shape.is_some_and(|shape| shape.kind.is_none() && shape.without_kind.is_none());
     if let (true, true, Some(kind)) = (one_topic, says_nothing, &raw.r#type) {
-        let message = "is empty, and one topic has both served lists and clicks: nothing tells them apart";
-        let remedy = "write the path of the field that says what an event is, or another kafka.clicks_topic";
+        let message = "is empty, but one topic has both served lists and clicks: nothing distinguishes them";
+        let remedy = "write the path of the field with the type of an event, or another kafka.clicks_topic";
         report.refuse(TYPE, kind, message, remedy);
     }
 }
@@ -166,7 +166,7 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
         report.refuse(
             "events.served.pair_separator",
             written,
-            "nothing says where the name of an experiment ends",
+            "nothing marks the end of an experiment's name",
             remedy,
         );
     }
@@ -206,7 +206,12 @@ fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     for (key, types) in [(SERVED, &raw.served.types), (CLICK, &raw.click.types)] {
         if let (Some(types), None, true) = (types, &shape.kind, report.is_sound(TYPE)) {
             let remedy = "write `type`, the path of the field that has these values, or leave them out";
-            report.refuse(key, types, "nothing says of what type a record is", remedy);
+            report.refuse(
+                key,
+                types,
+                "no setting names the field with the type of a record",
+                remedy,
+            );
         }
     }
     let double = shape
@@ -250,7 +255,7 @@ fn actions(raw: &RawEvents, click: &ClickShape, report: &mut ErrorReport) {
                     (ACTION, spot(&raw.click.action)),
                     (ACTIONS, spot(&raw.click.actions)),
                 ],
-                "nothing says what was done",
+                "no setting names the field with the action",
                 remedy,
                 report,
             );
@@ -301,25 +306,23 @@ fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
             report,
         );
     } else if arms.experiments.is_none() && arms.arm.is_some() && !names_one {
-        let remedy = "write `experiments`, where they are all together; or `experiment`, the path of the field that \
-                      names the one of this arm; or `experiment_name`, its name where no field has it";
+        let remedy = "write `experiments`, the path to all of them; or `experiment`, the path of the field that names the experiment of this arm; or `experiment_name`, its name if no field has it";
         refuse_either(
             [(ARM, arm), (EXPERIMENTS, experiments)],
-            "nothing says of which experiment the arm is",
+            "no setting names the experiment of the arm",
             remedy,
             report,
         );
     } else if arms.arm_name.is_some() && arms.experiment_name.is_none() {
-        let remedy =
-            "write `experiment_name` too: lists that name no arm count in this arm of that experiment";
+        let remedy = "write `experiment_name` too: lists without an arm count in this arm of that experiment";
         refuse_either(
             [(ARM_NAME, arm_name), (EXPERIMENT_NAME, experiment_name)],
-            "the arm of `arm_name` is of no experiment",
+            "the arm of `arm_name` has no experiment",
             remedy,
             report,
         );
     } else if arms.experiment_name.is_some() && arms.arm_name.is_none() && !takes_a_name {
-        let remedy = "write `arm_name` too: lists that name no arm count in that arm of this experiment";
+        let remedy = "write `arm_name` too: lists without an arm count in that arm of this experiment";
         refuse_either(
             [(EXPERIMENT_NAME, experiment_name), (ARM_NAME, arm_name)],
             "the experiment of `experiment_name` has no arm",
@@ -371,7 +374,7 @@ fn not_in(
             None => report.refuse(
                 "events.served.not_in",
                 value,
-                "is no name that an arm can have",
+                "cannot be the name of an arm",
                 "write text, true, false or an integer",
             ),
         }
@@ -429,12 +432,12 @@ fn outer_paths<T>(
         RawPaths::Any(paths) => paths.iter().map(|path| is_outer(path.get_ref())).collect(),
     };
     if are_outer.contains(&true) && !has_record {
-        let message = "begins with `^.`, and no record holds the events";
-        let remedy = "write `records` or `nested` under [events], where the events are in their record, or leave `^.` out";
+        let message = "starts with `^.`, but events are not inside a record";
+        let remedy = "write `records` or `nested` under [events], the place of the events in their record, or leave `^.` out";
         report.refuse(key, place, message, remedy);
     } else if !are_outer.is_sorted() {
-        let message = "looks into the record around the event before the event itself";
-        report.refuse(key, place, message, "put the paths that begin with `^.` last");
+        let message = "reads the record around the event before the event itself";
+        report.refuse(key, place, message, "put the paths that start with `^.` last");
     }
 }
 
@@ -447,8 +450,7 @@ fn zone(word: &Word, zone: &mut Option<Zone>, report: &mut ErrorReport) {
     if let Some(word) = word {
         *zone = Zone::parse(word.get_ref());
         if zone.is_none() && !word.get_ref().is_empty() {
-            let remedy = "write \"UTC\", or an offset such as \"+01:00\"; zones that move their clocks have an hour twice a \
-                          year, so send these times with their offset";
+            let remedy = "write \"UTC\", or an offset such as \"+01:00\"; zones with daylight saving time repeat an hour each year, so send these times with their offset";
             report.refuse("events.ts_zone", word, "is no zone", remedy);
         }
     }
@@ -458,7 +460,7 @@ fn zone(word: &Word, zone: &mut Option<Zone>, report: &mut ErrorReport) {
 fn alternatives(shape: &Shape, report: &mut ErrorReport) {
     let n = shape.n_alternatives();
     if n > Shape::MAX_ALTERNATIVES {
-        let message = format!("has {n} alternatives in its lists `any`, those before them not counted");
+        let message = format!("has {n} alternatives in its lists `any`, not counting earlier ones");
         let remedy = format!(
             "leave some of them out: at most {} are read",
             Shape::MAX_ALTERNATIVES
@@ -502,8 +504,8 @@ fn parse_paths<T>(
     };
     let n = any.len();
     if n == 0 {
-        let remedy = "write the paths between the brackets, in the order in which they are tried";
-        report.refuse(key, written, "`any` names no path", remedy);
+        let remedy = "write the paths between the brackets, in the order to try them";
+        report.refuse(key, written, "`any` has no paths", remedy);
         return None;
     }
     if n > Paths::MAX {
@@ -587,7 +589,7 @@ fn parse_one<T>(key: &str, path: &str, place: &Spanned<T>, report: &mut ErrorRep
     // No field is called so: a table was meant, and put into quotes.
     if path.trim_start().starts_with('{') {
         let remedy = "write { any = [\"ts\", \"timestamp\"] } as a table of TOML, without quotes around it";
-        report.refuse(key, place, "begins with a brace", remedy);
+        report.refuse(key, place, "starts with a brace", remedy);
         return None;
     }
     match Path::parse(path) {
@@ -600,8 +602,7 @@ fn parse_one<T>(key: &str, path: &str, place: &Spanned<T>, report: &mut ErrorRep
 }
 
 fn refuse_path<T>(key: &str, word: &Spanned<T>, fault: &str, report: &mut ErrorReport) {
-    let remedy = "write the names that lead to the field with dots between them, such as \"ctx.exp.name\"; a name that \
-                  has a dot in it stands in quotes: \"ctx.'exp.name'\"";
+    let remedy = "write the names that lead to the field with dots between them, such as \"ctx.exp.name\"; quote a name that contains a dot: \"ctx.'exp.name'\"";
     report.refuse(key, word, fault, remedy);
 }
 

@@ -35,7 +35,7 @@ pub(super) fn experiments(
                 .written()
                 .next()
                 .map_or(Spanned::new(0..0, ()), |(_, place)| place);
-            let remedy = "write a name of 1 to 128 bytes other than `__other__`, as it stands in the events";
+            let remedy = "write a name of 1 to 128 bytes other than `__other__`, as in the events";
             let message = "no experiment can have this name";
             report.refuse(&format!("experiments.{name}"), &place, message, remedy);
         }
@@ -129,7 +129,7 @@ fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
         report.refuse(
             &format!("{key}.{setting}"),
             &place,
-            "says how arms are compared with a control, and none is set",
+            "is for comparisons with a control, but no control is set",
             format!("write control = \"ARM\" below [{key}], or leave it out"),
         );
     }
@@ -143,7 +143,7 @@ fn is_label(name: &str) -> bool {
 /// The name of an arm, wherever it is written.
 fn arm(key: &str, name: &Spanned<String>, report: &mut ErrorReport) {
     if !is_label(name.get_ref()) {
-        let remedy = "write the arm's name as it stands in the events: 1 to 128 bytes, not `__other__`";
+        let remedy = "write the arm's name as in the events: 1 to 128 bytes, not `__other__`";
         report.refuse(key, name, "no arm can have this name", remedy);
     }
 }

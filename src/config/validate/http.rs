@@ -48,7 +48,7 @@ fn no_address(text: &str) -> (&'static str, String) {
     let (host, port) = if digits(host) { ("", host) } else { (host, port) };
     let is_port = port.parse::<u16>().is_ok();
     let port = if is_port { port } else { PORT };
-    let here = format!("\"127.0.0.1:{port}\" for this machine alone");
+    let here = format!("\"127.0.0.1:{port}\" for this machine only");
     let everywhere = format!("\"0.0.0.0:{port}\" for every address");
     let remedy = match host {
         "localhost" => format!("write \"127.0.0.1:{port}\""),
@@ -59,7 +59,7 @@ fn no_address(text: &str) -> (&'static str, String) {
     match is_port {
         true => ("is not an address to listen on", remedy),
         false => (
-            "has no port that there can be",
+            "has an impossible port",
             format!("{remedy}; a port is a number from 1 to 65535"),
         ),
     }
@@ -96,7 +96,7 @@ fn tls(raw: &RawHttp, report: &mut ErrorReport) -> Option<TlsFiles> {
     let Some(certificate) = path("http.tls_certificate", &raw.tls_certificate, report) else {
         if let Some(key) = &raw.tls_key {
             let remedy = "set http.tls_certificate to the file of the certificate too";
-            report.refuse("http.tls_key", key, "has no certificate beside it", remedy);
+            report.refuse("http.tls_key", key, "is set without a certificate", remedy);
         }
         return None;
     };

@@ -39,7 +39,7 @@ fn skip(
     let (Some(partition), Some(offsets)) = (partition, offsets) else {
         let remedy = "write TOPIC/PARTITION/OFFSET or TOPIC/PARTITION/FIRST-LAST, such as \"served/0/1234\" or \
                       \"clicks/3/1234-1300\"";
-        report.refuse(KEY, entry, format!("\"{text}\" names no offsets"), remedy);
+        report.refuse(KEY, entry, format!("\"{text}\" contains no offsets"), remedy);
         return None;
     };
     let side = if topic == kafka.served_topic {

@@ -12,7 +12,7 @@ pub(super) fn kafka(raw: RawKafka, report: &mut ErrorReport) -> Kafka {
     let clicks_topic = topic("kafka.clicks_topic", &raw.clicks_topic, report);
     let dead_letter_topic = raw.dead_letter_topic.map(|name| {
         if [&served_topic, &clicks_topic].contains(&name.get_ref()) {
-            let remedy = "write another topic: what cannot be read would be read again";
+            let remedy = "write another topic: unreadable records would be read again";
             report.refuse(
                 "kafka.dead_letter_topic",
                 &name,
@@ -55,16 +55,15 @@ fn brokers(brokers: Option<&Spanned<String>>, report: &mut ErrorReport) -> Strin
 }
 
 const BROKERS_REMEDY: &str =
-    "write HOST:PORT, several with commas between, such as \"kafka-1:9092,kafka-2:9092\"";
+    "write HOST:PORT, several separated by commas, such as \"kafka-1:9092,kafka-2:9092\"";
 
-const NO_USER_REMEDY: &str = "write HOST:PORT alone; the user belongs into kafka.properties.\"sasl.username\", and the password \
-                              into a file, named by kafka.property_files.\"sasl.password\"";
+const NO_USER_REMEDY: &str = "write only HOST:PORT; the user belongs in kafka.properties.\"sasl.username\", and the password in a file, named by kafka.property_files.\"sasl.password\"";
 
-const BRACKETS_REMEDY: &str = "write HOST:PORT, with commas between several; an IPv6 address stands in brackets, such as \
+const BRACKETS_REMEDY: &str = "write HOST:PORT, separated by commas; put an IPv6 address in brackets, such as \
                                \"[::1]:9092\"";
 
 const NO_HTTP_REMEDY: &str = "brokers speak Kafka's own protocol, mostly at port 9092: write HOST:PORT of a listener; a REST \
-                              proxy, a schema registry or a console of Kafka is none";
+                              proxy, a schema registry or a Kafka console does not";
 
 /// Schemes of a listener, which librdkafka would compare with `security.protocol`.
 const LISTENERS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
@@ -74,7 +73,7 @@ fn brokers_of(text: &str) -> Result<(), (String, String)> {
     let wrong = |fault: String| Err((fault, BROKERS_REMEDY.to_owned()));
     if text.contains('@') {
         // It may hold a password, which is not to be shown.
-        let fault = "names a user before an @, which no broker is asked by".to_owned();
+        let fault = "names a user before an @, which brokers do not accept".to_owned();
         return Err((fault, NO_USER_REMEDY.to_owned()));
     }
     if text.contains(';') {
@@ -86,10 +85,10 @@ fn brokers_of(text: &str) -> Result<(), (String, String)> {
             None => (LISTENERS[0].to_owned(), broker),
         };
         if ["http", "https"].contains(&&*scheme) {
-            let fault = format!("{scheme}://{broker} is an address of HTTP");
+            let fault = format!("{scheme}://{broker} is an HTTP address");
             return Err((fault, NO_HTTP_REMEDY.to_owned()));
         } else if !LISTENERS.contains(&&*scheme) {
-            return wrong(format!("\"{scheme}://\" is not how a broker begins"));
+            return wrong(format!("\"{scheme}://\" cannot start the address of a broker"));
         }
         // Without a port librdkafka takes 9092; an IPv6 address has colons inside its brackets.
         let (host, port) = match broker.rsplit_once(':') {

@@ -96,7 +96,7 @@ fn chosen_metrics(
         let list = list.as_ref()?;
         let ids = chosen(key, list, &names(), report);
         if key == METRICS_KEY && list.get_ref().is_empty() {
-            let remedy = "write at least one, such as [\"hit_rate\"], or leave it out for the usual ones";
+            let remedy = "write at least one, such as [\"hit_rate\"], or leave it out for the defaults";
             report.refuse(key, list, "is empty: nothing would be measured", remedy);
         }
         for word in list.get_ref() {
@@ -149,7 +149,7 @@ fn can_be_measured(
                 names.join(", "),
                 word.get_ref()
             ),
-            "leave it out, or add a profile that has it (`abgauge profiles` tells)",
+            "leave it out, or add a profile that has it (`abgauge profiles` lists them)",
         );
     }
 }
@@ -192,12 +192,7 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut ErrorReport) -> Opt
     let whole = Spanned::new(place, ());
     if Profile::named(name).is_some() {
         let remedy = "give yours another name, and name this one as its `base`";
-        report.refuse(
-            &key,
-            &whole,
-            "is the name of a profile that comes with abgauge",
-            remedy,
-        );
+        report.refuse(&key, &whole, "is the name of a built-in profile", remedy);
         return None;
     }
     let is_plain = |c: char| c != ',' && !c.is_control();
@@ -229,7 +224,7 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut ErrorReport) -> Opt
     )?;
     let mut profile = Profile {
         name: name.to_owned(),
-        source: format!("your own, from {}", base.name),
+        source: format!("your own, based on {}", base.name),
         note: "",
         ..base
     };

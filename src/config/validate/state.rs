@@ -37,7 +37,8 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
         kafka.dead_letter_topic.as_ref(),
     ];
     if others.contains(&Some(name.get_ref())) {
-        let remedy = "write another topic, which abgauge alone writes: `cleanup.policy=compact` would take events away";
+        let remedy =
+            "write another topic, which only abgauge writes: `cleanup.policy=compact` would delete events";
         report.refuse("state.topic", name, "is used for something else", remedy);
     }
     Some(StateTopic {
@@ -60,15 +61,15 @@ pub(super) fn global(
         report.refuse(
             "global.enabled",
             enabled,
-            "leaves nobody who sees all users of the experiments under [experiments]: with state.topic these are looked at over all partitions",
-            "leave it out, or leave [experiments] to other instances, in a group of their own",
+            "leaves no instance that sees all users of the experiments under [experiments]: with state.topic their looks cover all partitions",
+            "leave it out, or move [experiments] to other instances, in their own group",
         );
     }
     if let Some(enabled) = enabled.filter(|enabled| *enabled.get_ref() && state.topic.is_none()) {
         report.refuse(
             "global.enabled",
             enabled,
-            "needs what all instances store, and nothing is stored",
+            "needs the stored state of all instances, but no state is stored",
             "set state.topic, or leave it out",
         );
     }

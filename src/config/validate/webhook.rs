@@ -41,7 +41,7 @@ pub(super) fn webhook(raw: &RawWebhook, report: &mut ErrorReport) -> Option<Webh
         }
     };
     if let Some(ca_file) = raw.ca_file.as_ref().filter(|_| !url.is_tls()) {
-        let remedy = "write an address that begins with https://, or leave webhook.ca_file out";
+        let remedy = "write an address that starts with https://, or remove webhook.ca_file";
         report.refuse("webhook.ca_file", ca_file, "has no effect on plain HTTP", remedy);
     }
     Some(Webhook {
@@ -60,15 +60,15 @@ fn needless_without_url(raw: &RawWebhook, report: &mut ErrorReport) {
     ];
     for (key, file) in files {
         if let Some(file) = file.as_ref().filter(|_| report.is_sound(key)) {
-            let remedy = "set webhook.url to the address of whom to tell too, or leave it out";
-            report.refuse(key, file, "has no address beside it", remedy);
+            let remedy = "also set webhook.url to the address to call, or leave it out";
+            report.refuse(key, file, "is set without an address", remedy);
         }
     }
 }
 
 fn header_name(name: &Spanned<String>, report: &mut ErrorReport) -> HeaderName {
     const KEY: &str = "webhook.header";
-    const REMEDY: &str = "write the name of a header alone, such as \"Authorization\" or \"X-Token\"";
+    const REMEDY: &str = "write only the name of a header, such as \"Authorization\" or \"X-Token\"";
     match name.get_ref().parse() {
         Ok(header) if OF_THE_REQUEST.contains(&header) => {
             let fault = format!("{header} is a header that abgauge sets itself");

@@ -52,8 +52,7 @@ impl Config {
         is_missing.then(|| {
             let every_ms = looks::every_ms(self.join.slot_ms);
             format!(
-                "none of metrics.windows is a multiple of the time between two looks ({}): experiments have no intervals in any \
-                 window, only since their start, and no alert goes by them. Add one, such as \"{}\"",
+                "none of metrics.windows is a multiple of the time between two looks ({}): experiments have no intervals in any window, only since their start, and alerts ignore them. Add one, such as \"{}\"",
                 display_ms(every_ms),
                 display_ms(60 * every_ms)
             )
@@ -73,13 +72,12 @@ impl Config {
             let (name, span) = (&of.shown, &longest.name);
             let remedy = match of.experiment.start_ms {
                 None => format!(
-                    "and {name}.start to when the experiment begins, with topics whose retention reaches back to that"
+                    "and {name}.start to the start of the experiment, with topics whose retention reaches back that far"
                 ),
                 Some(_) => "with topics whose retention reaches back to its start".to_owned(),
             };
             format!(
-                "{name} takes {days} days ({setting}), and each restart of abgauge begins them anew: by kafka.start = \"rebuild\" it \
-                 reads back about the longest window ({span}). Set state.topic, or kafka.start = \"earliest\", {remedy}"
+                "{name} needs {days} days ({setting}), but a restart keeps only about the longest window ({span}) with kafka.start = \"rebuild\". Set state.topic, or kafka.start = \"earliest\", {remedy}"
             )
         })
     }
@@ -90,7 +88,7 @@ impl Config {
         let max = of.experiment.max_lists_per_user?;
         (self.kafka.key == TopicKey::Request).then(|| {
             format!(
-                "{}.max_lists_per_user is {max}, and kafka.key is \"request\": each partition counts up to {max} lists of a user. Key \
+                "{}.max_lists_per_user is {max}, but kafka.key is \"request\": each partition counts up to {max} lists of a user. Key \
                  both topics by the user and set kafka.key = \"user\"",
                 of.shown
             )
@@ -112,8 +110,7 @@ impl Config {
     fn users_not_counted(&self) -> Option<String> {
         let is_by_user = |of: Compared| of.settings.unit == Unit::User;
         (self.kafka.key == TopicKey::Request && self.compared().any(is_by_user)).then(|| {
-            "kafka.key is \"request\", so that the lists of a user are spread over partitions and users cannot be counted: \
-             no experiment has a sample ratio, nor users seen in two arms (intervals and tests hold all the same). Key both \
+            "kafka.key is \"request\", so a user's lists are spread over partitions and users cannot be counted: experiments have no sample ratio and no count of users seen in two arms (intervals and tests are still valid). Key both \
              topics by the user and set kafka.key = \"user\", or unit = \"request\" if no users are assigned to arms"
                 .to_owned()
         })
@@ -122,8 +119,8 @@ impl Config {
 
 fn without_shares(name: &str, settings: &Settings) -> String {
     format!(
-        "{name} has a control and no shares: nothing is decided, and there is no sample ratio, no list ratio and no lift per \
-         user. Write the share of users that each arm is to get, such as shares = {{ {} = 0.5, ARM = 0.5 }}",
+        "{name} has a control but no shares: nothing is decided, and there is no sample ratio, no list ratio and no lift per \
+         user. Write the planned share of users of each arm, such as shares = {{ {} = 0.5, ARM = 0.5 }}",
         bare_or_quoted(&settings.control)
     )
 }
@@ -132,12 +129,10 @@ fn without_shares(name: &str, settings: &Settings) -> String {
 fn taken_primary(name: &str, settings: &Settings) -> String {
     match settings.primary.first() {
         Some(metric) => format!(
-            "{name} names no primary metric: {metric} alone decides. Write primary = [\"{metric}\"] if that is meant, else the \
-             metric that the experiment is about"
+            "{name} has no primary metric: only {metric} decides. Write primary = [\"{metric}\"] if that is intended, otherwise the metric that the experiment should improve"
         ),
         None => format!(
-            "{name} names no primary metric, and none that is measured adds up over users: nothing is decided. Measure another \
-             one (metrics.metrics)"
+            "{name} has no primary metric, and no measured metric is a sum over users: nothing is decided. Measure another one (metrics.metrics)"
         ),
     }
 }
@@ -153,10 +148,7 @@ fn canaries(name: &str, settings: &Settings) -> impl Iterator<Item = String> {
     canaries.map(move |(arm, share)| {
         let own = format!("{arm}-control");
         format!(
-            "{name}.shares: {} ({share}) is small beside the control ({control}): its intervals are too narrow, and where a \
-             few users have many of its lists it looks worse than it is. Give it a control of its own size, an arm whose users are served as by \
-             the control, and compare these two: control = {}, shares = {{ {} = 0.5, {} = 0.5 }}; arms that are not named are \
-             shown all the same",
+            "{name}.shares: {} ({share}) is small compared with the control ({control}): its intervals are too narrow, and it looks worse than it is if a few users have many of its lists. Add a control of the same size, an arm that serves its users like the control, and compare these two: control = {}, shares = {{ {} = 0.5, {} = 0.5 }}; unnamed arms are still shown",
             visible(arm),
             toml::Value::from(&*own),
             bare_or_quoted(&own),

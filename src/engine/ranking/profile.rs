@@ -28,15 +28,15 @@ choices! {
     Population {
         All = "all": "all lists; one without a click scores 0",
         Clicked = "clicked": "lists with a relevant item (|G| ≥ 1)",
-        ClickedWithList = "clicked_with_list": "lists with a relevant item that show something (|G| ≥ 1, L ≥ 1)",
-        WithList = "with_list": "lists that show something (L ≥ 1), also without a click",
+        ClickedWithList = "clicked_with_list": "non-empty lists with a relevant item (|G| ≥ 1, L ≥ 1)",
+        WithList = "with_list": "non-empty lists (L ≥ 1), with or without a click",
     }
 }
 choices! {
     /// Relevance of a clicked item that its list does not show.
     OffList {
-        Ignore = "ignore": "a click on an item outside of the list counts as telemetry only",
-        Relevant = "relevant": "a clicked item outside of the list is in G, and is missed",
+        Ignore = "ignore": "a click on an item outside the list counts as telemetry only",
+        Relevant = "relevant": "a clicked item outside the list is in G, and is missed",
     }
 }
 choices! {
@@ -49,7 +49,7 @@ choices! {
 choices! {
     /// Divisor of the hits in precision.
     PrecisionDenominator {
-        K = "k": "k, however short the list is",
+        K = "k": "k, even if the list is shorter",
         Shown = "min(k,L)": "the items shown in the top k",
     }
 }
@@ -57,7 +57,7 @@ choices! {
     /// Divisor of the hits in recall.
     RecallDenominator {
         Relevant = "|G|": "the relevant items",
-        RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
+        RelevantInK = "min(k,|G|)": "the relevant items that fit into the top k",
     }
 }
 choices! {
@@ -66,17 +66,17 @@ choices! {
         K = "k": "k",
         Shown = "min(k,L)": "the items shown in the top k",
         Relevant = "|G|": "the relevant items",
-        RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
-        RelevantShown = "min(k,L,|G|)": "as many relevant items as the shown top k can hold",
+        RelevantInK = "min(k,|G|)": "the relevant items that fit into the top k",
+        RelevantShown = "min(k,L,|G|)": "the relevant items that fit into the shown top k",
         Hits = "hits": "the hits in the top k",
-        None = "none": "nothing: the sum of precisions at the hits",
+        None = "none": "no divisor: the sum of precisions at the hits",
     }
 }
 choices! {
     /// NDCG and average precision of a list without a relevant item, if its population has such lists.
     WithoutRelevant {
         Zero = "0": "0, as if everything were missed",
-        One = "1": "1, as nothing can be missed",
+        One = "1": "1, because nothing can be missed",
     }
 }
 choices! {
@@ -103,10 +103,10 @@ choices! {
 choices! {
     /// Length of the ideal list that NDCG compares with.
     NdcgIdeal {
-        RelevantInK = "min(k,|G|)": "as many relevant items as the top k can hold",
-        RelevantShown = "min(k,L,|G|)": "as many relevant items as the shown top k can hold",
+        RelevantInK = "min(k,|G|)": "the relevant items that fit into the top k",
+        RelevantShown = "min(k,L,|G|)": "the relevant items that fit into the shown top k",
         Relevant = "|G|": "all relevant items",
-        K = "k": "k relevant items, however many there are",
+        K = "k": "k relevant items, even if fewer exist",
     }
 }
 choices! {
@@ -230,24 +230,24 @@ macro_rules! choice {
 
 /// Choices in the order of the table.
 pub const CHOICES: [Choice; 18] = [
-    choice!(population: Population, "which lists a mean is taken over"),
+    choice!(population: Population, "lists in the mean"),
     choice!(precision_population: Population, "the same for precision"),
     choice!(recall_population: Population, "the same for recall"),
     choice!(map_population: Population, "the same for MAP"),
-    choice!(off_list: OffList, "what a click on an item outside of its list does"),
-    choice!(precision_average: Average, "how the lists become one precision"),
-    choice!(precision_denominator: PrecisionDenominator, "what precision divides the hits by"),
-    choice!(recall_average: Average, "how the lists become one recall"),
-    choice!(recall_denominator: RecallDenominator, "what recall divides the hits by"),
-    choice!(ap_denominator: ApDenominator, "what average precision divides its sum by"),
-    choice!(ap_truncation: Truncation, "where MAP is measured"),
+    choice!(off_list: OffList, "effect of a click on an item outside its list"),
+    choice!(precision_average: Average, "how precision is averaged"),
+    choice!(precision_denominator: PrecisionDenominator, "divisor of the hits in precision"),
+    choice!(recall_average: Average, "how recall is averaged"),
+    choice!(recall_denominator: RecallDenominator, "divisor of the hits in recall"),
+    choice!(ap_denominator: ApDenominator, "divisor of the sum in average precision"),
+    choice!(ap_truncation: Truncation, "cut-offs of MAP"),
     choice!(without_relevant: WithoutRelevant, "NDCG and AP of a list without a relevant item, if such lists are in the mean"),
-    choice!(ar_denominator: ArDenominator, "what average recall divides its sum by"),
-    choice!(reciprocal_rank: ReciprocalRank, "which clicked ranks MRR counts"),
-    choice!(rr_truncation: Truncation, "where MRR is measured"),
-    choice!(ndcg_discount: NdcgDiscount, "what NDCG divides a hit at rank r by"),
-    choice!(ndcg_ideal: NdcgIdeal, "how many hits NDCG's ideal list has, from rank 1 on"),
-    choice!(ndcg_truncation: Truncation, "where NDCG is measured"),
+    choice!(ar_denominator: ArDenominator, "divisor of the sum in average recall"),
+    choice!(reciprocal_rank: ReciprocalRank, "clicked ranks that MRR counts"),
+    choice!(rr_truncation: Truncation, "cut-offs of MRR"),
+    choice!(ndcg_discount: NdcgDiscount, "divisor of a hit at rank r in NDCG"),
+    choice!(ndcg_ideal: NdcgIdeal, "number of hits at the top of NDCG's ideal list"),
+    choice!(ndcg_truncation: Truncation, "cut-offs of NDCG"),
 ];
 
 #[cfg(test)]

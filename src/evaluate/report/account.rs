@@ -49,7 +49,7 @@ impl Evaluation {
     /// Returns the uncounted lines that should have counted, by cause. The numbers are not exact if there are any. No line of a
     /// file should be late or from the future, but if one is, it is reported.
     pub fn losses(&self) -> Vec<String> {
-        let shed = "lines shed, as lists and clicks have reached --max-state";
+        let shed = "lines shed because lists and clicks reached --max-state";
         let causes = [
             (shed, self.n_of(Outcome::Shed)),
             ("lines refused as late", self.n_of(Outcome::Late)),
@@ -64,7 +64,8 @@ impl Evaluation {
         ];
         let causes = causes.into_iter().filter(|(_, n)| *n > 0);
         let losses = causes.map(|(what, n)| format!("{what}: {n}; the numbers are not exact"));
-        let overflow = (!self.exact).then(|| "a sum has left 64 bits: the numbers are wrong".to_owned());
+        let overflow =
+            (!self.exact).then(|| "a sum has overflowed 64 bits: the numbers are wrong".to_owned());
         losses.chain(overflow).collect()
     }
 
@@ -90,11 +91,11 @@ impl Evaluation {
                  \"request_id\":\"r-1\",\"ts\":1763596800000,\"experiments\":{\"ranker\":\"neural\"},\"items\":[\"i1\",\"i2\"]}"
             }
             () if self.n_of(Outcome::Invalid) == self.n_read() => {
-                "no line can be read as an event: `abgauge check --sample FILE` says of each what is wrong with it; for JSON of \
+                "no line can be read as an event: `abgauge check --sample FILE` shows the error of each; for JSON of \
                  another shape add --suggest, which drafts the section [events] of a --config"
             }
             () if self.n_lists == 0 => {
-                "no served list was found: lines of \"type\":\"served\" are expected, to which clicks belong; for JSON of another \
+                "no served list was found: lines with \"type\":\"served\" are expected; for JSON of another \
                  shape `abgauge check --sample FILE --suggest` drafts the section [events] of a --config"
             }
             () if self.n_lists == self.n_lists_without_arm => {

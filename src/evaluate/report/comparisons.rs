@@ -16,7 +16,7 @@ const NO_USERS: &str = "users are not counted, and no sample ratio is tested: no
                         are too narrow if users have several lists";
 
 /// Note below all comparisons.
-const ONE_LOOK: &str = "one look: it holds only if the end of the input was fixed before anybody looked";
+const ONE_LOOK: &str = "one look: valid only if the end date was chosen before looking at results";
 
 /// Verdicts by experiment, then arm.
 pub(super) type Comparisons<'a> = BTreeMap<&'a str, BTreeMap<&'a str, ArmVerdict<'a>>>;

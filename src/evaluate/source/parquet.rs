@@ -95,7 +95,7 @@ fn each_row(
 ) -> anyhow::Result<()> {
     let n_bytes = file.metadata()?.len();
     if !is_whole(&mut file, n_bytes)? {
-        bail!("it ends early: its Parquet is cut off, or still being written");
+        bail!("it ends early: its Parquet is truncated, or still being written");
     }
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
     let mut fields = open(reader.metadata().file_metadata().schema_descr())?;

@@ -128,7 +128,7 @@ fn text(
         }
         FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
-                "it is {format}, which cannot be read so: write CSV, plain or in gzip or zstd, or a file of Parquet"
+                "it is {format}, which cannot be read: write CSV, plain or in gzip or zstd, or a file of Parquet"
             )
         }
     }
@@ -146,7 +146,7 @@ fn csv(
     match header.trim_ascii_start().first() {
         None => bail!("it is empty: its first row names its columns"),
         Some(b'{' | b'[') => {
-            bail!("it is JSON and no table: events need no conversion, `abgauge evaluate FILE` reads them")
+            bail!("it is JSON, not a table: events need no conversion, `abgauge evaluate FILE` reads them")
         }
         Some(_) => {}
     }
@@ -159,7 +159,7 @@ fn csv(
         let mut found = header.iter().enumerate().filter(is_it);
         match (found.next(), found.next()) {
             (Some((place, _)), None) => Ok(place),
-            (Some(_), Some(_)) => bail!("it has several columns {column}: give each a name of its own"),
+            (Some(_), Some(_)) => bail!("it has several columns {column}: give each its own name"),
             (None, _) => {
                 let known: Vec<&str> = header.iter().collect();
                 Err(NoColumn::new(column, &known).into())
@@ -225,11 +225,11 @@ fn in_words(error: csv::Error) -> anyhow::Error {
             expected_len, len, ..
         } => {
             anyhow!(
-                "line {line} has {len} cells, and the header has {expected_len}: put cells that hold a separator in quotes"
+                "line {line} has {len} cells, but the header has {expected_len}: quote cells that contain a separator"
             )
         }
         csv::ErrorKind::Utf8 { .. } => {
-            anyhow!("line {line} is no text in UTF-8: write the table in that encoding")
+            anyhow!("line {line} is not UTF-8 text: write the table in that encoding")
         }
         _ => error.into(),
     }
@@ -312,11 +312,11 @@ mod tests {
         let error = read_text("user,item\n1\n", &["user"]).expect_err("a short row");
         assert_eq!(
             error.to_string(),
-            "line 2 has 1 cells, and the header has 2: put cells that hold a separator in quotes"
+            "line 2 has 1 cells, but the header has 2: quote cells that contain a separator"
         );
         for (text, told) in [
             ("", "it is empty"),
-            ("{\"user\":1}\n", "it is JSON and no table"),
+            ("{\"user\":1}\n", "it is JSON, not a table"),
             ("user,item,user\n1,2,3\n", "it has several columns user"),
         ] {
             let error = read_text(text, &["user"]).expect_err(text).to_string();
@@ -324,9 +324,6 @@ mod tests {
         }
         let mut none = |_, _| Ok(());
         let error = csv(&b"user\n\xe4\n"[..], &["user"], None, &mut none).expect_err("Latin-1");
-        assert!(
-            error.to_string().contains("line 2 is no text in UTF-8"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("line 2 is not UTF-8 text"), "{error}");
     }
 }

@@ -127,7 +127,7 @@ fn a_file_that_ends_early_is_refused_wherever_it_ends() {
         for end in (4..whole.len()).filter(|end| *end != parts[0].len()) {
             check_refused(
                 &whole[..end],
-                &[&format!("it ends early: its {packing} is cut off")],
+                &[&format!("it ends early: its {packing} is truncated")],
             );
         }
     }
@@ -169,7 +169,7 @@ fn formats_that_cannot_be_read_are_named() {
         );
         check_refused(
             &gzip(content),
-            &[&format!("it is {name} within gzip: unpack the gzip first")],
+            &[&format!("it is {name} within gzip: decompress the gzip first")],
         );
     }
     check_refused(&zstd(b"PAR1"), &["it is Parquet within zstd"]);

@@ -261,7 +261,7 @@ fn a_scope_is_asked_for_where_it_is_shown() {
     let global: serde_json::Value = serde_json::from_str(&global.body).unwrap();
     assert_eq!(global["scope"], "global");
     let withheld = &global["global"]["withheld"];
-    assert_eq!(withheld, "it is not known yet how many partitions there are");
+    assert_eq!(withheld, "the number of partitions is not known yet");
 }
 
 /// Answer of a daemon that compares the arms of experiment `e`.

@@ -11,7 +11,7 @@ addEventListener(
     const state = document.getElementById("state");
     if (state === null || state.dataset.state === "silent") return;
     state.dataset.state = "silent";
-    state.textContent = "A part of this page did not come: it is loaded again in 5 s.";
+    state.textContent = "Part of this page failed to load: reloading in 5 s.";
     setTimeout(() => location.reload(), 5_000);
   },
   { capture: true },

@@ -15,8 +15,8 @@ const UNREAD = "Point at the chart, tap it, or use arrow keys, to read values.";
 const MARKS = {
   process: "abgauge started",
   start: "the experiment’s start",
-  shares: "other shares from here on",
-  asked: "other settings from here on",
+  shares: "shares changed",
+  asked: "settings changed",
 };
 
 let charts = 0;

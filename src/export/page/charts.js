@@ -104,7 +104,7 @@ class Charts {
     const arms = this.#arms();
     arms.forEach(({ name }) => this.#colour(name));
     const { n_found: nFound } = this.#experiment;
-    note($("[data-testid=charted]", this.#section), arms.length < nFound ? `Charts show ${count(arms.length)} of ${count(nFound)} arms: those that stand first in the table.` : "");
+    note($("[data-testid=charted]", this.#section), arms.length < nFound ? `Charts show ${count(arms.length)} of ${count(nFound)} arms: the first ones in the table.` : "");
     drawForest($(".forest", this.#section), this.#experiment, arms, (name) => this.#colour(name));
     this.#ask();
   }
@@ -161,7 +161,7 @@ class Charts {
     [this.#isAsking, this.#asked, this.#of] = [true, asked, stream];
     const fault = await this.#fetch(asked, stream.settled_end_ms);
     this.#isAsking = false;
-    note($("[data-testid=chart-fault]", this.#section), fault && `Charts could not be brought up to date: ${fault}.`);
+    note($("[data-testid=chart-fault]", this.#section), fault && `Could not update the charts: ${fault}.`);
     if (fault !== "") return;
     this.#draw();
     if (this.#isInSight && this.#question() !== asked) this.#ask();
@@ -222,13 +222,13 @@ class Charts {
     this.#lift.figure.hidden = drawn === null;
     const isPrimary = this.#primaries.has(this.#answer.metric);
     const others = [...this.#primaries].map(nameOf).join(", ");
-    const why = drawn !== null || others === "" ? "" : isPrimary ? "Lifts over time begin once enough is known for a first interval." : `Lifts over time are kept of primary metrics alone: ${others}.`;
+    const why = drawn !== null || others === "" ? "" : isPrimary ? "Lifts over time start with the first interval." : `Lifts over time are kept for primary metrics only: ${others}.`;
     note($("[data-testid=no-lift]", this.#section), why);
     if (drawn === null) return;
     this.#lift.chart.draw({
       ...drawn,
       title: `Lift of ${nameOf(this.#answer.metric)} over the control`,
-      about: `At each look, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts that the data do not contradict", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
+      about: `At each look, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
       arms: this.#coloured(drawn.arms),
       hasTotals: true,
       hasBands: drawn.arms.length <= MAX_BANDS,
@@ -279,20 +279,20 @@ function aboutCells({ cell, begins, openFrom }, window) {
   const each = `The value of each ${span(cell / 1000)}, in the last ${window}.`;
   if (openFrom === null) return each;
   const from = near(openFrom, begins.at(-1));
-  return `${each} From ${from} on, faded: clicks can still come, so values read low. What is not half full yet is left out.`;
+  return `${each} Faded from ${from} on: clicks may still arrive, so values are too low. Cells less than half full are left out.`;
 }
 
 function aboutValue({ x: times, arms }) {
-  const band = bandOf(arms, "the values of an arm that the data do not contradict at that look", "says nothing of differences");
+  const band = bandOf(arms, "an arm's values compatible with the data at that look", "does not describe differences");
   return `Over all lists settled from the start up to each look, from ${moment(times[0])} on. ${band}`;
 }
 
 /** Explains the bounds, and where they are shown. */
 function bandOf(arms, what, how) {
-  if (arms.length <= MAX_BANDS) return `The band holds ${what}. It ${how}.`;
-  return `Bounds stand above and in the table: they hold ${what}, and ${how.replace("says", "say")}.`;
+  if (arms.length <= MAX_BANDS) return `The band shows ${what}. It ${how}.`;
+  return `Bounds are above and in the table: they show ${what}, and ${how.replace("does", "do")}.`;
 }
 
 function everyLook({ times, every_ms: every }) {
-  return `From ${moment(times[0])} on, a point every ${span(every / 1000)}.`;
+  return `One point every ${span(every / 1000)}, from ${moment(times[0])} on.`;
 }

@@ -71,11 +71,11 @@ export function drawControls(answer) {
 
 /** Describes the state of the view over all partitions. */
 function ofAll({ withheld, behind_seconds: behind, n_lagging: nLagging, lagging }) {
-  if (withheld !== null) return `Nothing is shown of all partitions: ${withheld}.`;
+  if (withheld !== null) return `The view of all partitions is empty: ${withheld}.`;
   const listed = lagging.map(({ partition, seconds }) => `${partition} (${span(seconds)})`).join(", ");
   const further = nLagging > lagging.length ? ` and ${count(nLagging - lagging.length)} more` : "";
-  const lag = nLagging === 0 ? "" : ` These have settled less far than the furthest: ${listed}${further}.`;
-  return `Of all partitions only what has settled is known, as it was stored ${span(behind)} ago. Live numbers are those of each instance.${lag}`;
+  const lag = nLagging === 0 ? "" : ` Behind the furthest partition: ${listed}${further}.`;
+  return `The view of all partitions has settled numbers only, as stored ${span(behind)} ago. Each instance shows its own live numbers.${lag}`;
 }
 
 /** Summarizes the choice, for readers who have folded the controls. */
@@ -114,7 +114,7 @@ function drawSort(current, metrics, view) {
   const views = view === "both" ? ["settled", "live"] : [view];
   const numbers = [...metrics, { id: "lists", name: "lists" }, { id: "clicks", name: "clicks" }];
   const ofViews = views.flatMap((view) => numbers.map(({ id, name }) => [`${view}.${id}`, `${name}, ${view}`]));
-  const options = [["lift", "lift, at the least"], ["name", "name"], ["last", "newest list"], ...ofViews];
+  const options = [["lift", "lift, lower end"], ["name", "name"], ["last", "newest list"], ...ofViews];
   if (!options.some(([value]) => value === key)) options.push([key, key]);
   const select = $("#sort");
   keyed(select, options.map(([value, label]) => ({ value, label })), ({ value }) => value, ({ value, label }) => {

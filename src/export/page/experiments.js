@@ -11,7 +11,7 @@ import { drawSettling } from "./settling.js";
 import { BADGES, STATES, WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
-const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists whose clicks can no longer come: compare arms on this" };
+const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
 /** Page size for a single experiment. */
 const ARMS_ON_A_PAGE = 50;
 const EXPERIMENTS_ON_A_PAGE = 10;
@@ -54,9 +54,9 @@ function fits(rem) {
 }
 
 function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
-  if (told.scope === "global" && nArms === 0) return "Nothing of all partitions is shown: no list has settled and is stored, or it is withheld.";
-  if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. What it waits for stands at the top.";
-  if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor has an experiment.`;
+  if (told.scope === "global" && nArms === 0) return "The view of all partitions is empty: no settled list is stored yet, or its numbers are withheld.";
+  if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. The reason is at the top.";
+  if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor does any experiment.`;
   const served = Object.values(records ?? {})[0] ?? {};
   const read = Object.values(records ?? {}).flatMap(Object.values).reduce((sum, n) => sum + n, 0);
   if (read === 0) return "Ready, but no list has been read.";
@@ -80,7 +80,7 @@ function drawPages({ page, n_pages: nPages, experiments, n_experiments: nExperim
   const n = isAlone ? experiment.n_found - hasControl : nExperiments;
   const onPage = isAlone ? ARMS_ON_A_PAGE : EXPERIMENTS_ON_A_PAGE;
   const [first, last] = [(page - 1) * onPage + 1, Math.min(n, page * onPage)];
-  const things = isAlone ? `arms${hasControl ? " beside the control" : ""}` : "experiments";
+  const things = isAlone ? `arms${hasControl ? " other than the control" : ""}` : "experiments";
   text($("[role=status]", pages), `${count(first)}–${count(last)} of ${count(n)} ${things}`);
   const goals = { first: 1, previous: page - 1, next: page + 1, last: nPages };
   for (const [name, goal] of Object.entries(goals)) {
@@ -448,6 +448,6 @@ function aboutLines(scales, { told: { window }, lineWindow, metrics, views }) {
   const drawn = metrics.filter(({ index }) => scales[index] !== null);
   if (drawn.length === 0) return `Lines: ${spanned}.`;
   const ranges = drawn.map(({ index, name, text }) => `${name} ${text(scales[index].low)} to ${text(scales[index].high)}`);
-  const open = views.includes("live") ? " Their faded ends are still open to clicks, and read low." : "";
-  return `Lines: ${spanned}, all at one scale: ${ranges.join(", ")}.${open}`;
+  const open = views.includes("live") ? " Their faded ends are still open to clicks, so values there are too low." : "";
+  return `Lines: ${spanned}, all on one scale: ${ranges.join(", ")}.${open}`;
 }

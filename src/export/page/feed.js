@@ -67,7 +67,7 @@ export class Feed {
     clearTimeout(this.#watchdog);
     this.#watchdog = setTimeout(() => {
       this.#stop();
-      this.#failed(`nothing heard for ${SILENCE_MS / 1000} s`);
+      this.#failed(`no data for ${SILENCE_MS / 1000} s`);
     }, SILENCE_MS);
   }
 
@@ -75,7 +75,7 @@ export class Feed {
     this.#watch();
     if (answer.version !== VERSION) {
       this.#stop();
-      this.#failed(`its answers have version ${answer.version}, this page reads ${VERSION}: reload the page`);
+      this.#failed(`it sends format ${answer.version}, but this page reads ${VERSION}: reload the page`);
       return;
     }
     this.#failures = 0;
@@ -87,7 +87,7 @@ export class Feed {
     try {
       const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(PATIENCE_MS)]);
       const response = await fetch(`${PATH}?${this.#query}`, { signal, cache: "no-store" });
-      if (!response.ok) throw new Error(response.status === 401 ? "it asks who you are: reload the page" : `HTTP ${response.status}`);
+      if (!response.ok) throw new Error(response.status === 401 ? "it requires credentials: reload the page" : `HTTP ${response.status}`);
       const answer = await response.json();
       if (mine.signal.aborted) return;
       this.#heard(answer, { asked: true });

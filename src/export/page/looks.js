@@ -15,7 +15,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
   const alone = arms.filter((arm) => arm.own);
   node.hidden = !looks || (compared.length + alone.length === 0 && looks.as_of !== null);
   if (node.hidden) return;
-  text($("h3 span", node), control === null ? "Each arm by itself" : "Compared with ");
+  text($("h3 span", node), control === null ? "Each arm on its own" : "Compared with ");
   text($("h3 bdi", node), control === null ? "" : visible(control));
   lines($("[data-testid=held]", node), held(looks, context.stream));
   const order = context.order;
@@ -32,7 +32,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
  */
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
   // Looks begin at a cell of ten minutes, and the first list may be later within it.
-  if (looks?.as_of != null) return `All lists that have settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values and counts of the table go on.`;
+  if (looks?.as_of != null) return `All lists settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
@@ -56,10 +56,10 @@ function moment(ms) {
 
 /** Sentences about causes that hold looks back, and about data that looks leave out. */
 function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
-  if (isGivenUp) return ["There are no more looks: statistics took more than limits.max_statistics allows. Raise it, and restart abgauge."];
+  if (isGivenUp) return ["No more looks are taken: statistics took more than limits.max_statistics. Raise it, and restart abgauge."];
   const sentences = [];
-  const partition = waitsFor === null ? "" : ` Partition ${waitsFor} has settled least far.`;
-  if (asOf === null) sentences.push(`No look has been taken yet: it comes once lists have settled.${partition}`);
+  const partition = waitsFor === null ? "" : ` Partition ${waitsFor} is furthest behind.`;
+  if (asOf === null) sentences.push(`No look has been taken yet: the first one follows once lists have settled.${partition}`);
   else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next look is held back.${partition}`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
   return sentences;
@@ -113,7 +113,7 @@ function drawComparison(node, comparison) {
 
 /** Reason that rules out any decision. */
 const NO_SHARES = "no shares";
-const NO_SHARES_HELP = "Nothing is decided or checked until the configuration says which share of the users each arm is to get: shares under [experiments.NAME].";
+const NO_SHARES_HELP = "Nothing is decided or checked until the configuration sets each arm's share of the users: shares under [experiments.NAME].";
 const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 
 /** Primaries first, then guardrails, then others in the order of export, and metrics per user last. */
@@ -168,12 +168,12 @@ export function interval({ lower, upper }) {
 
 function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
   const checks = [];
-  if (srm) checks.push({ name: "sample ratio", words: `p ${probability(srm.p)}`, tip: "p of users being split as the shares say. At 0.001 or less assignment or logging is broken, and no number can be trusted." });
+  if (srm) checks.push({ name: "sample ratio", words: `p ${probability(srm.p)}`, tip: "p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
   if (ratio) {
     const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
-    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. Where an arm changes how many lists a user gets, a ratio per list is no effect on users." });
+    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });
   }
-  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of the users who were seen in two arms. Above 1% of a thousand or more the comparison is invalid." });
+  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of users who were seen in two arms. Above 1% of at least a thousand, the comparison is invalid." });
   return checks;
 }
 

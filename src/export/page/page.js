@@ -74,7 +74,7 @@ function drawShows() {
 
 const STATES = {
   asking: () => "asking…",
-  silent: () => `abgauge does not answer since ${clock(silence.since)} (${silence.reason}): trying again.`,
+  silent: () => `abgauge has not answered since ${clock(silence.since)} (${silence.reason}): trying again.`,
   ready: () => "ready",
   warned: (n) => `ready, with ${some(n, "warning")}`,
   wrong: () => "numbers missing or wrong",
@@ -83,7 +83,7 @@ const STATES = {
 const TITLES = {
   asking: "abgauge",
   ready: "abgauge",
-  silent: "abgauge: does not answer",
+  silent: "abgauge: no answer",
   warned: "abgauge: warnings",
   wrong: "abgauge: numbers missing or wrong",
   waiting: "abgauge: not ready",
@@ -102,13 +102,13 @@ function drawState() {
   const state = silence ? "silent" : answer === null ? "asking" : stateOf(answer.stream, grave);
   const node = $("#state");
   attribute(node, "data-state", state);
-  const old = state === "silent" && answer !== null ? ` The numbers below are of ${clock(arrived)}.` : "";
+  const old = state === "silent" && answer !== null ? ` The numbers below are from ${clock(arrived)}.` : "";
   text(node, STATES[state](grave.length) + old);
   document.body.classList.toggle("silent", state === "silent");
   document.title = TITLES[state];
   const waiting = state === "waiting" ? (answer.stream.waiting_for ?? []) : [];
   const ofPage = warnings.find(({ isOfPage }) => isOfPage);
-  const reason = state === "waiting" ? { message: `It waits for: ${waiting[0] ?? "the brokers"}`, runbook: "AbgaugeNotReady" } : (grave[0] ?? ofPage);
+  const reason = state === "waiting" ? { message: waiting[0] ?? "waiting for the brokers", runbook: "AbgaugeNotReady" } : (grave[0] ?? ofPage);
   const isTold = state !== "silent" && reason !== undefined;
   $("#reason").hidden = !isTold;
   // The state already shows the severity.
@@ -148,9 +148,9 @@ function warningsOf({ stream }) {
   if (exact === false && !["AbgaugeRecordsShed", "AbgaugeExactnessLost"].some((runbook) => isTold({ runbook })))
     add("critical", "The numbers are not exact: records were left out since the start.", "AbgaugeExactnessLost");
   if (catalog?.reload_fault)
-    add("warning", `The catalogue could not be read again, and the one before stays in use: ${catalog.reload_fault}`, "AbgaugeCatalogReloadFailed");
-  if (version !== firstVersion) add("info", `abgauge is now version ${version}, this page is of ${firstVersion}: reload it.`);
-  if (asked) add("info", "Numbers come every five seconds here: as many pages follow the stream already as may, or a proxy holds it back. It is tried again.");
+    add("warning", `The catalogue could not be reloaded, and the previous one stays in use: ${catalog.reload_fault}`, "AbgaugeCatalogReloadFailed");
+  if (version !== firstVersion) add("info", `abgauge is now version ${version}, but this page is from ${firstVersion}: reload it.`);
+  if (asked) add("info", "This page updates only every five seconds: too many pages follow the stream already, or a proxy holds it back. It keeps trying.");
   return all;
 }
 

@@ -23,7 +23,7 @@ export function drawHealth(answer) {
       name: "settle delay",
       value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
       isMuch: stream.ready && stream.settle_delay_seconds > ABOVE.AbgaugeSettleDelay,
-      tip: `Event time by which settling lags behind what attribution and lateness ask for, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
+      tip: `Event time by which settling lags behind attribution + lateness, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
     },
     newestList(answer),
     { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the settled one." },
@@ -41,7 +41,7 @@ export function drawHealth(answer) {
 const LOST = {
   AbgaugeInvalidRecords: "cannot be read",
   AbgaugeLateRecords: "came too late to count",
-  AbgaugeFutureRecords: "lie in the future, and do not count",
+  AbgaugeFutureRecords: "are in the future and do not count",
 };
 /** Share of losses above which the remaining numbers are meaningless. */
 const MOST = 0.5;
@@ -73,7 +73,7 @@ function newestList({ newest_list_ms: newest, stream: { live_end_ms: end } }) {
     name: "newest list",
     value: seconds === null ? "–" : `${span(seconds)} old`,
     isMuch: seconds > ABOVE.AbgaugeNoEvents,
-    tip: `Event time from the newest list of any arm to the live end, which moves on with the clock while nothing comes. Marked above ${span(ABOVE.AbgaugeNoEvents)}: is anybody still producing?`,
+    tip: `Event time from the newest list of any arm to the live end, which follows the clock while no events arrive. Marked above ${span(ABOVE.AbgaugeNoEvents)}: check the producers.`,
   };
 }
 
@@ -82,7 +82,7 @@ function memory({ state_bytes: taken, state_max_bytes: bound }) {
     name: "memory",
     value: bytes(taken),
     isMuch: bound != null && taken > ABOVE.AbgaugeStateNearBound * bound,
-    tip: `What open lists and waiting clicks take, of ${bytes(bound)} that they may (limits.max_state). Marked above ${share(ABOVE.AbgaugeStateNearBound, 1)} of it: at the bound records are shed.`,
+    tip: `Memory of open lists and waiting clicks, at most ${bytes(bound)} (limits.max_state). Marked above ${share(ABOVE.AbgaugeStateNearBound, 1)} of it: at the limit, records are shed.`,
   };
 }
 
@@ -95,7 +95,7 @@ function refused(topic, outcomes) {
     name: `${topic}: refused`,
     value: share(lost, read),
     isMuch: Object.entries(WATCHED).some(([alert, names]) => isMuch(alert, sumOf(outcomes, names), read)),
-    tip: `Of ${some(read, "record")} of topic ${topic} those that could not count, since the start and without what is replayed. Marked where ${share(ABOVE.AbgaugeInvalidRecords, 1)} are invalid, late or future, or any is shed. By outcome: ${causes || "none read yet"}.`,
+    tip: `Share of ${some(read, "record")} of topic ${topic} since the start that were refused, without replayed ones. Marked if ${share(ABOVE.AbgaugeInvalidRecords, 1)} are invalid, late or future, or if any is shed. By outcome: ${causes || "none read yet"}.`,
   };
 }
 
@@ -106,7 +106,7 @@ function unmatched(results) {
     name: "unmatched clicks",
     value: share(n, all),
     isMuch: isMuch("AbgaugeUnmatchedClicks", n, all),
-    tip: `Of the clicks accepted since the start those whose list never came. Marked above ${share(ABOVE.AbgaugeUnmatchedClicks, 1)}: look at the partitioner of the producers.`,
+    tip: `Share of the clicks accepted since the start whose list never came. Marked above ${share(ABOVE.AbgaugeUnmatchedClicks, 1)}: check the partitioner of the producers.`,
   };
 }
 
@@ -154,7 +154,7 @@ export function drawStream(answer) {
   const cells = ({ lag, watermark_delay_seconds: delay }) => [count(lag), delay == null ? "–" : `${number(Math.max(0, delay), 1)}\u00a0s`];
   rows($("[data-testid=partitions]"), partitions.map((it) => ({ name: it.name, numbers: cells(it), format: String })));
   const beyond = answer.n_partitions - partitions.length;
-  note($("#more-partitions"), beyond > 0 ? `${some(beyond, "more partition")}, less behind: see /metrics` : "");
+  note($("#more-partitions"), beyond > 0 ? `${some(beyond, "more partition")}, less far behind: see /metrics` : "");
 
   text($("#version"), stream.version ?? "");
   $("#stream").hidden = false;
@@ -163,7 +163,7 @@ export function drawStream(answer) {
 function catalogRows({ catalog, arms_without_coverage: leftOut }) {
   if (catalog == null) return [];
   return [
-    { name: "catalogue", help: `Items of it. Taken ${date(catalog.taken_ms)} ${clock(catalog.taken_ms)}.`, numbers: [catalog.items] },
+    { name: "catalogue", help: `Number of items. Read ${date(catalog.taken_ms)} ${clock(catalog.taken_ms)}.`, numbers: [catalog.items] },
     { name: "arms without coverage", help: "Arms beyond max_coverage.", numbers: [leftOut] },
   ];
 }

@@ -15,7 +15,7 @@ const METRICS = {
   hit_rate: { name: "hit ratio", ...SHARE, help: "Share of lists with at least one clicked item in the top k." },
   ctr: { name: "CTR", ...SHARE, help: "Click-through rate: items clicked divided by items shown, in the top k, over all lists." },
   mrr: { name: "MRR", ...SCORE, help: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one." },
-  ndcg: { name: "NDCG", ...SCORE, help: "Clicked items discounted by the logarithm of their rank, divided by the same of the best order." },
+  ndcg: { name: "NDCG", ...SCORE, help: "Clicked items discounted by the logarithm of their rank, divided by the same sum for the best order." },
   precision: { name: "precision", ...SHARE, help: "Share of the top k that was clicked." },
   recall: { name: "recall", ...SHARE, help: "Share of a list's clicked items that are in the top k." },
   map: { name: "MAP", ...SCORE, help: "Mean average precision: precision at each clicked rank of the top k, averaged." },
@@ -23,7 +23,7 @@ const METRICS = {
   mar: { name: "MAR", ...SCORE, help: "Mean average recall: recall at each clicked rank of the top k, averaged." },
   hits: { name: "hits", ...HITS, help: "Mean number of clicked items in the top k." },
   alpha_ndcg: { name: "α-NDCG", ...SCORE, help: "NDCG in which an aspect counts less each time the list shows it again." },
-  coverage: { name: "coverage", ...SHARE, help: "Share of the catalogue that stood in any top k of the window. A distinct count: it has no time line." },
+  coverage: { name: "coverage", ...SHARE, help: "Share of the catalogue that was in any top k of the window. A distinct count: it has no time line." },
   popularity: { name: "popularity", ...SHARE, help: "Mean share of users who touched the items of the top k." },
   lists_per_user: { name: "lists per user", ...SCORE, help: "Served lists per assigned user." },
   hits_per_user: { name: "hits per user", ...SCORE, help: "Lists with a click per assigned user." },
@@ -41,9 +41,9 @@ export function idsOf({ metrics }) {
 }
 
 export const WORDS = {
-  live: "Every list counts as soon as it is read, so the newest lists still wait for their clicks: values read low.",
+  live: "Every list counts as soon as it is read, so the newest lists still wait for their clicks and values are too low.",
   settled: "Lists whose attribution window has closed: no click can change them any more. Compare arms on this.",
-  control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, else the arm called “control”.",
+  control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, or by default the arm called “control”.",
   uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
   last: "Event time from the arm's newest list to the live end.",
   lists: "Lists served: the sample behind the values, over the whole list.",
@@ -54,22 +54,22 @@ export const WORDS = {
 export const STATES = {
   collecting: { name: "collecting", help: "There are too few users or clicks for any test." },
   no_decision: { name: "no decision", help: "Nothing is decided. That does not mean that there is no difference." },
-  no_effect: { name: "no effect", help: "What the arm does to the primary metrics is smaller than the smallest effect that matters (mde)." },
+  no_effect: { name: "no effect", help: "The arm's effect on the primary metrics is smaller than the smallest effect that matters (mde)." },
   win: { name: "win", help: "The arm reaches the goal, and every guardrail holds." },
   loss: { name: "loss", help: "A primary metric is worse than the control's." },
-  harm: { name: "harm", help: "The arm makes a metric worse, or did on some day: this is tested at every look, beside the decisions, and is never withdrawn." },
-  "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as the shares say: assignment or logging is broken. Do not read the lifts." },
-  "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Do not read the lifts." },
-  "invalid(users)": { name: "invalid: users", help: "Too many lists have no user, or one user has too many lists, so intervals are too narrow. Do not read the lifts." },
-  "invalid(refused)": { name: "invalid: refused lists", help: "An arm loses a different share of its lists than the control: its log is broken, or written late. Do not read the lifts." },
-  "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Do not read the lifts." },
+  harm: { name: "harm", help: "The arm makes a metric worse, or did on some day. This is tested at every look, independently of decisions, and never withdrawn." },
+  "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
+  "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Ignore the lifts." },
+  "invalid(users)": { name: "invalid: users", help: "Too many lists have no user, or one user has too many lists, so intervals are too narrow. Ignore the lifts." },
+  "invalid(refused)": { name: "invalid: refused lists", help: "An arm loses a different share of its lists than the control: its log is broken, or written late. Ignore the lifts." },
+  "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Ignore the lifts." },
 };
 
 /** Kinds of headlines of an experiment and their meaning. */
 export const BADGES = {
   win: { name: "winner", help: "An arm is better than the control, or not worse if that is the goal, by the configured tests. The lift and its interval are from the decision look." },
   harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
-  no_effect: { name: "no effect", help: "All lifts lie within the smallest effect that matters (mde)." },
+  no_effect: { name: "no effect", help: "All lifts are within the smallest effect that matters (mde)." },
   open: { name: "undecided", help: "The time to decide has come without a significant difference. That does not mean that there is no difference." },
   early: { name: "wait", help: "Nothing is decided yet. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high." },
   invalid: { name: "invalid", help: "A check failed: assignment or logging is broken, and no number can be trusted." },
@@ -79,8 +79,8 @@ export const BADGES = {
 
 /** Roles of metrics that affect a decision. */
 export const ROLES = {
-  primary: "It decides.",
-  guardrail: "It must not fall by more than its margin.",
+  primary: "Decides the experiment.",
+  guardrail: "Must not fall by more than its margin.",
 };
 
 export const OUTCOMES = {
@@ -101,7 +101,7 @@ export const RESULTS = {
   matched: "Joined to its list.",
   repeat: "The same item of the same list again.",
   off_list: "The item is not in the list.",
-  unmatched: "No list of its id can come any more.",
+  unmatched: "No list with its id can arrive any more.",
   undecided: "Its list may be older than what was read.",
 };
 

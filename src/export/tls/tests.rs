@@ -76,15 +76,15 @@ fn what_is_wrong_with_a_file_is_said_with_its_setting_and_a_remedy() {
         &certificate,
         &other_key,
         KEY,
-        &["does not belong to the certificate", "stands first"],
+        &["does not belong to the certificate", "must be first"],
     );
     check_refused(
         &key,
         &key,
         CERTIFICATE,
-        &["there is none in PEM", "BEGIN CERTIFICATE"],
+        &["it has none in PEM", "BEGIN CERTIFICATE"],
     );
-    check_refused(&certificate, &certificate, KEY, &["there is none in PEM"]);
+    check_refused(&certificate, &certificate, KEY, &["it has none in PEM"]);
     let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     check_refused(&certificate, encrypted, KEY, &["it is encrypted", "openssl pkey"]);
     let no_der = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";

@@ -190,7 +190,7 @@ fn without_a_look_nothing_is_known_yet() {
         &self::exporter(alone),
         "experiment=e",
         404,
-        &["no arm beside the control"],
+        &["no arm except the control"],
     );
     exporter.telemetry.set_waiting_for(vec!["partition 3".to_owned()]);
     check_refused(

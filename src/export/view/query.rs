@@ -177,7 +177,7 @@ impl Primary {
 
 /// Returns the note about an unknown experiment.
 pub(super) fn no_experiment(name: &str) -> String {
-    format!("There is no experiment “{}” here: all are shown.", echo(name))
+    format!("There is no experiment “{}”: all are shown.", echo(name))
 }
 
 /// Returns the note about a page beyond the last, both counted from 1.
@@ -230,7 +230,7 @@ fn sort(notes: &mut Vec<String>, wanted: Option<&str>, ids: &[&'static str]) -> 
     };
     Sort::parse(wanted).filter(is_there).unwrap_or_else(|| {
         notes.push(format!(
-            "Arms cannot be sorted by “{}” here: the best stand first.",
+            "Arms cannot be sorted by “{}” here: the best come first.",
             echo(wanted)
         ));
         Sort::BEST_FIRST
@@ -271,7 +271,7 @@ fn others<'a>(notes: &mut Vec<String>, names: impl Iterator<Item = &'a String>) 
         .collect();
     if !names.is_empty() {
         notes.push(format!(
-            "Nothing can be chosen by {} in an address: it is passed over.",
+            "{} is not a parameter of this page: it is ignored.",
             names.join(", ")
         ));
     }

@@ -261,7 +261,7 @@ fn an_experiment_begins_with_its_sentence() {
     let waits = verdict(arms);
     assert_eq!(
         waits,
-        "too early: no list has settled yet; each does 32 min after it was served"
+        "too early: no list has settled yet; each settles 32 min after it was served"
     );
     let settled = verdict(vec![arm("e", "a", [&[MISS]; 3], [&[MISS]; 3])]);
     assert!(
@@ -470,7 +470,7 @@ fn of_many_experiments_each_shows_a_few_arms_and_one_alone_shows_them_in_pages()
         ("e-10", &Value::Null),
         "all, in their pages"
     );
-    let note = "There is no experiment “e-99” here: all are shown.";
+    let note = "There is no experiment “e-99”: all are shown.";
     assert_eq!(gone["notes"], json!([note]));
     let nothing = ask(vec![], "experiment=e-99&page=2");
     assert_eq!(nothing["notes"], json!([]), "there is nothing at all yet");
@@ -496,17 +496,17 @@ fn what_is_not_there_is_noted_and_the_default_stands_in() {
         "There is no profile “ranx” here: default is shown. It can be default.",
         "There is no view “sideways” here: settled is shown. It can be settled, both, live.",
         "There is no difference “none” here: relative is shown. It can be relative, absolute.",
-        "Arms cannot be sorted by “best” here: the best stand first.",
+        "Arms cannot be sorted by “best” here: the best come first.",
         "There is no metric “nothing” in this profile: ctr is shown. It can be ctr, hit_rate, mrr.",
         "There is no page “-1” here: the first is shown.",
-        "Nothing can be chosen by “windw” in an address: it is passed over.",
+        "“windw” is not a parameter of this page: it is ignored.",
     ];
     assert_eq!(answer["notes"], json!(notes));
     let unmeasured = ask(
         vec![small("e", "a")],
         "sort=-live.surprisal&view=live&difference=absolute",
     );
-    let note = "Arms cannot be sorted by “-live.surprisal” here: the best stand first.";
+    let note = "Arms cannot be sorted by “-live.surprisal” here: the best come first.";
     assert_eq!(unmeasured["notes"], json!([note]));
 }
 

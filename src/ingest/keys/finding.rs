@@ -34,7 +34,7 @@ impl fmt::Display for KeyFinding {
                 n_partitions,
             } => write!(
                 f,
-                "about {share} clicks find no list, since producers use different partitioners: topic `{topic}` is keyed with \
+                "about {share} clicks find no list, because producers use different partitioners: topic `{topic}` is keyed with \
                  {partitioner}, topic `{other_topic}` with {other_partitioner}: {remedies}",
                 share = missed(one.1, other.1, *n_partitions),
                 topic = one.0,
@@ -57,20 +57,18 @@ impl fmt::Display for KeyFinding {
             ),
             KeyFinding::Mixed { topic, partitioners } => write!(
                 f,
-                "topic `{topic}` is keyed with two partitioners by different producers, and its keys do not show which two of \
-                 {}: use murmur2 in all of them, as docs/topics.md says for each client",
+                "topic `{topic}` is keyed with two partitioners by different producers, but its keys do not show which two of {}: use murmur2 in all of them; docs/topics.md explains how for each client",
                 partitioners.joined("and"),
             ),
             KeyFinding::Foreign { topic } => write!(
                 f,
                 "topic `{topic}` has keys in partitions that neither murmur2 (Java's) nor CRC32 (librdkafka's default) nor the \
                  partitioner of another known client gives them: use partitioner=murmur2_random or Java's default in the producers \
-                 of lists and of clicks; partitions that were added after the records, or one partitioner of your own for both, \
-                 look the same"
+                 of lists and of clicks; partitions that were added after the records, or a custom partitioner for both, look the same"
             ),
             KeyFinding::NoKeys { topic } => write!(
                 f,
-                "topic `{topic}` has records without a key, which land in any partition: send the request id as the \
+                "topic `{topic}` has records without a key, which can be in any partition: send the request id as the \
                  key, or the user id with kafka.key = \"user\", in the producers of `{topic}`"
             ),
         }
@@ -146,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_librdkafka_side_is_told_to_change() {
-        let expected = "about 3 of 4 clicks find no list, since producers use different partitioners: topic `clicks` is \
+        let expected = "about 3 of 4 clicks find no list, because producers use different partitioners: topic `clicks` is \
                         keyed with CRC32 (librdkafka's default), topic `served` with murmur2 (Java's): set \
                         partitioner=murmur2_random in the producers of `clicks` (Rust's confluent-kafka ignores that: \
                         partitioner.type=Murmur2RandomPartitioner)";

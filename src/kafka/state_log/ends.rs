@@ -47,7 +47,7 @@ impl Ends {
         Ok(Ends {
             questions: Some(questions),
             answers,
-            thread: Some(thread.context("start the thread that asks where the state ends")?),
+            thread: Some(thread.context("start the thread that queries the ends of the state topic")?),
         })
     }
 
@@ -69,7 +69,7 @@ impl Drop for Ends {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that asks where the state ends panicked");
+            tracing::error!("the thread that queries the ends of the state topic panicked");
         }
     }
 }

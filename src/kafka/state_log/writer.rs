@@ -127,7 +127,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         // Tombstones, if anything: who waited for a seal has seen it.
         if self.producer.flush(FLUSH_WITHIN).is_err() {
-            tracing::debug!("records for the state topic were still on their way at the end");
+            tracing::debug!("records for the state topic were still in flight at the end");
         }
     }
 }

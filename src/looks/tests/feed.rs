@@ -472,7 +472,7 @@ fn with_a_state_that_cannot_be_read_nothing_is_told_and_the_next_one_lets_all_be
     damaged.ledger.clear();
     let feed = &mut world.instances[0].feed;
     let refused = feed.take(0, damaged).map(drop).map_err(|error| error.to_string());
-    assert!(refused.is_err_and(|error| error.starts_with("its ledger cannot be read: ")));
+    assert!(refused.is_err_and(|error| error.starts_with("cannot read its ledger: ")));
     let other = feed.take(1, world.in_force[1].clone()).expect("it can be read");
     let [News::Resumed(pairs)] = &other[..] else {
         panic!("{other:?}")

@@ -85,21 +85,21 @@ fn damaged_bytes_are_refused_in_words() {
         assert!(decode(&users[..cut], sequences).is_err(), "{cut}");
     }
     let longer = |bytes: &[u8]| [bytes, &[0]].concat();
-    let too_long = Err("it is cut off, or longer than it says".to_owned());
+    let too_long = Err("it is truncated, or longer than declared".to_owned());
     assert_eq!(decode(&longer(users), sequences), too_long);
     assert_eq!(decode(users, &longer(sequences)), too_long);
     let newer = |bytes: &[u8]| [&[bytes[0] + 1], &bytes[1..]].concat();
-    let other_version = Err("it is of a version that this program does not read".to_owned());
+    let other_version = Err("it has a version that this program cannot read".to_owned());
     assert_eq!(decode(&newer(users), sequences), other_version);
     assert_eq!(decode(users, &newer(sequences)), other_version);
     let mut later = sequences.to_vec();
     later[1] += 2;
-    let of_two_looks = Err("the sums of its users are of another look than its sequences".to_owned());
+    let of_two_looks = Err("its user sums and its sequences belong to different looks".to_owned());
     assert_eq!(decode(users, &later), of_two_looks);
     let unknown_arm = AsOf::decode(users, sequences, &ranking(), 1).map(drop);
     assert_eq!(
         unknown_arm.map_err(|error| error.to_string()),
-        Err("a number in it is none".to_owned())
+        Err("a number in it is malformed".to_owned())
     );
 }
 

@@ -122,7 +122,7 @@ impl fmt::Display for Refusal {
             Refusal::Damage(damage) => damage.fmt(f),
             Refusal::TooLarge { n_bytes } => write!(
                 f,
-                "the state has too many parts: its seal would have {n_bytes} bytes, and {MAX_RECORD_BYTES} are too many"
+                "the state has too many parts: its seal would have {n_bytes} bytes, but fewer than {MAX_RECORD_BYTES} are allowed"
             ),
         }
     }
@@ -166,17 +166,17 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Lost(loss) => write!(
                 f,
-                "the state topic has lost {loss}, and it is being written again: somebody or some setting deletes there"
+                "the state topic has lost {loss}, which is being written again: another program or a setting deletes records there"
             ),
             Trouble::Unsurpassable(key) => write!(
                 f,
-                "somebody has written the key `{key}` into the state topic, and no claim can be above it, so nothing more is stored or shown \
-                 as settled. Delete that key by a record of it without a value; no totals are lost then"
+                "another program wrote the key `{key}` into the state topic, and no claim can be above it, so nothing more is stored or shown \
+                 as settled. Delete that key with a record without a value; no totals are lost then"
             ),
             Trouble::Newer(key) => write!(
                 f,
-                "a newer version of abgauge has written the key `{key}` into the state topic, and this one would refuse to start: run the newer \
-                 version, or delete that key by a record of it without a value"
+                "a newer version of abgauge wrote the key `{key}` into the state topic, and this one would refuse to start: run the newer \
+                 version, or delete that key with a record without a value"
             ),
         }
     }

@@ -312,11 +312,11 @@ fn too_little_is_told_as_what_it_lacks() {
     let asked = settings(&[]);
     assert_eq!(
         says(&asked, ten_days(&few(219))),
-        "too little is known yet, users in 219 of 220 buckets"
+        "there is too little data yet, users in 219 of 220 buckets"
     );
     assert!(days(&asked, ten_days(&few(220)), None).is_ok());
     let one = epoch(&[("base", 500.0)]);
-    assert_eq!(says(&asked, ten_days(&one)), "it has no arm but the control");
+    assert_eq!(says(&asked, ten_days(&one)), "it has no arm except the control");
     let other = epoch(&[("new", 500.0)]);
     assert_eq!(says(&asked, ten_days(&other)), "its control has no list");
     let at_once = Sums {

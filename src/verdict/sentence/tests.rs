@@ -241,7 +241,7 @@ fn a_win_whose_interval_has_come_back_over_zero_says_so() {
     let world = World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]);
     world.decided("neural", [0.009, 0.041, 0.073]).open_again("neural").check(
         Badge::Win,
-        "neural beat control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7; since then its interval has come to hold 0, 10.30% against 10.00%, \
+        "neural beat control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 10.30% against 10.00%, \
          18,211 against 18,311 lists, split as planned",
     );
 }
@@ -266,7 +266,7 @@ fn lists_without_a_user_are_not_to_be_read() {
         "one user has 41% of the lists of an arm".to_owned();
     world.check(
         Badge::Invalid,
-        "do not read this: one user has 41% of the lists of an arm",
+        "do not trust this: one user has 41% of the lists of an arm",
     );
 }
 
@@ -275,10 +275,10 @@ fn arms_that_lose_different_shares_of_their_lists_are_not_to_be_read() {
     let mut world = World::new(&[("neural", State::InvalidRefused, [0.01, 0.03, 0.07])]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
-        "11.1% of the lists of the arm were refused, and 0.0% of those of its control".to_owned();
+        "11.1% of the arm's lists were refused, but 0.0% of its control's lists".to_owned();
     world.check(
         Badge::Invalid,
-        "do not read this: 11.1% of the lists of the arm were refused, and 0.0% of those of its control",
+        "do not trust this: 11.1% of the arm's lists were refused, but 0.0% of its control's lists",
     );
 }
 
@@ -299,7 +299,7 @@ fn harm_says_since_when_and_whether_it_has_turned() {
     harm_since(&mut world);
     world.check(
         Badge::Harm,
-        "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval now lies on the better side \
+        "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
          of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
@@ -377,7 +377,7 @@ fn a_mismatch_says_seen_and_planned_before_anything_else() {
     world.sizes.get_mut("neural").unwrap().users = Some(4_700.0);
     world.check(
         Badge::Invalid,
-        "do not read this: users are split 53:47 where 50:50 was planned (control : neural)",
+        "do not trust this: users are split 53:47, but 50:50 was planned (control : neural)",
     );
     // Several epochs have no single planned split.
     let look = Looked {
@@ -388,7 +388,7 @@ fn a_mismatch_says_seen_and_planned_before_anything_else() {
     };
     assert_eq!(
         of_look(&look).sentence(str::to_owned),
-        "do not read this: users are not split between the arms as planned"
+        "do not trust this: users are not split between the arms as planned"
     );
 }
 
@@ -399,7 +399,7 @@ fn of_a_mismatch_of_many_arms_the_one_furthest_from_its_share_is_named() {
     world.sizes.get_mut("d").unwrap().users = Some(2_000.0);
     world.check(
         Badge::Invalid,
-        "do not read this: users are not split as planned: d has 9.1% where 16.7% was planned",
+        "do not trust this: users are not split as planned: d has 9.1%, but 16.7% was planned",
     );
 }
 
@@ -412,11 +412,11 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
     });
     world.check(
         Badge::Invalid,
-        "do not read this: 3.2% of the users were seen in two arms",
+        "do not trust this: 3.2% of the users were seen in two arms",
     );
     World::new(&[("neural", State::InvalidListRatio, [0.24, 0.29, 0.34])]).check(
         Badge::Invalid,
-        "do not read this: lists per user differ by −14.0% between neural and control",
+        "do not trust this: lists per user differ by −14.0% between neural and control",
     );
     // Only one of several arms is invalid, so the others are reported.
     let mut some = World::new(&[
@@ -434,19 +434,19 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
 fn what_is_missing_is_said() {
     World::new(&[("neural", State::Collecting, [0.0; 3])]).check(
         Badge::Early,
-        "too early: there are too few users or clicks (users in 131 of 220 buckets)",
+        "too early: too few users or clicks (users in 131 of 220 buckets)",
     );
     let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
     world.settings.shares.clear();
     world.report.srm_p = None;
     world.check(
         Badge::Uncompared,
-        "not tested: the share of users that each arm is to get (shares) is not set; neural against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,311 lists",
+        "not tested: the planned shares of users (shares) are not set; neural against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,311 lists",
     );
     world.sizes.remove("neural");
     world.check(
         Badge::Uncompared,
-        "nothing to compare: no arm beside control has a share of the users and a settled list",
+        "nothing to compare: no arm other than control has a share of the users and a settled list",
     );
     world.sizes.remove("control");
     world.check(
@@ -468,11 +468,11 @@ fn before_the_first_look_it_says_when_something_settles() {
     let words = |said: Said| said.sentence(str::to_owned);
     assert_eq!(
         words(waiting(false, Some(720_000), 1_920_000)),
-        "too early: no list has settled yet; the first do in about 12 min of event time"
+        "too early: no list has settled yet; the first will in about 12 min of event time"
     );
     assert_eq!(
         words(waiting(false, Some(-5), 1_920_000)),
-        "too early: no list has settled yet; each does 32 min after it was served"
+        "too early: no list has settled yet; each settles 32 min after it was served"
     );
     assert!(
         words(waiting(true, None, 1_920_000))
@@ -538,7 +538,7 @@ fn a_loss_whose_interval_has_come_back_over_0_is_said_to_be_open_again() {
     let world = World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]);
     world.decided("neural", [-0.09, -0.06, -0.03]).open_again("neural").check(
         Badge::Harm,
-        "neural is worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to hold 0, 9.50% against \
+        "neural is worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 9.50% against \
          10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }

@@ -6,8 +6,7 @@ use crate::state::{Difference, RecordError, Refusal};
 /// Returns the remedy for records that are lost for good.
 pub fn begin_anew(partition: PairId) -> String {
     format!(
-        "To begin the pair anew with what the log still holds, stop all instances and run `abgauge state forget --partition \
-         {partition}`: its totals are lost, those of others stay."
+        "To count the pair again from the records that the log still has, stop all instances and run `abgauge state forget --partition {partition}`: its totals are lost, the totals of other pairs are kept."
     )
 }
 
@@ -17,10 +16,10 @@ pub fn remedy(refusal: &Refusal, partition: PairId) -> String {
         | Refusal::Seal {
             error: RecordError::Version(_),
             ..
-        } => "Run the newer version of abgauge that has written it.".to_owned(),
+        } => "Run the newer version of abgauge that wrote it.".to_owned(),
         Refusal::Identity { difference, .. } => of_difference(difference, partition),
         Refusal::Seal { id, .. } => format!(
-            "If somebody else has written it, delete that key (it ends in `seal|{id}`) by a record of it without a value: what was stored before is \
+            "If another program wrote it, delete that key (it ends in `seal|{id}`) with a record without a value: the previous state is \
              still there. {}",
             begin_anew(partition)
         ),
@@ -37,7 +36,7 @@ fn of_difference(difference: &Difference, partition: PairId) -> String {
                 .to_owned()
         }
         Difference::Topics { .. } => {
-            "Set kafka.served_topic and kafka.clicks_topic to those, or begin in another group (kafka.group_id).".to_owned()
+            "Set kafka.served_topic and kafka.clicks_topic to those, or start in another group (kafka.group_id).".to_owned()
         }
         Difference::Fingerprint { .. } => begin_anew(partition),
     }

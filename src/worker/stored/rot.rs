@@ -30,12 +30,12 @@ impl Stored {
             } else if self.is_hidden(pair, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
                 let why = match status.standing {
                     Standing::Holding => {
-                        "nothing of it is in force in the state topic, or that was not read for long"
+                        "its seal is missing from the state topic, or that topic has not been read for long"
                     }
-                    Standing::Superseded => "others claim it",
-                    _ => "what is stored of it is still to be claimed",
+                    Standing::Superseded => "another instance has claimed it",
+                    _ => "its stored state is not claimed yet",
                 };
-                found.push(format!("partition {pair} to show what has settled: {why}"));
+                found.push(format!("partition {pair} shows no settled numbers: {why}"));
             }
         }
         found
@@ -72,8 +72,8 @@ pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let (seconds, pair) = recent.min_by(|one, other| one.0.total_cmp(&other.0))?;
     let n: u64 = states.values().map(|state| state.lost).sum();
     let warning = format!(
-        "{seconds:.0} s ago the state topic had lost some of the stored state of partition {pair}, and it was written again ({n} times since the \
-         start). While no instance runs nobody could: see that cleanup.policy is compact alone, and who may write to the topic or delete from it"
+        "{seconds:.0} s ago the state topic had lost some of the stored state of partition {pair}, and abgauge rewrote it ({n} times since the \
+         start). While no instance runs, nothing can: check that cleanup.policy is only compact, and which users may write to the topic or delete from it"
     );
     Some(Warning::new(warning).see("AbgaugeStateLost"))
 }
@@ -82,8 +82,8 @@ pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
 pub fn malformed(key: Option<&(PairId, String)>) -> Option<Warning> {
     let (pair, key) = key?;
     let warning = format!(
-        "somebody else has written the key `{key}` into partition {pair} of the state topic: it means nothing and is ignored; delete it by a \
-         record of it without a value, and see who may write there"
+        "another program wrote the key `{key}` into partition {pair} of the state topic: it is ignored; delete it with a record without a \
+         value, and check which users may write there"
     );
     Some(Warning::new(warning).see("AbgaugeStateLost"))
 }

@@ -109,13 +109,13 @@ fn restoring(pairs: &[PairId], statuses: &[Status]) -> Option<String> {
     let position: i64 = progress.clone().map(position).sum();
     let megabytes = progress.map(|progress| progress.n_bytes).sum::<u64>() as f64 / 1e6;
     Some(match end {
-        None => format!("the stored state of {whose} to be read"),
+        None => format!("reading the stored state of {whose}"),
         Some(end) if position < end => {
             format!(
-                "the stored state of {whose} to be read: {position} of {end} records, {megabytes:.1} MB so far"
+                "reading the stored state of {whose}: {position} of {end} records, {megabytes:.1} MB so far"
             )
         }
-        Some(_) => format!("the stored state of {whose} to be claimed: {megabytes:.1} MB are read"),
+        Some(_) => format!("claiming the stored state of {whose}: {megabytes:.1} MB read"),
     })
 }
 
@@ -133,9 +133,7 @@ fn reading_again(
     };
     let n_read: i64 = counted.iter().map(n_read).sum();
     let n: i64 = counted.iter().map(|(_, range)| range.end - range.start).sum();
-    format!(
-        "partition {partition} to read again what had not settled: {n_read} of {n} records that it had counted"
-    )
+    format!("rereading unsettled records of partition {partition}: {n_read} of {n}")
 }
 
 /// Returns whether a restore had to read far more than the live bytes, because the topic is not cleaned.
@@ -154,8 +152,7 @@ pub fn not_cleaned(stored: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
         .max_by_key(|(_, restore)| restore.read_bytes)?;
     let (read, live) = (restore.read_bytes?, restore.live_bytes?);
     let warning = format!(
-        "partition {worst} of the state topic held {:.1} MB where {:.1} MB are live: the brokers do not clean it, and each start \
-         reads all of it; see that cleanup.policy is compact and that their log cleaner lives (`abgauge check --connect`)",
+        "partition {worst} of the state topic has {:.1} MB, of which only {:.1} MB are live: the brokers do not compact it, and each start reads all of it; check that cleanup.policy is compact and that their log cleaner is running (`abgauge check --connect`)",
         read as f64 / 1e6,
         live as f64 / 1e6,
     );
@@ -179,9 +176,7 @@ pub fn unsealed(stored: &Stored, states: &BTreeMap<PairId, StoredState>) -> Opti
         n => format!(" (one of {n})"),
     };
     let warning = format!(
-        "partition {pair} is not read on{others}: {:.1} MB of it have settled and wait to be stored, and nothing new of it is in force in \
-         the state topic `{}` since {seconds:.0} s. Nothing is lost, and it goes on by itself once that takes writes (`abgauge check \
-         --connect` says what it lacks); if it does, raise state.max_bytes_per_second",
+        "reading of partition {pair} is paused{others}: {:.1} MB of settled data wait to be stored, but the state topic `{}` has had no new state of it for {seconds:.0} s. Nothing is lost, and reading continues once the topic accepts writes (`abgauge check --connect` shows the problem); if it does, raise state.max_bytes_per_second",
         n_bytes as f64 / 1e6,
         stored.topic,
     );
@@ -210,7 +205,7 @@ mod tests {
         assert_eq!(restoring(&[], &[]), None);
         assert_eq!(
             restoring(&[3], &[status(0, None, 0)]).as_deref(),
-            Some("the stored state of partition 3 to be read")
+            Some("reading the stored state of partition 3")
         );
         let (one, two) = (
             status(1_000, Some(4_000), 1_200_000),
@@ -218,12 +213,12 @@ mod tests {
         );
         assert_eq!(
             restoring(&[0, 3], &[one, two.clone()]).as_deref(),
-            Some("the stored state of 2 partitions to be read: 1400 of 4400 records, 1.3 MB so far"),
+            Some("reading the stored state of 2 partitions: 1400 of 4400 records, 1.3 MB so far"),
             "what came behind the end does not count"
         );
         assert_eq!(
             restoring(&[3], &[two]).as_deref(),
-            Some("the stored state of partition 3 to be claimed: 0.1 MB are read")
+            Some("claiming the stored state of partition 3: 0.1 MB read")
         );
     }
 
@@ -236,9 +231,9 @@ mod tests {
         };
         assert_eq!(
             told([112, 30]),
-            "partition 2 to read again what had not settled: 12 of 100 records that it had counted"
+            "rereading unsettled records of partition 2: 12 of 100"
         );
-        assert!(told([500, 49]).contains(" 99 of 100 "), "{}", told([500, 49]));
+        assert!(told([500, 49]).ends_with(" 99 of 100"), "{}", told([500, 49]));
     }
 
     #[test]
@@ -275,7 +270,7 @@ mod tests {
         assert_eq!(told(30 << 20, None), None, "nothing was stored");
         let message = told(40_000_000, Some(3_000_000)).expect("told");
         assert!(
-            message.starts_with("partition 7 of the state topic held 40.0 MB where 3.0 MB are live"),
+            message.starts_with("partition 7 of the state topic has 40.0 MB, of which only 3.0 MB are live"),
             "{message}"
         );
     }

@@ -39,7 +39,7 @@ fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
 #[test]
 fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
     for (items, told) in [
-        ("y", "lists that came before"),
+        ("y", "repeated lists"),
         ("z", "do your pages show several shelves?"),
     ] {
         let mut stage = Stage::new();

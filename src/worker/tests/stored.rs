@@ -151,7 +151,7 @@ fn kept_with(seed: u64, more: &[(&str, &str)]) -> (Stage, Keeper) {
     };
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["the brokers' answer about the state topic"]
+        ["waiting for the brokers to describe the state topic"]
     );
     let identity = identity.clone();
     let (keeper, handle) = Keeper::new(&identity, seed);
@@ -174,7 +174,7 @@ fn topics_that_get_more_partitions_end_the_program_with_a_remedy() {
     let told = stage.worker.fatal().map(|fault| &*fault.message);
     let told = told.expect("it cannot go on");
     for part in [
-        "`clicks` has 3 partitions now, and what is stored is of 2",
+        "`clicks` now has 3 partitions, but the stored state has 2",
         "state.topic",
     ] {
         assert!(told.contains(part), "{told}");
@@ -263,7 +263,7 @@ fn flows(stage: &mut Stage) -> Vec<Order> {
 fn told_of_waiting(stage: &Stage) -> Option<String> {
     let warnings = stage.telemetry.warnings().into_iter();
     let mut messages = warnings.map(|warning| warning.message);
-    messages.find(|message| message.contains("is not read on"))
+    messages.find(|message| message.contains("reading of partition"))
 }
 
 #[test]

@@ -78,14 +78,14 @@ fn one_setting_leaves_all_events_ahead_out() {
     let parts = [
         "7 events at offsets 120-125, 127 lie up to 2 days ahead",
         setting,
-        "leaves out 8 records",
+        "ignores 8 records",
     ];
     for part in parts {
         assert!(told[0].message.contains(part), "{}", told[0].message);
     }
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(!told[1].message.contains("skip_records"));
-    let skipped = "records were skipped, as ingest.skip_records says: numbers are not exact";
+    let skipped = "records were skipped because of ingest.skip_records: numbers are not exact";
     assert!(told[2].message.starts_with(skipped), "{told:?}");
     let all = play(&[("INGEST__SKIP_RECORDS", "served/0/120-125,served/0/127,served/1/7")]);
     assert_eq!(all, (told[2..].to_vec(), [2, 2]));
@@ -278,8 +278,7 @@ fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
     );
     pass(&mut stage, 60, &open);
     let waiting = stage.telemetry.waiting_for();
-    let expected = "partition 0 of topic `served` to go on: a transaction that is open since 2025-11-20T00:00:00Z or longer \
-                    holds up 202 records; its producer must commit or abort it";
+    let expected = "partition 0 of topic `served` is blocked: a transaction open since 2025-11-20T00:00:00Z or longer hides 202 records; its producer must commit or abort it";
     assert!(
         waiting.len() == 1 && waiting[0].starts_with(expected),
         "{waiting:?}"

@@ -33,7 +33,7 @@ fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
     stage.kafka.create_topic(served, 2, &[]);
     stage.send(1_000..1_200);
     daemon.signal(libc::SIGCONT);
-    let anew = format!("topic `{served}` was made anew since: its id is ");
+    let anew = format!("topic `{served}` was recreated since: its id is ");
     let forget = "run `abgauge state forget`: all totals are lost";
     assert_refused(&mut daemon, &[&anew, forget]);
 
@@ -64,20 +64,20 @@ fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
     for topic in [&traffic.served, &traffic.clicks] {
         kafka.add_partitions(topic, 3);
     }
-    let now = " has 3 partitions now, and what is stored is of 2";
+    let now = " now has 3 partitions, but the stored state has 2";
     assert_refused(&mut daemon, &[now, "set state.topic to another name"]);
     daemon.start_again();
     let fewer = format!("the state topic `{state}` has 2 partitions, the topics of events have 3");
     assert_refused(&mut daemon, &[&fewer, "`abgauge check --create-topics`"]);
     kafka.add_partitions(state, 3);
     daemon.start_again();
-    let then = "the topics of events had 2 partitions then, and have 3 now";
+    let then = "the event topics had 2 partitions then, and have 3 now";
     assert_refused(&mut daemon, &[then, "`abgauge state forget`"]);
     let ran = stage.state(&["forget", "--yes", "--force"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     daemon.start_again();
     wait_for_settled(&mut daemon, 100.0);
-    let missing = "nothing is stored of the pair, though the group has read the topics before";
+    let missing = "the pair has no stored state, although the group has read the topics before";
     daemon.wait_for_log("why", |log| log.contains(missing));
 }
 
@@ -126,7 +126,8 @@ fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
         stage.meddle(0, blob.text(namespace).as_bytes(), None);
     }
     daemon.start_again();
-    let forget = "run `abgauge state forget --partition 0`: its totals are lost, those of others stay";
+    let forget =
+        "run `abgauge state forget --partition 0`: its totals are lost, the totals of other pairs are kept";
     assert_refused(&mut daemon, &["is absent or damaged", forget]);
     let ran = stage.state(&["forget", "--partition", "0", "--yes", "--force"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -167,7 +168,7 @@ fn two_sets_of_rules_in_one_group_are_told_and_so_is_that_nothing_is_stored_by_o
             "in the same group",
             "(attribution_ms 2000, same_list_ms 2000; here attribution_ms 3000, same_list_ms 3000)",
             "Give all instances of a group the same settings",
-            "nothing is stored of the pair, though others have stored something in its partition",
+            "the pair has no stored state, although other instances have stored state in its partition",
         ];
         parts.iter().all(|part| log.contains(part)).then_some(())
     });

@@ -122,12 +122,9 @@ const CASES: [Case; 16] = [
     Case {
         name: "a key of a newer version",
         fault: |stage, partition| stage.meddle(partition, stage.newer_key().as_bytes(), Some(b"junk")),
-        outcome: Outcome::Told(
-            "a newer version of abgauge has written the key",
-            |stage, partition| {
-                stage.meddle(partition, stage.newer_key().as_bytes(), None);
-            },
-        ),
+        outcome: Outcome::Told("a newer version of abgauge wrote the key", |stage, partition| {
+            stage.meddle(partition, stage.newer_key().as_bytes(), None);
+        }),
     },
     Case {
         name: "a malformed key",
@@ -135,12 +132,12 @@ const CASES: [Case; 16] = [
             let key = format!("1|{}|clam|7", stage.namespace());
             stage.meddle(partition, key.as_bytes(), Some(b"junk"));
         },
-        outcome: Outcome::Warned("it means nothing and is ignored"),
+        outcome: Outcome::Warned("of the state topic: it is ignored"),
     },
     Case {
         name: "a junk seal",
         fault: |stage, partition| stage.meddle(partition, stage.junk_seal().as_bytes(), Some(b"junk")),
-        outcome: Outcome::Ends("cannot be gone on with", |stage, partition| {
+        outcome: Outcome::Ends("from its stored state", |stage, partition| {
             stage.meddle(partition, stage.junk_seal().as_bytes(), None);
         }),
     },

@@ -155,7 +155,7 @@ fn who_waits_for_a_claim_is_told_so_until_it_lands() {
     // One partition may be a moment ahead of the other.
     daemon.wait_until("what it waits for", |daemon| {
         let told = waits_for(daemon)?;
-        told.contains("the stored state of 2 partitions to be claimed: 0.0 MB are read")
+        told.contains("claiming the stored state of 2 partitions: 0.0 MB read")
             .then_some(())
     });
     let waiting = daemon.metrics();

@@ -34,7 +34,7 @@ pub(super) fn shares(
         .collect();
     if shares.len() < 2 {
         let control = bare_or_quoted(control);
-        let remedy = format!("write those of all arms that are compared: {{ {control} = 0.5, ARM = 0.5 }}");
+        let remedy = format!("write the shares of all compared arms: {{ {control} = 0.5, ARM = 0.5 }}");
         report.refuse(key, raw, "has fewer than two arms", remedy);
     } else if !shares.contains_key(control) {
         let arms = shares.keys().map(String::as_str);
@@ -84,11 +84,11 @@ pub(super) fn epochs(
     };
     let key = format!("{key}.epochs");
     if raw.shares.is_none() {
-        let message = "says how shares change, and which they are at first is not said";
+        let message = "lists later shares, but the first shares are not set";
         report.refuse(&key, written, message, "write the first ones as `shares`");
     }
     if written.get_ref().len() > MAX_EPOCHS {
-        let remedy = format!("write at most {MAX_EPOCHS}, or begin the experiment afresh");
+        let remedy = format!("write at most {MAX_EPOCHS}, or restart the experiment");
         report.refuse(&key, written, "has too many epochs", remedy);
     }
     let mut epochs: Vec<EpochStart> = Vec::new();
@@ -124,8 +124,10 @@ fn epoch(
     for arm in others {
         let remedy = match nearest(arm.get_ref(), known.keys().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "with a further arm an experiment begins afresh: name it in `shares`, and write another `start`"
-                .to_owned(),
+            None => {
+                "an additional arm restarts the experiment: name it in `shares`, and write another `start`"
+                    .to_owned()
+            }
         };
         let message = format!("`{}` is not among the arms of `shares`", arm.get_ref());
         report.refuse(key, arm, message, remedy);
@@ -146,8 +148,8 @@ fn in_order(
     report: &mut ErrorReport,
 ) {
     let message = match (previous_ms, start_ms) {
-        (Some(previous_ms), _) if begins_ms <= previous_ms => "begins no later than the epoch before it",
-        (None, Some(start_ms)) if begins_ms <= start_ms => "begins no later than the experiment (`start`)",
+        (Some(previous_ms), _) if begins_ms <= previous_ms => "does not start after the epoch before it",
+        (None, Some(start_ms)) if begins_ms <= start_ms => "does not start after the experiment (`start`)",
         _ => return,
     };
     let remedy =

@@ -84,7 +84,7 @@ impl<'a> Comparable<'a> {
             .collect();
         if !metric.is_additive() {
             let message = format!(
-                "\"{written}\" counts distinct items: it adds up over no users, so that no arms can be compared by it"
+                "\"{written}\" counts distinct items: it is not a sum over users, so it cannot compare arms"
             );
             return (message, format!("write another metric, such as \"{other}\""));
         }
@@ -101,7 +101,7 @@ impl<'a> Comparable<'a> {
             first.name
         );
         let remedy = if !first.metrics.contains(&id) {
-            format!("put a profile first that has it (`abgauge profiles` tells), or write \"{other}\"")
+            format!("put a profile first that has it (`abgauge profiles` lists them), or write \"{other}\"")
         } else if metric.needs_catalogue && !self.measures.catalogue {
             format!(
                 "it needs \"{id}\" in `metrics` and catalog = \"FILE\" under [metrics]; or write \"{other}\""
@@ -120,7 +120,7 @@ fn unknown(written: &str, id: &str, columns: &[Column]) -> (String, String) {
         None => "write a metric with its cut-off, such as \"hit_rate@10\", or \"mrr\" over the whole list"
             .to_owned(),
     };
-    (format!("\"{written}\" is no metric"), remedy)
+    (format!("\"{written}\" is not a metric"), remedy)
 }
 
 /// A metric that is measured at other cut-offs; `near` is the closest one, and it may be alone.

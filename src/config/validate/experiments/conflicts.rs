@@ -37,13 +37,13 @@ fn primary_and_guardrail(key: &str, raw: &RawExperiment, settings: &Settings, re
         return;
     };
     let (message, remedy) = if raw.primary.is_some() {
-        let message = format!("\"{id}\" is a primary metric as well");
+        let message = format!("\"{id}\" is also a primary metric");
         (
             message,
             "leave it out of one of them: a primary that falls is a loss in any case",
         )
     } else {
-        let message = format!("\"{id}\" is the primary metric, since none is chosen");
+        let message = format!("\"{id}\" is the default primary metric");
         (
             message,
             "write another one as `primary`, or leave it out of the guardrails",
@@ -61,7 +61,10 @@ fn per_user(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut Er
         ],
         Unit::User if raw.shares.is_none() => {
             let remedy = "write the shares of users as `shares`";
-            ["without `shares` nobody knows how many users an arm has", remedy]
+            [
+                "without `shares` the expected number of users of an arm is unknown",
+                remedy,
+            ]
         }
         Unit::User => return,
     };
@@ -74,10 +77,7 @@ fn per_user(key: &str, raw: &RawExperiment, settings: &Settings, report: &mut Er
         .filter(|(_, word)| is_per_user(word.get_ref()))
     {
         let message = format!("\"{}\" is per assigned user, and {}", word.get_ref(), why[0]);
-        let remedy = format!(
-            "{}, or a metric per list in its place, such as \"ctr@10\"",
-            why[1]
-        );
+        let remedy = format!("{}, or use a metric per list, such as \"ctr@10\"", why[1]);
         report.refuse(&format!("{key}.{setting}"), word, message, remedy);
     }
 }
@@ -91,7 +91,7 @@ fn sticky_requests(key: &str, raw: &RawExperiment, settings: &Settings, report: 
         report.refuse(
             &format!("{key}.sticky"),
             sticky,
-            "keeps users in their first arm, and `unit` is \"request\": no user has one",
+            "keeps users in their first arm, but `unit` is \"request\": users have no arm",
             "leave it out, or write unit = \"user\"",
         );
     }
@@ -124,9 +124,8 @@ fn planned_and_strict(key: &str, raw: &RawExperiment, settings: &Settings, repor
         report.refuse(
             &format!("{key}.planned_days"),
             planned,
-            "plans one look, and validity is \"strict\", which is to have hardly a false alarm: that look is a t test at 4/5 of alpha, and \
-             has nearly as many as alpha says",
-            "leave it out; or leave `validity` out: a planned look holds by itself, and until then the sequence does",
+            "plans one look, but validity is \"strict\", which allows hardly any false alarms: that look is a t-test at 4/5 of alpha, with nearly alpha false alarms",
+            "leave it out; or leave `validity` out: a planned look is valid on its own, and the sequence is valid until then",
         );
     }
 }
@@ -157,9 +156,8 @@ fn planned_with_unequal_shares(
 
 fn refuse_planned(key: &str, planned: &Spanned<f64>, pair: &str, report: &mut ErrorReport) {
     let message = format!(
-        "plans one look, and the shares of {pair} differ more than fourfold: the skewness of the small arm is then not \
-         cancelled, and that look has more false alarms than alpha says"
+        "plans one look, but the shares of {pair} differ more than fourfold: the skewness of the small arm does not cancel out, and that look has more false alarms than alpha"
     );
-    let remedy = "leave it out: the sequence, which is then all there is, holds; or give both arms shares of about one size";
+    let remedy = "leave it out: the sequence alone is valid; or give both arms similar shares";
     report.refuse(&format!("{key}.planned_days"), planned, message, remedy);
 }

@@ -102,7 +102,9 @@ impl Leaf {
         };
         if let Some(packing) = foreign {
             let name = metadata.column_path().string();
-            bail!("column {name} is packed with {packing}: write it with snappy, zstd, gzip, lz4 or none");
+            bail!(
+                "column {name} is compressed with {packing}: write it with snappy, zstd, gzip, lz4 or none"
+            );
         }
         let column = metadata.column_descr_ptr();
         let pages = row_group.get_column_page_reader(self.index)?;

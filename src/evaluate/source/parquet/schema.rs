@@ -178,7 +178,7 @@ fn column<'a>(schema: &'a SchemaDescriptor, name: &str) -> anyhow::Result<Option
         .filter(|field| field.name() == name);
     let column = found.next();
     if found.next().is_some() {
-        bail!("it has several columns {name}: give each a name of its own");
+        bail!("it has several columns {name}: give each its own name");
     }
     Ok(column.map(|column| &**column))
 }

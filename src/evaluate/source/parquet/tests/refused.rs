@@ -91,7 +91,7 @@ fn a_name_of_several_columns_is_refused() {
     let stored = [click(), vec![texts(["i"]).required(), texts(["j"]).required()]].concat();
     let columns = format!("{CLICK} required binary item; required binary item;");
     let file = file(&columns, &stored, 1, WriterProperties::default());
-    let told = "it has several columns item: give each a name of its own";
+    let told = "it has several columns item: give each its own name";
     assert_eq!(records(file).unwrap_err().to_string(), told);
 }
 
@@ -146,7 +146,7 @@ fn a_damaged_file_gives_its_rows_or_an_error() {
     // One of the damaged bytes is the codec of a column.
     for told in [
         "it is damaged: its parts do not fit together",
-        "column type is packed with brotli: write it with snappy, zstd, gzip, lz4 or none",
+        "column type is compressed with brotli: write it with snappy, zstd, gzip, lz4 or none",
     ] {
         assert!(errors.contains(told), "{told}: {errors:#?}");
     }
