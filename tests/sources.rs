@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use abgauge::engine::ranking::{Measures, Profile};
-use abgauge::evaluate::{Evaluation, Evaluator, Options};
+use abgauge::evaluate::{Evaluation, Evaluator, Options, read_catalogue};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,6 +38,22 @@ fn from_packages() -> Vec<Profile> {
     profiles
 }
 
+/// Returns a catalogue of all items that lists may have. A user has touched the items that are relevant to the user.
+fn catalogue(lists: &[List]) -> String {
+    let relevant: Vec<&Vec<u32>> = lists.iter().map(|list| &list[1]).collect();
+    let n_users = relevant.iter().filter(|items| !items.is_empty()).count();
+    let mut lines = String::new();
+    for item in 1..100 {
+        let n_touched = relevant.iter().filter(|items| items.contains(&item)).count();
+        writeln!(
+            lines,
+            r#"{{"item":{item},"users":{n_touched},"of_users":{n_users}}}"#
+        )
+        .expect("text grows");
+    }
+    lines
+}
+
 fn evaluate(lists: &[List], profile: Profile) -> Evaluation {
     let mut events = String::new();
     for (user, list) in lists.iter().enumerate() {
@@ -56,6 +73,8 @@ fn evaluate(lists: &[List], profile: Profile) -> Evaluation {
             .expect("text grows");
         }
     }
+    let decoding = Options::default();
+    let catalogue = read_catalogue(catalogue(lists).as_bytes(), &decoding).expect("a catalogue");
     let ks = [1, 3, 10, 30].map(|k| NonZeroU32::new(k).expect("not 0"));
     let mut evaluator = Evaluator::new(&Options {
         measures: Measures {
@@ -63,7 +82,8 @@ fn evaluate(lists: &[List], profile: Profile) -> Evaluation {
             profiles: vec![profile],
             ..Measures::usual(&ks)
         },
-        ..Options::default()
+        catalogue: Some(Arc::new(catalogue)),
+        ..decoding
     });
     evaluator
         .read("events", events.as_bytes())

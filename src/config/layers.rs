@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{ErrorReport, Location, SettingOrigin, nearest};
+use super::names;
 use super::paths::PATHS;
 use super::raw::{Raw, RawExperiment};
 use super::redact::HASH_SEED;
@@ -16,7 +17,7 @@ use super::units::{BYTE_SIZE, TIME_SPAN};
 
 pub(super) const PREFIX: &str = "ABGAUGE_";
 /// Section of tables with known settings under names chosen by the operator. There is only this one.
-const EXPERIMENTS: &str = "experiments";
+pub(super) const EXPERIMENTS: &str = "experiments";
 
 /// Variable, and its value in brackets for parsing as a TOML array.
 pub(super) struct Variable {
@@ -103,6 +104,7 @@ impl<'i> Layers<'i, '_> {
             match (known.get(name.get_ref().as_ref()), value.get_ref()) {
                 (None, _) => {
                     let remedy = self.suggest(section, name.get_ref(), known);
+                    let key = join(section, names::shown(name.get_ref()));
                     self.report
                         .refuse(&key, &name, "there is no such setting", remedy);
                 }
@@ -386,6 +388,10 @@ fn in_plain_words(key: &str, message: &str) -> (String, String) {
     let Some((wrong, expected)) = message.split_once(", expected ") else {
         return (message.to_owned(), String::new());
     };
+    if let Some(name) = wrong.strip_prefix("unknown field `") {
+        let name = names::shown(name.trim_end_matches('`'));
+        return (format!("unknown field `{name}`"), format!("write {expected}"));
+    }
     let (noun, remedy) = match expected {
         "i64" => ("a whole number", "a whole number, without quotes"),
         "f64" => ("a number", "a number such as 0.5, without quotes"),

@@ -16,6 +16,7 @@ mod http_url;
 mod in_force;
 mod layers;
 mod load;
+mod names;
 mod paths;
 mod properties;
 mod raw;

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
+use serde_json::Map;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
 use super::HttpUrl;
+use super::layers::{EXPERIMENTS, known_settings, settings_of_an_experiment};
+use super::names;
 use super::properties::is_known_begin;
 
 /// Words that mark a setting or a line as a possible secret.
@@ -101,6 +104,8 @@ pub(super) fn mask(text: &str, table: &DeTable) -> String {
             strange_names(properties, "", &mut hidden);
         }
     }
+    unknown_settings(table, &known_settings(), &mut hidden);
+    hidden.extend(repeated_in_headers(text, &hidden));
     for line in Line::all(text) {
         if line.is_telling && line.text.trim_start().starts_with('#') {
             hidden.push(line.range());
@@ -137,6 +142,53 @@ fn strange_names(table: &DeTable, begin: &str, hidden: &mut Vec<Range<usize>>) {
     }
 }
 
+/// Hides the values of unknown settings, and their names unless they look like settings: either may be a secret.
+fn unknown_settings(table: &DeTable, known: &Map<String, serde_json::Value>, hidden: &mut Vec<Range<usize>>) {
+    for (name, value) in table {
+        let inner = value.get_ref().as_table();
+        match known.get(name.get_ref().as_ref()) {
+            Some(serde_json::Value::Object(known)) if !known.is_empty() => {
+                if let Some(inner) = inner {
+                    unknown_settings(inner, known, hidden);
+                }
+            }
+            Some(_) if LABELED.contains(&name.get_ref().as_ref()) => {
+                let known = match name.get_ref().as_ref() {
+                    EXPERIMENTS => settings_of_an_experiment(),
+                    _ => names::settings_of_a_profile(),
+                };
+                for labeled in inner.into_iter().flat_map(|inner| inner.values()) {
+                    if let Some(labeled) = labeled.get_ref().as_table() {
+                        unknown_settings(labeled, &known, hidden);
+                    }
+                }
+            }
+            Some(_) => {}
+            None => {
+                if !names::looks_like_a_setting(name.get_ref()) {
+                    hidden.push(name.span());
+                }
+                secret_value(value, true, hidden);
+                if let Some(inner) = inner {
+                    unknown_settings(inner, &Map::new(), hidden);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the places in headers that repeat a hidden text. A parsed table has the place of its first header only.
+fn repeated_in_headers(text: &str, hidden: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut repeated = Vec::new();
+    for line in Line::all(text).filter(|line| line.is_header) {
+        for hidden in hidden {
+            let places = line.text.match_indices(&text[hidden.clone()]);
+            repeated.extend(places.map(|(at, part)| line.begin + at..line.begin + at + part.len()));
+        }
+    }
+    repeated
+}
+
 fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<usize>>) {
     match value.get_ref() {
         DeValue::Table(inner) => secret_values(inner, secret, hidden),
@@ -147,14 +199,22 @@ fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<u
 }
 
 /// Masks a file that is not valid TOML. As values cannot be separated from names there, all lines of a section are masked from
-/// the first secret word on.
+/// the first secret word on, and each line that does not start with a setting.
 pub(super) fn mask_broken(text: &str) -> String {
-    let hidden: Vec<_> = Line::all(text)
-        .filter(|line| line.is_telling && !line.is_header)
-        .map(|line| line.range())
-        .collect();
+    let mut hidden = Vec::new();
+    for line in Line::all(text) {
+        let shown = if line.is_header {
+            line.shown_of_header()
+        } else {
+            line.shown_of_setting()
+        };
+        hidden.push(line.begin + shown..line.range().end);
+    }
     cover(text, &hidden)
 }
+
+/// Sections of tables under names that the operator chose.
+const LABELED: [&str; 2] = [EXPERIMENTS, "profile"];
 
 struct Line<'a> {
     text: &'a str,
@@ -181,6 +241,39 @@ impl Line<'_> {
             begin += text.len();
             line
         })
+    }
+
+    /// Returns how many bytes of a header may be shown: all of it, unless a part of its name is not known.
+    fn shown_of_header(&self) -> usize {
+        let name = self.text.trim().trim_matches(['[', ']']);
+        let mut parts = name.split('.').map(str::trim);
+        let section = parts.next().unwrap_or_default();
+        let is_known = names::looks_like_a_setting(section)
+            && (LABELED.contains(&section) || parts.all(names::looks_like_a_setting));
+        if is_known { self.text.len() } else { 0 }
+    }
+
+    /// Returns how many bytes of another line may be shown: the value only of a setting, the name only if it looks like one.
+    fn shown_of_setting(&self) -> usize {
+        if self.is_telling {
+            return 0;
+        }
+        if self.text.trim_start().starts_with('#') {
+            return self.text.len();
+        }
+        let (name, end) = match self.text.split_once('=') {
+            Some((name, _)) => (name, name.len() + 1),
+            None => (self.text, self.text.len()),
+        };
+        let name = name.trim().trim_matches('"');
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let looks_like_one =
+            names::looks_like_a_setting(name) || name.split('.').all(names::looks_like_a_setting);
+        match looks_like_one {
+            false => 0,
+            true if names::is_a_setting(name) || names::is_a_setting(last) => self.text.len(),
+            true => end,
+        }
     }
 
     fn range(&self) -> Range<usize> {
@@ -250,5 +343,17 @@ mod tests {
             masked.contains("[kafka.properties]\n") && masked.contains("filter = info"),
             "{masked}"
         );
+    }
+
+    #[test]
+    fn settings_stay_readable_around_a_name_that_is_hidden() {
+        let text =
+            "[kafka]\nbrokers = \"h:9092\"\nhunter2 = 1\nborkers = 5\n[experiments.hunt]\ncontrol = \"a\"\n";
+        let shown =
+            "[kafka]\nbrokers = \"h:9092\"\n******* = *\nborkers = *\n[experiments.hunt]\ncontrol = \"a\"\n";
+        assert_eq!(mask(text, DeTable::parse(text).expect("valid").get_ref()), shown);
+        let broken = text.replace("hunter2 = 1", "hunter2");
+        let shown = shown.replace("******* = *", "*******");
+        assert_eq!(mask_broken(&broken), shown);
     }
 }

@@ -545,6 +545,27 @@ fn no_secret_is_ever_shown() {
         "[webhook]\nurl = \"https://hooks.example/hunter2\"\ntimeout = 5",
         "[webhook]\nsecret = \"Bearer hunter2\"",
         "[webhook]\nheader = \"Authorization: Bearer hunter2\"",
+        // In the place of a name, in valid and in broken files, and as the value of a setting that does not exist.
+        "hunter2 = 1",
+        "hunter2",
+        "[hunter2]\nbrokers = \"x\"",
+        "[hunter2\nbrokers = \"x\"",
+        "[kafka]\nhunter2 = \"x\"",
+        "[kafka]\nhunter2\n",
+        "[kafka]\n\"hunter2\" = 1\n'hunter2' = 1",
+        "[kafka]\nhunter2 = 1\nhunter2 = 2",
+        "[kafka]\nhunter2.password = 1",
+        "[kafka]\nhunter2.brokers = 1\nx =",
+        "kafka = { hunter2 = 1 }",
+        "[kafka.hunter2]\nx = 1\n[kafka.hunter2.y]\nz = 1",
+        "[kafka.x.hunter2]\ny = 1",
+        "[kafka]\nborkers = \"hunter2\"",
+        "[kafka]\nborkers = \"hunter2\"\nx = ",
+        "[join]\nslot = 5\nhunter2 = 1",
+        "[events.served]\nhunter2 = \"x\"",
+        "[experiments.e]\nhunter2 = 1",
+        "[profile.p]\nbase = \"default\"\nhunter2 = \"x\"",
+        "[metrics]\nwindows = [\n\"hunter2\",\n",
     ];
     for text in files {
         let errors = refused(text, &[]);

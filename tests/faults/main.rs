@@ -1,5 +1,6 @@
 //! Faults around the daemon with real Kafka: unavailable brokers, missing topics, denied rights, revoked partitions, signals.
 
+mod assignors;
 mod broker_gone;
 mod chaos;
 mod cut_off;

@@ -11,6 +11,7 @@ mod rot;
 mod step;
 mod suspended;
 mod told;
+mod unsurpassable;
 mod whole;
 
 use std::collections::BTreeMap;

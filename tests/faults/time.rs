@@ -10,10 +10,13 @@ use crate::support::exposition::Exposition;
 use crate::support::kafka::Kafka;
 use crate::support::wait::{self, PATIENCE};
 use crate::traffic::{
-    SHORT_SESSION, Traffic, log, now_ms, open_transaction, scrape, totals, wait_for_live, waits_for,
+    SHORT_SESSION, Traffic, arm, lists_by_arm, log, now_ms, open_transaction, scrape, totals, wait_for_live,
+    waits_for,
 };
 
 const TWO_DAYS_MS: i64 = 2 * 24 * 60 * 60 * 1000;
+/// Default of brokers before 4.0.
+const UNGUARDED: [(&str, &str); 1] = [("message.timestamp.after.max.ms", "9223372036854775807")];
 
 /// Lists in the live window of ten minutes, all arms together.
 fn in_window(scrape: &Exposition) -> f64 {
@@ -22,6 +25,27 @@ fn in_window(scrape: &Exposition) -> f64 {
 
 fn outcome(scrape: &Exposition, topic: &str, outcome: &str) -> f64 {
     scrape.sum("abgauge_records_total", &[("topic", topic), ("outcome", outcome)])
+}
+
+/// Sends lists in the arm of a partition, two days ahead of the clock by both their event time and their record's timestamp.
+fn send_ahead(kafka: &Kafka, traffic: &Traffic, partition: i32, n_lists: i64) {
+    let producer = kafka.producer();
+    let begin_ms = now_ms() + TWO_DAYS_MS - 60_000;
+    for n in 0..n_lists {
+        let ahead_ms = begin_ms + 1000 * n;
+        let id = format!("ahead-{n}");
+        let list = json!({
+            "request_id": id, "ts": ahead_ms, "experiments": {"ranker": arm(partition)}, "items": ["i1"],
+        });
+        producer.produce(
+            &traffic.served,
+            Some(partition),
+            Some(id.as_bytes()),
+            Some(list.to_string().as_bytes()),
+            Some(ahead_ms),
+        );
+    }
+    producer.flush();
 }
 
 /// Of ten lists of ten users, sent together, the clock of one is a minute fast. A bound on timestamps refuses all of them; a broker that
@@ -71,9 +95,7 @@ fn a_bound_on_timestamps_loses_the_events_of_others_and_stamping_brokers_do_not(
 #[test]
 fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
     let kafka = Kafka::shared();
-    // As brokers before 4.0 have it by default.
-    let unguarded = [("message.timestamp.after.max.ms", "9223372036854775807")];
-    let traffic = Traffic::with(&kafka, 2, &unguarded);
+    let traffic = Traffic::with(&kafka, 2, &UNGUARDED);
     let mut daemon = traffic.daemon(&kafka);
     daemon.wait_until_ready();
     let guard = format!("topic `{}` uses the timestamps of its producers", traffic.served);
@@ -87,22 +109,7 @@ fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
     traffic.send_clicked_lists(0..20);
     traffic.flush();
     wait_for_live(&mut daemon, 20);
-    let producer = kafka.producer();
-    let begin_ms = now_ms() + TWO_DAYS_MS - 60_000;
-    for n in 0..6 {
-        let ahead_ms = begin_ms + 1000 * n;
-        let id = format!("ahead-{n}");
-        let list =
-            json!({"request_id": id, "ts": ahead_ms, "experiments": {"ranker": "of-0"}, "items": ["i1"]});
-        producer.produce(
-            &traffic.served,
-            Some(0),
-            Some(id.as_bytes()),
-            Some(list.to_string().as_bytes()),
-            Some(ahead_ms),
-        );
-    }
-    producer.flush();
+    send_ahead(&kafka, &traffic, 0, 6);
     traffic.send_clicked_lists(20..40);
     traffic.flush();
     daemon.wait_until("what follows to be counted", |daemon| {
@@ -147,6 +154,30 @@ fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
     assert_eq!(outcome(&mended, &traffic.served, "late"), 0.0);
     assert_eq!(mended.value("abgauge_exact", &[]), Some(0.0));
     assert_eq!(mended.value("abgauge_event_ahead_seconds", &of_first), None);
+}
+
+/// Such an arm had no series, so the totals of all arms did not add up to the accepted lists.
+#[test]
+fn totals_add_up_although_all_lists_of_an_arm_lie_ahead_of_the_clock() {
+    let kafka = Kafka::shared();
+    let traffic = Traffic::with(&kafka, 2, &UNGUARDED);
+    let mut daemon = traffic.daemon(&kafka);
+    daemon.wait_until_ready();
+    (0..20).for_each(|number| traffic.send_clicked_list(0, number));
+    traffic.flush();
+    send_ahead(&kafka, &traffic, 1, 6);
+    let told = daemon.wait_until("all to be accepted", |daemon| {
+        let told = scrape(daemon)?;
+        (outcome(&told, &traffic.served, "accepted") == 26.0).then_some(told)
+    });
+    let in_total = [(arm(0), 20.0), (arm(1), 6.0)];
+    daemon.wait_until("totals that add up to the accepted lists", |daemon| {
+        let shown = scrape(daemon)?;
+        let lists = lists_by_arm(&shown, "live").into_iter();
+        let lists: Vec<_> = lists.map(|(arm, n)| (arm.to_owned(), n)).collect();
+        (lists == in_total && in_window(&shown) == 20.0).then_some(())
+    });
+    assert_eq!(outcome(&told, &traffic.served, "future"), 0.0);
 }
 
 /// The end that readers of committed records see stood before it: nothing seemed to be left, and time passed.

@@ -436,8 +436,12 @@ fn epochs_that_cannot_follow_each_other_are_refused() {
         ),
         ("5".to_owned(), &["5 is not a table", "write { start = "]),
         (
+            "{ strat = 5 }".to_owned(),
+            &["unknown field `strat`", "`start` or `shares`"],
+        ),
+        (
             "{ begin = 5 }".to_owned(),
-            &["unknown field `begin`", "`start` or `shares`"],
+            &["unknown field `…`", "`start` or `shares`"],
         ),
     ];
     for (epochs, fragments) in table {

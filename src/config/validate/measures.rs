@@ -8,6 +8,7 @@ use toml::{Spanned, Value};
 use super::values::{choice, chosen, cut_offs, share};
 use crate::config::MAX_CUT_OFFS;
 use crate::config::error::{ErrorReport, nearest};
+use crate::config::names;
 use crate::config::raw::{RawExport, RawMetrics, RawProfile};
 use crate::engine::ranking::profile::CHOICES;
 use crate::engine::ranking::{METRICS, Measures, Metric, Profile, USUAL};
@@ -229,7 +230,7 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut ErrorReport) -> Opt
         ..base
     };
     for (setting, value) in raw.iter().filter(|(setting, _)| *setting != "base") {
-        let key = format!("{key}.{setting}");
+        let key = format!("{key}.{}", names::shown(setting));
         if setting == "metrics" {
             if let Some(ids) = own_metrics(&key, value, report) {
                 profile.metrics = ids;

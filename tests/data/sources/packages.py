@@ -13,6 +13,8 @@ import sys
 import warnings
 
 KS = [1, 3, 10, 30]
+# All items that lists.json may have.
+CATALOGUE = list(range(1, 100))
 
 
 def table(lists, at):
@@ -41,13 +43,20 @@ def attempt(compute, *arguments):
 
 
 def rs_metrics(lists):
+    """The log that popularity is counted from has a row for every relevant pair."""
+    import pandas
     import rs_metrics
 
     names = {"hit_rate": "hitrate", "mrr": "mrr", "ndcg": "ndcg", "precision": "precision", "recall": "recall", "map": "mapr"}
     if hasattr(rs_metrics, "mar"):
         names["mar"] = "mar"
     truth, shown = by_user(lists, 1), by_user(lists, 0)
-    return at_each_k(names, lambda name, k: getattr(rs_metrics, name)(truth, shown, k))
+    log = pandas.DataFrame([row[:2] for row in table(lists, 1)], columns=["user_id", "item_id"])
+    return (
+        at_each_k(names, lambda name, k: getattr(rs_metrics, name)(truth, shown, k))
+        | at_each_k({"coverage": "coverage"}, lambda name, k: getattr(rs_metrics, name)(CATALOGUE, shown, k))
+        | at_each_k({"popularity": "popularity", "surprisal": "surprisal"}, lambda name, k: getattr(rs_metrics, name)(log, shown, k))
+    )
 
 
 REPLAY = {"hit_rate": "HitRate", "mrr": "MRR", "ndcg": "NDCG", "precision": "Precision", "recall": "Recall", "map": "MAP"}

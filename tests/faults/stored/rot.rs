@@ -193,7 +193,8 @@ impl Stage {
         self.keys(0).first().expect("something is stored").0
     }
 
-    fn highest_claim(&self) -> String {
+    /// Returns the key of a claim above which no instance can claim.
+    pub(super) fn highest_claim(&self) -> String {
         let session = Session {
             epoch: u64::MAX,
             unique: u64::MAX,

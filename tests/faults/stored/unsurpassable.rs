@@ -1,0 +1,81 @@
+//! A claim of the highest epoch, above which no instance can claim, until it is deleted as the runbook says.
+
+use std::process::Command;
+
+use super::{STATE, Stage, settled, wait_for_settled};
+use crate::support::daemon::Daemon;
+use crate::support::{brought, tools};
+use crate::traffic::{arm, waits_for};
+
+const N_LISTS: u32 = 60;
+
+/// Waits until `/readyz` is 503 with this key. Until then, it may be 200 only while settled numbers of partition 1 are shown.
+#[track_caller]
+fn wait_until_it_is_told(daemon: &mut Daemon, key: &str) {
+    daemon.wait_until("`/readyz` to name the key", |daemon| {
+        let arms = settled(daemon)?;
+        let told = waits_for(daemon);
+        let is_shown = arms.iter().any(|(shown, _)| *shown == arm(1));
+        assert!(is_shown || told.is_some(), "ready, and shows only {arms:?}");
+        told?.contains(&format!("`{key}`")).then_some(())
+    });
+}
+
+/// Runs the command of the runbook with these words in the place of its placeholders.
+fn run_as_the_runbook_says(words: &[(&str, &str)]) {
+    let runbooks = std::fs::read_to_string(tools::repository("docs/runbooks.md")).expect("the runbooks");
+    let lines: Vec<&str> = runbooks
+        .lines()
+        .filter(|line| line.contains("| kcat -P"))
+        .collect();
+    let [line] = lines[..] else {
+        panic!("one command: {lines:?}");
+    };
+    let mut command = line.to_owned();
+    for (placeholder, word) in words {
+        assert!(command.contains(placeholder), "{placeholder}: {command}");
+        command = command.replace(placeholder, word);
+    }
+    let bin = brought::cached("bin/kcat");
+    let bin = bin.parent().expect("it lies in a directory").display();
+    let path = format!("{bin}:{}", std::env::var("PATH").expect("a PATH"));
+    let ran = Command::new("bash")
+        .args(["-c", &command])
+        .env("PATH", path)
+        .output();
+    let ran = ran.expect("bash starts");
+    assert!(
+        ran.status.success(),
+        "{command}: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+}
+
+/// Settled numbers vanished for good while `/readyz` was 200, and a restart waited without a reason.
+#[test]
+fn a_junk_claim_of_the_highest_epoch_is_told_with_its_key_and_the_runbook_brings_totals_back() {
+    let stage = Stage::shared(&STATE);
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..N_LISTS);
+    wait_for_settled(&mut daemon, N_LISTS.into());
+    let before = settled(&daemon);
+    let key = stage.highest_claim();
+    stage.meddle(1, key.as_bytes(), Some(b"junk"));
+    wait_until_it_is_told(&mut daemon, &key);
+    daemon.kill();
+    daemon.start_again();
+    wait_until_it_is_told(&mut daemon, &key);
+
+    run_as_the_runbook_says(&[
+        ("KEY", &key),
+        ("BROKERS", &stage.kafka.brokers()),
+        ("STATE-TOPIC", &stage.state),
+        ("PARTITION", "1"),
+    ]);
+    daemon.wait_until_ready();
+    daemon.wait_until("the totals of before", |daemon| {
+        (settled(daemon) == before).then_some(())
+    });
+    assert_eq!(stage.state(&["verify"]).code, Some(0));
+}
