@@ -93,6 +93,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         let units = Units::new(totals, settings, name);
         let kept_arm = kept.arms.entry(name.clone()).or_default();
         let mut report = arm.report(is_tested, x_plan);
+        let incomparable = shared.facts(arm, &units, None).incomparable();
         if is_tested {
             report.decision = Some(decide(shared, arm, &units, kept.n_looks, kept_arm));
             report.decided.clone_from(&kept_arm.decided);
@@ -106,10 +107,20 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
                 .notes
                 .extend(note.map(|(metric, at)| open_again_note(metric, at.day)));
         }
+        // A state without a decision, or for an earlier reason, does not explain why numbers are missing.
+        let is_explained = report.decision.as_ref().map(|decision| &decision.reason) == incomparable.as_ref();
+        if let Some(reason) = incomparable.as_ref().filter(|_| !is_explained) {
+            report
+                .notes
+                .push(format!("not comparable with {}: {reason}", settings.control));
+        }
         for (id, metric) in report.decided.iter().flat_map(|decided| &decided.metrics) {
             if let Some(shown) = report.metrics.get_mut(id) {
                 shown.decision = Some(*metric);
             }
+        }
+        if let Some(reason) = incomparable {
+            report.withhold(reason);
         }
         (name.clone(), report)
     };
