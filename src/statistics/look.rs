@@ -146,7 +146,9 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
 
 /// Decides an arm, and keeps the result of a decision look. A check that fails at one ends the current decision.
 fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut KeptArm) -> Decision {
-    let mut decision = shared.facts(arm, units, kept.decided.as_ref()).decide();
+    let facts = shared.facts(arm, units, kept.decided.as_ref());
+    let is_comparable = facts.incomparable().is_none();
+    let mut decision = facts.decide();
     let calendar = &shared.calendar;
     let Some(decision_look) = calendar.decision() else {
         return decision;
@@ -156,7 +158,8 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
         Basis::Check => State::NoDecision,
         Basis::Earlier => return decision,
     };
-    let metrics = arm.metrics.iter();
+    // Wrong numbers are not kept either, or they would be shown once the arm is comparable again.
+    let metrics = arm.metrics.iter().filter(|_| is_comparable);
     let decided = Decided {
         state,
         reason: decision.reason.clone(),

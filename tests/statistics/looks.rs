@@ -385,6 +385,16 @@ fn an_arm_that_is_not_comparable_says_so_without_shares_and_its_decision_returns
     let report = world.look(0.1);
     assert_eq!((state(&report), metric(&report).decision), (State::Win, decided));
 
+    // A decision look in this state ends the decision, and keeps no number of it. The second week halves the share.
+    lists_without_user(&mut world, 0.9);
+    assert_eq!(state(&world.go(7.0, better())), State::InvalidUsers);
+    lists_without_user(&mut world, 0.0);
+    let report = world.look(0.1);
+    assert_eq!(
+        (state(&report), metric(&report).decision),
+        (State::NoDecision, None)
+    );
+
     lists_without_user(&mut world, 0.3);
     world.settings.shares.clear();
     world.totals.epochs[0].shares.clear();
