@@ -398,7 +398,7 @@ fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
 
 #[test]
 fn an_arm_that_loses_lists_has_no_lift_in_any_format() {
-    let loses = |number: usize, user: usize| user % 2 == 1 && number % 9 == 0;
+    let loses = |number: usize, user: usize| user % 2 == 1 && number.is_multiple_of(9);
     let lost = verdict_with_lost_lists(3000, loses);
     let metric = lost["metrics"]["hit_rate@1"].as_object().expect("it is counted");
     let keys: Vec<&str> = metric.keys().map(String::as_str).collect();
