@@ -424,6 +424,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
             reason: String::new(),
             basis: Basis::Earlier,
         }),
+        incomparable: None,
         decided: None,
         open_again: None,
         notes: Vec::new(),

@@ -353,6 +353,7 @@ mod tests {
                 reason: "3.2 of 7 days".to_owned(),
                 basis: Basis::Earlier,
             }),
+            incomparable: None,
             decided: Some(Decided {
                 state: State::NoDecision,
                 reason: "the guardrail MRR is still open".to_owned(),

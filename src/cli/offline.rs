@@ -76,6 +76,11 @@ pub struct CountArgs {
     /// Time before its list in which a click counts [default: 0s]
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
     pub click_skew: Option<i64>,
+    /// Time between two lists with one request id within which the second is a copy [default: as long as --attribution]
+    ///
+    /// Lists that are further apart count as different lists.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_SAME_LIST", hide_env_values = true)]
+    pub same_list: Option<i64>,
     /// Memory limit for lists and clicks, such as 8GiB. Dropped records are reported and the exit code is 65
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
     pub max_state: Option<u64>,

@@ -29,12 +29,12 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
     let join = &counting.join;
     let attribution_ms = args.attribution.unwrap_or(join.attribution_ms);
     // Unless it is set, it follows attribution, even if a flag sets that.
-    let same_list_ms = match join.same_list_ms == join.attribution_ms {
+    let configured_ms = match join.same_list_ms == join.attribution_ms {
         true => attribution_ms,
         false => join.same_list_ms,
     };
     // Records of one gathered list are never two lists.
-    let same_list_ms = same_list_ms.max(join.gather_ms);
+    let same_list_ms = args.same_list.unwrap_or(configured_ms).max(join.gather_ms);
     let mut profiles = profiles(args, counting)?;
     let (metrics, note) = metrics(args, counting, &mut profiles)?;
     // A file named by a flag is always read, so that a mistake in its name is reported.

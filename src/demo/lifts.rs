@@ -110,6 +110,7 @@ mod tests {
                 reason: "users in 131 of 220 buckets".to_owned(),
                 basis: Basis::Earlier,
             }),
+            incomparable: None,
             decided: None,
             open_again: None,
             notes: Vec::new(),

@@ -138,10 +138,17 @@ impl<'a> Report<'a> {
         Some(&comparison.settings.control)
     }
 
-    /// The same with its sums, where it has a list.
+    /// Returns the control of an experiment with its sums, if it has a list.
     fn control_of(self, experiment: &ExperimentSums<'a>) -> Option<(&'a str, &'a [i128])> {
         let control = self.control(experiment.name)?;
         Some((control, experiment.sums(control)?))
+    }
+
+    /// Returns whether the difference of an arm to its control is shown.
+    fn is_comparable(self, experiment: &str, arm: &str) -> bool {
+        let comparison = self.evaluation.comparison(experiment);
+        let report = comparison.and_then(|comparison| comparison.report.arms.get(arm));
+        report.is_none_or(|report| report.incomparable.is_none())
     }
 }
 

@@ -64,6 +64,7 @@ impl LookedArm {
         let shown = |(id, metric): (&String, &LookedMetric)| (id.clone(), metric.report(is_tested, x_plan));
         ArmReport {
             decision: None,
+            incomparable: None,
             decided: None,
             open_again: None,
             notes: Vec::new(),

@@ -189,6 +189,12 @@ impl Facts<'_> {
         Decision { state, reason, basis }
     }
 
+    /// Returns the reason why neither the lift nor p of the arm can be believed: lists are missing, or the variance is too small.
+    pub fn incomparable(&self) -> Option<String> {
+        let (_, reason) = self.refused().or_else(|| self.users())?;
+        Some(reason)
+    }
+
     fn refused(&self) -> Option<Said> {
         let reason = refused_reason(self.refused?);
         Some((State::InvalidRefused, reason))

@@ -93,6 +93,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
         let units = Units::new(totals, settings, name);
         let kept_arm = kept.arms.entry(name.clone()).or_default();
         let mut report = arm.report(is_tested, x_plan);
+        let incomparable = shared.facts(arm, &units, None).incomparable();
         if is_tested {
             report.decision = Some(decide(shared, arm, &units, kept.n_looks, kept_arm));
             report.decided.clone_from(&kept_arm.decided);
@@ -106,10 +107,20 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
                 .notes
                 .extend(note.map(|(metric, at)| open_again_note(metric, at.day)));
         }
+        // A state without a decision, or for an earlier reason, does not explain why numbers are missing.
+        let is_explained = report.decision.as_ref().map(|decision| &decision.reason) == incomparable.as_ref();
+        if let Some(reason) = incomparable.as_ref().filter(|_| !is_explained) {
+            report
+                .notes
+                .push(format!("not comparable with {}: {reason}", settings.control));
+        }
         for (id, metric) in report.decided.iter().flat_map(|decided| &decided.metrics) {
             if let Some(shown) = report.metrics.get_mut(id) {
                 shown.decision = Some(*metric);
             }
+        }
+        if let Some(reason) = incomparable {
+            report.withhold(reason);
         }
         (name.clone(), report)
     };
@@ -136,7 +147,9 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
 
 /// Decides an arm, and keeps the result of a decision look. A check that fails at one ends the current decision.
 fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut KeptArm) -> Decision {
-    let mut decision = shared.facts(arm, units, kept.decided.as_ref()).decide();
+    let facts = shared.facts(arm, units, kept.decided.as_ref());
+    let is_comparable = facts.incomparable().is_none();
+    let mut decision = facts.decide();
     let calendar = &shared.calendar;
     let Some(decision_look) = calendar.decision() else {
         return decision;
@@ -146,7 +159,8 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
         Basis::Check => State::NoDecision,
         Basis::Earlier => return decision,
     };
-    let metrics = arm.metrics.iter();
+    // Wrong numbers are not kept either, or they would be shown once the arm is comparable again.
+    let metrics = arm.metrics.iter().filter(|_| is_comparable);
     let decided = Decided {
         state,
         reason: decision.reason.clone(),

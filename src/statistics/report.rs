@@ -37,6 +37,8 @@ pub struct Report {
 pub struct ArmReport {
     /// Decision on the arm. None if it is shown but not tested.
     pub decision: Option<Decision>,
+    /// Reason why the arm cannot be compared with the control. Then no metric has a lift, an interval or a p.
+    pub incomparable: Option<String>,
     /// The current decision, or else the last decision look. None before the first one.
     pub decided: Option<Decided>,
     /// Metric of a current win or loss whose interval now contains 0.
@@ -107,6 +109,25 @@ pub struct PerUser {
 }
 
 impl ArmReport {
+    /// Removes all results of the comparison with the control. The values of both arms stay.
+    pub(super) fn withhold(&mut self, reason: String) {
+        self.incomparable = Some(reason);
+        for metric in self.metrics.values_mut() {
+            *metric = MetricReport {
+                lift: None,
+                interval: None,
+                interval_at_one_look: None,
+                p: None,
+                p_adjusted: None,
+                p_harm: None,
+                harm_since_ms: None,
+                decision: None,
+                per_user: None,
+                ..*metric
+            };
+        }
+    }
+
     /// Returns the time of [`Self::decided`], unless an earlier version decided.
     pub fn decided_at(&self) -> Option<DecidedAt> {
         self.decided.as_ref()?.at

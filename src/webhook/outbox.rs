@@ -186,6 +186,7 @@ pub(super) mod fixture {
                 reason: "because".to_owned(),
                 basis: Basis::Earlier,
             }),
+            incomparable: None,
             decided: None,
             open_again: None,
             notes: Vec::new(),

@@ -340,12 +340,24 @@ fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
     );
 }
 
-/// Compares `a` and `b` with lists of 600 users in alternating arms. Lists selected by `loses` have no items, so they are
-/// refused.
+/// Compares `a` and `b` with lists of 600 users in alternating arms.
 fn with_lost_lists(loses: impl Fn(usize, usize) -> bool) -> Value {
+    verdict_with_lost_lists(600, loses)
+}
+
+fn verdict_with_lost_lists(n_users: usize, loses: impl Fn(usize, usize) -> bool) -> Value {
+    let printed = evaluated_with_lost_lists("json", n_users, loses);
+    let document: Value = serde_json::from_str(&printed).expect("JSON");
+    let mut verdict = document["comparisons"]["e"]["b"].clone();
+    verdict["differences"] = document["experiments"]["e"]["arms"]["b"]["differences"].clone();
+    verdict
+}
+
+/// Prints a comparison with 6,000 lists of this many users. Lists selected by `loses` have no items, so they are refused.
+fn evaluated_with_lost_lists(format: &str, n_users: usize, loses: impl Fn(usize, usize) -> bool) -> String {
     let mut events = String::new();
     for number in 0..6000 {
-        let (user, ts) = (number % 600, MIDNIGHT_MS + 1000 * number as i64);
+        let (user, ts) = (number % n_users, MIDNIGHT_MS + 1000 * number as i64);
         let arm = ["a", "b"][user % 2];
         let mut list = json!({
             "type": "served", "request_id": format!("r{number}"), "user_id": format!("u{user}"), "ts": ts,
@@ -361,11 +373,9 @@ fn with_lost_lists(loses: impl Fn(usize, usize) -> bool) -> Value {
             events += &format!("{click}\n");
         }
     }
-    let arguments = "evaluate - --compare a --metrics hit_rate --k 1 --format json";
+    let arguments = format!("evaluate - --compare a --metrics hit_rate --k 1 --format {format}");
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    let ran = run_with_input(&arguments, &events);
-    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    document["comparisons"]["e"]["b"].clone()
+    run_with_input(&arguments, &events).stdout
 }
 
 #[test]
@@ -384,6 +394,40 @@ fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
     let both = with_lost_lists(|number, _| number % 9 == 0);
     assert_eq!(both["state"], "no_decision", "{both}");
     assert_eq!(with_lost_lists(|_, _| false)["checks"].get("refused"), None);
+}
+
+#[test]
+fn an_arm_that_loses_lists_has_no_lift_in_any_format() {
+    let loses = |number: usize, user: usize| user % 2 == 1 && number.is_multiple_of(9);
+    let lost = verdict_with_lost_lists(3000, loses);
+    let metric = lost["metrics"]["hit_rate@1"].as_object().expect("it is counted");
+    let keys: Vec<&str> = metric.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["arm", "control", "information", "role"], "{lost}");
+    assert_eq!(lost["differences"], Value::Null);
+    let sound = verdict_with_lost_lists(3000, |_, _| false);
+    assert!(sound["metrics"]["hit_rate@1"]["p"].is_number(), "{sound}");
+    assert!(
+        sound["differences"]["hit_rate@1"]["percent"].is_number(),
+        "{sound}"
+    );
+
+    let csv = evaluated_with_lost_lists("csv", 3000, loses);
+    let row = csv.lines().find(|line| line.contains(",b,hit_rate,1,"));
+    let row = row.expect("a row of the metric");
+    assert!(row.ends_with(",,,,,,,"), "{row}");
+    let table = evaluated_with_lost_lists("table", 3000, loses);
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with(" hit_rate"))
+        .collect();
+    assert!(
+        rows.len() >= 3 && rows.iter().all(|row| !row.contains('%')),
+        "{table}"
+    );
+    assert!(
+        table.contains("\ninvalid(refused): 11.1% of the lists"),
+        "{table}"
+    );
 }
 
 /// One user has a tenth of b's lists, which is twice the limit for a warning but far from a third.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::program::{Ran, file, program, temporary_dir};
-use crate::{CATALOG, EVENTS, MIDNIGHT_MS, click, document, two_arms};
+use crate::{CATALOG, EVENTS, MIDNIGHT_MS, click, document, list, two_arms};
 
 /// Configuration of a daemon with a catalogue and a custom profile, but without brokers.
 const CONFIG: &str = r#"
@@ -166,6 +166,31 @@ fn metrics_of_the_configuration_that_no_named_convention_has_are_an_error() {
     assert!(ran.stderr.contains("(ctr)"), "{}", ran.stderr);
     let ran = with_config(text, &["--convention", "ranx,replay", "--metrics", "map"], &[]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+/// The arm `b` has two lists. One of them comes again 10 s later, or an hour later.
+#[test]
+fn copies_are_told_from_lists_by_the_time_between_them() {
+    let again = |after_s: i64| two_arms() + "\n" + &list("3", MIDNIGHT_MS + 1000 * after_s, r#"{"e":"b"}"#);
+    let lists_of_b = |events: &str, config: &str, flags: &[&str]| {
+        let dir = temporary_dir();
+        let config = file(&dir, "abgauge.toml", config);
+        let arguments = [&["--config", &config], flags].concat();
+        document(&arguments, events)["experiments"]["e"]["arms"]["b"]["lists"].clone()
+    };
+    for (after_s, config, flags, expected) in [
+        (10, "", &[][..], 2),
+        (3600, "", &[], 3),
+        (10, "", &["--same-list", "9s"], 3),
+        (3600, "", &["--same-list", "2h"], 2),
+        (3600, "", &["--attribution", "2h"], 2),
+        (3600, "", &["--attribution", "2h", "--same-list", "0s"], 3),
+        (10, "[join]\nsame_list = \"9s\"\n", &[], 3),
+        (10, "[join]\nsame_list = \"9s\"\n", &["--same-list", "1m"], 2),
+    ] {
+        let case = format!("{after_s} {config} {flags:?}");
+        assert_eq!(lists_of_b(&again(after_s), config, flags), expected, "{case}");
+    }
 }
 
 /// The click of `b` is moved to 2 ms before its list.

@@ -345,9 +345,69 @@ fn lists_without_a_user_are_noted_and_then_invalid_unless_requests_are_assigned(
     assert_eq!(notes(0.05)[..], [expected]);
     assert_eq!(state(&with(0.2).look(0.1)), State::Win);
     assert_eq!(state(&with(0.21).look(0.1)), State::InvalidUsers);
+    assert!(shows_a_comparison(&with(0.2).look(0.1)));
+    assert!(!shows_a_comparison(&with(0.21).look(0.1)));
     let requests =
         |settings: &mut abgauge::statistics::Settings| settings.unit = abgauge::statistics::Unit::Request;
     assert_eq!(state(&with(0.5).with(requests).look(0.1)), State::Win);
+}
+
+/// Returns whether the primary has any number that compares it with the control. The values of both arms must be there.
+fn shows_a_comparison(report: &Report) -> bool {
+    let metric = metric(report);
+    assert!(metric.control.is_some() && metric.arm.is_some());
+    let numbers = [metric.lift, metric.p, metric.p_adjusted, metric.p_harm];
+    let intervals = [metric.interval, metric.interval_at_one_look];
+    numbers.iter().any(Option::is_some)
+        || intervals.iter().any(Option::is_some)
+        || metric.per_user.is_some()
+        || metric.decision.is_some()
+}
+
+#[test]
+fn an_arm_that_is_not_comparable_says_so_without_shares_and_its_decision_returns_afterwards() {
+    let mut world = World::new();
+    let decided = metric(&world.go(7.0, better())).decision;
+    assert!(decided.is_some());
+    let lists_without_user = |world: &mut World, n: f64| {
+        let arm = world.totals.epochs[0]
+            .arms
+            .get_mut("neural")
+            .expect("it is there");
+        arm.lists_without_user = n * arm.lists.iter().sum::<f64>();
+    };
+    lists_without_user(&mut world, 0.3);
+    let report = world.look(0.1);
+    assert_eq!(state(&report), State::InvalidUsers);
+    assert!(!shows_a_comparison(&report));
+    assert_eq!(arm(&report).incomparable.as_deref(), Some(reason(&report)));
+    lists_without_user(&mut world, 0.0);
+    let report = world.look(0.1);
+    assert_eq!((state(&report), metric(&report).decision), (State::Win, decided));
+
+    // A decision look in this state ends the decision, and keeps no number of it. The second week halves the share.
+    lists_without_user(&mut world, 0.9);
+    assert_eq!(state(&world.go(7.0, better())), State::InvalidUsers);
+    lists_without_user(&mut world, 0.0);
+    let report = world.look(0.1);
+    assert_eq!(
+        (state(&report), metric(&report).decision),
+        (State::NoDecision, None)
+    );
+
+    lists_without_user(&mut world, 0.3);
+    world.settings.shares.clear();
+    world.totals.epochs[0].shares.clear();
+    let report = world.look(0.1);
+    assert_eq!(state(&report), State::NoDecision);
+    assert!(!shows_a_comparison(&report));
+    let expected =
+        "not comparable with base: 30% of the lists of an arm have no user, so intervals would be too narrow";
+    assert!(
+        arm(&report).notes.iter().any(|note| note == expected),
+        "{:?}",
+        arm(&report).notes
+    );
 }
 
 #[test]

@@ -354,6 +354,7 @@ fn arm_report(state: Option<State>) -> ArmReport {
             reason: "3.2 of 7 days".to_owned(),
             basis: Basis::Earlier,
         }),
+        incomparable: None,
         decided: state.filter(|_| is_known).map(|state| Decided {
             state,
             reason: "MRR@5 is better, p = 0.02".to_owned(),

@@ -27,7 +27,7 @@ impl<'a> Report<'a> {
     /// that no spreadsheet takes for formulas.
     ///
     /// A series adds `start` after `profile`; it is empty in the rows over everything, which come first. A comparison adds
-    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control. From
+    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control and for arms that are not comparable. From
     /// `lift_lower` on, only the first profile has them, in the rows over everything.
     ///
     /// # Errors
@@ -76,7 +76,8 @@ impl<'a> Report<'a> {
                 let Some(value) = column.value(sums) else {
                     continue;
                 };
-                let control = control.filter(|(control, _)| control != arm);
+                let control =
+                    control.filter(|(control, _)| control != arm && self.is_comparable(experiment.name, arm));
                 let difference = control.and_then(|(_, control)| Difference::of_sums(column, sums, control));
                 let is_compared = profile == 0 && start.is_empty();
                 let metric = is_compared

@@ -73,7 +73,8 @@ impl<'a> Report<'a> {
     /// - A series adds `"series":[{"start":"2025-11-20T00:00:00Z","experiments":…},…]` next to `experiments`. Spans without
     ///   a list are left out.
     /// - A comparison adds `"control":A` next to `arms`, and
-    ///   `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}` next to the `metrics` of each other arm.
+    ///   `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}` next to the `metrics` of each other arm that is
+    ///   comparable with it.
     /// - `"comparisons":{E:{A:{…}}}` has the uncertainty of each other arm's lifts, by the first profile.
     /// - The top level also has `records` (lines by outcome), `invalid_records` (by reason), `lists_without_experiment`,
     ///   `click_results`, and `exact`.
@@ -132,7 +133,7 @@ impl<'a> Report<'a> {
             clicks: sums[CLICKS],
             metrics: metrics_map(&self.evaluation.ranking, profile, sums),
             differences: control
-                .filter(|(control, _)| *control != name)
+                .filter(|(control, _)| *control != name && self.is_comparable(experiment.name, name))
                 .map(|(_, control)| Differences {
                     report: self,
                     profile,

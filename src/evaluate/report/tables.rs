@@ -4,6 +4,14 @@ use super::grid::{self, Grid};
 use super::{Difference, ExperimentSums, Report, experiments, time};
 use crate::engine::ranking::{CLICKS, Column, LISTS, METRICS};
 
+/// Arms that are shown with their difference to a control.
+struct Contrast {
+    /// Index of the control.
+    control: usize,
+    /// Indexes of the arms with a difference.
+    comparable: Vec<usize>,
+}
+
 /// Row with one cell for each arm or profile.
 struct Row {
     name: String,
@@ -107,8 +115,8 @@ impl<'a> Report<'a> {
         let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
         let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
         let corner = self.corner(&[experiment.name], Some(profile));
-        let control = self.control_among(experiment.name, &names);
-        side_by_side(corner, &names, control, &rows)
+        let contrast = self.contrast(experiment.name, &names);
+        side_by_side(corner, &names, contrast.as_ref(), &rows)
     }
 
     fn profiles_abreast(self, experiment: &ExperimentSums<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
@@ -176,11 +184,11 @@ impl<'a> Report<'a> {
         };
         let metric = |column: &Column| {
             let corner = self.corner(&[experiment.name, &column.key()], Some(column.profile));
-            let control = self.control_among(experiment.name, &names);
+            let contrast = self.contrast(experiment.name, &names);
             side_by_side(
                 corner,
                 &names,
-                control,
+                contrast.as_ref(),
                 &rows(&|sums| TableCell::of(column, sums)),
             )
         };
@@ -211,15 +219,20 @@ impl<'a> Report<'a> {
         names.collect::<Vec<_>>().join(" / ")
     }
 
-    /// Returns the index of the arm that the others are compared with.
-    fn control_among(self, experiment: &str, arms: &[&str]) -> Option<usize> {
+    /// Finds the control among these arms, and the arms that can be compared with it.
+    fn contrast(self, experiment: &str, arms: &[&str]) -> Option<Contrast> {
         let control = self.control(experiment)?;
-        arms.iter().position(|name| *name == control)
+        let comparable = (0..arms.len()).filter(|index| self.is_comparable(experiment, arms[*index]));
+        Some(Contrast {
+            control: arms.iter().position(|name| *name == control)?,
+            comparable: comparable.collect(),
+        })
     }
 }
 
 /// Returns a grid with columns of these names. A control leads, and the differences to it follow each other column.
-fn side_by_side(corner: String, names: &[&str], control: Option<usize>, rows: &[Row]) -> Grid {
+fn side_by_side(corner: String, names: &[&str], contrast: Option<&Contrast>, rows: &[Row]) -> Grid {
+    let control = contrast.map(|contrast| contrast.control);
     let column = |header: &str, cells: Vec<String>| grid::GridColumn {
         header: header.to_owned(),
         cells,
@@ -230,8 +243,11 @@ fn side_by_side(corner: String, names: &[&str], control: Option<usize>, rows: &[
     };
     let group = |index: usize| {
         let mut columns = vec![values(index)];
-        if let Some(control) = control {
-            let differences = rows.iter().map(|row| row.cells[index].less(row.cells[control]));
+        if let Some(Contrast { control, comparable }) = contrast {
+            let differences = rows.iter().map(|row| match comparable.contains(&index) {
+                true => row.cells[index].less(row.cells[*control]),
+                false => TableCell::Undefined.less(TableCell::Undefined),
+            });
             let (absolute, percent) = differences.unzip();
             columns.extend([column("Δ", absolute), column("Δ %", percent)]);
         }

@@ -322,7 +322,7 @@ function metricCell(view, { id }, experiment, arm) {
       const compared = looked ? (looked.lift ?? null) : isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
       attribute(difference, "data-value", compared);
       attribute(difference, "data-role", looked?.role);
-      const [first, rest] = looked ? liftOf(looked) : [compared === null ? "" : writeDifference(compared, metric, context.difference), ""];
+      const [first, rest] = looked ? liftOf(looked, comparison.state) : [compared === null ? "" : writeDifference(compared, metric, context.difference), ""];
       text(strong, first);
       text(interval, rest);
       const cells = it?.line?.values[metric.index] ?? [];
@@ -333,9 +333,10 @@ function metricCell(view, { id }, experiment, arm) {
   };
 }
 
-/** A lift with its interval, from the latest look. Before enough is known, there is none, because a plain difference would mislead. */
-function liftOf(looked) {
-  return looked.lift === undefined ? ["", "too early for a lift"] : [lift(looked.lift), ` (${interval(looked)})`];
+/** A lift with its interval, from the latest look. If too little is known, or the arm is not comparable, there is none: a plain difference would mislead. */
+function liftOf(looked, state) {
+  if (looked.lift !== undefined) return [lift(looked.lift), ` (${interval(looked)})`];
+  return ["", state?.startsWith("invalid") ? "not comparable" : "too early for a lift"];
 }
 
 /** The difference of an arm from its control, absolute or relative, or null if undefined. */

@@ -96,6 +96,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
             reason: reason.to_owned(),
             basis: Basis::Earlier,
         }),
+        incomparable: None,
         decided: None,
         open_again: None,
         notes: Vec::new(),
