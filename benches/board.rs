@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use abgauge::board::Board;
-use abgauge::config::{self, Config};
-use abgauge::engine::catalogue::{Catalogue, NewItem};
-use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
-use abgauge::engine::ranking::{Column, METRICS, Ranking, USUAL};
-use abgauge::export::Exporter;
-use abgauge::ledger::{Keep, PairDelta, PairTracker};
-use abgauge::looks::{ArmLook, ExperimentLook, Looked, MetricLook};
-use abgauge::snapshot::{SnapshotSource as _, Snapshots};
-use abgauge::statistics::burn_in::BurnIn;
-use abgauge::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
-use abgauge::statistics::{
+use abgauge::board::snapshot::{SnapshotSource as _, Snapshots};
+use abgauge::serve::Exporter;
+use abgauge::settings::{self, Config};
+use abgauge::stream::worker;
+use abgauge::telemetry::Telemetry;
+use abgauge_core::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
+use abgauge_core::ledger::{Keep, PairDelta, PairTracker};
+use abgauge_core::looks::{ArmLook, ExperimentLook, Looked, MetricLook};
+use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
+use abgauge_core::metrics::{Column, METRICS, Ranking, USUAL};
+use abgauge_core::statistics::burn_in::BurnIn;
+use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use abgauge_core::statistics::{
     ArmReport, Basis, Decision, Interval, MetricReport, Report, Role, Settings, State,
 };
-use abgauge::telemetry::Telemetry;
-use abgauge::worker;
 use common::clock::thread_cpu_ns;
 use common::summary::Summary;
 
@@ -136,7 +136,7 @@ fn catch_up(n_arms: usize) {
 
 fn config(metrics: &[&'static str]) -> Config {
     let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let mut config = settings::load(None, [brokers].into_iter()).expect("the defaults are valid");
     config.measures.metrics = metrics.to_vec();
     config.measures.ks = [1, 3, 5, 10, 20]
         .into_iter()

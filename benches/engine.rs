@@ -8,13 +8,13 @@ mod common;
 use std::sync::Arc;
 
 use abgauge::board::Board;
-use abgauge::config::{self, Config};
-use abgauge::engine::event::{Batch, Kind, Position, Side};
-use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::ranking::{METRICS, Ranking, USUAL};
-use abgauge::ingest::catalogue;
-use abgauge::ledger::{Keep, PairTracker};
-use abgauge::worker;
+use abgauge::settings::{self, Config};
+use abgauge::stream::worker;
+use abgauge_core::decode::catalogue;
+use abgauge_core::engine::event::{Batch, Kind, Position, Side};
+use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge_core::ledger::{Keep, PairTracker};
+use abgauge_core::metrics::{METRICS, Ranking, USUAL};
 use common::clock::thread_cpu_ns;
 use common::stream::{Stream, catalog};
 use common::summary::Summary;
@@ -30,7 +30,7 @@ fn main() {
     let n_lists = sizes.next().unwrap_or(1_000_000);
     let n_rounds = sizes.next().unwrap_or(7);
     let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let config = settings::load(None, [brokers].into_iter()).expect("the defaults are valid");
     let log = Log::new(&Stream {
         n_lists,
         start_ms: 1_763_596_800_000,

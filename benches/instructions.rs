@@ -6,13 +6,13 @@
 mod common;
 
 use abgauge::board::Board;
-use abgauge::config::{self, Config};
-use abgauge::engine::event::{Batch, Kind, Position, Side};
-use abgauge::engine::ranking::Ranking;
-use abgauge::ingest::wire::Decoder;
-use abgauge::ingest::wire::shape::Shape;
-use abgauge::ledger::{Keep, PairTracker};
-use abgauge::worker;
+use abgauge::settings::{self, Config};
+use abgauge::stream::worker;
+use abgauge_core::decode::Decoder;
+use abgauge_core::decode::shape::Shape;
+use abgauge_core::engine::event::{Batch, Kind, Position, Side};
+use abgauge_core::ledger::{Keep, PairTracker};
+use abgauge_core::metrics::Ranking;
 use common::stream::{self, ARMS, EXPERIMENT, Numbered};
 
 /// Number of records decoded and joined at a time.
@@ -234,7 +234,7 @@ fn config(variant: &Variant) -> Config {
         ("ABGAUGE_METRICS__WINDOWS", variant.windows),
     ];
     let env = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    config::load(None, env.into_iter()).expect("the settings are valid")
+    settings::load(None, env.into_iter()).expect("the settings are valid")
 }
 
 fn payloads(n: u64, write: impl Fn(u64, &mut String)) -> Vec<String> {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use abgauge::simulate::{Lengths, Noise, RecordKind, Traffic, TrafficSettings};
+use abgauge::tools::simulate::{Lengths, Noise, RecordKind, Traffic, TrafficSettings};
 use common::clock::thread_cpu_ns;
 use common::summary::Summary;
 

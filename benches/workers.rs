@@ -12,14 +12,14 @@ use std::time::Instant;
 
 use abgauge::board::Board;
 use abgauge::clock::Clock;
-use abgauge::config::{self, Config};
-use abgauge::engine::event::Side;
-use abgauge::engine::ranking::Ranking;
-use abgauge::ingest::{
+use abgauge::settings::{self, Config};
+use abgauge::stream::worker::Worker;
+use abgauge::stream::{
     Answer, Input, LogStart, Order, Question, Record, Source, TopicCounts, TopicPartition, queue_of,
 };
 use abgauge::telemetry::Telemetry;
-use abgauge::worker::Worker;
+use abgauge_core::engine::event::Side;
+use abgauge_core::metrics::Ranking;
 use common::clock::{cpu_ns, thread_cpu_ns};
 use common::stream::Stream;
 use common::summary::Summary;
@@ -40,7 +40,7 @@ fn main() {
     let n_rounds = sizes.next().unwrap_or(7);
     let n_workers = sizes.next().unwrap_or(2) as usize;
     let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    let config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+    let config = settings::load(None, [brokers].into_iter()).expect("the defaults are valid");
     let log = Arc::new(Log::new(&Stream {
         n_lists,
         start_ms: 1_763_596_800_000,

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use abgauge::statistics::{
+use abgauge_core::statistics::{
     ArmPair, ArmTotals, Comparison, Decided, Effect, Epoch, EpochWeights, Interval, Kept, RatioSums,
     RefusedLists, Settings, Terms, Time, Totals, compare, look,
 };

@@ -15,25 +15,27 @@ mod arm;
 mod base;
 mod covering;
 mod progress;
+pub mod snapshot;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
+use abgauge_core::engine::View;
+use abgauge_core::engine::window::{Cell, N_CELLS, Overflow};
+use abgauge_core::engine::{Arm, ArmId, ArmInSlot};
+use abgauge_core::ledger::{Ledger, PairDelta, PairId, Reach};
+use abgauge_core::metrics::Ranking;
+use abgauge_core::metrics::catalogue::Catalogue;
 use dashmap::DashMap;
 
 use self::arm::{ArmWindows, WindowEnds, WindowShape};
 use self::base::Bases;
 use self::covering::Covering;
 use self::progress::{Progress, ShownPairs};
-use crate::config::{self, Config};
-use crate::engine::catalogue::Catalogue;
-use crate::engine::ranking::Ranking;
-use crate::engine::window::{Cell, N_CELLS, Overflow};
-use crate::engine::{Arm, ArmId, ArmInSlot};
-use crate::ledger::{Ledger, PairDelta, PairId, Reach};
-use crate::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline, View};
+use crate::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
+use crate::settings::{self, Config};
 
 /// Maximum number of arms whose cells a snapshot holds.
 const MAX_TIMELINES: usize = 200;
@@ -75,7 +77,7 @@ impl Board {
         Board {
             width: ranking.width(),
             shape: WindowShape {
-                cells_ms: config.windows.iter().map(config::WindowSpan::cell_ms).collect(),
+                cells_ms: config.windows.iter().map(settings::WindowSpan::cell_ms).collect(),
                 n_ahead: AtomicUsize::new(0),
             },
             experiment_starts: config.experiment_starts(),

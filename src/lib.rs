@@ -55,7 +55,7 @@
 //! [`ingest::wire`] and [`evaluate`]: the numbers, without Kafka, HTTP or librdkafka. Two lists and their clicks, in any order:
 //!
 //! ```
-//! use abgauge::evaluate::{Evaluator, Options};
+//! use abgauge_core::evaluate::{Evaluator, Options};
 //!
 //! let events = r#"
 //! {"type":"served","request_id":"r-1","ts":1763596800000,"experiments":{"ranker":"neural"},"items":["a","b","c"]}
@@ -72,67 +72,13 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
-mod bytes;
-pub mod engine;
-pub mod evaluate;
-pub mod ingest;
-pub mod ledger;
-pub mod looks;
-pub mod metrics_map;
-pub mod state;
-pub mod statistics;
-pub mod table;
-pub mod verdict;
-
-#[cfg(feature = "daemon")]
-pub mod app;
-#[cfg(feature = "daemon")]
 pub mod board;
-#[cfg(feature = "daemon")]
-pub mod bounds;
-#[cfg(feature = "daemon")]
-pub mod catalogue_count;
-#[cfg(feature = "daemon")]
-pub mod catalogue_file;
-#[cfg(feature = "daemon")]
-pub mod certificate;
-#[cfg(feature = "daemon")]
-pub mod check;
-#[cfg(feature = "daemon")]
-pub mod cli;
-#[cfg(feature = "daemon")]
 pub mod clock;
-#[cfg(feature = "daemon")]
-pub mod commands;
-#[cfg(feature = "daemon")]
-pub mod config;
-#[cfg(feature = "daemon")]
-pub mod convert;
-#[cfg(feature = "daemon")]
-pub mod demo;
-#[cfg(feature = "daemon")]
-pub mod export;
-#[cfg(feature = "daemon")]
-pub mod global;
-#[cfg(feature = "daemon")]
-pub mod health;
-#[cfg(feature = "daemon")]
-mod https;
-#[cfg(feature = "daemon")]
-pub mod kafka;
-#[cfg(feature = "daemon")]
-pub mod keeper;
-#[cfg(feature = "daemon")]
 pub mod logging;
-#[cfg(feature = "daemon")]
-pub mod simulate;
-#[cfg(feature = "daemon")]
-pub mod snapshot;
-#[cfg(feature = "daemon")]
-pub mod stored;
-#[cfg(feature = "daemon")]
+pub mod run;
+pub mod serve;
+pub mod settings;
+pub mod store;
+pub mod stream;
 pub mod telemetry;
-#[cfg(feature = "daemon")]
-pub mod webhook;
-#[cfg(feature = "daemon")]
-pub mod worker;
+pub mod tools;

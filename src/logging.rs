@@ -18,7 +18,14 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::reload::Error;
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::config::LogFormat;
+/// Form of the log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    Text,
+    Json,
+}
 
 /// Maximum bytes of lines waiting for standard error. Lines beyond it are lost.
 const MAX_WAITING: usize = 8 << 20;

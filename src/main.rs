@@ -6,13 +6,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use abgauge::app::{Signals, StopSignal};
-use abgauge::catalogue_file;
-use abgauge::cli::{self, CheckArgs, Command, DemoArgs, SimulateArgs};
-use abgauge::commands::{self, written};
-use abgauge::config::{self, Config, ConfigErrors, LogFormat, Properties};
-use abgauge::kafka::properties;
-use abgauge::{app, check, demo, logging, simulate};
+use abgauge::run::demo;
+use abgauge::run::{Signals, StopSignal};
+use abgauge::settings::catalogue_file;
+use abgauge::settings::{self, Config, ConfigErrors, LogFormat, Properties};
+use abgauge::stream::kafka::properties;
+use abgauge::tools::cli::{self, CheckArgs, Command, DemoArgs, SimulateArgs};
+use abgauge::tools::commands::{self, written};
+use abgauge::tools::{check, simulate};
+use abgauge::{logging, run};
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
@@ -102,16 +104,16 @@ fn listening<S>(listen: fn() -> anyhow::Result<S>) -> Listening<S> {
 
 fn run(path: Option<PathBuf>, (runtime, signals): (Runtime, Signals)) -> anyhow::Result<ExitCode> {
     let settings = move || {
-        let loaded = config::load_with_origins(path.as_deref(), config::environment())?;
+        let loaded = settings::load_with_origins(path.as_deref(), settings::environment())?;
         let log = logging::start(&loaded.config.log.filter, loaded.config.log.format)?;
-        app::take_huge_pages(false);
+        run::take_huge_pages(false);
         let warnings = loaded.config.warnings();
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let notes = loaded.config.notes();
         notes.iter().for_each(|note| tracing::info!("{note}"));
-        anyhow::Ok(app::Settings::new(path, loaded, log))
+        anyhow::Ok(run::Settings::new(path, loaded, log))
     };
-    let outcome = runtime.block_on(app::run(settings, signals));
+    let outcome = runtime.block_on(run::run(settings, signals));
     // A consumer whose brokers do not answer may exceed its time for leaving. It ends with the process.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS).or_else(as_bad_configuration)
@@ -122,7 +124,7 @@ fn with_config(
     path: Option<&Path>,
     go: impl FnOnce(Config) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    match config::load(path, config::environment()) {
+    match settings::load(path, settings::environment()) {
         Ok(config) => go(config),
         Err(errors) => Ok(commands::refuse(&errors)),
     }
@@ -130,7 +132,7 @@ fn with_config(
 
 /// Runs a command that reads no configuration. Typos in variables of its flags must not go unnoticed.
 fn with_flags(go: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
-    match config::check_flags(config::environment()) {
+    match settings::check_flags(settings::environment()) {
         Ok(()) => go(),
         Err(errors) => Ok(commands::refuse(&errors)),
     }
@@ -147,7 +149,7 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
         .map(|fault| vec![miette::Report::new(fault)])
         .or_else(|error| {
             error
-                .downcast::<config::UnusableFile>()
+                .downcast::<settings::UnusableFile>()
                 .map(|fault| vec![miette::Report::new(fault)])
         })
         .or_else(|error| {
@@ -170,7 +172,7 @@ fn runtime() -> anyhow::Result<Runtime> {
 fn demo(args: &DemoArgs, (runtime, stop): (Runtime, StopSignal)) -> anyhow::Result<ExitCode> {
     // Log lines of the daemon would break up the table. Anything that matters is returned as an error.
     let log = logging::start("error", LogFormat::Auto)?;
-    app::take_huge_pages(false);
+    run::take_huge_pages(false);
     let options = demo::Options {
         duration: args.duration,
         rate: args.rate,

@@ -8,6 +8,8 @@ mod stored;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use abgauge_core::engine::event::{Reason, Side};
+use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 #[cfg(target_os = "linux")]
 use prometheus::process_collector::ProcessCollector;
@@ -18,8 +20,6 @@ use serde::Serialize;
 
 use self::stored::StoredGauges;
 pub use self::stored::{Restore, StoredState, StoredStatus};
-use crate::engine::event::{Reason, Side};
-use crate::engine::outcome::{ClickResult, Counts, Outcome};
 
 /// Telemetry shared by all modules. Every method may be called from any thread.
 pub struct Telemetry {

@@ -5,8 +5,8 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use abgauge::check::{self, Finding, Level};
-use abgauge::config::{self, Config, StateTopic};
+use abgauge::settings::{self, Config, StateTopic};
+use abgauge::tools::check::{self, Finding, Level};
 
 use support::kafka::{Kafka, Options, READER, STRANGER};
 use support::tools;
@@ -80,7 +80,7 @@ fn config(brokers: &str, served: &str, clicks: &str) -> Config {
         ("CLICKS_TOPIC", clicks),
     ];
     let env = settings.map(|(name, value)| (format!("ABGAUGE_KAFKA__{name}"), value.to_owned()));
-    config::load(None, env.into_iter()).expect("a valid configuration")
+    settings::load(None, env.into_iter()).expect("a valid configuration")
 }
 
 /// Returns the findings that are not OK.

@@ -71,7 +71,9 @@ fn examples_in_the_help_are_commands_of_the_program() {
                     .next()
                     .and_then(|it| it.split(['<', '>']).next());
                 let words = words.expect("a first part").trim_end().split(' ');
-                if let Err(error) = abgauge::cli::Cli::try_parse_from(["abgauge"].into_iter().chain(words)) {
+                if let Err(error) =
+                    abgauge::tools::cli::Cli::try_parse_from(["abgauge"].into_iter().chain(words))
+                {
                     panic!("{line}: {error}");
                 }
                 n_examples += 1;

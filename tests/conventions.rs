@@ -8,10 +8,10 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abgauge::engine::ranking::{METRICS, Measures, Profile};
-use abgauge::evaluate::{Evaluation, Evaluator, Options};
-use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
+use abgauge_core::decode::Decoder;
+use abgauge_core::decode::catalogue;
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
+use abgauge_core::metrics::{METRICS, Measures, Profile};
 
 type Values = BTreeMap<String, f64>;
 

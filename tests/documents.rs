@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use abgauge::cli::Cli;
+use abgauge::tools::cli::Cli;
 use clap::Parser as _;
 use tempfile::TempDir;
 

@@ -6,8 +6,8 @@ mod program;
 
 use std::path::Path;
 
-use abgauge::config;
-use abgauge::ingest::wire::shape::Shape;
+use abgauge::settings;
+use abgauge_core::decode::shape::Shape;
 use program::{Ran, file, program, run, run_with_input, temporary_dir};
 
 const DOCUMENT: &str = include_str!("../docs/events.md");
@@ -196,7 +196,7 @@ fn recipes_are_the_files_beside_them() {
 fn shape(text: &str) -> Option<Shape> {
     let dir = temporary_dir();
     let path = file(&dir, "abgauge.toml", text);
-    let counting = config::load_counting(Some(Path::new(&path)), std::iter::empty());
+    let counting = settings::load_counting(Some(Path::new(&path)), std::iter::empty());
     counting
         .unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
         .events
@@ -242,7 +242,7 @@ fn a_setting_goes_above_its_preset_and_empty_text_takes_away() {
     );
     let mut expected = Shape::PRESETS[2].1();
     expected.served.request_id =
-        abgauge::ingest::wire::shape::Paths::parse("recommendationId").expect("a path");
+        abgauge_core::decode::shape::Paths::parse("recommendationId").expect("a path");
     expected.served.user_id = None;
     assert_eq!(changed, Some(expected));
     assert_eq!(

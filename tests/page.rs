@@ -10,7 +10,7 @@ mod support;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use abgauge::statistics::State;
+use abgauge_core::statistics::State;
 use looked::LookedAt;
 use serde_json::{Map, Value, json};
 use support::busy::{self, Busy};

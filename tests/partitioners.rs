@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::ingest::keys::{KeyAudit, Partitioner, Verdict};
+use abgauge::stream::keys::{KeyAudit, Partitioner, Verdict};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 

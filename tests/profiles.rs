@@ -3,8 +3,8 @@
 #[path = "support/program.rs"]
 mod program;
 
-use abgauge::engine::ranking::Profile;
-use abgauge::engine::ranking::profile::CHOICES;
+use abgauge_core::metrics::Profile;
+use abgauge_core::metrics::profile::CHOICES;
 use program::{file, quietly, run, temporary_dir};
 use serde_json::Value;
 

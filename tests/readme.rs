@@ -7,11 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use abgauge::config::Config;
-use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
-use abgauge::engine::ranking::profile::CHOICES;
-use abgauge::engine::ranking::{METRICS, Measures, Ranking};
-use abgauge::ingest::wire::Decoder;
+use abgauge::settings::Config;
+use abgauge_core::decode::Decoder;
+use abgauge_core::engine::event::{Batch, Body, Kind, Position, Side};
+use abgauge_core::metrics::profile::CHOICES;
+use abgauge_core::metrics::{METRICS, Measures, Ranking};
 use tempfile::TempDir;
 
 /// Returns README.md, CONTRIBUTING.md and all of docs/.

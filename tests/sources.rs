@@ -9,8 +9,8 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use abgauge::engine::ranking::{Measures, Profile};
-use abgauge::evaluate::{Evaluation, Evaluator, Options, read_catalogue};
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options, read_catalogue};
+use abgauge_core::metrics::{Measures, Profile};
 use serde::Deserialize;
 use serde_json::Value;
 

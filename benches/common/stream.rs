@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 
-use abgauge::engine::event::Side;
+use abgauge_core::engine::event::Side;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 

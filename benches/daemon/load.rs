@@ -1,6 +1,6 @@
 //! A broker sized for benchmarks, topics with the common traffic, and the daemon's configuration for them.
 
-use abgauge::engine::event::Side;
+use abgauge_core::engine::event::Side;
 
 use crate::common::stream::{Shape, Stream};
 use crate::support::kafka::{Kafka, Options};

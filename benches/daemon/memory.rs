@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use abgauge::engine::event::Side;
+use abgauge_core::engine::event::Side;
 
 use crate::common::stream::{Shape, Stream};
 use crate::figure::Figure;

@@ -3,18 +3,19 @@
 //! First an engine is filled for each number of lists. Then they take turns with the same number of records, so that as many
 //! lists open as settle.
 
+use abgauge::board::Board;
+use abgauge::settings::{self, Config};
+use abgauge::stream::worker;
+use abgauge_core::decode::Decoder;
+use abgauge_core::engine::event::{Batch, Kind, Position, Side};
+use abgauge_core::ledger::{Keep, PairTracker};
+use abgauge_core::metrics::Ranking;
+
 use crate::common::clock::thread_cpu_ns;
 use crate::common::stream::{self, ARMS, Numbered};
 use crate::common::summary::Summary;
 use crate::figure::Figure;
 use crate::flatness;
-use abgauge::board::Board;
-use abgauge::config::{self, Config};
-use abgauge::engine::event::{Batch, Kind, Position, Side};
-use abgauge::engine::ranking::Ranking;
-use abgauge::ingest::wire::Decoder;
-use abgauge::ledger::{Keep, PairTracker};
-use abgauge::worker;
 
 /// Number of records between two hand-overs, as in the consumer.
 const BATCH: u64 = 2000;
@@ -194,5 +195,5 @@ fn config(n_open: u64) -> Config {
         ("JOIN__MAX_FUTURE", "1s".to_owned()),
     ];
     let env = set.map(|(name, value)| (format!("ABGAUGE_{name}"), value));
-    config::load(None, env.into_iter()).expect("the settings are valid")
+    settings::load(None, env.into_iter()).expect("the settings are valid")
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use abgauge::app;
 use abgauge::board::Board;
 use abgauge::clock::Clock;
-use abgauge::config::{self, Config};
-use abgauge::engine::ranking::Ranking;
-use abgauge::ingest::Source;
-use abgauge::kafka::consumer::Consumer;
+use abgauge::run;
+use abgauge::settings::{self, Config};
+use abgauge::stream::Source;
+use abgauge::stream::kafka::consumer::Consumer;
+use abgauge::stream::worker::Worker;
 use abgauge::telemetry::Telemetry;
-use abgauge::worker::Worker;
+use abgauge_core::metrics::Ranking;
 
 use crate::common::clock::thread_cpu_ns;
 use crate::common::summary::quantile;
@@ -51,9 +51,9 @@ pub fn run(kafka: &Kafka, rate: u64, seconds: u64) -> Vec<Figure> {
     let dir = tools::temporary_dir("stalls");
     let file = dir.path().join("abgauge.toml");
     std::fs::write(&file, topics.config(kafka) + QUICK_JOIN).expect("write the configuration");
-    let config = config::load(Some(&file), std::iter::empty()).expect("the configuration is valid");
+    let config = settings::load(Some(&file), std::iter::empty()).expect("the configuration is valid");
     // The daemon disables huge pages too.
-    app::take_huge_pages(false);
+    run::take_huge_pages(false);
     let mut ingest = Loop::new(&config);
     let (rounds, wall, n_sent) = thread::scope(|scope| {
         let source = scope.spawn(|| {
@@ -71,7 +71,7 @@ pub fn run(kafka: &Kafka, rate: u64, seconds: u64) -> Vec<Figure> {
         "retention took unread records"
     );
     topics.delete(kafka);
-    app::take_huge_pages(true);
+    run::take_huge_pages(true);
     figures(rounds, wall, n_sent, n_read)
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use abgauge::engine::Arm;
-use abgauge::engine::ranking::{ListOutcome, Measures, Ranking};
-use abgauge::engine::settling::{Settled, SettledList};
-use abgauge::ledger::{Epochs, Keep, Ledger, Users};
-use abgauge::looks::{Experiment, Looks, News, Rules, Window};
-use abgauge::statistics::Settings;
+use abgauge_core::engine::Arm;
+use abgauge_core::engine::settling::{Settled, SettledList};
+use abgauge_core::ledger::{Epochs, Keep, Ledger, Users};
+use abgauge_core::looks::{Experiment, Looks, News, Rules, Window};
+use abgauge_core::metrics::{ListOutcome, Measures, Ranking};
+use abgauge_core::statistics::Settings;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use abgauge::engine::ranking::METRICS;
+use abgauge_core::metrics::METRICS;
 
 use crate::bare;
 use crate::common::stream::catalog;

@@ -5,9 +5,9 @@
 
 #![no_main]
 
-use abgauge::engine::catalogue::{Catalogue, Shares};
-use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
+use abgauge_core::metrics::catalogue::{Catalogue, Shares};
+use abgauge_core::decode::catalogue;
+use abgauge_core::decode::Decoder;
 
 fn read(input: &[u8], previous: Option<&Catalogue>) -> Option<Catalogue> {
     let decoder = Decoder::new(7, 20, 100);

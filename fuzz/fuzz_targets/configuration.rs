@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use abgauge::config;
+use abgauge::settings;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 const SECRET: &str = "hunter2-is-the-secret";
@@ -26,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         "ABGAUGE_KAFKA__PROPERTIES__SSL_KEY_PASSWORD".to_owned(),
         SECRET.to_owned(),
     )];
-    let told = match config::load_text("abgauge.toml", &file, variables.chain(password)) {
+    let told = match settings::load_text("abgauge.toml", &file, variables.chain(password)) {
         Ok(config) => format!("{config:?}\n{}", config.warnings().join("\n")),
         Err(errors) => {
             let mut told = format!("{errors}\n{errors:?}\n");

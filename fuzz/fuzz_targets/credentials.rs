@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use abgauge::clock::Clock;
-use abgauge::config;
-use abgauge::export::secured::Secured;
+use abgauge::settings;
+use abgauge::serve::secured::Secured;
 use abgauge::telemetry::Telemetry;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -21,7 +21,7 @@ use scratch::Scratch;
 const SECRET: &str = "hunter2-is-the-secret";
 
 static FILE: LazyLock<Scratch> = LazyLock::new(Scratch::new);
-static SETTINGS: LazyLock<[config::Http; 3]> = LazyLock::new(|| {
+static SETTINGS: LazyLock<[settings::Http; 3]> = LazyLock::new(|| {
     ["BEARER_TOKENS_FILE", "BASIC_PASSWORDS_FILE", "TLS_CERTIFICATE"]
         .map(|setting| named(setting, FILE.path()))
 });
@@ -29,13 +29,13 @@ static TELEMETRY: LazyLock<Arc<Telemetry>> =
     LazyLock::new(|| Arc::new(Telemetry::new("served", "clicks", "0")));
 
 /// Returns settings in which one names this file.
-fn named(setting: &str, path: &Path) -> config::Http {
+fn named(setting: &str, path: &Path) -> settings::Http {
     let path = path.to_str().expect("it is of our making");
     let variables = [
         ("ABGAUGE_KAFKA__BROKERS".to_owned(), "a:1".to_owned()),
         (format!("ABGAUGE_HTTP__{setting}"), path.to_owned()),
     ];
-    config::load(None, variables.into_iter()).expect("sound").http
+    settings::load(None, variables.into_iter()).expect("sound").http
 }
 
 /// Encodes a certificate in PEM.

@@ -7,10 +7,10 @@ use std::sync::{Arc, LazyLock};
 
 use abgauge::board::Board;
 use abgauge::clock::Clock;
-use abgauge::config;
-use abgauge::engine::ranking::Ranking;
-use abgauge::export::secured::Secured;
-use abgauge::export::{Exporter, http};
+use abgauge::settings;
+use abgauge_core::metrics::Ranking;
+use abgauge::serve::secured::Secured;
+use abgauge::serve::{Exporter, http};
 use abgauge::telemetry::Telemetry;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -33,7 +33,7 @@ struct Server {
 static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let settings = [("KAFKA__BROKERS", "a:1"), ("HTTP__BEARER_TOKENS", HASH)];
     let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), value.to_owned()));
-    let config = config::load(None, settings.into_iter()).expect("sound");
+    let config = settings::load(None, settings.into_iter()).expect("sound");
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0"));
     telemetry.set_waiting_for(vec![]);
     let ranking = Ranking::new(&config.measures);

@@ -5,8 +5,8 @@
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
 
-use abgauge::evaluate::source::read_stream;
-use abgauge::evaluate::{Evaluator, Options};
+use abgauge_core::evaluate::source::read_stream;
+use abgauge_core::evaluate::{Evaluator, Options};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

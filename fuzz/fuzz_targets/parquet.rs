@@ -6,7 +6,7 @@ mod scratch;
 
 use std::sync::LazyLock;
 
-use abgauge::evaluate::{Evaluator, Options};
+use abgauge_core::evaluate::{Evaluator, Options};
 use scratch::Scratch;
 
 static FILE: LazyLock<Scratch> = LazyLock::new(Scratch::new);

@@ -8,7 +8,7 @@
 
 use std::fmt::Display;
 
-use abgauge::state::{Claim, Key, Namespace, Rules, Seal, View};
+use abgauge_core::journal::{Claim, Key, Namespace, Rules, Seal, View};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn with_checksum(body: &[u8]) -> Vec<u8> {

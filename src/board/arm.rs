@@ -9,12 +9,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use abgauge_core::engine::ArmInSlot;
+use abgauge_core::engine::View;
+use abgauge_core::engine::window::{Cell, Overflow, Window, add_wide};
+use abgauge_core::ledger::PairId;
+
 use super::covering::Covered;
 use super::progress::ShownPairs;
-use crate::engine::ArmInSlot;
-use crate::engine::window::{Cell, Overflow, Window, add_wide};
-use crate::ledger::PairId;
-use crate::snapshot::{ArmSnapshot, Timeline, View};
+use crate::board::snapshot::{ArmSnapshot, Timeline};
 
 /// Maximum number of waiting tallies in a board: about 30 MB with the usual metrics.
 const MAX_AHEAD: usize = 65_536;

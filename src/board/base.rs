@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use abgauge_core::engine::ArmId;
+use abgauge_core::engine::window::Overflow;
+use abgauge_core::ledger::Ledger;
+
 use super::arm::Base;
-use crate::engine::ArmId;
-use crate::engine::window::Overflow;
-use crate::ledger::Ledger;
 
 /// Returns the windows for which a ledger has cells: place of the window, cell length in ms, and place of the span in the
 /// ledger.

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
+use abgauge_core::engine::View;
+use abgauge_core::engine::coverage::Coverage;
+use abgauge_core::engine::window::N_CELLS;
+use abgauge_core::ledger::{Classes, PairId};
+use abgauge_core::metrics::CoverageColumns;
+use abgauge_core::metrics::catalogue::Catalogue;
+
 use super::arm::{ArmWindows, WindowEnds};
 use super::progress::ShownPairs;
-use crate::engine::catalogue::Catalogue;
-use crate::engine::coverage::Coverage;
-use crate::engine::ranking::CoverageColumns;
-use crate::engine::window::N_CELLS;
-use crate::ledger::{Classes, PairId};
-use crate::snapshot::{ArmSnapshot, View};
+use crate::board::snapshot::ArmSnapshot;
 
 /// Items of the catalogue that one arm has shown.
 #[derive(Debug, Default)]

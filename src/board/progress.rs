@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use abgauge_core::engine::View;
+use abgauge_core::ledger::{PairId, Reach};
+
 use super::Lease;
 use super::arm::WindowEnds;
-use crate::ledger::{PairId, Reach};
-use crate::snapshot::View;
 
 /// Shown pairs by view, ascending.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

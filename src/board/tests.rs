@@ -5,12 +5,13 @@ mod resumed;
 
 use std::num::NonZeroU32;
 
+use abgauge_core::engine::Rules;
+use abgauge_core::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
+use abgauge_core::ledger::{Keep, PairTracker};
+use abgauge_core::metrics::catalogue::NewItem;
+use abgauge_core::metrics::{LISTS, Measures};
+
 use super::*;
-use crate::engine::Rules;
-use crate::engine::catalogue::NewItem;
-use crate::engine::event::{ArmName, Batch, Body, Event, Position, Served, Side};
-use crate::engine::ranking::{LISTS, Measures};
-use crate::ledger::{Keep, PairTracker};
 
 pub(crate) const T0: i64 = 1_763_596_800_000;
 
@@ -20,7 +21,7 @@ fn board(starts: &[(&str, i64)]) -> Board {
 
 /// Windows of a minute and of an hour.
 pub(crate) fn config(starts: &[(&str, i64)]) -> Config {
-    let window = |name: &str, span_ms| config::WindowSpan {
+    let window = |name: &str, span_ms| settings::WindowSpan {
         name: name.into(),
         span_ms,
     };
@@ -31,11 +32,11 @@ pub(crate) fn config(starts: &[(&str, i64)]) -> Config {
 }
 
 /// Experiments that start at these times.
-fn starting(starts: &[(&str, i64)]) -> BTreeMap<String, config::Experiment> {
+fn starting(starts: &[(&str, i64)]) -> BTreeMap<String, settings::Experiment> {
     let experiment = |(name, start_ms): &(&str, i64)| {
-        let experiment = config::Experiment {
+        let experiment = settings::Experiment {
             start_ms: Some(*start_ms),
-            ..config::Experiment::default()
+            ..settings::Experiment::default()
         };
         (name.to_string(), experiment)
     };
@@ -44,7 +45,7 @@ fn starting(starts: &[(&str, i64)]) -> BTreeMap<String, config::Experiment> {
 
 fn defaults() -> Config {
     let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-    config::load(None, [brokers].into_iter()).expect("the defaults are valid")
+    settings::load(None, [brokers].into_iter()).expect("the defaults are valid")
 }
 
 /// Ranking with coverage at 1 and over the whole list.
@@ -402,7 +403,7 @@ fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
     let ranking = of_coverage();
     let mut config = defaults();
     let catalogue = catalogue(1);
-    let of_part = 2 * crate::engine::coverage::Coverage::part_bytes(&catalogue, 2);
+    let of_part = 2 * abgauge_core::engine::coverage::Coverage::part_bytes(&catalogue, 2);
     config.limits.max_coverage_bytes = 2 * of_part;
     let board = Board::new(&config, &ranking);
     board.set_catalogue(Arc::clone(&catalogue));
@@ -426,7 +427,7 @@ fn the_first_arms_by_name_keep_their_coverage_where_a_larger_catalogue_leaves_ro
     let ranking = of_coverage();
     let mut config = defaults();
     let (small, large) = (catalogue(1), catalogue(2));
-    let part_bytes = |catalogue| 2 * crate::engine::coverage::Coverage::part_bytes(catalogue, 2);
+    let part_bytes = |catalogue| 2 * abgauge_core::engine::coverage::Coverage::part_bytes(catalogue, 2);
     config.limits.max_coverage_bytes = 4 * part_bytes(&large);
     assert_eq!(
         part_bytes(&large),

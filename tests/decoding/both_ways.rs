@@ -1,8 +1,8 @@
 //! Reads records by both ways of the decoder, which must agree on every event. Fuzzing feeds it (`fuzz/`), and the
 //! corpus that fuzzing left (`tests/data/decoding/`).
 
-use abgauge::engine::event::{Batch, Body, Kind, Position, Reason, Side};
-use abgauge::ingest::wire::Decoder;
+use abgauge_core::decode::Decoder;
+use abgauge_core::engine::event::{Batch, Body, Kind, Position, Reason, Side};
 
 const MAX_ITEMS: u32 = 20;
 const MAX_EXPERIMENTS: u32 = 3;

@@ -1,9 +1,9 @@
 //! Reads records of other shapes, and has each explained, which must agree on every record. Fuzzing feeds it (`fuzz/`), the
 //! corpus that fuzzing left for our own shape, and the samples of the presets.
 
-use abgauge::engine::event::{Batch, Body, Kind, Position, Side};
-use abgauge::ingest::wire::shape::{ArmsShape, Path, Paths, Shape, TsUnit, Zone};
-use abgauge::ingest::wire::{Decoder, Explained, Hashes};
+use abgauge_core::decode::shape::{ArmsShape, Path, Paths, Shape, TsUnit, Zone};
+use abgauge_core::decode::{Decoder, Explained, Hashes};
+use abgauge_core::engine::event::{Batch, Body, Kind, Position, Side};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 20;

@@ -257,7 +257,7 @@ fn creates_the_state_topic_as_check_would() {
         state.contains(&format!(" --topic {} ", topic.expect("a topic"))),
         "{state}"
     );
-    for (setting, value) in abgauge::kafka::topics::STATE_SETTINGS {
+    for (setting, value) in abgauge::stream::kafka::topics::STATE_SETTINGS {
         assert!(
             state.contains(&format!("--config {setting}={value}")),
             "{setting}"
@@ -266,6 +266,6 @@ fn creates_the_state_topic_as_check_would() {
     }
     assert_eq!(
         state.matches("--config ").count(),
-        abgauge::kafka::topics::STATE_SETTINGS.len()
+        abgauge::stream::kafka::topics::STATE_SETTINGS.len()
     );
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use abgauge::config;
+use abgauge::settings;
 use serde_json::Value;
 
 use crate::dockerfile::Dockerfile;
@@ -185,7 +185,7 @@ fn the_configuration_is_valid_and_fits_into_the_container() {
         .inspect(|name| check_variable(name))
         .map(|name| (name.to_owned(), "abgauge-0".to_owned()))
         .collect();
-    let config = config::load(
+    let config = settings::load(
         Some(&path("deploy/kubernetes/abgauge.toml")),
         variables.into_iter(),
     )

@@ -17,7 +17,7 @@ mod systemd;
 
 use std::path::PathBuf;
 
-use abgauge::cli::Cli;
+use abgauge::tools::cli::Cli;
 use clap::Parser as _;
 use serde_json::Value;
 

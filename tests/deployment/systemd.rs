@@ -25,7 +25,7 @@ fn starts_reloads_and_stops_as_the_daemon_expects() {
     check_arguments(values(UNIT, "ExecStart")[0].split(' ').skip(1));
     assert_eq!(values(UNIT, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
     // Restarts do not help after these exit codes: clap's, and the one for a bad configuration.
-    let never = format!("2 {}", abgauge::commands::BAD_CONFIGURATION);
+    let never = format!("2 {}", abgauge::tools::commands::BAD_CONFIGURATION);
     assert_eq!(values(UNIT, "RestartPreventExitStatus"), [never]);
 }
 
@@ -52,7 +52,7 @@ fn with_stored_state_a_host_is_a_lasting_member_that_is_back_in_time() {
         .inspect(|(name, _)| check_variable(name))
         .map(|(name, value)| (name.to_owned(), value.replace("%H", "host-1")))
         .collect();
-    let config = abgauge::config::load(Some(&path("config/abgauge.toml")), variables.into_iter());
+    let config = abgauge::settings::load(Some(&path("config/abgauge.toml")), variables.into_iter());
     let config = config.expect("it is valid");
     let property = |name: &str| config.kafka.properties.0.get(name).map(String::as_str);
     assert_eq!(property("group.instance.id"), Some("host-1"));

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
-use abgauge::evaluate::{Compare, Comparison, Evaluator, Options};
-use abgauge::statistics::{ArmTotals, Settings};
+use abgauge_core::evaluate::{Compare, Comparison, Evaluator, Options};
+use abgauge_core::statistics::{ArmTotals, Settings};
 
 /// A list of one item: its time in seconds, user, and arm.
 type List = (i64, Option<&'static str>, &'static str);

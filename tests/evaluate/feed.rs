@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use abgauge::evaluate::{Compare, Comparison, Evaluator, Options};
-use abgauge::statistics::Settings;
+use abgauge_core::evaluate::{Compare, Comparison, Evaluator, Options};
+use abgauge_core::statistics::Settings;
 
 use crate::MIDNIGHT_MS;
 

@@ -8,9 +8,9 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
-use abgauge::engine::ranking::Measures;
-use abgauge::evaluate::{Compare, Evaluation, Evaluator, Options};
-use abgauge::statistics::{ArmPair, Effect, EpochWeights, RatioSums, Settings, compare};
+use abgauge_core::evaluate::{Compare, Evaluation, Evaluator, Options};
+use abgauge_core::metrics::Measures;
+use abgauge_core::statistics::{ArmPair, Effect, EpochWeights, RatioSums, Settings, compare};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,6 +1,6 @@
 //! `abgauge plan` as typed by an analyst: days from the variance in files, and its messages if too little is known.
 
-use abgauge::statistics::{RatioSums, ratio};
+use abgauge_core::statistics::{RatioSums, ratio};
 use serde_json::Value;
 
 use crate::compare::with_users;

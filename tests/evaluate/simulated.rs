@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::simulate::{Design, Traffic, TrafficSettings, World};
+use abgauge::tools::simulate::{Design, Traffic, TrafficSettings, World};
 use serde_json::Value;
 
 use crate::program::{run, temporary_dir};

@@ -17,9 +17,9 @@
 
 use std::collections::BTreeSet;
 
-use abgauge::evaluate::Comparison;
-use abgauge::statistics::per_user::{Count, Counts, per_user};
-use abgauge::statistics::{ArmPair, ArmTotals, EpochWeights, Interval, RatioSums, compare, ratio};
+use abgauge_core::evaluate::Comparison;
+use abgauge_core::statistics::per_user::{Count, Counts, per_user};
+use abgauge_core::statistics::{ArmPair, ArmTotals, EpochWeights, Interval, RatioSums, compare, ratio};
 use serde_json::Value;
 
 use crate::document;
@@ -131,7 +131,7 @@ fn ratio_sums<'a>(totals: &'a ArmTotals, id: &str) -> RatioSums<'a> {
     }
 }
 
-fn pair(comparison: &Comparison, arm: &str, id: &str) -> abgauge::statistics::Comparison {
+fn pair(comparison: &Comparison, arm: &str, id: &str) -> abgauge_core::statistics::Comparison {
     let [arm, control] = [arm, "control"].map(|arm| ratio_sums(totals(comparison, arm), id));
     compare(&[ArmPair { arm, control }], EpochWeights::Overlap).expect("it is defined")
 }

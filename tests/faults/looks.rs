@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
-use abgauge::ingest::keys::murmur2_partition;
+use abgauge::stream::keys::murmur2_partition;
 use rdkafka::producer::Producer as _;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
 use abgauge::clock::{Clock, Hand};
-use abgauge::keeper::{self, Handle, Memory, Order, Roles, Settings, Standing, Wanted, Work};
-use abgauge::state::Header;
+use abgauge::store::keeper::{self, Handle, Memory, Order, Roles, Settings, Standing, Wanted, Work};
+use abgauge_core::journal::Header;
 
 use crate::pair::Pair;
 use crate::topic::{Connection, Faults, Topic};

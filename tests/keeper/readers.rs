@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abgauge::clock::{Clock, Hand};
-use abgauge::state::{Breach, Bytes, Claim, Happening, Key, Log, Progress, Question, Session};
-use abgauge::stored::{Forgotten, Reader};
+use abgauge::store::stored::{Forgotten, Reader};
+use abgauge_core::journal::{Breach, Bytes, Claim, Happening, Key, Log, Progress, Question, Session};
 
 use crate::script::namespace;
 use crate::topic::{Connection, Faults, Topic};
@@ -64,7 +64,7 @@ impl Log for Ticking {
 }
 
 /// Returns the damage that a reader finds in a pair.
-pub fn damage(reader: &Reader<Ticking>, namespace: abgauge::state::Namespace) -> Vec<Breach> {
+pub fn damage(reader: &Reader<Ticking>, namespace: abgauge_core::journal::Namespace) -> Vec<Breach> {
     let estates = reader.partitions().map(|(_, census)| census.of(namespace));
     let breaches = estates.flat_map(|estate| estate.breaches());
     breaches.filter(Breach::is_damage).collect()

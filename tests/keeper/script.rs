@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use abgauge::clock::Clock;
-use abgauge::keeper::{Keeper, Memory, Offer, Order, Roles, Settings, Standing, Wanted};
-use abgauge::state::{
+use abgauge::store::keeper::{Keeper, Memory, Offer, Order, Roles, Settings, Standing, Wanted};
+use abgauge_core::journal::{
     self, Claim, Column, Digest, Header, Identity, Key, Log, Namespace, Reach, Topic as InputTopic,
 };
 
@@ -40,7 +40,7 @@ pub fn namespace() -> Namespace {
 
 fn settings(n_pairs: u32, seed: u64) -> Settings {
     Settings {
-        owner: state::Settings {
+        owner: journal::Settings {
             namespace: namespace(),
             identity: identity(n_pairs),
             claim: Claim::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abgauge::clock::Clock;
-use abgauge::state::{Bytes, Follower, Happening, Key, Log, Namespace, Progress, Question};
+use abgauge_core::journal::{Bytes, Follower, Happening, Key, Log, Namespace, Progress, Question};
 
 use crate::dice::Dice;
 use crate::log::{self, Record};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
 use abgauge::clock::{Clock, Hand};
-use abgauge::keeper::{self, Handle, Memory, Offer, Order, Settings, Wanted, Work};
-use abgauge::state::{self, Claim, Namespace};
+use abgauge::store::keeper::{self, Handle, Memory, Offer, Order, Settings, Wanted, Work};
+use abgauge_core::journal::{self, Claim, Namespace};
 
 use crate::dice::Dice;
 use crate::judge::{Judge, Verdict};
@@ -21,7 +21,7 @@ const PAIR: i32 = 0;
 
 pub fn settings(seed: u64) -> Settings {
     Settings {
-        owner: state::Settings {
+        owner: journal::Settings {
             namespace: namespace(),
             identity: identity(),
             claim: Claim::default(),

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::engine::ranking::{ApDenominator, Column, Measures, Profile, RecallDenominator, ReciprocalRank};
+use abgauge_core::metrics::{ApDenominator, Column, Measures, Profile, RecallDenominator, ReciprocalRank};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

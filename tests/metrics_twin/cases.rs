@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::{ClickResult, Outcome};
-use abgauge::engine::ranking::{METRICS, Measures, Profile};
-use abgauge::evaluate::{Evaluation, Evaluator, Options};
-use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
+use abgauge_core::decode::Decoder;
+use abgauge_core::decode::catalogue;
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::outcome::{ClickResult, Outcome};
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
+use abgauge_core::metrics::{METRICS, Measures, Profile};
 
 /// 1 ÷ log2 3.
 const SECOND: f64 = 0.630_929_753_571_457_4;

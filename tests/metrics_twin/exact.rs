@@ -1,10 +1,10 @@
 //! The fixed-point sums against exact integers: bounds on their error.
 
-use abgauge::engine::ranking::{
+use abgauge_core::evaluate::Evaluation;
+use abgauge_core::metrics::{
     ApDenominator, ArDenominator, FIXED_ONE, Measures, Population, Profile, RecallDenominator,
     ReciprocalRank, Unit, WithoutRelevant,
 };
-use abgauge::evaluate::Evaluation;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -144,8 +144,8 @@ fn exact_term(metric: &str, k: Option<u32>, profile: &Profile, list: &Clicked) -
 
 fn off_list(profile: &Profile, list: &Clicked) -> usize {
     match profile.off_list {
-        abgauge::engine::ranking::OffList::Relevant => list.n_off_list,
-        abgauge::engine::ranking::OffList::Ignore => 0,
+        abgauge_core::metrics::OffList::Relevant => list.n_off_list,
+        abgauge_core::metrics::OffList::Ignore => 0,
     }
 }
 
@@ -200,7 +200,8 @@ fn the_stated_error_is_reached_and_not_exceeded() {
                  {{\"type\":\"click\",\"request_id\":{id},\"ts\":1763596800000,\"item\":\"i{rank}\"}}\n"
             )
         };
-        let mut evaluator = abgauge::evaluate::Evaluator::new(&abgauge::evaluate::Options::default());
+        let mut evaluator =
+            abgauge_core::evaluate::Evaluator::new(&abgauge_core::evaluate::Options::default());
         let lines: String = (0..n_lists).map(list).collect();
         evaluator
             .read("events", lines.as_bytes())

@@ -1,7 +1,7 @@
 //! Changes to one list or click that can move a value in one direction only.
 
-use abgauge::engine::ranking::{ApDenominator, Average, Column, NdcgIdeal, Profile, WithoutRelevant};
-use abgauge::evaluate::Evaluation;
+use abgauge_core::evaluate::Evaluation;
+use abgauge_core::metrics::{ApDenominator, Average, Column, NdcgIdeal, Profile, WithoutRelevant};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -168,7 +168,7 @@ proptest! {
         for (column, before_sums, after_sums) in pairs(&before, &after) {
             let profile = &case.measures.profiles[column.profile];
             let [numerator, later] = [before_sums, after_sums].map(|sums| sums[column.numerator]);
-            if profile.off_list == abgauge::engine::ranking::OffList::Ignore {
+            if profile.off_list == abgauge_core::metrics::OffList::Ignore {
                 prop_assert_eq!(numerator, later, "{} under {:?}", column.key(), profile);
                 prop_assert_eq!(column.value(before_sums), column.value(after_sums), "{} under {:?}", column.key(), profile);
             } else if is_not_raised_off_list(column) {

@@ -1,6 +1,6 @@
 //! Lists whose items are all clicked, without off-list clicks: the score of perfection under each choice.
 
-use abgauge::engine::ranking::{
+use abgauge_core::metrics::{
     ApDenominator, Column, Measures, NdcgIdeal, Profile, RecallDenominator, ReciprocalRank,
 };
 use proptest::collection::vec;

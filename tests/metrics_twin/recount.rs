@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use abgauge::engine::Arm;
-use abgauge::engine::ranking::{Column, Measures};
+use abgauge_core::engine::Arm;
+use abgauge_core::metrics::{Column, Measures};
 
 use crate::stream::{ArmName, Case, Event, List, Rules, text};
 use crate::twin::{Convention, Items, Outcome, parts};

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use abgauge::engine::ranking::{Measures, Profile};
-use abgauge::evaluate::{Evaluation, Evaluator, Options};
-use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
+use abgauge_core::decode::Decoder;
+use abgauge_core::decode::catalogue;
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
+use abgauge_core::metrics::{Measures, Profile};
 use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::engine::Arm;
-use abgauge::engine::ranking::{Column, Measures, Profile};
-use abgauge::evaluate::{Evaluation, Totals};
+use abgauge_core::engine::Arm;
+use abgauge_core::evaluate::{Evaluation, Totals};
+use abgauge_core::metrics::{Column, Measures, Profile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

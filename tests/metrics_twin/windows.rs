@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abgauge::board::Board;
-use abgauge::config::{self, Experiment, N_CELLS, WindowSpan};
-use abgauge::engine::catalogue::Catalogue;
-use abgauge::engine::event::{Batch, Position, Side};
-use abgauge::engine::ranking::{LISTS, Measures, Ranking};
-use abgauge::engine::{self, Arm};
-use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
-use abgauge::ledger::{Keep, PairTracker};
-use abgauge::snapshot::{Snapshot, SnapshotSource, View};
+use abgauge::board::snapshot::{Snapshot, SnapshotSource};
+use abgauge::settings::{self, Experiment, N_CELLS, WindowSpan};
+use abgauge_core::decode::Decoder;
+use abgauge_core::decode::catalogue;
+use abgauge_core::engine::View;
+use abgauge_core::engine::event::{Batch, Position, Side};
+use abgauge_core::engine::{self, Arm};
+use abgauge_core::ledger::{Keep, PairTracker};
+use abgauge_core::metrics::catalogue::Catalogue;
+use abgauge_core::metrics::{LISTS, Measures, Ranking};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -94,7 +95,7 @@ struct Subject {
 impl Subject {
     fn new(measures: &Measures, items: &Items) -> Subject {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-        let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+        let mut config = settings::load(None, [brokers].into_iter()).expect("the defaults are valid");
         config.windows = SPANS_MS
             .map(|span_ms| WindowSpan {
                 name: span_ms.to_string(),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::Counts;
-use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, Ranking};
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::outcome::Counts;
+use abgauge_core::metrics::{CLICKS, ITEMS_SHOWN, LISTS, Ranking};
 
 use crate::world::{Record, T0};
 

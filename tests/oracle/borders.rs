@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::engine::Rules;
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::Outcome;
+use abgauge_core::engine::Rules;
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::outcome::Outcome;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use abgauge::engine::Rules;
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::Outcome::{Accepted, AfterSettled, Duplicate, Future, Late, Replayed};
-use abgauge::engine::ranking::{Measures, Profile};
+use abgauge_core::engine::Rules;
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::outcome::Outcome::{Accepted, AfterSettled, Duplicate, Future, Late, Replayed};
+use abgauge_core::metrics::{Measures, Profile};
 
 use crate::drive::catalogue;
 use crate::pair::{Pair, RULES, list};

@@ -1,11 +1,11 @@
 //! Positions in the checkpoint of a pair.
 
-use abgauge::engine::event::{Batch, Position, Side};
-use abgauge::engine::ranking::Ranking;
-use abgauge::engine::{
+use abgauge_core::engine::event::{Batch, Position, Side};
+use abgauge_core::engine::{
     Accepted, Checkpoint, CopiesCheckpoint, GatherCheckpoint, LogCheckpoint, ResumePoint, Rules,
 };
-use abgauge::ledger::{Keep, PairTracker};
+use abgauge_core::ledger::{Keep, PairTracker};
+use abgauge_core::metrics::Ranking;
 
 use crate::drive::push;
 use crate::world::{List, Record, Says, Shelf, T0, usual};

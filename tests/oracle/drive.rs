@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use abgauge::engine::catalogue::{Catalogue, NewItem};
-use abgauge::engine::event::{self, Batch, Body, Event, Served, Side};
-use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::ranking::Ranking;
-use abgauge::engine::{ArmId, Engine, ShownLists};
-use abgauge::ledger::{Keep, Ledger, SettledSlot};
+use abgauge_core::engine::event::{self, Batch, Body, Event, Served, Side};
+use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge_core::engine::{ArmId, Engine, ShownLists};
+use abgauge_core::ledger::{Keep, Ledger, SettledSlot};
+use abgauge_core::metrics::Ranking;
+use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
 
 use crate::account::{Account, ArmName, Shown, Step};
 use crate::recount::{arm_name, experiment_name};

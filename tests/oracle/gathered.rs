@@ -1,9 +1,9 @@
 //! Lists of one record per shown item, worked by hand. The span is 6, lateness 5: the list of 100 is complete when a row of 112 was
 //! read.
 
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::Outcome;
-use abgauge::engine::{GatherRules, Rules};
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::outcome::Outcome;
+use abgauge_core::engine::{GatherRules, Rules};
 
 use crate::pair::{Pair, RULES, list};
 use crate::world::{List, Says};

@@ -18,9 +18,9 @@ mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abgauge::engine::event::Side;
-use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::ledger::Ledger;
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge_core::ledger::Ledger;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

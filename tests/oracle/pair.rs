@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::engine::event::{Batch, Position, Side};
-use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::ranking::{CLICKS, ITEMS_SHOWN, LISTS, Measures, Ranking};
-use abgauge::engine::{Engine, Rules};
-use abgauge::ledger::{Keep, Ledger, SettledSlot};
+use abgauge_core::engine::event::{Batch, Position, Side};
+use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge_core::engine::{Engine, Rules};
+use abgauge_core::ledger::{Keep, Ledger, SettledSlot};
+use abgauge_core::metrics::{CLICKS, ITEMS_SHOWN, LISTS, Measures, Ranking};
 
 use crate::drive::push;
 use crate::world::{Click, List, Record, Says, Shelf, T0, usual};

@@ -1,8 +1,8 @@
 //! The twin's decision on each record: its outcome, the watermarks of both topics and the frontier.
 
-use abgauge::engine::event::{Reason, Side};
-use abgauge::engine::outcome::{Counts, Outcome};
-use abgauge::engine::{GatherRules, Rules};
+use abgauge_core::engine::event::{Reason, Side};
+use abgauge_core::engine::outcome::{Counts, Outcome};
+use abgauge_core::engine::{GatherRules, Rules};
 
 use crate::account::Step;
 use crate::world::{Click, List, Record, Says, World};

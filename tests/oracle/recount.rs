@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use abgauge::engine::OTHER;
-use abgauge::engine::Rules;
-use abgauge::engine::outcome::ClickResult;
+use abgauge_core::engine::OTHER;
+use abgauge_core::engine::Rules;
+use abgauge_core::engine::outcome::ClickResult;
 
 use crate::account::{Account, ArmName, Shown, Step, Sums};
 use crate::read::{Accepted, Read, gather_ms, read};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use abgauge::engine::catalogue::Catalogue;
-use abgauge::engine::event::{Batch, Position, Reason, Side};
-use abgauge::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge::engine::{ArmId, Checkpoint, GatherCheckpoint, Replayed, Rules};
-use abgauge::ledger::{Cell, Epochs, Keep, Ledger, PairTracker, Parts, Users};
+use abgauge_core::engine::event::{Batch, Position, Reason, Side};
+use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge_core::engine::{ArmId, Checkpoint, GatherCheckpoint, Replayed, Rules};
+use abgauge_core::ledger::{Cell, Epochs, Keep, Ledger, PairTracker, Parts, Users};
+use abgauge_core::metrics::catalogue::Catalogue;
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ fn add(sums: &mut Vec<i64>, terms: &[i64]) {
     sums.truncate(n);
 }
 
-fn show(shown: &mut Shown, lists: &abgauge::engine::ShownLists) {
+fn show(shown: &mut Shown, lists: &abgauge_core::engine::ShownLists) {
     for (arm, lists) in lists.by_arm() {
         for (start_ms, places) in lists {
             let of_arm = shown.entry((start_ms, arm)).or_default();

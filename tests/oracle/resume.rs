@@ -1,7 +1,7 @@
 //! Offsets to resume the logs from, compared with a scan of all accepted events.
 
-use abgauge::engine::ResumePoint;
-use abgauge::engine::event::Side;
+use abgauge_core::engine::ResumePoint;
+use abgauge_core::engine::event::Side;
 use proptest::prelude::*;
 
 use crate::account::Step;

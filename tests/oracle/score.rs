@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use abgauge::engine::ranking::Ranking;
+use abgauge_core::metrics::Ranking;
 
 use crate::twin::{Convention, Outcome, parts};
 use crate::world::World;

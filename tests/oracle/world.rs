@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-use abgauge::engine::event::{Position, Reason, Side};
-use abgauge::engine::ranking::{Measures, Ranking};
-use abgauge::engine::{GatherRules, Rules};
-use abgauge::ledger::{Epochs, Keep, Kept, Span, Starts, Users};
+use abgauge_core::engine::event::{Position, Reason, Side};
+use abgauge_core::engine::{GatherRules, Rules};
+use abgauge_core::ledger::{Epochs, Keep, Kept, Span, Starts, Users};
+use abgauge_core::metrics::{Measures, Ranking};
 use proptest::bool;
 use proptest::collection::vec;
 use proptest::option::{self, weighted};

@@ -6,11 +6,11 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use abgauge::engine::ranking::profile::OLD_NAMES;
-use abgauge::engine::ranking::{CLICKS, LISTS, METRICS, Measures, Metric, Profile};
-use abgauge::evaluate::{Evaluator, Options};
-use abgauge::ingest::catalogue;
-use abgauge::ingest::wire::Decoder;
+use abgauge_core::decode::Decoder;
+use abgauge_core::decode::catalogue;
+use abgauge_core::evaluate::{Evaluator, Options};
+use abgauge_core::metrics::profile::OLD_NAMES;
+use abgauge_core::metrics::{CLICKS, LISTS, METRICS, Measures, Metric, Profile};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use abgauge::engine::ranking::{METRICS, Metric};
-use abgauge::snapshot::View;
+use abgauge_core::engine::View;
+use abgauge_core::metrics::{METRICS, Metric};
 
 use crate::accounts::Accounts;
 use crate::answers::{CATALOGUE, Values, assert_near, assert_same_bits, evaluated, expected, of_api};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::engine::ranking::METRICS;
-use abgauge::snapshot::View;
+use abgauge_core::engine::View;
+use abgauge_core::metrics::METRICS;
 
 use crate::answers::{Values, additive, assert_near, expected};
 use crate::events::{events, shuffled};

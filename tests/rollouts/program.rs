@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-use abgauge::kafka::embedded::Embedded;
+use abgauge::stream::kafka::embedded::Embedded;
 use serde_json::Value;
 
 use crate::support::daemon::Daemon;

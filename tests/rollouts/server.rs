@@ -5,13 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::clock::Clock;
-use abgauge::config::{self, Config};
-use abgauge::export::secured::Secured;
-use abgauge::export::{Exporter, http, server};
-use abgauge::looks::{Looked, Published};
-use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
+use abgauge::serve::secured::Secured;
+use abgauge::serve::{Exporter, http, server};
+use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
+use abgauge_core::looks::{Looked, Published};
 use ring::digest;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -60,7 +60,7 @@ impl Server {
             signed.certificate,
             signed.key
         );
-        let config = config::load_text("abgauge.toml", &text, std::iter::empty());
+        let config = settings::load_text("abgauge.toml", &text, std::iter::empty());
         let config = config.expect("the test's configuration is valid");
         let (looks, telemetry) = (Arc::default(), Telemetry::new("served", "clicks", "0.1.0"));
         let telemetry = Arc::new(telemetry);

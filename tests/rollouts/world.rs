@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::engine::Arm;
-use abgauge::engine::ranking::{ListOutcome, Measures, Ranking};
-use abgauge::engine::settling::{Settled, SettledList};
-use abgauge::ledger::{Epochs, Keep, Ledger, Users};
-use abgauge::looks::{Experiment, Looked, Looks, News, Rules};
-use abgauge::statistics::Settings;
+use abgauge_core::engine::Arm;
+use abgauge_core::engine::settling::{Settled, SettledList};
+use abgauge_core::ledger::{Epochs, Keep, Ledger, Users};
+use abgauge_core::looks::{Experiment, Looked, Looks, News, Rules};
+use abgauge_core::metrics::{ListOutcome, Measures, Ranking};
+use abgauge_core::statistics::Settings;
 
 pub const EXPERIMENT: &str = "ranker";
 const ARMS: [&str; 2] = ["base", "neural"];

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use abgauge::state::{
+use abgauge_core::journal::{
     Claim, Command, Input, Key, Namespace, Owner, Question, Rules, Session, Settings, Shown, Wanted,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use abgauge::state::{BlobId, Bytes, Key, Role, Seal, SealId, Session, Shown};
+use abgauge_core::journal::{BlobId, Bytes, Key, Role, Seal, SealId, Session, Shown};
 
 use crate::log::Record;
 use crate::pair::{Account, Pair, recount};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abgauge::state::{Bytes, Key, Namespace};
+use abgauge_core::journal::{Bytes, Key, Namespace};
 
 use crate::dice::Dice;
 

@@ -15,7 +15,7 @@ mod world;
 
 use std::thread;
 
-use abgauge::state::{Clause, Rules};
+use abgauge_core::journal::{Clause, Rules};
 
 /// Number of schedules in a plain `cargo test`.
 const N_SCHEDULES: u64 = 10_000;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::state::{Bytes, Digest, Header, Identity, Reach, Role, State, Topic};
+use abgauge_core::journal::{Bytes, Digest, Header, Identity, Reach, Role, State, Topic};
 
 use crate::dice::hash;
 

@@ -6,7 +6,7 @@ mod hard_spots;
 mod peace;
 mod turns;
 
-use abgauge::state::{Onlooker, Question, Rules};
+use abgauge_core::journal::{Onlooker, Question, Rules};
 
 use self::faults::Faults;
 use crate::dice::Dice;

@@ -1,7 +1,7 @@
 //! Ratios, differences and lifts from sums by bucket.
 
-use abgauge::statistics::sequence::{self, boundary, boundary_t};
-use abgauge::statistics::{
+use abgauge_core::statistics::sequence::{self, boundary, boundary_t};
+use abgauge_core::statistics::{
     ArmPair, Comparison, Effect, EpochWeights, Interval, Level, RatioSums, compare, normal, ratio, student,
 };
 use serde_json::Value;

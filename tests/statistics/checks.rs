@@ -1,9 +1,9 @@
 //! Sample ratio, list ratio and burn-in.
 
-use abgauge::statistics::burn_in::{BurnIn, Seen};
-use abgauge::statistics::per_user::{Count, Counts, per_user};
-use abgauge::statistics::srm::{Exposed, ln_bayes_factor};
-use abgauge::statistics::{EpochWeights, list_ratio, sequence};
+use abgauge_core::statistics::burn_in::{BurnIn, Seen};
+use abgauge_core::statistics::per_user::{Count, Counts, per_user};
+use abgauge_core::statistics::srm::{Exposed, ln_bayes_factor};
+use abgauge_core::statistics::{EpochWeights, list_ratio, sequence};
 use serde_json::Value;
 
 use super::vectors::{LOGARITHM, PLAIN, TRANSFORMED, block, close, ends, near, number, numbers, rows};
@@ -90,7 +90,7 @@ fn lists_and_clicks_per_assigned_user_need_no_user_counted() {
     }
 }
 
-fn check_sequence(row: &Value, effect: &abgauge::statistics::Effect) {
+fn check_sequence(row: &Value, effect: &abgauge_core::statistics::Effect) {
     let tau = number(&row["tau"]);
     assert!(row["column"] != "requests" || tau == list_ratio::TAU);
     near(sequence::x(tau, &effect.spread), &row["x"], PLAIN);

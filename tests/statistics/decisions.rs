@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::statistics::decision::{Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact};
-use abgauge::statistics::power::Plan;
-use abgauge::statistics::spending::DecisionLook;
-use abgauge::statistics::{Decided, DecidedAt, Effect, Goal, Spread, State, Validity, harm, multiple};
+use abgauge_core::statistics::decision::{
+    Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact,
+};
+use abgauge_core::statistics::power::Plan;
+use abgauge_core::statistics::spending::DecisionLook;
+use abgauge_core::statistics::{Decided, DecidedAt, Effect, Goal, Spread, State, Validity, harm, multiple};
 use serde_json::Value;
 
 use super::vectors::{PLAIN, TRANSFORMED, block, decision_block, ends, entries, near, number, numbers, rows};

@@ -1,7 +1,7 @@
 //! Laws that hold for any sums: variances by small changes equal the delta method, and partitions add up to the whole.
 
-use abgauge::statistics::per_user::{Count, Counts, per_user};
-use abgauge::statistics::{ArmPair, Comparison, EpochWeights, RatioSums, compare};
+use abgauge_core::statistics::per_user::{Count, Counts, per_user};
+use abgauge_core::statistics::{ArmPair, Comparison, EpochWeights, RatioSums, compare};
 use proptest::prelude::*;
 
 /// Lists and lists with a click of one arm, by bucket.
@@ -34,7 +34,7 @@ fn compared(arms: &[Arm; 2]) -> Option<Comparison> {
     compare(&[ArmPair { arm, control }], EpochWeights::Overlap)
 }
 
-fn hits_per_user(arms: &[Arm; 2]) -> Option<abgauge::statistics::Effect> {
+fn hits_per_user(arms: &[Arm; 2]) -> Option<abgauge_core::statistics::Effect> {
     let [arm, control] = [(&arms[0], 0.3), (&arms[1], 0.7)].map(|(arm, share)| Count {
         lists: &arm.lists,
         counts: &arm.hits,
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-fn per_user_of_equal_shares(arms: &[Arm; 2]) -> Option<abgauge::statistics::Effect> {
+fn per_user_of_equal_shares(arms: &[Arm; 2]) -> Option<abgauge_core::statistics::Effect> {
     let [arm, control] = [&arms[0], &arms[1]].map(|arm| Count {
         lists: &arm.lists,
         counts: &arm.hits,

@@ -1,7 +1,7 @@
 //! An experiment from look to look: kept state, reports and decisions.
 
-use abgauge::statistics::per_user::{Count, Counts, HITS_PER_USER, LISTS_PER_USER, per_user};
-use abgauge::statistics::{
+use abgauge_core::statistics::per_user::{Count, Counts, HITS_PER_USER, LISTS_PER_USER, per_user};
+use abgauge_core::statistics::{
     ArmPair, ArmReport, Decided, DecidedMetric, Effect, Epoch, EpochWeights, Interval, MetricReport,
     RatioSums, Report, Role, STICKY_NOTE, State, Totals, Validity, compare, one_look, sequence,
 };
@@ -103,7 +103,7 @@ fn an_arm_that_gets_no_click_leaves_burn_in_and_is_harm() {
 
 #[test]
 fn lower_is_better_turns_win_and_harm_around_and_leaves_the_lift() {
-    let misses = |settings: &mut abgauge::statistics::Settings| {
+    let misses = |settings: &mut abgauge_core::statistics::Settings| {
         settings.primary = vec!["miss_rate".to_owned()];
         settings.lower_is_better = ["miss_rate".to_owned()].into();
     };
@@ -116,7 +116,7 @@ fn lower_is_better_turns_win_and_harm_around_and_leaves_the_lift() {
 #[test]
 fn arms_that_are_alike_have_no_effect_or_are_not_inferior() {
     let same = Truth::default();
-    let wide = |settings: &mut abgauge::statistics::Settings| settings.mde = 0.1;
+    let wide = |settings: &mut abgauge_core::statistics::Settings| settings.mde = 0.1;
     assert_eq!(state(&World::new().with(wide).go(7.0, same)), State::NoEffect);
     assert_eq!(
         state(&World::new().with(wide).with(non_inferior).go(7.0, same)),
@@ -126,7 +126,7 @@ fn arms_that_are_alike_have_no_effect_or_are_not_inferior() {
 
 #[test]
 fn a_guardrail_that_is_still_open_holds_a_win_back() {
-    let guarded = |settings: &mut abgauge::statistics::Settings| {
+    let guarded = |settings: &mut abgauge_core::statistics::Settings| {
         settings.guardrails = [(LISTS_PER_USER.to_owned(), 0.0001)].into();
     };
     let report = World::new().with(guarded).go(7.0, better());
@@ -135,7 +135,7 @@ fn a_guardrail_that_is_still_open_holds_a_win_back() {
 }
 
 /// Sets an mde so small that no interval of a lift fits within it.
-fn narrow(settings: &mut abgauge::statistics::Settings) {
+fn narrow(settings: &mut abgauge_core::statistics::Settings) {
     settings.mde = 0.001;
 }
 
@@ -291,7 +291,7 @@ fn a_decision_of_the_earlier_rule_stands_by_name_until_the_next_decision_look() 
 
 #[test]
 fn with_few_days_every_look_decides_by_the_sequence_as_of_now() {
-    let short = |settings: &mut abgauge::statistics::Settings| {
+    let short = |settings: &mut abgauge_core::statistics::Settings| {
         settings.min_days = 1.0;
         settings.mde = 0.02;
     };
@@ -347,8 +347,9 @@ fn lists_without_a_user_are_noted_and_then_invalid_unless_requests_are_assigned(
     assert_eq!(state(&with(0.21).look(0.1)), State::InvalidUsers);
     assert!(shows_a_comparison(&with(0.2).look(0.1)));
     assert!(!shows_a_comparison(&with(0.21).look(0.1)));
-    let requests =
-        |settings: &mut abgauge::statistics::Settings| settings.unit = abgauge::statistics::Unit::Request;
+    let requests = |settings: &mut abgauge_core::statistics::Settings| {
+        settings.unit = abgauge_core::statistics::Unit::Request
+    };
     assert_eq!(state(&with(0.5).with(requests).look(0.1)), State::Win);
 }
 
@@ -447,7 +448,7 @@ fn one_user_with_most_of_an_arm_is_noted_and_in_a_file_invalid() {
 
 #[test]
 fn the_strict_interval_is_wider_and_its_p_larger() {
-    let strict = |settings: &mut abgauge::statistics::Settings| settings.validity = Validity::Strict;
+    let strict = |settings: &mut abgauge_core::statistics::Settings| settings.validity = Validity::Strict;
     let truth = Truth {
         rate: 0.27,
         ..better()
@@ -468,8 +469,9 @@ fn users_that_do_not_follow_the_shares_make_it_invalid() {
         },
     );
     assert_eq!(state(&report), State::InvalidSrm);
-    let requests =
-        |settings: &mut abgauge::statistics::Settings| settings.unit = abgauge::statistics::Unit::Request;
+    let requests = |settings: &mut abgauge_core::statistics::Settings| {
+        settings.unit = abgauge_core::statistics::Unit::Request
+    };
     let report = World::new().with(requests).go(
         7.0,
         Truth {
@@ -739,7 +741,7 @@ fn check_numbers(report: &Report) {
     assert!(!words.any(|word| word == "NaN" || word == "inf"), "{text}");
 }
 
-fn compared(totals: &Totals) -> abgauge::statistics::Comparison {
+fn compared(totals: &Totals) -> abgauge_core::statistics::Comparison {
     let sums = |arm: &str| {
         let arm = &totals.epochs[0].arms[arm];
         let terms = &arm.metrics["hit_rate"];

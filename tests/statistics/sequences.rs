@@ -2,9 +2,9 @@
 
 use std::f64::consts::LN_2;
 
-use abgauge::statistics::sequence::{self, boundary, boundary_t};
-use abgauge::statistics::spending::{DecisionLook, OTHER_WEIGHT, PLANNED_WEIGHT};
-use abgauge::statistics::{Effect, Interval, Spread, harm, multiple, normal, student};
+use abgauge_core::statistics::sequence::{self, boundary, boundary_t};
+use abgauge_core::statistics::spending::{DecisionLook, OTHER_WEIGHT, PLANNED_WEIGHT};
+use abgauge_core::statistics::{Effect, Interval, Spread, harm, multiple, normal, student};
 use serde_json::Value;
 
 use super::vectors::{

@@ -135,7 +135,7 @@ pub fn close(value: f64, expected: &Value, tolerance: f64) {
 
 /// Asserts both ends of an interval, relative to the larger one, because an end near 0 is a difference of two other numbers.
 #[track_caller]
-pub fn ends(interval: Option<abgauge::statistics::Interval>, expected: &Value, tolerance: f64) {
+pub fn ends(interval: Option<abgauge_core::statistics::Interval>, expected: &Value, tolerance: f64) {
     let interval = interval.expect("there is an interval");
     let expected = numbers(expected);
     let scale = expected[0].abs().max(expected[1].abs());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abgauge::statistics::{
+use abgauge_core::statistics::{
     ArmTotals, Epoch, Goal, Kept, RefusedLists, Report, Settings, Terms, Time, Totals, look,
 };
 

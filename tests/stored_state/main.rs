@@ -8,10 +8,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use abgauge::clock::Clock;
-use abgauge::config;
-use abgauge::kafka::state_log::StateLog;
-use abgauge::state::Key;
-
+use abgauge::settings;
+use abgauge::stream::kafka::state_log::StateLog;
+use abgauge_core::journal::Key;
 use support::kafka::Kafka;
 use support::wait;
 
@@ -23,7 +22,7 @@ const SETTINGS: [(&str, &str); 3] = [
 
 fn log(kafka: &Kafka, topic: &str) -> StateLog {
     let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), kafka.brokers());
-    let config = config::load(None, [brokers].into_iter()).expect("valid");
+    let config = settings::load(None, [brokers].into_iter()).expect("valid");
     StateLog::start(&config.kafka, topic, script::namespace(), Clock::system()).expect("it starts")
 }
 

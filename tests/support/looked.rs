@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use abgauge::config::{self, Config};
-use abgauge::engine::ranking::{ListOutcome, Ranking};
-use abgauge::export::{Exporter, http, server};
-use abgauge::looks::{ArmLook, ExperimentLook, History, Looked, MetricLook, Published};
-use abgauge::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
-use abgauge::statistics::burn_in::BurnIn;
-use abgauge::statistics::{
+use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
+use abgauge::serve::{Exporter, http, server};
+use abgauge::settings::{self, Config};
+use abgauge::telemetry::Telemetry;
+use abgauge_core::looks::{ArmLook, ExperimentLook, History, Looked, MetricLook, Published};
+use abgauge_core::metrics::{ListOutcome, Ranking};
+use abgauge_core::statistics::burn_in::BurnIn;
+use abgauge_core::statistics::{
     ArmReport, Basis, Decided, DecidedAt, DecidedMetric, Decision, Grown, Interval, ListRatio, MetricReport,
     PerUser, Report, Role, Settings, State,
 };
-use abgauge::telemetry::Telemetry;
 use tokio_util::sync::CancellationToken;
 
 /// End of the settled view in Unix ms.
@@ -51,13 +51,13 @@ impl LookedAt {
     /// Starts the server before the first look, which waits for partition 3.
     pub fn start() -> LookedAt {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "localhost:9092".to_owned());
-        let mut config = config::load(None, [brokers].into_iter()).expect("the defaults are valid");
+        let mut config = settings::load(None, [brokers].into_iter()).expect("the defaults are valid");
         config.http.listen = ([127, 0, 0, 1], 0).into();
-        let asked = abgauge::looks::Experiment {
+        let asked = abgauge_core::looks::Experiment {
             settings: Some(settings()),
             ..Default::default()
         };
-        let unasked = abgauge::looks::Experiment::default();
+        let unasked = abgauge_core::looks::Experiment::default();
         let experiments = [(EXPERIMENT, asked), (UNCONTROLLED, unasked)];
         config.experiments = experiments.map(|(name, it)| (name.to_owned(), it)).into();
         let looks = Arc::new(Published::default());
@@ -163,7 +163,7 @@ impl Drop for LookedAt {
 async fn serve(
     listener: std::net::TcpListener,
     exporter: Arc<Exporter>,
-    http: config::Http,
+    http: settings::Http,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let telemetry = Arc::clone(&exporter.telemetry);

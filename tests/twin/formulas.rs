@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abgauge::engine::ranking::Profile;
-use abgauge::engine::ranking::profile::CHOICES;
+use abgauge_core::metrics::Profile;
+use abgauge_core::metrics::profile::CHOICES;
 
 use super::Items;
 

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::engine::ranking::profile::CHOICES;
-use abgauge::engine::ranking::{METRICS, Measures, Profile};
+use abgauge_core::metrics::profile::CHOICES;
+use abgauge_core::metrics::{METRICS, Measures, Profile};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

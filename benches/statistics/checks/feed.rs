@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use abgauge::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served};
-use abgauge::simulate::Design;
-use abgauge::simulate::design::Combination;
-use abgauge::simulate::draft::{Content, Draft};
+use abgauge::tools::simulate::Design;
+use abgauge::tools::simulate::design::Combination;
+use abgauge::tools::simulate::draft::{Content, Draft};
+use abgauge_core::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use super::scenario::{ARM, Ids};

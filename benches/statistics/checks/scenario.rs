@@ -2,12 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::config::TopicKey;
-use abgauge::engine::ranking::{Measures, Ranking};
-use abgauge::engine::{Arm, Rules};
-use abgauge::ledger::{Cell, Epochs, Keep, PairTracker, Users};
-use abgauge::simulate::draft::Content;
-use abgauge::simulate::{Activity, Design, Lengths, Noise, Population, Traffic, TrafficSettings, World};
+use abgauge::settings::TopicKey;
+use abgauge::tools::simulate::draft::Content;
+use abgauge::tools::simulate::{
+    Activity, Design, Lengths, Noise, Population, Traffic, TrafficSettings, World,
+};
+use abgauge_core::engine::{Arm, Rules};
+use abgauge_core::ledger::{Cell, Epochs, Keep, PairTracker, Users};
+use abgauge_core::metrics::{Measures, Ranking};
 
 use super::feed::Feed;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abgauge::engine::ranking::Ranking;
-use abgauge::looks::{EpochStart, Experiment, ExperimentLook, Looks, News, Rules};
-use abgauge::statistics::{ArmReport, MetricReport, Report, Role, Settings, Validity};
+use abgauge_core::looks::{EpochStart, Experiment, ExperimentLook, Looks, News, Rules};
+use abgauge_core::metrics::Ranking;
+use abgauge_core::statistics::{ArmReport, MetricReport, Report, Role, Settings, Validity};
 
 use super::scenario::{ARM, CONTROL, DAY_MS, EXPERIMENT, START_MS, Scenario, Told};
 

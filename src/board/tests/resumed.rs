@@ -1,10 +1,10 @@
 //! Property tests of a board that starts a pair from its ledger, compared with one that gets all deltas.
 
+use abgauge_core::engine::Checkpoint;
+use abgauge_core::ledger::{Kept, Span, Starts, Users};
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::Checkpoint;
-use crate::ledger::{Kept, Span, Starts, Users};
 
 /// Parts of a ledger needed for the windows of [`board`].
 pub fn keep(starts: &[(&str, i64)]) -> Keep {

@@ -1,6 +1,6 @@
 //! Stored state that a daemon refuses to resume: each time it reports why and what to do, and leaves the state as it is.
 
-use abgauge::state::{Key, SealId};
+use abgauge_core::journal::{Key, SealId};
 
 use super::{STATE, Stage, settled, wait_for_settled};
 use crate::support::daemon::Daemon;

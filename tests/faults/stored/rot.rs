@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use abgauge::state::{Key, Namespace, SealId, Session};
+use abgauge_core::journal::{Key, Namespace, SealId, Session};
 use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use abgauge::state::{Key, Session};
+use abgauge_core::journal::{Key, Session};
 use serde_json::Value;
 
 use super::{STATE, Stage, wait_for_settled};

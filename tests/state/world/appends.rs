@@ -1,7 +1,7 @@
 //! Fates of an append: it lands at once, late, twice or never. Any of them may be acknowledged or not, even one that never
 //! lands.
 
-use abgauge::state::{Bytes, Key};
+use abgauge_core::journal::{Bytes, Key};
 
 use super::{Flight, World};
 use crate::instance::{Instance, Life, namespace};

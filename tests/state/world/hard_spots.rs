@@ -1,6 +1,6 @@
 //! Sequences of events that chance alone produces too rarely.
 
-use abgauge::state::Key;
+use abgauge_core::journal::Key;
 
 use super::World;
 use crate::instance::{Instance, LEASE_MS, Life, Notice};

@@ -1,6 +1,6 @@
 //! Steps of a single instance.
 
-use abgauge::state::{Command, Key};
+use abgauge_core::journal::{Command, Key};
 
 use super::World;
 use crate::instance::{Instance, Life};

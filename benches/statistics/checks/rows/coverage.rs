@@ -1,11 +1,11 @@
 //! Coverage: the share of intervals that contain the true value.
 
-use abgauge::engine::Arm;
-use abgauge::engine::ranking::Ranking;
-use abgauge::ledger::BucketSums;
-use abgauge::looks::arm_totals;
-use abgauge::simulate::Activity;
-use abgauge::statistics::{
+use abgauge::tools::simulate::Activity;
+use abgauge_core::engine::Arm;
+use abgauge_core::ledger::BucketSums;
+use abgauge_core::looks::arm_totals;
+use abgauge_core::metrics::Ranking;
+use abgauge_core::statistics::{
     ArmPair, ArmTotals, Comparison, EpochWeights, Interval, RatioSums, Validity, compare,
 };
 

@@ -1,7 +1,7 @@
 //! Weekly decisions: how often they are wrong if the effect changes or is 0, and whether they match the reported intervals.
 
-use abgauge::simulate::Activity;
-use abgauge::statistics::{Settings, State};
+use abgauge::tools::simulate::Activity;
+use abgauge_core::statistics::{Settings, State};
 
 use super::effects::{detectable, moderate};
 use crate::checks::row::{Bound, Figure, Row, indicator};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use abgauge::simulate::Activity;
-use abgauge::statistics::Settings;
+use abgauge::tools::simulate::Activity;
+use abgauge_core::statistics::Settings;
 
 use super::coverage::{Sums, at_end};
 use crate::checks::row::{Bound, Figure, Row, indicator};

@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::config::TopicKey;
-use abgauge::engine::ranking::{Measures, Ranking};
-use abgauge::ledger::{Epochs, Keep, Users};
-use abgauge::looks::{Experiment, ExperimentLook};
-use abgauge::simulate::draft::Content;
-use abgauge::simulate::{Design, Traffic, TrafficSettings};
-use abgauge::statistics::Settings;
-use abgauge::verdict::{Badge, Looked, Said, of_look};
+use abgauge::settings::TopicKey;
+use abgauge::tools::simulate::draft::Content;
+use abgauge::tools::simulate::{Design, Traffic, TrafficSettings};
+use abgauge_core::ledger::{Epochs, Keep, Users};
+use abgauge_core::looks::{Experiment, ExperimentLook};
+use abgauge_core::metrics::{Measures, Ranking};
+use abgauge_core::statistics::Settings;
+use abgauge_core::verdict::{Badge, Looked, Said, of_look};
 
 use crate::checks::feed::Feed;
 use crate::checks::row::{Bound, Figure, Row, indicator};

@@ -1,7 +1,7 @@
 //! Arms that do not differ: how often a difference is reported nevertheless.
 
-use abgauge::simulate::Activity;
-use abgauge::statistics::{EpochWeights, Settings, Validity};
+use abgauge::tools::simulate::Activity;
+use abgauge_core::statistics::{EpochWeights, Settings, Validity};
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, DAY_MS, Leg, METRICS, Scale, Scenario};

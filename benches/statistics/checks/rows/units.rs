@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::simulate::Activity;
-use abgauge::statistics::{Settings, Unit, Validity};
+use abgauge::tools::simulate::Activity;
+use abgauge_core::statistics::{Settings, Unit, Validity};
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, DAY_MS, Ids, Scale, Scenario};

@@ -1,7 +1,7 @@
 //! Numbers of users and lists per arm: sample ratio and list ratio.
 
-use abgauge::simulate::Activity;
-use abgauge::statistics::ListRatio;
+use abgauge::tools::simulate::Activity;
+use abgauge_core::statistics::ListRatio;
 
 use crate::checks::row::{Bound, Figure, Row, indicator};
 use crate::checks::scenario::{ARM, Leg, Scale, Scenario};
@@ -102,6 +102,6 @@ pub fn wrong_shares(scale: Scale) -> Row {
     })
 }
 
-fn users_of(look: &abgauge::looks::ExperimentLook) -> f64 {
+fn users_of(look: &abgauge_core::looks::ExperimentLook) -> f64 {
     look.arms.values().filter_map(|arm| arm.users).sum()
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use abgauge::state::{BlobId, Key, Seal, SealId, Session};
+use abgauge_core::journal::{BlobId, Key, Seal, SealId, Session};
 
 use crate::support::topics::Record;
 

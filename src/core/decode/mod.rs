@@ -1,0 +1,269 @@
+//! Decoding: one JSON record in, one [`Event`] or more out, whatever the bytes are.
+
+mod arms;
+mod block;
+pub mod catalogue;
+mod digits;
+mod hash;
+mod json;
+mod keys;
+mod mapped;
+mod marks;
+mod no_user;
+mod plain;
+mod scan;
+pub mod shape;
+mod short_hash;
+#[cfg(test)]
+mod tests;
+mod time;
+mod user_key;
+mod usual;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+pub use self::hash::Hashes;
+pub use self::mapped::{Explained, Place};
+use self::mapped::{Mapped, Sink};
+pub use self::no_user::NoUser;
+use self::shape::Shape;
+pub use self::time::is_time;
+pub use self::user_key::UserKey;
+use self::usual::{Compact, Spaced};
+use crate::engine::OTHER;
+use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason};
+
+/// Bound on an id or item, in bytes of UTF-8 without escapes.
+pub const MAX_ID_BYTES: usize = 2048;
+/// Bound on the digits of an integer that is an id or a time. The sign is not a digit.
+pub const MAX_ID_DIGITS: usize = 20;
+/// Bound on the name of an experiment or arm, in bytes of UTF-8 without escapes.
+pub const MAX_LABEL_BYTES: usize = 128;
+
+/// Decoder of records. Its results are in the [`Batch`]: a record without escapes allocates nothing of its own.
+///
+/// If a record has several problems, the decoder reports the one whose field is checked first (see [`Reason`]), and within
+/// a field the one that [`Reason`] lists first. So the order of keys does not matter. Only the fields of the record's own
+/// kind are read: `type`, `request_id`, `ts` and `user_id` of both, `items` and `experiments` of lists, `item` of clicks.
+/// The rest is ignored, but must be JSON, and no known key may come twice.
+///
+/// Users are hashed with a separate key: see [`Self::knowing_users_by`].
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    hash: Hashes,
+    max_items: usize,
+    max_experiments: usize,
+    mapped: Arc<Mapped>,
+    /// Set if records have our own shape, for which there are faster decoders.
+    is_own_shape: bool,
+}
+
+impl Decoder {
+    /// Makes a decoder that rejects lists with more items or in more experiments.
+    pub fn new(hash_seed: u64, max_items: u32, max_experiments: u32) -> Self {
+        Decoder {
+            hash: Hashes::new(hash_seed, UserKey::of("", hash_seed)),
+            max_items: max_items as usize,
+            max_experiments: max_experiments as usize,
+            mapped: Arc::new(Mapped::new(&Shape::default(), NoUser::default())),
+            is_own_shape: true,
+        }
+    }
+
+    /// Hashes users with this key. Without it, the key depends only on the seed.
+    pub fn knowing_users_by(self, key: UserKey) -> Self {
+        Decoder {
+            hash: self.hash.with_users(key),
+            ..self
+        }
+    }
+
+    /// Replaces the user ids that count as no user.
+    pub fn without_users(self, no_user: NoUser) -> Self {
+        Decoder {
+            mapped: Arc::new(Mapped::new(self.mapped.shape(), no_user)),
+            ..self
+        }
+    }
+
+    /// Reads records of another shape; `None` is our own, which has faster paths than any [`Shape`].
+    ///
+    /// # Panics
+    /// If the shape has more than [`Shape::MAX_ALTERNATIVES`].
+    pub fn reading(self, shape: Option<&Shape>) -> Self {
+        Decoder {
+            mapped: Arc::new(Mapped::new(
+                shape.unwrap_or(&Shape::default()),
+                self.mapped.no_user().clone(),
+            )),
+            is_own_shape: shape.is_none(),
+            ..self
+        }
+    }
+
+    /// Returns the hash functions. Public so that tests and fuzzing can compare.
+    pub fn hashes(&self) -> Hashes {
+        self.hash
+    }
+
+    /// Appends the events of a record, at least one. `topic_says` is the kind in its topic, if there is only one: a record
+    /// that names the other kind is invalid. Without it, the record needs a `type`, or [`Shape::without_kind`] decides. An
+    /// invalid or ignored record leaves nothing in the arenas.
+    pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
+        if !self.is_own_shape {
+            return self.decode_by_paths(payload, topic_says, at, batch);
+        }
+        match payload.and_then(|payload| self.usual::<Compact>(payload, topic_says, batch)) {
+            Some(body) => batch.events.push(Event::new(at, body)),
+            None => self.decode_plain(payload, topic_says, at, batch),
+        }
+    }
+
+    #[inline(never)]
+    fn decode_plain(
+        &self,
+        payload: Option<&[u8]>,
+        topic_says: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        if let Some(body) = payload.and_then(|payload| self.usual::<Spaced>(payload, topic_says, batch)) {
+            batch.events.push(Event::new(at, body));
+            return;
+        }
+        let before = Ends::of(batch);
+        match payload.and_then(|payload| self.plain(payload, topic_says, batch)) {
+            Some(body) => before.append(body, at, batch),
+            None => {
+                before.cut(batch);
+                self.decode_by_paths(payload, topic_says, at, batch);
+            }
+        }
+    }
+
+    /// Decodes like [`Decoder::decode`], but only by the paths of the shape. This is the reference for all records; the
+    /// other decoders are only faster. Public so that tests and fuzzing can compare them.
+    #[inline(never)]
+    pub fn decode_by_paths(
+        &self,
+        payload: Option<&[u8]>,
+        topic_says: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        let start = batch.events.len();
+        let mut sink = Sink {
+            hash: self.hash,
+            max_items: self.max_items,
+            max_experiments: self.max_experiments,
+            composite_id: None,
+            clicked: &mut Vec::new(),
+            batch,
+            texts: None,
+            unreadable: None,
+        };
+        self.mapped.each_event(payload, |fields| {
+            let mut before = Ends::of(sink.batch);
+            let said = fields.and_then(|fields| self.mapped.read(&fields, topic_says, &mut sink));
+            if sink.unreadable.is_some() {
+                before = before.with_arms(sink.batch);
+            }
+            // The clicks inside a list follow it, and must not cut off its items and arms.
+            let mut is_first = true;
+            self.mapped.body(said, &mut sink, |batch, body| {
+                match std::mem::take(&mut is_first) {
+                    true => before.append(body, at, batch),
+                    false => batch.events.push(Event::new(at, body)),
+                }
+            });
+        });
+        match batch.events.len() - start {
+            0 => batch.events.push(Event::new(at, Body::Ignored)),
+            1 => {}
+            _ => batch.mark_several(start),
+        }
+    }
+
+    #[inline(always)]
+    fn known_user(&self, id: Option<&[u8]>) -> Option<u64> {
+        let id = id.filter(|id| !self.mapped.no_user().contains(id))?;
+        Some(self.hash.user(id))
+    }
+
+    /// Returns the text and the hash of an item, as a list or a click may write it; `None` if it is not an item.
+    pub fn item(&self, raw: &RawValue) -> Option<(String, u64)> {
+        let id = json::id(raw.get()).ok()?;
+        let hash = self.hash.item(id.as_bytes());
+        Some((id.into_owned(), hash))
+    }
+}
+
+/// Ends of a batch's arenas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ends {
+    items: usize,
+    arms: usize,
+    text: usize,
+}
+
+impl Ends {
+    fn of(batch: &Batch) -> Ends {
+        Ends {
+            items: batch.items.len(),
+            arms: batch.arms.len(),
+            text: batch.text.len(),
+        }
+    }
+
+    /// Keeps the arms that were added since.
+    fn with_arms(self, batch: &Batch) -> Ends {
+        Ends {
+            items: self.items,
+            ..Ends::of(batch)
+        }
+    }
+
+    /// Appends an event that began here, and drops what it does not contain.
+    #[inline(always)]
+    fn append(self, body: Body, at: Position, batch: &mut Batch) {
+        if !matches!(body, Body::Served(_)) && Ends::of(batch) != self {
+            self.cut(batch);
+        }
+        batch.events.push(Event::new(at, body));
+    }
+
+    /// Drops everything added since.
+    #[cold]
+    #[inline(never)]
+    fn cut(self, batch: &mut Batch) {
+        batch.items.truncate(self.items);
+        batch.arms.truncate(self.arms);
+        batch.text.truncate(self.text);
+    }
+}
+
+/// Checks that a record is not of another kind than its topic.
+fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
+    match topic_says {
+        Some(other) if other != kind => Err(Reason::WrongTopic),
+        _ => Ok(()),
+    }
+}
+
+/// Returns true for a valid name of an experiment or arm.
+fn is_label(label: &str) -> bool {
+    (1..=MAX_LABEL_BYTES).contains(&label.len()) && label != OTHER
+}
+
+/// Keeps the problem that [`Reason`] lists first.
+fn note(problem: &mut Option<Reason>, reason: Reason) {
+    *problem = Some(problem.map_or(reason, |known| known.min(reason)));
+}
+
+/// Returns a range in an arena. Kafka bounds a batch far below 4 GiB.
+fn range(start: usize, end: usize) -> Range<u32> {
+    start as u32..end as u32
+}

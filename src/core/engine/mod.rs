@@ -1,0 +1,44 @@
+//! The join, its slots and its tallies: pure and synchronous, no clock, no I/O.
+
+mod arms;
+mod checkpoint;
+mod chunks;
+mod clicks;
+pub mod contributions;
+mod copies;
+pub mod coverage;
+pub mod event;
+mod first_clicks;
+pub mod float_times;
+mod gather;
+mod index;
+mod join;
+mod lists;
+mod open_events;
+mod open_list;
+pub mod outcome;
+mod partial_ids;
+mod prefetch;
+mod refused;
+mod repeats;
+mod replay;
+pub mod settling;
+mod shared_id;
+mod shown;
+mod store;
+pub mod tally;
+mod view;
+pub mod watermark;
+pub mod window;
+
+pub use arms::{Arm, ArmId, OTHER};
+pub use checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
+pub use copies::{Copied, CopiesCheckpoint, CopiesReach, Refusal};
+pub use gather::{EarlierHead, GatherCheckpoint, GatherRules, RowPlace, Silence};
+pub use join::{Changes, Engine, Rules};
+pub use lists::ArmInSlot;
+pub use open_events::{Digest, ResumePoint};
+pub use refused::RefusedList;
+pub use replay::Replayed;
+pub use shown::ShownLists;
+pub use view::View;

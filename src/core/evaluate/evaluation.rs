@@ -1,0 +1,96 @@
+//! The numbers of a set of files: of all of it, and of each span of time where that was asked for.
+
+use std::collections::BTreeMap;
+
+use super::UnreadableLines;
+use super::comparison::Comparison;
+use crate::engine::Arm;
+use crate::engine::event::Reason;
+use crate::engine::float_times::FloatTimes;
+use crate::engine::outcome::Counts;
+use crate::ledger::Numbers;
+use crate::metrics::Ranking;
+use crate::metrics::catalogue::Catalogue;
+
+/// Sums by arm, as wide as the ranking.
+pub type Totals = BTreeMap<Arm, Box<[i128]>>;
+
+/// The numbers of a set of files.
+pub struct Evaluation {
+    pub ranking: Ranking,
+    pub total: Totals,
+    /// Length of a span, where a series was asked for.
+    pub span_ms: Option<i64>,
+    /// Totals by start of the span, Unix ms; spans without a list are absent.
+    pub spans: BTreeMap<i64, Totals>,
+    /// Comparisons by experiment, for the ones with their control; `None` if nothing was to be compared.
+    pub comparisons: Option<BTreeMap<String, Comparison>>,
+    /// Outcome of each line.
+    pub counts: Counts,
+    /// Served lists that could be read.
+    pub n_lists: u64,
+    /// Served lists that name no experiment, and so count in no arm.
+    pub n_lists_without_arm: u64,
+    /// Number of lists, and of list times that a 32-bit float can represent.
+    pub float_times: FloatTimes,
+    /// True if no sum has overflowed.
+    pub exact: bool,
+    /// See [`Options::max_duplicate_share`](super::Options::max_duplicate_share).
+    pub max_duplicate_share: f64,
+    /// See [`Options::max_user_share`](super::Options::max_user_share).
+    pub max_user_share: f64,
+    pub unreadable: BTreeMap<Reason, UnreadableLines>,
+    /// Warnings of lines that were too long to be read, by file.
+    pub long_lines: Vec<String>,
+}
+
+impl Evaluation {
+    /// A metric of the first profile by its key, such as `hit_rate@5`; none where the arm has no list, or the metric
+    /// divides by 0.
+    pub fn value(&self, experiment: &str, arm: &str, key: &str) -> Option<f64> {
+        let first = self.ranking.profiles().first()?;
+        self.value_of(&first.name, experiment, arm, key)
+    }
+
+    /// The same of any of its profiles.
+    pub fn value_of(&self, profile: &str, experiment: &str, arm: &str, key: &str) -> Option<f64> {
+        let mut profiles = self.ranking.profiles().iter();
+        let profile = profiles.position(|other| other.name == profile)?;
+        let is_named = |named: &Arm| &*named.experiment == experiment && &*named.arm == arm;
+        let (_, sums) = self.total.iter().find(|(named, _)| is_named(named))?;
+        let mut columns = self.ranking.columns().iter();
+        let column = columns.find(|column| column.profile == profile && column.key() == key)?;
+        column.value(sums)
+    }
+
+    /// Returns the comparison of an experiment with its control; `None` if it has none.
+    pub fn comparison(&self, experiment: &str) -> Option<&Comparison> {
+        self.comparisons.as_ref()?.get(experiment)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.total.is_empty()
+    }
+}
+
+/// The sums of arms by name, distinct counts among them.
+pub(super) fn totals(
+    numbers: Numbers,
+    arms: &[Arm],
+    ranking: &Ranking,
+    catalogue: Option<&Catalogue>,
+) -> Totals {
+    let named = numbers.sums.iter().map(|(arm, sums)| {
+        let mut sums = sums.clone();
+        if let Some((catalogue, columns)) = catalogue.zip(ranking.coverage()) {
+            sums[columns.size] = catalogue.len() as i128;
+            if let Some(classes) = numbers.seen.get(arm) {
+                let counts = classes.counts(columns.ks.len(), catalogue);
+                let seen = sums[columns.seen.clone()].iter_mut();
+                seen.zip(counts).for_each(|(sum, count)| *sum = count.into());
+            }
+        }
+        (arms[*arm as usize].clone(), sums)
+    });
+    named.collect()
+}

@@ -1,0 +1,214 @@
+//! An evaluation as JSON, CSV and tables, with warnings and notes about what was left out.
+
+mod account;
+mod comparisons;
+mod csv;
+mod grid;
+mod json;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use super::{Evaluation, Totals};
+use crate::engine::outcome::{ClickResult, Outcome, SHELVES};
+use crate::metrics::Column;
+use crate::statistics::top_user::top_user_warning;
+use crate::table::visible;
+
+/// Printable form of an evaluation.
+#[derive(Clone, Copy)]
+pub struct Report<'a> {
+    evaluation: &'a Evaluation,
+}
+
+impl Evaluation {
+    /// Returns the report; if arms are compared, it includes the difference of each to its control.
+    pub fn report(&self) -> Report<'_> {
+        Report { evaluation: self }
+    }
+
+    /// Names of experiments and of the arms of each, sorted.
+    pub fn arms(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut arms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for arm in self.total.keys() {
+            arms.entry(&arm.experiment).or_default().push(&arm.arm);
+        }
+        arms
+    }
+
+    /// Lines that could not be read, whatever the reason.
+    pub fn n_unreadable(&self) -> u64 {
+        self.unreadable.values().map(|unreadable| unreadable.n).sum()
+    }
+
+    /// Returns the reasons to doubt the numbers, a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (reason, unreadable) in &self.unreadable {
+            let places = unreadable.places.join(", ");
+            let is_all = unreadable.n == unreadable.places.len() as u64;
+            let more = if is_all { "" } else { ", …" };
+            warnings.push(format!(
+                "lines skipped as {}: {} ({places}{more})",
+                reason.name(),
+                unreadable.n
+            ));
+        }
+        warnings.extend(self.long_lines.iter().cloned());
+        warnings.extend(self.losses());
+        warnings.extend(self.float_times.warning("lists"));
+        let n_conflicts = self.counts.conflicting_lists;
+        let max_conflicts = self.max_duplicate_share * self.n_lists as f64;
+        if n_conflicts as f64 > max_conflicts {
+            warnings.push(format!(
+                "copies with other items or arms: {n_conflicts} of {} lists: {SHELVES}",
+                self.n_lists
+            ));
+        }
+        for (experiment, comparison) in self.comparisons.iter().flatten() {
+            for (arm, [lists, of_user]) in comparison.top_user_lists() {
+                let names = [&*visible(experiment), &*visible(arm)];
+                warnings.extend(top_user_warning(names, lists, of_user, self.max_user_share));
+            }
+        }
+        warnings.extend(self.n_without_a_hit().map(|n| {
+            format!(
+                "clicks: {n}, but none is on an item of its list: the request ids or the items of clicks do not match the lists, or clicks come later than `attribution`; `abgauge check --sample FILE --suggest` shows what links them"
+            )
+        }));
+        warnings
+    }
+
+    /// Returns further notes for the reader, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let outcome = |outcome| self.n_of(outcome);
+        let result = |result| self.counts.result(result);
+        let notes = [
+            ("ignored lines of another type", outcome(Outcome::Ignored)),
+            (
+                "lists that name no experiment, counted in no arm",
+                self.n_lists_without_arm,
+            ),
+            (
+                "skipped elements of lists that are not items",
+                self.counts.skipped_elements,
+            ),
+            ("duplicate lists counted once", outcome(Outcome::Duplicate)),
+            (
+                "duplicates with other content; the first counts",
+                self.counts.conflicting_lists,
+            ),
+            (
+                "clicks without a list in the attribution window",
+                result(ClickResult::Unmatched),
+            ),
+            (
+                "clicks on items that their list does not show",
+                result(ClickResult::OffList),
+            ),
+        ];
+        let notes = notes.into_iter().filter(|(_, n)| *n > 0);
+        let bad_arms = self.counts.bad_arms.iter();
+        let bad_arms = bad_arms.map(|(experiment, n)| {
+            format!("lists left out of {experiment} because their arm is not text of 1 to 128 bytes: {n}")
+        });
+        notes
+            .map(|(what, n)| format!("{what}: {n}"))
+            .chain(bad_arms)
+            .collect()
+    }
+}
+
+impl<'a> Report<'a> {
+    /// The names of the profiles, each with its index.
+    fn profiles(self) -> impl Iterator<Item = (usize, &'a str)> {
+        let profiles = self.evaluation.ranking.profiles().iter();
+        profiles.map(|profile| profile.name.as_str()).enumerate()
+    }
+
+    /// The metrics of a profile, in the order of export.
+    fn columns(self, profile: usize) -> impl Iterator<Item = &'a Column> {
+        let columns = self.evaluation.ranking.columns().iter();
+        columns.filter(move |column| column.profile == profile)
+    }
+
+    /// Returns the control of an experiment.
+    fn control(self, experiment: &str) -> Option<&'a str> {
+        let comparison = self.evaluation.comparison(experiment)?;
+        Some(&comparison.settings.control)
+    }
+
+    /// Returns the control of an experiment with its sums, if it has a list.
+    fn control_of(self, experiment: &ExperimentSums<'a>) -> Option<(&'a str, &'a [i128])> {
+        let control = self.control(experiment.name)?;
+        Some((control, experiment.sums(control)?))
+    }
+
+    /// Returns whether the difference of an arm to its control is shown.
+    fn is_comparable(self, experiment: &str, arm: &str) -> bool {
+        let comparison = self.evaluation.comparison(experiment);
+        let report = comparison.and_then(|comparison| comparison.report.arms.get(arm));
+        report.is_none_or(|report| report.incomparable.is_none())
+    }
+}
+
+/// The arms of one experiment by name, each with its sums.
+struct ExperimentSums<'a> {
+    name: &'a str,
+    arms: Vec<(&'a str, &'a [i128])>,
+}
+
+impl<'a> ExperimentSums<'a> {
+    fn sums(&self, arm: &str) -> Option<&'a [i128]> {
+        let mut arms = self.arms.iter();
+        arms.find(|(name, _)| *name == arm).map(|(_, sums)| *sums)
+    }
+}
+
+/// Returns the experiments, sorted by name.
+fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
+    let all: Vec<(&str, &str, &[i128])> = totals
+        .iter()
+        .map(|(arm, sums)| (&*arm.experiment, &*arm.arm, &**sums))
+        .collect();
+    let of_each: Vec<ExperimentSums> = all
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|arms| ExperimentSums {
+            name: arms[0].0,
+            arms: arms.iter().map(|(_, arm, sums)| (*arm, *sums)).collect(),
+        })
+        .collect();
+    of_each.into_iter()
+}
+
+/// Difference of a value to the control's.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+struct Difference {
+    absolute: f64,
+    /// Percentage of the control's value; none if that is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<f64>,
+}
+
+impl Difference {
+    fn of(value: f64, control: f64) -> Difference {
+        let absolute = value - control;
+        Difference {
+            absolute,
+            percent: (control != 0.0).then(|| absolute / control * 100.0),
+        }
+    }
+
+    /// The difference of one metric; none where one of both is undefined.
+    fn of_sums(column: &Column, sums: &[i128], control: &[i128]) -> Option<Difference> {
+        Some(Difference::of(column.value(sums)?, column.value(control)?))
+    }
+}
+
+/// A time as RFC 3339 in UTC.
+fn time(ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.to_string(),
+        Err(_) => ms.to_string(),
+    }
+}

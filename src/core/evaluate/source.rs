@@ -1,0 +1,293 @@
+//! Reads files and standard input for `evaluate`, whatever their compression, as JSON records.
+//!
+//! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of Parquet are converted
+//! to JSON records, so that one decoder handles all of them.
+
+mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use flate2::bufread::MultiGzDecoder;
+
+pub use self::lines::LongLines;
+use self::lines::ReadBounds;
+use crate::decode::shape::Shape;
+
+/// Bytes of packed data that are read at a time.
+const PACKED_BUFFER: usize = 128 << 10;
+/// Bytes between two calls of `watch`.
+const TOLD_AT_A_TIME: u64 = 64 << 10;
+/// zstd's largest window (`--long=31`), in powers of two: the file decides how much memory decompression takes.
+const ZSTD_WINDOW_LOG: u32 = 31;
+/// Number of first bytes used to detect the format.
+const HEAD: usize = 512;
+
+/// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
+/// Parquet, from 1.
+///
+/// Reads JSON lines, also in gzip (any number of members) and zstd (any number of frames), and Parquet with the feature
+/// `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
+/// memory: it comes as an empty record, which is not JSON, and is reported at the end. `watch` gets the number of bytes of the
+/// file read since its last call, before decompression. Records are to be read as `shape`, the result of [`shape_of`].
+///
+/// # Errors
+/// Fails if the file cannot be read to its end, or has a format or a column that cannot be read. Each error names the file.
+/// Records may have come before.
+pub fn read(
+    path: &Path,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    mut record: impl FnMut(u64, &[u8]),
+) -> anyhow::Result<LongLines> {
+    let name = name(path);
+    if is_standard_input(path) {
+        let input = ProgressReader::new(io::stdin().lock(), watch);
+        return stream(input, &mut record).with_context(|| format!("read {name}"));
+    }
+    let file = open(path).with_context(|| format!("open {name}"))?;
+    read_file(file, shape, watch, &mut record).with_context(|| format!("read {name}"))
+}
+
+/// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
+///
+/// # Errors
+/// Where it cannot be read to its end, or is of a format that cannot be read.
+pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
+    stream(input, &mut record)
+}
+
+/// Returns whether the columns of the file are the fields of our own events, as in Parquet, rather than records of any shape.
+/// Returns false if it cannot be opened; [`read`] reports why.
+pub fn has_own_columns(path: &Path) -> bool {
+    let format = || Some(sniff(&mut File::open(path).ok()?).ok()?.0);
+    // A pipe cannot be Parquet, which needs seeking.
+    let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file && format() == Some(FileFormat::Parquet)
+}
+
+/// The shape of the records that [`read`] makes of a file; `None` for our own. A file that has our fields as columns takes
+/// from the shape of other events how times are written.
+pub fn shape_of(path: &Path, events: Option<&Shape>) -> Option<Shape> {
+    match has_own_columns(path) {
+        true => events?.own_with_times(),
+        false => events.cloned(),
+    }
+}
+
+/// Returns the name of a path in messages.
+pub fn name(path: &Path) -> Cow<'_, str> {
+    if is_standard_input(path) {
+        Cow::Borrowed("standard input")
+    } else {
+        path.to_string_lossy()
+    }
+}
+
+/// Bytes of all files, where all are files.
+pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
+    paths
+        .iter()
+        .map(|path| {
+            std::fs::metadata(path)
+                .ok()
+                .filter(|found| found.is_file() && !is_standard_input(path))
+                .map(|file| file.len())
+        })
+        .sum()
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        bail!("it is a directory: name the files in it");
+    }
+    Ok(file)
+}
+
+fn read_file(
+    mut file: File,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<LongLines> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return stream(ProgressReader::new(file, watch), record);
+    }
+    let (format, head) = sniff(&mut file)?;
+    if format == FileFormat::Parquet {
+        return rows(file, shape, watch, record).map(|()| LongLines::default());
+    }
+    let input = ProgressReader::new(head.chain(file), watch);
+    unpack(format, input, record)
+}
+
+/// Reads input that can be read only once, from start to end.
+fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
+    let (format, head) = sniff(&mut input)?;
+    if format == FileFormat::Parquet {
+        bail!("it is Parquet, which can be read from a file only: write it to one and name that");
+    }
+    unpack(format, head.chain(input), record)
+}
+
+#[cfg(feature = "parquet")]
+fn rows(
+    file: File,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
+    parquet::read(file, shape, watch, record)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn rows(_: File, _: Option<&Shape>, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+    bail!(
+        "it is Parquet, which this build cannot read: build with the feature `parquet`, or write JSON lines"
+    );
+}
+
+fn unpack(
+    format: FileFormat,
+    input: impl Read,
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<LongLines> {
+    let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
+    match format {
+        FileFormat::Lines => Ok(lines::each(input, &ReadBounds::default(), record)?),
+        FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
+        FileFormat::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(input))?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            inner_lines(format, decoder, record)
+        }
+        FileFormat::Parquet | FileFormat::Foreign(_) => {
+            bail!(
+                "it is {format}, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet"
+            )
+        }
+    }
+}
+
+/// Reads the lines in a packed file.
+fn inner_lines(
+    packing: FileFormat,
+    mut input: impl Read,
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<LongLines> {
+    let explain = |error: io::Error| match error.kind() {
+        ErrorKind::UnexpectedEof => anyhow::anyhow!("it ends early: its {packing} is truncated"),
+        _ => anyhow::Error::new(error).context(format!("unpack {packing}")),
+    };
+    let (format, head) = sniff(&mut input).map_err(explain)?;
+    if format != FileFormat::Lines {
+        bail!("it is {format} within {packing}: decompress the {packing} first");
+    }
+    lines::each(head.chain(input), &ReadBounds::default(), record).map_err(explain)
+}
+
+/// File format, as detected from the first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileFormat {
+    Lines,
+    Gzip,
+    Zstd,
+    Parquet,
+    /// Format that is detected only for its error message: read as lines, each one would be reported as not JSON.
+    Foreign(&'static str),
+}
+
+impl fmt::Display for FileFormat {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str(match self {
+            FileFormat::Lines => "lines",
+            FileFormat::Gzip => "gzip",
+            FileFormat::Zstd => "zstd",
+            FileFormat::Parquet => "Parquet",
+            FileFormat::Foreign(name) => name,
+        })
+    }
+}
+
+impl FileFormat {
+    fn of(head: &[u8]) -> FileFormat {
+        match head {
+            [0x1f, 0x8b, ..] => FileFormat::Gzip,
+            // The second one starts a skippable frame; parallel compressors write it first.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => FileFormat::Zstd,
+            [b'P', b'A', b'R', b'1', ..] => FileFormat::Parquet,
+            [b'P', b'A', b'R', b'E', ..] => FileFormat::Foreign("encrypted Parquet"),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => FileFormat::Foreign("Arrow (Feather)"),
+            [b'O', b'b', b'j', 1, ..] => FileFormat::Foreign("Avro"),
+            [b'O', b'R', b'C', ..] => FileFormat::Foreign("ORC"),
+            [b'B', b'Z', b'h', ..] => FileFormat::Foreign("bzip2"),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => FileFormat::Foreign("xz"),
+            [0x04, 0x22, 0x4d, 0x18, ..] => FileFormat::Foreign("lz4"),
+            [b'P', b'K', 3, 4, ..] => FileFormat::Foreign("zip"),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
+            _ if is_binary(head) => FileFormat::Foreign("neither text nor of a known format"),
+            _ => FileFormat::Lines,
+        }
+    }
+}
+
+/// Returns whether three in ten bytes cannot be UTF-8 text. A few such bytes are errors in records, reported one by one.
+fn is_binary(head: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
+    let mut n_odd = head.iter().filter(|byte| is_control(byte)).count();
+    // The last character may be cut off.
+    if std::str::from_utf8(head).is_err_and(|error| error.error_len().is_some()) {
+        n_odd += head.iter().filter(|byte| !byte.is_ascii()).count();
+    }
+    n_odd * 10 > head.len() * 3
+}
+
+/// Returns the format, and the bytes read to detect it, which must be read again.
+fn sniff(input: &mut impl Read) -> io::Result<(FileFormat, Cursor<Vec<u8>>)> {
+    let mut head = Vec::with_capacity(HEAD);
+    input.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok((FileFormat::of(&head), Cursor::new(head)))
+}
+
+/// Reports the bytes read, many at a time, as each report may redraw the progress.
+struct ProgressReader<'a, R> {
+    inner: R,
+    n_untold: u64,
+    watch: &'a dyn Fn(u64),
+}
+
+impl<'a, R> ProgressReader<'a, R> {
+    fn new(inner: R, watch: &'a dyn Fn(u64)) -> Self {
+        ProgressReader {
+            inner,
+            n_untold: 0,
+            watch,
+        }
+    }
+}
+
+impl<R: Read> Read for ProgressReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.inner.read(buffer)?;
+        self.n_untold += n_read as u64;
+        if n_read == 0 || self.n_untold >= TOLD_AT_A_TIME {
+            (self.watch)(std::mem::take(&mut self.n_untold));
+        }
+        Ok(n_read)
+    }
+}

@@ -1,0 +1,241 @@
+//! Rows of Parquet as records of JSON.
+//!
+//! Only the columns of events are read, a few rows at a time. A null is an absent field.
+
+mod decimal;
+mod leaf;
+mod pages;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anyhow::{Context as _, bail};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::schema::types::SchemaDescriptor;
+
+use self::leaf::{Leaf, LeafValue};
+use self::schema::{FieldShape, RecordField, Times};
+use super::table::Cells;
+use crate::decode::shape::Shape;
+
+/// Number of rows that are read at a time.
+const BATCH: usize = 512;
+/// First and last bytes of a complete file.
+const MAGIC: &[u8] = b"PAR1";
+
+#[derive(Debug, thiserror::Error)]
+#[error("it is damaged: its parts do not fit together")]
+struct Damaged;
+
+/// Reads the records of a file in this shape. Calls back with the number of each row, counted from 1, and its record.
+/// `watch` is called with the file's bytes in proportion to the rows read.
+pub(super) fn read(
+    file: File,
+    shape: Option<&Shape>,
+    watch: &dyn Fn(u64),
+    record: &mut dyn FnMut(u64, &[u8]),
+) -> anyhow::Result<()> {
+    let mut json = Vec::new();
+    let open = |schema: &SchemaDescriptor| schema::fields(schema, Times::of(shape));
+    each_row(file, watch, open, &mut |number, fields| {
+        write_record(fields, &mut json);
+        record(number, &json);
+        Ok(())
+    })
+}
+
+/// Reads a table. Calls back with the number of each row, counted from 1, and the text of its cells in these columns.
+pub(super) fn read_table(
+    file: File,
+    columns: &[&str],
+    others: Option<&mut Vec<String>>,
+    watch: &dyn Fn(u64),
+    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let open = |schema: &SchemaDescriptor| {
+        let mut fields = schema::columns(schema, columns)?;
+        if let Some(others) = others {
+            let (names, further) = schema::other_columns(schema, columns);
+            others.extend(names);
+            fields.extend(further);
+        }
+        Ok(fields)
+    };
+    each_row(file, watch, open, &mut |number, fields| {
+        let cells = fields.iter_mut().map(|field| match &mut field.shape {
+            FieldShape::Scalar(leaf) => leaf.row().next().and_then(text_of),
+            _ => None,
+        });
+        row(number, cells.collect())
+    })
+}
+
+/// Returns the text of a value. `None` for a null or an empty text.
+fn text_of(value: LeafValue) -> Option<String> {
+    let LeafValue::Json(json) = value else {
+        return None;
+    };
+    match json {
+        [b'"', ..] => serde_json::from_slice(json).ok(),
+        number => String::from_utf8(number.to_vec()).ok(),
+    }
+    .filter(|text| !text.is_empty())
+}
+
+/// Calls back with each row. The callback must read every field exactly once.
+fn each_row(
+    mut file: File,
+    watch: &dyn Fn(u64),
+    open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<Vec<RecordField>>,
+    row: &mut dyn FnMut(u64, &mut [RecordField]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let n_bytes = file.metadata()?.len();
+    if !is_whole(&mut file, n_bytes)? {
+        bail!("it ends early: its Parquet is truncated, or still being written");
+    }
+    let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
+    let mut fields = open(reader.metadata().file_metadata().schema_descr())?;
+    let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
+    let mut progress = ReadProgress {
+        n_bytes,
+        n_rows: n_rows_in_all,
+        n_told: 0,
+        watch,
+    };
+    let mut number = 0;
+    for index in 0..reader.num_row_groups() {
+        let row_group = reader.get_row_group(index)?;
+        sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group)))?;
+        let mut n_left = usize::try_from(row_group.metadata().num_rows()).context(Damaged)?;
+        while n_left > 0 {
+            let n_rows = n_left.min(BATCH);
+            sound(|| all_leaves(&mut fields, |leaf| leaf.load(n_rows)))?;
+            for _ in 0..n_rows {
+                number += 1;
+                row(number, &mut fields)?;
+            }
+            n_left -= n_rows;
+            progress.read(number);
+        }
+    }
+    if number != n_rows_in_all {
+        return Err(Damaged.into());
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// Runs the Parquet reader, which sometimes panics on a damaged file. A panic becomes an error.
+fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(Damaged.into()))
+}
+
+fn all_leaves(
+    fields: &mut [RecordField],
+    act: impl FnMut(&mut Leaf) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    fields.iter_mut().flat_map(RecordField::leaves).try_for_each(act)
+}
+
+fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
+    let mut end = [0; MAGIC.len()];
+    let start = n_bytes.saturating_sub(end.len() as u64);
+    file.seek(SeekFrom::Start(start))?;
+    Ok(start >= MAGIC.len() as u64 && file.read_exact(&mut end).is_ok() && end == MAGIC)
+}
+
+/// Writes the next row of all fields as a JSON object.
+fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
+    json.clear();
+    json.push(b'{');
+    for RecordField { name, shape } in fields {
+        let before = json.len();
+        json.extend_from_slice(if before > 1 { b",\"" } else { b"\"" });
+        json.extend_from_slice(name.as_bytes());
+        json.extend_from_slice(b"\":");
+        if !write_field(shape, json) {
+            json.truncate(before);
+        }
+    }
+    json.push(b'}');
+}
+
+/// Writes one field, and returns whether the row has it.
+fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
+    match shape {
+        FieldShape::Scalar(leaf) => match leaf.row().next() {
+            Some(LeafValue::Json(value)) => json.extend_from_slice(value),
+            _ => return false,
+        },
+        FieldShape::List(leaf) => {
+            json.push(b'[');
+            for cell in leaf.row() {
+                match cell {
+                    LeafValue::Json(value) => write_all(json, &[value, b","]),
+                    LeafValue::Null => json.extend_from_slice(b"null,"),
+                    LeafValue::EmptyList => {}
+                    LeafValue::NoList => return false,
+                }
+            }
+            close(json, b']');
+        }
+        FieldShape::Map { key, value } => {
+            json.push(b'{');
+            for (key, value) in key.row().zip(value.row()) {
+                match (key, value) {
+                    (LeafValue::Json(key), LeafValue::Json(value)) => {
+                        write_all(json, &[key, b":", value, b","])
+                    }
+                    (LeafValue::NoList, _) => return false,
+                    _ => {}
+                }
+            }
+            close(json, b'}');
+        }
+        FieldShape::Struct(fields) => {
+            json.push(b'{');
+            for (name, leaf) in fields {
+                if let Some(LeafValue::Json(value)) = leaf.row().next() {
+                    write_all(json, &[name, b":", value, b","]);
+                }
+            }
+            close(json, b'}');
+        }
+    }
+    true
+}
+
+fn write_all(json: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| json.extend_from_slice(part));
+}
+
+/// Closes an array or object. The bracket replaces a trailing comma, if there is one.
+fn close(json: &mut Vec<u8>, bracket: u8) {
+    json.pop_if(|last| *last == b',');
+    json.push(bracket);
+}
+
+/// Progress in bytes, in proportion to the rows read.
+struct ReadProgress<'a> {
+    n_bytes: u64,
+    n_rows: u64,
+    n_told: u64,
+    watch: &'a dyn Fn(u64),
+}
+
+impl ReadProgress<'_> {
+    fn read(&mut self, n_rows: u64) {
+        let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
+        let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
+        (self.watch)(n_read - self.n_told);
+        self.n_told = n_read;
+    }
+
+    fn finish(self) {
+        (self.watch)(self.n_bytes - self.n_told);
+    }
+}

@@ -1,0 +1,475 @@
+//! Mapping from the columns of a Parquet file to the fields of a record.
+
+use std::rc::Rc;
+
+use anyhow::bail;
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
+use parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
+use parquet::schema::printer::print_schema;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
+use serde_json::value::RawValue;
+
+use super::super::table::NoColumn;
+use super::decimal::{moved_point, unscaled};
+use super::leaf::{Leaf, Render};
+use crate::decode::shape::{Shape, TsUnit, Zone};
+
+/// Field of the record, with the leaf columns that hold it.
+pub(super) struct RecordField {
+    pub name: &'static str,
+    pub shape: FieldShape,
+}
+
+pub(super) enum FieldShape {
+    Scalar(Leaf),
+    List(Leaf),
+    Map {
+        key: Leaf,
+        value: Leaf,
+    },
+    /// Leaf columns, each with the name of its field as JSON.
+    Struct(Vec<(Vec<u8>, Leaf)>),
+}
+
+impl RecordField {
+    pub(super) fn leaves(&mut self) -> Vec<&mut Leaf> {
+        match &mut self.shape {
+            FieldShape::Scalar(leaf) | FieldShape::List(leaf) => vec![leaf],
+            FieldShape::Map { key, value } => vec![key, value],
+            FieldShape::Struct(fields) => fields.iter_mut().map(|(_, leaf)| leaf).collect(),
+        }
+    }
+}
+
+/// Unit and zone assumed for times, the same as in the record decoder.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Times {
+    /// Unit of numbers; `None` for milliseconds.
+    unit: Option<TsUnit>,
+    /// Zone of times without one; `None` for UTC.
+    zone: Option<Zone>,
+}
+
+impl Times {
+    pub(super) fn of(shape: Option<&Shape>) -> Times {
+        shape.map_or(Times::default(), |shape| Times {
+            unit: shape.ts_unit,
+            zone: shape.ts_zone,
+        })
+    }
+}
+
+/// Column that is read: its name, whether every file has it, its reader, and the types that it may have.
+type KnownColumn = (
+    &'static str,
+    bool,
+    fn(&[LeafColumn], Times) -> Option<FieldShape>,
+    &'static str,
+);
+/// Types that an id may have.
+const IDS: &str = "strings, integers, UUIDs or DECIMALs of up to 38 digits";
+const COLUMNS: [KnownColumn; 7] = [
+    (
+        "type",
+        true,
+        |found, _| scalar(found, text),
+        r#"strings, "served" or "click""#,
+    ),
+    ("request_id", true, |found, _| scalar(found, id), IDS),
+    ("user_id", false, |found, _| scalar(found, id), IDS),
+    (
+        "ts",
+        true,
+        |found, times| scalar(found, |column| time(column, times)),
+        "timestamps, 64-bit integers or doubles of epoch milliseconds, or strings of RFC 3339",
+    ),
+    (
+        "experiments",
+        false,
+        |found, _| experiments(found),
+        "maps of strings to strings, structs of strings, or strings of JSON",
+    ),
+    (
+        "items",
+        false,
+        |found, _| items(found),
+        "lists of strings, integers, UUIDs or DECIMALs of up to 38 digits, or strings of JSON arrays",
+    ),
+    ("item", false, |found, _| scalar(found, id), IDS),
+];
+
+/// Bound on the digits of a decimal: that many fit into 128 bits.
+const MAX_PRECISION: i32 = 38;
+const UUID_BYTES: i32 = 16;
+
+/// Leaf column below a column of the file, with its index among all leaf columns.
+struct LeafColumn<'a> {
+    index: usize,
+    column: &'a ColumnDescriptor,
+}
+
+/// Returns the fields that a file has. Its other columns are never read.
+///
+/// # Errors
+/// A required column is absent, or a column has a type that it must not have.
+pub(super) fn fields(schema: &SchemaDescriptor, times: Times) -> anyhow::Result<Vec<RecordField>> {
+    let mut fields = Vec::new();
+    for (name, is_required, shape, may_hold) in COLUMNS {
+        let Some(column) = column(schema, name)? else {
+            if is_required {
+                bail!("it has no column {name}: {may_hold}");
+            }
+            continue;
+        };
+        if is_only_nulls(column) {
+            continue;
+        }
+        let found = leaves(schema, name);
+        match shape(&found, times) {
+            Some(shape) => fields.push(RecordField { name, shape }),
+            None => bail!("column {name} is `{}`: write {may_hold}", described(column)),
+        }
+    }
+    Ok(fields)
+}
+
+/// Returns the columns of a table with these names. They contain text or numbers.
+///
+/// # Errors
+/// A column is absent, or contains something else.
+pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<RecordField>> {
+    let field = |name: &&str| {
+        let Some(column) = column(schema, name)? else {
+            let all = schema.root_schema().get_fields();
+            let known: Vec<&str> = all.iter().map(|field| field.name()).collect();
+            return Err(NoColumn::new(name, &known).into());
+        };
+        match scalar(&leaves(schema, name), |column| {
+            id(column).or_else(|| float(column)).or_else(|| nulls(column))
+        }) {
+            Some(shape) => Ok(RecordField { name: "", shape }),
+            None => bail!(
+                "column {name} is `{}`: write strings or numbers",
+                described(column)
+            ),
+        }
+    };
+    names.iter().map(field).collect()
+}
+
+/// Returns the columns without these names that contain text or numbers, with their names.
+pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<RecordField>) {
+    let all = schema.root_schema().get_fields().iter();
+    let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
+    let readable = others.filter_map(|name| {
+        let fields = columns(schema, &[name]).ok()?;
+        Some((name.to_owned(), fields))
+    });
+    let (names, fields): (Vec<String>, Vec<Vec<RecordField>>) = readable.unzip();
+    (names, fields.into_iter().flatten().collect())
+}
+
+/// Returns the file's column with this name.
+fn column<'a>(schema: &'a SchemaDescriptor, name: &str) -> anyhow::Result<Option<&'a Type>> {
+    let mut found = schema
+        .root_schema()
+        .get_fields()
+        .iter()
+        .filter(|field| field.name() == name);
+    let column = found.next();
+    if found.next().is_some() {
+        bail!("it has several columns {name}: give each its own name");
+    }
+    Ok(column.map(|column| &**column))
+}
+
+/// Returns the leaf columns below the file's column with this name.
+fn leaves<'a>(schema: &'a SchemaDescriptor, name: &str) -> Vec<LeafColumn<'a>> {
+    (0..schema.num_columns())
+        .filter(|index| schema.get_column_root(*index).name() == name)
+        .map(|index| LeafColumn {
+            index,
+            column: &schema.columns()[index],
+        })
+        .collect()
+}
+
+/// Returns whether the writer saw no value of the column. Then it has no type either.
+fn is_only_nulls(column: &Type) -> bool {
+    column.is_primitive() && column.get_basic_info().logical_type_ref() == Some(&LogicalType::Unknown)
+}
+
+/// Describes a type in the notation of Parquet, on one line.
+fn described(column: &Type) -> String {
+    let mut text = Vec::new();
+    print_schema(&mut text, column);
+    let text = String::from_utf8_lossy(&text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").trim_end_matches(';').to_owned()
+}
+
+fn leaf(found: &LeafColumn, reading: impl Fn(&ColumnDescriptor) -> Option<Render>) -> Option<Leaf> {
+    Some(Leaf::new(found.index, found.column, reading(found.column)?))
+}
+
+fn is_plain(found: &LeafColumn) -> bool {
+    found.column.max_rep_level() == 0 && found.column.path().parts().len() == 1
+}
+
+fn is_in_one_list(found: &LeafColumn) -> bool {
+    found.column.max_rep_level() == 1
+}
+
+fn scalar(found: &[LeafColumn], reading: impl Fn(&ColumnDescriptor) -> Option<Render>) -> Option<FieldShape> {
+    match found {
+        [it] if is_plain(it) => Some(FieldShape::Scalar(leaf(it, reading)?)),
+        _ => None,
+    }
+}
+
+fn items(found: &[LeafColumn]) -> Option<FieldShape> {
+    match found {
+        [it] if is_plain(it) => scalar(found, json),
+        [it] if is_in_one_list(it) => {
+            Some(FieldShape::List(leaf(it, |column| id(column).or(nulls(column)))?))
+        }
+        _ => None,
+    }
+}
+
+fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
+    let text_or_null = |column: &ColumnDescriptor| text(column).or(nulls(column));
+    match found {
+        [it] if is_plain(it) => scalar(found, json),
+        [key, value] if is_in_one_list(key) && is_in_one_list(value) => Some(FieldShape::Map {
+            key: leaf(key, text)?,
+            value: leaf(value, text_or_null)?,
+        }),
+        _ => {
+            let field = |it: &LeafColumn| {
+                let is_direct = it.column.max_rep_level() == 0 && it.column.path().parts().len() == 2;
+                let name = serde_json::to_vec(it.column.name()).ok()?;
+                is_direct.then_some((name, leaf(it, text_or_null)?))
+            };
+            found
+                .iter()
+                .map(field)
+                .collect::<Option<_>>()
+                .map(FieldShape::Struct)
+        }
+    }
+}
+
+/// Renders strings, even if an old writer did not mark them as such. A column of JSON has them in quotes.
+fn text(column: &ColumnDescriptor) -> Option<Render> {
+    match is_json(column) {
+        true => json(column),
+        false => is_text(column).then(|| Render::Bytes(Rc::new(write_text))),
+    }
+}
+
+/// Renders strings of JSON, or of text that is not JSON.
+fn json(column: &ColumnDescriptor) -> Option<Render> {
+    is_text(column).then(|| Render::Bytes(Rc::new(write_json)))
+}
+
+fn is_json(column: &ColumnDescriptor) -> bool {
+    match column.logical_type_ref() {
+        Some(logical) => *logical == LogicalType::Json,
+        None => column.converted_type() == ConvertedType::JSON,
+    }
+}
+
+fn is_text(column: &ColumnDescriptor) -> bool {
+    use ConvertedType as Old;
+    use LogicalType::{Enum, Json, String};
+    column.physical_type() == Physical::BYTE_ARRAY
+        && match column.logical_type_ref() {
+            Some(logical) => matches!(logical, String | Enum | Json),
+            None => matches!(
+                column.converted_type(),
+                Old::NONE | Old::UTF8 | Old::ENUM | Old::JSON
+            ),
+        }
+}
+
+/// Renders strings, integers, UUIDs or decimals.
+fn id(column: &ColumnDescriptor) -> Option<Render> {
+    text(column)
+        .or_else(|| integer(column))
+        .or_else(|| uuid(column))
+        .or_else(|| decimal(column))
+}
+
+fn uuid(column: &ColumnDescriptor) -> Option<Render> {
+    let is_uuid = column.logical_type_ref() == Some(&LogicalType::Uuid) && column.type_length() == UUID_BYTES;
+    is_uuid.then(|| Render::Fixed(Rc::new(|value, out| write_uuid(value.data(), out))))
+}
+
+/// Renders decimals of up to 38 digits as numbers.
+fn decimal(column: &ColumnDescriptor) -> Option<Render> {
+    let scale = match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Decimal(decimal)), _) => decimal.scale,
+        (None, ConvertedType::DECIMAL) => column.type_scale(),
+        _ => return None,
+    };
+    if column.type_precision() > MAX_PRECISION || scale > MAX_PRECISION {
+        return None;
+    }
+    let scale = usize::try_from(scale).ok()?;
+    let of_bytes = move |bytes: &[u8], out: &mut Vec<u8>| match unscaled(bytes) {
+        Some(value) => write_decimal(value, scale, out),
+        // The value has more digits than its precision allows. The decoder refuses a record with NaN.
+        None => out.extend_from_slice(b"NaN"),
+    };
+    Some(match column.physical_type() {
+        Physical::INT32 => Render::Int32(Rc::new(move |value, out| write_decimal(*value, scale, out))),
+        Physical::INT64 => Render::Int64(Rc::new(move |value, out| write_decimal(*value, scale, out))),
+        Physical::BYTE_ARRAY => Render::Bytes(Rc::new(move |value, out| of_bytes(value.data(), out))),
+        Physical::FIXED_LEN_BYTE_ARRAY => {
+            Render::Fixed(Rc::new(move |value: &FixedLenByteArray, out: &mut Vec<u8>| {
+                of_bytes(value.data(), out);
+            }))
+        }
+        _ => return None,
+    })
+}
+
+fn integer(column: &ColumnDescriptor) -> Option<Render> {
+    use ConvertedType as Old;
+    let is_signed = match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Integer(integer)), _) => integer.is_signed,
+        (None, Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64) => true,
+        (None, Old::UINT_8 | Old::UINT_16 | Old::UINT_32 | Old::UINT_64) => false,
+        _ => return None,
+    };
+    match (column.physical_type(), is_signed) {
+        (Physical::INT32, true) => Some(Render::Int32(Rc::new(|value, out| write_integer(*value, out)))),
+        (Physical::INT32, false) => Some(Render::Int32(Rc::new(|value, out| {
+            write_integer(*value as u32, out);
+        }))),
+        (Physical::INT64, true) => Some(Render::Int64(Rc::new(|value, out| write_integer(*value, out)))),
+        (Physical::INT64, false) => Some(Render::Int64(Rc::new(|value, out| {
+            write_integer(*value as u64, out);
+        }))),
+        _ => None,
+    }
+}
+
+fn float(column: &ColumnDescriptor) -> Option<Render> {
+    match column.physical_type() {
+        Physical::FLOAT => Some(Render::Float(Rc::new(|value, out| write_float(*value, out)))),
+        Physical::DOUBLE => Some(Render::Double(Rc::new(|value, out| write_float(*value, out)))),
+        _ => None,
+    }
+}
+
+/// Renders times: text and numbers unchanged, and timestamps as numbers in the decoder's unit. Parts of a millisecond are
+/// cut off. A timestamp without a zone is in the zone of text without one, or else in UTC.
+fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
+    let (unit, is_utc) = match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(timestamp)), _) => (timestamp.unit, timestamp.is_adjusted_to_u_t_c),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => (TimeUnit::MILLIS, true),
+        (None, ConvertedType::TIMESTAMP_MICROS) => (TimeUnit::MICROS, true),
+        _ if column.physical_type() == Physical::INT96 => {
+            return Some(Render::Int96(Rc::new(move |value: &Int96, out| {
+                write_ms(value.to_millis(), times.unit, out);
+            })));
+        }
+        _ => return text(column).or_else(|| number(column)),
+    };
+    let divisor = match unit {
+        TimeUnit::MILLIS => 1,
+        TimeUnit::MICROS => 1_000,
+        TimeUnit::NANOS => 1_000_000,
+    };
+    let ahead_ms = times.zone.filter(|_| !is_utc).map_or(0, Zone::ahead_ms);
+    Some(Render::Int64(Rc::new(move |value, out| {
+        write_ms(
+            value.div_euclid(divisor).saturating_sub(ahead_ms),
+            times.unit,
+            out,
+        );
+    })))
+}
+
+/// Renders integers, decimals and doubles. NaN becomes null: pandas writes it for an absent number.
+fn number(column: &ColumnDescriptor) -> Option<Render> {
+    if column.physical_type() == Physical::DOUBLE {
+        return Some(Render::Double(Rc::new(|value, out| match value.is_finite() {
+            true => write_float(*value, out),
+            false => out.extend_from_slice(b"null"),
+        })));
+    }
+    integer(column).or_else(|| decimal(column))
+}
+
+/// Renders elements whose writer saw only nulls: they never have a value.
+fn nulls(column: &ColumnDescriptor) -> Option<Render> {
+    let is_unknown = column.logical_type_ref() == Some(&LogicalType::Unknown);
+    (is_unknown && column.physical_type() == Physical::INT32)
+        .then(|| Render::Int32(Rc::new(|value, out| write_integer(*value, out))))
+}
+
+fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Writes Unix milliseconds as a number of this unit.
+fn write_ms(ms: i64, unit: Option<TsUnit>, out: &mut Vec<u8>) {
+    write_integer(ms, out);
+    out.extend_from_slice(match unit {
+        None | Some(TsUnit::Milliseconds) => b"",
+        Some(TsUnit::Seconds) => b"e-3",
+        Some(TsUnit::Microseconds) => b"e3",
+        Some(TsUnit::Nanoseconds) => b"e6",
+    });
+}
+
+fn write_decimal(unscaled: impl itoa::Integer, scale: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(moved_point(itoa::Buffer::new().format(unscaled), scale).as_bytes());
+}
+
+/// Writes a UUID such as `"00112233-4455-6677-8899-aabbccddeeff"`.
+fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for (n, byte) in bytes.iter().enumerate() {
+        if matches!(n, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+    }
+    out.push(b'"');
+}
+
+/// Writes the shortest text that parses to the same number. NaN and infinities are written as Rust formats them.
+fn write_float(value: impl std::fmt::Display, out: &mut Vec<u8>) {
+    out.extend_from_slice(value.to_string().as_bytes());
+}
+
+/// Writes a string. Bytes that are not UTF-8 stay, so that the decoder refuses the record.
+fn write_text(value: &ByteArray, out: &mut Vec<u8>) {
+    let bytes = value.data();
+    // Nearly all text needs no escape. This saves a fifth of the time that a row takes.
+    if bytes
+        .iter()
+        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
+    {
+        out.push(b'"');
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::to_writer(out, text).expect("memory takes any text"),
+        Err(_) => out.extend_from_slice(bytes),
+    }
+}
+
+/// Writes JSON. Text that is not JSON becomes a string, which the decoder refuses as items and as experiments.
+fn write_json(value: &ByteArray, out: &mut Vec<u8>) {
+    match serde_json::from_slice::<&RawValue>(value.data()) {
+        Ok(json) => out.extend_from_slice(json.get().as_bytes()),
+        Err(_) => write_text(value, out),
+    }
+}

@@ -1,0 +1,281 @@
+//! The partitions of a state topic as a driver of owners uses them: followed, asked for their ends, appended to.
+
+use super::content::Bytes;
+use super::key::Key;
+use super::view::Question;
+
+/// All partitions of a state topic. Only [`poll`](Log::poll) blocks, and for `wait_ms` at most.
+pub trait Log {
+    /// Reads a partition from its first record on, from now on.
+    fn follow(&mut self, partition: i32);
+
+    /// Asks where a partition ends: now, not earlier. [`Happening::End`] or [`Happening::StartOver`] is the answer, if there is one;
+    /// a later question takes the place of an earlier one.
+    fn ask(&mut self, partition: i32, question: Question);
+
+    /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is answered.
+    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>);
+
+    /// Hands over all events, or waits up to `wait_ms` if there are none. Within a partition, records come in order, and an end
+    /// comes after the records below it.
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>));
+
+    /// Returns how far a partition has been read.
+    fn progress(&self, partition: i32) -> Progress;
+}
+
+/// Event of the state topic.
+#[derive(Debug)]
+pub enum Happening<'a> {
+    /// The next record; a tombstone has no value.
+    Record {
+        partition: i32,
+        offset: i64,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+        /// The time that the log has for it, Unix ms, if it has one. No rule reads it.
+        written_ms: Option<i64>,
+    },
+    /// Everything below the end that this question asked for has been read.
+    End { partition: i32, question: Question },
+    /// The question was answered, but for a long time nothing came although records are missing below the end.
+    Quiet { partition: i32, question: Question },
+    /// The log now begins at this offset, later than before: retention or a person has deleted records.
+    Begins { partition: i32, offset: i64 },
+    /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
+    StartOver { partition: i32 },
+    /// The append of this key and value is acknowledged by all replicas in sync.
+    Acknowledged { partition: i32, key: Key },
+    /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
+    Fault(String),
+    /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.
+    Hindered(Hindered, Option<String>),
+}
+
+/// Operation that is blocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindered {
+    Reading,
+    Writing,
+}
+
+/// Read progress in one partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Next offset to be read.
+    pub position: i64,
+    /// End of the partition when last asked for.
+    pub end: Option<i64>,
+    /// Bytes of the keys and values read.
+    pub n_bytes: u64,
+}
+
+/// Silence after which missing records are given up: brokers before 4.0 may have cleaned away the last record (KAFKA-17076).
+const QUIET_MS: i64 = 10_000;
+
+/// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`].
+#[derive(Debug, Default)]
+pub struct Follower {
+    progress: Progress,
+    asked: Option<Asked>,
+    /// Time of the last sign of progress.
+    heard_ms: i64,
+    /// First offset of the log when last asked for.
+    begin: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    question: Question,
+    /// Read position at the time of the question.
+    position: i64,
+    end: Option<i64>,
+}
+
+/// Conclusion from the answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// No conclusion yet, or no question any more.
+    Nothing,
+    /// Everything below the end has been read.
+    End(Question),
+    /// Records below the end are missing, and nothing comes.
+    Quiet(Question),
+    /// Records that were read are gone.
+    StartOver,
+}
+
+impl Follower {
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    pub fn ask(&mut self, question: Question) {
+        self.asked = Some(Asked {
+            question,
+            position: self.progress.position,
+            end: None,
+        });
+    }
+
+    /// Notes the first offset of the log. Returns whether it has moved forward.
+    pub fn begins(&mut self, offset: i64) -> bool {
+        let is_farther = self.begin < Some(offset);
+        self.begin = self.begin.max(Some(offset));
+        is_farther
+    }
+
+    /// The partition ended there when it was asked with this question.
+    pub fn answer(&mut self, question: Question, end: i64, now_ms: i64) -> Answer {
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
+            return Answer::Nothing;
+        };
+        if end < asked.position {
+            return Answer::StartOver;
+        }
+        asked.end = Some(end);
+        // The same end as before is not a sign of progress.
+        if self.progress.end.replace(end) != Some(end) {
+            self.heard_ms = now_ms;
+        }
+        self.look()
+    }
+
+    /// A record was handed over: the next one is at this offset, or behind it.
+    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Answer {
+        self.progress.n_bytes += n_bytes;
+        self.reach(next, now_ms)
+    }
+
+    /// Moves the read position forward: all records below `next` have been read or do not exist.
+    pub fn reach(&mut self, next: i64, now_ms: i64) -> Answer {
+        self.progress.position = self.progress.position.max(next);
+        self.heard_ms = now_ms;
+        self.look()
+    }
+
+    fn look(&mut self) -> Answer {
+        let position = self.progress.position;
+        let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
+        match self.asked.take_if(is_there) {
+            Some(asked) => Answer::End(asked.question),
+            None => Answer::Nothing,
+        }
+    }
+
+    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Answer {
+        let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.heard_ms >= QUIET_MS;
+        match self.asked.take_if(is_quiet) {
+            Some(asked) => Answer::Quiet(asked.question),
+            None => Answer::Nothing,
+        }
+    }
+
+    /// Restarts from the first record. Bytes already counted stay counted.
+    pub fn start_over(&mut self) {
+        (self.asked, self.begin) = (None, None);
+        (self.progress.position, self.progress.end) = (0, None);
+    }
+}
+
+impl Answer {
+    /// Returns the event to hand over, if any.
+    pub fn happening(self, partition: i32) -> Option<Happening<'static>> {
+        match self {
+            Answer::Nothing => None,
+            Answer::End(question) => Some(Happening::End { partition, question }),
+            Answer::Quiet(question) => Some(Happening::Quiet { partition, question }),
+            Answer::StartOver => Some(Happening::StartOver { partition }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::key::Namespace;
+    use crate::journal::rules::Rules;
+    use crate::journal::view::View;
+
+    fn question(asked_ms: i64) -> Question {
+        View::new(Namespace::of("fingerprint", "group"), Rules::default()).question(asked_ms)
+    }
+
+    #[test]
+    fn the_end_is_reached_once_all_below_it_is_read() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        assert_eq!(follower.answer(question(1), 7, 0), Answer::Nothing);
+        assert_eq!(follower.read(6, 100, 0), Answer::Nothing);
+        assert_eq!(follower.read(9, 20, 0), Answer::End(question(1)));
+        assert_eq!(follower.read(10, 0, 0), Answer::Nothing, "once");
+        let progress = Progress {
+            position: 10,
+            end: Some(7),
+            n_bytes: 120,
+        };
+        assert_eq!(follower.progress(), progress);
+    }
+
+    #[test]
+    fn an_end_that_is_read_already_is_reached_at_the_answer() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        assert_eq!(follower.answer(question(1), 0, 0), Answer::End(question(1)));
+    }
+
+    #[test]
+    fn the_answer_to_an_earlier_question_is_none() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        follower.ask(question(2));
+        assert_eq!(follower.answer(question(1), 0, 0), Answer::Nothing);
+        assert_eq!(follower.answer(question(2), 0, 0), Answer::End(question(2)));
+    }
+
+    /// Records read since the question do not cause a restart.
+    #[test]
+    fn an_end_before_what_was_read_at_the_question_means_to_start_over() {
+        let mut follower = Follower::default();
+        follower.reach(8, 0);
+        follower.ask(question(1));
+        follower.reach(9, 0);
+        assert_eq!(follower.answer(question(1), 8, 0), Answer::End(question(1)));
+        follower.ask(question(2));
+        assert_eq!(follower.answer(question(2), 8, 0), Answer::StartOver);
+        follower.start_over();
+        follower.ask(question(3));
+        assert_eq!(follower.answer(question(3), 8, 0), Answer::Nothing);
+        assert_eq!(follower.reach(8, 0), Answer::End(question(3)));
+    }
+
+    #[test]
+    fn the_begin_of_a_log_is_news_once_it_moves() {
+        let mut follower = Follower::default();
+        let moves = [0, 0, 7, 3, 7, 8].map(|offset| follower.begins(offset));
+        assert_eq!(moves, [true, false, true, false, false, true]);
+        follower.start_over();
+        assert!(follower.begins(0), "another log");
+    }
+
+    #[test]
+    fn quiet_is_said_where_something_should_come_and_nothing_does() {
+        let mut follower = Follower::default();
+        follower.ask(question(1));
+        assert_eq!(
+            follower.look_at_the_clock(2 * QUIET_MS),
+            Answer::Nothing,
+            "no answer"
+        );
+        follower.answer(question(1), 7, 0);
+        follower.reach(3, 5);
+        // It is asked again and again meanwhile.
+        follower.ask(question(2));
+        follower.answer(question(2), 7, 5_000);
+        assert_eq!(follower.look_at_the_clock(QUIET_MS + 4), Answer::Nothing);
+        assert_eq!(
+            follower.look_at_the_clock(QUIET_MS + 5),
+            Answer::Quiet(question(2))
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! Reads the state of all pairs without owning any, for the global view.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::content::{Bytes, Role};
+use super::key::{Namespace, SealId};
+use super::owner::Refusal;
+use super::record::Seal;
+use super::rules::Rules;
+use super::view::{Question, View};
+
+/// A state that was in force.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    pub id: SealId,
+    pub seal: Arc<Seal>,
+    pub roles: BTreeMap<Role, Bytes>,
+}
+
+/// Reason why there is no view of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// Number of partitions not yet read to an end with a current seal, or without any.
+    Reading { n_partitions: usize },
+    /// Time since the oldest of the last ends was asked for.
+    Behind { ms: i64 },
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Withheld::Reading { n_partitions } => {
+                write!(f, "{n_partitions} partitions of the state are still being read")
+            }
+            Withheld::Behind { ms } => write!(f, "the state was last read to its end {ms} ms ago"),
+        }
+    }
+}
+
+/// Follows all partitions of a state topic.
+#[derive(Debug)]
+pub struct Onlooker {
+    partitions: Vec<Partition>,
+    lease_ms: i64,
+}
+
+#[derive(Debug)]
+struct Partition {
+    view: View,
+    /// Time of the question for the last end.
+    asked_ms: Option<i64>,
+    /// True once an end was read with a current seal, or without any.
+    is_known: bool,
+    sealed: Option<Sealed>,
+}
+
+impl Onlooker {
+    pub fn new(namespace: Namespace, n_partitions: usize, lease_ms: i64) -> Onlooker {
+        Onlooker::with_rules(namespace, n_partitions, lease_ms, Rules::default())
+    }
+
+    /// Creates an onlooker with weakened rules, for tests.
+    #[doc(hidden)]
+    pub fn with_rules(namespace: Namespace, n_partitions: usize, lease_ms: i64, rules: Rules) -> Onlooker {
+        let partition = || Partition {
+            view: View::new(namespace, rules),
+            asked_ms: None,
+            is_known: false,
+            sealed: None,
+        };
+        Onlooker {
+            partitions: (0..n_partitions).map(|_| partition()).collect(),
+            lease_ms,
+        }
+    }
+
+    /// Takes the next record of a partition.
+    pub fn take(&mut self, partition: usize, key: &[u8], value: Option<&[u8]>) {
+        self.partitions[partition].view.take(key, value);
+    }
+
+    /// Returns a question for the end of a partition. Ask it now: it covers the records handed in so far.
+    pub fn question(&self, partition: usize, now_ms: i64) -> Question {
+        self.partitions[partition].view.question(now_ms)
+    }
+
+    /// Handles an end: everything below it has been read. Returns the current state if it differs from the one at the last end.
+    ///
+    /// # Errors
+    /// Fails if the current state cannot be read, or is incomplete. The last state stays.
+    pub fn end(&mut self, partition: usize, question: Question) -> Result<Option<&Sealed>, Refusal> {
+        self.partitions[partition].end(question)
+    }
+
+    /// Restarts a partition from its first record, because its end lies before the read position.
+    pub fn start_over(&mut self, partition: usize) {
+        self.partitions[partition].view.start_over();
+    }
+
+    /// The states of all partitions; none for a pair that was never sealed.
+    ///
+    /// # Errors
+    /// [`Withheld`] until all are read, or if one has not been read to an end within the lease.
+    pub fn shown(&self, now_ms: i64) -> Result<impl Iterator<Item = Option<&Sealed>>, Withheld> {
+        let is_known = |partition: &&Partition| !partition.is_known;
+        let n_partitions = self.partitions.iter().filter(is_known).count();
+        if n_partitions > 0 {
+            return Err(Withheld::Reading { n_partitions });
+        }
+        let ms = self.behind_ms(now_ms).unwrap_or(0);
+        if ms > self.lease_ms {
+            return Err(Withheld::Behind { ms });
+        }
+        Ok(self.partitions.iter().map(|partition| partition.sealed.as_ref()))
+    }
+
+    /// The state of a pair that was last found in force.
+    pub fn sealed(&self, partition: usize) -> Option<&Sealed> {
+        self.partitions[partition].sealed.as_ref()
+    }
+
+    /// Returns whether a partition was read to an end with a current seal, or without any.
+    pub fn is_known(&self, partition: usize) -> bool {
+        self.partitions[partition].is_known
+    }
+
+    /// Returns the time since all partitions were last read to their ends; `None` before the first time.
+    pub fn behind_ms(&self, now_ms: i64) -> Option<i64> {
+        let asked = self.partitions.iter().map(|partition| partition.asked_ms);
+        let oldest = asked.min().flatten()?;
+        Some(now_ms - oldest)
+    }
+}
+
+impl Partition {
+    fn end(&mut self, question: Question) -> Result<Option<&Sealed>, Refusal> {
+        let Some(end) = self.view.end(question) else {
+            return Ok(None);
+        };
+        self.asked_ms = Some(end.asked_ms);
+        self.is_known |= end.seal.is_none();
+        // While a claim waits for its seal, the last state stays.
+        let Some((id, seal)) = end.in_force() else {
+            return Ok(None);
+        };
+        let id = *id;
+        if self.sealed.as_ref().is_some_and(|sealed| sealed.id == id) {
+            return Ok(None);
+        }
+        let seal = seal.clone().map_err(|error| Refusal::Seal { id, error })?;
+        let roles = self.view.roles(&seal).map_err(Refusal::Damage)?;
+        self.is_known = true;
+        self.sealed = Some(Sealed { id, seal, roles });
+        Ok(self.sealed.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::fixture::header;
+    use crate::journal::key::{BlobId, Key, Session};
+    use crate::journal::record::{Claim, Entry};
+    use crate::journal::view::Damage;
+
+    const LEASE_MS: i64 = 15_000;
+
+    fn namespace() -> Namespace {
+        Namespace::of("fingerprint", "group")
+    }
+
+    fn onlooker(n_partitions: usize) -> Onlooker {
+        Onlooker::new(namespace(), n_partitions, LEASE_MS)
+    }
+
+    fn session(epoch: u64) -> Session {
+        Session { epoch, unique: 5 }
+    }
+
+    fn put(onlooker: &mut Onlooker, key: Key, value: &[u8]) {
+        onlooker.take(0, key.text(namespace()).as_bytes(), Some(value));
+    }
+
+    fn claim(onlooker: &mut Onlooker, epoch: u64) {
+        put(onlooker, Key::Claim(session(epoch)), &Claim::default().encode());
+    }
+
+    fn seal(onlooker: &mut Onlooker, epoch: u64, read_position: i64) {
+        let id = SealId {
+            session: session(epoch),
+            number: 0,
+        };
+        let seal = Seal::new(header(read_position), BTreeMap::new());
+        put(onlooker, Key::Seal(id), &seal.encode());
+    }
+
+    fn end(onlooker: &mut Onlooker, partition: usize, now_ms: i64) {
+        let question = onlooker.question(partition, now_ms);
+        onlooker.end(partition, question).expect("it is whole");
+    }
+
+    /// Returns the read positions of the pairs, as shown.
+    fn positions(onlooker: &Onlooker, now_ms: i64) -> Result<Vec<Option<i64>>, Withheld> {
+        let position = |sealed: &Sealed| sealed.seal.header.reaches[0].read_position;
+        let shown = onlooker.shown(now_ms)?;
+        Ok(shown.map(|sealed| sealed.map(position)).collect())
+    }
+
+    #[test]
+    fn shows_nothing_until_all_partitions_are_read() {
+        let mut onlooker = onlooker(2);
+        claim(&mut onlooker, 1);
+        seal(&mut onlooker, 1, 40);
+        end(&mut onlooker, 0, 0);
+        assert_eq!(
+            positions(&onlooker, 0),
+            Err(Withheld::Reading { n_partitions: 1 })
+        );
+        end(&mut onlooker, 1, 0);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40), None]));
+    }
+
+    #[test]
+    fn the_last_state_stays_while_a_claim_waits_for_its_seal() {
+        let mut onlooker = onlooker(1);
+        claim(&mut onlooker, 1);
+        seal(&mut onlooker, 1, 40);
+        end(&mut onlooker, 0, 0);
+        claim(&mut onlooker, 2);
+        seal(&mut onlooker, 1, 50);
+        end(&mut onlooker, 0, 0);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40)]));
+        seal(&mut onlooker, 2, 60);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40)]), "that is no end");
+        end(&mut onlooker, 0, 0);
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(60)]));
+    }
+
+    /// Otherwise the pair would be missing from the view, though it has a state.
+    #[test]
+    fn who_comes_while_a_claim_waits_for_its_seal_waits_too() {
+        let mut onlooker = onlooker(1);
+        seal(&mut onlooker, 1, 40);
+        claim(&mut onlooker, 2);
+        end(&mut onlooker, 0, 0);
+        assert_eq!(
+            positions(&onlooker, 0),
+            Err(Withheld::Reading { n_partitions: 1 })
+        );
+    }
+
+    #[test]
+    fn withholds_what_is_older_than_a_lease() {
+        let mut onlooker = onlooker(2);
+        assert_eq!(onlooker.behind_ms(0), None);
+        end(&mut onlooker, 0, 0);
+        end(&mut onlooker, 1, 10);
+        assert_eq!(positions(&onlooker, LEASE_MS), Ok(vec![None, None]));
+        let ms = LEASE_MS + 1;
+        assert_eq!(positions(&onlooker, ms), Err(Withheld::Behind { ms }));
+        end(&mut onlooker, 0, ms);
+        assert_eq!(positions(&onlooker, ms), Ok(vec![None, None]));
+        assert_eq!(onlooker.behind_ms(ms), Some(ms - 10));
+    }
+
+    #[test]
+    fn a_state_that_is_not_whole_is_named_and_the_last_one_stays() {
+        let mut onlooker = onlooker(1);
+        claim(&mut onlooker, 1);
+        seal(&mut onlooker, 1, 40);
+        end(&mut onlooker, 0, 0);
+        let session = session(1);
+        let newer = |number| Key::Seal(SealId { session, number });
+        let role = "totals".into();
+        let blob = BlobId { unique: 5, number: 0 };
+        let entry = Entry {
+            blob,
+            length: 1,
+            hash: 0,
+        };
+        let lacking = Seal::new(header(50), BTreeMap::from([(Role::clone(&role), vec![entry])]));
+        put(&mut onlooker, newer(1), &lacking.encode());
+        let question = onlooker.question(0, 0);
+        let refusal = onlooker.end(0, question).err();
+        assert_eq!(refusal, Some(Refusal::Damage(Damage { role, blob })));
+        put(&mut onlooker, newer(2), b"\x02 of a newer version");
+        let question = onlooker.question(0, 0);
+        assert!(matches!(onlooker.end(0, question), Err(Refusal::Seal { .. })));
+        assert_eq!(positions(&onlooker, 0), Ok(vec![Some(40)]));
+    }
+}

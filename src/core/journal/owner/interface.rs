@@ -1,0 +1,223 @@
+//! Inputs and outputs of an owner.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::journal::content::{Bytes, Role, State};
+use crate::journal::identity::{Difference, Identity};
+use crate::journal::key::{Key, Namespace, SealId, Session};
+use crate::journal::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
+use crate::journal::view::{Damage, Question};
+
+/// Settings of an owner.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub namespace: Namespace,
+    pub identity: Identity,
+    /// Details in our claim, for people.
+    pub claim: Claim,
+    /// Time to wait for an answer.
+    pub answer_ms: i64,
+    /// The session timeout of the group.
+    pub lease_ms: i64,
+    /// Time without input after which the loop counts as stalled.
+    pub still_ms: i64,
+}
+
+/// Input of an owner.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// The group gives the pair.
+    Assigned,
+    /// The group takes the pair, or the membership is lost.
+    Revoked,
+    /// The memory of the pair is gone. It is made again from the stored state at the next claim.
+    Forgotten,
+    /// The next record of the state partition; a tombstone has no value.
+    Record {
+        offset: i64,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+    },
+    /// The log of the state partition now begins at this offset; earlier records are gone.
+    Begins(i64),
+    /// Everything below the end of the state partition has been read. The [`Owner`](super::Owner) issued this question when the
+    /// end was asked for.
+    End(Question),
+    /// The end was asked for with this question, but records below it do not come. This does not count as an end, but allows a
+    /// claim.
+    Quiet(Question),
+    /// The append of this key is acknowledged by all replicas in sync. A failed append counts as unanswered.
+    Acknowledged(Key),
+    /// The memory of the pair at a batch border.
+    State(State),
+    /// Answer to a [`Command::Commit`]: whether the group knows this member and its generation. Any other failure is not an
+    /// answer.
+    Committed { number: u64, is_known: bool },
+    /// The end of the state partition lies before the read position, so it is read again from its first record.
+    StartOver,
+    /// Time has passed.
+    Tick,
+}
+
+/// Command of an owner.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Append to the state partition. No value means a tombstone.
+    Send { key: Key, value: Option<Bytes> },
+    /// Commit the offsets of the pair, for the answer.
+    Commit { number: u64 },
+    /// No state is stored: start by the start rule, and offer a state from there.
+    Begin,
+    /// Drop the memory and make it again from this state.
+    Restore {
+        seal: Arc<Seal>,
+        roles: BTreeMap<Role, Bytes>,
+    },
+    /// The state with this content is in force: its settled numbers are to be shown.
+    Show { content: u128 },
+    /// The group has given the pair to another: throw memory away.
+    Drop,
+    /// The pair cannot be counted.
+    Refuse(Refusal),
+}
+
+impl Command {
+    pub(super) fn send(key: Key, value: Bytes) -> Command {
+        Command::Send {
+            key,
+            value: Some(value),
+        }
+    }
+}
+
+/// Reason why the state of a pair cannot be resumed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// A newer version of this program has written a key that this one does not know.
+    Key(String),
+    /// The highest seal cannot be read.
+    Seal { id: SealId, error: RecordError },
+    /// The highest seal is of another log.
+    Identity { id: SealId, difference: Difference },
+    /// The base is not whole.
+    Damage(Damage),
+    /// The state has so many parts that its seal would be of this size: it is not sealed.
+    TooLarge { n_bytes: usize },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
+            Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
+            Refusal::Identity { id, difference } => {
+                write!(
+                    f,
+                    "seal {}|{} is of another log: {difference}",
+                    id.session, id.number
+                )
+            }
+            Refusal::Damage(damage) => damage.fmt(f),
+            Refusal::TooLarge { n_bytes } => write!(
+                f,
+                "the state has too many parts: its seal would have {n_bytes} bytes, but fewer than {MAX_RECORD_BYTES} are allowed"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Parts of the stored state that the topic has lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    Claim,
+    Seal,
+    Parts,
+    Log,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Loss::Claim => "its claim",
+            Loss::Seal => "its seal",
+            Loss::Parts => "parts of it",
+            Loss::Log => "all of it",
+        })
+    }
+}
+
+/// A fault of the stored state of a pair that has an owner. It ends once it is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// The topic has lost this, and it is being written again.
+    Lost(Loss),
+    /// A key of the highest epoch: no claim can be above it.
+    Unsurpassable(String),
+    /// A key of a newer version: a start would be refused.
+    Newer(String),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Lost(loss) => write!(
+                f,
+                "the state topic has lost {loss}, which is being written again: another program or a setting deletes records there"
+            ),
+            Trouble::Unsurpassable(key) => write!(
+                f,
+                "another program wrote the key `{key}` into the state topic, and no claim can be above it, so nothing more is stored or shown \
+                 as settled. Delete that key with a record without a value; no totals are lost then"
+            ),
+            Trouble::Newer(key) => write!(
+                f,
+                "a newer version of abgauge wrote the key `{key}` into the state topic, and this one would refuse to start: run the newer \
+                 version, or delete that key with a record without a value"
+            ),
+        }
+    }
+}
+
+/// Parts of a pair that may be shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub live: bool,
+    /// The content of the state whose settled numbers may be shown.
+    pub settled: Option<u128>,
+}
+
+/// Rule for what may be shown of a pair until the owner takes its next input. It is a value, so that scrapes never wait for the
+/// loop.
+#[derive(Debug, Clone, Copy)]
+pub struct Showing {
+    pub(super) session: Option<Session>,
+    pub(super) is_holder: bool,
+    pub(super) settled: Option<u128>,
+    /// End of the lease, inclusive.
+    pub(super) lease_ms: i64,
+    pub(super) still_ms: i64,
+}
+
+impl Showing {
+    /// Returns the session under which it is shown, if anything may be. Of two instances, the one with the greater session
+    /// wins.
+    pub fn session(&self) -> Option<Session> {
+        self.session
+    }
+
+    /// Returns what a scrape may show at this time (S7).
+    pub fn shown(&self, now_ms: i64) -> Shown {
+        if self.session.is_none() || now_ms > self.still_ms {
+            return Shown::default();
+        }
+        let has_lease = now_ms <= self.lease_ms;
+        Shown {
+            live: has_lease || self.is_holder,
+            settled: self.settled.filter(|_| has_lease),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Records written by the holder (S4, S5): seals, and tombstones for garbage.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Command, Owner, Phase, Wanted};
+use crate::journal::content::State;
+use crate::journal::key::{BlobId, Key, SealId};
+use crate::journal::record::Seal;
+use crate::journal::rules::Clause;
+use crate::journal::view::End;
+
+impl Owner {
+    /// Returns how urgently a state is wanted at the next border of a batch.
+    pub fn wants(&self) -> Wanted {
+        match &self.phase {
+            Phase::Holding(holding) => holding.wants(),
+            _ => Wanted::No,
+        }
+    }
+
+    /// S4.
+    pub(super) fn state(&mut self, state: State) {
+        let Phase::Holding(holding) = &mut self.phase else {
+            return;
+        };
+        if !holding.takes(&state) {
+            return;
+        }
+        let content = state.content;
+        let session = holding.session;
+        let sealed = holding.seal(state, &self.view, self.now_ms, &mut self.commands);
+        if let Err(refusal) = sealed {
+            return self.refuse(refusal);
+        }
+        if let Some(passed) = &mut self.memory {
+            passed.push(content);
+        }
+        if !self.rules.hold(Clause::ShowNothingUnsealed) {
+            self.show(
+                SealId {
+                    session,
+                    number: u64::MAX,
+                },
+                content,
+            );
+        }
+    }
+
+    pub(super) fn blob_acknowledged(&mut self, id: BlobId) {
+        if let Phase::Holding(holding) = &mut self.phase {
+            holding.blob_acknowledged(id, self.now_ms, &mut self.commands);
+        }
+    }
+
+    pub(super) fn seal_acknowledged(&mut self, id: SealId) {
+        let Phase::Holding(holding) = &mut self.phase else {
+            return;
+        };
+        let Some(seal) = holding.seal_acknowledged(id, self.now_ms) else {
+            return;
+        };
+        if !self.rules.hold(Clause::ShowWhatIsInForce) {
+            self.show(id, seal.content);
+        }
+        if !self.rules.hold(Clause::CollectOnceInForce) {
+            self.collect(id, &seal);
+        }
+    }
+
+    pub(super) fn end_of_holder(&mut self, end: &End) {
+        let Phase::Holding(holding) = &mut self.phase else {
+            return;
+        };
+        // A higher claim would have been noticed when it was read, so another result means that the log has lost ours.
+        let is_claimed = end.claim == Some(holding.session);
+        let seal = end.seal.as_ref();
+        let is_topped = seal.is_some_and(|(id, _)| id.session >= holding.session && !holding.has_sent(*id));
+        if !is_claimed || is_topped {
+            return self.lose_the_pair();
+        }
+        holding.miss(end, &self.view);
+        let own = match end.in_force() {
+            Some((id, Ok(seal))) if id.session == holding.session => Some((*id, Arc::clone(seal))),
+            _ => None,
+        };
+        let own = own.filter(|(id, _)| holding.is_no_earlier(*id));
+        if let Some((id, seal)) = &own {
+            holding.found(*id, seal);
+            self.keep();
+        }
+        // A damaged state must be repaired before it is shown again, or anything is collected as garbage.
+        let is_lost = self.look_for_loss(end);
+        let Some((id, seal)) = own.filter(|_| !is_lost) else {
+            return self.has_the_pair(end);
+        };
+        self.show(id, seal.content);
+        self.has_the_pair(end);
+        self.collect(id, &seal);
+    }
+
+    /// S5: sends tombstones for all that the seal in force and the claim do not need.
+    pub(super) fn collect(&mut self, in_force: SealId, seal: &Seal) {
+        let Phase::Holding(holding) = &self.phase else {
+            return;
+        };
+        if !holding.may_collect(in_force) {
+            return;
+        }
+        let named: BTreeSet<_> = seal.entries().map(|entry| entry.blob).collect();
+        let keys = self.view.keys();
+        let garbage: BTreeSet<Key> = keys
+            .filter(|key| !holding.needs(*key, in_force, &named))
+            .collect();
+        // Those that were read are gone from the view; others may be lost.
+        self.buried.retain(|key, _| garbage.contains(key));
+        for key in garbage {
+            let sent_ms = self.buried.get(&key);
+            if sent_ms.is_none_or(|sent_ms| self.now_ms - sent_ms >= self.settings.answer_ms) {
+                self.buried.insert(key, self.now_ms);
+                self.commands.push(Command::Send { key, value: None });
+            }
+        }
+    }
+}

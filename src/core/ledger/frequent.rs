@@ -1,0 +1,275 @@
+//! How many lists the user with most lists of an arm has, about: one crawler may decide an experiment.
+//!
+//! ```text
+//! user ─▶ one of 64 places │ lists │ lists whose user has bit 0 set │ … bit 7 │
+//! ```
+//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. If one user has most
+//! lists of its place, those of the others, who have each bit set or not about equally often, are twice the minority of a bit, on
+//! average over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot and what's not, 2005.
+
+use super::LedgerError;
+use super::book::{Aggregate, ByArm};
+use super::keep::{Keep, Users};
+use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
+use crate::engine::settling::SettledList;
+use crate::engine::{Arm, ArmId};
+use crate::metrics::Ranking;
+
+/// Places of an arm, by the lower bits of a user: a power of two.
+const N_PLACES: usize = 64;
+/// Bits of a user that are counted, above those of its place.
+const N_BITS: usize = 8;
+
+/// Lists of a place, then those whose user has each bit set.
+type Place<N> = [N; 1 + N_BITS];
+
+/// Lists of an arm by place and bit of their users: places that have a list, ascending.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FrequentUsers(Vec<(u8, Place<u64>)>);
+
+impl FrequentUsers {
+    /// Bytes that it takes at the most.
+    pub const MAX_BYTES: u64 = (N_PLACES * size_of::<(u8, Place<u64>)>()) as u64;
+
+    /// Lists of the user who has most, about; not far from the truth once it has some percent of all lists.
+    pub fn most(&self) -> f64 {
+        let counts = self.0.iter().map(|(_, place)| most(place));
+        counts.fold(0.0, f64::max)
+    }
+
+    /// Adds the lists of another span of time, or of another pair.
+    pub fn merge(&mut self, more: &FrequentUsers) {
+        for (number, place) in &more.0 {
+            match self.0.binary_search_by_key(number, |(own, _)| *own) {
+                Ok(at) => {
+                    let sums = self.0[at].1.iter_mut().zip(place);
+                    sums.for_each(|(sum, n)| *sum += n);
+                }
+                Err(at) => self.0.insert(at, (*number, *place)),
+            }
+        }
+    }
+
+    /// What it takes in memory, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.0.len() * size_of::<(u8, Place<u64>)>()) as u64
+    }
+
+    /// n, (place, lists, lists with each bit…)…, ascending.
+    pub(crate) fn encode(&self, to: &mut Writer) {
+        to.number(self.0.len() as u64);
+        for (number, place) in &self.0 {
+            to.byte(*number);
+            place.iter().for_each(|n| to.number(*n));
+        }
+    }
+
+    /// # Errors
+    /// If the bytes are not those of [`encode`](Self::encode).
+    pub(crate) fn decode(from: &mut Reader) -> Result<FrequentUsers, LedgerError> {
+        let mut places: Vec<(u8, Place<u64>)> = Vec::new();
+        for _ in 0..from.length()? {
+            let number = from.byte()?;
+            let mut place = [0; 1 + N_BITS];
+            for n in &mut place {
+                *n = from.number()?;
+            }
+            let [n_lists, bits @ ..] = place;
+            let is_next = places.last().is_none_or(|(last, _)| *last < number);
+            let is_sound = (1..1 << 56).contains(&n_lists) && bits.iter().all(|n| *n <= n_lists);
+            if !is_next || !is_sound || usize::from(number) >= N_PLACES {
+                return Err(LedgerError::Number);
+            }
+            places.push((number, place));
+        }
+        Ok(FrequentUsers(places))
+    }
+}
+
+/// Lists of the user of a place who has most, about.
+fn most([n_lists, bits @ ..]: &Place<u64>) -> f64 {
+    let minorities = bits.iter().map(|n| *n.min(&(n_lists - n)));
+    let others = 2.0 * minorities.sum::<u64>() as f64 / N_BITS as f64;
+    *n_lists as f64 - others
+}
+
+#[derive(Debug)]
+pub struct Frequent {
+    users: Users,
+    /// By arm: slots that begin earlier do not count, epoch ms. None does if users are not told apart.
+    starts_ms: Vec<i64>,
+    /// By arm, of the current slot; none before an arm's first list with a user.
+    slot: Vec<Option<Box<[Place<u32>; N_PLACES]>>>,
+    /// The arms that have such a list in it.
+    touched: Vec<ArmId>,
+}
+
+/// Counts a list of a user.
+fn count(places: &mut [Place<u32>; N_PLACES], user: u32) {
+    let [n_lists, bits @ ..] = &mut places[user as usize % N_PLACES];
+    *n_lists += 1;
+    let user = user / N_PLACES as u32;
+    for (bit, n) in bits.iter_mut().enumerate() {
+        *n += user >> bit & 1;
+    }
+}
+
+impl Aggregate for Frequent {
+    type Cell = FrequentUsers;
+    type Slot = ByArm<FrequentUsers>;
+    const ID: &str = "frequent";
+    const VERSION: u64 = 1;
+    const BY_USER: bool = true;
+
+    fn new(_: &Ranking, keep: &Keep) -> Frequent {
+        Frequent {
+            users: keep.users.clone(),
+            starts_ms: Vec::new(),
+            slot: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    fn admit(&mut self, arms: &[Arm]) {
+        for arm in arms {
+            self.starts_ms.push(self.users.start_ms(&arm.experiment));
+            self.slot.push(None);
+        }
+    }
+
+    fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
+        self.users.forget(experiment);
+        arms.iter()
+            .for_each(|arm| self.starts_ms[*arm as usize] = i64::MAX);
+    }
+
+    #[inline]
+    fn add(&mut self, list: &SettledList) {
+        let Some(user) = list.user.filter(|_| self.users != Users::Nobody) else {
+            return;
+        };
+        for arm in list.arms {
+            if list.start_ms < self.starts_ms[*arm as usize] || list.capped.contains(arm) {
+                continue;
+            }
+            let places = &mut self.slot[*arm as usize];
+            if places.is_none() {
+                self.touched.push(*arm);
+            }
+            let places = places.get_or_insert_with(|| Box::new([[0; 1 + N_BITS]; N_PLACES]));
+            count(places, user.get());
+        }
+    }
+
+    fn end_slot(&mut self) -> ByArm<FrequentUsers> {
+        let arms = std::mem::take(&mut self.touched).into_iter();
+        let users = arms.map(|arm| {
+            let places = self.slot[arm as usize].take();
+            let places = (0..).zip(places.iter().flat_map(|places| places.iter()));
+            let with_lists = places.filter(|(_, place)| place[0] > 0);
+            let users = with_lists.map(|(number, place)| (number, place.map(u64::from)));
+            (arm, FrequentUsers(users.collect()))
+        });
+        users.collect()
+    }
+
+    fn add_slot(&self, slot: &ByArm<FrequentUsers>, cells: &mut ByArm<FrequentUsers>) {
+        for (arm, more) in slot {
+            cells.entry(*arm).or_default().merge(more);
+        }
+    }
+
+    fn merge(cell: &mut FrequentUsers, more: &FrequentUsers) {
+        cell.merge(more);
+    }
+
+    fn encode(&self, cell: &FrequentUsers, to: &mut Writer) {
+        cell.encode(to);
+    }
+
+    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<FrequentUsers>, LedgerError> {
+        FrequentUsers::decode(from).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    /// What a slot with lists of these users adds up to.
+    fn told(users: impl IntoIterator<Item = u32>) -> FrequentUsers {
+        let mut places = Box::new([[0; 1 + N_BITS]; N_PLACES]);
+        users.into_iter().for_each(|user| count(&mut places, user));
+        let mut frequent = Frequent {
+            users: Users::Nobody,
+            starts_ms: vec![0],
+            slot: vec![Some(places)],
+            touched: vec![0],
+        };
+        frequent.end_slot().remove(&0).expect("the arm was touched")
+    }
+
+    #[test]
+    fn a_user_in_a_place_of_its_own_is_counted_exactly() {
+        assert_eq!(told([7, 7, 8, 7]).most(), 3.0);
+        assert_eq!(FrequentUsers::default().most(), 0.0);
+    }
+
+    #[test]
+    fn users_in_one_place_by_hand() {
+        // Users 1 and 1 + 64 × 0b1111 share place 1, and differ in half of the bits: five lists less twice the mean of 2, 2, 2, 2, 0, 0, 0, 0.
+        let users = told([1, 1, 1, 1 + 64 * 0b1111, 1 + 64 * 0b1111]);
+        assert_eq!(users.0, [(1, [5, 2, 2, 2, 2, 0, 0, 0, 0])]);
+        assert_eq!(users.most(), 3.0);
+    }
+
+    #[test]
+    fn bytes_come_back_and_others_are_refused() {
+        let users = told([1, 2 + 64 * 0b101]);
+        let mut to = Writer::default();
+        users.encode(&mut to);
+        let bytes = to.into_bytes();
+        assert_eq!(
+            bytes,
+            [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1, 0, 1, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(FrequentUsers::decode(&mut Reader::new(&bytes)), Ok(users));
+        for (at, wrong) in [(1, 2), (1, 64), (2, 0), (3, 2), (0, 3)] {
+            let mut bytes = bytes.clone();
+            bytes[at] = wrong;
+            let decoded = FrequentUsers::decode(&mut Reader::new(&bytes));
+            assert!(decoded.is_err(), "{at}: {wrong}");
+        }
+    }
+
+    proptest! {
+        /// The twin counts: one user with 3% to 50% of the lists, among thousands of others with up to 20 lists each.
+        #[test]
+        fn a_user_with_some_percent_is_told_to_within_half_a_percent_of_all_lists(
+            seed in any::<u32>(),
+            n_lists in prop::collection::vec(1_usize..20, 2000..4000),
+            share in 0.03..0.5_f64,
+        ) {
+            let user = |n: usize| xxh3_64(&[u64::from(seed).to_le_bytes(), (n as u64).to_le_bytes()].concat()) as u32;
+            let others: usize = n_lists.iter().sum();
+            let n_own = (share / (1.0 - share) * others as f64) as usize;
+            let users = n_lists.iter().enumerate();
+            let lists = users.flat_map(|(n, n_lists)| std::iter::repeat_n(user(n + 1), *n_lists));
+            let lists = lists.chain(std::iter::repeat_n(user(0), n_own));
+            let error = (told(lists).most() - n_own as f64) / (others + n_own) as f64;
+            prop_assert!(error.abs() < 0.005, "{error} at {share}");
+        }
+
+        /// Without such a user nobody seems to have 5%.
+        #[test]
+        fn of_many_users_none_seems_to_have_much(seed in any::<u32>(), n_users in 200_u64..3000) {
+            let user = |n: u64| xxh3_64(&[u64::from(seed).to_le_bytes(), n.to_le_bytes()].concat()) as u32;
+            let most = told((0..n_users).map(user)).most();
+            prop_assert!(most < 0.05 * n_users as f64, "{most} of {n_users}");
+        }
+    }
+}

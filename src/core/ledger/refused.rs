@@ -1,0 +1,391 @@
+//! Counts refused lists by arm, in clusters. If arms lose different shares of their lists, the rest cannot be compared.
+//!
+//! Lists of one user depend on each other, so refused lists with a user are counted by user bucket. The others are counted by hour of
+//! the week. Accepted lists are counted by hour too, to distinguish a broken hour from a busy one.
+
+use std::collections::BTreeMap;
+
+use super::LedgerError;
+use super::book::{Aggregate, ByArm, insert_last};
+use super::bucket_sums::N_BUCKETS;
+use super::buckets::{bucket, salt};
+use super::keep::{Keep, Users};
+use super::stored::Stored;
+use crate::bytes::{Reader, Writer};
+use crate::engine::settling::SettledList;
+use crate::engine::{Arm, ArmId, RefusedList};
+use crate::metrics::Ranking;
+
+/// Hours of a week.
+pub const N_HOURS: usize = 7 * 24;
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// Refused lists of an arm since the start of its experiment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RefusedCounts {
+    /// By user bucket, of lists whose user is known.
+    pub by_bucket: BTreeMap<u8, u64>,
+    /// By hour of the week.
+    pub by_hour: BTreeMap<u8, HourCounts>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HourCounts {
+    /// Refused lists whose user is not known.
+    pub refused: u64,
+    pub accepted: u64,
+}
+
+impl RefusedCounts {
+    /// Bytes that it takes at the most, about.
+    pub const MAX_BYTES: u64 =
+        2 * (N_BUCKETS * size_of::<(u8, u64)>() + N_HOURS * size_of::<(u8, HourCounts)>()) as u64;
+
+    pub fn add(&mut self, more: &RefusedCounts) {
+        for (bucket, n) in &more.by_bucket {
+            *self.by_bucket.entry(*bucket).or_default() += n;
+        }
+        for (hour, n) in &more.by_hour {
+            let own = self.by_hour.entry(*hour).or_default();
+            own.refused += n.refused;
+            own.accepted += n.accepted;
+        }
+    }
+
+    /// Bytes that it takes, about.
+    pub fn bytes(&self) -> u64 {
+        let of_bucket = size_of::<(u8, u64)>();
+        let of_hour = size_of::<(u8, HourCounts)>();
+        (2 * (self.by_bucket.len() * of_bucket + self.by_hour.len() * of_hour)) as u64
+    }
+
+    /// n, (bucket, refused)…, n, (hour, refused, accepted)…, ascending.
+    pub fn encode(&self, to: &mut Writer) {
+        to.number(self.by_bucket.len() as u64);
+        for (bucket, n) in &self.by_bucket {
+            to.number((*bucket).into());
+            to.number(*n);
+        }
+        to.number(self.by_hour.len() as u64);
+        for (hour, n) in &self.by_hour {
+            to.number((*hour).into());
+            to.number(n.refused);
+            to.number(n.accepted);
+        }
+    }
+
+    /// # Errors
+    /// [`LedgerError`] where [`Self::encode`] would not have written these bytes.
+    pub fn decode(from: &mut Reader) -> Result<RefusedCounts, LedgerError> {
+        let mut counts = RefusedCounts::default();
+        for _ in 0..from.length()? {
+            let bucket = u8::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
+            insert_last(&mut counts.by_bucket, bucket, count(from)?)?;
+        }
+        for _ in 0..from.length()? {
+            let hour = from.number()?;
+            let hour = u8::try_from(hour)
+                .ok()
+                .filter(|hour| usize::from(*hour) < N_HOURS);
+            let n = HourCounts {
+                refused: count(from)?,
+                accepted: count(from)?,
+            };
+            insert_last(&mut counts.by_hour, hour.ok_or(LedgerError::Number)?, n)?;
+        }
+        Ok(counts)
+    }
+}
+
+fn count(from: &mut Reader) -> Result<u64, LedgerError> {
+    let count = from.number().ok();
+    count.filter(|n| *n < 1 << 56).ok_or(LedgerError::Number)
+}
+
+fn hour(ms: i64) -> u8 {
+    ms.div_euclid(HOUR_MS).rem_euclid(N_HOURS as i64) as u8
+}
+
+#[derive(Debug)]
+pub struct Refused {
+    users: Users,
+    /// By number.
+    arms: Vec<KnownArm>,
+    /// The slot of the last list, Unix ms.
+    start_ms: i64,
+    /// Lists of its hour that are not in `slot` yet, by arm.
+    accepted: Vec<u64>,
+    /// The arms that have any.
+    touched: Vec<ArmId>,
+    /// Added when the next slot ends.
+    slot: ByArm<RefusedCounts>,
+    /// Refused lists that count with a later slot, by the begin of the first that may take them, Unix ms.
+    waiting: BTreeMap<i64, ByArm<RefusedCounts>>,
+}
+
+/// Of an arm.
+#[derive(Debug, Clone, Copy)]
+struct KnownArm {
+    salt: u64,
+    /// Earlier lists do not count, Unix ms.
+    start_ms: i64,
+}
+
+impl Refused {
+    /// Counts a list that was refused with a slot that has not ended: its own may have.
+    pub fn refuse(&mut self, list: &RefusedList) {
+        let arm = self.arms[list.arm as usize];
+        if list.ts_ms < arm.start_ms {
+            return;
+        }
+        let waiting = self.waiting.entry(list.with_ms).or_default();
+        let counts = waiting.entry(list.arm).or_default();
+        match list.user {
+            Some(user) => {
+                let bucket = bucket(user.get().into(), arm.salt);
+                *counts.by_bucket.entry(bucket).or_default() += 1;
+            }
+            None => counts.by_hour.entry(hour(list.ts_ms)).or_default().refused += 1,
+        }
+    }
+
+    fn begin_slot(&mut self, start_ms: i64) {
+        if hour(start_ms) != hour(self.start_ms) {
+            self.end_hour();
+        }
+        self.start_ms = start_ms;
+        while let Some(waiting) = self.waiting.first_entry() {
+            if *waiting.key() > start_ms {
+                break;
+            }
+            for (arm, counts) in waiting.remove() {
+                self.slot.entry(arm).or_default().add(&counts);
+            }
+        }
+    }
+
+    /// Counts the lists of an hour that is over.
+    fn end_hour(&mut self) {
+        let hour = hour(self.start_ms);
+        for arm in self.touched.drain(..) {
+            let n = std::mem::take(&mut self.accepted[arm as usize]);
+            let counts = self.slot.entry(arm).or_default();
+            counts.by_hour.entry(hour).or_default().accepted += n;
+        }
+    }
+}
+
+impl Aggregate for Refused {
+    type Cell = RefusedCounts;
+    type Slot = ByArm<RefusedCounts>;
+    const ID: &str = "refused";
+    const VERSION: u64 = 1;
+    const BY_USER: bool = true;
+
+    fn new(_: &Ranking, keep: &Keep) -> Refused {
+        Refused {
+            users: keep.users.clone(),
+            arms: Vec::new(),
+            start_ms: i64::MIN,
+            accepted: Vec::new(),
+            touched: Vec::new(),
+            slot: ByArm::new(),
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    fn admit(&mut self, arms: &[Arm]) {
+        let known = arms.iter().map(|arm| KnownArm {
+            salt: salt(&arm.experiment),
+            start_ms: self.users.start_ms(&arm.experiment),
+        });
+        self.arms.extend(known);
+        self.accepted.resize(self.arms.len(), 0);
+    }
+
+    fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
+        self.users.forget(experiment);
+        for arm in arms {
+            self.arms[*arm as usize].start_ms = i64::MAX;
+            self.slot.remove(arm);
+            self.waiting
+                .values_mut()
+                .for_each(|waiting| _ = waiting.remove(arm));
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, list: &SettledList) {
+        if list.start_ms != self.start_ms {
+            self.begin_slot(list.start_ms);
+        }
+        for arm in list.arms {
+            if list.start_ms >= self.arms[*arm as usize].start_ms {
+                let accepted = &mut self.accepted[*arm as usize];
+                if *accepted == 0 {
+                    self.touched.push(*arm);
+                }
+                *accepted += 1;
+            }
+        }
+    }
+
+    fn end_slot(&mut self) -> ByArm<RefusedCounts> {
+        self.end_hour();
+        std::mem::take(&mut self.slot)
+    }
+
+    fn add_slot(&self, slot: &ByArm<RefusedCounts>, cells: &mut ByArm<RefusedCounts>) {
+        for (arm, more) in slot {
+            cells.entry(*arm).or_default().add(more);
+        }
+    }
+
+    fn merge(cell: &mut RefusedCounts, more: &RefusedCounts) {
+        cell.add(more);
+    }
+
+    fn encode(&self, cell: &RefusedCounts, to: &mut Writer) {
+        cell.encode(to);
+    }
+
+    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<RefusedCounts>, LedgerError> {
+        RefusedCounts::decode(from).map(Some)
+    }
+
+    /// Refused lists that no slot has taken yet: n, (time, n, (arm, cell)…)…, ascending.
+    fn encode_memory(&self, to: &mut Writer) {
+        to.number(self.waiting.len() as u64);
+        for (with_ms, waiting) in &self.waiting {
+            to.signed((*with_ms).into());
+            to.number(waiting.len() as u64);
+            for (arm, counts) in waiting {
+                to.number((*arm).into());
+                counts.encode(to);
+            }
+        }
+    }
+
+    fn decode_memory(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+        self.waiting.clear();
+        for _ in 0..from.length()? {
+            let with_ms = from.ms()?;
+            let mut waiting = ByArm::new();
+            for _ in 0..from.length()? {
+                let arm = from.number()?;
+                let arm = ArmId::try_from(arm).map_err(|_| LedgerError::Number)?;
+                insert_last(&mut waiting, arm, RefusedCounts::decode(from)?)?;
+            }
+            if waiting
+                .keys()
+                .any(|arm| *arm as usize >= stored.users_go_on.len())
+            {
+                return Err(LedgerError::Number);
+            }
+            waiting.retain(|arm, _| stored.users_go_on[*arm as usize]);
+            insert_last(&mut self.waiting, with_ms, waiting)?;
+        }
+        Ok(())
+    }
+
+    fn merge_memory(&mut self, other: &Refused, ids: &[ArmId]) {
+        for (with_ms, waiting) in &other.waiting {
+            let own = self.waiting.entry(*with_ms).or_default();
+            for (arm, counts) in waiting {
+                own.entry(ids[*arm as usize]).or_default().add(counts);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::ledger::Epochs;
+    use crate::metrics::{ListOutcome, Measures};
+
+    /// Arm 0 of `e`, and arm 1 of `late`, which starts with the second hour.
+    fn refused() -> Refused {
+        let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
+        let epochs = |start_ms| Epochs {
+            start_ms,
+            ..Epochs::default()
+        };
+        let experiments = [
+            ("e".to_owned(), epochs(None)),
+            ("late".to_owned(), epochs(Some(HOUR_MS))),
+        ];
+        let keep = Keep {
+            users: Users::Of(experiments.into()),
+            ..Keep::default()
+        };
+        let mut refused = Refused::new(&ranking, &keep);
+        refused.admit(&["e", "late"].map(|experiment| Arm {
+            experiment: experiment.into(),
+            arm: "a".into(),
+        }));
+        refused
+    }
+
+    fn accept(refused: &mut Refused, start_ms: i64) {
+        refused.add(&SettledList {
+            start_ms,
+            ts_ms: start_ms,
+            user: None,
+            arms: &[0, 1],
+            capped: &[],
+            tags: &[],
+            off_list: &[],
+            outcome: ListOutcome {
+                n_items: 0,
+                clicked: &[],
+                n_off_list: 0,
+            },
+            items: None,
+        });
+    }
+
+    fn refuse(refused: &mut Refused, user: u32, ts_ms: i64) {
+        for arm in [0, 1] {
+            let user = NonZeroU32::new(user);
+            refused.refuse(&RefusedList {
+                arm,
+                user,
+                ts_ms,
+                with_ms: i64::MIN,
+            });
+        }
+    }
+
+    #[test]
+    fn lists_by_user_and_by_hour() {
+        let mut refused = refused();
+        refuse(&mut refused, 7, 0);
+        refuse(&mut refused, 7, HOUR_MS);
+        refuse(&mut refused, 0, HOUR_MS - 1);
+        [0, 0, HOUR_MS, 2 * HOUR_MS]
+            .iter()
+            .for_each(|start_ms| accept(&mut refused, *start_ms));
+        let mut cells = ByArm::new();
+        let slot = refused.end_slot();
+        refused.add_slot(&slot, &mut cells);
+        let hours = |counts: &RefusedCounts| -> Vec<(u8, u64, u64)> {
+            let hours = counts.by_hour.iter();
+            hours.map(|(hour, n)| (*hour, n.refused, n.accepted)).collect()
+        };
+        let bucket = |experiment| bucket(7, salt(experiment));
+        assert_eq!(cells[&0].by_bucket, BTreeMap::from([(bucket("e"), 2)]));
+        assert_eq!(hours(&cells[&0]), [(0, 1, 2), (1, 0, 1), (2, 0, 1)]);
+        assert_eq!(cells[&1].by_bucket, BTreeMap::from([(bucket("late"), 1)]));
+        assert_eq!(hours(&cells[&1]), [(1, 0, 1), (2, 0, 1)]);
+        assert!(refused.end_slot().is_empty());
+    }
+
+    #[test]
+    fn an_hour_comes_again_after_a_week() {
+        assert_eq!(hour(N_HOURS as i64 * HOUR_MS), 0);
+        assert_eq!(hour(-1), N_HOURS as u8 - 1);
+    }
+}

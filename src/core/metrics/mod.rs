@@ -1,0 +1,184 @@
+//! Metrics that rank recommendations, and the sums that they are ratios of.
+//!
+//! Each [`Metric`] has a file of its own: its formula, its source, and cases worked by hand. Under the choices of a
+//! [`Profile`] it is a [`Ratio`] of two sums over lists ([`Term`]s at a cut-off). [`Ranking`] lays out the sums of all
+//! metrics and profiles as the columns of a tally, each sum once. Sums are integers, so they do not depend on the order of
+//! addition and can be subtracted again exactly.
+
+mod alpha_ndcg;
+pub mod by_name;
+pub mod catalogue;
+mod columns;
+mod coverage;
+mod ctr;
+mod hit_rate;
+mod hits;
+mod ids;
+mod list;
+mod map;
+mod mar;
+mod mrr;
+mod ndcg;
+mod popularity;
+mod precision;
+pub mod profile;
+mod recall;
+mod sources;
+mod surprisal;
+mod term;
+
+use std::num::NonZeroU32;
+
+pub use alpha_ndcg::{ALPHA_NDCG, Relevant};
+pub use columns::{
+    CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers, to_float,
+};
+pub use list::ListOutcome;
+pub use profile::{
+    ApDenominator, ArDenominator, Average, NdcgDiscount, NdcgIdeal, OffList, Population,
+    PrecisionDenominator, Profile, RecallDenominator, ReciprocalRank, Truncation, WithoutRelevant,
+};
+use term::WHOLE;
+pub use term::{FIXED_ONE, Term, Unit, fixed};
+
+/// Cut-off; `None` for the whole list.
+pub type Cut = Option<NonZeroU32>;
+
+/// Properties of a metric that no profile changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Name in JSON, in the configuration and in the label `metric`.
+    pub id: &'static str,
+    /// Name of the gauge without the prefix `abgauge_`.
+    pub gauge: &'static str,
+    pub help: &'static str,
+    pub needs_catalogue: bool,
+    /// Returns the ratio under a profile at a cut-off, or `None` if the metric is not defined there.
+    pub ratio: fn(&Profile, Cut) -> Option<Ratio>,
+}
+
+/// Metrics in the order of export.
+pub const METRICS: [Metric; 14] = [
+    hit_rate::HIT_RATE,
+    ctr::CTR,
+    mrr::MRR,
+    ndcg::NDCG,
+    precision::PRECISION,
+    recall::RECALL,
+    map::MAP,
+    map::MAP_BY_K,
+    mar::MAR,
+    hits::HITS,
+    alpha_ndcg::ALPHA_NDCG,
+    coverage::COVERAGE,
+    popularity::POPULARITY,
+    surprisal::SURPRISAL,
+];
+
+/// Ids of the metrics that are measured by default.
+pub const USUAL: [&str; 7] = ["hit_rate", "ctr", "mrr", "ndcg", "precision", "recall", "map"];
+
+impl Metric {
+    /// Returns the metric with this id or this gauge name.
+    pub fn named(name: &str) -> Option<Metric> {
+        METRICS
+            .into_iter()
+            .find(|metric| metric.id == name || metric.gauge == name)
+    }
+
+    /// Returns whether its parts add up over partitions and instances. Distinct counts do not.
+    pub fn is_additive(&self) -> bool {
+        self.id != coverage::COVERAGE.id
+    }
+
+    /// Returns whether its numerator is 0 for a list without a click.
+    pub fn counts_clicks(&self) -> bool {
+        let of_what_is_shown = [
+            coverage::COVERAGE.id,
+            popularity::POPULARITY.id,
+            surprisal::SURPRISAL.id,
+        ];
+        !of_what_is_shown.contains(&self.id)
+    }
+}
+
+/// Sum over lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sum {
+    pub term: Term,
+    /// Cut-off; `u32::MAX` for the whole list.
+    pub k: u32,
+}
+
+impl Sum {
+    pub fn at(term: Term, k: Cut) -> Sum {
+        let k = k.map_or(WHOLE, NonZeroU32::get);
+        Sum { term, k }
+    }
+}
+
+/// Ratio: numerator ÷ (factor × denominator).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ratio {
+    pub numerator: Sum,
+    pub denominator: Sum,
+    pub factor: u32,
+}
+
+impl Ratio {
+    /// Returns the mean of a term at a cut-off over the lists of a population.
+    fn mean(term: Term, k: Cut, population: Population, profile: &Profile) -> Ratio {
+        Ratio {
+            numerator: Sum::at(term, k),
+            denominator: Sum::at(Term::lists(population, profile.off_list), None),
+            factor: 1,
+        }
+    }
+}
+
+impl Term {
+    /// Returns the term that counts the lists of a population. Relevance does not matter if all lists count, or all that
+    /// show something.
+    fn lists(population: Population, off_list: OffList) -> Term {
+        match population {
+            Population::All | Population::WithList => Term::Lists(population, OffList::Ignore),
+            _ => Term::Lists(population, off_list),
+        }
+    }
+
+    /// Returns the term that counts the items shown by the lists of a population.
+    fn shown(population: Population, off_list: OffList) -> Term {
+        match population {
+            // Empty lists show nothing.
+            Population::All | Population::WithList => Term::Shown(Population::All, OffList::Ignore),
+            _ => Term::Shown(population, off_list),
+        }
+    }
+}
+
+/// Lists for the worked cases of the metrics.
+#[cfg(test)]
+mod worked {
+    use super::*;
+
+    /// List of five items, with clicks at ranks 2 and 5 and on an item that it does not show.
+    pub const CLICKED_AT_2_AND_5: ListOutcome = ListOutcome {
+        n_items: 5,
+        clicked: &[0b10010],
+        n_off_list: 1,
+    };
+
+    pub const EMPTY: ListOutcome = ListOutcome {
+        n_items: 0,
+        clicked: &[],
+        n_off_list: 0,
+    };
+
+    pub fn term(term: Term, list: &ListOutcome, k: u32) -> i64 {
+        term.of(list, k, &ndcg::Discounts::new(0))
+    }
+
+    pub fn default() -> Profile {
+        Profile::named(profile::DEFAULT).expect("it is there")
+    }
+}

@@ -1,0 +1,154 @@
+//! Global view over all partitions: visible from the start, filled once the number of partitions is known.
+
+use std::sync::Arc;
+
+use abgauge_core::engine::event::Side;
+use abgauge_core::journal::{Header, Namespace};
+use abgauge_core::looks::{self, Inbox};
+use abgauge_core::metrics::Ranking;
+use abgauge_core::metrics::catalogue::Catalogue;
+use anyhow::Context as _;
+use tracing::warn;
+
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::serve::GlobalScope;
+use crate::settings::Config;
+use crate::store::global::{Audience, Global, Handle, Seen, Settings, Sources, Whole};
+use crate::store::stored::{Terms, form, sides};
+use crate::stream::kafka::state_log::StateLog;
+
+pub struct Overview {
+    board: Arc<Board>,
+    handle: Handle,
+    clock: Clock,
+    lease_ms: i64,
+    /// Inbox for looks, if experiments are configured.
+    looks: Option<Arc<Inbox>>,
+    thread: Option<Global>,
+}
+
+impl Overview {
+    /// Creates an empty view that shows no state older than `lease_ms`.
+    pub fn new(
+        config: &Config,
+        ranking: &Ranking,
+        looks: Option<Arc<Inbox>>,
+        lease_ms: i64,
+        clock: Clock,
+    ) -> Overview {
+        Overview {
+            board: Arc::new(Board::new(config, ranking)),
+            handle: Handle::new(lease_ms, clock.clone()),
+            clock,
+            lease_ms,
+            looks,
+            thread: None,
+        }
+    }
+
+    pub fn scope(&self) -> GlobalScope {
+        GlobalScope {
+            source: Arc::new(Whole::new(Arc::clone(&self.board), self.handle.clone())),
+            handle: self.handle.clone(),
+        }
+    }
+
+    pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
+        self.board.set_catalogue(Arc::clone(catalogue));
+    }
+
+    /// Starts reading the state topic `topic`.
+    ///
+    /// # Errors
+    /// librdkafka refuses a property, or no thread can be started.
+    pub fn start(
+        &mut self,
+        config: &Config,
+        topic: &str,
+        namespace: Namespace,
+        n_partitions: u32,
+    ) -> anyhow::Result<()> {
+        let log = StateLog::reading(&config.kafka, topic, self.clock.clone())
+            .context("open the state topic for the global view")?;
+        let join = &config.join;
+        let settings = Settings {
+            namespace,
+            n_partitions: n_partitions as usize,
+            lease_ms: self.lease_ms,
+            settled_ahead_ms: join.max_future_ms - join.lateness_ms - join.attribution_ms,
+        };
+        let listener = self.looks.clone().map(|looks| -> Box<dyn Audience> {
+            Box::new(Listener {
+                looks,
+                n_pairs: n_partitions as usize,
+                sides: sides(config),
+            })
+        });
+        let global = Global::start(Sources {
+            log,
+            settings,
+            terms: Terms::new(config),
+            board: Arc::clone(&self.board),
+            handle: self.handle.clone(),
+            audience: listener,
+            clock: self.clock.clone(),
+        });
+        self.thread = Some(global?);
+        Ok(())
+    }
+
+    /// Checks that the threads are running.
+    ///
+    /// # Errors
+    /// A thread has ended, so the global view would no longer change.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.looks.as_ref().is_some_and(|looks| looks.has_reader_left()) {
+            anyhow::bail!(
+                "the thread that takes looks has stopped, which is a bug in abgauge: its log has the reason"
+            );
+        }
+        if self.thread.as_ref().is_some_and(Global::has_ended) {
+            anyhow::bail!(
+                "the thread of the global view has stopped, which is a bug in abgauge: its log has the reason"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Overview {
+    fn drop(&mut self) {
+        self.looks.iter().for_each(|looks| looks.close());
+    }
+}
+
+/// Forwards current states to the looks.
+struct Listener {
+    looks: Arc<Inbox>,
+    n_pairs: usize,
+    sides: &'static [Side],
+}
+
+impl Audience for Listener {
+    fn seen(&mut self, seen: Seen<'_>) {
+        let Seen { pair, header, roles } = seen;
+        match form::read(header, roles, self.sides) {
+            Ok(read) => self.looks.put(self.n_pairs, pair, state_of(header, read)),
+            Err(error) => warn!(pair, "looks at experiments cannot resume from its state: {error}"),
+        }
+    }
+}
+
+/// Converts a state to the form that looks take.
+fn state_of(header: &Header, read: form::Read) -> looks::State {
+    let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
+    looks::State {
+        // An empty partition that was read to its end never settles, so looks do not wait for it.
+        life: read.life,
+        holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
+        until_ms: header.frontier_ms,
+        ledger: read.ledger,
+        looks: read.looks,
+    }
+}

@@ -1,0 +1,170 @@
+//! Results of the latest look at an experiment and its arms, as JSON.
+
+use std::collections::BTreeMap;
+
+use abgauge_core::ledger::PairId;
+use abgauge_core::looks::{ArmLook, Experiment, MetricLook, Shown, WindowLook};
+use abgauge_core::statistics::days::{Design, Needs};
+use abgauge_core::statistics::{Known, Report, Settings};
+use serde::Serialize;
+
+/// Progress of the looks at an experiment. Times are Unix ms.
+#[derive(Serialize)]
+pub(in super::super) struct LooksEntry<'a> {
+    /// End of the counted lists. Null before the first look, like `start`.
+    as_of: Option<i64>,
+    /// Start of the counted lists.
+    start: Option<i64>,
+    /// Partition that is furthest behind, which delays the next look.
+    waits_for: Option<PairId>,
+    /// Set if looks ended because statistics took too much memory.
+    given_up: bool,
+    /// Reason why users are not counted, if they are not.
+    no_users: Option<&'a str>,
+    /// Basis for estimating the duration. Null before the first look, and without a control.
+    power: Option<Power<'a>>,
+}
+
+/// Information about the primaries so far, and the information that each design needs.
+#[derive(Serialize)]
+struct Power<'a> {
+    /// Start of the sums. Later than `start` if lists after that were not read.
+    since: i64,
+    mde: f64,
+    alpha: f64,
+    /// Configured design.
+    design: &'static str,
+    /// Information x needed at the first decision look, by design.
+    needs: BTreeMap<&'static str, f64>,
+    /// Treatment arms × primaries.
+    hypotheses: usize,
+    guardrails: usize,
+    min_days: f64,
+    /// Information x by arm and primary.
+    arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
+    /// Information a quarter to a half of the days earlier. Null before two days have passed.
+    earlier: Option<Earlier<'a>>,
+}
+
+#[derive(Serialize)]
+struct Earlier<'a> {
+    as_of: i64,
+    arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// Results of one arm, without a comparison, at the latest look.
+#[derive(Serialize)]
+pub(in super::super) struct LookedArm<'a> {
+    lists: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<u64>,
+    metrics: BTreeMap<&'a str, LookedMetric>,
+    /// Windows with intervals in which the arm has a list, by name.
+    windows: BTreeMap<&'a str, LookedWindow<'a>>,
+}
+
+/// Results of an arm in the window that ends at the latest look.
+#[derive(Serialize)]
+struct LookedWindow<'a> {
+    lists: u64,
+    metrics: BTreeMap<&'a str, LookedMetric>,
+}
+
+/// Value and interval of a metric. The interval is absent if too little is known.
+#[derive(Serialize)]
+struct LookedMetric {
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper: Option<f64>,
+}
+
+impl<'a> LooksEntry<'a> {
+    /// Returns the progress, or none if the experiment is not configured.
+    pub fn of(
+        experiment: &str,
+        asked: &BTreeMap<String, Experiment>,
+        shown: &'a Shown,
+    ) -> Option<LooksEntry<'a>> {
+        asked.get(experiment)?;
+        let look = shown.experiments.get(experiment);
+        Some(LooksEntry {
+            as_of: look.map(|look| look.as_of_ms),
+            start: look.map(|look| look.start_ms),
+            waits_for: shown.waits_for,
+            given_up: shown.given_up.iter().any(|name| name == experiment),
+            no_users: look.and_then(|look| look.no_users),
+            power: look.and_then(|look| {
+                let (settings, report) = look.comparison.as_ref()?;
+                Some(Power::of(settings, report))
+            }),
+        })
+    }
+}
+
+impl<'a> Power<'a> {
+    fn of(settings: &Settings, report: &'a Report) -> Power<'a> {
+        let n_treatments = report.arms.keys().filter(|arm| settings.tests(arm)).count();
+        let needs = Needs::new(settings, n_treatments);
+        let grown = &report.grown;
+        let earlier = |Known { as_of_ms, arms }: &'a Known| Earlier {
+            as_of: *as_of_ms,
+            arms,
+        };
+        Power {
+            since: grown.since_ms,
+            mde: settings.mde,
+            alpha: settings.alpha,
+            design: Design::of(settings).name(),
+            needs: needs
+                .designs()
+                .map(|design| (design.name(), needs.x(design, 1)))
+                .collect(),
+            hypotheses: needs.n_hypotheses,
+            guardrails: needs.n_guardrails,
+            min_days: needs.min_days,
+            arms: &grown.now.arms,
+            earlier: grown.earlier.as_ref().map(earlier),
+        }
+    }
+}
+
+impl<'a> LookedArm<'a> {
+    pub fn of(look: &'a ArmLook) -> LookedArm<'a> {
+        let window = |window: &'a WindowLook| LookedWindow {
+            lists: window.lists as u64,
+            metrics: looked_metrics(&window.metrics),
+        };
+        let windows = look.windows.iter();
+        LookedArm {
+            lists: look.lists as u64,
+            users: look.users.map(|users| users as u64),
+            metrics: looked_metrics(&look.metrics),
+            windows: windows.map(|(name, of)| (name.as_str(), window(of))).collect(),
+        }
+    }
+
+    /// Removes the windows, and the metrics with other ids.
+    pub fn retain_totals(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.metrics.retain(|id, _| is_wanted(id));
+        self.windows.clear();
+    }
+}
+
+fn looked_metrics(metrics: &BTreeMap<String, MetricLook>) -> BTreeMap<&str, LookedMetric> {
+    let metrics = metrics.iter();
+    metrics
+        .map(|(key, metric)| (key.as_str(), LookedMetric::of(metric)))
+        .collect()
+}
+
+impl LookedMetric {
+    fn of(metric: &MetricLook) -> LookedMetric {
+        LookedMetric {
+            value: metric.value,
+            lower: metric.interval.map(|interval| interval.lower),
+            upper: metric.interval.map(|interval| interval.upper),
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Ranking gauges in Prometheus' text format, rendered straight from the sums of a snapshot.
+//!
+//! There are no gauge objects. Labels are escaped once per arm, the rest of a series' text once per render, and numbers go
+//! through a reused buffer. A scrape of 300,000 series therefore allocates nothing per series.
+
+mod bound;
+mod looks;
+mod of_arm;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use abgauge_core::engine::View;
+use abgauge_core::looks::Shown;
+use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
+
+use self::bound::{Room, choose};
+use self::looks::{LookGauges, LookedArm, LookedExperiment};
+pub use self::of_arm::SeriesOfArm;
+use super::{Scope, TOTAL, control_of, shown_arms};
+use crate::board::snapshot::{ArmSnapshot, Snapshot};
+use crate::settings::{Export, WindowSpan};
+
+/// Input of the gauges at one instant.
+pub struct Scrape<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Numbers of all partitions, if they are shown.
+    pub global: Option<&'a Snapshot>,
+    /// Latest look at the experiments.
+    pub looks: &'a Shown,
+    /// Scope of the partitions that looks cover.
+    pub looks_of: Scope,
+    pub ranking: &'a Ranking,
+    pub config: &'a Export,
+    /// Sliding windows, without `total`.
+    pub windows: &'a [WindowSpan],
+    /// Configured controls by experiment.
+    pub controls: &'a BTreeMap<String, String>,
+}
+
+/// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.
+///
+/// A window without lists has no series. `config.k` selects cut-offs; the value over the whole list is always included.
+/// Beyond `config.max_series` whole arms are left out, those with the fewest lists first. Series of whole experiments take
+/// precedence over arms.
+pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
+    let Scrape {
+        snapshot,
+        ranking,
+        config,
+        windows,
+        ..
+    } = scrape;
+    let of_own = families(ranking, config, Scope::Own);
+    let of_global = families(ranking, config, Scope::Global);
+    let looks = LookGauges::new(scrape.looks, scrape.looks_of, ranking, config);
+    let arms = shown_arms(snapshot, config.forget_after_ms);
+    let arms_of_all = scrape
+        .global
+        .map(|snapshot| shown_arms(snapshot, config.forget_after_ms))
+        .unwrap_or_default();
+    let mut room = Room::new(config.max_series);
+    let looked = match scrape.looks_of {
+        Scope::Own => &arms,
+        Scope::Global => &arms_of_all,
+    };
+    let mut experiments = looks.experiments(looked);
+    experiments.truncate(room.admit(experiments.iter().map(LookedExperiment::n_series)));
+    let looks_of = |scope: Scope| (scope == scrape.looks_of).then_some(&looks);
+    let all = rows(&arms, scrape.controls, looks_of(Scope::Own));
+    let own = places(config, windows, Scope::Own);
+    let rows = choose(&all, &mut room, &own, &of_own);
+    let of_all = global_rows(&arms_of_all, &arms, scrape.controls, looks_of(Scope::Global));
+    let global = places(config, windows, Scope::Global);
+    let global_rows = choose(&of_all, &mut room, &global, &of_global);
+
+    let scopes = [ScopeRows::new(&own, &rows), ScopeRows::new(&global, &global_rows)];
+    let mut text = ExpositionText::new(out);
+    for (of_own, of_global) in of_own.iter().zip(&of_global) {
+        text.family(&of_own.name, &of_own.help, |text| {
+            scopes[0].render(of_own, text);
+            scopes[1].render(of_global, text);
+        });
+    }
+    let looked = scopes
+        .iter()
+        .flat_map(|scope| scope.rows.iter().zip(&scope.blocks));
+    let looked: Vec<(&LookedArm, &str)> = looked
+        .filter_map(|(row, block)| Some((row.looked.as_ref()?, block.as_str())))
+        .collect();
+    looks.render(&looked, &experiments, &mut text);
+    let name = "abgauge_arm_last_list_timestamp_seconds";
+    let begin = format!("{name}{{");
+    text.family(
+        name,
+        "Event time of the newest accepted list of an arm, at most the clock + max_future.",
+        |text| {
+            for (row, block) in scopes.iter().flat_map(ScopeRows::told) {
+                let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);
+                text.sample([&begin, block, "} "], seconds);
+            }
+        },
+    );
+    let name = "abgauge_control_arm";
+    let begin = format!("{name}{{");
+    text.family(
+        name,
+        "1 for the arm that the others of its experiment are compared with.",
+        |text| {
+            let told = scopes.iter().flat_map(ScopeRows::told);
+            for (_, block) in told.filter(|(row, _)| row.is_control) {
+                text.sample([&begin, block, "} "], Number::Integer(1));
+            }
+        },
+    );
+    text.single(
+        "abgauge_arms_folded",
+        "Arms beyond max_arms, counted as __other__.",
+        i128::from(snapshot.folded_arms),
+    );
+    if ranking.coverage().is_some() {
+        let of_all_without_coverage = scrape.global.map_or(0, |global| global.arms_without_coverage);
+        text.single(
+            "abgauge_coverage_arms_left_out",
+            "Arms without coverage because limits.max_coverage was reached.",
+            i128::from(snapshot.arms_without_coverage.max(of_all_without_coverage)),
+        );
+    }
+    text.single(
+        "abgauge_series_dropped",
+        "Ranking series left out because max_series was reached.",
+        room.n_dropped() as i128,
+    );
+}
+
+/// Arms exported in a scope, with their labels.
+struct ScopeRows<'a, 'b> {
+    places: &'b [WindowLabels],
+    rows: &'b [&'b ExportedArm<'a>],
+    blocks: Vec<String>,
+}
+
+impl<'a, 'b> ScopeRows<'a, 'b> {
+    fn new(places: &'b [WindowLabels], rows: &'b [&'b ExportedArm<'a>]) -> ScopeRows<'a, 'b> {
+        ScopeRows {
+            places,
+            rows,
+            blocks: rows.iter().map(|row| arm_block(row.arm)).collect(),
+        }
+    }
+
+    fn render(&self, family: &Family, text: &mut ExpositionText) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let begin = format!("{}{{", family.name);
+        let ends = family.ends(self.places);
+        for (row, block) in self.rows.iter().zip(&self.blocks) {
+            for (place, ends) in self.places.iter().zip(&ends) {
+                let Some(sums) = place.sums(row.arm) else {
+                    continue;
+                };
+                for (series, end) in family.series.iter().zip(ends) {
+                    if let Some(number) = series.what.number(sums) {
+                        text.sample([&begin, block, end], number);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the arms with further series besides sums.
+    fn told(&self) -> impl Iterator<Item = (&ExportedArm<'a>, &String)> {
+        let rows = self.rows.iter().copied().zip(&self.blocks);
+        rows.filter(|(row, _)| row.is_told)
+    }
+}
+
+/// Labels of one window in one view.
+struct WindowLabels {
+    view: View,
+    window: usize,
+    /// Rendered labels such as `window="5m",view="live",scope="own"`.
+    labels: String,
+}
+
+impl WindowLabels {
+    /// Returns the sums of an arm, or none if the window is empty.
+    fn sums<'a>(&self, arm: &'a ArmSnapshot) -> Option<&'a [i128]> {
+        let sums = arm.sums(self.view, self.window);
+        (sums[LISTS] != 0).then_some(sums)
+    }
+}
+
+/// Returns the windows and views to export. Only settled numbers are known for all partitions.
+fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLabels> {
+    let names = windows.iter().map(|window| window.name.as_str()).chain([TOTAL]);
+    let mut places = Vec::new();
+    for (window, name) in names.enumerate() {
+        for view in View::BOTH {
+            let shown = match (view, scope) {
+                (View::Live, Scope::Own) => &config.live[..],
+                (View::Live, Scope::Global) => &[],
+                (View::Settled, Scope::Own) => &config.settled,
+                (View::Settled, Scope::Global) => &config.global,
+            };
+            if shown.iter().any(|shown| shown == name) {
+                let mut labels = r#",window=""#.to_owned();
+                escape(name, &mut labels);
+                let _ = write!(labels, r#"",view="{}",scope="{}""#, view.name(), scope.name());
+                places.push(WindowLabels { view, window, labels });
+            }
+        }
+    }
+    places
+}
+
+/// Series with the same name.
+struct Family {
+    name: String,
+    help: String,
+    series: Vec<Series>,
+}
+
+impl Family {
+    /// Returns the text after an arm's labels, by place, then series.
+    fn ends(&self, places: &[WindowLabels]) -> Vec<Vec<String>> {
+        let of = |place: &WindowLabels| {
+            let series = self.series.iter();
+            series
+                .map(|series| format!("{}{}", place.labels, series.tail))
+                .collect()
+        };
+        places.iter().map(of).collect()
+    }
+}
+
+/// Series of a family that every place has.
+struct Series {
+    /// Labels that vary within the place, then the closing brace and a space: `,k="5"} `.
+    tail: String,
+    what: What,
+}
+
+enum What {
+    Sum(usize),
+    Value(Column),
+    Numerator(Column),
+    Denominator(Column),
+}
+
+enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+impl What {
+    /// Returns the number, or none if its ratio is 0 ÷ 0.
+    fn number(&self, sums: &[i128]) -> Option<Number> {
+        let column = match self {
+            What::Sum(column) => return Some(Number::Integer(sums[*column])),
+            What::Value(column) => return column.value(sums).map(Number::Float),
+            What::Numerator(column) | What::Denominator(column) => column,
+        };
+        let denominator = column.denominator(sums);
+        if denominator == 0 {
+            return None;
+        }
+        Some(match self {
+            What::Denominator(_) => Number::Integer(denominator),
+            _ if column.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
+            _ => Number::Integer(sums[column.numerator]),
+        })
+    }
+
+    /// Returns the column and factor of its denominator. A sum has none and is always present.
+    fn divides_by(&self) -> Option<(usize, u32)> {
+        match self {
+            What::Sum(_) => None,
+            What::Value(column) | What::Numerator(column) | What::Denominator(column) => {
+                Some((column.denominator, column.factor))
+            }
+        }
+    }
+}
+
+/// Returns the families of a scope. Their names are the same in each scope.
+fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
+    let columns: Vec<&Column> = ranking
+        .columns()
+        .iter()
+        .filter(|column| wanted_k(config, column))
+        .collect();
+    let base = |name: &str, help: &str, column| Family {
+        name: format!("abgauge_{name}"),
+        help: help.to_owned(),
+        series: vec![Series {
+            tail: "} ".to_owned(),
+            what: What::Sum(column),
+        }],
+    };
+    let mut families = vec![
+        base("lists", "Served lists.", LISTS),
+        base(
+            "items_shown",
+            "Items shown, including copies within a list.",
+            ITEMS_SHOWN,
+        ),
+        base(
+            "clicks",
+            "Distinct clicked items, counted once for each served list.",
+            CLICKS,
+        ),
+    ];
+    for metric in METRICS
+        .iter()
+        .filter(|metric| config.metrics.iter().any(|id| id == metric.id))
+    {
+        families.push(Family {
+            name: format!("abgauge_{}", metric.gauge),
+            help: metric.help.to_owned(),
+            series: columns
+                .iter()
+                .filter(|column| column.metric.id == metric.id)
+                .map(|column| Series {
+                    tail: format!("{}{}}} ", k_label(column), profile_label(ranking, column)),
+                    what: What::Value(**column),
+                })
+                .collect(),
+        });
+    }
+    let is_named = |column: &Column| config.numerators.iter().any(|id| id == column.metric.id);
+    // A mean over all lists has `abgauge_lists` as its denominator. Numbers of all partitions are complete, so nobody needs
+    // to add them up.
+    let needs_denominator = |column: &Column| {
+        let is_shown = config.metrics.iter().any(|id| id == column.metric.id);
+        let is_weight = column.metric.is_additive() && column.denominator != LISTS;
+        is_named(column) || is_shown && is_weight && scope == Scope::Own
+    };
+    let parts =
+        |name: &str, help: &str, what: fn(Column) -> What, is_wanted: &dyn Fn(&Column) -> bool| Family {
+            name: format!("abgauge_metric_{name}"),
+            help: help.to_owned(),
+            series: columns
+                .iter()
+                .filter(|column| is_wanted(column))
+                .map(|column| Series {
+                    tail: format!(
+                        r#",metric="{}"{}{}}} "#,
+                        column.metric.id,
+                        k_label(column),
+                        profile_label(ranking, column)
+                    ),
+                    what: what(**column),
+                })
+                .collect(),
+        };
+    families.push(parts(
+        "numerator",
+        "Numerator of the metric: sum over instances, then divide.",
+        What::Numerator,
+        &is_named,
+    ));
+    families.push(parts(
+        "denominator",
+        "Denominator of the metric: sum over instances, then divide.",
+        What::Denominator,
+        &needs_denominator,
+    ));
+    families
+}
+
+fn wanted_k(config: &Export, column: &Column) -> bool {
+    match (&config.k, column.k) {
+        (Some(wanted), Some(k)) => wanted.contains(&k),
+        _ => true,
+    }
+}
+
+/// Returns `,k="5"`, or an empty label for the whole list.
+fn k_label(column: &Column) -> String {
+    column.k.map_or(String::new(), |k| format!(r#",k="{k}""#))
+}
+
+/// Returns `,profile="ranx"`, or an empty label for the first profile, so that adding a second one does not break
+/// dashboards.
+fn profile_label(ranking: &Ranking, column: &Column) -> String {
+    match column.profile {
+        0 => String::new(),
+        further => {
+            let mut label = r#",profile=""#.to_owned();
+            escape(&ranking.profiles()[further].name, &mut label);
+            label + "\""
+        }
+    }
+}
+
+struct ExportedArm<'a> {
+    arm: &'a ArmSnapshot,
+    /// Set if this row has the series without a scope: the last list and the mark of a control.
+    is_told: bool,
+    is_control: bool,
+    /// Absent if nothing is configured for the experiment.
+    looked: Option<LookedArm<'a>>,
+}
+
+/// Builds the rows of this instance's arms, in the order of the snapshot.
+fn rows<'a>(
+    arms: &[&'a ArmSnapshot],
+    controls: &BTreeMap<String, String>,
+    looks: Option<&'a LookGauges>,
+) -> Vec<ExportedArm<'a>> {
+    let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
+    let rows = experiments.flat_map(|arms| {
+        let control = control_of(controls, arms);
+        arms.iter().map(move |arm| ExportedArm {
+            arm,
+            is_told: true,
+            is_control: Some(&*arm.arm) == control,
+            looked: looks.and_then(|looks| looks.arm(arm)),
+        })
+    });
+    rows.collect()
+}
+
+/// Builds the rows of all partitions. An arm that also has `own` numbers gets its series without a scope there.
+fn global_rows<'a>(
+    arms: &[&'a ArmSnapshot],
+    own: &[&ArmSnapshot],
+    controls: &BTreeMap<String, String>,
+    looks: Option<&'a LookGauges>,
+) -> Vec<ExportedArm<'a>> {
+    let name = |arm: &'_ ArmSnapshot| (Arc::clone(&arm.experiment), Arc::clone(&arm.arm));
+    let own: HashSet<_> = own.iter().map(|arm| name(arm)).collect();
+    let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
+    let rows = experiments.flat_map(|arms| {
+        let control = control_of(controls, arms);
+        let own = &own;
+        arms.iter().map(move |arm| {
+            let is_told = !own.contains(&name(arm));
+            ExportedArm {
+                arm,
+                is_told,
+                is_control: is_told && Some(&*arm.arm) == control,
+                looked: looks.and_then(|looks| looks.arm(arm)),
+            }
+        })
+    });
+    rows.collect()
+}
+
+/// Returns labels such as `experiment="ranker",arm="neural"`.
+fn arm_block(arm: &ArmSnapshot) -> String {
+    let mut block = r#"experiment=""#.to_owned();
+    escape(&arm.experiment, &mut block);
+    block.push_str(r#"",arm=""#);
+    escape(&arm.arm, &mut block);
+    block.push('"');
+    block
+}
+
+/// Appends a label value, with the three characters escaped that the text format requires.
+fn escape(value: &str, out: &mut String) {
+    for character in value.chars() {
+        match character {
+            '\\' => out.push_str(r"\\"),
+            '"' => out.push_str(r#"\""#),
+            '\n' => out.push_str(r"\n"),
+            other => out.push(other),
+        }
+    }
+}
+
+struct ExpositionText<'a> {
+    out: &'a mut Vec<u8>,
+    integer: itoa::Buffer,
+    float: ryu::Buffer,
+}
+
+impl<'a> ExpositionText<'a> {
+    fn new(out: &'a mut Vec<u8>) -> ExpositionText<'a> {
+        ExpositionText {
+            out,
+            integer: itoa::Buffer::new(),
+            float: ryu::Buffer::new(),
+        }
+    }
+
+    /// Writes a heading and the `samples`, or nothing if there are no samples.
+    fn family(&mut self, name: &str, help: &str, samples: impl FnOnce(&mut Self)) {
+        let begin = self.out.len();
+        let _ = write!(self.out, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+        let heading_end = self.out.len();
+        samples(self);
+        if self.out.len() == heading_end {
+            self.out.truncate(begin);
+        }
+    }
+
+    /// Writes a family of one series without labels.
+    fn single(&mut self, name: &str, help: &str, value: i128) {
+        self.family(name, help, |text| {
+            text.sample([name, " ", ""], Number::Integer(value))
+        });
+    }
+
+    /// Writes a sample, or nothing if its number is unknown.
+    fn known(&mut self, series: [&str; 3], number: Option<Number>) {
+        if let Some(number) = number {
+            self.sample(series, number);
+        }
+    }
+
+    fn sample(&mut self, series: [&str; 3], number: Number) {
+        for part in series {
+            self.out.extend_from_slice(part.as_bytes());
+        }
+        self.number(number);
+        self.out.push(b'\n');
+    }
+
+    /// Writes the shortest text that parses as the same number.
+    fn number(&mut self, number: Number) {
+        let text = match number {
+            Number::Integer(integer) => match i64::try_from(integer) {
+                Ok(integer) => self.integer.format(integer),
+                Err(_) => self.integer.format(integer),
+            },
+            Number::Float(float) => self.float.format(float),
+        };
+        self.out.extend_from_slice(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

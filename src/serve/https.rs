@@ -1,0 +1,114 @@
+//! Common parts of our own requests, to the webhook or to another daemon: trust, secrets from files, connections.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::body::Body;
+use hyper::header::HeaderValue;
+use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::settings::{HttpUrl, UnusableFile, files};
+
+/// Program name for the header `User-Agent`.
+pub(crate) const AGENT: &str = concat!("abgauge/", env!("CARGO_PKG_VERSION"));
+
+/// Setting or flag, with the file it names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub setting: &'static str,
+    pub path: Option<&'a Path>,
+}
+
+/// Creates a client without idle connections, because the next request may be hours away.
+pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>, Body> {
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .build();
+    Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(0)
+        .build(connector)
+}
+
+/// Returns a configuration that trusts the authorities in the file, or else the system's. Plain HTTP needs none.
+///
+/// # Errors
+/// If the file cannot be used, or there is no file and the system has no authorities.
+pub(crate) fn trusting(authorities: Named, url: &HttpUrl) -> Result<ClientConfig, UnusableFile> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has suites for both versions");
+    let setting = authorities.setting;
+    let config = match authorities.path {
+        Some(path) => config.with_root_certificates(read_authorities(setting, path)?),
+        None if url.is_tls() => config.with_native_roots().map_err(|error| UnusableFile {
+            setting,
+            message: format!("without it the system's authorities are used, but it has none: {error}"),
+            remedy: format!("install the package ca-certificates, or set {setting} to a file of authorities"),
+        })?,
+        None => config.with_root_certificates(RootCertStore::empty()),
+    };
+    Ok(config.with_no_client_auth())
+}
+
+fn read_authorities(setting: &'static str, path: &Path) -> Result<RootCertStore, UnusableFile> {
+    let unusable = |why: String| UnusableFile {
+        setting,
+        message: format!("{}: no authority can be read: {why}", path.display()),
+        remedy:
+            "name a file in PEM (-----BEGIN CERTIFICATE-----) with the authorities that sign its certificate"
+                .to_owned(),
+    };
+    let text = files::read_for(setting, path)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let added = certificate
+            .map_err(|error| error.to_string())
+            .and_then(|it| roots.add(it).map_err(|error| error.to_string()));
+        added.map_err(unusable)?;
+    }
+    match roots.is_empty() {
+        true => Err(unusable("it has none in PEM".to_owned())),
+        false => Ok(roots),
+    }
+}
+
+/// Reads the only line of a file into a secret header value with the prefix `scheme`. `remedy` describes the expected content.
+///
+/// # Errors
+/// If the file cannot be read, or does not contain exactly one such line.
+pub(crate) fn secret(
+    setting: &'static str,
+    path: &Path,
+    scheme: &str,
+    remedy: &str,
+) -> Result<HeaderValue, UnusableFile> {
+    let unusable = |why: &str| UnusableFile {
+        setting,
+        message: format!("{} {why}", path.display()),
+        remedy: remedy.to_owned(),
+    };
+    let bytes = files::read_for(setting, path)?;
+    let line = bytes.trim_ascii();
+    if line.is_empty() {
+        return Err(unusable("is empty"));
+    }
+    if line.contains(&b'\n') {
+        return Err(unusable("has more than one line"));
+    }
+    if !line.iter().all(|c| (b' '..=b'~').contains(c)) {
+        return Err(unusable("has characters that no header should carry"));
+    }
+    let value = HeaderValue::from_bytes(&[scheme.as_bytes(), line].concat());
+    let mut value = value.map_err(|_| unusable("is not the value of a header"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

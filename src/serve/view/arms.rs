@@ -1,0 +1,300 @@
+//! Rows of the page: the arms that match a query, and their values.
+
+use std::collections::BTreeMap;
+
+use abgauge_core::engine::View;
+use abgauge_core::looks::{self, Experiment, ExperimentLook};
+use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS};
+use abgauge_core::statistics::Role;
+use abgauge_core::statistics::per_user::is_per_user;
+use abgauge_core::verdict::{ArmVerdict, Said};
+use serde::Serialize;
+
+use super::super::api::{LookedArm, LooksEntry};
+use super::super::control_of;
+use super::super::said::{self, Moment};
+use super::super::verdict::of_look;
+use super::order;
+use super::query::Query;
+use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
+
+/// Experiment with the arms that match.
+pub(super) struct SelectedExperiment<'a> {
+    name: &'a str,
+    /// Name of the control, which may have no lists.
+    control: Option<&'a str>,
+    control_arm: Option<&'a ArmSnapshot>,
+    n_arms: usize,
+    others: Vec<&'a ArmSnapshot>,
+    said: Said,
+    looks: Option<LooksEntry<'a>>,
+    compared_with: Option<&'a str>,
+    /// Latest look.
+    look: Option<&'a ExperimentLook>,
+}
+
+/// Configured experiments, and the latest look at them.
+#[derive(Clone, Copy)]
+pub(super) struct Looked<'a> {
+    pub asked: &'a BTreeMap<String, Experiment>,
+    pub shown: &'a looks::Shown,
+    pub moment: Moment,
+}
+
+/// Returns the matching experiments sorted by badge, then name. The filter passes arms with a matching name, and all arms
+/// of an experiment with a matching name.
+pub(super) fn find<'a>(
+    arms: &[&'a ArmSnapshot],
+    query: &Query,
+    alone: Option<&str>,
+    controls: &'a BTreeMap<String, String>,
+    looked: Looked<'a>,
+) -> Vec<SelectedExperiment<'a>> {
+    let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
+    let mut found = Vec::new();
+    for arms in arms.chunk_by(|a, b| a.experiment == b.experiment) {
+        let name: &'a str = &arms[0].experiment;
+        if alone.is_some_and(|wanted| wanted != name) {
+            continue;
+        }
+        let control = control_of(controls, arms);
+        let is_control = |arm: &&&ArmSnapshot| Some(&*arm.arm) == control;
+        let all = passes(name);
+        let others = arms.iter().filter(|arm| !is_control(arm));
+        let others: Vec<_> = others.copied().filter(|arm| all || passes(&arm.arm)).collect();
+        if !all && others.is_empty() && !control.is_some_and(passes) {
+            continue;
+        }
+        let look = looked.shown.experiments.get(name).map(AsRef::as_ref);
+        found.push(SelectedExperiment {
+            name,
+            control: control.or(controls.get(name).map(String::as_str)),
+            control_arm: arms.iter().find(is_control).copied(),
+            n_arms: arms.len(),
+            others,
+            said: said::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
+            looks: LooksEntry::of(name, looked.asked, looked.shown),
+            compared_with: compared_with(looked.asked.get(name), look),
+            look,
+        });
+    }
+    let by_badge = |a: &SelectedExperiment, b: &SelectedExperiment| a.said.badge.cmp(&b.said.badge);
+    found.sort_by(|a, b| by_badge(a, b).then_with(|| order::natural(a.name, b.name)));
+    found
+}
+
+impl<'a> SelectedExperiment<'a> {
+    /// Returns the number of arms besides the control.
+    pub fn n_others(&self) -> usize {
+        self.others.len()
+    }
+
+    /// Returns the control, and `n` others from `first` on, in the order of the query.
+    pub fn show(
+        mut self,
+        first: usize,
+        n: usize,
+        query: &Query,
+        sort_by: Option<&Column>,
+        columns: &[Option<&Column>],
+    ) -> Shown<'a> {
+        order::sort(&mut self.others, query, sort_by, self.look);
+        let n_found = self.others.len() + usize::from(self.control_arm.is_some());
+        let others = self.others.into_iter().skip(first).take(n);
+        let rows = self.control_arm.into_iter().chain(others);
+        Shown {
+            name: self.name,
+            control: self.control,
+            n_arms: self.n_arms,
+            n_found,
+            verdict: self.said,
+            looks: self.looks,
+            compared_with: self.compared_with,
+            arms: rows
+                .map(|arm| ArmRow {
+                    comparison: self.look.and_then(|look| comparison(arm, look, columns)),
+                    own: self.look.and_then(|look| own(arm, look, columns)),
+                    ..ArmRow::of(arm, query, columns)
+                })
+                .collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    name: &'a str,
+    /// Arm that the others are compared with. If it has lists, it is the first arm on every page.
+    control: Option<&'a str>,
+    n_arms: usize,
+    /// Arms that pass the filter, plus the control.
+    n_found: usize,
+    /// Headline.
+    verdict: Said,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looks: Option<LooksEntry<'a>>,
+    /// Control of the looks. Null if arms are not compared.
+    compared_with: Option<&'a str>,
+    arms: Vec<ArmRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct ArmRow<'a> {
+    name: &'a str,
+    last_list_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<ArmValues>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<ArmValues>,
+    /// Comparison with the control at the latest look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<ArmVerdict<'a>>,
+    /// Results of the arm on its own, if looks have no control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own: Option<LookedArm<'a>>,
+    #[serde(skip)]
+    of: &'a ArmSnapshot,
+}
+
+/// Values of one view of the window, absent without lists.
+#[derive(Serialize)]
+struct ArmValues {
+    lists: i128,
+    clicks: i128,
+    items_shown: i128,
+    /// Values by metric, null if undefined.
+    values: Vec<Option<f64>>,
+    line: Option<Sparkline>,
+}
+
+/// Cells of the window, oldest first.
+#[derive(Serialize)]
+pub(super) struct Sparkline {
+    start_ms: i64,
+    cell_ms: i64,
+    lists: Vec<i128>,
+    /// Values by metric, rounded to five digits, null if undefined.
+    values: Vec<Vec<Option<f64>>>,
+}
+
+impl<'a> ArmRow<'a> {
+    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> ArmRow<'a> {
+        let place = |view| {
+            let sums = arm.sums(view, query.window);
+            let values = columns
+                .iter()
+                .map(|column| column.and_then(|column| column.value(sums)));
+            (sums[LISTS] != 0).then(|| ArmValues {
+                lists: sums[LISTS],
+                clicks: sums[CLICKS],
+                items_shown: sums[ITEMS_SHOWN],
+                values: values.collect(),
+                line: None,
+            })
+        };
+        ArmRow {
+            name: &arm.arm,
+            last_list_ms: arm.last_list_ms,
+            live: place(View::Live),
+            settled: place(View::Settled),
+            comparison: None,
+            own: None,
+            of: arm,
+        }
+    }
+}
+
+/// Returns the control of the latest look, or the configured one before the first look.
+fn compared_with<'a>(asked: Option<&'a Experiment>, look: Option<&'a ExperimentLook>) -> Option<&'a str> {
+    let settings = match look {
+        Some(look) => look.comparison.as_ref().map(|(settings, _)| settings),
+        None => asked?.settings.as_ref(),
+    };
+    settings.map(|settings| settings.control.as_str())
+}
+
+/// Returns a verdict with the metrics that decide, those per user, and the selected ones at the selected cut-off.
+fn comparison<'a>(
+    arm: &'a ArmSnapshot,
+    look: &'a ExperimentLook,
+    columns: &[Option<&Column>],
+) -> Option<ArmVerdict<'a>> {
+    let mut verdict = of_look(&arm.experiment, &arm.arm, look)?;
+    let chosen = chosen(columns);
+    verdict.retain_metrics(|key, role| {
+        role != Role::Secondary || is_per_user(key) || chosen.iter().any(|it| it == key)
+    });
+    Some(verdict)
+}
+
+/// Returns the selected metrics at the selected cut-off for an arm without a comparison.
+fn own<'a>(
+    arm: &ArmSnapshot,
+    look: &'a ExperimentLook,
+    columns: &[Option<&Column>],
+) -> Option<LookedArm<'a>> {
+    if look.comparison.is_some() {
+        return None;
+    }
+    let mut own = LookedArm::of(look.arms.get(&*arm.arm)?);
+    let chosen = chosen(columns);
+    own.retain_totals(|key| chosen.iter().any(|it| it == key));
+    Some(own)
+}
+
+/// Returns the keys of the selected metrics.
+fn chosen(columns: &[Option<&Column>]) -> Vec<String> {
+    columns.iter().flatten().map(|column| column.key()).collect()
+}
+
+/// Adds the sparklines of all rows, which are fetched together.
+pub(super) fn with_lines<'a>(
+    mut experiments: Vec<Shown<'a>>,
+    source: &dyn SnapshotSource,
+    window: usize,
+    columns: &[Option<&Column>],
+) -> Vec<Shown<'a>> {
+    let rows = experiments.iter().flat_map(|experiment| &experiment.arms);
+    let arms: Vec<&ArmSnapshot> = rows.map(|row| row.of).collect();
+    let timelines = source.timelines(window, &arms);
+    let rows = experiments.iter_mut().flat_map(|experiment| &mut experiment.arms);
+    for (row, timelines) in rows.zip(timelines) {
+        let Some([live, settled]) = timelines else {
+            continue;
+        };
+        for (place, timeline) in [(&mut row.live, live), (&mut row.settled, settled)] {
+            if let Some(place) = place {
+                place.line = Some(Sparkline::of(&timeline, columns));
+            }
+        }
+    }
+    experiments
+}
+
+impl Sparkline {
+    pub fn of(timeline: &Timeline, columns: &[Option<&Column>]) -> Sparkline {
+        let cells = &timeline.cells;
+        let value = |column: &Option<&Column>, cell: &Option<Box<[i128]>>| {
+            Some(five_digits((*column)?.value(cell.as_ref()?)?))
+        };
+        let line = |column| cells.iter().map(|cell| value(column, cell)).collect();
+        Sparkline {
+            start_ms: timeline.start_ms,
+            cell_ms: timeline.cell_ms,
+            lists: cells
+                .iter()
+                .map(|cell| cell.as_ref().map_or(0, |sums| sums[LISTS]))
+                .collect(),
+            values: columns.iter().map(line).collect(),
+        }
+    }
+}
+
+/// Rounds to five digits: enough for a line some pixels high, and it halves the answer for fifty arms.
+fn five_digits(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(4 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}

@@ -1,0 +1,285 @@
+//! `/api/v1/view/charts`: data for one experiment's charts. The page names the arms, which are those in its table, so
+//! charts cost the same, however many arms there are.
+
+mod ranks;
+
+use abgauge_core::engine::View;
+use abgauge_core::looks::{Estimate, Experiment, ExperimentLook, History, Point};
+use abgauge_core::metrics::Column;
+use serde::{Deserialize, Serialize};
+
+use self::ranks::{ByRank, Ranks};
+use super::super::api::window_names;
+use super::super::{Exporter, Scope};
+use super::arms::Sparkline;
+use crate::board::snapshot::{ArmSnapshot, Timeline};
+
+/// Maximum number of arms: the control and ten others.
+const MAX_ARMS: usize = 11;
+
+/// Parameters as received.
+#[derive(Debug, Deserialize)]
+pub struct Wanted {
+    pub experiment: String,
+    /// Names, as a JSON array.
+    pub arms: String,
+    /// Key such as `ctr@10`.
+    pub metric: String,
+    pub profile: String,
+    pub window: String,
+    /// Scope, by default this instance.
+    pub scope: Option<String>,
+}
+
+/// Chart request. Equal ones share a rendering.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    experiment: String,
+    arms: Vec<String>,
+    /// Index among the ranking's columns.
+    column: usize,
+    /// Index of a sliding window.
+    window: usize,
+    scope: Scope,
+}
+
+impl Query {
+    /// Resolves the parameters.
+    ///
+    /// # Errors
+    /// A sentence about a parameter that names something unknown.
+    pub fn of(wanted: Wanted, exporter: &Exporter) -> Result<Query, String> {
+        let arms: Vec<String> = serde_json::from_str(&wanted.arms)
+            .map_err(|_| "`arms` is an array of names, in JSON".to_owned())?;
+        if arms.len() > MAX_ARMS {
+            return Err(format!("`arms` has more than {MAX_ARMS} names"));
+        }
+        let profiles = exporter.ranking.profiles();
+        let is_wanted = |column: &Column| {
+            profiles[column.profile].name == wanted.profile && column.key() == wanted.metric
+        };
+        let column = exporter.ranking.columns().iter().position(is_wanted);
+        let window = window_names(&exporter.windows).position(|name| name == wanted.window);
+        let scope = match wanted.scope.as_deref() {
+            None => Some(Scope::Own),
+            Some(name) => exporter.scopes().into_iter().find(|scope| scope.name() == name),
+        };
+        Ok(Query {
+            experiment: wanted.experiment,
+            arms,
+            column: column.ok_or("no such metric is measured by that profile")?,
+            // `total` has no cells, so the longest window replaces it.
+            window: window
+                .ok_or("there is no such window")?
+                .min(exporter.windows.len() - 1),
+            scope: scope.ok_or("no such scope is shown")?,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct ChartsDocument<'a> {
+    version: u32,
+    experiment: &'a str,
+    metric: String,
+    /// Window with the cells of the lines.
+    window: &'a str,
+    arms: Vec<ChartedArm<'a>>,
+    /// Present if the metric is a primary and there has been a look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looks: Option<ChartedLooks<'a>>,
+    /// Totals over the arms with a share, or over all arms if none has one. Absent before the first look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    split: Option<Split>,
+    /// Present if CTR is measured at a cut-off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ranks: Vec<Ranks>,
+    marks: Vec<Mark>,
+}
+
+#[derive(Serialize)]
+struct ChartedArm<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<Sparkline>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<Sparkline>,
+    /// CTR of the settled lists in these cells, by group of ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_rank: Option<Vec<Option<f64>>>,
+    /// Values at the times of the looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looks: Option<ArmHistory>,
+    /// Settled lists up to the latest look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lists: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<u64>,
+    /// Configured share of users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ChartedLooks<'a> {
+    /// Unix ms, ascending.
+    times: &'a [i64],
+    /// Interval between two times, ms.
+    every_ms: i64,
+}
+
+/// History of a value, null if undefined.
+#[derive(Serialize)]
+struct ArmHistory {
+    value: Series,
+    lift: Series,
+}
+
+#[derive(Serialize)]
+struct Series {
+    middle: Vec<Option<f32>>,
+    lower: Vec<Option<f32>>,
+    upper: Vec<Option<f32>>,
+}
+
+#[derive(Serialize)]
+struct Split {
+    lists: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<u64>,
+}
+
+/// Event that affects the numbers themselves.
+#[derive(Debug, Serialize)]
+struct Mark {
+    /// Unix ms.
+    at: i64,
+    what: &'static str,
+}
+
+/// Appends the current answer to `query`.
+pub fn render(exporter: &Exporter, query: &Query, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    let column = &exporter.ranking.columns()[query.column];
+    let shown = exporter.looks.shown();
+    let look = shown.experiments.get(&query.experiment).map(AsRef::as_ref);
+    let asked = exporter.experiments.get(&query.experiment);
+    // Looks use the first profile only.
+    let metric = column.key();
+    let history = look.filter(|_| column.profile == 0).map(|look| &*look.history);
+    let history = history.filter(|history| history.has(&metric));
+    let planned = match (asked, look) {
+        (Some(asked), Some(look)) => asked.shares_until(look.as_of_ms),
+        _ => Default::default(),
+    };
+    let lines = lines(exporter, query);
+    let by_rank = ByRank::of(&exporter.ranking, column.profile);
+    let arms = query.arms.iter().zip(lines).map(|(name, lines)| {
+        let [live, settled] = lines.map_or([None, None], |lines| lines.map(Some));
+        let drawn = |line: &Option<Timeline>| Some(Sparkline::of(line.as_ref()?, &[Some(column)]));
+        let own = look.and_then(|look| look.arms.get(name));
+        ChartedArm {
+            name,
+            live: drawn(&live),
+            settled: drawn(&settled),
+            by_rank: by_rank
+                .as_ref()
+                .zip(settled.as_ref())
+                .map(|(by_rank, line)| by_rank.values(line)),
+            looks: history.map(|history| ArmHistory::of(history, name, &metric)),
+            lists: own.map(|own| own.lists as u64),
+            users: own.and_then(|own| own.users).map(|users| users as u64),
+            planned: planned.get(name).copied(),
+        }
+    });
+    let windows = &exporter.windows;
+    let answer = ChartsDocument {
+        version: 1,
+        experiment: &query.experiment,
+        window: &windows[query.window].name,
+        arms: arms.collect(),
+        looks: history.map(|history| ChartedLooks {
+            times: history.times_ms(),
+            every_ms: history.every_ms(),
+        }),
+        split: look.map(|look| Split::of(look, |arm| planned.is_empty() || planned.contains_key(arm))),
+        ranks: by_rank.as_ref().map(ByRank::ranks).unwrap_or_default(),
+        marks: marks(exporter.started_ms, asked, look),
+        metric,
+    };
+    Ok(serde_json::to_writer(out, &answer)?)
+}
+
+/// Returns the cells of each arm, by view.
+fn lines(exporter: &Exporter, query: &Query) -> Vec<Option<[Timeline; 2]>> {
+    let source = exporter
+        .source(query.scope)
+        .filter(|_| exporter.has_numbers(query.scope));
+    let Some(source) = source else {
+        return query.arms.iter().map(|_| None).collect();
+    };
+    let arm = |name: &String| ArmSnapshot {
+        experiment: query.experiment.as_str().into(),
+        arm: name.as_str().into(),
+        last_list_ms: i64::MIN,
+        sums: View::BOTH.map(|_| Vec::new()),
+        timelines: None,
+    };
+    let arms: Vec<ArmSnapshot> = query.arms.iter().map(arm).collect();
+    source.timelines(query.window, &arms.iter().collect::<Vec<_>>())
+}
+
+impl ArmHistory {
+    fn of(history: &History, arm: &str, metric: &str) -> ArmHistory {
+        let points = history.points(arm, metric).unwrap_or_default();
+        let series = |estimate: fn(&Point) -> Option<Estimate>| {
+            let bound = |which: usize| {
+                let bounds = points.iter().map(|point| Some(estimate(point)?.bounds?[which]));
+                bounds.collect()
+            };
+            Series {
+                middle: points.iter().map(|point| Some(estimate(point)?.middle)).collect(),
+                lower: bound(0),
+                upper: bound(1),
+            }
+        };
+        ArmHistory {
+            value: series(|point| point.value),
+            lift: series(|point| point.lift),
+        }
+    }
+}
+
+impl Split {
+    fn of(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Split {
+        let arms = || {
+            look.arms
+                .iter()
+                .filter(|(name, _)| counts(name))
+                .map(|(_, arm)| arm)
+        };
+        let users: Option<f64> = arms().map(|arm| arm.users).sum();
+        Split {
+            lists: arms().map(|arm| arm.lists).sum::<f64>() as u64,
+            users: users.map(|users| users as u64),
+        }
+    }
+}
+
+/// Returns the starts of the process and of the experiment, and the changes to its shares and settings, sorted by time.
+fn marks(started_ms: i64, asked: Option<&Experiment>, look: Option<&ExperimentLook>) -> Vec<Mark> {
+    let mark = |what| move |at| Mark { at, what };
+    let begins = asked.and_then(|asked| asked.start_ms).into_iter();
+    let epochs = asked.into_iter().flat_map(|asked| &asked.epochs);
+    let changes = look.into_iter().flat_map(|look| look.history.changes_ms());
+    let mut marks: Vec<Mark> = std::iter::once(started_ms)
+        .map(mark("process"))
+        .chain(begins.map(mark("start")))
+        .chain(epochs.map(|epoch| epoch.start_ms).map(mark("shares")))
+        .chain(changes.copied().map(mark("asked")))
+        .collect();
+    marks.sort_by_key(|mark| mark.at);
+    marks
+}
+
+#[cfg(test)]
+mod tests;

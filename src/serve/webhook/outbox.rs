@@ -1,0 +1,322 @@
+//! Queue of state changes to be sent: the newest one per arm, in the order in which the arms changed.
+//!
+//! Each arm has its own pace and one attempt at a time. So an answer that does not come holds up no other arm, and an earlier
+//! state never arrives after a later one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use abgauge_core::engine::Arm;
+use abgauge_core::looks::{ExperimentLook, Shown};
+use abgauge_core::statistics::State;
+use abgauge_core::verdict;
+
+use super::pace::Pace;
+
+/// State that an arm has changed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Notice {
+    pub arm: Arm,
+    pub state: State,
+    /// Verdict at the look that changed the state, as JSON.
+    pub verdict: Vec<u8>,
+}
+
+/// States seen so far and the changes that wait to be sent. Holds at most one notice per arm. Only arms with configured
+/// shares ever change, so the queue is bounded.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// Latest look taken, Unix ms.
+    as_of_ms: Option<i64>,
+    seen: BTreeMap<Arm, State>,
+    waiting: VecDeque<Waiting>,
+    /// Arms whose attempt has no outcome yet.
+    busy: BTreeSet<Arm>,
+    /// Pace of a first attempt.
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    notice: Notice,
+    pace: Pace,
+}
+
+impl Outbox {
+    /// Returns an outbox that repeats attempts at this pace.
+    #[cfg(test)]
+    pub fn paced(pace: Pace) -> Outbox {
+        Outbox {
+            pace,
+            ..Outbox::default()
+        }
+    }
+
+    /// Queues a notice for each arm whose state differs from the previous look, replacing a notice that still waits. A
+    /// first state counts as a change if it calls for action.
+    pub fn take(&mut self, shown: &Shown) {
+        if self.as_of_ms == shown.as_of_ms {
+            return;
+        }
+        self.as_of_ms = shown.as_of_ms;
+        for (name, look) in &shown.experiments {
+            self.take_experiment(name, look);
+        }
+    }
+
+    fn take_experiment(&mut self, name: &str, look: &ExperimentLook) {
+        let Some((settings, report)) = &look.comparison else {
+            return;
+        };
+        for (arm_name, of_arm) in &report.arms {
+            let Some(state) = of_arm.decision.as_ref().map(|decision| decision.state) else {
+                continue;
+            };
+            let arm = Arm {
+                experiment: name.into(),
+                arm: arm_name.as_str().into(),
+            };
+            let before = self.seen.insert(arm.clone(), state);
+            if !is_news(before, state) {
+                continue;
+            }
+            let verdict = verdict::of_arm(name, arm_name, settings, report, look.no_users);
+            let verdict = serde_json::to_vec(&verdict).expect("names and numbers are JSON");
+            self.waiting.retain(|waiting| waiting.notice.arm != arm);
+            self.waiting.push_back(Waiting {
+                notice: Notice { arm, state, verdict },
+                pace: self.pace.clone(),
+            });
+        }
+    }
+
+    /// Returns the next notice to send. Its arm is busy until the outcome is known.
+    pub fn begin(&mut self, now: Instant) -> Option<Notice> {
+        let is_free =
+            |waiting: &&Waiting| waiting.pace.is_due(now) && !self.busy.contains(&waiting.notice.arm);
+        let notice = self.waiting.iter().find(is_free)?.notice.clone();
+        self.busy.insert(notice.arm.clone());
+        Some(notice)
+    }
+
+    /// Removes a delivered notice.
+    pub fn told(&mut self, told: &Notice) {
+        self.busy.remove(&told.arm);
+        // A later state of the arm still waits.
+        self.waiting.retain(|waiting| waiting.notice != *told);
+    }
+
+    /// Moves a notice to the end after a failure, and returns its wait.
+    pub fn put_off(&mut self, notice: &Notice, now: Instant) -> Duration {
+        self.busy.remove(&notice.arm);
+        let place = self.waiting.iter().position(|waiting| waiting.notice == *notice);
+        let Some(mut waiting) = place.and_then(|place| self.waiting.remove(place)) else {
+            return Duration::ZERO;
+        };
+        let wait = waiting.pace.failed(now);
+        self.waiting.push_back(waiting);
+        wait
+    }
+
+    /// Returns the longest time for which the attempts of an arm have failed.
+    pub fn failing_for(&self, now: Instant) -> Duration {
+        let waiting = self.waiting.iter();
+        waiting
+            .map(|waiting| waiting.pace.failing_for(now))
+            .max()
+            .unwrap_or_default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+fn is_news(before: Option<State>, state: State) -> bool {
+    match before {
+        Some(before) => before != state,
+        None => !matches!(state, State::Collecting | State::NoDecision),
+    }
+}
+
+/// Looks whose arms have given states.
+#[cfg(test)]
+pub(super) mod fixture {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use abgauge_core::looks::{ExperimentLook, Looked};
+    use abgauge_core::statistics::burn_in::BurnIn;
+    use abgauge_core::statistics::{ArmReport, Basis, Decision, Report, Settings, State};
+
+    /// Returns look `number` at the experiment `ranker`, with these arms besides the control.
+    pub fn looked(number: i64, states: &[(&str, State)]) -> Looked {
+        let arms = states
+            .iter()
+            .map(|(arm, state)| ((*arm).to_owned(), report_of(*state)));
+        let report = Report {
+            as_of_ms: number * 600_000,
+            look: number.unsigned_abs(),
+            next_decision_ms: None,
+            planned_end_ms: None,
+            srm_p: None,
+            multi_arm: None,
+            grown: Default::default(),
+            arms: arms.collect(),
+            notes: Vec::new(),
+        };
+        let look = ExperimentLook {
+            start_ms: 0,
+            as_of_ms: number * 600_000,
+            arms: BTreeMap::new(),
+            comparison: Some((Settings::new("base"), report)),
+            no_users: None,
+            history: Arc::default(),
+        };
+        Looked {
+            as_of_ms: number * 600_000,
+            experiments: [("ranker".to_owned(), Arc::new(look))].into(),
+            given_up: None,
+        }
+    }
+
+    fn report_of(state: State) -> ArmReport {
+        ArmReport {
+            decision: Some(Decision {
+                state,
+                reason: "because".to_owned(),
+                basis: Basis::Earlier,
+            }),
+            incomparable: None,
+            decided: None,
+            open_again: None,
+            notes: Vec::new(),
+            refused: [0.0; 2],
+            burn_in: BurnIn {
+                occupied: 256,
+                expected_hits: 900.0,
+            },
+            list_ratio: None,
+            metrics: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abgauge_core::looks::Published;
+
+    use super::fixture::looked;
+    use super::*;
+
+    fn shown(number: i64, states: &[(&str, State)]) -> std::sync::Arc<Shown> {
+        let published = Published::default();
+        published.show(looked(number, states), None);
+        published.shown()
+    }
+
+    /// Arms and states in the queue, in order.
+    fn waiting(outbox: &Outbox) -> Vec<(&str, State)> {
+        let waiting = outbox.waiting.iter().map(|waiting| &waiting.notice);
+        waiting.map(|notice| (&*notice.arm.arm, notice.state)).collect()
+    }
+
+    fn next(outbox: &mut Outbox) -> Notice {
+        outbox.begin(Instant::now()).expect("it waits")
+    }
+
+    fn tell_next(outbox: &mut Outbox) {
+        let notice = next(outbox);
+        outbox.told(&notice);
+    }
+
+    #[test]
+    fn a_first_state_is_told_if_something_follows_from_it() {
+        for state in State::ALL {
+            let mut outbox = Outbox::default();
+            outbox.take(&shown(1, &[("a", state)]));
+            let is_silent = [State::Collecting, State::NoDecision].contains(&state);
+            assert_eq!(outbox.len() == 0, is_silent, "{state}");
+        }
+    }
+
+    #[test]
+    fn every_change_after_the_first_state_is_told() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Collecting)]));
+        outbox.take(&shown(2, &[("a", State::NoDecision)]));
+        assert_eq!(waiting(&outbox), [("a", State::NoDecision)]);
+        let verdict: serde_json::Value = serde_json::from_slice(&next(&mut outbox).verdict).expect("JSON");
+        assert_eq!(
+            (&verdict["look"], &verdict["state"]),
+            (&2.into(), &"no_decision".into())
+        );
+        outbox.busy.clear();
+        tell_next(&mut outbox);
+        outbox.take(&shown(3, &[("a", State::NoDecision)]));
+        assert_eq!(outbox.len(), 0);
+        outbox.take(&shown(4, &[("a", State::InvalidSrm)]));
+        assert_eq!(waiting(&outbox), [("a", State::InvalidSrm)]);
+    }
+
+    #[test]
+    fn a_look_that_was_taken_is_not_taken_again() {
+        let mut outbox = Outbox::default();
+        for _ in 0..2 {
+            outbox.take(&shown(1, &[("a", State::Win)]));
+        }
+        tell_next(&mut outbox);
+        outbox.take(&shown(1, &[("a", State::Win)]));
+        assert_eq!(outbox.len(), 0);
+    }
+
+    #[test]
+    fn an_arm_waits_once_however_often_it_changes() {
+        let mut outbox = Outbox::default();
+        let mut states = State::ALL.into_iter().cycle();
+        for look in 1..1000 {
+            let states = [("a", states.next().expect("a state")), ("b", State::Win)];
+            outbox.take(&shown(look, &states));
+            assert!(outbox.len() <= 2);
+        }
+        assert_eq!(
+            waiting(&outbox)[0],
+            ("b", State::Win),
+            "who has waited longer comes first"
+        );
+    }
+
+    #[test]
+    fn what_was_put_off_comes_after_the_others() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Win), ("b", State::Harm)]));
+        let (now, first) = (Instant::now(), next(&mut outbox));
+        outbox.put_off(&first, now);
+        assert_eq!(waiting(&outbox), [("b", State::Harm), ("a", State::Win)]);
+        tell_next(&mut outbox);
+        assert_eq!(waiting(&outbox), [("a", State::Win)]);
+        assert_eq!(outbox.begin(now), None, "its pace is its own");
+    }
+
+    #[test]
+    fn an_arm_has_one_attempt_at_a_time_and_its_later_state_waits_for_the_outcome() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Win), ("b", State::Win)]));
+        let (first, second) = (next(&mut outbox), next(&mut outbox));
+        assert_eq!((&*first.arm.arm, &*second.arm.arm), ("a", "b"));
+        outbox.take(&shown(2, &[("a", State::Harm), ("b", State::Win)]));
+        assert_eq!(outbox.begin(Instant::now()), None);
+        outbox.told(&first);
+        assert_eq!(next(&mut outbox).state, State::Harm);
+    }
+
+    #[test]
+    fn an_arm_that_is_not_shown_for_a_while_has_not_changed() {
+        let mut outbox = Outbox::default();
+        outbox.take(&shown(1, &[("a", State::Win)]));
+        tell_next(&mut outbox);
+        outbox.take(&shown(2, &[]));
+        outbox.take(&shown(3, &[("a", State::Win)]));
+        assert_eq!(outbox.len(), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! `[experiments.NAME]`: start of its `total`, and settings for comparing its arms.
+
+mod allocation;
+mod comparable;
+mod conflicts;
+mod settings;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+use abgauge_core::metrics::Measures;
+use abgauge_core::statistics::after_days;
+use toml::Spanned;
+
+use self::comparable::Comparable;
+use crate::settings::error::ErrorReport;
+use crate::settings::raw::RawExperiment;
+use crate::settings::rules;
+use crate::settings::{Experiment, Schedule};
+
+/// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
+pub(super) fn experiments(
+    raw: &BTreeMap<String, RawExperiment>,
+    measures: &Measures,
+    report: &mut ErrorReport,
+) -> (BTreeMap<String, Experiment>, BTreeSet<String>) {
+    if raw.is_empty() {
+        return Default::default();
+    }
+    let comparable = Comparable::of(measures, report);
+    let experiments = raw.iter().map(|(name, raw)| {
+        let experiment = experiment(&format!("experiments.{name}"), raw, &comparable, report);
+        if !is_label(name) {
+            let place = raw
+                .written()
+                .next()
+                .map_or(Spanned::new(0..0, ()), |(_, place)| place);
+            let remedy = "write a name of 1 to 128 bytes other than `__other__`, as in the events";
+            let message = "no experiment can have this name";
+            report.refuse(&format!("experiments.{name}"), &place, message, remedy);
+        }
+        (name.clone(), experiment)
+    });
+    let is_without = |raw: &RawExperiment| raw.control.is_some() && raw.primary.is_none();
+    let without_primary = raw.iter().filter(|(_, raw)| is_without(raw));
+    let without_primary = without_primary.map(|(name, _)| name.clone()).collect();
+    (experiments.collect(), without_primary)
+}
+
+/// Returns the calendar of each experiment with a start. Their other settings may be wrong.
+pub(super) fn schedules(
+    raw: &BTreeMap<String, RawExperiment>,
+    report: &mut ErrorReport,
+) -> BTreeMap<String, Schedule> {
+    let mut schedules = BTreeMap::new();
+    for (name, raw) in raw {
+        let key = |setting: &str| format!("experiments.{name}.{setting}");
+        let start = raw.start.as_ref();
+        let Some(start_ms) = start.and_then(|start| time_ms(&key("start"), start, report)) else {
+            continue;
+        };
+        let mut planned_end_ms = None;
+        if let Some(days) = &raw.planned_days {
+            settings::is_between(&key("planned_days"), "planned_days", days, report);
+            planned_end_ms = Some(after_days(start_ms, *days.get_ref()));
+        }
+        let schedule = Schedule {
+            start_ms,
+            planned_end_ms,
+        };
+        schedules.insert(name.clone(), schedule);
+    }
+    schedules
+}
+
+fn experiment(
+    key: &str,
+    raw: &RawExperiment,
+    comparable: &Comparable,
+    report: &mut ErrorReport,
+) -> Experiment {
+    let start_key = format!("{key}.start");
+    let start_ms = raw
+        .start
+        .as_ref()
+        .and_then(|start| time_ms(&start_key, start, report));
+    let Some(control) = &raw.control else {
+        without_control(key, raw, report);
+        return Experiment {
+            start_ms,
+            ..Experiment::default()
+        };
+    };
+    let settings = settings::settings(key, raw, control, comparable, report);
+    let epochs = allocation::epochs(key, raw, start_ms, &settings, report);
+    conflicts::refuse(key, raw, &settings, &epochs, report);
+    Experiment {
+        start_ms,
+        settings: Some(settings),
+        epochs,
+        max_lists_per_user: max_lists_per_user(key, raw, report),
+    }
+}
+
+fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) -> Option<NonZeroU32> {
+    let written = raw.max_lists_per_user.as_ref()?;
+    let number = *written.get_ref();
+    if rules::MAX_LISTS_PER_USER.contains(&number) {
+        return u32::try_from(number).ok().and_then(NonZeroU32::new);
+    }
+    let remedy = format!(
+        "write a whole number from {} to {}, such as 200, or leave it out",
+        rules::MAX_LISTS_PER_USER.start(),
+        rules::MAX_LISTS_PER_USER.end()
+    );
+    report.refuse(
+        &format!("{key}.max_lists_per_user"),
+        written,
+        format!("{number} is out of range"),
+        remedy,
+    );
+    None
+}
+
+/// Refuses settings without a control: only a start is meaningful alone.
+fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
+    let others = raw.written().filter(|(setting, _)| *setting != "start");
+    if let Some((setting, place)) = others.min_by_key(|(_, place)| place.span().start) {
+        report.refuse(
+            &format!("{key}.{setting}"),
+            &place,
+            "is for comparisons with a control, but no control is set",
+            format!("write control = \"ARM\" below [{key}], or leave it out"),
+        );
+    }
+}
+
+/// Returns whether an experiment or an arm can have this name.
+fn is_label(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name != "__other__"
+}
+
+/// The name of an arm, wherever it is written.
+fn arm(key: &str, name: &Spanned<String>, report: &mut ErrorReport) {
+    if !is_label(name.get_ref()) {
+        let remedy = "write the arm's name as in the events: 1 to 128 bytes, not `__other__`";
+        report.refuse(key, name, "no arm can have this name", remedy);
+    }
+}
+
+/// Epoch ms.
+fn time_ms(key: &str, time: &Spanned<toml::Value>, report: &mut ErrorReport) -> Option<i64> {
+    let text = match time.get_ref() {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => Some(time.as_millisecond()),
+        Err(_) => {
+            let remedy = "write date, time and offset, such as start = \"2026-01-31T09:00:00Z\"";
+            report.refuse(key, time, format!("`{text}` is not a time"), remedy);
+            None
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Comparison settings of an experiment, each validated alone.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds as _};
+
+use abgauge_core::statistics::Settings;
+use toml::Spanned;
+
+use super::allocation::shares;
+use super::arm;
+use super::comparable::Comparable;
+use crate::settings::error::ErrorReport;
+use crate::settings::raw::{RawExperiment, RawNumbers};
+use crate::settings::rules;
+use crate::settings::validate::values::choice;
+
+/// Returns the settings of an experiment with this control, valid only if nothing was reported.
+pub(super) fn settings(
+    key: &str,
+    raw: &RawExperiment,
+    control: &Spanned<String>,
+    comparable: &Comparable,
+    report: &mut ErrorReport,
+) -> Settings {
+    let at = |setting: &str| format!("{key}.{setting}");
+    arm(&at("control"), control, report);
+    let defaults = Settings::new(control.get_ref());
+    let mut number = |setting: &str, value: &Option<Spanned<f64>>| -> Option<f64> {
+        let value = value.as_ref()?;
+        is_between(&at(setting), setting, value, report);
+        Some(*value.get_ref())
+    };
+    let mde = number("mde", &raw.mde).unwrap_or(defaults.mde);
+    let alpha = number("alpha", &raw.alpha).unwrap_or(defaults.alpha);
+    let min_days = number("min_days", &raw.min_days).unwrap_or(defaults.min_days);
+    let planned_days = number("planned_days", &raw.planned_days);
+    let list_ratio_margin =
+        number("list_ratio_margin", &raw.list_ratio_margin).unwrap_or(defaults.list_ratio_margin);
+    Settings {
+        shares: raw.shares.as_ref().map_or_else(BTreeMap::new, |raw| {
+            shares(&at("shares"), raw, control.get_ref(), report)
+        }),
+        primary: primary(&at("primary"), raw, comparable, report),
+        guardrails: raw.guardrails.as_ref().map_or_else(BTreeMap::new, |raw| {
+            guardrails(&at("guardrails"), raw, comparable, report)
+        }),
+        mde,
+        alpha,
+        min_days,
+        planned_days,
+        validity: word(&at("validity"), &raw.validity, &rules::VALIDITIES, report),
+        goal: word(&at("goal"), &raw.goal, &rules::GOALS, report),
+        unit: word(&at("unit"), &raw.unit, &rules::UNITS, report),
+        sticky: raw
+            .sticky
+            .as_ref()
+            .map_or(defaults.sticky, |sticky| *sticky.get_ref()),
+        lower_is_better: raw
+            .lower_is_better
+            .as_ref()
+            .map_or_else(Default::default, |list| {
+                let ids = comparable.list(&at("lower_is_better"), list, report);
+                ids.into_iter().collect()
+            }),
+        list_ratio_margin,
+        epoch_weights: word(
+            &at("epoch_weights"),
+            &raw.epoch_weights,
+            &rules::EPOCH_WEIGHTS,
+            report,
+        ),
+        ..defaults
+    }
+}
+
+/// Refuses a number that `setting` cannot have.
+pub(super) fn is_between(key: &str, setting: &str, value: &Spanned<f64>, report: &mut ErrorReport) {
+    let range = rules::between(setting);
+    let number = value.get_ref();
+    if !range.contains(number) {
+        let remedy = match range {
+            (Bound::Excluded(low), Bound::Excluded(high)) => {
+                format!("write a number above {low} and below {high}, such as 0.05 for 5%")
+            }
+            (Bound::Excluded(low), Bound::Included(high)) => {
+                format!("write a number of days above {low} and at most {high}, such as 7 or 14")
+            }
+            _ => String::new(),
+        };
+        report.refuse(key, value, format!("{number} is out of range"), remedy);
+    }
+}
+
+fn word<T: Clone + Default>(
+    key: &str,
+    word: &Option<Spanned<String>>,
+    known: &[(&str, T)],
+    report: &mut ErrorReport,
+) -> T {
+    let chosen = word.as_ref().and_then(|word| choice(key, word, known, report));
+    chosen.unwrap_or_default()
+}
+
+fn primary(key: &str, raw: &RawExperiment, comparable: &Comparable, report: &mut ErrorReport) -> Vec<String> {
+    let Some(list) = &raw.primary else {
+        return comparable.default_primary().into_iter().collect();
+    };
+    if list.get_ref().is_empty() {
+        let remedy = "write at least one, or leave it out for a default";
+        report.refuse(key, list, "is empty: nothing could be decided", remedy);
+    }
+    comparable.list(key, list, report)
+}
+
+fn guardrails(
+    key: &str,
+    raw: &RawNumbers,
+    comparable: &Comparable,
+    report: &mut ErrorReport,
+) -> BTreeMap<String, f64> {
+    let mut guardrails = BTreeMap::new();
+    for (metric, margin) in raw.get_ref() {
+        is_between(key, "guardrails", margin, report);
+        if let Some(id) = comparable.id(key, metric, report)
+            && guardrails.insert(id, *margin.get_ref()).is_some()
+        {
+            let message = format!("\"{}\" is there twice", metric.get_ref());
+            report.refuse(key, metric, message, "leave one of them out");
+        }
+    }
+    guardrails
+}

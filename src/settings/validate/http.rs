@@ -1,0 +1,141 @@
+//! `[http]`: where to listen, behind which certificate, and who has access.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::values::{path, positive, whole};
+use crate::settings::access::{HashList, MAX_ENTRIES, NotAnEntry};
+use crate::settings::error::ErrorReport;
+use crate::settings::raw::RawHttp;
+use crate::settings::{Access, Host, Http, TlsFiles};
+
+pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http {
+    let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
+    Http {
+        listen: listen(&raw.listen, report),
+        max_connections: whole("http.max_connections", &raw.max_connections, report),
+        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+        hosts: hosts(&raw.hosts, report),
+        tls: tls(raw, report),
+        access: access(raw, report),
+    }
+}
+
+fn listen(listen: &Spanned<String>, report: &mut ErrorReport) -> SocketAddr {
+    let text = listen.get_ref();
+    text.parse().unwrap_or_else(|_| {
+        let (fault, remedy) = no_address(text);
+        report.refuse("http.listen", listen, format!("\"{text}\" {fault}"), remedy);
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    })
+}
+
+/// Returns the problem with a text that is not an address to listen on, and the remedy.
+fn no_address(text: &str) -> (&'static str, String) {
+    const PORT: &str = "9464";
+    if text.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()) {
+        return ("has no port", format!("write \"{text}:{PORT}\""));
+    }
+    if !text.contains('[') && text.matches(':').count() > 1 && !text.contains('/') {
+        let remedy = "write an IPv6 address in brackets and the port behind them, such as \"[::1]:9464\"";
+        return ("is not an address to listen on", remedy.to_owned());
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, PORT));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let (host, port) = if digits(host) { ("", host) } else { (host, port) };
+    let is_port = port.parse::<u16>().is_ok();
+    let port = if is_port { port } else { PORT };
+    let here = format!("\"127.0.0.1:{port}\" for this machine only");
+    let everywhere = format!("\"0.0.0.0:{port}\" for every address");
+    let remedy = match host {
+        "localhost" => format!("write \"127.0.0.1:{port}\""),
+        "" => format!("write {everywhere}, or {here}"),
+        host if host.parse::<IpAddr>().is_ok() => format!("write \"{host}:{port}\""),
+        _ => format!("write an IP address and a port: {here}, {everywhere}"),
+    };
+    match is_port {
+        true => ("is not an address to listen on", remedy),
+        false => (
+            "has an impossible port",
+            format!("{remedy}; a port is a number from 1 to 65535"),
+        ),
+    }
+}
+
+fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<Host> {
+    const KEY: &str = "http.hosts";
+    let texts = list.get_ref();
+    if texts.len() > MAX_ENTRIES {
+        let remedy = format!("write at most {MAX_ENTRIES} of them");
+        report.refuse(KEY, list, format!("holds {} hosts", texts.len()), remedy);
+        return Vec::new();
+    }
+    let mut hosts = Vec::new();
+    for text in texts {
+        let host = match Host::of_setting(text.get_ref()) {
+            Ok(host) => host,
+            Err((fault, remedy)) => {
+                report.refuse(KEY, text, format!("\"{}\" {fault}", text.get_ref()), remedy);
+                continue;
+            }
+        };
+        if hosts.contains(&host) {
+            let twice = format!("\"{}\" is there twice", text.get_ref());
+            report.refuse(KEY, text, twice, "leave one of them out");
+        }
+        hosts.push(host);
+    }
+    hosts
+}
+
+fn tls(raw: &RawHttp, report: &mut ErrorReport) -> Option<TlsFiles> {
+    let key = path("http.tls_key", &raw.tls_key, report);
+    let Some(certificate) = path("http.tls_certificate", &raw.tls_certificate, report) else {
+        if let Some(key) = &raw.tls_key {
+            let remedy = "set http.tls_certificate to the file of the certificate too";
+            report.refuse("http.tls_key", key, "is set without a certificate", remedy);
+        }
+        return None;
+    };
+    Some(TlsFiles {
+        key: key.unwrap_or_else(|| certificate.clone()),
+        certificate,
+    })
+}
+
+fn access(raw: &RawHttp, report: &mut ErrorReport) -> Access {
+    Access {
+        tokens: entries("http.bearer_tokens", &raw.bearer_tokens, report),
+        tokens_file: path("http.bearer_tokens_file", &raw.bearer_tokens_file, report),
+        users: entries("http.basic_passwords", &raw.basic_passwords, report),
+        users_file: path("http.basic_passwords_file", &raw.basic_passwords_file, report),
+        open_probes: *raw.open_probes.get_ref(),
+    }
+}
+
+/// Entries are reported by number: the text there may be the secret itself.
+fn entries<T: FromStr<Err = NotAnEntry>>(
+    key: &str,
+    list: &Spanned<HashList>,
+    report: &mut ErrorReport,
+) -> Vec<T> {
+    let hashes = &list.get_ref().0;
+    if hashes.len() > MAX_ENTRIES {
+        let remedy = format!("write at most {MAX_ENTRIES} of them");
+        report.refuse(key, list, format!("holds {} hashes", hashes.len()), remedy);
+        return Vec::new();
+    }
+    let mut entries = Vec::new();
+    for (n, hash) in hashes.iter().enumerate() {
+        match hash.parse() {
+            Ok(entry) => entries.push(entry),
+            Err(NotAnEntry { message, remedy }) => {
+                report.refuse(key, list, format!("entry {}: {message}", n + 1), remedy);
+            }
+        }
+    }
+    entries
+}

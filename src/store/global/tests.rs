@@ -1,0 +1,322 @@
+//! The global view of all pairs, on a log in memory and states of real pairs.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use abgauge_core::engine::View;
+use abgauge_core::engine::event::Side;
+use abgauge_core::journal::{
+    BlobId, Bytes, Claim, Entry, Happening, Identity, Key, Progress, Question, Seal, SealId, Session, Topic,
+};
+use abgauge_core::metrics::{LISTS, Ranking};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::*;
+use crate::board::snapshot::SnapshotSource as _;
+use crate::board::tests::{T0, config, read, tracker};
+use crate::clock::Hand;
+use crate::settings::{Config, StateTopic};
+use crate::store::stored::{form, keep};
+
+const LEASE_MS: i64 = 15_000;
+
+fn namespace() -> Namespace {
+    Namespace::of("fingerprint", "group")
+}
+
+/// A partition: its records, the number of them that were read, and the pending question.
+#[derive(Default)]
+struct Partition {
+    records: Vec<(String, Vec<u8>)>,
+    n_read: usize,
+    asked: Option<Question>,
+}
+
+/// A log whose records are read at once, and whose answers can be switched off.
+struct Memory {
+    partitions: Vec<Partition>,
+    answers: bool,
+}
+
+impl Log for Memory {
+    fn follow(&mut self, _: i32) {}
+
+    fn ask(&mut self, partition: i32, question: Question) {
+        self.partitions[partition as usize].asked = Some(question);
+    }
+
+    fn append(&mut self, _: i32, key: Key, _: Option<Bytes>) {
+        panic!("{key:?} is written by who only reads");
+    }
+
+    fn poll(&mut self, _: u64, take: &mut dyn FnMut(Happening<'_>)) {
+        for (of, partition) in self.partitions.iter_mut().zip(0..) {
+            for (key, value) in &of.records[of.n_read..] {
+                take(Happening::Record {
+                    partition,
+                    offset: 0,
+                    key: key.as_bytes(),
+                    value: Some(value),
+                    written_ms: None,
+                });
+            }
+            of.n_read = of.records.len();
+            if let Some(question) = of.asked.take_if(|_| self.answers) {
+                take(Happening::End { partition, question });
+            }
+        }
+    }
+
+    fn progress(&self, _: i32) -> Progress {
+        Progress::default()
+    }
+}
+
+/// Pairs with their frontiers, as reported to an audience.
+type Heard = Arc<Mutex<Vec<(PairId, Option<i64>)>>>;
+
+struct Ears(Heard);
+
+impl Audience for Ears {
+    fn seen(&mut self, seen: Seen<'_>) {
+        assert!(!seen.roles.is_empty());
+        let heard = (seen.pair, seen.header.frontier_ms);
+        self.0.lock().unwrap().push(heard);
+    }
+}
+
+struct World {
+    config: Config,
+    work: Work<Memory>,
+    handle: Handle,
+    whole: Whole,
+    clock: Clock,
+    hand: Hand,
+    heard: Heard,
+}
+
+impl World {
+    fn new(n_partitions: usize) -> World {
+        let mut config = config(&[]);
+        config.kafka.clicks_topic = config.kafka.served_topic.clone();
+        config.state = Some(StateTopic {
+            topic: "state".to_owned(),
+            interval: Duration::from_secs(10),
+            max_bytes_per_second: 1 << 20,
+        });
+        let (clock, hand) = Clock::simulated(T0 + 3_600_000);
+        let board = Arc::new(Board::new(&config, &Ranking::new(&config.measures)));
+        let handle = Handle::new(LEASE_MS, clock.clone());
+        let log = Memory {
+            partitions: (0..n_partitions).map(|_| Partition::default()).collect(),
+            answers: true,
+        };
+        let settings = Settings {
+            namespace: namespace(),
+            n_partitions,
+            lease_ms: LEASE_MS,
+            settled_ahead_ms: 0,
+        };
+        let heard = Heard::default();
+        let work = Work::new(Sources {
+            log,
+            settings,
+            terms: Terms::new(&config),
+            board: Arc::clone(&board),
+            handle: handle.clone(),
+            audience: Some(Box::new(Ears(Arc::clone(&heard)))),
+            clock: clock.clone(),
+        });
+        World {
+            whole: Whole::new(board, handle.clone()),
+            config,
+            work,
+            handle,
+            clock,
+            hand,
+            heard,
+        }
+    }
+
+    /// Lets a second pass, and shows the states that are current by then.
+    fn second(&mut self) {
+        self.hand.advance_to(self.clock.now_ms() + 1_000);
+        (0..10).for_each(|_| self.work.round(0));
+    }
+
+    fn put(&mut self, partition: usize, key: Key, value: Vec<u8>) {
+        let record = (key.text(namespace()), value);
+        self.work.log().partitions[partition].records.push(record);
+    }
+
+    fn claim(&mut self, partition: usize, epoch: u64) {
+        let session = Session { epoch, unique: 5 };
+        self.put(partition, Key::Claim(session), Claim::default().encode());
+    }
+
+    /// Seals `n_lists` settled lists, the last of them at this second; `lacks` omits its blobs.
+    fn seal(&mut self, partition: usize, epoch: u64, n_lists: usize, was_caught_up: bool, lacks: bool) {
+        let (ranking, keep) = (Ranking::new(&self.config.measures), keep(&self.config));
+        let mut tracker = tracker(ranking, None, &keep);
+        let mut lists: Vec<(&str, i64)> = (0..n_lists).map(|n| ("a", n as i64 * 1_000)).collect();
+        lists.push(("a", (n_lists as i64 + 100) * 1_000));
+        read(&mut tracker, 0, &lists, &[]);
+        let checkpoint = tracker.checkpoint(&[(Side::Served, lists.len() as i64)]);
+        let checkpoint = checkpoint.expect("it replays nothing");
+        let identity = Identity {
+            fingerprint: "fingerprint".to_owned(),
+            topics: vec![Topic {
+                name: "served".to_owned(),
+                id: 0,
+            }],
+            n_partitions: 2,
+        };
+        let parts = tracker.encode_ledger();
+        let (header, roles) = form::stored(&checkpoint, parts, 7, None, &identity, was_caught_up);
+        let mut table = BTreeMap::new();
+        for ((role, bytes), place) in roles.into_iter().zip(0..) {
+            let blob = BlobId {
+                unique: epoch * 1_000 + n_lists as u64,
+                number: place,
+            };
+            let entry = Entry {
+                blob,
+                length: bytes.len() as u64,
+                hash: xxh3_128(&bytes),
+            };
+            if !lacks {
+                self.put(partition, Key::Blob(blob), bytes.to_vec());
+            }
+            table.insert(role, vec![entry]);
+        }
+        let id = SealId {
+            session: Session { epoch, unique: 5 },
+            number: n_lists as u64,
+        };
+        self.put(partition, Key::Seal(id), Seal::new(header, table).encode());
+    }
+
+    fn sealed(&mut self, partition: usize, epoch: u64, n_lists: usize) {
+        self.seal(partition, epoch, n_lists, true, false);
+    }
+
+    /// Returns the settled lists of all partitions since the start.
+    fn total(&self) -> Option<i128> {
+        let snapshot = self.whole.snapshot(None);
+        let arm = snapshot.arms.first()?;
+        assert_eq!(arm.sums(View::Live, 2)[LISTS], 0, "live is of each instance");
+        Some(arm.sums(View::Settled, 2)[LISTS])
+    }
+}
+
+#[test]
+fn nothing_is_shown_until_the_states_of_all_partitions_are() {
+    let mut world = World::new(2);
+    assert_eq!(world.handle.n_partitions(), 0);
+    world.sealed(0, 1, 3);
+    // Somebody has just taken over the other.
+    world.sealed(1, 1, 2);
+    world.claim(1, 2);
+    world.second();
+    assert_eq!(world.total(), None);
+    let why = world.handle.withheld().expect_err("one is missing");
+    assert_eq!(why, "1 partitions of the state are still being read");
+    world.sealed(1, 2, 4);
+    world.second();
+    assert_eq!(world.total(), Some(7));
+    assert_eq!(world.handle.withheld(), Ok(()));
+}
+
+#[test]
+fn a_state_takes_the_place_of_the_one_before_and_stays_while_its_owner_is_gone() {
+    let mut world = World::new(2);
+    (0..2).for_each(|partition| world.sealed(partition, 1, 3));
+    world.second();
+    assert_eq!(world.total(), Some(6));
+    let before = world.handle.frontiers_ms();
+    world.sealed(0, 1, 10);
+    world.claim(1, 2);
+    world.second();
+    assert_eq!(world.total(), Some(13));
+    let now = world.handle.frontiers_ms();
+    assert!(now[0].1 > before[0].1, "{now:?} after {before:?}");
+    assert_eq!(now[1], before[1], "nobody has sealed it since");
+    world.sealed(1, 2, 5);
+    world.second();
+    assert_eq!(world.total(), Some(15));
+}
+
+#[test]
+fn all_is_withheld_while_the_ends_are_older_than_the_lease() {
+    let mut world = World::new(2);
+    (0..2).for_each(|partition| world.sealed(partition, 1, 3));
+    world.second();
+    world.work.log().answers = false;
+    for _ in 0..14 {
+        world.second();
+    }
+    assert_eq!(world.total(), Some(6), "the last ends are 14 s old");
+    (0..3).for_each(|_| world.second());
+    assert_eq!(world.total(), None);
+    let why = world.handle.withheld().expect_err("nobody answers");
+    assert!(why.starts_with("the state was last read to its end"), "{why}");
+    // The thread itself may stall: scrapes compare with the clock.
+    world.work.log().answers = true;
+    (0..10).for_each(|_| world.second());
+    assert_eq!(world.total(), Some(6));
+    world.hand.advance_to(world.clock.now_ms() + LEASE_MS + 2_000);
+    assert_eq!(world.total(), None);
+}
+
+#[test]
+fn a_state_that_is_not_whole_is_told_and_the_last_one_stays() {
+    let mut world = World::new(1);
+    world.sealed(0, 1, 3);
+    world.second();
+    world.seal(0, 1, 4, true, true);
+    world.second();
+    assert_eq!(world.total(), Some(3));
+    let fault = world.handle.fault().expect("a blob is missing");
+    assert!(
+        fault.starts_with("the stored state of partition 0 cannot be shown: "),
+        "{fault}"
+    );
+    world.sealed(0, 1, 5);
+    world.second();
+    assert_eq!((world.total(), world.handle.fault()), (Some(5), None));
+}
+
+#[test]
+fn a_pair_that_was_never_caught_up_is_in_no_view() {
+    let mut world = World::new(2);
+    world.sealed(0, 1, 3);
+    world.seal(1, 1, 4, false, false);
+    world.second();
+    assert_eq!(world.total(), Some(3));
+    let partitions: Vec<i32> = world
+        .handle
+        .frontiers_ms()
+        .iter()
+        .map(|(pair, _)| *pair)
+        .collect();
+    assert_eq!(partitions, [0]);
+    world.sealed(1, 1, 5);
+    world.second();
+    assert_eq!(world.total(), Some(8));
+}
+
+#[test]
+fn who_listens_hears_each_state_once() {
+    let mut world = World::new(2);
+    world.sealed(0, 1, 3);
+    world.second();
+    world.sealed(1, 1, 4);
+    world.second();
+    world.second();
+    world.sealed(0, 1, 5);
+    world.second();
+    let heard = std::mem::take(&mut *world.heard.lock().unwrap());
+    let pairs: Vec<PairId> = heard.iter().map(|(pair, _)| *pair).collect();
+    assert_eq!(pairs, [0, 1, 0]);
+}

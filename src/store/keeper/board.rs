@@ -1,0 +1,154 @@
+//! Board on which the keeper publishes the state of each pair, so that readers never wait for its thread.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abgauge_core::journal::{Progress, Showing, Shown, Standing, Wanted};
+use abgauge_core::ledger::PairId;
+
+use super::faults::Faults;
+use super::handle::Memory;
+
+/// Status of a pair. Times are on [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    pub standing: Standing,
+    /// Time of the last change of `standing`.
+    pub since_ms: i64,
+    /// Read progress in its partition of the state topic.
+    pub progress: Progress,
+    /// Time at which a new state of it was last found current.
+    pub sealed_ms: Option<i64>,
+    /// Number of its states that were found current.
+    pub n_sealed: u64,
+    /// Number of times a higher claim was read.
+    pub n_superseded: u64,
+    /// Bytes of keys and values handed over to be appended.
+    pub n_bytes_written: u64,
+    /// Time of its last assignment by the group.
+    pub assigned_ms: Option<i64>,
+    /// Cost of finding the stored state since then; `None` until it is known.
+    pub restored: Option<Restored>,
+    /// Reason why it cannot be counted.
+    pub refusal: Option<String>,
+    /// Fault that keeps its stored state from being complete and current, for the operator.
+    pub trouble: Option<String>,
+    /// Number of losses of the topic, and when the last one was found.
+    pub n_lost: u64,
+    pub lost_ms: Option<i64>,
+    /// Key in our namespace that no abgauge writes. It is ignored.
+    pub malformed_key: Option<String>,
+}
+
+/// Cost of finding the stored state of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    pub took_ms: i64,
+    /// Bytes of keys and values read meanwhile.
+    pub n_bytes_read: u64,
+    /// Bytes of the state that was found and restored, if there was one.
+    pub n_bytes_live: Option<u64>,
+}
+
+#[derive(Default)]
+struct Place {
+    wanted: AtomicU8,
+    /// And the memory that the worker was ordered to make, if any.
+    showing: Mutex<Option<(Showing, Option<Memory>)>>,
+    /// The memory that the worker has made; 0 before the first.
+    made: AtomicU64,
+    status: Mutex<Status>,
+}
+
+/// One place per pair, indexed by pair.
+pub(super) struct Board {
+    places: Vec<Place>,
+    pub faults: Faults,
+}
+
+impl Board {
+    pub fn new(n_pairs: u32) -> Board {
+        Board {
+            places: (0..n_pairs).map(|_| Place::default()).collect(),
+            faults: Faults::default(),
+        }
+    }
+
+    fn place(&self, pair: PairId) -> Option<&Place> {
+        self.places.get(usize::try_from(pair).ok()?)
+    }
+
+    pub fn has(&self, pair: PairId) -> bool {
+        self.place(pair).is_some()
+    }
+
+    pub fn put(
+        &self,
+        pair: PairId,
+        wanted: Wanted,
+        (showing, memory): (Showing, Option<Memory>),
+        status: &Status,
+    ) {
+        let Some(place) = self.place(pair) else { return };
+        *lock(&place.showing) = Some((showing, memory));
+        lock(&place.status).clone_from(status);
+        let wanted = match wanted {
+            Wanted::No => 0,
+            Wanted::WhenDue => 1,
+            Wanted::AtOnce => 2,
+        };
+        place.wanted.store(wanted, Ordering::Relaxed);
+    }
+
+    pub fn wants_no_more(&self, pair: PairId) {
+        if let Some(place) = self.place(pair) {
+            place.wanted.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub fn wants(&self, pair: PairId) -> Wanted {
+        let place = self.place(pair);
+        match place.map_or(0, |place| place.wanted.load(Ordering::Relaxed)) {
+            0 => Wanted::No,
+            1 => Wanted::WhenDue,
+            _ => Wanted::AtOnce,
+        }
+    }
+
+    pub fn showing(&self, pair: PairId) -> Option<Showing> {
+        lock(&self.place(pair)?.showing).map(|(showing, _)| showing)
+    }
+
+    pub fn made(&self, pair: PairId, memory: Memory) {
+        if let Some(place) = self.place(pair) {
+            place.made.store(memory.0, Ordering::Release);
+        }
+    }
+
+    /// Returns what may be shown. Settled numbers belong to the memory that was ordered last, so they are hidden until the
+    /// worker has made it.
+    pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
+        let Some(place) = self.place(pair) else {
+            return Shown::default();
+        };
+        let Some((showing, memory)) = *lock(&place.showing) else {
+            return Shown::default();
+        };
+        let made = place.made.load(Ordering::Acquire);
+        let is_obeyed = memory.is_some_and(|memory| memory.0 == made);
+        let shown = showing.shown(now_ms);
+        Shown {
+            settled: shown.settled.filter(|_| is_obeyed),
+            ..shown
+        }
+    }
+
+    pub fn status(&self, pair: PairId) -> Status {
+        let place = self.place(pair);
+        place.map_or_else(Status::default, |place| lock(&place.status).clone())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,184 @@
+//! Handle through which the worker and scrapes talk to the keeper.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use abgauge_core::journal::{Bytes, Header, Role, Showing, Shown, Wanted};
+use abgauge_core::ledger::PairId;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::board::{Board, Status};
+
+/// State of a pair: its bytes by role.
+pub type Roles = BTreeMap<Role, Bytes>;
+
+/// Number of one incarnation of a pair in the worker's memory. Each [`Begin`](super::Order::Begin) and
+/// [`Restore`](super::Order::Restore) creates a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Memory(pub(super) u64);
+
+/// Number of an offered state. Within one memory, a greater number is a later state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Offer(pub(super) u64);
+
+#[cfg(test)]
+impl Offer {
+    /// Makes an offer with a given number, for tests that compare offers.
+    pub fn of(number: u64) -> Offer {
+        Offer(number)
+    }
+}
+
+/// State on its way to the keeper.
+pub(super) struct Offered {
+    pub memory: Memory,
+    pub offer: Offer,
+    pub header: Header,
+    pub roles: Roles,
+}
+
+/// Message from the worker to the keeper.
+pub(super) enum Request {
+    Assigned,
+    Revoked,
+    Forgotten(Memory),
+    Offer(Offered),
+    Leave(Option<Offered>),
+    Committed { number: u64, is_known: bool },
+    End,
+}
+
+/// Handle that reports events of pairs to the keeper, and reads its results. Calls never block. Clones share one keeper.
+#[derive(Clone)]
+pub struct Handle {
+    requests: Sender<(PairId, Request)>,
+    board: Arc<Board>,
+    /// Counter that numbers memories and offers.
+    numbers: Arc<AtomicU64>,
+    /// Random number, different in each process.
+    seed: u64,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(super) fn new(
+        requests: Sender<(PairId, Request)>,
+        board: Arc<Board>,
+        numbers: Arc<AtomicU64>,
+        seed: u64,
+    ) -> Handle {
+        Handle {
+            requests,
+            board,
+            numbers,
+            seed,
+        }
+    }
+
+    /// Returns an id for the states of a pair that [begins](super::Order::Begin) with this memory. No other pair that
+    /// begins gets the same id, on this instance or another.
+    pub fn new_life(&self, memory: Memory) -> u64 {
+        xxh3_64_with_seed(&memory.0.to_le_bytes(), self.seed)
+    }
+
+    fn tell(&self, pair: PairId, request: Request) {
+        // If the keeper has ended, `Keeper::poll` reports that.
+        let _ = self.requests.send((pair, request));
+    }
+
+    /// Reports that the group assigned the pair.
+    pub fn assigned(&self, pair: PairId) {
+        self.tell(pair, Request::Assigned);
+    }
+
+    /// Reports that the group revoked the pair, or that the membership is lost. The memory may stay, since the pair may
+    /// come back.
+    pub fn revoked(&self, pair: PairId) {
+        self.tell(pair, Request::Revoked);
+    }
+
+    /// Reports that this memory is gone although no order dropped it.
+    pub fn forgotten(&self, pair: PairId, memory: Memory) {
+        self.tell(pair, Request::Forgotten(memory));
+    }
+
+    /// Reports that the worker obeyed an order: it dropped the pair's previous memory and made this one. Scrapes see this
+    /// one from now on.
+    pub fn made(&self, pair: PairId, memory: Memory) {
+        self.board.made(pair, memory);
+    }
+
+    /// Offers the pair's state as of the end of a batch. It is sealed if a state is wanted and it differs from the last
+    /// one.
+    pub fn offer(&self, pair: PairId, memory: Memory, header: Header, roles: Roles) -> Offer {
+        let offered = self.offered(memory, header, roles);
+        let offer = offered.offer;
+        // No further offer is wanted until the keeper has processed this one.
+        self.board.wants_no_more(pair);
+        self.tell(pair, Request::Offer(offered));
+        offer
+    }
+
+    /// Announces that the pair is about to be given back. The last state, if any, is sealed as soon as possible. The keeper
+    /// answers with [`Left`](super::Order::Left). From then on the pair counts as revoked.
+    pub fn leave(&self, pair: PairId, last: Option<(Memory, Header, Roles)>) -> Option<Offer> {
+        let last = last.map(|(memory, header, roles)| self.offered(memory, header, roles));
+        let offer = last.as_ref().map(|offered| offered.offer);
+        self.tell(pair, Request::Leave(last));
+        offer
+    }
+
+    fn offered(&self, memory: Memory, header: Header, roles: Roles) -> Offered {
+        Offered {
+            memory,
+            offer: Offer(self.numbers.fetch_add(1, Ordering::Relaxed)),
+            header,
+            roles,
+        }
+    }
+
+    /// Reports the group's answer to a [`Commit`](super::Order::Commit): whether it knows this member and its generation.
+    /// Do not report a failure that leaves this open, because the order is repeated.
+    pub fn committed(&self, pair: PairId, number: u64, is_known: bool) {
+        self.tell(pair, Request::Committed { number, is_known });
+    }
+
+    /// Returns whether to offer a state of the pair: at once, only if a cell has completed, or not at all. The worker asks
+    /// in every round.
+    pub fn wants(&self, pair: PairId) -> Wanted {
+        self.board.wants(pair)
+    }
+
+    /// Returns what scrapes may show of the pair. `now_ms` is [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
+    /// Settled numbers are hidden while the worker has not yet obeyed an order to make another memory.
+    pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
+        self.board.shown(pair, now_ms)
+    }
+
+    /// Returns what the pair's owner allows to be shown, whatever memory the worker has. `None` before the pair is first
+    /// assigned.
+    pub fn showing(&self, pair: PairId) -> Option<Showing> {
+        self.board.showing(pair)
+    }
+
+    pub fn status(&self, pair: PairId) -> Status {
+        self.board.status(pair)
+    }
+
+    /// Returns why the state topic cannot be read or written, if that is so.
+    pub fn fault(&self) -> Option<String> {
+        self.board.faults.all()
+    }
+
+    pub(super) fn end(&self) {
+        self.tell(0, Request::End);
+    }
+}

@@ -1,0 +1,144 @@
+//! Keeper of the stored state: a thread that drives an [`Owner`](abgauge_core::journal::Owner) for each pair, between a [`Log`] and
+//! the worker.
+//!
+//! ```text
+//!             requests                        append, ask
+//! worker ────────────────▶  keeper            ───────────▶  log
+//!        ◀────────────────  an owner for      ◀───────────
+//!              orders       each pair          records, ends, acknowledgements
+//!                             │
+//! worker, scrapes ◀── board ──┘  what is wanted, what may be shown, the status
+//! ```
+//! The keeper decides nothing that a rule of the state decides. It only schedules questions and seals. A seal is due every
+//! interval, and the interval is stretched to keep the written bytes within their bound. No call of a [`Handle`] blocks.
+//!
+//! # Duties of the worker
+//!
+//! - It reports which pairs the group assigns and revokes.
+//! - It asks [`Handle::wants`] in each round and offers states at batch boundaries: at once for [`Wanted::AtOnce`], or for
+//!   [`Wanted::WhenDue`] if a cell has completed. A state belongs to a memory, whose number came with [`Order::Begin`] or
+//!   [`Order::Restore`]. The offer gets a number, too.
+//! - It holds settled deltas back, with the number of the first offer that contains them. [`Order::Show`] releases all up
+//!   to its offer.
+//! - It obeys an order for a pair that it no longer has, or answers with [`Handle::forgotten`]. Otherwise the keeper would
+//!   wait for states of a memory that does not exist.
+//! - It calls [`Handle::leave`] and waits for [`Order::Left`] before it gives a pair back voluntarily.
+
+mod board;
+mod faults;
+mod handle;
+mod pace;
+mod pair;
+mod rivals;
+mod work;
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread::JoinHandle;
+
+use abgauge_core::journal::{Header, Log, Refusal, Settings as OwnerSettings};
+pub use abgauge_core::journal::{Progress, Showing, Shown, Standing, Wanted};
+use abgauge_core::ledger::PairId;
+use anyhow::Context as _;
+
+pub use self::board::{Restored, Status};
+pub use self::handle::{Handle, Memory, Offer, Roles};
+pub use self::work::{Work, work};
+use crate::clock::Clock;
+
+/// Longest wait for news in a round, ms.
+const WAIT_MS: u64 = 20;
+
+/// Settings of the keeper.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Settings of each owner. The pairs are the partitions of its identity.
+    pub owner: OwnerSettings,
+    /// Interval between two seals of a pair, ms.
+    pub interval_ms: i64,
+    /// Long-run bound on the bytes that this instance writes.
+    pub max_bytes_per_second: u64,
+    /// Random number, different in each process.
+    pub seed: u64,
+    /// Longest time for which a pair that is being given back waits for its last state, ms.
+    pub leave_ms: i64,
+    /// Set if the group has read the inputs before. Then a pair without stored state is worth a line in the log.
+    pub has_read: bool,
+}
+
+/// Order to the worker for one pair.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// Start by the start rule, since there is no state. Offer the state at that point.
+    Begin { memory: Memory },
+    /// Drop the memory and rebuild it from this state, which counts as the offer with this number.
+    Restore {
+        memory: Memory,
+        offer: Offer,
+        header: Header,
+        roles: Roles,
+    },
+    /// Show the contents of this offer: it is the current state.
+    Show { offer: Offer },
+    /// Drop the memory: the group has given the pair to another instance.
+    Drop,
+    /// Stop counting the pair.
+    Refuse(Refusal),
+    /// Commit the pair's offsets, and report the outcome with this number.
+    Commit { number: u64 },
+    /// Give the pair back: its last state is current, or the time is over.
+    Left,
+}
+
+/// Thread that keeps the state, and its orders. Dropping this ends the thread.
+pub struct Keeper {
+    handle: Option<Handle>,
+    orders: Receiver<(PairId, Order)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(log: impl Log + Send + 'static, settings: Settings, clock: Clock) -> anyhow::Result<Keeper> {
+        let (mut work, handle, orders) = work(log, settings, clock);
+        let run = move || while work.round(WAIT_MS) {};
+        let thread = std::thread::Builder::new().name("keeper".into()).spawn(run);
+        Ok(Keeper {
+            handle: Some(handle),
+            orders,
+            thread: Some(thread.context("start the thread that keeps the state")?),
+        })
+    }
+
+    /// Returns a handle for the worker or for scrapes.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone().expect("it is there until the drop")
+    }
+
+    /// Returns the next order, if there is one.
+    ///
+    /// # Errors
+    /// The thread has ended. This happens only if it panics.
+    pub fn poll(&self) -> anyhow::Result<Option<(PairId, Order)>> {
+        match self.orders.try_recv() {
+            Ok(order) => Ok(Some(order)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => anyhow::bail!("the thread that keeps the state has ended"),
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            handle.end();
+        }
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that keeps the state panicked");
+        }
+    }
+}

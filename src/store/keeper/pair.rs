@@ -1,0 +1,221 @@
+//! The keeper's side of one pair: its owner, the numbers of its states, and its deadlines.
+
+use std::collections::VecDeque;
+
+use abgauge_core::journal::{Owner, Progress, Question, Standing, State, Wanted};
+
+use super::Settings;
+use super::board::{Restored, Status};
+use super::handle::{Memory, Offer, Offered};
+use super::pace::Pace;
+
+/// Pauses between questions for an end, ms: if nothing waits for one, and if something waits but nothing new was read.
+const ASK_EVERY_MS: i64 = 1_000;
+const ASK_AGAIN_MS: i64 = 100;
+/// Time to wait for an answer before the question is repeated, ms.
+const ANSWER_MS: i64 = 5_000;
+
+pub(super) struct Pair {
+    pub owner: Owner,
+    /// Memory that the worker was ordered to have.
+    pub memory: Option<Memory>,
+    /// Contents of the offered states, starting with the one that is shown.
+    offers: VecDeque<(u128, Offer)>,
+    /// The content of the state that was last found in force.
+    shown: Option<u128>,
+    pub leaving: Option<Leaving>,
+    /// Time of the last question; `is_asked` while it waits for its answer.
+    asked_ms: Option<i64>,
+    is_asked: bool,
+    /// Something was read since the last question.
+    is_read_on: bool,
+    /// Time at which the next state is due.
+    due_ms: i64,
+    n_commits: u64,
+    /// Bytes of keys and values read before the pair was assigned.
+    n_bytes_before: u64,
+    /// Bytes of the state from which memory was restored since then.
+    n_bytes_live: Option<u64>,
+    pub status: Status,
+}
+
+/// Progress of a pair that is about to be given back.
+pub(super) struct Leaving {
+    pub until_ms: i64,
+    /// Last state, not handed over yet.
+    pub last: Option<State>,
+    pub content: Option<u128>,
+}
+
+impl Pair {
+    pub fn new(owner: Owner) -> Pair {
+        Pair {
+            owner,
+            memory: None,
+            offers: VecDeque::new(),
+            shown: None,
+            leaving: None,
+            asked_ms: None,
+            is_asked: false,
+            is_read_on: true,
+            due_ms: i64::MIN,
+            n_commits: 0,
+            n_bytes_before: 0,
+            n_bytes_live: None,
+            status: Status::default(),
+        }
+    }
+
+    /// Handles an assignment: the stored state must be found.
+    pub fn assigned(&mut self, now_ms: i64) {
+        (self.leaving, self.status.refusal) = (None, None);
+        (self.status.assigned_ms, self.status.restored) = (Some(now_ms), None);
+        (self.n_bytes_before, self.n_bytes_live) = (self.status.progress.n_bytes, None);
+    }
+
+    /// Notes that something new was read.
+    pub fn read(&mut self) {
+        self.is_read_on = true;
+    }
+
+    /// Notes that the question was answered.
+    pub fn answered(&mut self) {
+        self.is_asked = false;
+    }
+
+    /// Returns a question for the end, if one is due.
+    pub fn question(&mut self, settings: &Settings, now_ms: i64) -> Option<Question> {
+        let is_needed = matches!(
+            self.owner.standing(),
+            Standing::Reading | Standing::Claiming | Standing::Holding
+        );
+        let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
+        // Each end renews the lease, so ask for one well before the lease is over.
+        let pause_ms = match (self.is_asked, self.owner.awaits_end()) {
+            (true, _) => ANSWER_MS.min(settings.owner.lease_ms / 3),
+            (false, true) if self.is_read_on => 0,
+            (false, true) => ASK_AGAIN_MS,
+            (false, false) => ASK_EVERY_MS.min(settings.owner.lease_ms / 3),
+        };
+        if !is_needed || since_ms < pause_ms {
+            return None;
+        }
+        (self.asked_ms, self.is_asked, self.is_read_on) = (Some(now_ms), true, false);
+        Some(self.owner.question(now_ms))
+    }
+
+    /// Returns whether an answer is pending, so that the loop should poll soon.
+    pub fn is_busy(&self) -> bool {
+        self.is_asked || self.leaving.is_some() || self.owner.awaits_end()
+    }
+
+    /// Returns the state, if it belongs to the present memory and can be sealed now.
+    pub fn state(&mut self, offered: Offered, settings: &Settings, now_ms: i64) -> Option<State> {
+        if self.leaving.is_some() || self.owner.wants() == Wanted::No {
+            return None;
+        }
+        let state = self.remember(offered)?;
+        self.due_ms = now_ms + settings.interval_ms;
+        Some(state)
+    }
+
+    pub fn leave(&mut self, last: Option<Offered>, settings: &Settings, now_ms: i64) {
+        let last = last.and_then(|offered| self.remember(offered));
+        self.leaving = Some(Leaving {
+            until_ms: now_ms + settings.leave_ms,
+            content: last.as_ref().map(|state| state.content),
+            last,
+        });
+    }
+
+    /// Returns whether the pair can be given back now.
+    pub fn has_left(&self, now_ms: i64) -> bool {
+        self.leaving.as_ref().is_some_and(|leaving| {
+            let is_in_force = leaving.content.is_none() || leaving.content == self.shown;
+            let is_idle = leaving.last.is_none() && !self.owner.awaits_end();
+            let holds = self.owner.standing() == Standing::Holding;
+            now_ms >= leaving.until_ms || !holds || is_in_force || is_idle
+        })
+    }
+
+    fn remember(&mut self, offered: Offered) -> Option<State> {
+        if self.memory != Some(offered.memory) {
+            return None;
+        }
+        let state = State::new(offered.header, offered.roles);
+        // Drop an equal state: nothing has settled between the two.
+        let is_same = |(content, _): &(u128, Offer)| *content == state.content;
+        if self.offers.back().is_some_and(is_same) {
+            self.offers.pop_back();
+        }
+        self.offers.push_back((state.content, offered.offer));
+        Some(state)
+    }
+
+    /// Notes that memory is made again or is gone, so states offered from the former one must not be sealed any more.
+    pub fn forget(&mut self, memory: Option<Memory>) {
+        self.memory = memory;
+        self.offers.clear();
+        if let Some(leaving) = &mut self.leaving {
+            (leaving.last, leaving.content) = (None, None);
+        }
+    }
+
+    /// Notes the state from which memory is restored.
+    pub fn restored(&mut self, content: u128, offer: Offer, n_bytes: u64) {
+        self.offers.push_back((content, offer));
+        self.n_bytes_live = Some(n_bytes);
+    }
+
+    /// Notes that this content is current. Returns its offer if it belongs to the present memory.
+    pub fn show(&mut self, content: u128, now_ms: i64) -> Option<Offer> {
+        if self.shown.replace(content) != Some(content) {
+            self.status.n_sealed += 1;
+            self.status.sealed_ms = Some(now_ms);
+        }
+        let place = self.offers.iter().rposition(|(known, _)| *known == content)?;
+        self.offers.drain(..place);
+        self.offers.front().map(|(_, offer)| *offer)
+    }
+
+    pub fn superseded(&mut self, number: u64) {
+        if self.n_commits != number {
+            self.n_commits = number;
+            self.status.n_superseded += 1;
+        }
+    }
+
+    pub fn wants(&self, pace: &Pace, now_ms: i64) -> Wanted {
+        if self.leaving.is_some() || self.memory.is_none() {
+            return Wanted::No;
+        }
+        match self.owner.wants() {
+            Wanted::WhenDue if !pace.is_free(now_ms) => Wanted::No,
+            Wanted::WhenDue if now_ms >= self.due_ms => Wanted::AtOnce,
+            wanted => wanted,
+        }
+    }
+
+    pub fn note(&mut self, progress: Progress, now_ms: i64) {
+        let standing = self.owner.standing();
+        if standing != self.status.standing {
+            (self.status.standing, self.status.since_ms) = (standing, now_ms);
+        }
+        self.status.progress = progress;
+        self.status.trouble = self.owner.trouble().map(|trouble| trouble.to_string());
+        self.status.malformed_key = self.owner.view().malformed_key().map(str::to_owned);
+        let n_lost = self.owner.n_lost();
+        if n_lost != self.status.n_lost {
+            (self.status.n_lost, self.status.lost_ms) = (n_lost, Some(now_ms));
+        }
+        if let (Standing::Holding, Some(assigned_ms), None) =
+            (standing, self.status.assigned_ms, self.status.restored)
+        {
+            self.status.restored = Some(Restored {
+                took_ms: now_ms - assigned_ms,
+                n_bytes_read: progress.n_bytes - self.n_bytes_before,
+                n_bytes_live: self.n_bytes_live,
+            });
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Rounds of the keeper: each takes requests, reads the log, carries out the owners' commands, and asks for ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use abgauge_core::journal::{Bytes, Command, Happening, Hindered, Input, Key, Log, Owner};
+use abgauge_core::ledger::PairId;
+use tracing::warn;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::board::Board;
+use super::faults::What;
+use super::handle::{Handle, Memory, Offer, Request};
+use super::pace::Pace;
+use super::pair::Pair;
+use super::rivals::{Read, Rivals};
+use super::{Order, Settings};
+use crate::clock::Clock;
+
+/// Time that a round waits for input while something is pending, ms.
+const BUSY_WAIT_MS: u64 = 2;
+
+/// Everything the thread owns. Tests drive it directly.
+pub struct Work<L> {
+    log: L,
+    desk: Desk,
+}
+
+/// Everything but the log.
+struct Desk {
+    settings: Settings,
+    clock: Clock,
+    pairs: BTreeMap<PairId, Pair>,
+    pace: Pace,
+    rivals: Rivals,
+    requests: Receiver<(PairId, Request)>,
+    orders: Sender<(PairId, Order)>,
+    board: Arc<Board>,
+    numbers: Arc<AtomicU64>,
+    /// Appends not handed over to the log yet.
+    appends: Vec<(PairId, Key, Option<Bytes>)>,
+}
+
+/// Creates the work, the worker's handle, and the receiver of its orders.
+pub fn work<L: Log>(
+    log: L,
+    settings: Settings,
+    clock: Clock,
+) -> (Work<L>, Handle, Receiver<(PairId, Order)>) {
+    let (send_request, requests) = channel();
+    let (orders, ordered) = channel();
+    let board = Arc::new(Board::new(settings.owner.identity.n_partitions));
+    let numbers = Arc::new(AtomicU64::new(1));
+    let handle = Handle::new(
+        send_request,
+        Arc::clone(&board),
+        Arc::clone(&numbers),
+        settings.seed,
+    );
+    let desk = Desk {
+        pace: Pace::new(settings.max_bytes_per_second),
+        settings,
+        clock,
+        pairs: BTreeMap::new(),
+        rivals: Rivals::default(),
+        requests,
+        orders,
+        board,
+        numbers,
+        appends: Vec::new(),
+    };
+    (Work { log, desk }, handle, ordered)
+}
+
+impl<L: Log> Work<L> {
+    /// Does all work that is due; waits up to `wait_ms` if there is none. Returns whether to continue.
+    pub fn round(&mut self, wait_ms: u64) -> bool {
+        loop {
+            match self.desk.requests.try_recv() {
+                Ok((_, Request::End)) | Err(TryRecvError::Disconnected) => return false,
+                Ok((pair, request)) => self.request(pair, request),
+                Err(TryRecvError::Empty) => break,
+            }
+        }
+        self.write();
+        let is_busy = self.desk.pairs.values().any(Pair::is_busy);
+        let wait_ms = if is_busy {
+            wait_ms.min(BUSY_WAIT_MS)
+        } else {
+            wait_ms
+        };
+        let desk = &mut self.desk;
+        self.log.poll(wait_ms, &mut |happening| desk.happens(happening));
+        self.write();
+        self.look_at_all();
+        true
+    }
+
+    /// The log, for tests.
+    pub fn log(&mut self) -> &mut L {
+        &mut self.log
+    }
+
+    fn write(&mut self) {
+        for (pair, key, value) in self.desk.appends.drain(..) {
+            self.log.append(pair, key, value);
+        }
+    }
+
+    fn request(&mut self, id: PairId, request: Request) {
+        if let Request::Assigned = request
+            && !self.desk.pairs.contains_key(&id)
+            && self.desk.board.has(id)
+        {
+            self.desk.open(id);
+            self.log.follow(id);
+        }
+        self.desk.request(id, request);
+    }
+
+    fn look_at_all(&mut self) {
+        let now_ms = self.desk.clock.lasting_ms();
+        let ids: Vec<PairId> = self.desk.pairs.keys().copied().collect();
+        for id in ids {
+            self.desk.step(id, Input::Tick);
+            self.desk.leave(id, now_ms);
+            self.write();
+            self.ask(id, now_ms);
+            self.publish(id, now_ms);
+        }
+    }
+
+    fn ask(&mut self, id: PairId, now_ms: i64) {
+        let Desk { pairs, settings, .. } = &mut self.desk;
+        if let Some(question) = pairs
+            .get_mut(&id)
+            .and_then(|pair| pair.question(settings, now_ms))
+        {
+            self.log.ask(id, question);
+        }
+    }
+
+    fn publish(&mut self, id: PairId, now_ms: i64) {
+        let Desk {
+            pairs, pace, board, ..
+        } = &mut self.desk;
+        let Some(pair) = pairs.get_mut(&id) else { return };
+        pair.note(self.log.progress(id), now_ms);
+        let showing = (pair.owner.showing(), pair.memory);
+        board.put(id, pair.wants(pace, now_ms), showing, &pair.status);
+    }
+}
+
+impl Desk {
+    fn open(&mut self, id: PairId) {
+        let seed = xxh3_64_with_seed(&id.to_le_bytes(), self.settings.seed);
+        let owner = Owner::new(self.settings.owner.clone(), seed);
+        self.pairs.insert(id, Pair::new(owner));
+    }
+
+    fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn order(&self, id: PairId, order: Order) {
+        // Where the worker has ended, so does the keeper soon.
+        let _ = self.orders.send((id, order));
+    }
+
+    fn step(&mut self, id: PairId, input: Input) {
+        let now_ms = self.clock.lasting_ms();
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            let commands = pair.owner.step(now_ms, input);
+            for command in commands {
+                self.obey(id, command, now_ms);
+            }
+        }
+    }
+
+    fn obey(&mut self, id: PairId, command: Command, now_ms: i64) {
+        let number = self.number();
+        let Some(pair) = self.pairs.get_mut(&id) else {
+            return;
+        };
+        let order = match command {
+            Command::Send { key, value } => return self.append(id, key, value, now_ms),
+            Command::Commit { number } => {
+                pair.superseded(number);
+                Order::Commit { number }
+            }
+            Command::Begin => {
+                tell_what_is_missing(id, pair, self.settings.has_read);
+                let memory = Memory(number);
+                pair.forget(Some(memory));
+                Order::Begin { memory }
+            }
+            Command::Restore { seal, roles } => {
+                let (memory, offer) = (Memory(number), Offer(number));
+                pair.forget(Some(memory));
+                let n_bytes = roles.values().map(|bytes| bytes.len() as u64).sum();
+                pair.restored(seal.content, offer, n_bytes);
+                Order::Restore {
+                    memory,
+                    offer,
+                    header: seal.header.clone(),
+                    roles,
+                }
+            }
+            Command::Show { content } => match pair.show(content, now_ms) {
+                Some(offer) => Order::Show { offer },
+                // This state is already shown: the log has lost a later one.
+                None => return,
+            },
+            Command::Drop => {
+                pair.forget(None);
+                Order::Drop
+            }
+            Command::Refuse(refusal) => {
+                pair.status.refusal = Some(refusal.to_string());
+                Order::Refuse(refusal)
+            }
+        };
+        self.order(id, order);
+    }
+
+    fn append(&mut self, id: PairId, key: Key, value: Option<Bytes>, now_ms: i64) {
+        let n_bytes =
+            key.text(self.settings.owner.namespace).len() + value.as_ref().map_or(0, |value| value.len());
+        self.pace.wrote(n_bytes as u64, now_ms);
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            pair.status.n_bytes_written += n_bytes as u64;
+        }
+        self.appends.push((id, key, value));
+    }
+
+    fn request(&mut self, id: PairId, request: Request) {
+        let now_ms = self.clock.lasting_ms();
+        let Some(pair) = self.pairs.get_mut(&id) else {
+            if let Request::Leave(_) = request {
+                self.order(id, Order::Left);
+            }
+            return;
+        };
+        match request {
+            Request::Assigned => {
+                pair.assigned(now_ms);
+                self.step(id, Input::Assigned);
+            }
+            Request::Revoked => self.revoke(id),
+            Request::Forgotten(memory) if pair.memory == Some(memory) => {
+                pair.forget(None);
+                self.step(id, Input::Forgotten);
+            }
+            Request::Offer(offered) => {
+                if let Some(state) = pair.state(offered, &self.settings, now_ms) {
+                    self.step(id, Input::State(state));
+                }
+            }
+            Request::Leave(last) => pair.leave(last, &self.settings, now_ms),
+            Request::Committed { number, is_known } => {
+                self.step(id, Input::Committed { number, is_known });
+            }
+            Request::Forgotten(_) | Request::End => {}
+        }
+    }
+
+    fn revoke(&mut self, id: PairId) {
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            pair.leaving = None;
+        }
+        // The next write shows whether writing works.
+        self.board.faults.clear(What::Writing);
+        self.step(id, Input::Revoked);
+    }
+
+    /// Seals the last state of a pair that is given back, and gives it back.
+    fn leave(&mut self, id: PairId, now_ms: i64) {
+        let Some(pair) = self.pairs.get_mut(&id) else {
+            return;
+        };
+        let is_wanted = pair.owner.wants() != abgauge_core::journal::Wanted::No;
+        let leaving = pair.leaving.as_mut();
+        if let Some(state) = leaving.and_then(|leaving| leaving.last.take_if(|_| is_wanted)) {
+            self.step(id, Input::State(state));
+        }
+        if self.pairs.get(&id).is_some_and(|pair| pair.has_left(now_ms)) {
+            self.revoke(id);
+            self.order(id, Order::Left);
+        }
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        match happening {
+            Happening::Record {
+                partition,
+                offset,
+                key,
+                value,
+                written_ms,
+            } => {
+                self.board.faults.clear(What::Reading);
+                self.look_for_rivals(&Read {
+                    pair: partition,
+                    key,
+                    value,
+                    written_ms,
+                    now_ms: self.clock.now_ms(),
+                });
+                self.pairs.entry(partition).and_modify(Pair::read);
+                self.step(partition, Input::Record { offset, key, value });
+            }
+            Happening::Begins { partition, offset } => self.step(partition, Input::Begins(offset)),
+            Happening::End { partition, question } => {
+                self.board.faults.clear(What::Asking);
+                self.pairs.entry(partition).and_modify(Pair::answered);
+                self.step(partition, Input::End(question));
+            }
+            Happening::Quiet { partition, question } => {
+                self.pairs.entry(partition).and_modify(Pair::answered);
+                self.step(partition, Input::Quiet(question));
+            }
+            Happening::StartOver { partition } => {
+                self.pairs.entry(partition).and_modify(|pair| {
+                    pair.answered();
+                    pair.read();
+                });
+                self.step(partition, Input::StartOver);
+            }
+            Happening::Acknowledged { partition, key } => {
+                self.board.faults.clear(What::Writing);
+                self.step(partition, Input::Acknowledged(key));
+            }
+            Happening::Fault(message) => self.fault(What::Asking, &message),
+            Happening::Hindered(hindered, message) => {
+                let what = match hindered {
+                    Hindered::Reading => What::Reading,
+                    Hindered::Writing => What::Writing,
+                };
+                match message {
+                    Some(message) => self.fault(what, &message),
+                    None => self.board.faults.clear(what),
+                }
+            }
+        }
+    }
+
+    fn fault(&self, what: What, message: &str) {
+        if self.board.faults.put(what, message, self.clock.lasting_ms()) {
+            warn!("the state topic: {message}");
+        }
+    }
+
+    fn look_for_rivals(&mut self, read: &Read<'_>) {
+        let owner = &self.settings.owner;
+        if let Some(told) = self.rivals.look(owner.namespace, &owner.claim, read) {
+            warn!("{told}");
+        }
+    }
+}
+
+/// Warns if a pair has no stored state although there are signs that it had one.
+fn tell_what_is_missing(id: PairId, pair: &Pair, has_read: bool) {
+    let others = pair.owner.view().others();
+    let sign = match (others.is_empty(), has_read) {
+        (false, _) => {
+            "other instances have stored state in its partition, by other settings or in another group"
+        }
+        (true, true) => "the group has read the topics before",
+        (true, false) => return,
+    };
+    warn!(
+        partition = id,
+        "the pair has no stored state, although {sign}: it starts as set by kafka.start. If its state was stored before, it is lost, or settings that affect counting have changed"
+    );
+}

@@ -1,0 +1,227 @@
+//! Reads the whole state topic, to the ends of all partitions, for tools: it joins no group, claims nothing and waits for a bounded time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use abgauge_core::journal::{Census, Happening, Key, Log, Namespace, Question};
+
+use crate::clock::Clock;
+
+/// Time that a round waits for input, ms.
+const WAIT_MS: u64 = 20;
+/// Time to wait for an answer before the question is repeated, ms.
+const ANSWER_MS: i64 = 5_000;
+
+/// Follows all partitions of a state topic.
+pub struct Reader<L> {
+    log: L,
+    clock: Clock,
+    partitions: BTreeMap<i32, Partition>,
+    /// Problem that keeps the topic from being read; cleared when something is read.
+    fault: Option<String>,
+}
+
+#[derive(Default)]
+struct Partition {
+    census: Census,
+    asked_ms: Option<i64>,
+    is_at_end: bool,
+}
+
+/// Error: a topic could not be read completely in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    pub partitions: Vec<i32>,
+    /// The client's last complaint.
+    pub fault: Option<String>,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unread { partitions, fault } = self;
+        write!(
+            f,
+            "partitions {partitions:?} of the state topic were not read to their ends in time"
+        )?;
+        match fault {
+            Some(fault) => write!(f, ": {fault}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Unread {}
+
+/// Result of deleting a namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    pub n_keys: usize,
+    /// Partitions in which new keys were written meanwhile, which are left.
+    pub written_again: BTreeSet<i32>,
+}
+
+impl<L: Log> Reader<L> {
+    pub fn new(mut log: L, n_partitions: i32, clock: Clock) -> Reader<L> {
+        let partitions = 0..n_partitions;
+        partitions.clone().for_each(|partition| log.follow(partition));
+        Reader {
+            log,
+            clock,
+            partitions: partitions
+                .map(|partition| (partition, Partition::default()))
+                .collect(),
+            fault: None,
+        }
+    }
+
+    /// Returns the records read of each partition, in order.
+    pub fn partitions(&self) -> impl Iterator<Item = (i32, &Census)> {
+        self.partitions
+            .iter()
+            .map(|(number, partition)| (*number, &partition.census))
+    }
+
+    /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
+    /// as the end.
+    ///
+    /// # Errors
+    /// [`Unread`] if it takes longer than `within`.
+    pub fn read(&mut self, within: Duration) -> Result<(), Unread> {
+        let deadline_ms = self.clock.steady_ms() + within.as_millis() as i64;
+        for partition in self.partitions.values_mut() {
+            (partition.is_at_end, partition.asked_ms) = (false, None);
+        }
+        loop {
+            self.ask();
+            self.poll();
+            let unread = self
+                .partitions
+                .iter()
+                .filter(|(_, partition)| !partition.is_at_end);
+            let unread: Vec<i32> = unread.map(|(number, _)| *number).collect();
+            if unread.is_empty() {
+                return Ok(());
+            }
+            if self.clock.steady_ms() >= deadline_ms {
+                return Err(Unread {
+                    partitions: unread,
+                    fault: self.fault.take(),
+                });
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        let now_ms = self.clock.steady_ms();
+        for (number, partition) in &mut self.partitions {
+            let waits = partition
+                .asked_ms
+                .is_some_and(|asked_ms| now_ms - asked_ms < ANSWER_MS);
+            if !partition.is_at_end && !waits {
+                partition.asked_ms = Some(now_ms);
+                self.log.ask(*number, partition.census.question(now_ms));
+            }
+        }
+    }
+
+    fn poll(&mut self) {
+        let (partitions, fault) = (&mut self.partitions, &mut self.fault);
+        self.log
+            .poll(WAIT_MS, &mut |happening| happens(partitions, fault, happening));
+    }
+
+    /// Deletes the keys of a namespace in these partitions, and reads to verify that they are gone. A lost tombstone is written again.
+    ///
+    /// # Errors
+    /// [`Unread`] if they are not gone within that time.
+    pub fn forget(
+        &mut self,
+        namespace: Namespace,
+        partitions: &BTreeSet<i32>,
+        within: Duration,
+    ) -> Result<Forgotten, Unread> {
+        let deadline_ms = self.clock.steady_ms() + within.as_millis() as i64;
+        let before = self.keys(namespace, partitions);
+        let mut forgotten = Forgotten {
+            n_keys: before.len(),
+            written_again: BTreeSet::new(),
+        };
+        loop {
+            let left = self.keys(namespace, partitions);
+            let new = left.iter().filter(|key| !before.contains(key));
+            forgotten
+                .written_again
+                .extend(new.map(|(partition, _)| *partition));
+            let ours: Vec<_> = left.intersection(&before).copied().collect();
+            if ours.is_empty() {
+                return Ok(forgotten);
+            }
+            for (partition, key) in &ours {
+                self.log.append(*partition, *key, None);
+            }
+            let left_ms = deadline_ms - self.clock.steady_ms();
+            if left_ms <= 0 {
+                return Err(Unread {
+                    partitions: ours.iter().map(|(partition, _)| *partition).collect(),
+                    fault: self.fault.take(),
+                });
+            }
+            // Give the appends one round to land before asking for the ends.
+            self.poll();
+            self.read(Duration::from_millis(left_ms.unsigned_abs()))?;
+        }
+    }
+
+    fn keys(&self, namespace: Namespace, partitions: &BTreeSet<i32>) -> BTreeSet<(i32, Key)> {
+        let of = self
+            .partitions()
+            .filter(|(partition, _)| partitions.contains(partition));
+        of.flat_map(|(partition, census)| {
+            let estate = census.of(namespace);
+            let keys: Vec<Key> = estate.keys().collect();
+            keys.into_iter().map(move |key| (partition, key))
+        })
+        .collect()
+    }
+}
+
+fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>, happening: Happening<'_>) {
+    let at_end = |partition: &mut Partition, question: Question| {
+        partition.is_at_end |= partition.census.is_end(question);
+        partition.asked_ms = None;
+    };
+    match happening {
+        Happening::Record {
+            partition,
+            key,
+            value,
+            written_ms,
+            ..
+        } => {
+            let of = partitions.entry(partition);
+            of.and_modify(|of| of.census.take(key, value, written_ms));
+            *fault = None;
+        }
+        Happening::End { partition, question } => {
+            partitions
+                .entry(partition)
+                .and_modify(|partition| at_end(partition, question));
+        }
+        Happening::Quiet { partition, .. } => {
+            partitions
+                .entry(partition)
+                .and_modify(|partition| partition.is_at_end = true);
+        }
+        Happening::StartOver { partition } => {
+            partitions.entry(partition).and_modify(|partition| {
+                partition.census.start_over();
+                (partition.asked_ms, partition.is_at_end) = (None, false);
+            });
+        }
+        // A begin does not matter: the topic is read only once, from its first record.
+        Happening::Acknowledged { .. } | Happening::Begins { .. } => {}
+        Happening::Fault(message) => *fault = Some(message),
+        Happening::Hindered(_, message) => *fault = message,
+    }
+}

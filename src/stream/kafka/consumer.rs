@@ -1,0 +1,397 @@
+//! Group consumer, which turns librdkafka's callbacks into inputs and orders into calls. It makes no decisions.
+//!
+//! The main queue is polled for rebalances and errors. Records come through separate queues, each with a [`QueueReader`].
+
+mod queue;
+/// Fault for a record in the main queue, which has no reader: it would be missing from the numbers, so the daemon must restart.
+fn strayed(record: &impl Message) -> Fault {
+    let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
+    Fault {
+        kind: FaultKind::Fatal,
+        message: format!(
+            "the record at offset {offset} of partition {partition} of topic `{topic}` bypassed the queue of its partition, which is a bug in abgauge: restart it, so that it reads the log again"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use abgauge_core::engine::event::Side;
+use anyhow::Context as _;
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::types::RDKafkaRespErr;
+use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+
+pub use self::queue::QueueReader;
+pub(super) use self::queue::{First, Forwarding, Message as QueuedMessage, RecordQueue};
+use super::batches::Batches;
+use super::client;
+use super::probe;
+use super::producer::explain_refusal;
+use crate::settings;
+use crate::stream::{Answer, Fault, FaultKind, Input, Order, Question, TopicPartition};
+
+/// Names of the event topics. If both kinds share a topic, all of its records are on the side of served lists.
+#[derive(Debug, Clone)]
+pub struct TopicNames {
+    pub served: String,
+    pub clicks: String,
+}
+
+impl TopicNames {
+    pub fn new(kafka: &settings::Kafka) -> TopicNames {
+        TopicNames {
+            served: kafka.served_topic.clone(),
+            clicks: kafka.clicks_topic.clone(),
+        }
+    }
+
+    pub fn name(&self, side: Side) -> &str {
+        match side {
+            Side::Served => &self.served,
+            Side::Clicks => &self.clicks,
+        }
+    }
+
+    pub fn side(&self, name: &[u8]) -> Option<Side> {
+        if name == self.served.as_bytes() {
+            Some(Side::Served)
+        } else {
+            (name == self.clicks.as_bytes()).then_some(Side::Clicks)
+        }
+    }
+
+    pub fn partitions<'a>(&self, of: impl IntoIterator<Item = &'a TopicPartition>) -> TopicPartitionList {
+        let mut list = TopicPartitionList::new();
+        for (side, partition) in of {
+            list.add_partition(self.name(*side), *partition);
+        }
+        list
+    }
+
+    /// Sorts assigned partitions: a [`Note`] with them if all are of our topics, or with the other topics.
+    fn sort(&self, given: &TopicPartitionList) -> Note {
+        let (mut ours, mut others) = (Vec::new(), BTreeSet::new());
+        for element in given.elements() {
+            match self.side(element.topic().as_bytes()) {
+                Some(side) => ours.push((side, element.partition())),
+                None => _ = others.insert(element.topic().to_owned()),
+            }
+        }
+        if others.is_empty() {
+            Note::Assigned(ours)
+        } else {
+            Note::Misassigned(others.into_iter().collect())
+        }
+    }
+
+    pub fn offsets(&self, of: &[(TopicPartition, i64)]) -> Result<TopicPartitionList, KafkaError> {
+        let mut list = TopicPartitionList::new();
+        for ((side, partition), offset) in of {
+            list.add_partition_offset(self.name(*side), *partition, Offset::Offset(*offset))?;
+        }
+        Ok(list)
+    }
+}
+
+/// Event of a callback, kept until the loop takes it.
+#[derive(Debug)]
+pub(super) enum Note {
+    Assigned(Vec<TopicPartition>),
+    Misassigned(Vec<String>),
+    Revoked,
+    Error(KafkaError, String),
+}
+
+/// Target of librdkafka's callbacks, which only take notes.
+pub(super) struct Notes {
+    topics: TopicNames,
+    notes: Mutex<VecDeque<Note>>,
+    closing: AtomicBool,
+}
+
+impl Notes {
+    pub fn new(topics: &TopicNames) -> Notes {
+        Notes {
+            topics: topics.clone(),
+            notes: Mutex::new(VecDeque::new()),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    fn push(&self, note: Note) {
+        self.notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(note);
+    }
+
+    /// Unassigns revoked partitions without an order from now on, because the loop has ended.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    pub fn pop(&self) -> Option<Note> {
+        self.notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+}
+
+impl ClientContext for Notes {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        client::log(level, facility, message);
+        if let Some(reason) = client::refused_certificate(facility, message) {
+            self.push(Note::Error(KafkaError::Global(RDKafkaErrorCode::SSL), reason));
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.push(Note::Error(error, reason.to_owned()));
+    }
+}
+
+impl ConsumerContext for Notes {
+    fn rebalance(&self, consumer: &BaseConsumer<Self>, error: RDKafkaRespErr, list: &mut TopicPartitionList) {
+        if error == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+            return self.push(self.topics.sort(list));
+        }
+        self.push(Note::Revoked);
+        if self.closing.load(Ordering::Acquire) {
+            // The loop that would order this has ended.
+            if let Err(error) = consumer.unassign() {
+                tracing::debug!(%error, "could not give partitions back while closing");
+            }
+        }
+    }
+}
+
+pub(super) type Client = BaseConsumer<Notes>;
+
+pub struct Consumer {
+    forwarding: Forwarding,
+    questions: Option<Sender<Question>>,
+    prober: Option<std::thread::JoinHandle<()>>,
+    client: Arc<Client>,
+    answers: Receiver<Answer>,
+    batches: Batches,
+    topics: TopicNames,
+}
+
+impl Consumer {
+    /// Creates a consumer that connects on the first order, and the readers of its queues. Brokers need not be reachable yet.
+    pub fn new(kafka: &settings::Kafka, n_queues: usize) -> anyhow::Result<(Consumer, Vec<QueueReader>)> {
+        let topics = TopicNames::new(kafka);
+        let config = client_config(kafka, n_queues);
+        let client: Arc<Client> = Arc::new(
+            config
+                .create_with_context(Notes::new(&topics))
+                .map_err(explain_refusal)?,
+        );
+        let batches = Batches::start(topics.clone(), &config)?;
+        let (forwarding, readers) = Forwarding::new(&client, &topics, n_queues);
+        let (questions, asked) = channel();
+        let (reply, answers) = channel();
+        let prober = probe::start(Arc::clone(&client), kafka, config, asked, reply)?;
+        let consumer = Consumer {
+            forwarding,
+            questions: Some(questions),
+            prober: Some(prober),
+            client,
+            answers,
+            batches,
+            topics,
+        };
+        Ok((consumer, readers))
+    }
+
+    /// Passes all events except records to `take`. Never blocks.
+    pub fn poll(&mut self, mut take: impl FnMut(Input)) {
+        while let Ok(answer) = self.answers.try_recv() {
+            take(Input::Answer(answer));
+        }
+        // A note reports a response that is too large, with its size. The client reports missing topics only once, at the first
+        // response of any broker, while the probe asks reliably.
+        let is_noted = |error: &KafkaError| {
+            matches!(
+                error.rdkafka_error_code(),
+                Some(RDKafkaErrorCode::BadMessage | RDKafkaErrorCode::UnknownTopicOrPartition)
+            )
+        };
+        match self.client.poll(Duration::ZERO) {
+            Some(Ok(record)) => take(Input::Fault(strayed(&record))),
+            Some(Err(error)) if !is_noted(&error) => take(Input::Fault(client::fault(&error, ""))),
+            Some(Err(_)) | None => {}
+        }
+        while let Some(note) = self.client.context().pop() {
+            take(match note {
+                Note::Assigned(partitions) => Input::Assigned(partitions),
+                Note::Misassigned(topics) => Input::Misassigned(topics),
+                Note::Revoked => Input::Revoked,
+                Note::Error(error, reason) => Input::Fault(client::fault(&error, &reason)),
+            });
+        }
+        self.batches.answers().for_each(&mut take);
+    }
+
+    fn assign(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
+        let list = self.topics.offsets(starts)?;
+        // Forward before assigning, so that no record ends up in the main queue.
+        self.forward(starts)?;
+        self.client.assign(&list).context("assign partitions")?;
+        // Forward again for partitions that were being read: librdkafka stops them first and thereby ends their forwarding, on
+        // the thread that answers this request. Records since then wait in the partition's own queue.
+        self.client
+            .assignment()
+            .context("wait until the former assignment has stopped")?;
+        self.forward(starts)?;
+        // librdkafka keeps a partition paused across assignments.
+        self.client.resume(&list).context("resume all partitions")
+    }
+
+    fn subscribe(&self) -> anyhow::Result<()> {
+        let names = [self.topics.served.as_str(), self.topics.clicks.as_str()];
+        let n = if names[0] == names[1] { 1 } else { 2 };
+        self.client
+            .subscribe(&names[..n])
+            .context("subscribe to the topics")
+    }
+
+    fn forward(&mut self, starts: &[(TopicPartition, i64)]) -> anyhow::Result<()> {
+        for ((side, partition), _) in starts {
+            self.forwarding
+                .forward(&self.client, self.topics.name(*side), *partition)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out an order. Failures are reported as messages; the client keeps retrying by itself.
+    ///
+    /// # Errors
+    /// If librdkafka refuses the call.
+    pub fn execute(&mut self, order: Order) -> anyhow::Result<()> {
+        match order {
+            // An order for the keeper.
+            Order::Keep(_) => {}
+            Order::Subscribe => self.subscribe()?,
+            Order::Rejoin => {
+                // The client leaves the group once its partitions are revoked, and joins it again afterwards.
+                self.client.unsubscribe();
+                self.subscribe()?;
+            }
+            Order::Assign(starts) => self.assign(&starts)?,
+            Order::Unassign => self.client.unassign().context("give partitions back")?,
+            Order::Pause(partition) => {
+                self.client
+                    .pause(&self.topics.partitions([&partition]))
+                    .context("pause a partition")?;
+            }
+            Order::Resume(partition) => {
+                self.client
+                    .resume(&self.topics.partitions([&partition]))
+                    .context("resume a partition")?;
+            }
+            Order::Commit(positions) => {
+                let list = self.topics.offsets(&positions)?;
+                self.client
+                    .commit(&list, CommitMode::Async)
+                    .context("commit read positions")?;
+            }
+            Order::Inspect(inspection) => self.batches.ask(inspection)?,
+            Order::Ask(question) => {
+                if let Some(questions) = &self.questions {
+                    questions
+                        .send(question)
+                        .context("query the brokers in the background")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the configuration of the group's client.
+pub(super) fn client_config(kafka: &settings::Kafka, n_queues: usize) -> ClientConfig {
+    let mut config = client::base_config(kafka);
+    config
+        .set("group.id", &kafka.group_id)
+        .set("partition.assignment.strategy", "range")
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("auto.offset.reset", "error")
+        .set("check.crcs", "true");
+    for (name, value) in defaults(n_queues) {
+        if !kafka.properties.0.contains_key(name) {
+            config.set(name, value);
+        }
+    }
+    config
+}
+
+/// Returns the defaults that the operator may override.
+fn defaults(n_queues: usize) -> [(&'static str, String); 5] {
+    [
+        ("isolation.level", "read_committed".into()),
+        // The broker answers immediately if there are records, and an idle one costs fifty requests per second. One request
+        // asks a broker for all partitions except those with a full queue. While the broker waits for the others, these get no
+        // records either. So it must not wait longer than the queued records last.
+        ("fetch.wait.max.ms", "20".into()),
+        // A consumer that keeps up must not wait a second (the client's default) for its queue to be checked again.
+        ("fetch.queue.backoff.ms", "10".into()),
+        // As many records as a core reads in about 20 ms. More would only take memory that is cold when read: with the client's
+        // 100,000 the daemon used 2.9 times the CPU time of a bare consumer. With this value, as with 3,000, it was 2.5 times.
+        (QUEUED_RECORDS, "20000".into()),
+        // Large records are bounded by their bytes. The client has one limit for every queue, so divide the total.
+        (
+            QUEUED_KBYTES,
+            (QUEUED_KIB / n_queues).max(MIN_QUEUED_KIB).to_string(),
+        ),
+    ]
+}
+
+/// Returns the maximum bytes of records that wait to be read, including the client's overhead. A fetch in flight when a bound
+/// is reached adds up to `fetch.max.bytes` per broker.
+pub fn queued_bytes(kafka: &settings::Kafka, n_queues: usize) -> u64 {
+    let defaults = defaults(n_queues);
+    let value = |name: &str| {
+        let default = defaults.iter().find(|(other, _)| *other == name);
+        let value = kafka.properties.0.get(name).or(default.map(|(_, value)| value));
+        value.and_then(|value| value.parse::<u64>().ok()).unwrap_or(0)
+    };
+    n_queues as u64 * (value(QUEUED_KBYTES) * 1024 + value(QUEUED_RECORDS) * BYTES_BESIDE)
+}
+
+/// Overhead in bytes that librdkafka adds to a fetched record.
+const BYTES_BESIDE: u64 = 400;
+const QUEUED_RECORDS: &str = "queued.min.messages";
+const QUEUED_KBYTES: &str = "queued.max.messages.kbytes";
+/// Default size of all queues together, in KiB.
+const QUEUED_KIB: usize = 64 << 10;
+/// Minimum default size of each queue, in KiB.
+const MIN_QUEUED_KIB: usize = 8 << 10;
+
+impl Drop for Consumer {
+    /// Leaves the group, unless this is a static member; librdkafka knows which.
+    fn drop(&mut self) {
+        self.questions = None;
+        if let Some(prober) = self.prober.take() {
+            // It may be waiting for a broker, but at most until its own deadline.
+            if prober.join().is_err() {
+                tracing::error!("the thread that queries the brokers panicked");
+            }
+        }
+        self.forwarding.release(&self.client);
+        self.client.context().close();
+    }
+}

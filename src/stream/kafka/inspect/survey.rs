@@ -1,0 +1,128 @@
+//! Requests of tools about topics and the group, besides the state itself: partitions, log ranges, members. No group is joined.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use rdkafka::Offset;
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use super::sample::{Heard, Patience};
+use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, StateFacts, Trouble};
+use crate::settings;
+use crate::stream::kafka::topic_ids;
+
+/// Client for one cluster.
+pub struct Survey {
+    asker: Asker,
+    group_id: String,
+}
+
+/// Range of offsets in the log of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSpan {
+    pub low: i64,
+    pub high: i64,
+}
+
+impl Survey {
+    /// Creates the client.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn new(kafka: &settings::Kafka) -> Result<Survey, Failure> {
+        Ok(Survey {
+            asker: Asker::new(ANSWER_WITHIN, kafka)?,
+            group_id: kafka.group_id.clone(),
+        })
+    }
+
+    /// Returns the number of partitions of a topic.
+    ///
+    /// # Errors
+    /// If the brokers do not answer, or do not show the topic.
+    pub fn n_partitions(&self, topic: &str) -> Result<NonZeroU32, Failure> {
+        self.asker.partitions(topic)
+    }
+
+    /// Returns the facts about the state topic.
+    pub fn state(&self, topic: &str) -> StateFacts {
+        self.asker.state(
+            topic,
+            self.asker
+                .metadata(topic)
+                .map_or(0, |metadata| metadata.brokers().len()),
+        )
+    }
+
+    /// Returns the log range of each partition.
+    ///
+    /// # Errors
+    /// Same as [`Survey::n_partitions`].
+    pub fn logs(&self, topic: &str) -> Result<Vec<LogSpan>, Failure> {
+        let n_partitions = self.n_partitions(topic)?;
+        let low = self.asker.offsets(topic, n_partitions, Offset::Beginning)?;
+        let high = self.asker.offsets(topic, n_partitions, Offset::End)?;
+        let spans = low.into_iter().zip(high);
+        Ok(spans.map(|(low, high)| LogSpan { low, high }).collect())
+    }
+
+    /// Passes the values of all current records of a topic to `take`, in order within each partition, until it has enough.
+    ///
+    /// # Errors
+    /// Same as [`Survey::n_partitions`], or if no record comes for a minute.
+    pub fn read_whole(
+        &self,
+        topic: &str,
+        mut take: impl FnMut(Option<&[u8]>) -> bool,
+    ) -> Result<(), Failure> {
+        let logs = self.logs(topic)?;
+        let ends: Vec<i64> = logs.iter().map(|log| log.high).collect();
+        let holding = (0..).zip(&logs).filter(|(_, log)| log.low < log.high);
+        let starts: BTreeMap<i32, i64> = holding.map(|(partition, log)| (partition, log.low)).collect();
+        if starts.is_empty() {
+            return Ok(());
+        }
+        let heard = self
+            .asker
+            .read(topic, &starts, &ends, Patience::Silence, |_, _, payload| {
+                take(payload)
+            })?;
+        match heard {
+            Heard::All => Ok(()),
+            Heard::Part => {
+                let silence = || Failure::new(Trouble::Unreachable, "no record came within a minute");
+                let complaints = self.asker.consumer.context();
+                Err(complaints.most_telling().unwrap_or_else(silence))
+            }
+        }
+    }
+
+    /// Returns the ids of topics. An id is new with each creation, and 0 if the brokers have no ids.
+    ///
+    /// # Errors
+    /// Same as [`Survey::n_partitions`].
+    pub fn ids(&self, topics: &[&str]) -> Result<Vec<u128>, Failure> {
+        let ids = topic_ids::ids(&self.asker.admin, topics, ANSWER_WITHIN);
+        ids.map_err(|error| Failure::of(&error, ""))
+    }
+
+    /// Returns the current number of members in the consumer group.
+    ///
+    /// # Errors
+    /// If the brokers do not answer, or do not show the group.
+    pub fn n_members(&self) -> Result<usize, Failure> {
+        let group = &self.group_id;
+        let listed = self.asker.ask(&[Trouble::GroupForbidden], |consumer| {
+            match consumer.fetch_group_list(Some(group), ATTEMPT) {
+                Err(KafkaError::GroupListFetch(RDKafkaErrorCode::GroupIdNotFound)) => Ok(None),
+                listed => listed.map(Some),
+            }
+        })?;
+        let listed = listed.iter().flat_map(|listed| listed.groups());
+        Ok(listed
+            .filter(|found| found.name() == group)
+            .map(|found| found.members().len())
+            .sum())
+    }
+}

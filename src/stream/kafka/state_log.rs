@@ -1,0 +1,331 @@
+//! The state topic on Kafka: read by a consumer without a group, asked for its ends by a thread, written by one plain producer.
+
+mod complaints;
+mod ends;
+mod writer;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use abgauge_core::journal::{Bytes, Follower, Happening, Hindered, Key, Log, Namespace, Progress, Question};
+use anyhow::Context as _;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
+
+use self::complaints::{Complaints, fault, unread};
+use self::ends::{End, Ends};
+use self::writer::Writer;
+use super::client;
+use super::consumer::{QueuedMessage, RecordQueue};
+use super::producer::explain_refusal;
+use crate::clock::Clock;
+use crate::settings;
+
+/// Timeout for asking the brokers for the leaders of the partitions.
+const LEADERS_WITHIN: Duration = Duration::from_secs(4);
+
+/// The partitions of a state topic.
+pub struct StateLog {
+    topic: CString,
+    clock: Clock,
+    // Dropped before its client.
+    queue: RecordQueue,
+    client: Arc<BaseConsumer<Complaints>>,
+    followers: BTreeMap<i32, Follower>,
+    /// Partitions to be read from their first records, as soon as the client accepts that.
+    starting: BTreeSet<i32>,
+    /// A fault of reading was reported.
+    is_unread: bool,
+    ends: Ends,
+    /// `None` if it only reads.
+    writer: Option<Writer>,
+}
+
+impl StateLog {
+    /// Reads, and appends to this namespace. Brokers need not be reachable yet.
+    ///
+    /// # Errors
+    /// librdkafka refuses a property.
+    pub fn start(
+        kafka: &settings::Kafka,
+        topic: &str,
+        namespace: Namespace,
+        clock: Clock,
+    ) -> anyhow::Result<StateLog> {
+        Ok(StateLog {
+            writer: Some(Writer::start(kafka, topic, namespace)?),
+            ..StateLog::reading(kafka, topic, clock)?
+        })
+    }
+
+    /// Opens the topic for reading only, without a producer. Nothing may be appended to it.
+    ///
+    /// # Errors
+    /// librdkafka refuses a property.
+    pub fn reading(kafka: &settings::Kafka, topic: &str, clock: Clock) -> anyhow::Result<StateLog> {
+        let config = reader_config(kafka);
+        let client: BaseConsumer<Complaints> = config
+            .create_with_context(Complaints::default())
+            .map_err(explain_refusal)?;
+        let client = Arc::new(client);
+        look_up_leaders(Arc::clone(&client), topic.to_owned())?;
+        Ok(StateLog {
+            queue: RecordQueue::new(&client),
+            client,
+            followers: BTreeMap::new(),
+            starting: BTreeSet::new(),
+            is_unread: false,
+            ends: Ends::start(&config, topic)?,
+            writer: None,
+            topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
+            clock,
+        })
+    }
+
+    /// Returns the name of the topic.
+    fn topic(&self) -> &str {
+        self.topic.to_str().unwrap_or_default()
+    }
+
+    /// Reads partitions from their first records that are not read, or no longer.
+    fn start_those_that_wait(&mut self) -> Option<Happening<'static>> {
+        let partition = *self.starting.first()?;
+        match self.read_from_the_first_record(partition) {
+            Ok(()) => {
+                self.starting.remove(&partition);
+                None
+            }
+            Err(error) => Some(fault(&error, "", self.topic())),
+        }
+    }
+
+    fn read_from_the_first_record(&self, partition: i32) -> KafkaResult<()> {
+        let mut list = TopicPartitionList::new();
+        let topic = self.topic();
+        list.add_partition_offset(topic, partition, Offset::Beginning)?;
+        let assigned = self.client.assignment()?;
+        if assigned.find_partition(topic, partition).is_some() {
+            self.client.incremental_unassign(&list)?;
+        }
+        // Before it is assigned, so that no record comes into the main queue.
+        self.queue.take_over(&self.client, &self.topic, partition);
+        self.client.incremental_assign(&list)?;
+        // Again afterwards: a partition that was read is stopped first, which ends that, on the thread that answers this.
+        self.client.assignment()?;
+        self.queue.take_over(&self.client, &self.topic, partition);
+        Ok(())
+    }
+
+    /// Restarts a partition from its first record.
+    fn start_over(&mut self, partition: i32) -> Option<Happening<'static>> {
+        self.followers.get_mut(&partition)?.start_over();
+        self.starting.insert(partition);
+        Some(Happening::StartOver { partition })
+    }
+
+    fn take_answers(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        let now_ms = self.clock.steady_ms();
+        while let Some(answer) = self.ends.answer() {
+            let happening = match answer {
+                Ok(End {
+                    partition,
+                    question,
+                    begin,
+                    end,
+                }) => {
+                    let follower = self.followers.get_mut(&partition);
+                    let answer = follower.map(|follower| {
+                        if let Some(offset) = begin.filter(|begin| follower.begins(*begin)) {
+                            take(Happening::Begins { partition, offset });
+                        }
+                        follower.answer(question, end, now_ms)
+                    });
+                    answer.and_then(|answer| answer.happening(partition))
+                }
+                Err(error) => Some(fault(&error, "", self.topic())),
+            };
+            self.hand_over(happening, take);
+        }
+    }
+
+    fn hand_over(&mut self, happening: Option<Happening<'static>>, take: &mut dyn FnMut(Happening<'_>)) {
+        let happening = match happening {
+            Some(Happening::StartOver { partition }) => self.start_over(partition),
+            other => other,
+        };
+        happening.into_iter().for_each(take);
+    }
+
+    fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+        for message in self.queue.wait(wait_ms) {
+            let partition = message.partition();
+            // Skip it: the partition is about to be read from its first record.
+            if self.starting.contains(&partition) {
+                continue;
+            }
+            match message.code() {
+                None => self.take_record(&message, take),
+                Some(code) => {
+                    self.note_end(code, take);
+                    let happening = self.take_error(&message, code);
+                    self.is_unread |= matches!(happening, Some(Happening::Hindered(..)));
+                    self.hand_over(happening, take);
+                }
+            }
+        }
+    }
+
+    /// The end of a partition is a sign that it can be read.
+    fn note_end(&mut self, code: RDKafkaErrorCode, take: &mut dyn FnMut(Happening<'_>)) {
+        if code == RDKafkaErrorCode::PartitionEOF && std::mem::take(&mut self.is_unread) {
+            take(Happening::Hindered(Hindered::Reading, None));
+        }
+    }
+
+    fn take_record(&mut self, message: &QueuedMessage, take: &mut dyn FnMut(Happening<'_>)) {
+        let (partition, now_ms) = (message.partition(), self.clock.steady_ms());
+        let (key, value) = (message.key().unwrap_or_default(), message.payload());
+        take(Happening::Record {
+            partition,
+            offset: message.offset(),
+            key,
+            value,
+            written_ms: message.timestamp_ms(),
+        });
+        let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
+        let follower = self.followers.get_mut(&partition);
+        let answer = follower.map(|follower| follower.read(message.offset() + 1, n_bytes as u64, now_ms));
+        let happening = answer.and_then(|answer| answer.happening(partition));
+        self.hand_over(happening, take);
+    }
+
+    fn take_error(&mut self, message: &QueuedMessage, code: RDKafkaErrorCode) -> Option<Happening<'static>> {
+        let partition = message.partition();
+        match code {
+            RDKafkaErrorCode::PartitionEOF => {
+                let now_ms = self.clock.steady_ms();
+                let follower = self.followers.get_mut(&partition)?;
+                follower.reach(message.offset(), now_ms).happening(partition)
+            }
+            RDKafkaErrorCode::AutoOffsetReset
+            | RDKafkaErrorCode::OffsetOutOfRange
+            | RDKafkaErrorCode::LogTruncation => Some(Happening::StartOver { partition }),
+            code => Some(unread(
+                &KafkaError::MessageConsumption(code),
+                &message.reason(),
+                self.topic(),
+            )),
+        }
+    }
+
+    fn take_complaints(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        let strayed = match self.client.poll(Duration::ZERO) {
+            // It came past the queue, so it is missing there.
+            Some(Ok(record)) => Some(record.partition()),
+            Some(Err(error)) => {
+                take(fault(&error, "", self.topic()));
+                None
+            }
+            None => None,
+        };
+        if let Some(partition) = strayed {
+            self.hand_over(Some(Happening::StartOver { partition }), take);
+        }
+        while let Some((error, reason)) = self.client.context().pop() {
+            take(fault(&error, &reason, self.topic()));
+        }
+    }
+
+    fn look_at_the_clock(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+        let now_ms = self.clock.steady_ms();
+        for (partition, follower) in &mut self.followers {
+            let answer = follower.look_at_the_clock(now_ms);
+            answer.happening(*partition).into_iter().for_each(&mut *take);
+        }
+    }
+}
+
+impl Log for StateLog {
+    fn follow(&mut self, partition: i32) {
+        if let Entry::Vacant(place) = self.followers.entry(partition) {
+            place.insert(Follower::default());
+            self.starting.insert(partition);
+        }
+    }
+
+    fn ask(&mut self, partition: i32, question: Question) {
+        if let Some(follower) = self.followers.get_mut(&partition) {
+            follower.ask(question);
+            self.ends.ask(partition, question);
+        }
+    }
+
+    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+        let writer = self.writer.as_mut().expect("a reader appends nothing");
+        writer.append(partition, key, value);
+    }
+
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+        self.start_those_that_wait().into_iter().for_each(&mut *take);
+        self.writer.iter_mut().for_each(|writer| writer.poll(take));
+        self.take_answers(take);
+        self.take_complaints(take);
+        self.take_messages(wait_ms, take);
+        self.look_at_the_clock(take);
+    }
+
+    fn progress(&self, partition: i32) -> Progress {
+        let follower = self.followers.get(&partition);
+        follower.map_or_else(Progress::default, Follower::progress)
+    }
+}
+
+/// Returns the settings of the reader. It joins no group but uses the group's name, because permissions are granted on it.
+fn reader_config(kafka: &settings::Kafka) -> ClientConfig {
+    let mut config = client::base_config(kafka);
+    // Records are read from the leader, whose end is asked for.
+    config.remove("client.rack");
+    config.remove("group.instance.id");
+    for (name, value) in READER {
+        if !kafka.properties.0.contains_key(name) {
+            config.set(name, value);
+        }
+    }
+    config
+        .set("group.id", &kafka.group_id)
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("auto.offset.reset", "error")
+        .set("enable.partition.eof", "true")
+        .set("check.crcs", "true")
+        // No abgauge writes transactions here. If another client does, all instances must read the same.
+        .set("isolation.level", "read_uncommitted")
+        .set("allow.auto.create.topics", "false");
+    config
+}
+
+/// Asks for the leaders of the partitions before they are read: a client without them starts up to a second later.
+fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyhow::Result<()> {
+    let ask = move || {
+        if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
+            tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");
+        }
+    };
+    let thread = std::thread::Builder::new()
+        .name("state-leaders".into())
+        .spawn(ask);
+    thread.context("start the thread that finds the leaders of the state topic")?;
+    Ok(())
+}
+
+/// Defaults, which the operator can override.
+const READER: [(&str, &str); 3] = [
+    // A partition that is added waits for the fetch that is under way.
+    ("fetch.wait.max.ms", "100"),
+    ("fetch.queue.backoff.ms", "10"),
+    ("queued.max.messages.kbytes", "16384"),
+];

@@ -1,0 +1,102 @@
+//! Problems with reading or writing the state topic, as text for the operator.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use abgauge_core::journal::{Happening, Hindered};
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::stream::kafka::client;
+
+/// Reports that the partition cannot be read. The client complains only once, however long it lasts.
+pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
+    match is_forbidden(error) {
+        true => Happening::Hindered(Hindered::Reading, Some(grant("READ", topic, error))),
+        false => fault(error, reason, topic),
+    }
+}
+
+/// A record was not written.
+pub(super) fn unwritten(error: &KafkaError, topic: &str) -> Happening<'static> {
+    let message = match is_forbidden(error) {
+        true => grant("WRITE", topic, error),
+        false => explain(error, "", topic),
+    };
+    Happening::Hindered(Hindered::Writing, Some(message))
+}
+
+/// Something else does not work.
+pub(super) fn fault(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
+    Happening::Fault(match is_forbidden(error) {
+        true => grant("DESCRIBE", topic, error),
+        false => explain(error, reason, topic),
+    })
+}
+
+fn is_forbidden(error: &KafkaError) -> bool {
+    error.rdkafka_error_code() == Some(RDKafkaErrorCode::TopicAuthorizationFailed)
+}
+
+fn grant(right: &str, topic: &str, error: &KafkaError) -> String {
+    format!("no permission: grant the user {right} on topic `{topic}` ({error})")
+}
+
+/// Explains an error in terms of the state topic; the client's own text is about the event topics.
+fn explain(error: &KafkaError, reason: &str, topic: &str) -> String {
+    let remedy = match error.rdkafka_error_code() {
+        Some(
+            RDKafkaErrorCode::UnknownTopicOrPartition
+            | RDKafkaErrorCode::UnknownTopic
+            | RDKafkaErrorCode::UnknownPartition,
+        ) => "it, or a partition of it, does not exist: `abgauge check --create-topics` creates it",
+        Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
+            "a record is too large for it: its max.message.bytes must be 1048576 or more"
+        }
+        Some(RDKafkaErrorCode::MessageTimedOut) => "the brokers took no record for 5 s; trying again",
+        Some(RDKafkaErrorCode::NotEnoughReplicas | RDKafkaErrorCode::NotEnoughReplicasAfterAppend) => {
+            "too few of its replicas are in sync; trying again"
+        }
+        _ => return client::fault(error, reason).message,
+    };
+    let detail = if reason.is_empty() {
+        error.to_string()
+    } else {
+        reason.to_owned()
+    };
+    format!("`{topic}`: {remedy} ({detail})")
+}
+
+/// Complaints of the client, until they are taken.
+#[derive(Default)]
+pub(super) struct Complaints(Mutex<VecDeque<(KafkaError, String)>>);
+
+impl Complaints {
+    pub fn pop(&self) -> Option<(KafkaError, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn push(&self, error: KafkaError, reason: String) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back((error, reason));
+    }
+}
+
+impl ClientContext for Complaints {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        client::log(level, facility, message);
+        if let Some(reason) = client::refused_certificate(facility, message) {
+            self.push(KafkaError::Global(RDKafkaErrorCode::SSL), reason);
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.push(error, reason.to_owned());
+    }
+}
+
+impl ConsumerContext for Complaints {}

@@ -1,0 +1,169 @@
+//! Asks for the ends and begins of partitions, on a thread: one request to each broker for all that wait.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use abgauge_core::journal::Question;
+use anyhow::Context as _;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::KafkaError;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+
+use crate::stream::kafka::client::{Quiet, look_for_leaders};
+use crate::stream::kafka::producer::explain_refusal;
+
+/// Timeout of a request.
+const DEADLINE: Duration = Duration::from_secs(4);
+
+/// Pause between two questions for the begin of a partition.
+const BEGIN_EVERY: Duration = Duration::from_secs(1);
+
+/// End of a partition at the time of the question.
+pub(super) struct End {
+    pub partition: i32,
+    pub question: Question,
+    pub end: i64,
+    /// First offset; none if that was asked a moment ago, or was not answered.
+    pub begin: Option<i64>,
+}
+
+/// Questions and their answers. Dropping it waits for the thread, at most until a request has failed.
+pub(super) struct Ends {
+    questions: Option<Sender<(i32, Question)>>,
+    answers: Receiver<Result<End, KafkaError>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ends {
+    pub fn start(config: &ClientConfig, topic: &str) -> anyhow::Result<Ends> {
+        let client: BaseConsumer<Quiet> = config.create_with_context(Quiet).map_err(explain_refusal)?;
+        let (questions, asked) = channel();
+        let (reply, answers) = channel();
+        let topic = topic.to_owned();
+        let run = move || answer_all(&client, &topic, &asked, &reply);
+        let thread = std::thread::Builder::new().name("state-ends".into()).spawn(run);
+        Ok(Ends {
+            questions: Some(questions),
+            answers,
+            thread: Some(thread.context("start the thread that queries the ends of the state topic")?),
+        })
+    }
+
+    pub fn ask(&self, partition: i32, question: Question) {
+        if let Some(questions) = &self.questions {
+            // If the thread has ended, answers stop, which is noticed soon enough.
+            let _ = questions.send((partition, question));
+        }
+    }
+
+    pub fn answer(&self) -> Option<Result<End, KafkaError>> {
+        self.answers.try_recv().ok()
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.questions = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that queries the ends of the state topic panicked");
+        }
+    }
+}
+
+fn answer_all(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    asked: &Receiver<(i32, Question)>,
+    reply: &Sender<Result<End, KafkaError>>,
+) {
+    let mut begins_asked: BTreeMap<i32, Instant> = BTreeMap::new();
+    while let Ok(first) = asked.recv() {
+        // Of two questions about a partition the later one counts.
+        let questions: BTreeMap<i32, Question> = [first].into_iter().chain(asked.try_iter()).collect();
+        let begins = begins(client, topic, &questions, &mut begins_asked);
+        let answers = match ends(client, topic, &questions, &begins) {
+            Ok(answers) => answers,
+            Err(error) => vec![Err(error)],
+        };
+        if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
+            look_for_leaders(client, topic, error, DEADLINE);
+        }
+        for answer in answers {
+            if reply.send(answer).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn ends(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    questions: &BTreeMap<i32, Question>,
+    begins: &BTreeMap<i32, i64>,
+) -> Result<Vec<Result<End, KafkaError>>, KafkaError> {
+    let found = offsets(client, topic, questions.keys(), Offset::End)?;
+    let elements = found.elements();
+    let ends = elements.iter().filter_map(|element| {
+        let partition = element.partition();
+        let question = questions.get(&partition)?;
+        match (element.error(), element.offset()) {
+            (Err(error), _) => Some(Err(error)),
+            (Ok(()), Offset::Offset(end)) => Some(Ok(End {
+                partition,
+                question: *question,
+                end,
+                begin: begins.get(&partition).copied(),
+            })),
+            _ => None,
+        }
+    });
+    Ok(ends.collect())
+}
+
+/// Asks for the first offset of the partitions not asked recently. If this fails, the question for the ends fails too, so only
+/// that one reports it.
+fn begins(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    questions: &BTreeMap<i32, Question>,
+    asked: &mut BTreeMap<i32, Instant>,
+) -> BTreeMap<i32, i64> {
+    let is_due = |partition: &&i32| {
+        asked
+            .get(*partition)
+            .is_none_or(|asked| asked.elapsed() >= BEGIN_EVERY)
+    };
+    let due: Vec<i32> = questions.keys().filter(is_due).copied().collect();
+    if due.is_empty() {
+        return BTreeMap::new();
+    }
+    let Ok(found) = offsets(client, topic, due.iter(), Offset::Beginning) else {
+        return BTreeMap::new();
+    };
+    let mut begins = BTreeMap::new();
+    for element in found.elements() {
+        if let (Ok(()), Offset::Offset(begin)) = (element.error(), element.offset()) {
+            asked.insert(element.partition(), Instant::now());
+            begins.insert(element.partition(), begin);
+        }
+    }
+    begins
+}
+
+fn offsets<'a>(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    partitions: impl Iterator<Item = &'a i32>,
+    place: Offset,
+) -> Result<TopicPartitionList, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for partition in partitions {
+        list.add_partition_offset(topic, *partition, place)?;
+    }
+    client.offsets_for_times(list, DEADLINE)
+}

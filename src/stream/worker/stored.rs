@@ -1,0 +1,547 @@
+//! Pairs with stored state: obeys the keeper, offers it states, and withholds settled deltas until a seal contains them.
+
+mod looks;
+mod remedy;
+mod rot;
+mod status;
+mod withheld;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use abgauge_core::engine::View;
+use abgauge_core::engine::event::Side;
+use abgauge_core::engine::{Checkpoint, Replayed};
+use abgauge_core::journal::{Header, Identity};
+use abgauge_core::ledger::{PairDelta, PairId};
+use abgauge_core::looks::{PairLooks, UpTo};
+use tracing::{info, warn};
+
+use self::remedy::{begin_anew, remedy};
+pub use self::rot::{lost, malformed};
+pub use self::status::{not_cleaned, unsealed};
+use self::withheld::Withheld;
+use super::Worker;
+use super::life::Life;
+use super::pair::{Pair, Strayed};
+use crate::store::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
+use crate::store::stored::form::{self, FormError};
+use crate::store::stored::reach;
+use crate::stream::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
+
+/// The pairs of this process, and who keeps their state.
+pub struct Stored {
+    topic: String,
+    keeper: Handle,
+    identity: Identity,
+    pairs: BTreeMap<PairId, StoredPair>,
+    /// Pairs whose last state is still to be sealed.
+    leaving: BTreeSet<PairId>,
+    /// Fault of the topic itself.
+    unfit: Option<String>,
+}
+
+struct StoredPair {
+    memory: Memory,
+    withheld: Withheld,
+    /// The pair has reached the ends of its logs once, here or in another instance. Until then it is in no view.
+    was_caught_up: bool,
+    /// No record of the pair had been shed as of its last state.
+    is_exact: bool,
+    /// A state of this memory is current.
+    is_sealed: bool,
+    /// End of the settled range when a state was last offered, Unix ms.
+    offered_until_ms: Option<i64>,
+    /// Random id shared by all states in one chain; a pair that restarts from nothing gets a new one.
+    life: u64,
+    /// Sums of the last known look; `None` before the first one. The stored ones are carried over until a later look arrives,
+    /// because this memory continues the chain of states it was restored from.
+    looks: Option<(PairLooks, UpTo)>,
+    /// The logs have had their positions since this memory was made.
+    is_located: bool,
+    /// Identity in the state it was restored from, which may contain ids that the brokers do not report now.
+    known: Option<Identity>,
+    /// Offsets of its logs that were counted and are read again.
+    counted: Vec<(Side, Range<i64>)>,
+}
+
+impl StoredPair {
+    fn new(memory: Memory, life: u64) -> StoredPair {
+        StoredPair {
+            memory,
+            life,
+            withheld: Withheld::default(),
+            was_caught_up: false,
+            is_exact: true,
+            is_sealed: false,
+            offered_until_ms: None,
+            looks: None,
+            is_located: false,
+            known: None,
+            counted: Vec::new(),
+        }
+    }
+}
+
+impl StoredPair {
+    /// Encodes the pair at a checkpoint.
+    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &Identity) -> (Header, Roles) {
+        let parts = pair.tracker.encode_ledger();
+        let identity = self.known.as_ref().map(|known| now.knowing(known));
+        form::stored(
+            checkpoint,
+            parts,
+            self.life,
+            self.looks.as_ref().map(|(looks, _)| looks),
+            identity.as_ref().unwrap_or(now),
+            self.was_caught_up,
+        )
+    }
+}
+
+impl Stored {
+    /// Returns the fault that keeps the state from being read or written, if there is one.
+    pub fn fault(&self) -> Option<String> {
+        self.keeper
+            .fault()
+            .map(|fault| format!("the state topic: {fault}"))
+    }
+
+    pub fn assigned(&self, pair: PairId) {
+        self.keeper.assigned(pair);
+    }
+
+    pub fn revoked(&self, pair: PairId) {
+        self.keeper.revoked(pair);
+    }
+
+    /// The pair is no longer in memory.
+    pub fn forget(&mut self, pair: PairId) {
+        if let Some(own) = self.pairs.remove(&pair) {
+            self.keeper.forgotten(pair, own.memory);
+        }
+    }
+
+    /// Withholds settled numbers of a pair and returns those that may be merged now.
+    pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
+        match self.pairs.get_mut(&pair) {
+            Some(own) => own.withheld.take(delta),
+            None => delta,
+        }
+    }
+
+    /// Returns whether the pair must pause because its settled numbers that wait to be stored exceed `room_bytes`. It resumes
+    /// once enough is stored. A replaying pair never pauses: nothing settles during the replay, and no state can be stored
+    /// before it ends.
+    pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
+        let own = self.pairs.get_mut(&partition);
+        own.is_some_and(|own| own.withheld.measure(room_bytes) && !pair.tracker.is_replaying())
+    }
+
+    /// Notes that a pair has reached the ends of its logs. Returns the views in which it is complete.
+    pub fn caught_up(&mut self, pair: PairId) -> &'static [View] {
+        let Some(own) = self.pairs.get_mut(&pair) else {
+            return &View::BOTH;
+        };
+        if !std::mem::replace(&mut own.was_caught_up, true) {
+            // Offer this even if nothing else settles: the next owner then shows the pair at once.
+            own.offered_until_ms = None;
+        }
+        if own.is_sealed { &View::BOTH } else { &[View::Live] }
+    }
+}
+
+/// Reason why a stored pair cannot be resumed.
+#[derive(Debug)]
+enum Refused {
+    Form(FormError),
+    Resume(abgauge_core::engine::ResumeError),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Form(error) => error.fmt(f),
+            Refused::Resume(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Worker {
+    /// Starts to store the state of pairs and to resume them from their stored state.
+    pub(super) fn keep(&mut self, keeper: Handle, identity: Identity) {
+        self.report.brokers_answer();
+        self.orders.push(Order::Subscribe);
+        let lease = keeper.clone();
+        let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
+        self.board.show_while(Arc::new(move |pair| {
+            let shown = lease.shown(pair, clock.lasting_ms());
+            [shown.live && telemetry.was_ready(), shown.settled.is_some()]
+        }));
+        self.stored = Some(Stored {
+            topic: self.setup.state_topic.clone().unwrap_or_default(),
+            keeper,
+            identity,
+            pairs: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            unfit: None,
+        });
+    }
+
+    /// Seals the current state of each pair before the pair is given back.
+    pub(super) fn leave_stored(&mut self) {
+        let Some(mut stored) = self.stored.take() else {
+            return;
+        };
+        for (partition, pair) in self.shards.pairs_mut() {
+            if let Some(own) = stored.pairs.get_mut(&partition) {
+                let checkpoint = pair.checkpoint();
+                let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
+                let state = state.map(|(header, roles)| (own.memory, header, roles));
+                stored.keeper.leave(partition, state);
+                stored.leaving.insert(partition);
+            }
+        }
+        self.stored = Some(stored);
+    }
+
+    /// Returns whether any last state is still to be sealed.
+    pub fn is_leaving(&self) -> bool {
+        self.stored
+            .as_ref()
+            .is_some_and(|stored| !stored.leaving.is_empty())
+    }
+
+    /// Carries out an order of the keeper for a pair.
+    pub(super) fn obey(&mut self, pair: PairId, order: keeper::Order) {
+        match order {
+            keeper::Order::Begin { memory } => self.begin_stored(pair, memory),
+            keeper::Order::Restore {
+                memory,
+                offer,
+                header,
+                roles,
+            } => {
+                if let Err(refused) = self.restore(pair, memory, offer, &header, &roles) {
+                    self.refuse(pair, &format!("{refused}. {}", begin_anew(pair)));
+                }
+            }
+            keeper::Order::Show { offer } => self.show_offer(pair, offer),
+            keeper::Order::Drop => {
+                self.forget_memory(pair);
+            }
+            keeper::Order::Refuse(refusal) => {
+                self.refuse(pair, &format!("{refusal}. {}", remedy(&refusal, pair)));
+            }
+            keeper::Order::Commit { number } => self.commit_for(pair, number),
+            keeper::Order::Left => {
+                self.stored
+                    .iter_mut()
+                    .for_each(|stored| _ = stored.leaving.remove(&pair));
+            }
+        }
+    }
+
+    /// Starts a pair without stored state by the start rule.
+    fn begin_stored(&mut self, partition: PairId, memory: Memory) {
+        if !self.is_ours(partition, memory) {
+            return;
+        }
+        self.forget_memory(partition);
+        if let Some(stored) = &mut self.stored {
+            let life = stored.keeper.new_life(memory);
+            stored.keeper.made(partition, memory);
+            stored.pairs.insert(partition, StoredPair::new(memory, life));
+        }
+        self.shards.change(partition, |life| life.restored(None));
+        self.questions.begin_epoch();
+        self.questions.hasten_starts();
+        self.restart_clocks();
+    }
+
+    /// Resumes a pair from its stored state.
+    fn restore(
+        &mut self,
+        partition: PairId,
+        memory: Memory,
+        offer: Offer,
+        header: &Header,
+        roles: &Roles,
+    ) -> Result<(), Refused> {
+        if !self.is_ours(partition, memory) {
+            return Ok(());
+        }
+        self.forget_memory(partition);
+        let sides = self.setup.sides();
+        let read = form::read(header, roles, sides).map_err(Refused::Form)?;
+        let checkpoint = read.checkpoint;
+        let looks = read.looks.filter(|_| self.setup.keeps_users());
+        let up_to = |looks: PairLooks| UpTo::of(&looks.users).map(|up_to| (looks, up_to));
+        let looks = looks.map(up_to).transpose();
+        let looks = looks.map_err(|error| Refused::Form(FormError::Looks(error)))?;
+        let ledger = self
+            .setup
+            .decode(&read.ledger)
+            .map_err(|error| Refused::Form(FormError::Ledger(error)))?;
+        self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
+        let mut pair = self
+            .setup
+            .resume(partition, &checkpoint, ledger)
+            .map_err(Refused::Resume)?;
+        // They stay among its bytes until looks need them no more.
+        pair.tracker.take_cells();
+        if let Some(catalogue) = &self.catalogue {
+            pair.tracker.set_catalogue(Arc::clone(catalogue));
+        }
+        if let Some(stored) = &mut self.stored {
+            let own = StoredPair {
+                withheld: Withheld::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
+                was_caught_up: header.was_caught_up,
+                is_exact: header.is_exact,
+                counted: status::counted(&checkpoint),
+                offered_until_ms: checkpoint.until_ms,
+                looks,
+                known: Some(header.identity.clone()),
+                ..StoredPair::new(memory, read.life)
+            };
+            stored.keeper.made(partition, memory);
+            stored.pairs.insert(partition, own);
+        }
+        info!(partition, ?offer, "resumed from stored state");
+        self.shards.change(partition, |life| life.restored(Some(pair)));
+        self.questions.begin_epoch();
+        self.questions.hasten_starts();
+        self.restart_clocks();
+        Ok(())
+    }
+
+    /// Gives up the copies of a pair that has just been restored if their lists have left the log. The pair may then resume without them.
+    pub(super) fn give_up_copies(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
+        let own = self
+            .stored
+            .as_ref()
+            .and_then(|stored| stored.pairs.get(&partition));
+        if own.is_none_or(|own| own.is_located) {
+            return;
+        }
+        let catalogue = self.catalogue.clone();
+        let mut goes_on = false;
+        self.shards.change(partition, |life| {
+            let mut life = life;
+            if let Some(pair) = life.pair_mut() {
+                let gave_up = pair.give_up_copies(logs);
+                if let Some(catalogue) = catalogue.filter(|_| gave_up) {
+                    pair.tracker.set_catalogue(catalogue);
+                }
+                goes_on = gave_up && pair.stands_within(logs);
+            }
+            life
+        });
+        if goes_on {
+            let topic = self.setup.topic(Side::Served);
+            warn!(
+                partition,
+                topic,
+                "settled lists are no longer in the log: if copies of them still arrive, they count as lists. Retention must be longer than an instance may be down"
+            );
+        }
+    }
+
+    /// Returns whether the logs still have the pair's position. A stored pair never restarts from the log, because that would
+    /// lose its stored state. If memory that was read further has lost its position, it is dropped and restored from the stored
+    /// state. If that has no position either, the pair is refused.
+    pub(super) fn is_where_it_was_stored(&mut self, partition: PairId, logs: &[(Side, LogStart)]) -> bool {
+        let Some(stored) = &mut self.stored else {
+            return true;
+        };
+        let Some(own) = stored.pairs.get_mut(&partition) else {
+            return true;
+        };
+        let life = self.shards.lives().find(|(number, _)| *number == partition);
+        let pair = life.and_then(|(_, life)| life.pair());
+        let Some(strayed) = pair.and_then(|pair| pair.strayed(logs)) else {
+            own.is_located = true;
+            return true;
+        };
+        match own.is_located {
+            true => self.forget_memory(partition),
+            false => self.refuse(partition, &self.why_lost(partition, strayed)),
+        }
+        false
+    }
+
+    fn why_lost(&self, partition: PairId, strayed: Strayed) -> String {
+        let Strayed {
+            side,
+            position,
+            low,
+            high,
+        } = strayed;
+        let topic = self.setup.topic(side);
+        let (why, remedy) = match position < low {
+            true => (
+                format!(
+                    "offsets {position} to {} were deleted (retention.ms, retention.bytes)",
+                    low - 1
+                ),
+                " Retention must be longer than an instance may be down.",
+            ),
+            false => ("it was recreated, or truncated".to_owned(), ""),
+        };
+        format!(
+            "partition {partition} of topic `{topic}` would be read again from offset {position}, but has offsets {low} to {high}: {why}. {}{remedy}",
+            begin_anew(partition)
+        )
+    }
+
+    /// Notes how far the logs have been read again. A log that is another one than was counted is refused.
+    pub(super) fn replay(&mut self) {
+        let mut others = Vec::new();
+        for (partition, pair) in self.shards.pairs_mut() {
+            if !pair.tracker.is_replaying() {
+                continue;
+            }
+            let reached: Vec<(Side, i64)> = pair.logs.iter().map(|log| (log.side, log.position)).collect();
+            for (side, position) in reached {
+                pair.tracker.reached(side, position);
+                if pair.tracker.replayed(side) == Some(Replayed::Other) {
+                    others.push((partition, side));
+                }
+            }
+        }
+        for (partition, side) in others {
+            let topic = self.setup.topic(side).to_owned();
+            self.refuse(
+                partition,
+                &format!(
+                    "topic `{topic}` no longer has the records that were counted; it was recreated, or truncated. {}",
+                    begin_anew(partition)
+                ),
+            );
+        }
+    }
+
+    /// Shows the numbers in a state that has become current.
+    fn show_offer(&mut self, partition: PairId, offer: Offer) {
+        let Some(own) = self
+            .stored
+            .as_mut()
+            .and_then(|stored| stored.pairs.get_mut(&partition))
+        else {
+            return;
+        };
+        own.is_sealed = true;
+        let is_complete = own.was_caught_up;
+        for delta in own.withheld.show(offer) {
+            self.board.merge(partition, &delta);
+        }
+        if is_complete {
+            self.board.show_in(View::Settled, partition);
+            self.note_restored();
+        }
+    }
+
+    /// Notes whether the settled numbers of all pairs are shown.
+    fn note_restored(&mut self) {
+        let Some(stored) = &self.stored else { return };
+        let is_shown = |pair| {
+            let own = stored.pairs.get(&pair);
+            own.is_some_and(|own| own.is_sealed && own.was_caught_up)
+        };
+        if self.shards.lives().all(|(pair, _)| is_shown(pair)) {
+            self.report.telemetry().note_restored();
+        }
+    }
+
+    /// Offers the states that are wanted, after all changes were handed over.
+    pub(super) fn offer_states(&mut self) {
+        let Some(mut stored) = self.stored.take() else {
+            return;
+        };
+        for (partition, pair) in self.shards.pairs_mut() {
+            if let Some(own) = stored.pairs.get_mut(&partition) {
+                let wants = stored.keeper.wants(partition);
+                if wants == Wanted::No || (wants == Wanted::WhenDue && !pair.changed_since_offer(own)) {
+                    continue;
+                }
+                let Some(checkpoint) = pair.checkpoint() else {
+                    continue;
+                };
+                // Taking the checkpoint may have settled more: merge it, so that the board matches the state.
+                let live = own.withheld.take(pair.tracker.take_delta());
+                self.board.merge(partition, &live);
+                self.report.counts(&live.counts);
+                let (header, roles) = own.state(&checkpoint, pair, &stored.identity);
+                (own.offered_until_ms, own.is_exact) = (checkpoint.until_ms, checkpoint.is_exact);
+                let offer = stored.keeper.offer(partition, own.memory, header, roles);
+                own.withheld.offered(offer);
+            }
+        }
+        self.stored = Some(stored);
+    }
+
+    /// Returns whether the pair is ours. If not, reports to the keeper that this memory does not exist.
+    fn is_ours(&self, partition: PairId, memory: Memory) -> bool {
+        let mut lives = self.shards.lives();
+        let is_ours = lives.any(|(number, life)| number == partition && !matches!(life, Life::Parked(_)));
+        if let Some(stored) = self.stored.as_ref().filter(|_| !is_ours) {
+            stored.keeper.forgotten(partition, memory);
+        }
+        is_ours
+    }
+
+    /// Drops a pair from memory.
+    fn forget_memory(&mut self, partition: PairId) {
+        let Some(life) = self.shards.remove(partition) else {
+            return;
+        };
+        if let Some(pair) = life.into_pair() {
+            self.forget(partition, &pair);
+        }
+        self.shards.insert(partition, Life::Restoring);
+    }
+
+    fn commit_for(&mut self, partition: PairId, number: u64) {
+        let life = self.shards.lives().find(|(number, _)| *number == partition);
+        let logs = life.and_then(|(_, life)| life.pair()).map(|pair| &pair.logs);
+        let positions = logs
+            .into_iter()
+            .flatten()
+            .map(|log| ((log.side, partition), log.position));
+        let positions: Vec<(TopicPartition, i64)> = positions.collect();
+        self.orders.push(Order::Ask(Question::Commit {
+            pair: partition,
+            number,
+            positions,
+        }));
+    }
+
+    /// Passes on the group's answer to a commit: whether it knows this member.
+    pub(super) fn group_knows(&self, partition: PairId, number: u64, is_known: bool) {
+        self.stored
+            .iter()
+            .for_each(|stored| stored.keeper.committed(partition, number, is_known));
+    }
+
+    fn refuse(&mut self, partition: PairId, why: &str) {
+        self.fatal = Some(Fault {
+            message: format!("cannot resume partition {partition} from its stored state: {why}"),
+            kind: FaultKind::Fatal,
+        });
+    }
+}
+
+impl Pair {
+    /// Takes a checkpoint, unless the pair is still replaying its logs.
+    fn checkpoint(&mut self) -> Option<Checkpoint> {
+        let positions: Vec<(Side, i64)> = self.logs.iter().map(|log| (log.side, log.position)).collect();
+        self.tracker.checkpoint(&positions)
+    }
+
+    /// Returns whether more has settled since the last offer.
+    fn changed_since_offer(&self, own: &StoredPair) -> bool {
+        self.tracker.settled_until_ms() > own.offered_until_ms
+    }
+}

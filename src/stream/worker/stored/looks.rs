@@ -1,0 +1,32 @@
+//! Storage of the data that looks need to resume after a restart.
+
+use abgauge_core::looks::{PairLooks, StoredLooks};
+
+use super::super::Worker;
+
+impl Worker {
+    /// Stores the looks' data with the next state of each pair, and lets go of cells that only earlier looks needed.
+    pub(in crate::stream::worker) fn looks_stored(&mut self, looks: &StoredLooks) {
+        let Some(stored) = &mut self.stored else { return };
+        let every_ms = self.telling.every_ms();
+        for (partition, life) in self.shards.lives_mut() {
+            let (Some(of_pair), Some(own), Some(pair)) = (
+                looks.pairs.get(&partition),
+                stored.pairs.get_mut(&partition),
+                life.pair_mut(),
+            ) else {
+                continue;
+            };
+            let before = own.looks.as_ref().map(|(_, up_to)| up_to);
+            let until_ms = pair.tracker.ledger().until_ms();
+            if of_pair.fits(own.life, until_ms, every_ms, before) {
+                let new = PairLooks {
+                    users: of_pair.users.clone(),
+                    sequences: looks.sequences.clone(),
+                };
+                own.looks = Some((new, of_pair.up_to));
+                pair.tracker.let_go(of_pair.up_to.cells_from);
+            }
+        }
+    }
+}

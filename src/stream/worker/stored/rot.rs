@@ -1,0 +1,90 @@
+//! Faults of the state topic for readiness and for the page: records that are lost, and settings or records that let no state be stored.
+
+use std::collections::BTreeMap;
+
+use abgauge_core::ledger::PairId;
+
+use super::Stored;
+use crate::store::keeper::Standing;
+use crate::stream::worker::Worker;
+use crate::stream::worker::life::Life;
+use crate::stream::worker::shards::Shards;
+use crate::telemetry::{StoredState, Warning};
+
+/// Time after which a pair without settled numbers is reported, ms. A pair that was just assigned or claimed again shows none
+/// for a moment.
+const HIDDEN_MS: i64 = 5_000;
+/// Time for which a repaired loss is on the page.
+const TELL_LOSS_SECONDS: f64 = 3_600.0;
+
+impl Stored {
+    /// Collects the faults that keep the stored state of these pairs from being whole, in force and shown.
+    pub fn rot(&self, shards: &Shards, now_ms: i64) -> Vec<String> {
+        let mut found: Vec<String> = self.unfit.iter().cloned().collect();
+        for (pair, life) in shards.lives() {
+            if matches!(life, Life::Parked(_)) {
+                continue;
+            }
+            let status = self.keeper.status(pair);
+            if let Some(trouble) = &status.trouble {
+                found.push(format!("partition {pair}: {trouble}"));
+            } else if self.is_hidden(pair, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
+                let why = match status.standing {
+                    Standing::Holding => {
+                        "its seal is missing from the state topic, or that topic has not been read for long"
+                    }
+                    Standing::Superseded => "another instance has claimed it",
+                    _ => "its stored state is not claimed yet",
+                };
+                found.push(format!("partition {pair} shows no settled numbers: {why}"));
+            }
+        }
+        found
+    }
+
+    /// Returns whether a pair that was stored shows nothing settled.
+    fn is_hidden(&self, pair: PairId, now_ms: i64) -> bool {
+        let is_sealed = self.pairs.get(&pair).is_some_and(|own| own.is_sealed);
+        is_sealed && self.keeper.shown(pair, now_ms).settled.is_none()
+    }
+
+    /// Returns an invalid key in our namespace, and its partition.
+    pub fn malformed_key(&self, shards: &Shards) -> Option<(PairId, String)> {
+        let mut pairs = shards.lives().map(|(pair, _)| pair);
+        pairs.find_map(|pair| Some((pair, self.keeper.status(pair).malformed_key?)))
+    }
+}
+
+impl Worker {
+    /// Notes the last look at the state topic.
+    pub(in crate::stream::worker) fn judge_state_topic(&mut self, fault: Option<String>) {
+        if let Some(stored) = &mut self.stored {
+            stored.unfit = fault;
+        }
+    }
+}
+
+/// Warns of a topic that has lost something which was written again.
+pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
+    let recent = states.iter().filter_map(|(pair, state)| {
+        let seconds = state.seconds_since_loss?;
+        (state.whole && seconds < TELL_LOSS_SECONDS).then_some((seconds, pair))
+    });
+    let (seconds, pair) = recent.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let n: u64 = states.values().map(|state| state.lost).sum();
+    let warning = format!(
+        "{seconds:.0} s ago the state topic had lost some of the stored state of partition {pair}, and abgauge rewrote it ({n} times since the \
+         start). While no instance runs, nothing can: check that cleanup.policy is only compact, and which users may write to the topic or delete from it"
+    );
+    Some(Warning::new(warning).see("AbgaugeStateLost"))
+}
+
+/// Warns of records that are not ours.
+pub fn malformed(key: Option<&(PairId, String)>) -> Option<Warning> {
+    let (pair, key) = key?;
+    let warning = format!(
+        "another program wrote the key `{key}` into partition {pair} of the state topic: it is ignored; delete it with a record without a \
+         value, and check which users may write there"
+    );
+    Some(Warning::new(warning).see("AbgaugeStateLost"))
+}

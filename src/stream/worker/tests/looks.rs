@@ -1,0 +1,154 @@
+//! Messages from the worker to the looks at experiments.
+
+use abgauge_core::looks::{Experiment, GivenUp, Looked, Looks, Rules, every_ms};
+use abgauge_core::statistics::Settings;
+
+use super::*;
+
+const LOOK_MS: i64 = 600_000;
+
+/// Returns a stage, and the receiver that takes its looks.
+fn stage() -> (Stage, Looks) {
+    let mut config = Stage::config(&[("KAFKA__KEY", "user")]);
+    let ranker = Experiment {
+        settings: Some(Settings::new("a")),
+        ..Experiment::default()
+    };
+    config.experiments.insert("ranker".to_owned(), ranker);
+    let stage = Stage::of(1, &config);
+    let looks = Looks::new(Rules {
+        every_ms: every_ms(1000),
+        ranking: stage.ranking.clone(),
+        experiments: config.experiments,
+        counts_users: true,
+        window: None,
+        max_bytes: u64::MAX,
+        bounds_waiting: false,
+    });
+    (stage, looks)
+}
+
+/// Takes the looks that are due.
+fn look(stage: &Stage, looks: &mut Looks) -> Vec<Looked> {
+    let mut looked = Vec::new();
+    for news in stage.news.try_iter() {
+        looks.take(news);
+        looked.extend(std::iter::from_fn(|| looks.look()));
+    }
+    looked
+}
+
+fn lists(looked: &Looked) -> f64 {
+    looked.experiments["ranker"].arms["a"].lists
+}
+
+#[test]
+fn a_look_has_what_all_pairs_have_settled_up_to_its_time() {
+    let (mut stage, mut looks) = stage();
+    stage.own(&[0, 1], [0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.list(1, 0, "r-1", T0 + 2 * LOOK_MS);
+    stage.list(1, 1, "r-2", T0 + 3 * LOOK_MS);
+    stage.click(1, 0, "r-2", T0 + 3 * LOOK_MS);
+    stage.round();
+    assert_eq!(look(&stage, &mut looks).len(), 0);
+    stage.list(0, 1, "r-3", T0 + 3 * LOOK_MS);
+    stage.click(0, 0, "r-3", T0 + 3 * LOOK_MS);
+    stage.round();
+    let looked = look(&stage, &mut looks);
+    let begin = T0.div_euclid(LOOK_MS) * LOOK_MS;
+    let times: Vec<i64> = looked
+        .iter()
+        .map(|looked| (looked.as_of_ms - begin) / LOOK_MS)
+        .collect();
+    assert_eq!(
+        times,
+        [1, 2],
+        "what is younger than attribution and lateness has not settled"
+    );
+    assert_eq!(looked.iter().map(lists).collect::<Vec<_>>(), [1.0, 1.0]);
+}
+
+#[test]
+fn a_pair_that_begins_anew_adds_up_from_nothing() {
+    let (mut stage, mut looks) = stage();
+    stage.own(&[0], [2, 1]);
+    let fill = |stage: &mut Stage| {
+        stage.list(0, 0, "r-0", T0);
+        stage.list(0, 1, "r-1", T0 + 3 * LOOK_MS);
+        stage.click(0, 0, "r-1", T0 + 3 * LOOK_MS);
+        stage.round();
+    };
+    fill(&mut stage);
+    assert_eq!(look(&stage, &mut looks).last().map(lists), Some(1.0));
+    stage.worker.handle(Input::OffsetLost(SERVED));
+    stage.ends.insert(SERVED, 6);
+    stage.ends.insert(CLICKED, 6);
+    stage.low = 5;
+    stage.uptime += Duration::from_secs(1);
+    stage.round();
+    stage.answer_starts();
+    stage.list(0, 5, "r-2", T0 + 4 * LOOK_MS);
+    stage.list(0, 6, "r-3", T0 + 8 * LOOK_MS);
+    stage.click(0, 5, "r-3", T0 + 8 * LOOK_MS);
+    stage.round();
+    let looked = look(&stage, &mut looks);
+    assert_eq!(
+        looked.last().map(lists),
+        Some(1.0),
+        "r-0 and r-1 have left the log"
+    );
+}
+
+#[test]
+fn users_of_an_experiment_that_was_given_up_are_told_no_more() {
+    let (mut stage, mut looks) = stage();
+    stage.own(&[0], [0, 0]);
+    stage
+        .worker
+        .handle(Input::GivenUp(GivenUp::Experiment("ranker".to_owned())));
+    stage.list(0, 0, "r-0", T0);
+    stage.list(0, 1, "r-1", T0 + 3 * LOOK_MS);
+    stage.click(0, 0, "r-1", T0 + 3 * LOOK_MS);
+    stage.round();
+    assert_eq!(look(&stage, &mut looks).len(), 0);
+    stage.pass(1000);
+    let told = stage.telemetry.warnings();
+    assert!(
+        told.iter()
+            .any(|warning| warning.message.contains("limits.max_statistics")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_window_that_was_given_up_is_warned_of_and_looks_go_on() {
+    let (mut stage, mut looks) = stage();
+    stage.own(&[0], [0, 0]);
+    let window = GivenUp::Window("ranker".to_owned());
+    stage.worker.handle(Input::GivenUp(window));
+    stage.list(0, 0, "r-0", T0);
+    stage.list(0, 1, "r-1", T0 + 3 * LOOK_MS);
+    stage.click(0, 0, "r-1", T0 + 3 * LOOK_MS);
+    stage.round();
+    assert!(!look(&stage, &mut looks).is_empty());
+    stage.pass(1000);
+    let told = stage.telemetry.warnings();
+    let is_told = |what: &str| told.iter().any(|warning| warning.message.contains(what));
+    assert!(
+        is_told("in its window") && is_told("limits.max_statistics"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn the_daemon_cannot_go_on_without_whoever_takes_looks() {
+    let (mut stage, _) = stage();
+    let (_, gone) = mpsc::sync_channel(1);
+    stage.news = gone;
+    stage.own(&[0], [0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    stage.round();
+    let fatal = stage.worker.fatal().map(|fault| fault.message.as_str());
+    assert!(fatal.is_some_and(|why| why.contains("looks")), "{fatal:?}");
+}

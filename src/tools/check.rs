@@ -1,0 +1,297 @@
+//! `abgauge check`: findings about a configuration and its cluster, in the order in which to fix them.
+//!
+//! ```text
+//! Config ──▶ doubts ─────────────────────────┐
+//! cluster ──▶ inspect ──▶ Facts ──▶ judge ──▶ findings ──▶ lines, exit code
+//! file ──▶ Records ──────────────────────────┘
+//! ```
+
+mod admission;
+mod form;
+mod judge;
+mod records;
+mod sample;
+mod state;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use crate::clock::Clock;
+use crate::serve::gauges::SeriesOfArm;
+use crate::serve::secured;
+use crate::serve::webhook;
+use crate::settings::Config;
+use crate::settings::catalogue_file::CatalogueFile;
+use crate::stream::bounds::Bounds;
+use crate::stream::kafka::inspect::inspect;
+use crate::stream::kafka::properties;
+use crate::stream::kafka::topics::create_state_topic;
+pub use admission::{Admission, admission, unfit};
+pub(crate) use judge::no_way_in;
+pub use records::Records;
+pub use suggest::{Suggestion, Unmapped};
+
+/// Result of one check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub level: Level,
+    /// Description of the finding.
+    pub text: String,
+    /// Remedy. Empty if nothing needs to be done or the text already names it.
+    pub remedy: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Ok,
+    /// Useful information.
+    Note,
+    /// Numbers will be wrong or missing.
+    Warning,
+    /// The daemon cannot start.
+    Error(CheckFailure),
+}
+
+/// Reason why the daemon cannot start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckFailure {
+    /// The configuration is invalid, here or on the brokers.
+    Configuration,
+    /// The brokers do not answer or deny access.
+    Unavailable,
+    /// Records of a sample cannot be read.
+    Data,
+}
+
+impl Finding {
+    pub(crate) fn new(level: Level, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding {
+            level,
+            text: text.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Returns the finding as one sentence, including its remedy.
+    pub fn told(&self) -> String {
+        match self.remedy.is_empty() {
+            true => self.text.clone(),
+            false => format!("{}; to fix it: {}", self.text, self.remedy),
+        }
+    }
+
+    fn ok(text: impl Into<String>) -> Finding {
+        Finding::new(Level::Ok, text, "")
+    }
+}
+
+/// Checks a parsed configuration, with `connect` also against its cluster. The first finding says whether a daemon can start.
+pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
+    let mut findings = offline(config);
+    if connect {
+        findings.extend(self::connect(config));
+    }
+    findings.insert(0, verdict(&findings));
+    findings
+}
+
+/// Creates the topic of stored state unless it exists, and reports the result.
+pub fn create_topics(config: &Config) -> Finding {
+    let Some(state) = &config.state else {
+        let text = "there is no topic to create, because no state is stored";
+        return Finding::new(Level::Note, text, "set state.topic to the name of one");
+    };
+    let topic = &state.topic;
+    match create_state_topic(&config.kafka, topic, &config.kafka.served_topic) {
+        Ok(true) => Finding::ok(format!("the state topic `{topic}` was created")),
+        Ok(false) => Finding::ok(format!(
+            "the state topic `{topic}` already exists and was not changed"
+        )),
+        Err(error) => Finding::new(
+            Level::Error(CheckFailure::Unavailable),
+            format!("the state topic `{topic}` could not be created: {error:#}"),
+            "see the other messages about the brokers and the topics",
+        ),
+    }
+}
+
+/// Returns the first line of the report, which agrees with the exit code.
+fn verdict(findings: &[Finding]) -> Finding {
+    let is_fault = |finding: &&Finding| finding.level == Level::Error(CheckFailure::Configuration);
+    match findings.iter().filter(is_fault).count() {
+        0 => Finding::ok("the configuration is valid"),
+        n => Finding::new(
+            Level::Note,
+            format!("the settings can be read, but abgauge cannot start; errors to fix: {n}"),
+            "",
+        ),
+    }
+}
+
+/// Runs all checks that need no cluster.
+fn offline(config: &Config) -> Vec<Finding> {
+    let told = |level| move |text| Finding::new(level, text, "");
+    let doubts = config.warnings().into_iter().map(told(Level::Warning));
+    let notes = config.notes().into_iter().map(told(Level::Note));
+    [bounds(config), series(config)]
+        .into_iter()
+        .chain(doubts)
+        .chain(notes)
+        .chain(kafka_properties(config))
+        .chain(catalogue(config))
+        .chain(http_files(config))
+        .chain(webhook_files(config))
+        .collect()
+}
+
+/// Estimates the memory that a daemon may use.
+fn bounds(config: &Config) -> Finding {
+    Finding::new(Level::Note, Bounds::of(config).to_string(), "")
+}
+
+/// Counts the series exported to Prometheus.
+fn series(config: &Config) -> Finding {
+    let of_arm = SeriesOfArm::of(config);
+    let parts = [
+        (of_arm.own, "of its own partitions"),
+        (of_arm.looks, "of the looks at its experiment"),
+        (of_arm.global, "of all partitions ([global])"),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+    let parts = match &parts[..] {
+        [_] => String::new(),
+        several => format!(": {}", several.join(", ")),
+    };
+    let (n, max) = (of_arm.sum(), config.export.max_series);
+    let text = format!(
+        "a scrape has up to {n} series for each arm ([export]){parts}; there is room for {} such arms (export.max_series)",
+        max / n,
+    );
+    Finding::new(Level::Note, text, "")
+}
+
+/// Checks properties that the Kafka client refuses for any cluster.
+fn kafka_properties(config: &Config) -> Vec<Finding> {
+    let faults = properties::judge(&config.kafka).map_or_else(|refused| refused.faults, |()| Vec::new());
+    let finding = |fault: properties::PropertyError| {
+        let level = Level::Error(CheckFailure::Configuration);
+        Finding::new(level, fault.to_string(), fault.remedy)
+    };
+    faults.into_iter().map(finding).collect()
+}
+
+/// Summarizes the catalogue, or reports why it cannot be used.
+fn catalogue(config: &Config) -> Vec<Finding> {
+    let Some(file) = CatalogueFile::of(config) else {
+        return Vec::new();
+    };
+    match file.read(None) {
+        Ok(catalogue) => {
+            let shares = match catalogue.n_users() {
+                0 => "no shares of users".to_owned(),
+                n => format!("shares of {n} users"),
+            };
+            let (n_items, n_aspects) = (catalogue.len(), catalogue.n_aspects());
+            let read = Finding::ok(format!(
+                "the catalogue can be read; items: {n_items}, aspects: {n_aspects}, {shares}"
+            ));
+            let remedy =
+                "add them to the items of metrics.catalog, or remove these metrics from metrics.metrics";
+            let lacks = catalogue.lacks(&config.measures.metrics).into_iter();
+            let lacks = lacks.map(|lack| Finding::new(Level::Warning, lack, remedy));
+            std::iter::once(read).chain(lacks).collect()
+        }
+        Err(fault) => vec![Finding::new(
+            Level::Error(CheckFailure::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        )],
+    }
+}
+
+/// Summarizes the files named under `[http]`, or reports why they cannot be used.
+fn http_files(config: &Config) -> Option<Finding> {
+    let http = &config.http;
+    match secured::read(http) {
+        Err(fault) => Some(Finding::new(
+            Level::Error(CheckFailure::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        )),
+        Ok((Some(identity), _)) => Some(match identity.doubt(Clock::system().now_ms()) {
+            Some(doubt) => Finding::new(Level::Warning, identity.say(doubt), ""),
+            None => Finding::ok(format!("the certificate of the HTTP server is {identity}")),
+        }),
+        Ok((None, Some(_))) => Some(Finding::ok("the credential files of the HTTP server can be read")),
+        Ok((None, None)) => None,
+    }
+}
+
+/// Checks the files named under `[webhook]`. No webhook is called.
+fn webhook_files(config: &Config) -> Option<Finding> {
+    let settings = config.webhook.as_ref()?;
+    Some(match webhook::check(settings) {
+        Ok(()) => Finding::ok(format!(
+            "the webhook {} is called when a verdict changes; its files can be read",
+            settings.url
+        )),
+        Err(fault) => Finding::new(
+            Level::Error(CheckFailure::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        ),
+    })
+}
+
+/// Inspects the cluster without changing it. Takes some seconds.
+pub fn connect(config: &Config) -> Vec<Finding> {
+    match inspect(config) {
+        Ok(facts) => judge::cluster(config, &facts),
+        Err(failure) => vec![judge::no_way_in(config, &failure)],
+    }
+}
+
+/// Returns 0 without an error. Otherwise returns a code of sysexits.h: 78 (EX_CONFIG) if something must be fixed, 69
+/// (EX_UNAVAILABLE) if the brokers cannot be asked, or 65 (EX_DATAERR) if records cannot be read.
+pub fn exit_code(findings: &[Finding]) -> u8 {
+    let has = |fault| {
+        findings
+            .iter()
+            .any(|finding| finding.level == Level::Error(fault))
+    };
+    match () {
+        () if has(CheckFailure::Configuration) => 78,
+        () if has(CheckFailure::Unavailable) => 69,
+        () if has(CheckFailure::Data) => 65,
+        () => 0,
+    }
+}
+
+/// Prints findings to standard output, in color on a terminal.
+///
+/// # Errors
+/// If standard output is closed.
+pub fn print(findings: &[Finding]) -> io::Result<()> {
+    write(findings, &mut anstream::stdout().lock())
+}
+
+fn write(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
+    for Finding { level, text, remedy } in findings {
+        let (colour, word) = match level {
+            Level::Ok => (32, "ok"),
+            Level::Note => (36, "note"),
+            Level::Warning => (33, "warning"),
+            Level::Error(_) => (31, "error"),
+        };
+        // Continuation lines of a broker's message are indented below its first line.
+        let indent = |text: &str| text.replace('\n', "\n         ");
+        writeln!(out, "\x1b[{colour}m{word:<7}\x1b[0m  {}", indent(text))?;
+        if !remedy.is_empty() {
+            writeln!(out, "         → {}", indent(remedy))?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,130 @@
+//! Findings from the latest records of the topics.
+
+use std::cmp::Reverse;
+
+use abgauge_core::engine::event::Reason;
+
+use super::{Finding, Level};
+use crate::stream::kafka::inspect::Sample;
+use crate::stream::keys::{self, Verdict};
+
+/// Checks how topics are keyed. Returns the faults, and for each topic its partitioner or that it cannot be detected.
+pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
+    let audits: Vec<_> = samples.iter().map(|sample| &sample.keys).collect();
+    let faults = keys::findings(&audits);
+    let named = faults
+        .iter()
+        .map(|fault| Finding::new(Level::Warning, fault.to_string(), ""));
+    let mut findings: Vec<_> = named.collect();
+    for audit in audits {
+        let topic = audit.topic().to_owned();
+        match audit.verdict() {
+            Verdict::By(partitioner) => {
+                findings.push(Finding::ok(format!(
+                    "topic `{topic}` is keyed with {}",
+                    partitioner.name()
+                )));
+            }
+            Verdict::Undetermined {
+                n_keys,
+                n_needed,
+                possible,
+            } if !faults.contains(&keys::KeyFinding::NoKeys { topic: topic.clone() }) => {
+                let so_far = match (n_keys, possible.is_empty()) {
+                    (0, _) => String::new(),
+                    (_, true) => ", and no single partitioner known to abgauge fits them".to_owned(),
+                    (_, false) => format!(", so far as {} would", possible.joined("or")),
+                };
+                findings.push(Finding::new(
+                    Level::Note,
+                    format!(
+                        "topic `{topic}` has too few different keys to detect its partitioner: {n_keys} of at least \
+                         {n_needed}{so_far}"
+                    ),
+                    "run this again once both topics have some hundreds",
+                ));
+            }
+            Verdict::Undetermined { .. } | Verdict::Mixed(_) | Verdict::Foreign => {} // Named above.
+        }
+    }
+    findings
+}
+
+/// Checks whether the records can be read.
+pub(super) fn content(sample: &Sample) -> Vec<Finding> {
+    let (topic, n) = (sample.keys.topic(), sample.n_records);
+    let n_unreadable: u64 = sample.unreadable.values().sum();
+    let mut content = Vec::new();
+    if n_unreadable > 0 {
+        let mut reasons: Vec<_> = sample.unreadable.iter().collect();
+        reasons.sort_by_key(|(_, n)| Reverse(**n));
+        let named: Vec<_> = reasons
+            .iter()
+            .map(|(reason, n)| format!("{} {n}", reason.name()))
+            .collect();
+        let text = format!(
+            "topic `{topic}`: {n_unreadable} of the last {n} records ({}) cannot be read: {}",
+            percent(n_unreadable, n),
+            named.join(", ")
+        );
+        let remedies: Vec<_> = reasons.iter().map(|(reason, _)| remedy(**reason)).collect();
+        content.push(Finding::new(Level::Warning, text, remedies.join("\n")));
+    } else if n > 0 {
+        content.push(Finding::ok(format!(
+            "topic `{topic}`: the last {n} records can be read"
+        )));
+    }
+    let floats = sample.times.warning("events");
+    let floats = floats.map(|text| format!("topic `{topic}`: {text}"));
+    content.extend(floats.map(|text| Finding::new(Level::Warning, text, "")));
+    if sample.n_ignored > 0 {
+        content.push(Finding::new(
+            Level::Note,
+            format!(
+                "topic `{topic}`: {} of the last {n} records have another `type` and are ignored",
+                sample.n_ignored
+            ),
+            "",
+        ));
+    }
+    content
+}
+
+/// Formats a rounded percentage. A share under 1% is not shown as 0%.
+fn percent(part: u64, whole: u64) -> String {
+    match part * 100 / whole {
+        0 => "less than 1%".to_owned(),
+        percent => format!("{percent}%"),
+    }
+}
+
+/// Returns the remedy for the producers.
+fn remedy(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NotJson => {
+            "not_json: send one JSON object in UTF-8, each field once, without a prefix of a schema registry"
+        }
+        Reason::Tombstone => "tombstone: send no record without a value",
+        Reason::MissingField => {
+            "missing_field: a list needs request_id, ts and items, a click request_id, ts and item, or the fields that [events] names instead (`abgauge check --sample FILE` lists them); if one topic carries both, each also needs its type; are kafka.served_topic and kafka.clicks_topic swapped?"
+        }
+        Reason::WrongType => {
+            "wrong_type: ids and items are strings or integers, items is an array, experiments an object of strings"
+        }
+        Reason::WrongTopic => {
+            "wrong_topic: send lists to kafka.served_topic and clicks to kafka.clicks_topic; if one topic carries both, give both settings its name"
+        }
+        Reason::Number => {
+            "number: a number that is an id or a time has no fraction, no exponent and at most 20 digits"
+        }
+        Reason::TsSeconds => "ts_seconds: multiply ts by 1000: it must be in milliseconds",
+        Reason::TsMicros => "ts_micros: divide ts down to milliseconds",
+        Reason::TsRange => "ts_range: ts is epoch milliseconds, or text with its zone",
+        Reason::IdLength => "id_length: ids and items have 1 to 2048 bytes",
+        Reason::TooManyItems => "too_many_items: send shorter lists, or raise join.max_items",
+        Reason::TooManyExperiments => {
+            "too_many_experiments: send the experiments that chose the list, and no other attributes, or raise \
+             join.max_experiments"
+        }
+    }
+}

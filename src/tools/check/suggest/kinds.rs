@@ -1,0 +1,250 @@
+//! Detection of the field that distinguishes served lists from clicks.
+
+use std::collections::{BTreeMap, HashSet};
+
+use abgauge_core::decode::shape::Path;
+use abgauge_core::engine::event::Kind;
+
+use super::columns::{Column, Columns, Members, share};
+use super::fields;
+use super::items;
+use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, TIME, hint, hints};
+
+/// Maximum number of values of a kind field.
+const MAX_VALUES: usize = 24;
+/// Maximum number of fields to try.
+const MAX_TRIED: usize = 8;
+
+/// A way to split records into lists and clicks, and the result on the sample.
+pub(super) struct Split {
+    /// Field with the kind. `None` if the topic determines it, or nothing does.
+    pub kind: Option<Path>,
+    pub served: Vec<String>,
+    pub click: Vec<String>,
+    /// Kind of records without that field.
+    pub without: Option<Kind>,
+    /// Second field of clicks, and its accepted values.
+    pub action: Option<(Path, Vec<String>)>,
+    pub lists: Members,
+    pub clicks: Members,
+    /// Number of records for each value of the field.
+    pub counts: BTreeMap<String, usize>,
+}
+
+/// Returns the splits to try: by each field whose values distinguish lists from clicks, or without a field if none does.
+pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kind>) -> Vec<Split> {
+    let all: Members = (0..n_records).collect();
+    if let Some(kind) = topic_says {
+        return vec![of_one_kind(kind, all, None)];
+    }
+    let mut fields: Vec<(f64, &Column)> = columns
+        .iter()
+        .filter(|column| !hints(&column.called(), &TIME))
+        .filter(|column| {
+            // A field with a different value in each record is an ID.
+            let is_kind =
+                |n_words: usize| 2 * n_words <= column.values.len() || hint(&column.called(), &KIND) > 0.0;
+            column
+                .words(&all, MAX_VALUES)
+                .is_some_and(|words| is_kind(words.len()))
+        })
+        .map(|column| {
+            let present = share(column.values.len(), n_records);
+            (hint(&column.called(), &KIND) + present, column)
+        })
+        .collect();
+    fields.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let by_field = fields.iter().map(|(_, column)| by_field(columns, column, &all));
+    let splits: Vec<Split> = by_field.flatten().take(MAX_TRIED).collect();
+    if splits
+        .iter()
+        .any(|split| !split.lists.is_empty() && !split.clicks.is_empty())
+    {
+        return splits;
+    }
+    // Without a field for the kind, all records may be of the kind they look like.
+    let alike = match items::has_list(columns, &all) {
+        true => Kind::Served,
+        false => Kind::Click,
+    };
+    splits
+        .into_iter()
+        .chain([of_one_kind(alike, all, Some(alike))])
+        .collect()
+}
+
+fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> Split {
+    let (lists, clicks) = match kind {
+        Kind::Served => (all, Members::new()),
+        Kind::Click => (Members::new(), all),
+    };
+    Split {
+        kind: None,
+        served: Vec::new(),
+        click: Vec::new(),
+        without,
+        action: None,
+        lists,
+        clicks,
+        counts: BTreeMap::new(),
+    }
+}
+
+/// Records with the same value of a field, or without the field.
+struct Group {
+    value: Option<String>,
+    members: Members,
+    has_list: bool,
+}
+
+impl Group {
+    fn says(&self, words: &[&str]) -> bool {
+        self.value.as_ref().is_some_and(|value| hints(value, words))
+    }
+
+    fn is_list(&self) -> bool {
+        self.has_list && !self.says(&CLICK)
+    }
+}
+
+/// Splits the records by a field. Returns `None` if it does not distinguish lists from clicks.
+fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
+    let mut by_value: BTreeMap<Option<String>, Members> = BTreeMap::new();
+    for number in all {
+        let value = field.values.get(number).and_then(|value| value.as_str());
+        by_value
+            .entry(value.map(str::to_owned))
+            .or_default()
+            .push(*number);
+    }
+    let counts = by_value
+        .iter()
+        .filter_map(|(value, members)| Some((value.clone()?, members.len())));
+    let counts = counts.collect();
+    let groups: Vec<Group> = by_value
+        .into_iter()
+        .map(|(value, members)| Group {
+            has_list: items::has_list(columns, &members),
+            value,
+            members,
+        })
+        .collect();
+    // A field of experiments or arms is rejected unless a value means a click.
+    let says = |words: &[&str]| groups.iter().any(|group| group.says(words));
+    let name = field.called();
+    let mut names = field.path.names().iter();
+    let is_of_arms = names.any(|name| hints(name, &EXPERIMENT) || hints(name, &ARM));
+    if !says(&CLICK) && is_of_arms {
+        return None;
+    }
+    let says_served = |group: &&Group| group.is_list() && group.says(&SERVED);
+    let mut lists: Vec<&Group> = groups.iter().filter(says_served).collect();
+    if lists.is_empty() {
+        lists = groups.iter().filter(|group| group.is_list()).collect();
+    }
+    if lists.is_empty() {
+        // These lists cannot be read, but the draft will explain why.
+        let is_called = |group: &&Group| group.says(&SERVED) && !group.says(&CLICK);
+        lists = groups.iter().filter(is_called).collect();
+    }
+    let of_words = |words: &'static [&'static str]| {
+        let clicks = groups.iter().filter(move |group| group.says(words));
+        clicks.collect::<Vec<_>>()
+    };
+    // Words that mean any user action count only if no value means a click.
+    let mut clicks = of_words(&CLICK);
+    if clicks.is_empty() {
+        clicks = of_words(&INTERACTION);
+    }
+    let is_list = |group: &Group| lists.iter().any(|list| list.value == group.value);
+    clicks.retain(|group| !is_list(group));
+    if clicks.is_empty() {
+        clicks = clicked_on(columns, &members(&lists), &groups);
+    }
+    // Neither its name nor its values suggest a kind.
+    let says_nothing = hint(&name, &KIND) == 0.0 && !says(&SERVED) && !says(&INTERACTION);
+    if clicks.is_empty() && says_nothing {
+        return None;
+    }
+    let action = clicks
+        .iter()
+        .all(|group| !group.says(&CLICK))
+        // A value such as "interaction" may come with a second field that separates clicks from other actions.
+        .then(|| action(columns, field, &members(&clicks)))
+        .flatten();
+    if lists.is_empty() && clicks.is_empty() {
+        return None;
+    }
+    let without = |groups: &[&Group], kind| groups.iter().any(|group| group.value.is_none()).then_some(kind);
+    let values = |groups: &[&Group]| groups.iter().filter_map(|group| group.value.clone()).collect();
+    Some(Split {
+        kind: Some(field.path.clone()),
+        without: without(&lists, Kind::Served).or(without(&clicks, Kind::Click)),
+        served: values(&lists),
+        click: values(&clicks),
+        action,
+        lists: members(&lists),
+        clicks: members(&clicks),
+        counts,
+    })
+}
+
+/// Finds clicks if no value means a click: the largest group whose records refer to items of the lists, and have no items
+/// themselves.
+fn clicked_on<'g>(columns: &Columns, lists: &Members, groups: &'g [Group]) -> Vec<&'g Group> {
+    let Some(items) = items::candidates(columns, lists, &[]).into_iter().next() else {
+        return Vec::new();
+    };
+    let Some(array) = columns.get(&items.path) else {
+        return Vec::new();
+    };
+    let shown: HashSet<String> = array.within(lists).flat_map(|list| items.ids(list)).collect();
+    let names_items = |group: &&Group| {
+        let ids = fields::ids_by_record(columns, &group.members);
+        let n = ids.iter().filter(|ids| !ids.is_disjoint(&shown)).count();
+        !group.has_list && 2 * n > group.members.len()
+    };
+    let largest = groups
+        .iter()
+        .filter(names_items)
+        .max_by_key(|group| group.members.len());
+    largest.into_iter().collect()
+}
+
+fn members(groups: &[&Group]) -> Members {
+    let mut members: Members = groups.iter().flat_map(|group| &group.members).copied().collect();
+    members.sort_unstable();
+    members
+}
+
+/// Finds a second field that describes the action more precisely, and its values that mean a click.
+fn action(columns: &Columns, kind: &Column, clicks: &Members) -> Option<(Path, Vec<String>)> {
+    let field = columns
+        .iter()
+        .filter(|column| column.path != kind.path && column.within(clicks).count() == clicks.len())
+        .find_map(|column| {
+            let words = column.words(clicks, MAX_VALUES)?;
+            let clicked: Vec<String> = words
+                .keys()
+                .filter(|word| hints(word, &CLICK))
+                .map(|word| (*word).to_owned())
+                .collect();
+            (!clicked.is_empty()).then(|| (column.path.clone(), clicked))
+        });
+    field.filter(|_| !clicks.is_empty())
+}
+
+impl Split {
+    /// Returns the clicks selected by the second field.
+    pub fn meant_clicks(&self, columns: &Columns) -> Members {
+        let Some((path, words)) = &self.action else {
+            return self.clicks.clone();
+        };
+        let column = columns.get(path);
+        let is_meant = |number: &&usize| {
+            let value = column.and_then(|column| column.values.get(number)?.as_str());
+            value.is_some_and(|value| words.iter().any(|word| word == value))
+        };
+        self.clicks.iter().filter(is_meant).copied().collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Records of one shown item each: the fields shared by a list, and the time between its records.
+
+use std::collections::{HashMap, HashSet};
+
+use abgauge_core::decode::shape::{Path, ServedShape};
+
+use super::columns::{Column, Columns, Members, id, is_id};
+use super::fields::Choice;
+use super::words::{ITEM, POSITION, REQUEST, hints};
+
+/// Spans that are drafted, the shortest first.
+const SPANS_MS: [i64; 5] = [10_000, 30_000, 60_000, 300_000, 1_800_000];
+
+/// Paths of a record that shows one item.
+#[derive(Clone)]
+pub(super) struct RowDraft {
+    /// Id of the list.
+    pub request: Choice,
+    pub item: Path,
+    pub position: Option<Path>,
+}
+
+/// The paths, if many records share an id, each with a different item or position.
+pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
+    let called = |words: &[&str]| {
+        let words: Vec<&str> = words
+            .iter()
+            .copied()
+            .filter(|word| !["id", "key"].contains(word))
+            .collect();
+        let mut columns = columns.iter();
+        columns.find(|column| {
+            hints(&column.called(), &words) && 2 * column.count(members, is_id) > members.len()
+        })
+    };
+    let (request, item) = (called(&REQUEST)?, called(&ITEM)?);
+    let is_shared = 2 * distinct(&[request], members) <= members.len();
+    // A field in which most items of a list have a value of their own.
+    let is_position = |column: &&Column| {
+        hints(&column.called(), &POSITION)
+            && column.count(members, |value| value.is_i64()) == item.count(members, is_id)
+            && 10 * distinct(&[request, column], members) >= 9 * distinct(&[request, item], members)
+    };
+    let position = columns.iter().find(is_position);
+    (request.path != item.path && is_shared).then(|| RowDraft {
+        request: Choice {
+            path: request.path.clone(),
+            n: request.count(members, is_id),
+            others: Vec::new(),
+        },
+        item: item.path.clone(),
+        position: position.map(|position| position.path.clone()),
+    })
+}
+
+/// Number of distinct tuples of the values in these columns.
+fn distinct(columns: &[&Column], members: &Members) -> usize {
+    let tuple = |number: &usize| {
+        let values = columns.iter().map(|column| column.values.get(number));
+        values.map(|value| value.map(ToString::to_string)).collect()
+    };
+    let tuples: HashSet<Vec<Option<String>>> = members.iter().map(tuple).collect();
+    tuples.len()
+}
+
+/// The field by which clicks name the ids of lists.
+pub(super) fn tied(columns: &Columns, lists: &Members, clicks: &Members, request: &Path) -> Option<Choice> {
+    let known: HashSet<_> = columns.get(request)?.within(lists).filter_map(id).collect();
+    let n_tied =
+        |column: &Column| column.count(clicks, |value| id(value).is_some_and(|id| known.contains(&id)));
+    let ties = columns.iter().map(|column| (n_tied(column), column));
+    let (n, column) = ties
+        .filter(|(n, _)| *n > 0)
+        .max_by_key(|(n, column)| (*n, column.path == *request))?;
+    Some(Choice {
+        path: column.path.clone(),
+        n,
+        others: Vec::new(),
+    })
+}
+
+/// The items of each list.
+pub(super) fn shown(columns: &Columns, lists: &Members, row: &RowDraft) -> HashMap<String, HashSet<String>> {
+    let mut shown: HashMap<String, HashSet<String>> = HashMap::new();
+    let (Some(requests), Some(items)) = (columns.get(&row.request.path), columns.get(&row.item)) else {
+        return shown;
+    };
+    for number in lists {
+        let of_record = |column: &Column| Some(id(column.values.get(number)?)?.into_owned());
+        if let (Some(request), Some(item)) = (of_record(requests), of_record(items)) {
+            shown.entry(request).or_default().insert(item);
+        }
+    }
+    shown
+}
+
+impl RowDraft {
+    pub fn put(&self, served: &mut ServedShape) {
+        served.items = self.item.clone().into();
+        served.position = self.position.clone().map(Into::into);
+        served.gather_ms = Some(SPANS_MS[0]);
+    }
+}
+
+/// The heads of a sample's lists, by id: the rule of the engine, in the order of the records.
+#[derive(Default)]
+pub(super) struct Heads(HashMap<String, Vec<i64>>);
+
+impl Heads {
+    /// Returns true for the head of a list.
+    pub fn take(&mut self, id: &str, ts_ms: i64, span_ms: i64) -> bool {
+        let heads = self.0.entry(id.to_owned()).or_default();
+        let is_head = !heads
+            .iter()
+            .any(|head_ms| head_ms.abs_diff(ts_ms) <= span_ms as u64);
+        if is_head {
+            heads.push(ts_ms);
+        }
+        is_head
+    }
+}
+
+/// The shortest span that makes no more lists than the longest one does, given ids and times of records.
+pub(super) fn span_ms(records: &[(String, i64)]) -> i64 {
+    let n_lists = |span_ms: i64| {
+        let mut heads = Heads::default();
+        let is_head = |(id, ts_ms): &&(String, i64)| heads.take(id, *ts_ms, span_ms);
+        records.iter().filter(is_head).count()
+    };
+    let [first, .., last] = SPANS_MS;
+    let fewest = n_lists(last);
+    let mut spans = SPANS_MS.into_iter();
+    spans.find(|span_ms| n_lists(*span_ms) == fewest).unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_holds_all_records_of_a_list_and_no_more() {
+        let records = |times: &[(&str, i64)]| -> Vec<(String, i64)> {
+            let owned = |(id, ts_ms): &(&str, i64)| ((*id).to_owned(), *ts_ms);
+            times.iter().map(owned).collect()
+        };
+        assert_eq!(span_ms(&records(&[("a", 0), ("a", 9_000), ("b", 500)])), 10_000);
+        assert_eq!(span_ms(&records(&[("a", 0), ("a", 45_000), ("b", 500)])), 60_000);
+        // The same id an hour later is another list.
+        assert_eq!(
+            span_ms(&records(&[("a", 0), ("a", 2_000), ("a", 3_600_000)])),
+            10_000
+        );
+    }
+}

@@ -1,0 +1,535 @@
+//! Tests that samples yield the expected drafts and can be read with them.
+
+use abgauge_core::engine::event::Kind;
+
+use super::*;
+
+fn decoder() -> Decoder {
+    Decoder::new(0, 1_000, 100)
+}
+
+fn unmapped(records: &str) -> Unmapped {
+    let mut sample = Unmapped::default();
+    for (line, record) in (1..).zip(records.lines().filter(|line| !line.trim().is_empty())) {
+        sample.take(line, record.trim().as_bytes());
+    }
+    sample
+}
+
+/// Parses settings as TOML and returns their shape.
+fn shape_of(text: &str) -> Option<Shape> {
+    let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "b:1".to_owned());
+    let config = crate::settings::load_text("abgauge.toml", text, [brokers].into_iter());
+    config.unwrap_or_else(|error| panic!("{error:?}:\n{text}")).events
+}
+
+/// Drafts a section even for records of a known shape, and reads the records with it.
+fn drafted(records: &str, topic_says: Option<Kind>) -> (String, Trial) {
+    let sample = unmapped(records);
+    let (way, trial) = sample.drafted(&decoder(), topic_says);
+    let text = text::text(&sample, topic_says, &way, &trial);
+    let shape = shape_of(&text).unwrap_or_default();
+    let again = Trial::of(&decoder(), &shape, topic_says, &sample.lines);
+    assert_eq!(
+        (again.n_lists, again.n_clicks, again.n_refused),
+        (trial.n_lists, trial.n_clicks, trial.n_refused),
+        "as it was tried:\n{text}"
+    );
+    (text, again)
+}
+
+/// Compares the settings of the draft, without its comments.
+#[track_caller]
+fn check(records: &str, topic_says: Option<Kind>, expected: &str) {
+    let (text, trial) = drafted(records, topic_says);
+    let settings: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .collect();
+    let expected: Vec<&str> = expected
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    assert_eq!(settings, expected, "{text}");
+    assert_eq!(trial.n_refused, 0, "{text}");
+}
+
+const METARANK: &str = include_str!("../../../../docs/events/metarank.jsonl");
+const UBI: &str = include_str!("../../../../docs/events/ubi.jsonl");
+const PERSONALIZE: &str = include_str!("../../../../docs/events/personalize.jsonl");
+const OWN: &str = include_str!("../../../../docs/events/own.jsonl");
+const SHAPED: &str = include_str!("../../../../docs/example.jsonl");
+
+#[test]
+fn the_samples_of_the_documents_are_read_with_what_is_drafted_from_their_fields_alone() {
+    for (name, records, n_lists, n_clicks) in [
+        ("metarank", METARANK, 3, 2),
+        ("ubi", UBI, 2, 2),
+        ("personalize", PERSONALIZE, 2, 2),
+        ("own", OWN, 1, 1),
+    ] {
+        let (text, trial) = drafted(records, None);
+        let found = (trial.n_lists, trial.n_clicks, trial.n_refused, trial.n_on_item);
+        assert_eq!(found, (n_lists, n_clicks, 0, n_clicks), "{name}:\n{text}");
+        assert!(trial.n_with_arm > 0, "{name}:\n{text}");
+    }
+}
+
+#[test]
+fn a_known_shape_needs_no_draft() {
+    for (records, told) in [
+        (METARANK, "preset = \"metarank\""),
+        (UBI, "preset = \"ubi\""),
+        (PERSONALIZE, "preset = \"personalize\""),
+        (SHAPED, "[events] needs no settings"),
+    ] {
+        let suggestion = unmapped(records).suggest(&decoder(), None);
+        assert!(
+            suggestion.is_sound && suggestion.text.contains(told),
+            "{}",
+            suggestion.text
+        );
+        shape_of(&suggestion.text);
+    }
+}
+
+#[test]
+fn the_shape_of_the_example_is_found() {
+    check(
+        OWN,
+        None,
+        r#"
+        [events]
+        type = "meta.kind"
+        ts_unit = "s"
+        [events.served]
+        types = ["impression"]
+        request_id = "meta.trace"
+        user_id = "user_id"
+        ts = "meta.time"
+        items = "payload.results"
+        item_id = "product.sku"
+        experiments = "payload.tests"
+        experiment = "test"
+        arm = "variation.key"
+        [events.click]
+        types = ["tap"]
+        request_id = "meta.trace"
+        ts = "meta.time"
+        item = "payload.sku"
+        "#,
+    );
+}
+
+#[test]
+fn rows_positions_other_elements_and_zones_are_drafted() {
+    check(
+        r#"
+        {"event":"page_served","page":"p1","visitor":"v1","at":"2025-11-20 00:00:00","variant":"neural","shelves":[{"name":"for you","tiles":[{"sku":"b","pos":2},{"sku":"a","pos":1},{"ad":9}]},{"name":"new","tiles":[{"sku":"c","pos":1}]}]}
+        {"event":"page_served","page":"p2","visitor":"v1","at":"2025-11-20 00:01:00","variant":"base","shelves":[{"name":"for you","tiles":[{"sku":"d","pos":1},{"sku":"a","pos":2}]},{"name":"new","tiles":[{"sku":"e","pos":1}]}]}
+        {"event":"tile_click","page":"p1","visitor":"v1","at":"2025-11-20 00:00:05","sku":"a"}
+        {"event":"tile_click","page":"p2","visitor":"v1","at":"2025-11-20 00:01:05","sku":"e"}
+        {"event":"scroll","page":"p2","at":"2025-11-20 00:01:06"}
+        "#,
+        None,
+        r#"
+        [events]
+        type = "event"
+        ts_zone = "UTC"
+        [events.served]
+        types = ["page_served"]
+        request_id = "page"
+        user_id = "visitor"
+        ts = "at"
+        items = "shelves"
+        item_id = "sku"
+        position = "pos"
+        skip_others = true
+        rows = true
+        row_items = "tiles"
+        experiments = ""
+        arm = "variant"
+        experiment_name = "main"
+        [events.click]
+        types = ["tile_click"]
+        request_id = "page"
+        user_id = "visitor"
+        ts = "at"
+        item = "sku"
+        "#,
+    );
+}
+
+#[test]
+fn a_topic_of_one_kind_gives_one_section() {
+    check(
+        r#"
+        {"requestId":"q1","userId":"u1","timestamp":1763596800123,"abTests":{"ranker":"neural"},"recommendations":["a","b"],"type":"home"}
+        {"requestId":"q2","userId":"u2","timestamp":1763596801123,"abTests":{"ranker":"base"},"recommendations":["c","b"],"type":"item"}
+        "#,
+        Some(Kind::Served),
+        r#"
+        [events]
+        type = ""
+        [events.served]
+        request_id = "requestId"
+        user_id = "userId"
+        ts = "timestamp"
+        items = "recommendations"
+        experiments = "abTests"
+        "#,
+    );
+    check(
+        r#"
+        {"requestId":"q1","userId":"u1","timestamp":1763596805,"productId":"a"}
+        {"requestId":"q2","userId":"u2","timestamp":1763596806,"productId":"b"}
+        "#,
+        Some(Kind::Click),
+        r#"
+        [events]
+        ts_unit = "s"
+        [events.click]
+        request_id = "requestId"
+        user_id = "userId"
+        ts = "timestamp"
+        item = "productId"
+        "#,
+    );
+}
+
+#[test]
+fn values_decide_between_fields_whose_names_hint_alike() {
+    // Session and trace both look like a list ID, but clicks name the trace. Parent and target both look like an item.
+    check(
+        r#"
+        {"kind":"list","session_id":"s1","trace_id":"t1","ts":1763596800123,"experiment":"ranker","arm":"neural","products":[{"id":"a","score":3},{"id":"b","score":2}]}
+        {"kind":"list","session_id":"s1","trace_id":"t2","ts":1763596801123,"experiment":"ranker","arm":"base","products":[{"id":"c","score":3},{"id":"b","score":2}]}
+        {"kind":"click","id":"e1","session_id":"s1","cause_id":"t1","ts":1763596805123,"item_parent":"x","target":"b"}
+        {"kind":"click","id":"e2","session_id":"s1","cause_id":"t2","ts":1763596806123,"item_parent":"x","target":"c"}
+        "#,
+        None,
+        r#"
+        [events]
+        type = "kind"
+        [events.served]
+        types = ["list"]
+        request_id = "trace_id"
+        ts = "ts"
+        items = "products"
+        item_id = "id"
+        experiments = ""
+        experiment = "experiment"
+        arm = "arm"
+        [events.click]
+        request_id = "cause_id"
+        ts = "ts"
+        item = "target"
+        "#,
+    );
+}
+
+#[test]
+fn what_cannot_be_read_with_the_draft_is_told() {
+    let records = r#"{"k":"served","rid":"1","ts":1763596800123,"items":["a"],"exp":{"e":"x"}}
+        {"k":"served","rid":"2","ts":1763596800123,"items":["a"],"exp":{"e":"x"}}
+        {"k":"served","rid":"3","items":["a"],"exp":{"e":"x"}}
+        {"k":"click","rid":"1","ts":1763596801123,"item":"a"}
+        {"#;
+    let suggestion = unmapped(records).suggest(&decoder(), None);
+    assert!(!suggestion.is_sound);
+    for told in [
+        "served lists: 2, clicks: 1, ignored: 0, refused: 2",
+        "refused as not_json: 1, line 5 first",
+        "refused as missing_field: 1, line 3 first: there is no `ts`",
+        "can be read in 2 of 3 lists",
+    ] {
+        assert!(suggestion.text.contains(told), "{told}:\n{}", suggestion.text);
+    }
+    let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&decoder(), None);
+    assert!(
+        !none.is_sound && none.text.contains("No record looks like"),
+        "{}",
+        none.text
+    );
+    assert_eq!(shape_of(&none.text), None);
+}
+
+#[test]
+fn fields_that_are_not_read_are_told_and_no_value_leaves_its_remark() {
+    let records = r#"{"kind":"list\n[http]","rid":"1","ts":1763596800123,"recs":["a"],"exp":{"e":"x"},"page\n#":{"no":3}}
+        {"kind":"click","rid":"1","ts":1763596801123,"sku":"a"}"#;
+    let (text, _) = drafted(records, None);
+    assert!(text.contains("unused fields: `page\\n#.no`"), "{text}");
+    assert!(text.contains("\"list\\n[http]\" 1"), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.is_empty() || line.starts_with(['#', '[']) || line.contains(" = ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_sample_without_end_is_looked_at_up_to_a_bound() {
+    let record = r#"{"type":"click","request_id":"1","ts":1763596801123,"item":"a"}"#;
+    let mut sample = Unmapped::default();
+    for line in 1..=2_003 {
+        sample.take(line, record.as_bytes());
+    }
+    let text = sample.suggest(&decoder(), None).text.replace("\n# ", " ");
+    assert!(
+        text.contains("records: 2000;") && text.contains("not read: 3"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_name_of_an_experiment_is_no_kind_of_record() {
+    let lists = r#"{"rec":"r1","member":"m1","at":1763596800000,"test":"ranker","variant":"neural","products":["a","b"]}
+        {"rec":"r2","member":"m2","at":1763596801000,"test":"ranker","variant":"control","products":["b","c"]}
+        {"rec":"r3","member":"m1","at":1763596802000,"test":"ranker","variant":"control","products":["c","d"]}"#;
+    let (text, trial) = drafted(lists, None);
+    assert!(!text.lines().any(|line| line.starts_with("type = ")), "{text}");
+    assert!(text.contains("No record looks like a click"), "{text}");
+    assert_eq!((trial.n_lists, trial.n_refused), (3, 0), "{text}");
+    let click = r#"{"rec":"r1","member":"m1","at":1763596800500,"product":"b"}"#;
+    let (text, trial) = drafted(&format!("{lists}\n{click}"), None);
+    assert!(!text.lines().any(|line| line.starts_with("type = ")), "{text}");
+    assert!(text.contains("draft from a file of each"), "{text}");
+    assert_eq!((trial.n_lists, trial.n_refused), (3, 1), "{text}");
+}
+
+#[test]
+fn a_name_that_says_little_is_read_with_the_one_before_it() {
+    check(
+        r#"{"name":"impression","payload":{"list":{"id":"r1"},"items":[{"sku":"a"},{"sku":"b"}]},"context":{"user":{"id":"m1"},"session":{"id":"q1"},"time":1763596800000,"ab":{"ranker":"neural"}}}
+           {"name":"impression","payload":{"list":{"id":"r2"},"items":[{"sku":"b"},{"sku":"c"}]},"context":{"user":{"id":"m2"},"session":{"id":"q1"},"time":1763596801000,"ab":{"ranker":"control"}}}
+           {"name":"click","payload":{"list":{"id":"r2"},"item":{"sku":"c"}},"context":{"user":{"id":"m2"},"session":{"id":"q1"},"time":1763596802000}}"#,
+        None,
+        r#"[events]
+           type = "name"
+           [events.served]
+           types = ["impression"]
+           request_id = "payload.list.id"
+           user_id = "context.user.id"
+           ts = "context.time"
+           items = "payload.items"
+           item_id = "sku"
+           experiments = "context.ab"
+           [events.click]
+           request_id = "payload.list.id"
+           user_id = "context.user.id"
+           ts = "context.time"
+           item = "payload.item.sku""#,
+    );
+}
+
+/// Builds thirty lists of three items and a click on each. `list` gets a number and items, `click` a number and the clicked
+/// item.
+fn stream(list: impl Fn(usize, [usize; 3]) -> String, click: impl Fn(usize, usize) -> String) -> String {
+    let of = |n: usize| {
+        let items = [n % 7, 10 + n % 11, 30 + n % 13];
+        [list(n, items), click(n, items[n % 3])].join("\n")
+    };
+    (0..30).map(of).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the draft in one line without comment signs, and whether it can be used unchanged.
+fn suggested(records: &str) -> (String, bool) {
+    let suggestion = unmapped(records).suggest(&decoder(), None);
+    shape_of(&suggestion.text);
+    (suggestion.text.replace("\n# ", " "), suggestion.is_sound)
+}
+
+#[track_caller]
+fn check_told(records: &str, is_sound: bool, told: &[&str]) {
+    let (text, found) = suggested(records);
+    for told in told {
+        assert!(text.contains(told), "{told}:\n{text}");
+    }
+    assert_eq!(found, is_sound, "{text}");
+}
+
+#[test]
+fn neither_the_kind_of_a_record_nor_its_user_nor_its_time_is_the_id_of_a_list() {
+    let records = stream(
+        |n, items| {
+            let user = n % 9;
+            format!(
+                r#"{{"event":"impression","user_id":"u{user}","ts":17635968{n:02}000,"variant":"a","items":{items:?}}}"#
+            )
+        },
+        |n, item| {
+            let user = n % 9;
+            format!(r#"{{"event":"click","user_id":"u{user}","ts":17635968{n:02}000,"item":{item}}}"#)
+        },
+    );
+    check_told(
+        &records,
+        false,
+        &[
+            "no field is unique to each list",
+            "no field links clicks to lists",
+            "[\"impression\"]",
+        ],
+    );
+}
+
+#[test]
+fn a_draft_with_which_no_click_finds_its_list_cannot_be_used() {
+    let with_ids_of = |clicks: &str| {
+        stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","ts":17635968{n:02}000,"variant":"v{}","items":{items:?}}}"#,
+                    n % 2
+                )
+            },
+            |n, item| {
+                format!(r#"{{"event":"click","rid":"{clicks}{n}","ts":17635968{n:02}500,"item":{item}}}"#)
+            },
+        )
+    };
+    check_told(
+        &with_ids_of("r"),
+        true,
+        &["clicks on a list of the sample: 30 of 30"],
+    );
+    check_told(
+        &with_ids_of("x"),
+        false,
+        &[
+            "clicks on a list of the sample: 0 of 30",
+            "No click finds its list",
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_a_list_from_being_read_is_told() {
+    let with_items = |items: &str| {
+        stream(
+            |n, _| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","ts":17635968{n:02}000,"variant":"a","results":{items}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
+        )
+    };
+    for (items, why) in [
+        ("[1.5,2.5]", "element 1 of `results` is 1.5, which is neither"),
+        (
+            "[[[\"a\"]],[[\"b\"]]]",
+            "`results` is an array of arrays of arrays",
+        ),
+        ("\"a,b\"", "`results` is text, not an array"),
+        (
+            "[{\"score\":0.5},{\"score\":1.5}]",
+            "most objects in `results` have no field with an id",
+        ),
+    ] {
+        check_told(
+            &with_items(items),
+            false,
+            &[why, "types = [\"list\"]", "clicks: 30"],
+        );
+    }
+}
+
+#[test]
+fn a_time_that_cannot_be_read_hides_nothing_else() {
+    let with_time = |time: &str| {
+        stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","timestamp":"{time}","variant":"a","results":{items:?}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","timestamp":"{time}","item":{item}}}"#),
+        )
+    };
+    for time in ["27/11/2025 10:00:00", "2025-11-27T10:00:00 CET"] {
+        let has = format!("has the name but contains \"{time}\"");
+        let settings = [
+            "ts = \"timestamp\"",
+            "items = \"results\"",
+            "request_id = \"rid\"",
+            "item = \"item\"",
+        ];
+        check_told(&with_time(time), false, &[&has, "refused as ts_range: 30"]);
+        check_told(&with_time(time), false, &settings);
+    }
+}
+
+#[test]
+fn digits_in_quotes_need_no_unit_if_they_are_milliseconds() {
+    for (time, unit) in [
+        ("1763596800123", ""),
+        ("1763596800", "ts_unit = \"s\""),
+        ("1763596800123.5", "ts_unit = \"ms\""),
+    ] {
+        let records = stream(
+            |n, items| {
+                format!(
+                    r#"{{"event":"list","rid":"r{n}","timestamp":"{time}","variant":"a","results":{items:?}}}"#
+                )
+            },
+            |n, item| format!(r#"{{"event":"click","rid":"r{n}","timestamp":"{time}","item":{item}}}"#),
+        );
+        let (text, trial) = drafted(&records, None);
+        assert_eq!(trial.n_refused, 0, "{text}");
+        let drafted = text.lines().find(|line| line.starts_with("ts_unit"));
+        assert_eq!(drafted.unwrap_or_default(), unit, "{text}");
+    }
+}
+
+#[test]
+fn values_that_say_nothing_are_told_apart_by_what_their_records_hold() {
+    let records = stream(
+        |n, items| {
+            format!(
+                r#"{{"op":"A","rid":"r{n}","ts":17635968{n:02}000,"exp":"ranker","var":"v{}","recs":{items:?}}}"#,
+                n % 2
+            )
+        },
+        |n, item| format!(r#"{{"op":"B","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
+    );
+    let settings = [
+        "type = \"op\"",
+        "types = [\"A\"]",
+        "types = [\"B\"]",
+        "experiment = \"exp\"",
+        "arm = \"var\"",
+    ];
+    check_told(&records, true, &settings);
+}
+
+#[test]
+fn what_is_the_same_in_all_lists_is_not_the_arm() {
+    let records = stream(
+        |n, items| {
+            format!(
+                r#"{{"event":"list","rid":"r{n}","ts":17635968{n:02}000,"exp":"ranker","model":"m{}","recs":{items:?}}}"#,
+                n % 2
+            )
+        },
+        |n, item| format!(r#"{{"event":"click","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
+    );
+    check_told(&records, true, &["arm = \"model\""]);
+}
+
+#[test]
+fn a_file_that_has_no_record_a_line_is_told_what_to_do() {
+    for (file, told) in [
+        ("user,item,rank\nu1,i1,1", "`abgauge convert`"),
+        (
+            "[{\"type\":\"click\"},{\"type\":\"click\"}]",
+            "jq --compact-output '.[]'",
+        ),
+        ("{\n\"type\": \"click\"\n}", "jq --compact-output . FILE"),
+        ("", "has no record"),
+    ] {
+        check_told(file, false, &["Nothing is drafted", told]);
+    }
+}

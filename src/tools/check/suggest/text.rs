@@ -1,0 +1,460 @@
+//! Rendering of a draft as TOML, with a comment on each setting that gives the evidence for it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use abgauge_core::decode::shape::{Path, Paths, Shape};
+use abgauge_core::engine::event::Kind;
+use abgauge_core::table::visible;
+
+use super::columns::Members;
+use super::draft::{Draft, Trial};
+use super::fields::Choice;
+use super::rows::RowDraft;
+use super::{Unmapped, Way, items, views};
+use crate::settings::event_settings;
+use crate::tools::check::records::refused;
+
+/// Maximum number of values and paths listed.
+const MAX_LISTED: usize = 12;
+/// Maximum characters of a value.
+const MAX_CHARS: usize = 60;
+/// Remark on a setting without a matching field.
+const NONE: &str = "no field fits: correct this path";
+const NO_ID: &str =
+    "no field is unique to each list: let the recommender create an id, and send it with each click too";
+const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
+const NO_TIE: &str = "no field links clicks to lists: send the id of the list with each of its clicks";
+
+pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial: &Trial) -> String {
+    let mut text = String::new();
+    if let (Way::None, Some(form)) = (way, sample.form()) {
+        remark(
+            &mut text,
+            &format!(
+                "Nothing is drafted: {}. To fix that, {}.",
+                form.what(),
+                form.remedy()
+            ),
+        );
+        return text;
+    }
+    head(&mut text, sample, trial);
+    match way {
+        Way::Own => remark(
+            &mut text,
+            "The records have our own shape: [events] needs no settings.",
+        ),
+        Way::Preset(name) => {
+            remark(&mut text, &format!("The records have the shape of {name}."));
+            let _ = write!(text, "[events]\npreset = \"{name}\"\n");
+        }
+        Way::Drafted(draft) => drafted(&mut text, sample, topic_says, draft, trial),
+        Way::None => {
+            remark(
+                &mut text,
+                "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file holds only one kind, name it: --as served or --as click.",
+            );
+            not_a_list(&mut text, sample, &Shape::default(), &Members::new());
+        }
+    }
+    text
+}
+
+/// Explains why records that may be lists cannot be read as lists. Clicks are left out.
+fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Members) {
+    let view = views::of(&sample.lines, shape);
+    let others = (0..view.events.len()).filter(|number| clicks.binary_search(number).is_err());
+    if let Some(why) = items::why_not(&view.columns(), &others.collect()) {
+        remark(text, &format!("Not read as a list: {why}."));
+    }
+}
+
+/// Adds a paragraph of comments, wrapped to a readable width.
+fn remark(text: &mut String, words: &str) {
+    const WIDTH: usize = 118;
+    let mut line = String::from("#");
+    for word in words.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH && line.len() > 1 {
+            let _ = writeln!(text, "{line}");
+            line = "#".to_owned();
+        }
+        let _ = write!(line, " {word}");
+    }
+    let _ = writeln!(text, "{line}");
+}
+
+/// Adds the results of reading the sample with the draft.
+fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
+    let n = sample.lines.len();
+    remark(
+        text,
+        "Drafted by `abgauge check --suggest` from a sample: review it before you use it.",
+    );
+    let mut outcome = format!(
+        "records: {n}; with it, served lists: {}, clicks: {}, ignored: {}, refused: {}",
+        trial.n_lists, trial.n_clicks, trial.n_ignored, trial.n_refused
+    );
+    if sample.n_more > 0 {
+        let _ = write!(outcome, "; further records that were not read: {}", sample.n_more);
+    }
+    remark(text, &outcome);
+    if trial.n_lists > 0 && trial.n_with_arm == 0 {
+        remark(
+            text,
+            "No list names an arm. If arms are assigned in a separate event, add the arm to each served list: assignment events are not \
+             read.",
+        );
+    }
+    if trial.n_lists > 0 && trial.n_clicks > 0 {
+        let told = format!(
+            "clicks on a list of the sample: {} of {}, and on an item of it: {}",
+            trial.n_of_list, trial.n_clicks, trial.n_on_item
+        );
+        remark(text, &told);
+        if trial.n_of_list == 0 {
+            remark(
+                text,
+                "No click finds its list: either the sample does not hold a list and its clicks together, or request_id does not link them. Clicks with only the user and the item, or an item that was shown, cannot be linked to a list: send the id of the \
+                 list with each of its clicks.",
+            );
+        } else if trial.n_on_item == 0 {
+            remark(
+                text,
+                "No click is on an item of its list: `item` points to a different kind of id, or ids are written differently.",
+            );
+        }
+    }
+    for ((reason, _), (n, line, place)) in &trial.refusals {
+        let what = place
+            .as_ref()
+            .map(|place| format!(": {}", refused(*reason, place)));
+        let told = format!(
+            "refused as {}: {n}, line {line} first{}",
+            reason.name(),
+            what.unwrap_or_default()
+        );
+        remark(text, &told);
+    }
+}
+
+/// Remarks by setting.
+#[derive(Default)]
+struct Notes(BTreeMap<&'static str, String>);
+
+impl Notes {
+    fn add(&mut self, setting: &'static str, note: String) {
+        self.0.insert(setting, note);
+    }
+
+    /// Adds the evidence for a field, or `none`.
+    fn field(
+        &mut self,
+        setting: &'static str,
+        choice: &Option<Choice>,
+        members: &Members,
+        whose: &str,
+        none: &str,
+    ) {
+        let n = members.len();
+        let note = match choice {
+            Some(Choice {
+                n: n_read, others, ..
+            }) => {
+                let others: Vec<String> = others
+                    .iter()
+                    .map(|(path, n)| format!("`{}` ({n})", short(&path.to_string())))
+                    .collect();
+                let others = match others.is_empty() {
+                    true => String::new(),
+                    false => format!("; other candidates: {}", others.join(", ")),
+                };
+                format!("can be read in {n_read} of {n} {whose}{others}")
+            }
+            None => none.to_owned(),
+        };
+        self.add(setting, note);
+    }
+
+    fn time(
+        &mut self,
+        setting: &'static str,
+        choice: &Option<Choice>,
+        unread: &Option<String>,
+        members: &Members,
+        whose: &str,
+    ) {
+        match unread {
+            None => self.field(setting, choice, members, whose, NONE),
+            Some(value) => self.add(
+                setting,
+                format!(
+                    "no field can be read as a time; this one has the name but contains {}: send epoch milliseconds, or RFC 3339 text with \
+                     its offset, such as 2025-11-20T00:00:00+01:00 (with the colon)",
+                    short(value)
+                ),
+            ),
+        }
+    }
+}
+
+fn notes(draft: &Draft, trial: &Trial) -> Notes {
+    let mut notes = Notes::default();
+    let (split, lists, clicks) = (&draft.split, &draft.split.lists, &draft.clicks);
+    if split.kind.is_some() {
+        let values = split
+            .counts
+            .iter()
+            .map(|(value, n)| format!("\"{}\" {n}", short(value)));
+        notes.add("type", format!("its values: {}", listed(values)));
+    }
+    if split.without.is_some() {
+        notes.add("without_type", "type of records without such a field".to_owned());
+    }
+    if draft.times.zone.is_some() {
+        let note =
+            "some times are text without a zone, read as UTC here: correct it if they have another zone";
+        notes.add("ts_zone", note.to_owned());
+    }
+    if !lists.is_empty() {
+        notes.field("served.request_id", &draft.requests[0], lists, "lists", NO_ID);
+        notes.time(
+            "served.ts",
+            &draft.times.served,
+            &draft.times.unread[0],
+            lists,
+            "lists",
+        );
+        if draft.users[0].is_some() {
+            notes.field("served.user_id", &draft.users[0], lists, "lists", NONE);
+        }
+        of_items(&mut notes, draft, trial);
+        of_arms(&mut notes, draft);
+    }
+    if !clicks.is_empty() {
+        notes.field("click.request_id", &draft.requests[1], clicks, "clicks", NO_TIE);
+        notes.time(
+            "click.ts",
+            &draft.times.click,
+            &draft.times.unread[1],
+            clicks,
+            "clicks",
+        );
+        notes.field("click.item", &draft.item, clicks, "clicks", NONE);
+        if draft.users[1].is_some() {
+            notes.field("click.user_id", &draft.users[1], clicks, "clicks", NONE);
+        }
+    }
+    notes
+}
+
+fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
+    let n_lists = draft.split.lists.len();
+    if let Some(row) = &draft.row {
+        return of_row(notes, row, trial);
+    }
+    let Some(items) = &draft.items else {
+        return notes.add("served.items", NO_ITEMS.to_owned());
+    };
+    let mut note = format!("can be read in {} of {n_lists} lists", items.n_read);
+    if let Some(position) = items.position.as_ref().filter(|_| items.is_in_order) {
+        let path = short(&position.to_string());
+        let _ = write!(
+            note,
+            "; `{path}` has the same order as the array, and is not needed"
+        );
+    }
+    notes.add("served.items", note);
+    if draft.shape.served.position.is_some() {
+        notes.add("served.position", "not all arrays are in this order".to_owned());
+    }
+    if draft.shape.served.absent_is_empty {
+        let note = "some lists have none: treated as empty lists, since some producers omit empty arrays";
+        notes.add("served.no_items", note.to_owned());
+    }
+    let in_list = "lists have their clicks within them; both topics must then be the same";
+    if draft.shape.served.clicked.is_some() {
+        notes.add("served.clicked", in_list.to_owned());
+    }
+    if draft.shape.served.clicked_items.is_some() {
+        notes.add("served.clicked_items", in_list.to_owned());
+    }
+    if items.n_others > 0 {
+        let note = format!(
+            "elements that are not items: {}",
+            trial.n_skipped.max(items.n_others as u64)
+        );
+        notes.add("served.skip_others", note);
+    }
+}
+
+fn of_row(notes: &mut Notes, row: &RowDraft, trial: &Trial) {
+    let n_rows = trial.rows.len();
+    let of_lists = format!("records of one shown item: {n_rows}, of {} lists", trial.n_lists);
+    notes.add("served.items", of_lists);
+    notes.add(
+        "served.gather",
+        "the shortest of some spans that keeps the records of each list together; no longer than [join] same_list".to_owned(),
+    );
+    if row.position.is_some() {
+        notes.add("served.position", "items of a list rank by it".to_owned());
+    }
+}
+
+fn of_arms(notes: &mut Notes, draft: &Draft) {
+    let n_lists = draft.split.lists.len();
+    let note = match &draft.arms {
+        Some(arms) if arms.n < n_lists => format!(
+            "names an arm in {} of {n_lists} lists; set experiment_name and arm_name if the others should count too",
+            arms.n
+        ),
+        Some(arms) => format!("names an arm in {} of {n_lists} lists", arms.n),
+        None => "no field looks like the name of an experiment or an arm, so lists count in none; to count all of them in one, set experiment_name and arm_name"
+            .to_owned(),
+    };
+    notes.add("served.experiments", note);
+    if draft.shape.served.arms.experiment_name.is_some() {
+        let note = "the experiment of these arms: give it a name";
+        notes.add("served.experiment_name", note.to_owned());
+    }
+}
+
+fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft, trial: &Trial) {
+    let notes = notes(draft, trial);
+    unused(text, sample, topic_says, draft);
+    let served = &draft.shape.served;
+    let has_clicks = served.clicked.is_some() || served.clicked_items.is_some();
+    for (kind, is_absent, name) in [
+        (Kind::Served, draft.split.lists.is_empty(), "served list"),
+        (Kind::Click, draft.clicks.is_empty() && !has_clicks, "click"),
+    ] {
+        if is_absent && topic_says.is_none_or(|says| says == kind) {
+            remark(
+                text,
+                &format!(
+                    "No record looks like a {name}: correct that section. If no field has the type of a record, draft from a file of each kind \
+                     (--as served, --as click)."
+                ),
+            );
+        }
+    }
+    if let Some(row) = &draft.row {
+        remark(
+            text,
+            &format!(
+                "Records show one item each: many share `{}`, each with a different `{}`. Those that share it within the span of `gather` \
+                 are read as one list. If lists are marked in another way, docs/cookbook.md has a recipe for jq.",
+                short(&row.request.path.to_string()),
+                short(&row.item.to_string())
+            ),
+        );
+    }
+    if draft.items.is_none() && draft.row.is_none() && topic_says != Some(Kind::Click) {
+        not_a_list(text, sample, &draft.shape, &draft.clicks);
+    }
+    if !draft.split.lists.is_empty() && draft.users[0].is_none() {
+        remark(
+            text,
+            "No field of the lists looks like the user: intervals treat each list as a separate user. If there is one, set user_id.",
+        );
+    }
+    let mut section = None;
+    for (setting, value) in event_settings(&draft.shape, |setting| notes.0.contains_key(setting)) {
+        let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
+        // A topic with one kind of event needs no settings for the other.
+        let is_of_other = match topic_says {
+            Some(Kind::Served) => of == "click",
+            Some(Kind::Click) => of == "served",
+            None => false,
+        };
+        if is_of_other {
+            continue;
+        }
+        if section.as_deref() != Some(of) {
+            let dot = if of.is_empty() { "" } else { "." };
+            let _ = write!(text, "\n[events{dot}{of}]\n");
+            section = Some(of.to_owned());
+        }
+        if let Some(note) = notes.0.get(setting.as_str()) {
+            remark(text, note);
+        }
+        let _ = writeln!(text, "{name} = {value}");
+    }
+}
+
+/// Lists the fields that the draft does not use.
+fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft) {
+    let view = views::of(&sample.lines, &draft.shape);
+    let columns = view.columns();
+    let used = used(&draft.shape, topic_says);
+    let is_used = |path: &Path| {
+        let touches = |used: &&Path| {
+            let n = used.names().len().min(path.names().len());
+            used.is_outer() == path.is_outer() && used.names()[..n] == path.names()[..n]
+        };
+        used.iter().any(touches)
+    };
+    let is_plain = |path: &Path| {
+        let column = columns.get(path);
+        column.is_some_and(|column| column.values.values().any(|value| !value.is_object()))
+    };
+    let unused: Vec<String> = columns
+        .iter()
+        .filter(|column| !is_used(&column.path) && is_plain(&column.path))
+        .map(|column| format!("`{}`", short(&column.path.to_string())))
+        .collect();
+    if !unused.is_empty() {
+        remark(text, &format!("unused fields: {}", listed(unused.into_iter())));
+    }
+}
+
+fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
+    let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
+    let in_record = arms.experiments.is_none();
+    let of_list = [
+        Some(&served.request_id),
+        served.user_id.as_ref(),
+        Some(&served.ts),
+        Some(&served.items),
+        served.position.as_ref().filter(|_| served.gather_ms.is_some()),
+        served.clicked_items.as_ref(),
+        arms.experiments.as_ref(),
+        arms.experiment.as_ref().filter(|_| in_record),
+        arms.arm.as_ref().filter(|_| in_record),
+    ];
+    let of_click = [
+        click.action.as_ref(),
+        Some(&click.request_id),
+        click.user_id.as_ref(),
+        Some(&click.ts),
+        Some(&click.item),
+    ];
+    let lists = of_list.into_iter().filter(|_| topic_says != Some(Kind::Click));
+    let clicks = of_click.into_iter().filter(|_| topic_says != Some(Kind::Served));
+    lists
+        .chain(clicks)
+        .chain([shape.kind.as_ref()])
+        .flatten()
+        .flat_map(Paths::iter)
+        .collect()
+}
+
+fn listed(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = all.collect();
+    let n_more = all.len().saturating_sub(MAX_LISTED);
+    let mut shown = all;
+    shown.truncate(MAX_LISTED);
+    if n_more > 0 {
+        shown.push(format!("and {n_more} more"));
+    }
+    shown.join(", ")
+}
+
+/// Truncates text to fit a one-line comment.
+pub(super) fn short(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    visible(&short)
+}

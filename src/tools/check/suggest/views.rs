@@ -1,0 +1,123 @@
+//! Views of a sample: events as its records, as elements of an array in each record, or as JSON text.
+
+use abgauge_core::decode::shape::{Nested, Path, Shape};
+use serde_json::Value;
+
+use super::columns::Columns;
+
+/// Events as a shape would read them, and the settings for that.
+#[derive(Default)]
+pub(super) struct View {
+    pub nested: Option<Nested>,
+    pub records: Option<Path>,
+    pub events: Vec<Value>,
+    /// Surrounding record of each event, or empty without one.
+    pub around: Vec<Value>,
+}
+
+/// Returns all views of a sample, the plain one first.
+pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
+    let values = lines.iter();
+    let values: Vec<Value> = values
+        .filter_map(|(_, line)| serde_json::from_slice(line).ok())
+        .collect();
+    let (objects, texts): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_object);
+    let whole = View {
+        nested: Some(Nested::Whole),
+        events: texts.iter().filter_map(object_in).collect(),
+        ..View::default()
+    };
+    let mut views = Vec::new();
+    for path in fields(&objects, |value| object_in(value).is_some()) {
+        let pairs = objects
+            .iter()
+            .filter_map(|record| Some((object_in(at(record, &path)?)?, record.clone())));
+        let (events, around) = pairs.unzip();
+        views.push(View {
+            nested: Some(Nested::At(path)),
+            records: None,
+            events,
+            around,
+        });
+    }
+    for path in fields(&objects, has_several) {
+        let pairs = objects.iter().flat_map(|record| {
+            let events = at(record, &path).and_then(Value::as_array).into_iter().flatten();
+            events.map(|event| (event.clone(), record.clone()))
+        });
+        let (events, around) = pairs.unzip();
+        views.push(View {
+            nested: None,
+            records: Some(path),
+            events,
+            around,
+        });
+    }
+    let plain = View {
+        events: objects,
+        ..View::default()
+    };
+    let all = [plain, whole].into_iter().chain(views);
+    all.filter(|view| !view.events.is_empty()).collect()
+}
+
+/// Returns the view in which a shape reads a sample.
+pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> View {
+    let is_it = |view: &View| (&view.nested, &view.records) == (&shape.nested, &shape.records);
+    views(lines).into_iter().find(is_it).unwrap_or_default()
+}
+
+impl View {
+    /// Columns of the events and of the surrounding records.
+    pub fn columns(&self) -> Columns<'_> {
+        Columns::of(&self.events).with_outer(&self.around)
+    }
+
+    pub fn put(&self, shape: &mut Shape) {
+        (shape.nested, shape.records) = (self.nested.clone(), self.records.clone());
+    }
+}
+
+/// Parses text that is a JSON object.
+fn object_in(value: &Value) -> Option<Value> {
+    let text = value.as_str().filter(|text| text.trim_start().starts_with('{'))?;
+    let inner: Value = serde_json::from_str(text).ok()?;
+    inner.is_object().then_some(inner)
+}
+
+/// Returns true for an array of objects that each name their kind.
+fn has_several(value: &Value) -> bool {
+    let kinds = |element: &Value| {
+        let fields = element.as_object();
+        fields.is_some_and(|fields| fields.len() > 2 && fields.values().any(|value| value.is_string()))
+    };
+    let says_kind = |element: &Value| {
+        element.as_object().is_some_and(|fields| {
+            let mut names = fields.keys();
+            names.any(|name| super::words::hint(name, &super::words::KIND) > 0.0)
+        })
+    };
+    let elements = value.as_array();
+    elements.is_some_and(|elements| {
+        !elements.is_empty()
+            && elements
+                .iter()
+                .all(|element| kinds(element) && says_kind(element))
+    })
+}
+
+/// Returns fields that satisfy `is_one` in every record that has them, and that more than half of the records have. Searches
+/// the top level and one level below.
+fn fields(records: &[Value], is_one: impl Fn(&Value) -> bool) -> Vec<Path> {
+    let columns = Columns::of(records);
+    let found = columns.iter().filter(|column| {
+        column.path.names().len() <= 2
+            && 2 * column.values.len() > records.len()
+            && column.values.values().all(|value| is_one(value))
+    });
+    found.map(|column| column.path.clone()).collect()
+}
+
+fn at<'a>(record: &'a Value, path: &Path) -> Option<&'a Value> {
+    super::items::at(record, path)
+}

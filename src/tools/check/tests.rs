@@ -1,0 +1,389 @@
+//! Tests from facts to findings. Answers of a cluster are tested in `kafka::inspect` and with real Kafka.
+
+use std::num::NonZeroU32;
+
+use abgauge_core::decode::Decoder;
+use abgauge_core::engine::event::Kind;
+
+use super::*;
+use crate::stream::kafka::inspect::{Facts, Failure, Sample, Topic, TopicSettings, Trouble, VisibleTopic};
+use crate::stream::keys::{Partitioner, murmur2_partition};
+use crate::stream::timestamps::Timestamps;
+
+const LIST: &str = r#"{"request_id":"r","ts":1763596800123,"items":[]}"#;
+
+/// Default configuration: windows up to 24h (cells of 24m), attribution 30m, lateness 2m, max_future 30s.
+fn config() -> Config {
+    let env = [("ABGAUGE_KAFKA__BROKERS".to_owned(), "kafka:9092".to_owned())];
+    crate::settings::load(None, env.into_iter()).expect("valid")
+}
+
+fn n(n: u32) -> NonZeroU32 {
+    NonZeroU32::new(n).unwrap()
+}
+
+fn sample(topic: &str, n_partitions: u32, n_records: u32, partitioner: Partitioner) -> Sample {
+    let mut sample = Sample::new(topic, n(n_partitions));
+    let decoder = Decoder::new(0, 10, 100);
+    for id in 0..n_records {
+        let key = format!("r-{id}");
+        let partition = partitioner
+            .partition(key.as_bytes(), n(n_partitions))
+            .cast_signed();
+        sample.take(
+            &decoder,
+            Some(Kind::Served),
+            partition,
+            Some(key.as_bytes()),
+            Some(LIST.as_bytes()),
+        );
+    }
+    sample
+}
+
+fn stamped_by(kind: &str) -> Timestamps {
+    Timestamps {
+        kind: Some(kind.into()),
+        after_max_ms: None,
+    }
+}
+
+fn settings() -> TopicSettings {
+    TopicSettings {
+        timestamps: stamped_by("LogAppendTime"),
+        retention_ms: Some(7 * 86_400_000),
+        retention_bytes: Some(-1),
+        cleanup_policy: Some("delete".into()),
+    }
+}
+
+fn topic(name: &str, n_partitions: u32) -> Topic {
+    let found = VisibleTopic {
+        n_partitions: n(n_partitions),
+        settings: Ok(settings()),
+        sample: Ok(sample(name, n_partitions, 500, Partitioner::Murmur2)),
+    };
+    Topic {
+        name: name.into(),
+        found: Ok(found),
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        brokers: vec!["kafka:9092".into()],
+        served: topic("served", 4),
+        clicks: Some(topic("clicks", 4)),
+        dead_letters: None,
+        state: None,
+        group: Ok(()),
+    }
+}
+
+/// Returns the findings that are not OK, as lines: level and text, then the remedy.
+#[track_caller]
+fn check(facts: &Facts, expected_code: u8) -> String {
+    let findings = judge::cluster(&config(), facts);
+    assert_eq!(exit_code(&findings), expected_code, "{findings:#?}");
+    let notable: Vec<_> = findings
+        .into_iter()
+        .filter(|finding| finding.level != Level::Ok)
+        .collect();
+    printed(&notable)
+}
+
+fn printed(findings: &[Finding]) -> String {
+    let mut out = anstream::StripStream::new(Vec::new());
+    write(findings, &mut out).unwrap();
+    String::from_utf8(out.into_inner()).unwrap()
+}
+
+#[track_caller]
+fn assert_lines(text: &str, begins: &[&str]) {
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), begins.len(), "{text}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line:?} does not begin with {begin:?}");
+    }
+}
+
+fn settings_of(topic: &mut Topic) -> &mut TopicSettings {
+    topic.found.as_mut().unwrap().settings.as_mut().unwrap()
+}
+
+#[test]
+fn a_fine_cluster_gives_no_more_than_ok() {
+    assert_eq!(check(&facts(), 0), "");
+    let all = printed(&judge::cluster(&config(), &facts()));
+    assert_lines(
+        &all,
+        &[
+            "ok       the brokers answer; their advertised addresses: kafka:9092",
+            "ok       topic `served` has 4 partitions",
+            "ok       topic `clicks` has 4 partitions",
+            "ok       topic `served` is keyed with murmur2",
+            "ok       topic `clicks` is keyed with murmur2",
+            "ok       topic `served`: the last 500 records can be read",
+            "ok       topic `clicks`: the last 500 records can be read",
+            "ok       the consumer group `abgauge` can be used",
+        ],
+    );
+}
+
+#[test]
+fn a_missing_topic_and_a_forbidden_one_are_told_apart() {
+    let mut facts = facts();
+    facts.served.found = Err(Failure::new(Trouble::NoSuchTopic, "unknown"));
+    facts.clicks.as_mut().unwrap().found = Err(Failure::new(Trouble::TopicForbidden, "denied"));
+    facts.dead_letters = Some(Err(Failure::new(Trouble::NoSuchTopic, "unknown")));
+    assert_lines(
+        &check(&facts, 78),
+        &[
+            "error    topic `served` does not exist",
+            "         → create it, with as many partitions",
+            "error    no permission to see topic `clicks`: denied",
+            "         → grant the user READ and DESCRIBE",
+        ],
+    );
+    let mut config = config();
+    config.kafka.dead_letter_topic = Some("letters".into());
+    let all = printed(&judge::cluster(&config, &facts));
+    assert!(
+        all.contains("error    the dead-letter topic `letters` does not exist"),
+        "{all}"
+    );
+}
+
+#[test]
+fn unequal_counts_are_refused_and_the_smaller_topic_is_to_grow() {
+    let mut facts = facts();
+    facts.clicks = Some(topic("clicks", 3));
+    assert_lines(
+        &check(&facts, 78),
+        &[
+            "error    topic `served` has 4 partitions, topic `clicks` has 3 partitions: a click",
+            "         → give `clicks` as many",
+        ],
+    );
+}
+
+#[test]
+fn a_compacted_topic_is_refused() {
+    for policy in ["compact", "compact,delete"] {
+        let mut facts = facts();
+        settings_of(&mut facts.served).cleanup_policy = Some(policy.into());
+        let expected = format!("error    topic `served` is compacted (cleanup.policy={policy})");
+        assert_lines(
+            &check(&facts, 78),
+            &[&expected, "         → set cleanup.policy=delete"],
+        );
+    }
+}
+
+/// 24h + 24m + 30m + 2m + 30s = 89 790 s.
+#[test]
+fn retention_must_reach_over_the_longest_window_and_all_spans_of_the_join() {
+    let mut facts = facts();
+    let clicks = settings_of(facts.clicks.as_mut().unwrap());
+    clicks.retention_ms = Some(89_789_999);
+    assert_lines(
+        &check(&facts, 0),
+        &[
+            "warning  topic `clicks` keeps records for 89789999ms: after a start the window 24h is incomplete at first",
+            "         → set retention.ms=89790000 or more",
+        ],
+    );
+    for enough in [89_790_000, -1] {
+        settings_of(facts.clicks.as_mut().unwrap()).retention_ms = Some(enough);
+        assert_eq!(check(&facts, 0), "", "{enough}");
+    }
+}
+
+#[test]
+fn what_cannot_be_firm_is_told() {
+    let mut facts = facts();
+    let served = settings_of(&mut facts.served);
+    (served.retention_bytes, served.timestamps) = (Some(1 << 30), stamped_by("CreateTime"));
+    assert_lines(
+        &check(&facts, 0),
+        &[
+            "note     topic `served` keeps at most 1073741824 bytes of each partition",
+            "         → make sure that they cover",
+            "warning  topic `served` uses the timestamps of its producers (message.timestamp.type=CreateTime)",
+            "         → kafka-configs.sh --bootstrap-server",
+        ],
+    );
+}
+
+#[test]
+fn unlike_partitioners_are_named_and_few_records_tell_nothing() {
+    let mut facts = facts();
+    let clicks = |facts: &mut Facts, sample| {
+        facts.clicks.as_mut().unwrap().found.as_mut().unwrap().sample = Ok(sample)
+    };
+    clicks(&mut facts, sample("clicks", 4, 500, Partitioner::Crc32));
+    assert_lines(
+        &check(&facts, 0),
+        &[
+            "warning  about 3 of 4 clicks find no list, because producers use different partitioners: topic `clicks` is keyed with CRC32",
+        ],
+    );
+    clicks(&mut facts, sample("clicks", 4, 5, Partitioner::Crc32));
+    assert_lines(
+        &check(&facts, 0),
+        &[
+            "note     topic `clicks` has too few different keys to detect its partitioner: 5 of at least 12, so far as CRC32 (librdkafka's",
+            "         → run this again",
+        ],
+    );
+    let mut keyless = Sample::new("clicks", n(4));
+    for _ in 0..200 {
+        keyless.take(
+            &Decoder::new(0, 10, 100),
+            Some(Kind::Served),
+            0,
+            None,
+            Some(LIST.as_bytes()),
+        );
+    }
+    clicks(&mut facts, keyless);
+    assert_lines(
+        &check(&facts, 0),
+        &["warning  topic `clicks` has records without a key"],
+    );
+    let (served, clicks) = (topic("served", 1), topic("clicks", 1));
+    assert_eq!(
+        check(
+            &Facts {
+                served,
+                clicks: Some(clicks),
+                ..facts
+            },
+            0
+        ),
+        "",
+        "one partition holds every key"
+    );
+}
+
+#[test]
+fn unreadable_records_are_shared_out_by_reason() {
+    let mut facts = facts();
+    let found = facts.served.found.as_mut().unwrap();
+    let sample = found.sample.as_mut().unwrap();
+    let decoder = Decoder::new(0, 10, 100);
+    let bad = [r#"{"ts":1}"#, r#"{"ts":1}"#, "{", r#"{"type":"view"}"#];
+    for (n, payload) in bad.into_iter().enumerate() {
+        let key = format!("r-{n}");
+        let partition = murmur2_partition(key.as_bytes(), super::tests::n(4)).cast_signed();
+        sample.take(
+            &decoder,
+            Some(Kind::Served),
+            partition,
+            Some(key.as_bytes()),
+            Some(payload.as_bytes()),
+        );
+    }
+    assert_lines(
+        &check(&facts, 0),
+        &[
+            "warning  topic `served`: 3 of the last 504 records (less than 1%) cannot be read: missing_field 2, not_json 1",
+            "         → missing_field: a list needs request_id",
+            "         not_json: send one JSON object",
+            "note     topic `served`: 1 of the last 504 records have another `type` and are ignored",
+        ],
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_is_said_with_the_permission_or_address_it_needs() {
+    let mut facts = facts();
+    let found = facts.served.found.as_mut().unwrap();
+    found.settings = Err(Failure::new(Trouble::TopicForbidden, "denied"));
+    found.sample = Err(Failure::new(Trouble::Unreachable, "refused"));
+    assert_lines(
+        &check(&facts, 69),
+        &[
+            "warning  cannot read the settings of topic `served` (retention, compaction, timestamps): denied",
+            "         → grant the user DESCRIBE_CONFIGS",
+            "error    no record of topic `served` can be read: refused",
+            "         → make sure that this machine can reach all brokers at their advertised addresses (kafka:9092",
+        ],
+    );
+    // Errors that need a fix come before those that may resolve themselves.
+    facts.group = Err(Failure::new(Trouble::GroupForbidden, "denied"));
+    let text = check(&facts, 78);
+    assert!(
+        text.contains("error    no permission for the consumer group `abgauge`: denied\n         → grant"),
+        "{text}"
+    );
+}
+
+#[test]
+fn no_way_in_is_one_error_that_names_the_address_and_what_to_check() {
+    for (trouble, says, code) in [
+        (Trouble::Property, "correct it under [kafka.properties]", 78),
+        (
+            Trouble::Credentials,
+            "the brokers at kafka:9092 refuse the credentials: why\n         → check kafka.properties.\"sasl.mechanism\"",
+            69,
+        ),
+        (
+            Trouble::Tls,
+            "the brokers at kafka:9092: TLS with the brokers failed: why\n         → check kafka.properties.\"security",
+            69,
+        ),
+        (
+            Trouble::Resolve,
+            "kafka:9092 cannot be found: why\n         → check the names in kafka.brokers",
+            69,
+        ),
+        (
+            Trouble::Unreachable,
+            "kafka:9092 do not answer: why\n         → check the addresses in kafka.brokers",
+            69,
+        ),
+    ] {
+        let findings = [judge::no_way_in(&config(), &Failure::new(trouble, "why"))];
+        assert!(printed(&findings).contains(says), "{}", printed(&findings));
+        assert_eq!(exit_code(&findings), code, "{trouble:?}");
+    }
+}
+
+#[test]
+fn doubts_about_a_valid_configuration_are_warnings() {
+    let findings = findings(&config(), false);
+    assert_lines(
+        &printed(&findings),
+        &[
+            "ok       the configuration is valid",
+            "note     memory is bounded to",
+            "         4096 MiB of open lists",
+            "         0 MiB of shown items",
+            "         0 MiB of sums by user",
+            "         ",
+            "         up to 10000 arms",
+            "         statistics: ",
+            "note     a scrape has up to 197 series for each arm ([export]); there is room for 1522 such arms",
+        ],
+    );
+    let mut config = config();
+    config.export.forget_after_ms = 1;
+    let findings = super::findings(&config, false);
+    assert_lines(
+        &printed(&findings),
+        &[
+            "ok       the configuration",
+            "note     memory",
+            "         ",
+            "         ",
+            "         ",
+            "         ",
+            "         ",
+            "         ",
+            "note     a scrape",
+            "warning  export.forget_after",
+        ],
+    );
+    assert_eq!(exit_code(&findings), 0);
+}

@@ -1,0 +1,284 @@
+//! Arguments of the commands that need no broker: `evaluate`, `plan` and `profiles`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, ValueEnum, error};
+
+use super::comparing::{CompareArgs, parse_share};
+use super::{parse_between, parse_duration};
+use crate::settings::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
+
+/// Arguments that select the input, and the metrics to compute.
+#[derive(Debug, Args)]
+pub struct CountArgs {
+    /// Files of events, each with its "type"; `-` for standard input
+    ///
+    /// JSON, one object per line, plain or compressed with gzip or zstd; or Parquet, with one event per row and one field per column.
+    /// The file type is detected from the first bytes. The order of lines does not matter: clicks may come before their lists.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Daemon configuration with the settings that affect its numbers; flags override it
+    ///
+    /// Reads profile, metrics, k, alpha and catalog in the section `metrics`; attribution, click_skew, same_list, slot,
+    /// max_items, max_experiments, max_lists_per_click, max_off_list and hash_seed in `join`; the section `events`; and
+    /// your own profiles. Brokers need not be set. Environment variables override its settings as they do for the daemon.
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// Conventions to compute by; several are shown side by side: `abgauge profiles` lists them [default: default]
+    #[arg(
+        long = "convention",
+        value_name = "PROFILE",
+        value_delimiter = ',',
+        value_parser = parse_name,
+        env = "ABGAUGE_EVALUATE_CONVENTION",
+        hide_env_values = true
+    )]
+    pub conventions: Vec<String>,
+    /// Metrics to compute, such as hit_rate,ctr,ndcg [default: the metrics of each convention]
+    ///
+    /// By default a convention shows all metrics that its source reports. `default`, which defines every metric, shows hit_rate,
+    /// ctr, mrr, ndcg, precision, recall and map, and with --catalog also alpha_ndcg, coverage, popularity and surprisal.
+    #[arg(
+        long,
+        value_name = "METRIC,…",
+        value_delimiter = ',',
+        value_parser = parse_name,
+        env = "ABGAUGE_EVALUATE_METRICS",
+        hide_env_values = true
+    )]
+    pub metrics: Vec<String>,
+    /// Cut-offs; the whole list is always measured too [default: 1,5,10]
+    #[arg(
+        long,
+        value_name = "K,…",
+        value_delimiter = ',',
+        value_parser = parse_k,
+        env = "ABGAUGE_EVALUATE_K",
+        hide_env_values = true
+    )]
+    pub k: Vec<NonZeroU32>,
+    /// Item catalogue, one JSON object per line, for the metrics that need it
+    ///
+    /// Example of a line: {"item":"i1","aspects":["a3"],"users":12,"of_users":200}. `-` for standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ABGAUGE_EVALUATE_CATALOG",
+        hide_env_values = true
+    )]
+    pub catalog: Option<PathBuf>,
+    /// Time after its list in which a click counts [default: 30m]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
+    pub attribution: Option<i64>,
+    /// Time before its list in which a click counts [default: 0s]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
+    pub click_skew: Option<i64>,
+    /// Time between two lists with one request id within which the second is a copy [default: as long as --attribution]
+    ///
+    /// Lists that are further apart count as different lists.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_SAME_LIST", hide_env_values = true)]
+    pub same_list: Option<i64>,
+    /// Memory limit for lists and clicks, such as 8GiB. Dropped records are reported and the exit code is 65
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
+    pub max_state: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    #[command(flatten)]
+    pub counting: CountArgs,
+    /// Discount for a repeated aspect in alpha_ndcg, from 0 to 1 [default: 0.5]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
+    pub alpha: Option<f64>,
+    /// Also print the numbers of each day (UTC)
+    #[arg(long, conflicts_with = "window")]
+    pub by_day: bool,
+    /// Also print the numbers of each span of this length, such as 1h
+    ///
+    /// Spans are aligned to 1970-01-01T00:00:00Z. A list and its clicks count in the span of the list's time.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
+    pub window: Option<i64>,
+    #[command(flatten)]
+    pub comparing: CompareArgs,
+    /// How to print the numbers
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Format::Table,
+        env = "ABGAUGE_EVALUATE_FORMAT",
+        hide_env_values = true
+    )]
+    pub format: Format,
+    /// Exit with 65 if a line cannot be read
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a terminal
+    Table,
+    /// One document
+    Json,
+    /// One number per row, with its numerator and denominator
+    Csv,
+    /// Tables in Markdown
+    Markdown,
+}
+
+/// Running daemon to query, with its credentials.
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    /// Query a running daemon instead of files: the address of its page, such as http://localhost:9464
+    ///
+    /// Flags for counting and comparing do not apply: the daemon uses its own configuration, [experiments.NAME] in particular.
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    pub from: Option<HttpUrl>,
+    /// File with a bearer token, if the daemon requires one
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub token_file: Option<PathBuf>,
+    /// Authorities that sign the daemon's certificate, in PEM [default: the system's]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub ca_file: Option<PathBuf>,
+    /// Time limit for the daemon's answer
+    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = parse_duration, allow_hyphen_values = true, requires = "from")]
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub ask: AskArgs,
+    #[command(flatten)]
+    pub counting: CountArgs,
+    #[command(flatten)]
+    pub comparing: CompareArgs,
+    /// The probability of a false alarm, between 0 and 1 [default: 0.05]
+    #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
+    pub alpha: Option<f64>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    pub format: TableOrJson,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// Show every choice of this profile
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Also include the profiles of this configuration
+    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    pub format: TableOrJson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableOrJson {
+    /// For a terminal
+    Table,
+    /// One document
+    Json,
+}
+
+/// Arguments allowed with `plan --from`.
+const ASKING: [&str; 5] = ["from", "token_file", "ca_file", "timeout", "format"];
+
+/// Refuses flags that do not apply to a daemon. Their environment variables are accepted, because other commands use them, too.
+pub(super) fn refuse_counting(command: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some(plan) = matches
+        .subcommand_matches("plan")
+        .filter(|plan| plan.contains_id("from"))
+    else {
+        return Ok(());
+    };
+    let is_written =
+        |id: &&str| plan.value_source(id) == Some(ValueSource::CommandLine) && !ASKING.contains(id);
+    let command = command.find_subcommand_mut("plan").expect("it is there");
+    let arguments = command.get_arguments();
+    let written = arguments.filter(|argument| is_written(&argument.get_id().as_str()));
+    let Some(written) = written.map(ToString::to_string).next() else {
+        return Ok(());
+    };
+    let message = format!(
+        "the argument '{written}' cannot be used with '--from <URL>': the daemon's own configuration applies"
+    );
+    Err(command.error(error::ErrorKind::ArgumentConflict, message))
+}
+
+pub(super) const EVALUATE_EXAMPLES: &str = "\
+Examples:
+  abgauge evaluate events.jsonl
+  abgauge evaluate monday.jsonl tuesday.jsonl --k 5,20 --attribution 1h
+  abgauge evaluate events.jsonl --convention ranx,rectools --metrics map,ndcg
+  abgauge evaluate events.jsonl --catalog items.jsonl --format csv > numbers.csv
+  abgauge evaluate events.jsonl --by-day --compare control --format markdown
+  abgauge evaluate events.jsonl --compare control --shares control=0.5,b=0.5 --primary hit_rate@10
+  abgauge evaluate events.jsonl --compare ranker=base --compare layout=grid --mde layout:0.02
+  abgauge evaluate events.jsonl --config abgauge.toml --strict
+  abgauge evaluate lists.parquet clicks.jsonl.zst
+  curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
+
+Skipped input is reported on standard error.
+
+Exit codes:
+   0  success
+   1  a failure, such as a missing file
+   2  wrong usage, such as an unknown metric
+  65  there is nothing to count, or something could not be counted; with --strict: a line cannot be read
+  78  a bad configuration or catalogue";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Examples:
+  abgauge plan events.jsonl --compare control --primary hit_rate@10
+  abgauge plan last-week.jsonl --compare base --shares base=.5,neural=.5 --primary ctr --mde 0.02
+  abgauge plan events.jsonl --compare ranker=base --primary mrr --guardrail ctr=0.02 --format json
+  abgauge plan --from http://localhost:9464
+  abgauge plan --from https://abgauge.example --token-file token --format json
+
+Exit codes:
+   0  success
+   1  a failure, such as a missing file, or a daemon that does not answer or is not ready
+   2  wrong usage, such as an unknown metric, or a control without lists
+  65  there is too little data, or something could not be counted
+  78  a bad configuration or catalogue";
+
+pub(super) const PROFILES_EXAMPLES: &str = "\
+Examples:
+  abgauge profiles               all profiles, and the meaning of each choice
+  abgauge profiles ranx          every choice of one, and how to derive your own
+  abgauge profiles --format json
+
+Exit codes:
+   0  success
+   2  wrong usage, such as an unknown name
+  78  a bad configuration";
+
+fn parse_url(text: &str) -> Result<HttpUrl, String> {
+    HttpUrl::of_setting(text).map_err(|(fault, _)| match fault.contains('@') {
+        true => format!("it {fault}: give a token by --token-file FILE"),
+        false => format!("it {fault}: write the address of the daemon's page, such as http://localhost:9464"),
+    })
+}
+
+fn parse_k(text: &str) -> Result<NonZeroU32, String> {
+    let k = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|k: &NonZeroU32| k.get() <= LONGEST_LIST);
+    k.ok_or_else(|| format!("write whole numbers from 1 to {LONGEST_LIST}"))
+}
+
+/// Parses a name in a list, which may have spaces around it.
+fn parse_name(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(text.trim().to_owned())
+}
+
+fn parse_alpha(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.0, 1.0)
+}

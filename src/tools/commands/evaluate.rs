@@ -1,0 +1,98 @@
+//! `abgauge evaluate`: computes metrics from files.
+
+use std::process::ExitCode;
+
+use abgauge_core::evaluate::Evaluation;
+
+use super::counting::{Counted, counted};
+use super::reading::{self, BAD_DATA, tell};
+use super::{compare, misuse, note, print, warn, with_counting};
+use crate::settings::{Counting, display_ms};
+use crate::tools::cli::{EvaluateArgs, Format};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Evaluates the files and prints the result.
+///
+/// # Errors
+/// If a file cannot be read, or the result cannot be written.
+pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
+    with_counting(args.counting.config.as_deref(), |counting| {
+        let counted = match asked(args, &counting) {
+            Ok(counted) => counted,
+            Err(message) => return Ok(misuse("evaluate", &message)),
+        };
+        let evaluation = match reading::evaluation(&args.counting.files, &counted)? {
+            Ok(evaluation) => evaluation,
+            Err(code) => return Ok(code),
+        };
+        let compare = counted
+            .options
+            .compare
+            .as_ref()
+            .filter(|_| !evaluation.is_empty());
+        let missing = compare.and_then(|compare| compare::missing(&args.comparing, compare, &evaluation));
+        if let Some(message) = missing {
+            return Ok(misuse("evaluate", &message));
+        }
+        tell(&counted, &evaluation);
+        for text in compare::on_arms(&evaluation) {
+            warn(&text);
+        }
+        let left_out = compare.and_then(|compare| compare::left_out(compare, &evaluation));
+        left_out.iter().for_each(|text| note(text));
+        if let Some(compare) = compare {
+            for text in compare::without_shares(compare, &evaluation) {
+                note(&text);
+            }
+        }
+        show(&evaluation, args)?;
+        let is_bad = evaluation.is_empty()
+            || !evaluation.losses().is_empty()
+            || evaluation.n_without_a_hit().is_some();
+        let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;
+        Ok(match is_bad || is_strictly_bad {
+            true => ExitCode::from(BAD_DATA),
+            false => ExitCode::SUCCESS,
+        })
+    })
+}
+
+/// Returns the options. The error explains what is wrong with the flags.
+fn asked(args: &EvaluateArgs, counting: &Counting) -> Result<Counted, String> {
+    let mut counted = counted(&args.counting, counting)?;
+    let options = &mut counted.options;
+    options.measures.alpha = args.alpha.unwrap_or(options.measures.alpha);
+    options.compare = compare::compare(&args.comparing, &options.measures)?;
+    options.span_ms = span_ms(args, options.slot_ms)?;
+    Ok(counted)
+}
+
+fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
+    let (flag, span_ms) = match (args.by_day, args.window) {
+        (true, _) => ("--by-day", DAY_MS),
+        (false, Some(span_ms)) => ("--window", span_ms),
+        (false, None) => return Ok(None),
+    };
+    match span_ms > 0 && span_ms % slot_ms == 0 {
+        true => Ok(Some(span_ms)),
+        false => Err(format!(
+            "{flag}: a span of {} is not a multiple of the slot, {}: lists are counted by slot",
+            display_ms(span_ms),
+            display_ms(slot_ms)
+        )),
+    }
+}
+
+fn show(evaluation: &Evaluation, args: &EvaluateArgs) -> anyhow::Result<()> {
+    let report = evaluation.report();
+    let mut bytes = Vec::new();
+    match args.format {
+        Format::Json => report.json(&mut bytes)?,
+        Format::Csv => report.csv(&mut bytes)?,
+        _ if evaluation.is_empty() => {}
+        Format::Table => bytes = format!("{}\n", report.table()).into_bytes(),
+        Format::Markdown => bytes = format!("{}\n", report.markdown()).into_bytes(),
+    }
+    print(&String::from_utf8_lossy(&bytes))
+}

@@ -1,0 +1,224 @@
+//! Plans as a table and as JSON.
+
+use std::collections::BTreeMap;
+
+use abgauge_core::statistics::days::{ArmDays, Design, MetricDays, Need};
+use abgauge_core::table::{align_numbers, visible};
+use serde::Serialize;
+
+use super::Planned;
+use crate::settings::Schedule;
+
+/// Formats the experiments for a terminal, one after the other.
+pub(super) fn table(plans: &BTreeMap<String, Planned>) -> String {
+    let texts = plans
+        .iter()
+        .map(|(experiment, planned)| text(experiment, planned));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn text(experiment: &str, planned: &Planned) -> String {
+    let mut table = abgauge_core::table::new();
+    let designs = Design::ALL.map(|design| title(design, planned));
+    let names = [visible(experiment), visible(&planned.control)];
+    table.set_header(names.into_iter().chain(designs));
+    for (name, arm) in &planned.days.arms {
+        for (id, metric) in &arm.metrics {
+            table.add_row(row(name, arm, id, metric.as_ref()));
+        }
+    }
+    align_numbers(&mut table, 1);
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let weeks = Design::ALL.map(|design| {
+        let name = design.name();
+        let Some(weeks) = planned.days.weeks(design) else {
+            return format!("{name} –");
+        };
+        let end = planned.end_ms(design).and_then(date);
+        let end = end.map_or_else(String::new, |end| format!(" ({end})"));
+        format!("{name} {weeks} week{}{end}", if weeks == 1 { "" } else { "s" })
+    });
+    let planned_end = planned.planned_end_ms().and_then(date);
+    format!(
+        "days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n{}",
+        100.0 * planned.mde,
+        planned.days.so_far,
+        planned
+            .running
+            .as_ref()
+            .and(planned.schedule)
+            .map_or_else(String::new, since),
+        lines.join("\n"),
+        weeks.join(", "),
+        if planned.running.is_some() {
+            " (* as it is tested)"
+        } else {
+            ""
+        },
+        planned_end.map_or_else(String::new, |end| format!("planned end: {end}\n")),
+    )
+}
+
+/// Writes a date in UTC: "Thu 4 Dec 2025".
+fn date(ms: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(ms).ok()?;
+    Some(time.strftime("%a %-d %b %Y").to_string())
+}
+
+/// Returns the name of a design, marked if the daemon uses it.
+fn title(design: Design, planned: &Planned) -> String {
+    let running = planned.running.as_ref();
+    let is_set = running.is_some_and(|running| running.design == Some(design));
+    let mark = if is_set { " *" } else { "" };
+    format!("{}{mark}", design.name())
+}
+
+/// Returns the time from which the days count.
+fn since(schedule: Schedule) -> String {
+    let time = jiff::Timestamp::from_millisecond(schedule.start_ms);
+    time.map_or_else(|_| String::new(), |time| format!(" since {time}"))
+}
+
+fn row(name: &str, arm: &ArmDays, id: &str, metric: Option<&MetricDays>) -> Vec<String> {
+    let is_new = if arm.is_new { " (new)" } else { "" };
+    let unknown = || "–".to_owned();
+    let control = metric.and_then(|metric| metric.control);
+    let control = control.map_or_else(unknown, |value| format!("{value:.4}"));
+    let needs = Design::ALL.map(|design| {
+        let need = metric.and_then(|metric| metric.needs.get(&design));
+        need.map_or_else(unknown, |need| format!("{:.1}", need.days))
+    });
+    let names = [format!("{}{is_new}: {id}", visible(name)), control];
+    names.into_iter().chain(needs).collect()
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    plans: BTreeMap<&'a str, Plan<'a>>,
+}
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    control: &'a str,
+    mde: f64,
+    alpha: f64,
+    days: f64,
+    /// Start of a daemon's sums in Unix ms. `design` is the design of its test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    design: Option<&'static str>,
+    /// Weeks by design.
+    weeks: BTreeMap<&'static str, u32>,
+    /// End of these weeks, Unix ms, if the start is known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    ends: BTreeMap<&'static str, i64>,
+    /// Time of the planned look, Unix ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_end: Option<i64>,
+    arms: BTreeMap<&'a str, ArmPlan<'a>>,
+}
+
+#[derive(Serialize)]
+struct ArmPlan<'a> {
+    new: bool,
+    metrics: BTreeMap<&'a str, MetricPlan>,
+}
+
+#[derive(Serialize)]
+struct MetricPlan {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<f64>,
+    /// Exponent of days with which information grows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<f64>,
+    /// Needs by design.
+    #[serde(flatten)]
+    needs: BTreeMap<&'static str, NeedPlan>,
+}
+
+#[derive(Serialize)]
+struct NeedPlan {
+    days: f64,
+    weeks: u32,
+    /// Ratio x/x_plan so far. The next field is its increase per day.
+    information: f64,
+    information_per_day: f64,
+}
+
+/// Formats plans as JSON; undefined values are omitted:
+///
+/// `{"plans":{E:{"control":…,"mde":…,"alpha":…,"days":…,"weeks":{"sequence":3,…},"ends":{"sequence":…,…},
+/// "planned_end":…,"arms":{A:{"new":false,"metrics":{M:{"control":…,"sequence":{"days":…,"weeks":…,"information":…,"information_per_day":…},…}}}}}}}`.
+///
+/// # Errors
+/// None are expected.
+pub(super) fn json(plans: &BTreeMap<String, Planned>) -> serde_json::Result<String> {
+    let plans = plans
+        .iter()
+        .map(|(experiment, planned)| (experiment.as_str(), Plan::new(planned)));
+    let document = Document {
+        plans: plans.collect(),
+    };
+    Ok(serde_json::to_string(&document)? + "\n")
+}
+
+impl<'a> Plan<'a> {
+    fn new(planned: &'a Planned) -> Plan<'a> {
+        let (days, running) = (&planned.days, planned.running.as_ref());
+        let weeks = Design::ALL
+            .into_iter()
+            .filter_map(|design| Some((design.name(), days.weeks(design)?)));
+        let ends = Design::ALL
+            .into_iter()
+            .filter_map(|design| Some((design.name(), planned.end_ms(design)?)));
+        let arms = days.arms.iter();
+        Plan {
+            control: &planned.control,
+            mde: planned.mde,
+            alpha: planned.alpha,
+            days: days.so_far,
+            since: running.and(planned.schedule).map(|schedule| schedule.start_ms),
+            design: running.and_then(|running| Some(running.design?.name())),
+            weeks: weeks.collect(),
+            ends: ends.collect(),
+            planned_end: planned.planned_end_ms(),
+            arms: arms
+                .map(|(name, arm)| (name.as_str(), ArmPlan::new(arm, days.so_far)))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> ArmPlan<'a> {
+    fn new(arm: &'a ArmDays, so_far: f64) -> ArmPlan<'a> {
+        let metrics = arm.metrics.iter();
+        let metrics = metrics.filter_map(|(id, metric)| {
+            let metric = metric.as_ref()?;
+            let needs = metric.needs.iter();
+            let needs = needs.map(|(design, need)| (design.name(), NeedPlan::new(metric, need, so_far)));
+            let plan = MetricPlan {
+                control: metric.control,
+                growth: metric.growth,
+                needs: needs.collect(),
+            };
+            Some((id.as_str(), plan))
+        });
+        ArmPlan {
+            new: arm.is_new,
+            metrics: metrics.collect(),
+        }
+    }
+}
+
+impl NeedPlan {
+    fn new(metric: &MetricDays, need: &Need, so_far: f64) -> NeedPlan {
+        let information = metric.x / need.x;
+        NeedPlan {
+            days: need.days,
+            weeks: need.weeks,
+            information,
+            information_per_day: information / so_far,
+        }
+    }
+}

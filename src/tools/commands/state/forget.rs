@@ -1,0 +1,133 @@
+//! `abgauge state forget`: deletes a namespace, unless an instance may still write there.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use abgauge_core::journal::{Breach, Estate, Namespace};
+use anyhow::Context as _;
+
+use super::{Desk, time};
+use crate::store::stored::Reader;
+use crate::stream::kafka::state_log::StateLog;
+use crate::tools::cli::ForgetArgs;
+use crate::tools::commands::{error, note, print, warn};
+
+/// Time in ms within which a writer must have been silent, or it may write again.
+const YOUNG_MS: i64 = 60_000;
+
+pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
+    let namespace = args.namespace.unwrap_or(desk.own);
+    let n = desk.n_partitions;
+    if let Some(partition) = args.partition.filter(|partition| *partition >= n) {
+        error(&format!(
+            "there is no partition {partition}: the state topic has {n}, starting at 0"
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    let partitions: BTreeSet<i32> = match args.partition {
+        Some(partition) => [partition].into(),
+        None => (0..n).collect(),
+    };
+    let mut reader = desk.read(namespace, &args.reading)?;
+    let estates: Vec<(i32, Estate)> = estates(&reader, namespace, &partitions);
+    if estates.is_empty() {
+        note(&format!("namespace {namespace} has no stored state there"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(namespace, &estates)?;
+    if !args.yes {
+        error("nothing was deleted: to delete this, give --yes. Deleted state cannot be restored");
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some(why) = who_may_write(desk, namespace, &estates) {
+        if !args.force {
+            error(&format!(
+                "nothing was deleted: {why}, and would write its state again. Stop all instances, then wait a minute; or give --force"
+            ));
+            return Ok(ExitCode::FAILURE);
+        }
+        warn(&format!("{why}, and may write its state again"));
+    }
+    let forgotten = reader.forget(namespace, &partitions, args.reading.timeout);
+    let forgotten = forgotten.context("delete the stored state")?;
+    if !forgotten.written_again.is_empty() {
+        error(&format!(
+            "{} keys were deleted, but another process has written to the partitions {:?} again: stop all instances, and repeat the command",
+            forgotten.n_keys, forgotten.written_again
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    note(&format!("{} keys were deleted", forgotten.n_keys));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn estates(
+    reader: &Reader<StateLog>,
+    namespace: Namespace,
+    partitions: &BTreeSet<i32>,
+) -> Vec<(i32, Estate)> {
+    let of = reader
+        .partitions()
+        .filter(|(partition, _)| partitions.contains(partition));
+    let estates = of.map(|(partition, census)| (partition, census.of(namespace)));
+    estates.filter(|(_, estate)| !estate.is_empty()).collect()
+}
+
+/// Prints what is about to be lost.
+fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
+    let mut text = format!("namespace {namespace}\n");
+    for (partition, estate) in estates {
+        let end = estate.end();
+        let seal = end.as_ref().and_then(|end| end.seal.as_ref()?.1.as_ref().ok());
+        let of = seal.map_or_else(
+            || "nothing is sealed".to_owned(),
+            |seal| {
+                let [begin, frontier] = [seal.header.begin_ms, seal.header.frontier_ms]
+                    .map(|ms| ms.map_or_else(|| "the first record".to_owned(), time));
+                format!("settled from {begin} to {frontier}")
+            },
+        );
+        text.push_str(&format!(
+            "partition {partition}: {} keys, {of}\n",
+            estate.keys().count()
+        ));
+        for breach in estate.breaches() {
+            match breach {
+                Breach::Newer(_) => warn(&format!(
+                    "partition {partition}: {breach}, which is kept: delete it with that version"
+                )),
+                Breach::Malformed(_) => warn(&format!("partition {partition}: {breach}, which is kept")),
+                _ => {}
+            }
+        }
+    }
+    print(&text)
+}
+
+/// Returns the reason why an instance may still write, if there is one.
+fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<String> {
+    if namespace == desk.own {
+        let group = &desk.config.kafka.group_id;
+        match desk.survey.n_members() {
+            Ok(0) => {}
+            Ok(n) => {
+                return Some(format!(
+                    "the group `{group}` has members ({n}): a running instance owns the pair"
+                ));
+            }
+            Err(failure) => warn(&format!(
+                "cannot find out whether the group `{group}` has members: {}",
+                failure.detail
+            )),
+        }
+    }
+    // An owner in another group, or one that the group does not know, still shows by its recent records.
+    let written = estates.iter().filter_map(|(_, estate)| estate.written_ms());
+    let age_ms = desk.clock.now_ms() - written.max()?;
+    (age_ms < YOUNG_MS).then(|| {
+        format!(
+            "something was written {} s ago: its owner may be running",
+            (age_ms / 1_000).max(0)
+        )
+    })
+}

@@ -1,0 +1,44 @@
+//! Records before their text is written. Most records wait long for their arrival, and drafts take a quarter of the memory.
+
+use abgauge_core::engine::event::Side;
+
+use super::design::Combination;
+use super::record::RecordKind;
+
+/// Data from which a record is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Draft<'a> {
+    /// Time of arrival at the topic, Unix ms.
+    pub arrival_ms: i64,
+    pub side: Side,
+    pub kind: RecordKind,
+    pub origin: Origin,
+    pub content: Content<'a>,
+}
+
+/// Request that a record belongs to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Origin {
+    /// Number, counted from 1.
+    pub request: u64,
+    pub user: u32,
+    /// Arms of the user.
+    pub combination: Combination,
+    /// Murmur2 of the key, which determines the partition.
+    pub key_hash: i32,
+}
+
+/// Payload data. A stamp comes from the clock that stamps everything of the request, Unix ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content<'a> {
+    List {
+        stamp_ms: i64,
+        items: &'a [u16],
+    },
+    Click {
+        stamp_ms: i64,
+        item: u16,
+    },
+    /// Verbatim text.
+    Text(&'a [u8]),
+}
