@@ -4,7 +4,7 @@
 //! ```text
 //! cargo run --release --example peeking > docs/statistics.txt
 //! ```
-//! `.ci/pictures` draws from it, and tests/statistics/ holds it to the code.
+//! `.ci/pictures` draws from it, and tests/core/statistics/ holds it to the code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -16,8 +16,6 @@ mod load;
 mod memory;
 mod open_lists;
 mod process;
-#[path = "../../tests/support/program.rs"]
-mod program;
 mod reading;
 mod restart;
 mod scrape;

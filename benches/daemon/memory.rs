@@ -12,9 +12,9 @@ use crate::common::stream::{Shape, Stream};
 use crate::figure::Figure;
 use crate::load::{self, Topics};
 use crate::process::{peak_bytes, peak_bytes_of_ended, resident_bytes};
-use crate::program::program;
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
+use crate::support::program::program;
 
 /// Rate in event time that makes 3 million lists within the default attribution + lateness.
 const LISTS_PER_SECOND: u64 = 1_500;

@@ -3,8 +3,8 @@
 use crate::common::summary::Summary;
 use crate::figure::Figure;
 use crate::process;
-use crate::program;
 use crate::support::kafka::Kafka;
+use crate::support::program;
 
 /// Number of lists per second.
 const RATE: &str = "250000";

@@ -1,6 +1,6 @@
 //! Longest round of the ingest loop at a steady rate, while the state grows to its full size and slots expire.
 //!
-//! The loop of `src/app.rs` runs in this process with one worker, so that each round can be timed. Another thread sends the
+//! The loop of `src/run/mod.rs` runs in this process with one worker, so that each round can be timed. Another thread sends the
 //! records. The CPU time of a round is that of its own thread.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::process;
 use crate::support::kafka::Kafka;
 use crate::support::tools;
 
-/// Same value as in `src/app.rs`.
+/// Same value as in `src/run/mod.rs`.
 const WAIT: Duration = Duration::from_millis(10);
 const MANY: usize = 1000;
 /// Bytes that the broker keeps of each partition: some seconds of traffic.

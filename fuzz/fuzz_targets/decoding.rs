@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/decoding/both_ways.rs"]
+#[path = "../../tests/core/decoding/both_ways.rs"]
 mod both_ways;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| both_ways::check(input));

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/decoding/shapes.rs"]
+#[path = "../../tests/core/decoding/shapes.rs"]
 mod shapes;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| shapes::check(input));

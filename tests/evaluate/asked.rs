@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::MIDNIGHT_MS;
 use crate::answering::server;
-use crate::program::{Ran, file, program, run, temporary_dir};
+use crate::support::program::{Ran, file, program, run, temporary_dir};
 
 const DAY_MS: i64 = 86_400_000;
 

@@ -1,6 +1,6 @@
 //! `abgauge catalog build`: the catalogue of a stream, and an evaluation with it.
 
-use crate::program::{file, run, run_with_input, temporary_dir};
+use crate::support::program::{file, run, run_with_input, temporary_dir};
 
 /// Events of two users: u1 clicks a and b, and the click on b does not name the user; u2 sees a and c.
 const EVENTS: &str = r#"{"type":"served","request_id":"1","user_id":"u1","ts":1763596800000,"experiments":{"e":"x"},"items":["a","b"]}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{program, run_with_input};
+use crate::support::program::{program, run_with_input};
 use crate::{EVENTS, MIDNIGHT_MS, click, printed, two_arms};
 
 #[test]

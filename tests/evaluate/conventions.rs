@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::program::{file, run, run_with_input, temporary_dir};
+use crate::support::program::{file, run, run_with_input, temporary_dir};
 use crate::{ALL, CATALOG, EVENTS, EXPECTED, click, document, printed, two_arms};
 
 /// Every value computed by third-party packages, for all profiles in one run.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::program::{Ran, file, run, run_with_input, temporary_dir};
+use crate::support::program::{Ran, file, run, run_with_input, temporary_dir};
 
 /// Returns the metrics of events by arm.
 fn metrics(events: &str, arguments: &[&str]) -> Value {

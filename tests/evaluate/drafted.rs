@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::program::run;
+use crate::support::program::run;
 
 /// One of forty lists, with its click if it has one.
 struct Shown {

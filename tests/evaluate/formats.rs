@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::run_with_input;
+use crate::support::program::run_with_input;
 use crate::{ALL, CATALOG, EVENTS, MIDNIGHT_MS, click, document, list, printed, two_arms};
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::program::program;
+use crate::support::program::program;
 use crate::{MIDNIGHT_MS, click, list};
 
 /// Evaluates `n` lists, each a step after the previous one, with a click on every fourth.

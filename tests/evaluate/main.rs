@@ -9,25 +9,29 @@ mod compare;
 mod conventions;
 mod converted;
 mod drafted;
+mod events;
 mod feed;
 mod formats;
 mod gathered;
 mod growthbook;
+mod input;
 mod long;
 mod parquet;
 mod plan;
-#[path = "../support/program.rs"]
-mod program;
+mod profiles;
 mod refusals;
 mod series;
 mod settings;
 mod several;
 mod shelves;
 mod simulated;
+#[path = "../support/mod.rs"]
+mod support;
 mod vectors;
 
-use program::run_with_input;
 use serde_json::Value;
+
+use crate::support::program::run_with_input;
 
 const EVENTS: &str = include_str!("../data/lists-a.events.jsonl");
 

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::run;
+use crate::support::program::run;
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet");
 

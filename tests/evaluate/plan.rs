@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::compare::with_users;
 use crate::feed::compared;
-use crate::program::{Ran, file, run_with_input, temporary_dir};
+use crate::support::program::{Ran, file, run_with_input, temporary_dir};
 use crate::{MIDNIGHT_MS, list, two_arms};
 
 /// Information needed at the first weekly look: (Φ.isf(0.025 w) + Φ.isf(0.2))² with w = 6/π².

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{file, program, run, run_with_input, temporary_dir};
+use crate::support::program::{file, program, run, run_with_input, temporary_dir};
 use crate::{MIDNIGHT_MS, click, list, two_arms};
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::program::{run, run_with_input};
+use crate::support::program::{run, run_with_input};
 use crate::{document, printed, two_arms};
 
 /// Returns six minutes of traffic around midnight.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{Ran, file, program, temporary_dir};
+use crate::support::program::{Ran, file, program, temporary_dir};
 use crate::{CATALOG, EVENTS, MIDNIGHT_MS, click, document, list, two_arms};
 
 /// Configuration of a daemon with a catalogue and a custom profile, but without brokers.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::run_with_input;
+use crate::support::program::run_with_input;
 use crate::{MIDNIGHT_MS, click, document};
 
 /// Returns events of 1,200 users, each in `ranker` (`base`, `neural`) and in `layout` (`grid`, `rows`), with two lists.

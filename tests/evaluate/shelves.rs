@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::run;
+use crate::support::program::run;
 use crate::{MIDNIGHT_MS, document};
 
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events/shelves.toml");

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use abgauge::tools::simulate::{Design, Traffic, TrafficSettings, World};
 use serde_json::Value;
 
-use crate::program::{run, temporary_dir};
+use crate::support::program::{run, temporary_dir};
 
 const EVEN: &str = "control=0.5,neural=0.5";
 const METRICS: [&str; 3] = ["ctr@5", "hit_rate@5", "mrr@5"];

@@ -193,7 +193,7 @@ impl Said {
 /// Returns the information that `abgauge plan` reports for the primary of `better` under its design, from 2.5 days of data.
 fn planned_information(daemon: &Daemon) -> f64 {
     let url = format!("http://{}", daemon.address());
-    let ran = crate::program::run(&["plan", "--from", &url, "--format", "json"]);
+    let ran = crate::support::program::run(&["plan", "--from", &url, "--format", "json"]);
     let plan: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let plan = &plan["plans"]["ranker"];
     assert_eq!((&plan["days"], &plan["design"]), (&json!(2.5), &json!("planned")));

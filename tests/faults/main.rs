@@ -20,7 +20,5 @@ mod stored;
 mod time;
 mod traffic;
 
-#[path = "../support/program.rs"]
-mod program;
 #[path = "../support/mod.rs"]
 mod support;

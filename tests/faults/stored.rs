@@ -24,9 +24,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::looks::{N_PARTITIONS, Said, World};
-use crate::program::{Ran, file, run, temporary_dir};
 use crate::support::daemon::Daemon;
 use crate::support::kafka::Kafka;
+use crate::support::program::{Ran, file, run, temporary_dir};
 use crate::support::wait::PATIENCE;
 use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, open_transaction, scrape};
 

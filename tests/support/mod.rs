@@ -37,9 +37,11 @@ pub mod https;
 pub mod kafka;
 #[cfg(feature = "real-services")]
 pub mod log_files;
+pub mod looked;
 pub mod process;
 #[cfg(feature = "real-services")]
 pub mod producer;
+pub mod program;
 #[cfg(feature = "real-services")]
 pub mod prometheus;
 pub mod promql;

@@ -1,6 +1,6 @@
 //! Names of metrics as people write them.
 
-/// Names by id. The page has the same names (`src/export/page/words.js`) with their meanings.
+/// Names by id. The page has the same names (`src/serve/page/words.js`) with their meanings.
 const NAMES: [(&str, &str); 17] = [
     ("hit_rate", "hit ratio"),
     ("ctr", "CTR"),

@@ -1,0 +1,150 @@
+//! One keeper with one pair and no faults: how much it writes, and how long a leave may take.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+use abgauge::clock::{Clock, Hand};
+use abgauge::store::keeper::{self, Handle, Memory, Order, Roles, Settings, Standing, Wanted, Work};
+use abgauge_core::journal::Header;
+
+use crate::keeper::topic::{Connection, Faults, Topic};
+use crate::keeper::world::{namespace, settings};
+use crate::state::pair::Pair;
+
+struct Alone {
+    topic: Topic,
+    hand: Hand,
+    clock: Clock,
+    work: Work<Connection>,
+    handle: Handle,
+    orders: Receiver<(i32, Order)>,
+    memory: Option<Memory>,
+}
+
+fn header(read_position: i64) -> Header {
+    let mut header = Pair::begin(&[]).account().header();
+    header.reaches[0].read_position = read_position;
+    header
+}
+
+fn roles(number: i64) -> Roles {
+    let bytes: Vec<u8> = (0..5_000_i64).map(|at| (at * number) as u8).collect();
+    BTreeMap::from([("totals".into(), bytes.into())])
+}
+
+impl Alone {
+    fn new(settings: Settings) -> Alone {
+        let topic = Topic::new(namespace(), 1, 1, Faults::NONE);
+        let (clock, hand) = Clock::simulated(1_000_000);
+        let (work, handle, orders) = keeper::work(topic.connect(clock.clone()), settings, clock.clone());
+        handle.assigned(0);
+        let mut alone = Alone {
+            topic,
+            hand,
+            clock,
+            work,
+            handle,
+            orders,
+            memory: None,
+        };
+        match alone.order(1_000) {
+            Some(Order::Begin { memory }) => alone.memory = Some(memory),
+            other => panic!("{other:?}"),
+        }
+        alone
+    }
+
+    fn pass(&mut self, ms: i64) {
+        self.hand.advance_to(self.clock.lasting_ms() + ms);
+        assert!(self.work.round(0));
+    }
+
+    /// Waits up to `ms` for the next order.
+    fn order(&mut self, ms: i64) -> Option<Order> {
+        for _ in 0..ms / 10 {
+            self.pass(10);
+            if let Ok((_, order)) = self.orders.try_recv() {
+                return Some(order);
+            }
+        }
+        None
+    }
+
+    /// Runs for `seconds` and returns the bytes written, with a worker that offers whenever a state is wanted.
+    fn written(&mut self, seconds: i64, state: impl Fn(i64) -> (Header, Roles)) -> u64 {
+        let before = self.handle.status(0).n_bytes_written;
+        let until_ms = self.clock.lasting_ms() + seconds * 1_000;
+        for number in 0.. {
+            self.pass(10);
+            if self.clock.lasting_ms() >= until_ms {
+                break;
+            }
+            if self.handle.wants(0) == Wanted::AtOnce {
+                let (header, roles) = state(number);
+                self.handle
+                    .offer(0, self.memory.expect("it has begun"), header, roles);
+            }
+        }
+        self.handle.status(0).n_bytes_written - before
+    }
+}
+
+#[test]
+fn a_state_that_changes_is_sealed_at_each_interval() {
+    let mut alone = Alone::new(settings(1));
+    alone.written(100, |number| (header(number), roles(number)));
+    let n_sealed = alone.handle.status(0).n_sealed;
+    assert!((45..=51).contains(&n_sealed), "{n_sealed} in 100 s, every 2 s");
+}
+
+#[test]
+fn an_instance_writes_no_more_than_its_bound() {
+    let bound = 1_000;
+    let mut alone = Alone::new(Settings {
+        max_bytes_per_second: bound,
+        ..settings(1)
+    });
+    let n_bytes = alone.written(1_000, |number| (header(number), roles(number)));
+    // One seal may be written ahead of the budget.
+    assert!((900_000..=1_007_000).contains(&n_bytes), "{n_bytes}");
+}
+
+#[test]
+fn a_state_that_stays_the_same_is_written_once() {
+    let mut alone = Alone::new(settings(1));
+    alone.written(10, |_| (header(7), roles(7)));
+    assert_eq!(alone.written(100, |_| (header(7), roles(7))), 0);
+}
+
+#[test]
+fn a_pair_that_leaves_is_let_go_once_its_last_state_is_in_force() {
+    let mut alone = Alone::new(settings(1));
+    alone.written(10, |number| (header(number), roles(number)));
+    while alone.orders.try_recv().is_ok() {}
+    let last = (alone.memory.expect("it has begun"), header(1 << 40), roles(3));
+    let offer = alone.handle.leave(0, Some(last)).expect("there is one");
+    assert_eq!(alone.order(1_000), Some(Order::Show { offer }));
+    assert_eq!(alone.order(1_000), Some(Order::Left));
+    assert_eq!(alone.handle.status(0).standing, Standing::Away);
+}
+
+#[test]
+fn a_pair_whose_topic_does_not_answer_is_let_go_in_time() {
+    let mut alone = Alone::new(settings(1));
+    alone.written(10, |number| (header(number), roles(number)));
+    while alone.orders.try_recv().is_ok() {}
+    alone.topic.lose_what_is_sent();
+    let last = (alone.memory.expect("it has begun"), header(1 << 40), roles(3));
+    alone.handle.leave(0, Some(last));
+    assert_eq!(alone.order(1_900), None);
+    assert_eq!(alone.order(200), Some(Order::Left));
+}
+
+#[test]
+fn a_pair_that_is_away_may_leave() {
+    let mut alone = Alone::new(settings(1));
+    while alone.orders.try_recv().is_ok() {}
+    alone.handle.revoked(0);
+    alone.handle.leave(0, None);
+    assert_eq!(alone.order(1_000), Some(Order::Left));
+}

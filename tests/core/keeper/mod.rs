@@ -1,0 +1,59 @@
+//! The keeper between a worker and a state topic that duplicates, delays and loses records: seeded schedules, and a script
+//! that also runs on Kafka.
+
+mod alone;
+mod readers;
+mod script;
+mod topic;
+mod world;
+
+use abgauge::clock::Clock;
+
+use crate::keeper::topic::{Faults, Topic};
+
+/// Number of schedules in a plain `cargo test`.
+const N_SCHEDULES: u64 = 2_000;
+
+#[test]
+fn schedules_keep_the_numbers_and_come_to_rest() {
+    let seed = std::env::var("ABGAUGE_STATE_SEED").ok();
+    let seeds = match seed.and_then(|seed| seed.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 0..N_SCHEDULES,
+    };
+    let n_schedules = seeds.end - seeds.start;
+    let is_told = n_schedules == 1;
+    let mut n_states = 0;
+    for seed in seeds {
+        n_states += world::run(seed, is_told).unwrap_or_else(|violated| panic!("seed {seed}: {violated}"));
+    }
+    println!("{n_schedules} schedules, {n_states} states in force");
+    assert!(
+        is_told || n_states as u64 >= 3 * n_schedules,
+        "little happens in them"
+    );
+}
+
+#[test]
+fn the_script_runs_as_it_is_written() {
+    let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
+    let told = script::run(
+        || topic.connect(Clock::system()),
+        |partition| topic.keys(partition),
+    );
+    assert_eq!(told, script::OUTCOME);
+}
+
+#[test]
+fn an_owner_writes_again_what_the_topic_has_lost() {
+    let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
+    let told = script::run_while_the_topic_is_lost(|| topic.connect(Clock::system()), || topic.lose_all());
+    assert_eq!(told, script::OUTCOME_OF_LOSS);
+}
+
+#[test]
+fn a_state_of_many_parts_is_sealed_and_restored() {
+    let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
+    let told = script::run_with_much(|| topic.connect(Clock::system()));
+    assert_eq!(told, script::OUTCOME_OF_MUCH);
+}

@@ -1,0 +1,165 @@
+//! The audit identifies the partitioner of each client in tests/data/partitioners, from few keys as well as from many.
+
+use std::num::NonZeroU32;
+
+use abgauge::stream::keys::{KeyAudit, Partitioner, Verdict};
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+
+/// Partition of each key according to one client.
+struct Answers {
+    client: String,
+    n_partitions: NonZeroU32,
+    placed: Vec<(String, i32)>,
+}
+
+fn answers() -> Vec<Answers> {
+    let keys: Vec<String> =
+        serde_json::from_str(include_str!("../data/partitioners/keys.json")).expect("keys");
+    let lines = include_str!("../data/partitioners/partitions.tsv").lines();
+    let answers = lines.map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [client, n, digits] = fields[..] else {
+            panic!("three fields: {line}");
+        };
+        assert_eq!(digits.len(), keys.len(), "{client}");
+        // The last key is empty, and some clients choose any partition for it.
+        let placed = keys.iter().zip(digits.chars()).filter(|(key, _)| !key.is_empty());
+        Answers {
+            client: client.to_owned(),
+            n_partitions: n.parse().expect("a number"),
+            placed: placed
+                .map(|(key, digit)| (key.clone(), digit.to_digit(36).expect("a digit").cast_signed()))
+                .collect(),
+        }
+    });
+    answers.collect()
+}
+
+/// Returns the partitioner of each client according to its documentation and source.
+fn used_by(client: &str) -> Partitioner {
+    match client {
+        "confluent-kafka-python"
+        | "@confluentinc/kafka-javascript callback"
+        | "kafka-go CRC32Balancer"
+        | "sarama NewConsistentCRCHashPartitioner"
+        | "rust confluent-kafka"
+        | "rust confluent-kafka partitioner=murmur2_random" => Partitioner::Crc32,
+        "sarama NewConfig"
+        | "sarama NewHashPartitioner"
+        | "kafka-go Hash"
+        | "confluent-kafka-python partitioner=fnv1a_random" => Partitioner::Fnv1a,
+        "sarama NewReferenceHashPartitioner" | "kafka-go ReferenceHash" => Partitioner::Fnv1aMasked,
+        "@platformatic/kafka" => Partitioner::Murmur2Unsigned,
+        "kafkajs LegacyPartitioner" => Partitioner::KafkajsLegacy,
+        "rust kafka" => Partitioner::Xxh32,
+        "java"
+        | "kafka-python"
+        | "aiokafka"
+        | "quixstreams"
+        | "quixstreams partitioner=murmur2_random"
+        | "confluent-kafka-python partitioner=murmur2_random"
+        | "@confluentinc/kafka-javascript promisified"
+        | "@confluentinc/kafka-javascript callback partitioner=murmur2_random"
+        | "kafkajs"
+        | "kafkajs DefaultPartitioner"
+        | "kafka-ts"
+        | "@platformatic/kafka compatibilityPartitioner"
+        | "franz-go StickyKeyPartitioner"
+        | "kafka-go Murmur2Balancer"
+        | "sarama NewMurmur2Partitioner"
+        | "rust kafka Murmur2"
+        | "rust krafka"
+        | "rust confluent-kafka partitioner.type=Murmur2RandomPartitioner" => Partitioner::Murmur2,
+        _ => panic!("{client} is new"),
+    }
+}
+
+/// Returns the partitioner's name for this number of partitions. For some numbers, two partitioners are equivalent.
+fn named(used: Partitioner, n_partitions: NonZeroU32) -> Partitioner {
+    match (used, n_partitions.get()) {
+        (Partitioner::Murmur2Unsigned, 2 | 16) => Partitioner::Murmur2,
+        (Partitioner::Fnv1aMasked, 2) => Partitioner::Fnv1a,
+        _ => used,
+    }
+}
+
+#[test]
+fn each_client_puts_each_key_where_its_partitioner_does() {
+    for Answers {
+        client,
+        n_partitions,
+        placed,
+    } in answers()
+    {
+        for (key, partition) in placed {
+            let expected = used_by(&client).partition(key.as_bytes(), n_partitions);
+            assert_eq!(
+                i32::try_from(expected),
+                Ok(partition),
+                "{client} {n_partitions} {key}"
+            );
+        }
+    }
+}
+
+/// After each key the audit has the right name, or several candidates that include it.
+#[test]
+fn no_number_of_keys_names_a_wrong_partitioner() {
+    for Answers {
+        client,
+        n_partitions,
+        placed,
+    } in answers()
+    {
+        let expected = named(used_by(&client), n_partitions);
+        let mut audit = KeyAudit::new("t", n_partitions);
+        let mut n_keys_named = None;
+        for (n_keys, (key, partition)) in (1..).zip(&placed) {
+            audit.observe(Some(key.as_bytes()), *partition);
+            match audit.verdict() {
+                Verdict::By(partitioner) => {
+                    assert_eq!(
+                        partitioner, expected,
+                        "{client} {n_partitions} after {n_keys} keys"
+                    );
+                    n_keys_named.get_or_insert(n_keys);
+                }
+                Verdict::Undetermined {
+                    possible, n_needed, ..
+                } => {
+                    assert!(possible.has(expected), "{client} {n_partitions}: {possible:?}");
+                    assert!(
+                        n_needed > n_keys,
+                        "{client} {n_partitions}: {n_needed} after {n_keys}"
+                    );
+                    assert_eq!(n_keys_named, None, "{client} {n_partitions} was named already");
+                }
+                other => panic!("{client} {n_partitions} after {n_keys} keys: {other:?}"),
+            }
+        }
+        let n_keys_named = n_keys_named.expect("named in the end");
+        assert!(n_keys_named <= 40, "{client} {n_partitions}: {n_keys_named}");
+    }
+}
+
+proptest! {
+    /// This holds for any keys in any order.
+    #[test]
+    fn no_choice_of_keys_names_a_wrong_partitioner(
+        (row, keys) in (0..answers().len(), subsequence((0..200_usize).collect::<Vec<_>>(), 0..60).prop_shuffle())
+    ) {
+        let Answers { client, n_partitions, placed } = answers().swap_remove(row);
+        let mut audit = KeyAudit::new("t", n_partitions);
+        for place in keys {
+            let (key, partition) = &placed[place];
+            audit.observe(Some(key.as_bytes()), *partition);
+        }
+        let expected = named(used_by(&client), n_partitions);
+        match audit.verdict() {
+            Verdict::By(partitioner) => prop_assert_eq!(partitioner, expected),
+            Verdict::Undetermined { possible, .. } => prop_assert!(possible.has(expected)),
+            other => prop_assert!(false, "{} {}: {:?}", client, n_partitions, other),
+        }
+    }
+}

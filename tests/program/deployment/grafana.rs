@@ -1,0 +1,342 @@
+//! Checks of config/grafana: provisioning and dashboards.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::deployment::compose::{mounts, services};
+use crate::deployment::exported::{check, exported, names};
+use crate::deployment::prometheus::figures;
+use crate::deployment::{read, strings, yaml};
+use crate::support::grafana::Dashboard;
+use crate::support::promql::selectors;
+
+/// Returns the names after `$` in a text, except Grafana's own (`$__…`) and the group of a `label_replace`.
+fn references(text: &str) -> BTreeSet<String> {
+    let names = text.split('$').skip(1).map(|rest| {
+        let rest = rest.trim_start_matches('{');
+        rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .next()
+            .unwrap_or_default()
+    });
+    names
+        .filter(|name| !name.is_empty() && !name.starts_with("__") && *name != "1")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn said(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+#[test]
+fn provisions_the_data_source_that_compose_starts() {
+    let source = &yaml("config/grafana/provisioning/datasources/prometheus.yml")["datasources"][0];
+    assert_eq!(source["type"], "prometheus");
+    assert_eq!(source["url"], "http://prometheus:9090");
+    let scrape = &yaml("config/prometheus/prometheus.yml")["scrape_configs"][0];
+    assert_eq!(source["jsonData"]["timeInterval"], scrape["scrape_interval"]);
+}
+
+#[test]
+fn provisions_dashboards_from_where_compose_mounts_them() {
+    let grafana = &services()["grafana"];
+    let target = |source: &str| {
+        let found = mounts(grafana).into_iter().find(|mount| mount.source == source);
+        found.unwrap_or_else(|| panic!("{source} is not mounted")).target
+    };
+    let provider = &yaml("config/grafana/provisioning/dashboards/abgauge.yml")["providers"][0];
+    assert_eq!(provider["options"]["path"], target("./config/grafana/dashboards"));
+    assert_eq!(
+        target("./config/grafana/provisioning"),
+        "/etc/grafana/provisioning"
+    );
+    let home = format!(
+        "{}/abgauge-experiments.json",
+        target("./config/grafana/dashboards")
+    );
+    assert_eq!(
+        grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"],
+        home
+    );
+}
+
+#[test]
+fn the_home_dashboard_is_one_that_exists() {
+    let home = "config/grafana/dashboards/abgauge-experiments.json";
+    assert!(Dashboard::all().iter().any(|dashboard| dashboard.file == home));
+}
+
+#[test]
+fn dashboards_are_classic_models_for_provisioning_and_import() {
+    let mut uids = BTreeSet::new();
+    for Dashboard { file, model } in Dashboard::all() {
+        assert!(model["id"].is_null(), "{file}");
+        let uid = model["uid"].as_str().expect("a uid").to_owned();
+        assert_eq!(file, format!("config/grafana/dashboards/{uid}.json"));
+        assert_eq!(model["schemaVersion"], 39, "{file}");
+        assert!(model.get("__inputs").is_none(), "{file}");
+        assert!(said(&model["title"]) && said(&model["description"]), "{file}");
+        // The dashboards link to each other by this tag.
+        assert_eq!(strings(&model["tags"]), ["abgauge"], "{file}");
+        assert_eq!(strings(&model["links"][0]["tags"]), ["abgauge"], "{file}");
+        assert!(uids.insert(uid));
+    }
+    let wanted = ["abgauge-experiments", "abgauge-operations"].map(str::to_owned);
+    assert_eq!(uids, BTreeSet::from(wanted));
+}
+
+#[test]
+fn every_panel_says_what_it_shows() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let place = format!("{}: {}", dashboard.file, panel["title"]);
+            assert!(said(&panel["title"]), "{place}");
+            assert!(said(&panel["description"]), "{place} has no description");
+            assert!(
+                said(&panel["fieldConfig"]["defaults"]["unit"]),
+                "{place} has no unit"
+            );
+            assert_eq!(panel["datasource"]["uid"], "${datasource}", "{place}");
+            let targets = panel["targets"].as_array().expect("targets");
+            assert!(!targets.is_empty(), "{place} asks for nothing");
+            let refs: BTreeSet<_> = targets.iter().map(|target| target["refId"].to_string()).collect();
+            assert_eq!(refs.len(), targets.len(), "{place}: a refId stands twice");
+        }
+    }
+}
+
+#[test]
+fn panels_have_ids_and_places_of_their_own() {
+    for dashboard in Dashboard::all() {
+        let mut ids = BTreeSet::new();
+        for grid in dashboard.grids() {
+            let mut taken = BTreeSet::new();
+            for panel in grid {
+                let title = format!("{}: {}", dashboard.file, panel["title"]);
+                assert!(
+                    ids.insert(panel["id"].as_u64().expect("an id")),
+                    "{title}: id used before"
+                );
+                let side = |side: &str| panel["gridPos"][side].as_u64().expect("a place");
+                let [x, y, w, h] = ["x", "y", "w", "h"].map(side);
+                assert!(w > 0 && h > 0 && x + w <= 24, "{title} leaves the grid");
+                for place in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+                    assert!(taken.insert(place), "{title} overlaps at {place:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_rows_that_are_folded_up_hold_panels() {
+    for dashboard in Dashboard::all() {
+        for row in &dashboard.grids()[0] {
+            let is_folded = row["type"] == "row" && row["collapsed"] == true;
+            let holds = row["panels"].as_array().is_some_and(|panels| !panels.is_empty());
+            assert_eq!(is_folded, holds, "{}: {}", dashboard.file, row["title"]);
+        }
+    }
+}
+
+#[test]
+fn queries_use_only_what_is_exported() {
+    // Recorded names are excluded: the dashboards must work in a Prometheus without our rules.
+    for dashboard in Dashboard::all() {
+        for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
+            check(&query.expression, &BTreeSet::new());
+        }
+    }
+}
+
+#[test]
+fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twice() {
+    let exported = exported();
+    for query in Dashboard::all().iter().flat_map(Dashboard::queries) {
+        // Alerts are shown for any job and instance.
+        let uses = selectors(&query.expression).into_iter();
+        for selector in uses.filter(|selector| selector.name != "ALERTS") {
+            let has = |matcher: &str| selector.matchers.contains(matcher);
+            assert!(
+                has(r#"job="$job""#) && has(r#"instance=~"$instance""#),
+                "{}: {}",
+                query.place,
+                query.expression
+            );
+            let Some(labels) = exported.get(&names(&selector.name)[0]) else {
+                continue;
+            };
+            // Intervals have the scope that looks use. There is only one such scope, and intervals are not summed.
+            let scope = match selector.name.starts_with("abgauge_ci_") {
+                true => r#"scope=~"own|global""#,
+                false => r#"scope="own""#,
+            };
+            for (label, matcher) in [("scope", scope), ("profile", r#"profile=~"$profile""#)] {
+                assert!(
+                    !labels.contains(label) || has(matcher),
+                    "{}: {}",
+                    query.place,
+                    query.expression
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn variables_are_declared_and_used() {
+    for dashboard in Dashboard::all() {
+        let declared: BTreeSet<_> = dashboard
+            .variables()
+            .iter()
+            .map(|variable| variable["name"].as_str().expect("a name").to_owned())
+            .collect();
+        assert_eq!(references(&read(&dashboard.file)), declared, "{}", dashboard.file);
+        for needed in ["datasource", "job", "instance"] {
+            assert!(declared.contains(needed), "{}: {needed}", dashboard.file);
+        }
+        for variable in dashboard.variables() {
+            let named = said(&variable["label"]) && said(&variable["description"]);
+            assert!(named, "{}: {}", dashboard.file, variable["name"]);
+        }
+        let of_arms = [
+            "experiment",
+            "arm",
+            "control",
+            "window",
+            "view",
+            "profile",
+            "k",
+            "metric",
+        ];
+        let is_of_arms = dashboard.model["uid"] == "abgauge-experiments";
+        assert!(!is_of_arms || of_arms.iter().all(|name| declared.contains(*name)));
+    }
+}
+
+/// Returns the variables in matchers, and whether each is matched as a regular expression.
+fn matched(expression: &str) -> Vec<(String, bool)> {
+    let pieces: Vec<&str> = expression.split('"').collect();
+    let quoted = pieces.windows(2).step_by(2);
+    let variables = quoted.filter_map(|pair| Some((pair[1].strip_prefix('$')?, pair[0].ends_with("=~"))));
+    // `$1` is the group of a `label_replace`, not a variable.
+    let variables = variables.filter(|(name, _)| *name != "1");
+    variables
+        .map(|(name, is_expression)| (name.to_owned(), is_expression))
+        .collect()
+}
+
+/// Grafana only escapes a name for a regular expression if the variable may have several values.
+#[test]
+fn names_need_not_be_regular_expressions_for_themselves() {
+    assert_eq!(
+        matched(r#"a{x=~"$x",y="b"} + b{z="$z"}"#),
+        [("x".to_owned(), true), ("z".to_owned(), false)]
+    );
+    // The values of these variables already are regular expressions.
+    let expressions = ["profile", "k", "metric"];
+    for dashboard in Dashboard::all() {
+        let variables = dashboard.variables();
+        for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
+            for (name, is_expression) in matched(&query.expression) {
+                let variable = variables.iter().find(|it| it["name"] == name.as_str());
+                let is_multi = variable.expect(&name)["multi"] == true;
+                let should_be = is_multi || expressions.contains(&&*name);
+                assert_eq!(
+                    is_expression, should_be,
+                    "{}: ${name} in {}",
+                    query.place, query.expression
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_change_where_alerts_begin() {
+    let dashboards = Dashboard::all();
+    for (title, alert) in [
+        ("Settle delay", "AbgaugeSettleDelay"),
+        ("State memory used", "AbgaugeStateNearBound"),
+        ("Newest list", "AbgaugeNoEvents"),
+        ("Share of rejected records", "AbgaugeLateRecords"),
+        ("Share of rejected records", "AbgaugeFutureRecords"),
+        ("Share of rejected records", "AbgaugeInvalidRecords"),
+        ("Share of clicks without a list", "AbgaugeUnmatchedClicks"),
+        ("Sample ratio, p", "AbgaugeSampleRatioMismatch"),
+        ("Delay of the last look", "AbgaugeLooksHeldBack"),
+    ] {
+        let charts = dashboards.iter().flat_map(Dashboard::charts);
+        let steps = charts.filter(|panel| panel["title"] == title).flat_map(|panel| {
+            let steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"].clone();
+            steps.as_array().cloned().unwrap_or_default()
+        });
+        let colours: Vec<f64> = steps.filter_map(|step| step["value"].as_f64()).collect();
+        let has = figures(alert);
+        assert!(
+            colours.iter().any(|it| has.contains(it)),
+            "{title}: {colours:?}; {alert}: {has:?}"
+        );
+    }
+}
+
+/// A share looks exaggerated if the axis does not start at 0. A difference has no natural start.
+#[test]
+fn charts_of_shares_begin_at_0() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let defaults = &panel["fieldConfig"]["defaults"];
+            let title = panel["title"].as_str().expect("a title");
+            let is_difference = title.starts_with("Lift of") || title.ends_with("against $control");
+            if panel["type"] == "timeseries" && defaults["unit"] == "percentunit" {
+                assert_eq!(
+                    defaults["min"] == 0,
+                    !is_difference,
+                    "{}: {title}",
+                    dashboard.file
+                );
+            }
+        }
+    }
+}
+
+/// Links lead to abgauge itself or to an existing runbook.
+#[test]
+fn links_lead_to_the_page_and_to_runbooks_that_exist() {
+    let runbooks = read("docs/runbooks.md").to_lowercase();
+    let mut n_runbooks = 0;
+    for dashboard in Dashboard::all() {
+        let mut links: Vec<Value> = dashboard.model["links"].as_array().expect("links").clone();
+        links.retain(|link| link["type"] == "link");
+        assert_eq!(links.len(), 2, "{}", dashboard.file);
+        let of_panels = dashboard.charts();
+        let of_panels = of_panels
+            .iter()
+            .flat_map(|panel| panel["links"].as_array().cloned());
+        for link in links.into_iter().chain(of_panels.flatten()) {
+            let address = link["url"].as_str().expect("an address");
+            let path = address.strip_prefix("${page}/").expect(address);
+            let anchor = path.strip_prefix("runbooks#");
+            n_runbooks += usize::from(anchor.is_some());
+            let exists = anchor.is_none_or(|name| runbooks.contains(&format!("\n## {name}\n")));
+            assert!(exists, "{}: {address}", dashboard.file);
+        }
+    }
+    assert!(n_runbooks >= 5, "{n_runbooks}");
+}
+
+#[test]
+fn restarts_are_marked() {
+    for dashboard in Dashboard::all() {
+        let annotations = dashboard.annotations();
+        let restarts = annotations
+            .iter()
+            .find(|annotation| annotation["name"] == "Restarts");
+        let restarts = restarts.unwrap_or_else(|| panic!("{}", dashboard.file));
+        assert_eq!(restarts["useValueForTime"], true, "{}", dashboard.file);
+        let asked = restarts["expr"].as_str().expect("an expression");
+        assert!(asked.starts_with("process_start_time_seconds"), "{asked}");
+        assert!(asked.ends_with(" * 1000"), "Grafana takes milliseconds: {asked}");
+    }
+}
