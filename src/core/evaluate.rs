@@ -10,8 +10,8 @@
 //! use std::num::NonZeroU32;
 //! use std::sync::Arc;
 //!
-//! use crate::metrics::{Measures, Profile};
-//! use crate::evaluate::{Evaluator, Options, read_catalogue};
+//! use abgauge_core::metrics::{Measures, Profile};
+//! use abgauge_core::evaluate::{Evaluator, Options, read_catalogue};
 //!
 //! let events = r#"
 //! {"type":"served","request_id":"r-1","ts":1763596800000,"experiments":{"ranker":"neural"},"items":["a","b","c"]}

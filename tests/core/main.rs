@@ -4,6 +4,7 @@
 mod checks;
 mod conventions;
 mod decoding;
+mod houses;
 mod keeper;
 mod metrics_twin;
 mod must_hold;
@@ -14,5 +15,4 @@ mod state;
 mod statistics;
 #[path = "../support/mod.rs"]
 mod support;
-mod tidy;
 mod twin;

@@ -8,7 +8,7 @@
 //! | [`windows`] | a window of the board equals a recount of the slots inside it |
 //! | [`cases`] | edge cases worked by hand under all ten profiles |
 //!
-//! `PROPTEST_CASES=5120 cargo test --test metrics_twin` runs twenty times as many cases.
+//! `PROPTEST_CASES=5120 cargo test --test core -- metrics_twin` runs twenty times as many cases.
 
 mod bounds;
 mod cases;

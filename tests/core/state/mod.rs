@@ -3,7 +3,7 @@
 //! Appends land late, twice or never, records are compacted, processes stop, die and return, and a group moves the pair. The
 //! invariants hold in every schedule. Each clause of the rules has a control: without the clause some schedules fail.
 //!
-//! A failure prints its seed and the events. `ABGAUGE_STATE_SEED=N cargo test --test state` repeats that schedule, and
+//! A failure prints its seed and the events. `ABGAUGE_STATE_SEED=N cargo test --test core -- state::` repeats that schedule, and
 //! `ABGAUGE_STATE_SCHEDULES=N` sets the number of schedules.
 
 pub mod dice;
