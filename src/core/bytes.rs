@@ -1,5 +1,6 @@
 //! Encoding of numbers and texts as bytes: LEB128, with zigzag for signed numbers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Reason to reject bytes.
@@ -188,6 +189,18 @@ impl<'a> Reader<'a> {
     pub fn end(&self) -> Result<(), Malformed> {
         self.0.is_empty().then_some(()).ok_or(Malformed::Length)
     }
+}
+
+/// Inserts a key that must be larger than all others, so that equal maps have only one encoding.
+///
+/// # Errors
+/// If it is not the largest.
+pub fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), Malformed> {
+    if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+        return Err(Malformed::Number);
+    }
+    map.insert(key, value);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::error::{ErrorReport, SettingOrigin};
 use super::redact::hide;
-use super::{Config, Experiment, derived, layers, sample};
+use super::{Config, Experiment, derived, names, sample};
 
 const BROKERS: &str = "kafka.brokers";
 const VIEWS: &str = "export.views";
@@ -55,7 +55,7 @@ impl Setting {
 impl InForce {
     /// `written` are the settings as read, without those that have no value. `config` is the configuration made from them.
     pub(super) fn of(written: &Table, config: &Config, report: &ErrorReport) -> InForce {
-        let known = layers::known_settings();
+        let known = names::known_settings();
         let mut settings = Vec::new();
         for sample::SampleEntry { section, name, .. } in sample::entries() {
             let section: Vec<String> = section.split('.').map(str::to_owned).collect();

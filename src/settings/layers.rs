@@ -8,16 +8,12 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::error::{ErrorReport, Location, SettingOrigin, nearest};
-use super::names;
+use super::names::{self, EXPERIMENTS, PREFIX, known_settings, settings_of_an_experiment};
 use super::paths::PATHS;
-use super::raw::{Raw, RawExperiment};
+use super::raw::Raw;
 use super::redact::HASH_SEED;
 use super::strangers;
 use super::units::{BYTE_SIZE, TIME_SPAN};
-
-pub(super) const PREFIX: &str = "ABGAUGE_";
-/// Section of tables with known settings under names chosen by the operator. There is only this one.
-pub(super) const EXPERIMENTS: &str = "experiments";
 
 /// Variable, and its value in brackets for parsing as a TOML array.
 pub(super) struct Variable {
@@ -69,22 +65,6 @@ pub(super) fn lay<'i>(file: DeTable<'i>, variables: &'i [Variable], report: &mut
         report.refuse_at("", Location::Nowhere, error.message(), "");
         Raw::default()
     })
-}
-
-/// Returns every setting under its section, with its default. An empty object is a table of free names.
-pub(super) fn known_settings() -> Map<String, Value> {
-    match serde_json::to_value(Raw::default()) {
-        Ok(Value::Object(known)) => known,
-        _ => Map::new(),
-    }
-}
-
-/// Returns every setting that an experiment can have.
-pub(super) fn settings_of_an_experiment() -> Map<String, Value> {
-    match serde_json::to_value(RawExperiment::default()) {
-        Ok(Value::Object(known)) => known,
-        _ => Map::new(),
-    }
 }
 
 fn read(settings: DeTable) -> Result<Raw, toml::de::Error> {

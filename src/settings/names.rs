@@ -8,8 +8,12 @@ use abgauge_core::metrics::profile::CHOICES;
 use serde_json::{Map, Value};
 
 use super::error::nearest;
-use super::layers::{known_settings, settings_of_an_experiment};
 use super::properties::{is_known_begin, shown_name};
+use super::raw::{Raw, RawExperiment};
+
+pub(super) const PREFIX: &str = "ABGAUGE_";
+/// Section of tables with known settings under names chosen by the operator. There is only this one.
+pub(super) const EXPERIMENTS: &str = "experiments";
 
 /// Length in bytes beyond which no name is repeated.
 const LONGEST: usize = 40;
@@ -63,6 +67,22 @@ pub(super) fn settings_of_a_profile() -> Map<String, Value> {
     settings
         .map(|setting| (setting.to_owned(), Value::Null))
         .collect()
+}
+
+/// Returns every setting under its section, with its default. An empty object is a table of free names.
+pub(super) fn known_settings() -> Map<String, Value> {
+    match serde_json::to_value(Raw::default()) {
+        Ok(Value::Object(known)) => known,
+        _ => Map::new(),
+    }
+}
+
+/// Returns every setting that an experiment can have.
+pub(super) fn settings_of_an_experiment() -> Map<String, Value> {
+    match serde_json::to_value(RawExperiment::default()) {
+        Ok(Value::Object(known)) => known,
+        _ => Map::new(),
+    }
 }
 
 #[cfg(test)]

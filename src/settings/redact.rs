@@ -7,8 +7,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
 use super::HttpUrl;
-use super::layers::{EXPERIMENTS, known_settings, settings_of_an_experiment};
-use super::names;
+use super::names::{self, EXPERIMENTS, known_settings, settings_of_an_experiment};
 use super::properties::is_known_begin;
 
 /// Words that mark a setting or a line as a possible secret.

@@ -6,11 +6,12 @@ use std::ops::RangeInclusive;
 use abgauge_core::decode::shape::{Shape, TsUnit};
 use abgauge_core::engine::View;
 use abgauge_core::engine::event::Kind;
+use abgauge_core::metrics::METRICS;
 use abgauge_core::metrics::Profile;
 use abgauge_core::statistics::{EpochWeights, Goal, Unit, Validity};
 
 use super::redact::HASH_SEED;
-use super::{LONGEST_LIST, LogFormat, Start, TopicKey, validate};
+use super::{LONGEST_LIST, LogFormat, Start, TopicKey};
 
 impl TopicKey {
     pub(super) const ALL: [(&str, TopicKey); 2] = [("request", TopicKey::Request), ("user", TopicKey::User)];
@@ -106,7 +107,7 @@ pub(super) fn words(key: &str) -> Option<Vec<&'static str>> {
         "events.ts_unit" => names(&TsUnit::ALL),
         "events.served.no_items" => names(&NO_ITEMS),
         "export.views" => View::BOTH.iter().map(|view| view.name()).collect(),
-        "metrics.metrics" | "export.metrics" | "export.numerators" => names(&validate::metric_names()),
+        "metrics.metrics" | "export.metrics" | "export.numerators" => names(&metric_names()),
         _ => return None,
     })
 }
@@ -159,4 +160,12 @@ pub(super) fn is_path_in_event(key: &str) -> bool {
 /// Returns whether a list must not be empty.
 pub(super) fn must_hold_something(key: &str) -> bool {
     ["metrics.windows", "metrics.metrics", "export.views"].contains(&key)
+}
+
+/// Names under which a metric may be written, each with its id.
+pub(super) fn metric_names() -> Vec<(&'static str, &'static str)> {
+    let gauges = METRICS.iter().filter(|metric| metric.gauge != metric.id);
+    let ids = METRICS.iter().map(|metric| (metric.id, metric.id));
+    ids.chain(gauges.map(|metric| (metric.gauge, metric.id)))
+        .collect()
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{COSTS, MAX_ENTRIES};
 use super::hosts::MAX_NAME;
-use super::layers::known_settings;
+use super::names::known_settings;
 use super::paths::{ALL, ANY};
 use super::sample::{self, SettingNote};
 use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};

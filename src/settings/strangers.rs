@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{ErrorReport, Location, nearest};
-use super::layers::{PREFIX, known_settings};
+use super::names::{PREFIX, known_settings};
 
 /// Variables read elsewhere: by the command line, and by scripts for tests and benchmarks.
 const READ_ELSEWHERE: [&str; 2] = ["CONFIG", "CACHE"];

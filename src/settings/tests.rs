@@ -11,8 +11,8 @@ use abgauge_core::metrics::{ApDenominator, Profile};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::Value;
 
-use super::layers::known_settings;
 use super::load::parse;
+use super::names::known_settings;
 use super::*;
 
 const BROKERS: (&str, &str) = ("ABGAUGE_KAFKA__BROKERS", "localhost:9092");

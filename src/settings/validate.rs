@@ -15,7 +15,6 @@ mod windows;
 
 use abgauge_core::decode::{NoUser, UserKey};
 pub use kafka::{parse_brokers, parse_topic};
-pub(super) use measures::names as metric_names;
 use toml::Spanned;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;

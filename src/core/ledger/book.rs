@@ -384,15 +384,6 @@ fn keeps<A: Aggregate>(kept: Kept) -> bool {
     kept.has(A::BY_USER)
 }
 
-/// Inserts a key that must be the largest so far, because equal maps must have equal bytes.
-pub(super) fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), LedgerError> {
-    if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
-        return Err(LedgerError::Number);
-    }
-    map.insert(key, value);
-    Ok(())
-}
-
 fn merge_all<A: Aggregate>(own: &mut ByArm<A::Cell>, others: &ByArm<A::Cell>, ids: &[ArmId]) {
     for (arm, cell) in others {
         own.entry(ids[*arm as usize])

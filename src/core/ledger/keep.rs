@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use super::LedgerError;
-use super::book::insert_last;
 use super::starts::Starts;
-use crate::bytes::{Reader, Writer};
+use crate::bytes::{Reader, Writer, insert_last};
 
 /// Everything a ledger keeps besides the current slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

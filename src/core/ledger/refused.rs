@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use super::LedgerError;
-use super::book::{Aggregate, ByArm, insert_last};
+use super::book::{Aggregate, ByArm};
 use super::bucket_sums::N_BUCKETS;
 use super::buckets::{bucket, salt};
 use super::keep::{Keep, Users};
 use super::stored::Stored;
-use crate::bytes::{Reader, Writer};
+use crate::bytes::{Reader, Writer, insert_last};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId, RefusedList};
 use crate::metrics::Ranking;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::LedgerError;
-use super::book::insert_last;
-use crate::bytes::{Reader, Writer};
+use crate::bytes::{Reader, Writer, insert_last};
 
 /// Start of each experiment by name, Unix ms. Its total leaves out earlier slots. Unlisted experiments count from the
 /// start.

@@ -234,8 +234,3 @@ impl ExperimentUsers {
         .sum()
     }
 }
-
-/// Returns the bytes of the sums of one bucket with its number, as long as they fit into 64 bits.
-pub fn row_bytes(n_columns: usize) -> u64 {
-    (n_columns * size_of::<i64>() + size_of::<u8>()) as u64
-}

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::pair::row_bytes;
 use crate::engine::ArmId;
 use crate::ledger::{BucketSums, N_BUCKETS, PackedBuckets};
 
@@ -106,4 +105,9 @@ pub fn max_window_bytes(n_cells: i64, n_columns: usize) -> u64 {
     let bucket = 1 + n_columns as u64 * SUM_BYTES;
     let cell = CELL_BYTES + LENGTHS_BYTES + N_BUCKETS as u64 * bucket;
     n_cells.unsigned_abs() * cell + N_BUCKETS as u64 * row_bytes(n_columns)
+}
+
+/// Returns the bytes of the sums of one bucket with its number, as long as they fit into 64 bits.
+pub fn row_bytes(n_columns: usize) -> u64 {
+    (n_columns * size_of::<i64>() + size_of::<u8>()) as u64
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::described;
 use crate::settings::Experiment;
-use crate::settings::layers::settings_of_an_experiment;
+use crate::settings::names::settings_of_an_experiment;
 use crate::settings::rules;
 use crate::settings::sample::SettingNote;
 use crate::settings::{MAX_EPOCHS, derived};

@@ -16,6 +16,7 @@ use self::comparable::Comparable;
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawExperiment;
 use crate::settings::rules;
+use crate::settings::validate::values::is_between;
 use crate::settings::{Experiment, Schedule};
 
 /// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
@@ -61,7 +62,7 @@ pub(super) fn schedules(
         };
         let mut planned_end_ms = None;
         if let Some(days) = &raw.planned_days {
-            settings::is_between(&key("planned_days"), "planned_days", days, report);
+            is_between(&key("planned_days"), "planned_days", days, report);
             planned_end_ms = Some(after_days(start_ms, *days.get_ref()));
         }
         let schedule = Schedule {

@@ -4,10 +4,10 @@ use abgauge_core::engine::View;
 use abgauge_core::metrics::{Measures, Metric};
 use toml::Spanned;
 
-use super::measures::names;
 use super::values::{chosen, cut_offs, positive, whole};
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawExport;
+use crate::settings::rules::metric_names;
 use crate::settings::{Export, TOTAL, WindowSpan};
 
 pub(super) fn export(
@@ -27,7 +27,7 @@ pub(super) fn export(
         None => measures.metrics.iter().map(|id| (*id).to_owned()).collect(),
     };
     let is_additive = |id: &str| Metric::named(id).is_some_and(|metric| metric.is_additive());
-    let with_parts: Vec<(&str, String)> = names()
+    let with_parts: Vec<(&str, String)> = metric_names()
         .into_iter()
         .map(|(name, id)| (name, id.to_owned()))
         .filter(|(_, id)| metrics.contains(id) && is_additive(id))

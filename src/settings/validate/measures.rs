@@ -12,6 +12,7 @@ use crate::settings::MAX_CUT_OFFS;
 use crate::settings::error::{ErrorReport, nearest};
 use crate::settings::names;
 use crate::settings::raw::{RawExport, RawMetrics, RawProfile};
+use crate::settings::rules::metric_names;
 
 /// Every profile that may be named: those that come with abgauge, by old names too, then custom ones.
 pub(super) fn known_profiles(
@@ -76,14 +77,6 @@ fn ks(raw: &RawMetrics, report: &mut ErrorReport) -> Vec<NonZeroU32> {
     ks
 }
 
-/// Names under which a metric may be written, each with its id.
-pub(in crate::settings) fn names() -> Vec<(&'static str, &'static str)> {
-    let gauges = METRICS.iter().filter(|metric| metric.gauge != metric.id);
-    let ids = METRICS.iter().map(|metric| (metric.id, metric.id));
-    ids.chain(gauges.map(|metric| (metric.gauge, metric.id)))
-        .collect()
-}
-
 /// Returns the chosen metrics, or else the usual ones plus the ones in the export; `None` if neither setting is given.
 fn chosen_metrics(
     raw: &RawMetrics,
@@ -95,7 +88,7 @@ fn chosen_metrics(
     const EXPORT_KEY: &str = "export.metrics";
     let mut of = |key: &str, list: &Option<Spanned<Vec<Spanned<String>>>>| -> Option<Vec<&'static str>> {
         let list = list.as_ref()?;
-        let ids = chosen(key, list, &names(), report);
+        let ids = chosen(key, list, &metric_names(), report);
         if key == METRICS_KEY && list.get_ref().is_empty() {
             let remedy = "write at least one, such as [\"hit_rate\"], or leave it out for the defaults";
             report.refuse(key, list, "is empty: nothing would be measured", remedy);
@@ -271,7 +264,7 @@ fn own_metrics(key: &str, value: &Spanned<Value>, report: &mut ErrorReport) -> O
     Some(chosen(
         key,
         &Spanned::new(value.span(), written),
-        &names(),
+        &metric_names(),
         report,
     ))
 }

@@ -1,6 +1,7 @@
 //! Checks of single values, whatever the setting.
 
 use std::num::NonZeroU32;
+use std::ops::{Bound, RangeBounds as _};
 use std::path::PathBuf;
 
 use toml::Spanned;
@@ -139,4 +140,22 @@ pub(super) fn either<'a, T>(
         second
     };
     sound.then_some(given)
+}
+
+/// Refuses a number that `setting` cannot have.
+pub(super) fn is_between(key: &str, setting: &str, value: &Spanned<f64>, report: &mut ErrorReport) {
+    let range = rules::between(setting);
+    let number = value.get_ref();
+    if !range.contains(number) {
+        let remedy = match range {
+            (Bound::Excluded(low), Bound::Excluded(high)) => {
+                format!("write a number above {low} and below {high}, such as 0.05 for 5%")
+            }
+            (Bound::Excluded(low), Bound::Included(high)) => {
+                format!("write a number of days above {low} and at most {high}, such as 7 or 14")
+            }
+            _ => String::new(),
+        };
+        report.refuse(key, value, format!("{number} is out of range"), remedy);
+    }
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use abgauge_core::journal::{Progress, Showing, Shown, Standing, Wanted};
 use abgauge_core::ledger::PairId;
 
+use super::Memory;
 use super::faults::Faults;
-use super::handle::Memory;
 
 /// Status of a pair. Times are on [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

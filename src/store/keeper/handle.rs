@@ -10,15 +10,11 @@ use abgauge_core::journal::{Bytes, Header, Role, Showing, Shown, Wanted};
 use abgauge_core::ledger::PairId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::Memory;
 use super::board::{Board, Status};
 
 /// State of a pair: its bytes by role.
 pub type Roles = BTreeMap<Role, Bytes>;
-
-/// Number of one incarnation of a pair in the worker's memory. Each [`Begin`](super::Order::Begin) and
-/// [`Restore`](super::Order::Restore) creates a new one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Memory(pub(super) u64);
 
 /// Number of an offered state. Within one memory, a greater number is a later state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

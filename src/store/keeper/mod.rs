@@ -41,7 +41,7 @@ use abgauge_core::ledger::PairId;
 use anyhow::Context as _;
 
 pub use self::board::{Restored, Status};
-pub use self::handle::{Handle, Memory, Offer, Roles};
+pub use self::handle::{Handle, Offer, Roles};
 pub use self::work::{Work, work};
 use crate::clock::Clock;
 
@@ -64,6 +64,11 @@ pub struct Settings {
     /// Set if the group has read the inputs before. Then a pair without stored state is worth a line in the log.
     pub has_read: bool,
 }
+
+/// Number of one incarnation of a pair in the worker's memory. Each [`Begin`](Order::Begin) and
+/// [`Restore`](Order::Restore) creates a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Memory(u64);
 
 /// Order to the worker for one pair.
 #[derive(Debug, Clone, PartialEq)]

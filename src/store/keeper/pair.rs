@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use abgauge_core::journal::{Owner, Progress, Question, Standing, State, Wanted};
 
+use super::Memory;
 use super::Settings;
 use super::board::{Restored, Status};
-use super::handle::{Memory, Offer, Offered};
+use super::handle::{Offer, Offered};
 use super::pace::Pace;
 
 /// Pauses between questions for an end, ms: if nothing waits for one, and if something waits but nothing new was read.

@@ -10,9 +10,10 @@ use abgauge_core::ledger::PairId;
 use tracing::warn;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::Memory;
 use super::board::Board;
 use super::faults::What;
-use super::handle::{Handle, Memory, Offer, Request};
+use super::handle::{Handle, Offer, Request};
 use super::pace::Pace;
 use super::pair::Pair;
 use super::rivals::{Read, Rivals};

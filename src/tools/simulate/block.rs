@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use abgauge_core::engine::event::Side;
 
+use super::draft::RecordKind;
 use super::draft::{Content, Draft, Origin};
-use super::record::RecordKind;
 
 /// Drafts in insertion order.
 #[derive(Debug, Default)]

@@ -38,12 +38,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 pub use self::design::Design;
+pub use self::draft::RecordKind;
 pub use self::driver::{Driver, Topics};
 pub use self::lists::Lengths;
 pub use self::model::World;
 pub use self::noise::Noise;
 pub use self::population::{Activity, Population};
-pub use self::record::{RecordKind, RecordRef, SimulatedRecord};
+pub use self::record::{RecordRef, SimulatedRecord};
 pub use self::traffic::{Traffic, TrafficSettings};
 pub use self::truth::Truth;
 use crate::clock::Clock;

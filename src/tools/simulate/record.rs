@@ -3,7 +3,7 @@
 use abgauge_core::engine::event::Side;
 
 use super::design::{Combination, Design, MOST_BYTES};
-use super::draft::{Content, Draft, Origin};
+use super::draft::{Content, Draft, Origin, RecordKind};
 use super::lists::N_ITEMS;
 use super::model::Visitor;
 use super::random::Random;
@@ -41,48 +41,6 @@ impl RecordRef<'_> {
             payload: self.payload.to_vec(),
         }
     }
-}
-
-/// Reason for a record. All but the first two are noise, which does not change the true values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum RecordKind {
-    List,
-    Click,
-    /// Byte-for-byte repeat of a list, like a producer's retry.
-    DuplicateList,
-    /// Click on an item that was clicked already.
-    RepeatedClick,
-    /// Click on an item that is not in its list.
-    OffListClick,
-    /// Click whose list does not exist.
-    OrphanClick,
-    /// Click after the attribution window.
-    ExpiredClick,
-    /// List that arrives later than any lateness. It is refused, and its clicks find nothing.
-    LateList,
-    /// List or click stamped by a clock that is far ahead.
-    Future,
-    /// Unreadable event: broken JSON, wrong types, missing fields.
-    Broken,
-    /// Event of another type.
-    OtherType,
-}
-
-impl RecordKind {
-    pub const ALL: [RecordKind; 11] = [
-        RecordKind::List,
-        RecordKind::Click,
-        RecordKind::DuplicateList,
-        RecordKind::RepeatedClick,
-        RecordKind::OffListClick,
-        RecordKind::OrphanClick,
-        RecordKind::ExpiredClick,
-        RecordKind::LateList,
-        RecordKind::Future,
-        RecordKind::Broken,
-        RecordKind::OtherType,
-    ];
 }
 
 /// Request of a user.

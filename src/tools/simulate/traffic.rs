@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use abgauge_core::engine::event::Side;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::draft::RecordKind;
 use super::draft::{Content, Draft, Origin};
 use super::lists;
 use super::model::{Model, World};
@@ -15,7 +16,7 @@ use super::noise::Noise;
 use super::pace::Pace;
 use super::pending::{Arriving, Pending};
 use super::random::Random;
-use super::record::{Json, RecordKind, RecordRef, Request, SimulatedRecord};
+use super::record::{Json, RecordRef, Request, SimulatedRecord};
 use super::truth::{self, Truth};
 use crate::settings::TopicKey;
 use crate::stream::keys::murmur2;

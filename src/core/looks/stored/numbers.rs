@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::AsOfError;
-use crate::bytes::{Malformed, Reader, Writer};
+use crate::bytes::{Malformed, Reader, Writer, insert_last};
 
 pub fn float(to: &mut Writer, number: f64) {
     to.bytes(&number.to_le_bytes());
@@ -57,13 +57,4 @@ pub fn read_map<T>(
 pub fn names<'a>(to: &mut Writer, names: impl ExactSizeIterator<Item = &'a String>) {
     to.number(names.len() as u64);
     names.for_each(|name| to.text(name));
-}
-
-/// Inserts a key that must be larger than all others, so that equal values have only one encoding.
-pub fn insert_last<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V) -> Result<(), AsOfError> {
-    if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
-        return Err(AsOfError::Malformed(Malformed::Number));
-    }
-    map.insert(key, value);
-    Ok(())
 }

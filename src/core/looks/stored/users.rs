@@ -11,9 +11,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::numbers::{insert_last, read_map};
+use super::numbers::read_map;
 use super::{AsOfError, UpTo};
-use crate::bytes::{Malformed, Reader, Writer};
+use crate::bytes::{Malformed, Reader, Writer, insert_last};
 use crate::engine::ArmId;
 use crate::ledger::{BucketSums, Exposed, FrequentUsers, LedgerError, RefusedCounts, UnitCounts};
 use crate::looks::pair::{ArmUsers, PairUsers};

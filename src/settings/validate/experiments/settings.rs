@@ -1,9 +1,7 @@
 //! Comparison settings of an experiment, each validated alone.
 
-use std::collections::BTreeMap;
-use std::ops::{Bound, RangeBounds as _};
-
 use abgauge_core::statistics::Settings;
+use std::collections::BTreeMap;
 use toml::Spanned;
 
 use super::allocation::shares;
@@ -12,7 +10,7 @@ use super::comparable::Comparable;
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::{RawExperiment, RawNumbers};
 use crate::settings::rules;
-use crate::settings::validate::values::choice;
+use crate::settings::validate::values::{choice, is_between};
 
 /// Returns the settings of an experiment with this control, valid only if nothing was reported.
 pub(super) fn settings(
@@ -70,24 +68,6 @@ pub(super) fn settings(
             report,
         ),
         ..defaults
-    }
-}
-
-/// Refuses a number that `setting` cannot have.
-pub(super) fn is_between(key: &str, setting: &str, value: &Spanned<f64>, report: &mut ErrorReport) {
-    let range = rules::between(setting);
-    let number = value.get_ref();
-    if !range.contains(number) {
-        let remedy = match range {
-            (Bound::Excluded(low), Bound::Excluded(high)) => {
-                format!("write a number above {low} and below {high}, such as 0.05 for 5%")
-            }
-            (Bound::Excluded(low), Bound::Included(high)) => {
-                format!("write a number of days above {low} and at most {high}, such as 7 or 14")
-            }
-            _ => String::new(),
-        };
-        report.refuse(key, value, format!("{number} is out of range"), remedy);
     }
 }
 

@@ -12,6 +12,9 @@ use super::words::VAGUE;
 /// Maximum number of paths, since records may have any number of names.
 const MAX_PATHS: usize = 1_000;
 
+/// Maximum number of alternatives shown with the chosen field.
+const MAX_OTHERS: usize = 3;
+
 /// Values of many records by path.
 pub(super) struct Columns<'a>(Vec<Column<'a>>);
 
@@ -23,6 +26,26 @@ pub(super) struct Column<'a> {
 
 /// Numbers of selected records.
 pub(super) type Members = Vec<usize>;
+
+/// A field, and the number of records in which it can be read.
+#[derive(Clone)]
+pub(super) struct Choice {
+    pub path: Path,
+    pub n: usize,
+    pub others: Vec<(Path, usize)>,
+}
+
+/// Returns the best of the scored fields, or `None` if there are none.
+pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
+    judged.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
+    let (path, n) = fields.next()?;
+    Some(Choice {
+        path,
+        n,
+        others: fields.take(MAX_OTHERS).collect(),
+    })
+}
 
 impl<'a> Columns<'a> {
     pub fn of(records: impl IntoIterator<Item = &'a Value>) -> Columns<'a> {

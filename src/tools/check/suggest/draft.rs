@@ -7,8 +7,9 @@ use abgauge_core::decode::{Decoder, Explained, Place};
 use abgauge_core::engine::event::{Kind, Reason};
 
 use super::arms::{self, ArmsDraft};
+use super::columns::Choice;
 use super::columns::{Columns, Members, id};
-use super::fields::{self, Choice};
+use super::fields;
 use super::items::{self, ItemsDraft};
 use super::kinds::Split;
 use super::rows::{self, Heads, RowDraft};

@@ -5,35 +5,12 @@ use std::collections::{HashMap, HashSet};
 use abgauge_core::decode::shape::Path;
 use serde_json::Value;
 
-use super::columns::{Column, Columns, Members, id, ids, is_id, share};
+use super::columns::{Choice, Column, Columns, Members, choice, id, ids, is_id, share};
 use super::times::is_time;
 use super::words::{ARM, EXPERIMENT, ITEM, REQUEST, USER, VAGUE, hint, hints};
 
 /// Number of lists below which shared IDs prove nothing.
 const FEW: usize = 8;
-/// Maximum number of alternatives shown with the chosen field.
-const MAX_OTHERS: usize = 3;
-
-/// A field, and the number of records in which it can be read.
-#[derive(Clone)]
-pub(super) struct Choice {
-    pub path: Path,
-    pub n: usize,
-    pub others: Vec<(Path, usize)>,
-}
-
-/// Returns the best of the scored fields, or `None` if there are none.
-pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
-    judged.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
-    let (path, n) = fields.next()?;
-    Some(Choice {
-        path,
-        n,
-        others: fields.take(MAX_OTHERS).collect(),
-    })
-}
-
 /// Returns the IDs in any field, per record.
 pub(super) fn ids_by_record(columns: &Columns, members: &Members) -> Vec<HashSet<String>> {
     let ids = |number: &usize| {

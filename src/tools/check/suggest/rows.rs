@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use abgauge_core::decode::shape::{Path, ServedShape};
 
+use super::columns::Choice;
 use super::columns::{Column, Columns, Members, id, is_id};
-use super::fields::Choice;
 use super::words::{ITEM, POSITION, REQUEST, hints};
 
 /// Spans that are drafted, the shortest first.

@@ -7,9 +7,9 @@ use abgauge_core::decode::shape::{Path, Paths, Shape};
 use abgauge_core::engine::event::Kind;
 use abgauge_core::table::visible;
 
+use super::columns::Choice;
 use super::columns::Members;
 use super::draft::{Draft, Trial};
-use super::fields::Choice;
 use super::rows::RowDraft;
 use super::{Unmapped, Way, items, views};
 use crate::settings::event_settings;

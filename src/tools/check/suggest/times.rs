@@ -6,8 +6,7 @@ use abgauge_core::decode;
 use abgauge_core::decode::shape::{TsUnit, Zone};
 use serde_json::Value;
 
-use super::columns::{Column, Columns, Members, share};
-use super::fields::{Choice, choice};
+use super::columns::{Choice, Column, Columns, Members, choice, share};
 use super::words::{TIME, hint};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
