@@ -22,6 +22,7 @@ pub(crate) const OF_COMMANDS: [(&str, &[&str]); 3] = [
             "K",
             "MAX_STATE",
             "METRICS",
+            "SAME_LIST",
         ],
     ),
     ("SIMULATE_", &["BROKERS", "CLICKS_TOPIC", "RATE", "SERVED_TOPIC"]),

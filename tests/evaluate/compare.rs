@@ -425,7 +425,7 @@ fn an_arm_that_loses_lists_has_no_lift_in_any_format() {
         "{table}"
     );
     assert!(
-        table.contains("\ninvalid(refused): 11.1% of the lists"),
+        table.contains("\ninvalid(refused): 11.1% of the arm's lists"),
         "{table}"
     );
 }
