@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_those_who_accept_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         for accepting in [
             "gzip",
             "GZIP",
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_itself_is_sent_to_all_others() {
+    fn plain_text_is_sent_to_all_other_clients() {
         for refusing in [
             "",
             "identity",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_as_it_was() {
+    fn compressed_text_decompresses_to_the_original() {
         for text in [Vec::new(), b"abgauge_lists 1\n".repeat(10_000)] {
             let packed = gzip(&text, Vec::new());
             let mut unpacked = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_a_stream_of_gzip_that_can_be_read_as_far_as_it_has_come() {
+    fn each_prefix_of_a_gzip_stream_decompresses_to_all_pieces_sent() {
         let noise: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
         let texts = [
             b"data: {}\n\n".to_vec(),

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_keeps_the_arms_with_the_most_lists_in_their_order() {
+    fn an_answer_keeps_the_largest_arms_in_their_order() {
         let arm = |name: &str, lists: i128| {
             let mut sums = vec![0; LISTS + 1];
             sums[LISTS] = lists;

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_runbook_has_an_anchor_and_every_link_leads_to_one() {
+    fn every_runbook_has_an_anchor_and_every_link_resolves() {
         let page = page();
         assert!(names().count() > 20);
         for name in names() {

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted_as_people_do() {
+    fn names_are_sorted_in_natural_order() {
         let sorted = ["", "Arm-2", "arm-9", "arm-10", "arm-10b", "arm-010b", "beta", "β"];
         for (place, a) in sorted.iter().enumerate() {
             for (other, b) in sorted.iter().enumerate() {

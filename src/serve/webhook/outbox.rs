@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_state_is_told_if_something_follows_from_it() {
+    fn a_first_state_is_sent_only_if_it_is_actionable() {
         for state in State::ALL {
             let mut outbox = Outbox::default();
             outbox.take(&shown(1, &[("a", state)]));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_after_the_first_state_is_told() {
+    fn every_change_after_the_first_state_is_sent() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Collecting)]));
         outbox.take(&shown(2, &[("a", State::NoDecision)]));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_taken_is_not_taken_again() {
+    fn a_look_is_processed_only_once() {
         let mut outbox = Outbox::default();
         for _ in 0..2 {
             outbox.take(&shown(1, &[("a", State::Win)]));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_waits_once_however_often_it_changes() {
+    fn an_arm_is_queued_once_however_often_it_changes() {
         let mut outbox = Outbox::default();
         let mut states = State::ALL.into_iter().cycle();
         for look in 1..1000 {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_off_comes_after_the_others() {
+    fn a_postponed_arm_is_sent_after_the_others() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win), ("b", State::Harm)]));
         let (now, first) = (Instant::now(), next(&mut outbox));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_one_attempt_at_a_time_and_its_later_state_waits_for_the_outcome() {
+    fn an_arm_has_one_attempt_at_a_time_and_later_states_wait() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win), ("b", State::Win)]));
         let (first, second) = (next(&mut outbox), next(&mut outbox));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_is_not_shown_for_a_while_has_not_changed() {
+    fn an_arm_that_reappears_has_not_changed() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win)]));
         tell_next(&mut outbox);
