@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_a_name_and_a_bcrypt_hash_of_bearable_cost() {
+    fn a_user_is_a_name_and_a_bcrypt_hash_of_limited_cost() {
         let user: User = format!("scraper:{HASH}").parse().expect("a line of htpasswd");
         assert_eq!((user.name.as_str(), user.hash.as_str()), ("scraper", HASH));
         let cheap = HASH.replace("$10$", "$05$");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn no_hash_is_shown_by_debug() {
+    fn debug_output_hides_hashes() {
         let user: User = format!("scraper:{HASH}").parse().expect("a line of htpasswd");
         let token = TokenHash([0xab; 32]);
         let shown = format!("{user:?} {token:?}");

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_pen_finds_its_word_and_a_stranger_none() {
+    fn a_typo_finds_its_setting_and_an_unrelated_word_does_not() {
         let known = ["brokers", "served_topic", "clicks_topic"];
         assert_eq!(nearest("borkers", known), Some("brokers"));
         assert_eq!(nearest("click_topic", known), Some("clicks_topic"));

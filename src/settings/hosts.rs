@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_names_a_host_with_a_port_or_without() {
+    fn a_request_names_a_host_with_or_without_a_port() {
         let table = [
             ("localhost", Some("localhost")),
             ("LOCALHOST.:9464", Some("localhost")),

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_masked_file_keeps_every_byte_in_its_place() {
+    fn masking_a_file_keeps_all_byte_positions() {
         let text = "[kafka]\nkey = \"usér\"\n[kafka.properties]\n\"sasl.password\" = \"hüntér2\"\nssl.ca.pem = '''\nAB\nCD'''\n";
         let masked = mask(text, DeTable::parse(text).expect("valid").get_ref());
         assert_eq!(masked.len(), text.len());
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_place_of_a_name_is_hidden() {
+    fn a_secret_used_as_a_name_is_hidden() {
         let text = "[kafka.properties]\nhunter2 = \"x\"\nsasl.mechanism = \"PLAIN\"\nsasl.hunter3 = 1\n[kafka.property_files]\n\"hunter4\" = \"f\"\n";
         let masked = mask(text, DeTable::parse(text).expect("valid").get_ref());
         assert!(
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_of_many_lines_is_hidden_in_a_broken_file() {
+    fn a_multiline_secret_is_hidden_in_a_broken_file() {
         let text = "[kafka.properties]\nssl.key.pem = \"\"\"\nAB\nCD\n[log]\nfilter = info\n";
         let masked = mask_broken(text);
         assert!(!masked.contains("AB") && !masked.contains("CD"), "{masked}");
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_stay_readable_around_a_name_that_is_hidden() {
+    fn settings_around_a_hidden_name_stay_readable() {
         let text =
             "[kafka]\nbrokers = \"h:9092\"\nhunter2 = 1\nborkers = 5\n[experiments.hunt]\ncontrol = \"a\"\n";
         let shown =

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_touch_become_one() {
+    fn adjacent_ranges_are_merged() {
         let of = |ranges: &[RangeInclusive<i64>]| {
             Skips::new(ranges.iter().map(|range| ((Side::Served, 0), range.clone())))
         };
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_names_what_was_left_out_before_and_what_is_to_be() {
+    fn the_setting_lists_earlier_and_new_skips() {
         let before = Skips::new([((Side::Served, 0), 3..=4)]);
         let more = [((Side::Served, 0), 5..=9), ((Side::Clicks, 12), 7..=7)];
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_read_as_the_setting_has_them() {
+    fn offsets_are_parsed_in_the_format_of_the_setting() {
         assert_eq!(parse_offsets("1234"), Some(1234..=1234));
         assert_eq!(parse_offsets("0-9223372036854775807"), Some(0..=i64::MAX));
         for wrong in [

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_refuses_what_the_validation_refuses_and_nothing_else() {
+    fn the_schema_and_the_validation_of_experiments_agree() {
         let epoch = "start = '2026-01-31T09:00:00Z', shares = {base = 0.4, b = 0.6}";
         let values = [
             "''",
@@ -203,7 +203,7 @@ mod tests {
 
     /// The sample documents every setting, with its default or otherwise with an example.
     #[test]
-    fn every_setting_is_told_with_its_default() {
+    fn every_setting_is_documented_with_its_default() {
         let notes = sample::notes();
         let schema = experiment(&notes);
         let settings = schema["properties"].as_object().expect("settings");
