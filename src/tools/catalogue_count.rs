@@ -285,7 +285,7 @@ mod tests {
 
     /// Worked by hand: u1 clicks a twice and b once. u2, known only from the list, clicks a. u3 only views.
     #[test]
-    fn users_of_an_item_are_those_who_clicked_it_each_once() {
+    fn an_item_counts_each_clicking_user_once() {
         let records = [
             click("2", None, "a"),
             list("1", Some("u1"), &["a", "b"]),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_a_catalogue_of_these_shares() {
+    fn a_written_catalogue_is_read_with_the_same_shares() {
         let records = [
             list("1", Some("u1"), &["a", "b", "say \\\"c\\\""]),
             list("2", Some("u2"), &["a"]),

@@ -598,7 +598,7 @@ mod tests {
 
     /// The configuration has the same list, so that it can refuse typos.
     #[test]
-    fn the_configuration_knows_the_variables_of_flags_and_no_others() {
+    fn the_configuration_accepts_exactly_the_variables_of_flags() {
         let cli = Cli::command();
         let arguments = cli.get_subcommands().flat_map(clap::Command::get_arguments);
         let variables: BTreeSet<String> = arguments

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_everywhere_is_asked_here() {
+    fn a_wildcard_listener_is_reached_on_loopback() {
         for (listen, asked) in [
             ("0.0.0.0:9464", "127.0.0.1:9464"),
             ("[::]:9464", "[::1]:9464"),

@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_created_is_found_fine() {
+    fn the_suggested_topic_has_no_findings() {
         assert_eq!(findings(&facts(&[])), []);
     }
 
     #[test]
-    fn each_setting_that_endangers_state_is_named_with_what_to_do() {
+    fn each_dangerous_topic_setting_is_named_with_a_fix() {
         for (setting, value, level) in [
             ("cleanup.policy", "delete", CONFIGURATION),
             ("cleanup.policy", "compact,delete", CONFIGURATION),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_absent_comes_with_the_command_that_creates_it() {
+    fn a_missing_topic_is_reported_with_the_command_to_create_it() {
         let mut facts = facts(&[]);
         facts.found = Err(Failure::new(Trouble::NoSuchTopic, "unknown"));
         facts.n_brokers = 1;

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_stands_before_its_file_or_is_named_as_that() {
+    fn an_arm_precedes_its_file_or_has_the_name_of_the_file() {
         for (text, arm, path) in [
             ("als=a/b.csv", "als", "a/b.csv"),
             ("a/als.csv.gz", "als", "a/als.csv.gz"),

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_below_a_path_of_a_proxy_has_its_numbers_there() {
+    fn the_api_is_found_under_the_path_of_a_proxy() {
         let uri = |text| {
             let url = HttpUrl::of_setting(text).expect("an address");
             below(&url, "/api/v1/experiments")

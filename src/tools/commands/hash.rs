@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_becomes_an_entry_that_the_configuration_takes() {
+    fn a_password_becomes_a_valid_configuration_entry() {
         let entry = password("scraper", "hunter2").expect("hashes").expect("is sound");
         let user: User = entry.parse().expect("an entry");
         assert_eq!(user.name, "scraper");

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_follows_the_hour_has_the_mean_that_was_asked_for() {
+    fn an_hourly_rate_has_the_requested_mean() {
         let hours = hours(true);
         for (hour, part) in [(3, 0.24), (4, 0.22), (12, 1.28), (17, 1.32), (20, 1.76)] {
             check(hours[hour], 7200.0 * part);

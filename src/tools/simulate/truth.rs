@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_has_every_metric_at_every_k_once() {
+    fn every_arm_has_every_metric_once_per_k() {
         let ks = [1, 5, 10].map(|k| NonZeroU32::new(k).unwrap());
         let truths = truth(&model(Design::default()), &ks);
         let mut keys: Vec<_> = truths.iter().map(|t| (&t.experiment, &t.arm, &t.key)).collect();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lift_of_clicks_is_a_lift_of_ctr_and_nearly_one_of_the_others() {
+    fn a_lift_of_clicks_lifts_ctr_exactly_and_other_metrics_nearly() {
         let design = || {
             Design::default()
                 .with_effects(&lifts(&[("neural", 0.1)]))
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn without_differences_all_arms_of_an_experiment_have_one_truth() {
+    fn arms_without_differences_share_one_truth() {
         for key in ["hit_rate@5", "ctr", "mrr@5"] {
             let values = values(Design::default().without_differences(), key);
             assert_eq!(values.len(), 5);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_is_judged_beside_the_arms_of_others_as_often_as_they_are_seen() {
+    fn the_truth_of_an_arm_weighs_other_experiments_by_their_requests() {
         let alone = |ranker: &str| {
             let design = Design::default().with_shares(&lifts(&[(ranker, 1.0)])).unwrap();
             let values = values(design, "ctr@5");

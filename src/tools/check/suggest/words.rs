@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_split_into_words_however_they_are_written() {
+    fn names_in_any_case_style_are_split_into_words() {
         for name in [
             "eventAttributionSource",
             "event_attribution-source",
