@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_is_ended_before_the_next_one() {
+    fn a_truncated_line_is_terminated_before_the_next_line() {
         let mut disk = Disk {
             room: 6,
             held: Vec::new(),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_bound_is_lost_and_counted() {
+    fn a_line_over_the_bound_is_dropped_and_counted() {
         let lines = Lines::default();
         let line = vec![b'x'; MAX_WAITING / 4];
         (0..6).for_each(|_| lines.push(&line));
