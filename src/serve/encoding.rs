@@ -73,6 +73,7 @@ impl Piece {
         let mut packed = Vec::with_capacity(text.len() / 3 + 64);
         loop {
             let n_read = usize::try_from(deflate.total_in()).expect("it is in memory");
+            // A full flush ends on a byte boundary and resets the dictionary, so that pieces can be joined in any order.
             deflate
                 .compress_vec(&text[n_read..], &mut packed, FlushCompress::Full)
                 .expect("deflate takes anything");
@@ -80,6 +81,7 @@ impl Piece {
             if packed.len() < packed.capacity() {
                 break;
             }
+            // Doubling keeps the number of rounds logarithmic in the length.
             packed.reserve(packed.len());
         }
         let mut checksum = crc32fast::Hasher::new();
@@ -105,6 +107,7 @@ impl GzipStream {
 
     /// Adds a piece and returns its bytes to send.
     pub fn add(&mut self, piece: &Piece) -> Bytes {
+        // Checksums can be combined, so the text of a piece is not read again for each stream.
         self.checksum.combine(&piece.checksum);
         self.n_bytes = self.n_bytes.wrapping_add(piece.n_bytes);
         piece.packed.clone()

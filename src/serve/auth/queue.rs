@@ -92,6 +92,7 @@ impl ClaimQueue {
             }
             called
         };
+        // A claim that is removed from the queue drops its sender, which ends the wait without a turn.
         called.await.ok()
     }
 }
@@ -130,6 +131,7 @@ impl Drop for Turn {
                 now.is_checking = false;
                 return;
             };
+            // The lock must be free: a turn that its receiver drops unused takes the lock as well.
             drop(now);
             let turn = Turn {
                 now: Arc::clone(&self.now),

@@ -137,6 +137,7 @@ impl Asset {
             response
         };
         let tag = HeaderValue::from_str(&self.tag).expect("it is ASCII");
+        // A 304 repeats the tag and `Vary` of the 200 that it stands for (RFC 9110, 15.4.5).
         let always = [
             (header::ETAG, tag),
             (header::VARY, HeaderValue::from_static("accept-encoding")),

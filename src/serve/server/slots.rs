@@ -94,6 +94,7 @@ impl ConnectionSlot {
 
     /// Enters the queue: from now on the connection waits for its client and may lose the slot.
     pub fn wait(&self, what: For) {
+        // Locks are always taken in this order: the place, then the slots.
         let mut place = self.place();
         let mut now = self.slots.now();
         if let Some(place) = place.take() {
@@ -104,6 +105,7 @@ impl ConnectionSlot {
         now.waiting.insert(last, self.lost.clone());
         *place = Some(last);
         drop(now);
+        // A newcomer may be waiting for a connection that can lose its slot.
         self.slots.changed.notify_one();
     }
 

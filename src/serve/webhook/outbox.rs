@@ -55,6 +55,7 @@ impl Outbox {
     /// Queues a notice for each arm whose state differs from the previous look, replacing a notice that still waits. A
     /// first state counts as a change if it calls for action.
     pub fn take(&mut self, shown: &Shown) {
+        // Looks are polled much more often than they are taken.
         if self.as_of_ms == shown.as_of_ms {
             return;
         }
@@ -82,9 +83,11 @@ impl Outbox {
             }
             let verdict = verdict::of_arm(name, arm_name, settings, report, look.no_users);
             let verdict = serde_json::to_vec(&verdict).expect("names and numbers are JSON");
+            // An older state that was not delivered yet is obsolete.
             self.waiting.retain(|waiting| waiting.notice.arm != arm);
             self.waiting.push_back(Waiting {
                 notice: Notice { arm, state, verdict },
+                // A new state is sent at once, without the backoff of the notice that it replaces.
                 pace: self.pace.clone(),
             });
         }
@@ -110,6 +113,7 @@ impl Outbox {
     pub fn put_off(&mut self, notice: &Notice, now: Instant) -> Duration {
         self.busy.remove(&notice.arm);
         let place = self.waiting.iter().position(|waiting| waiting.notice == *notice);
+        // A newer state may have replaced the notice during the attempt.
         let Some(mut waiting) = place.and_then(|place| self.waiting.remove(place)) else {
             return Duration::ZERO;
         };
