@@ -120,6 +120,7 @@ fn bcrypt_cost(hash: &str) -> Option<u32> {
         .find_map(|kind| hash.strip_prefix(kind))?;
     let (cost, digits) = rest.split_once('$')?;
     let is_digit = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'/');
+    // A malformed hash would otherwise only show as a password that never fits.
     let is_whole = cost.len() == 2 && digits.len() == 53 && digits.bytes().all(is_digit);
     cost.parse().ok().filter(|_| is_whole)
 }

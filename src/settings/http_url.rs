@@ -23,10 +23,12 @@ impl HttpUrl {
         }
         let uri: Uri = text.parse().map_err(|_| ("is not an HTTP address", WHOLE))?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
+        // The authority is shown in messages, so it must not contain a password.
         if authority.contains('@') {
             return Err(("names a user before an @", IN_FILE));
         }
         let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
+            // The last colon may be inside an IPv6 address.
             let is_of_an_address = port.ends_with(']');
             is_of_an_address || port.parse::<u16>().is_ok_and(|port| port > 0)
         });

@@ -44,6 +44,7 @@ pub(super) fn variables(
             false => others.push((name, value)),
         }
     }
+    // The environment has no fixed order, but errors should have one.
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     others.sort();
     for (name, value) in others {
@@ -104,6 +105,7 @@ impl<'i> Layers<'i, '_> {
             match (known.get(name.get_ref().as_ref()), value.get_ref()) {
                 (None, _) => {
                     let remedy = self.suggest(section, name.get_ref(), known);
+                    // An unknown name may be a secret in the wrong place.
                     let key = join(section, names::shown(name.get_ref()));
                     self.report
                         .refuse(&key, &name, "there is no such setting", remedy);
@@ -175,6 +177,7 @@ impl<'i> Layers<'i, '_> {
             }
             Err(error) => {
                 let (mut message, remedy) = in_plain_words(key, error.message());
+                // The value is parsed in a table made for it, so an error may point elsewhere.
                 let inside = |span: &std::ops::Range<usize>| {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
@@ -224,6 +227,7 @@ impl<'i> Layers<'i, '_> {
     /// `events.click.ts`. In names of Kafka properties each underscore becomes a dot.
     fn key_of(&self, name: &str) -> Option<String> {
         let rest = name.strip_prefix(PREFIX)?;
+        // Names are compared in lower case below, so a second spelling of the same setting must not pass.
         if rest.bytes().any(|b| b.is_ascii_lowercase()) {
             return None;
         }
@@ -239,6 +243,7 @@ impl<'i> Layers<'i, '_> {
                 };
                 Some(format!("{section}.{table}.{name}"))
             }
+            // A variable sets one value, never a whole table.
             _ => (!known.get(name)?.is_object()).then(|| join(section, name)),
         }
     }
@@ -247,6 +252,7 @@ impl<'i> Layers<'i, '_> {
         if let Some(near) = nearest(name, known.keys().map(String::as_str)) {
             return format!("did you mean `{near}`?");
         }
+        // The name may be right, but in the wrong section.
         let elsewhere = |(home, settings): (&String, &Value)| {
             let names = settings.as_object()?.keys().map(String::as_str);
             nearest(name, names).map(|near| format!("did you mean `{near}` under [{home}]?"))
@@ -344,6 +350,7 @@ fn path(key: &str) -> Vec<String> {
     if let Some((name, setting)) = of_experiment.and_then(|(_, rest)| rest.rsplit_once('.')) {
         return [EXPERIMENTS, name, setting].map(str::to_owned).into();
     }
+    // Names of Kafka properties contain dots, so everything after their table is one name.
     let n_parts = match key {
         _ if ["kafka.propert", "events.served.", "events.click."]
             .iter()

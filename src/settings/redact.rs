@@ -72,6 +72,7 @@ pub(super) fn hide(key: &str, value: Value) -> Value {
 fn is_secret(key: &str, value: &Value) -> bool {
     if let Some(property) = key.strip_prefix(PROPERTIES) {
         let text = value.as_str().unwrap_or_default();
+        // Numbers and truth values reveal nothing, unless the name of the property marks them as secret.
         let is_plain = text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok();
         let is_open = is_plain || OPEN_PROPERTIES.contains(&property);
         return telling_word(property).is_some() || !is_open;
@@ -110,6 +111,7 @@ pub(super) fn mask(text: &str, table: &DeTable) -> String {
         if line.is_telling && line.text.trim_start().starts_with('#') {
             hidden.push(line.range());
         } else if let Some(word) = telling_word(line.text).filter(|_| !line.is_header) {
+            // Without a `=` after the word, all of the line that follows the word is hidden.
             let value = line.text[word..].find('=').map_or(word, |at| word + at + 1);
             hidden.push(line.begin + value..line.range().end);
         }
@@ -193,6 +195,7 @@ fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<u
     match value.get_ref() {
         DeValue::Table(inner) => secret_values(inner, secret, hidden),
         _ if secret => hidden.push(value.span()),
+        // A list may contain tables with secrets of their own.
         DeValue::Array(items) => items.iter().for_each(|item| secret_value(item, false, hidden)),
         _ => {}
     }
@@ -231,6 +234,7 @@ impl Line<'_> {
         let mut is_telling = false;
         text.split_inclusive('\n').map(move |text| {
             let is_header = text.trim_start().starts_with('[') && !text.contains('=');
+            // A secret may span several lines, so all lines after the word are suspicious, up to the next section.
             is_telling = telling_word(text).is_some() || (is_telling && !is_header);
             let line = Line {
                 text,
@@ -266,6 +270,7 @@ impl Line<'_> {
             None => (self.text, self.text.len()),
         };
         let name = name.trim().trim_matches('"');
+        // A setting may be written with its section in front, such as `kafka.brokers`.
         let last = name.rsplit('.').next().unwrap_or_default();
         let looks_like_one =
             names::looks_like_a_setting(name) || name.split('.').all(names::looks_like_a_setting);
@@ -285,6 +290,7 @@ fn cover(text: &str, hidden: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         if !c.is_whitespace() && hidden.iter().any(|range| range.contains(&at)) {
+            // One star per byte, so that the places of errors stay valid.
             shown.extend(std::iter::repeat_n('*', c.len_utf8()));
         } else {
             shown.push(c);

@@ -165,6 +165,7 @@ fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
             if schema["items"].is_null() {
                 schema["items"] = json!({"type": "string"});
             }
+            // Ranges and words are listed by the key of the list, and apply to its entries.
             restrict(key, example.as_deref(), &mut schema["items"]);
         }
         Some("integer") => {

@@ -162,6 +162,7 @@ pub(crate) fn display_ms(ms: i64) -> String {
     let (name, unit) = TIME_UNITS
         .iter()
         .rev()
+        // Every unit divides 0, which is `0s` and not `0d`.
         .find(|(_, unit)| ms != 0 && ms % *unit as i64 == 0)
         .unwrap_or(&TIME_UNITS[1]);
     format!("{}{name}", ms / *unit as i64)
@@ -227,6 +228,7 @@ impl Visitor<'_> for TimeSpanVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<TimeSpan, E> {
         match (TimeSpan::parse(text), text.parse::<i64>()) {
             (Some(span), _) => Ok(span),
+            // The value of a variable is text, even if it is a number.
             (None, Ok(n)) => self.visit_i64(n),
             (None, Err(_)) if number_and_unit(text, &TIME_UNITS).is_some() => Err(E::custom(format!(
                 r#""{text}" is too long, expected a span of at most ten years, "3653d""#

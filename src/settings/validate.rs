@@ -35,6 +35,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let export = export::export(&raw.export, &counting.measures, &windows, report);
     let (experiments, without_primary) =
         experiments::experiments(&raw.experiments, &counting.measures, report);
+    // Checked before `kafka` consumes its settings.
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     let kafka = kafka::kafka(raw.kafka, report);
     Config {

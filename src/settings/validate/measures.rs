@@ -40,6 +40,7 @@ pub(super) fn measures(
         let mut profiles = profiles.iter();
         wanted.contains(&metric.id) && profiles.any(|profile| profile.metrics.contains(&metric.id))
     };
+    // Columns have the order of `METRICS`, whatever the order in the file.
     let metrics = METRICS
         .iter()
         .filter(is_measured)
@@ -122,7 +123,7 @@ fn chosen_metrics(
     chosen.or_else(|| Some([&USUAL, exported?.as_slice()].concat()))
 }
 
-/// A metric that is named must be one that the profiles and the catalogue allow.
+/// Checks that a named metric can be measured with these profiles and this catalogue.
 fn can_be_measured(
     key: &str,
     word: &Spanned<String>,
@@ -158,6 +159,7 @@ fn can_be_measured(
 fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut ErrorReport) -> Vec<Profile> {
     const PROFILE: &str = "metrics.profile";
     let words: Option<Vec<String>> = match raw.get_ref() {
+        // A variable may hold several names.
         Value::String(names) => Some(names.split(',').map(|name| name.trim().to_owned()).collect()),
         Value::Array(names) => names
             .iter()

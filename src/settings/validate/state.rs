@@ -8,9 +8,9 @@ use crate::settings::error::ErrorReport;
 use crate::settings::raw::{RawGlobal, RawState};
 use crate::settings::{Kafka, StateTopic};
 
-/// Less would not hold one seal.
+/// Minimum rate. A single seal would not fit into less.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
-/// Oftener, each look at the ends of the topic would find something new.
+/// Minimum interval. With a shorter one, each look at the ends of the topic would find new records.
 const MIN_INTERVAL_MS: i64 = 1_000;
 
 /// Returns the state topic; `None` if no state is stored.
