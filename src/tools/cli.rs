@@ -186,6 +186,7 @@ fn takes_a_configuration(words: &[String]) -> bool {
     for word in words {
         match command.find_subcommand(word).cloned() {
             Some(inner) => command = inner,
+            // The first word that is not a command is an argument.
             None => break,
         }
     }

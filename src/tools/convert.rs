@@ -122,6 +122,7 @@ impl Tables {
         for list in &mut self.lists {
             written.n_repeated +=
                 keep_first(&mut list.items, |(place, item)| (place.to_bits(), item.clone()));
+            // The sort is stable, so equal places keep the order of their rows.
             list.items.sort_by(|(one, _), (other, _)| one.total_cmp(other));
             let ties = if writing.by_score {
                 Ties::of(&list.items)
@@ -152,6 +153,7 @@ impl Tables {
         }
         for arm in &self.arms {
             for user in &self.users {
+                // This user has a list in this arm, which was written above.
                 if self.places.contains_key(&(arm.clone(), user.clone())) {
                     continue;
                 }

@@ -42,6 +42,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     if let Some(finding) = has(Level::Error(CheckFailure::Unavailable)) {
         return Admission::Waits(finding);
     }
+    // Without an answer the settings are unknown, and nothing is claimed on a guess.
     if let Some(finding) = unanswered(config, facts) {
         return Admission::Waits(finding);
     }

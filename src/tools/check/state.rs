@@ -43,6 +43,7 @@ pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u3
 }
 
 fn how_to_create(config: &Config, name: &str, n_partitions: Option<u32>, n_brokers: usize) -> String {
+    // A topic cannot have more replicas than there are brokers.
     let n_replicas = n_brokers.clamp(1, 3);
     let settings = STATE_SETTINGS.map(|(setting, value)| format!(" --config {setting}={value}"));
     let n_partitions = n_partitions.map_or_else(|| "PARTITIONS".to_owned(), |n| n.to_string());
@@ -72,6 +73,7 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
         .as_ref()
         .ok()
         .and_then(|settings| settings.get("min.insync.replicas"));
+    // With a single replica, min.insync.replicas makes no difference, so one warning is enough.
     if found.n_replicas == 1 {
         findings.push(one_disk(name, "has one replica", "give it three"));
     } else if in_sync.is_some_and(|in_sync| in_sync == "1") {

@@ -72,6 +72,7 @@ pub struct RecommendationFile {
 
 fn parse_recommendations(text: &str) -> Result<RecommendationFile, String> {
     let (arm, path) = match text.split_once('=') {
+        // The first `=` ends the arm, because a path may contain others.
         Some((arm, path)) => (arm.to_owned(), path),
         None => (stem(Path::new(text)), text),
     };

@@ -33,6 +33,7 @@ pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Resul
     };
     let client = https::client(https::trusting(authorities, url).map_err(told)?);
     let answered = runtime.block_on(async {
+        // The limit includes the body, which a slow daemon may never finish.
         let answered = timeout(asked.timeout, async {
             let answer = client.request(request).await?;
             let status = answer.status();

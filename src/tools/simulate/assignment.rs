@@ -33,6 +33,7 @@ impl Assignment {
             let mut before = 0.0;
             for (arm, of_arm) in experiment.arms.iter().enumerate() {
                 if of_arm.share > 0.0 {
+                    // The first arm with users has no lower end: it takes all hashes below the second.
                     if before > 0.0 {
                         dealt.begins.push((before * 2_f64.powi(64)) as u64);
                     }

@@ -137,6 +137,7 @@ impl Design {
                 );
             }
             for (arm, share) in experiment.arms.iter_mut().zip(shares) {
+                // Removes rounding in the input, so that the shares add up to 1.
                 arm.share = share / sum;
             }
         }
@@ -152,6 +153,7 @@ impl Design {
         for ((experiment, arm), factor) in self.factors(lifts)? {
             for combination in 0..self.appeal.len() as Combination {
                 if self.arm_of(combination, experiment) == arm {
+                    // The control of this experiment, with the same arms in all others.
                     let control = combination - (arm * self.stride(experiment)) as Combination;
                     self.appeal[usize::from(combination)] = factor * self.appeal[usize::from(control)];
                 }

@@ -88,6 +88,7 @@ impl Model {
             assignment: Assignment::new(design, seed),
             eagerness_salt: xxh3_64_with_seed(b"eagerness", seed),
             attraction: combinations.map(|it| attraction(design.appeal(it))).collect(),
+            // Without differences no request is rejected, and no random number is drawn for that.
             kept: differ.then(|| visits.iter().map(|it| it / most).collect()),
             world: world.clone(),
         }

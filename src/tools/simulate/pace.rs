@@ -39,6 +39,7 @@ impl Pace {
 
     /// Draws the time of the following list.
     pub fn go_on(&mut self, random: &mut Random) {
+        // Uniform gaps need only integers, so they are the same on every machine.
         self.even_ns += 1 + random.below(2 * self.mean_gap_ns);
         let event_ns = match self.bent {
             None => self.even_ns,

@@ -44,6 +44,7 @@ impl Pending {
     }
 
     pub fn put(&mut self, draft: Draft) {
+        // Euclidean, because times before 1970 are negative.
         let number = draft.arrival_ms.div_euclid(self.span_ms);
         if self.blocks.is_empty() {
             self.first = number;

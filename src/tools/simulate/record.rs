@@ -242,6 +242,7 @@ impl Json {
             4 => self.replace(format!(
                 r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
             )),
+            // A time in seconds instead of milliseconds.
             5 => self.write_list(&id, origin, ts_ms / 1000, items),
             _ => self.replace(format!(
                 r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#

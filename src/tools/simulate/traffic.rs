@@ -182,6 +182,7 @@ impl Traffic {
     /// Serves one list at `ts_ms` and creates all records that follow from it.
     fn serve(&mut self, ts_ms: i64) {
         self.pace.go_on(&mut self.random);
+        // Taken out, so that the methods below can borrow the traffic mutably.
         let mut request = std::mem::take(&mut self.request);
         self.draw_request(ts_ms, &mut request);
         if self.random.chance(self.settings.noise.fast_clock) {

@@ -32,6 +32,7 @@ pub fn truth(model: &Model, ks: &[NonZeroU32]) -> Vec<Truth> {
         for (arm, of_arm) in experiment.arms.iter().enumerate() {
             let is_of_arm = |visitor: &Visitor| design.arm_of(visitor.combination, index) == arm;
             let visitors: Vec<_> = kinds.iter().filter(|(visitor, _)| is_of_arm(visitor)).collect();
+            // An arm without users has no true value.
             if visitors.is_empty() {
                 continue;
             }
@@ -69,6 +70,7 @@ fn mean_at(model: &Model, visitors: &[&(Visitor, f64)], k: usize) -> Means {
     for (visitor, part) in visitors {
         let by_length = means_by_length(visitor);
         for (length, probability) in model.world().lengths.all() {
+            // At a cut-off, a longer list counts as its first k ranks.
             let list = by_length[length.min(k)];
             let weight = part / total * probability;
             mean.hit += weight * list.hit;

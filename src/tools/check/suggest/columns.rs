@@ -73,6 +73,7 @@ impl<'a> Finder<'a> {
     fn enter(&mut self, names: &mut Vec<&'a str>, value: &'a Value, record: usize) {
         match value {
             Value::Object(fields) => {
+                // The decoder treats null as an absent field.
                 for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
                     names.push(name);
                     self.put(names, value, record);

@@ -24,6 +24,7 @@ pub(super) struct Choice {
 
 /// Returns the best of the scored fields, or `None` if there are none.
 pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
+    // The sort is stable, so the first of equal fields wins.
     judged.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
     let (path, n) = fields.next()?;

@@ -235,6 +235,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
     // A position is only usable if each item has one.
     let of_all =
         |ids: &Column| position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)));
+    // A position is an integer and could be taken for an id.
     ids.filter(|column| position.is_none_or(|position| position.path != column.path))
         .map(|column| ItemsDraft {
             item_id: Some(column.path.clone()),

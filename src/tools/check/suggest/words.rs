@@ -5,6 +5,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
     for c in name.chars() {
+        // A capital starts a word only after a lower-case letter, so `userID` has two words.
         let begins = !c.is_alphanumeric() || (c.is_uppercase() && was_lower);
         if begins && words.last().is_some_and(|word| !word.is_empty()) {
             words.push(String::new());

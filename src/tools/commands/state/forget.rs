@@ -106,6 +106,7 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
 
 /// Returns the reason why an instance may still write, if there is one.
 fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<String> {
+    // Only the configured group can be queried, because keys contain just the hash of a group.
     if namespace == desk.own {
         let group = &desk.config.kafka.group_id;
         match desk.survey.n_members() {
@@ -127,6 +128,7 @@ fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -
     (age_ms < YOUNG_MS).then(|| {
         format!(
             "something was written {} s ago: its owner may be running",
+            // The clock of the brokers may be ahead of ours.
             (age_ms / 1_000).max(0)
         )
     })

@@ -238,6 +238,7 @@ impl Judge<'_> {
     }
 
     fn contents(&self, estate: &Estate, seal: &Seal) -> Option<Finding> {
+        // Damage to blobs was already reported as a breach.
         let roles = estate.roles(seal).ok()?;
         match Contents::read(&seal.header, &roles, self.config) {
             Err(unusable) => Some(self.damage(&format!("cannot read sealed state: {unusable}"))),

@@ -93,6 +93,7 @@ pub fn show(desk: &Desk, args: &ShowArgs) -> anyhow::Result<ExitCode> {
         partitions: desk.n_partitions,
         namespaces: namespaces.collect(),
     };
+    // The sort is stable: our own namespace comes first, the others keep their order.
     shown.namespaces.sort_by_key(|namespace| !namespace.ours);
     print(&match args.format {
         TableOrJson::Table => text(&shown),
