@@ -71,6 +71,7 @@ pub fn router(exporter: Arc<Exporter>, http: &settings::Http, shutdown: Cancella
             metrics: Renderer::new(),
             experiments: Renderer::new(),
             charts: Renderer::new(),
+            // Streams stay open, so they may not take the connections of all other requests.
             streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
             beat: BEAT.min(http.timeout / 3),
             shutdown,
