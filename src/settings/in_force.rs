@@ -208,6 +208,7 @@ fn of_free_name(
     if let Some(experiment) = config
         .experiments
         .get(name)
+        // A profile may have the same name as an experiment.
         .filter(|_| section == ["experiments"])
     {
         return of_experiment(name, inner, experiment, config, report);

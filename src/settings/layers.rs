@@ -409,6 +409,7 @@ fn in_plain_words(key: &str, message: &str) -> (String, String) {
             "a table",
             "{ start = \"2026-01-31T09:00:00Z\", shares = { control = 0.5, ARM = 0.5 } }",
         ),
+        // This case is first, because guardrails are below an experiment too.
         "a map" if key.ends_with(".guardrails") => ("a table", "margins by metric: { \"ctr@10\" = 0.02 }"),
         "a map" if key.starts_with(EXPERIMENTS) => ("a table", "shares by arm: { control = 0.5, ARM = 0.5 }"),
         "a map" => ("a table", "[profile.NAME], and its choices on the lines below"),

@@ -172,6 +172,7 @@ fn unknown_settings(table: &DeTable, known: &Map<String, serde_json::Value>, hid
                 }
                 secret_value(value, true, hidden);
                 if let Some(inner) = inner {
+                    // No setting inside is known either, so all of their values are hidden.
                     unknown_settings(inner, &Map::new(), hidden);
                 }
             }

@@ -100,6 +100,7 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) ->
     let note = notes.get(key);
     let example = note.and_then(|note| note.value.as_ref());
     let mut schema = match default {
+        // A setting without a default has the type of its example.
         Value::Null => example.map_or_else(|| json!({}), shape),
         default => shape(default),
     };

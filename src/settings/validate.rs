@@ -113,6 +113,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
         click_skew_ms: raw.click_skew.get_ref().ms,
+        // Set by the caller, because it is a setting of `[events]`.
         gather_ms: 0,
         same_list_ms: raw.same_list.as_ref().unwrap_or(&raw.attribution).get_ref().ms,
         lateness_ms: positive("join.lateness", &raw.lateness, report),

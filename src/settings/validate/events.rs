@@ -362,6 +362,7 @@ fn not_in(
     report: &mut ErrorReport,
 ) {
     let Some(list) = list else { return };
+    // A written list replaces the default.
     words.clear();
     for value in list.get_ref() {
         let word = match value.get_ref() {

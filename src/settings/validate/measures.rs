@@ -113,6 +113,7 @@ fn chosen_metrics(
     if let (Some(chosen), Some(list)) = (&chosen, &export.metrics) {
         for word in list.get_ref() {
             let id = Metric::named(word.get_ref()).map(|metric| metric.id);
+            // A list with an error may be incomplete, so nothing is compared with it.
             if id.is_some_and(|id| !chosen.contains(&id)) && report.is_sound(METRICS_KEY) {
                 let message = format!("\"{}\" is not measured", word.get_ref());
                 let remedy = "add it to `metrics` under [metrics], or leave it out";
@@ -209,6 +210,7 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut ErrorReport) -> Opt
         return None;
     }
     let mut all = Profile::all();
+    // Older configurations may name these as their base.
     all.extend(Profile::all_by_old_names());
     let bases: Vec<(&str, Profile)> = all
         .iter()

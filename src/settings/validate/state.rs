@@ -30,6 +30,7 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
             remedy,
         );
     }
+    // The limits above are validated even without a topic, so that no error goes unnoticed.
     let name = raw.topic.as_ref()?;
     let others = [
         Some(&kafka.served_topic),
