@@ -228,6 +228,7 @@ impl Traffic {
             kind = RecordKind::LateList;
             arrival_ms += self.settings.lateness_ms + self.random.between(MINUTE_MS, 4 * MINUTE_MS);
         }
+        // Only a regular list is repeated, because a record has one kind.
         let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
         let again_ms = again.then(|| arrival_ms + self.random.between(100, 10_000));
         let mut draft = Draft {
@@ -278,6 +279,7 @@ impl Traffic {
             self.emit_click(RecordKind::ExpiredClick, request, ts_ms, item);
         }
         if self.random.chance(noise.orphan_click) {
+            // Its list is never sent, so the click stays an orphan.
             let unserved = self.draw_unserved(request.ts_ms);
             let kind = RecordKind::OrphanClick;
             self.emit_click(kind, &unserved, unserved.ts_ms, 1);

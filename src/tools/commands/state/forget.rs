@@ -34,6 +34,7 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
         note(&format!("namespace {namespace} has no stored state there"));
         return Ok(ExitCode::SUCCESS);
     }
+    // Printed before any refusal, so that a run without `--yes` previews the deletion.
     tell(namespace, &estates)?;
     if !args.yes {
         error("nothing was deleted: to delete this, give --yes. Deleted state cannot be restored");

@@ -165,6 +165,7 @@ fn pair(desk: &Desk, partition: i32, estate: &Estate) -> ShownPair {
     }
     let seal = seal(estate).map(|(id, seal, in_force)| {
         let contents = contents(desk, estate, &seal);
+        // A seal can be intact although its contents are not.
         unreadable = contents.as_ref().err().cloned();
         of_seal(id, &seal, in_force, contents.ok().as_ref())
     });
