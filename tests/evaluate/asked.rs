@@ -58,7 +58,7 @@ fn ranker() -> Value {
     })
 }
 
-/// It told of −20,774 days of lists, and what follows from them.
+/// Such a span used to be reported as −20,774 days of lists, and a plan was computed from it.
 #[test]
 fn a_span_caused_by_a_wrong_timestamp_is_refused() {
     for (as_of, told) in [

@@ -258,7 +258,7 @@ fn many_copies_with_other_items_are_reported_as_a_shared_id() {
     assert!(!allowed.contains("shelves"), "{allowed}");
 }
 
-/// It was said to be no JSON, and nothing named the bound.
+/// The message used to be that the line is not JSON, and did not name the bound.
 #[test]
 fn an_oversized_line_is_reported_with_its_size_and_the_bound() {
     let long = format!("{{\"item\":\"{}\"}}", "x".repeat(65 << 20));
@@ -271,7 +271,7 @@ fn an_oversized_line_is_reported_with_its_size_and_the_bound() {
     assert_eq!(ran.code, Some(0));
 }
 
-/// Each of these read on for ever, or until the memory was full.
+/// Each of these commands used to read forever, or until the memory was full.
 #[test]
 fn an_endless_device_is_refused() {
     for arguments in [
