@@ -50,6 +50,7 @@ impl Clock {
     /// Returns wall time, Unix ms.
     pub fn now_ms(&self) -> i64 {
         match &self.source {
+            // A clock that is set to a time before 1970 counts as 1970.
             TimeSource::System => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_millis() as i64),

@@ -166,10 +166,12 @@ impl Lines {
     fn push(&self, line: &[u8]) {
         let mut queue = self.queue();
         if queue.n_bytes + line.len() > MAX_WAITING {
+            // A thread that logs must not wait for standard error, so the line is dropped.
             return self.losses.lose();
         }
         queue.n_bytes += line.len();
         queue.lines.push(line.to_vec());
+        // Released before the wake-up, so that the writer does not block on the lock at once.
         drop(queue);
         self.changed.notify_all();
     }
@@ -191,12 +193,14 @@ impl Lines {
     /// Waits for lines and takes all of them. The lines taken before are written by then.
     fn take(&self) -> Vec<Vec<u8>> {
         let mut queue = self.queue();
+        // All lines taken before are written by now. A shutdown may be waiting for that.
         queue.is_writing = false;
         self.changed.notify_all();
         let is_empty = |queue: &mut UnwrittenLines| queue.lines.is_empty();
         let queue = self.changed.wait_while(queue, is_empty);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
         queue.is_writing = true;
+        // Only waiting lines count, so at most twice the bound is in memory: lines being written and lines waiting.
         queue.n_bytes = 0;
         mem::take(&mut queue.lines)
     }
@@ -217,6 +221,7 @@ fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Resul
     let mut rest = line;
     while !rest.is_empty() {
         let written = out.write(rest).and_then(|n| match n {
+            // A sink that takes nothing would be retried forever.
             0 => Err(io::ErrorKind::WriteZero.into()),
             n => Ok(n),
         });
@@ -224,6 +229,7 @@ fn write_line(line: &[u8], out: &mut impl Write, is_cut: &mut bool) -> io::Resul
             Ok(n) => rest = &rest[n..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
+                // If none of the line was written, there is no fragment to end.
                 *is_cut = rest.len() < line.len();
                 return Err(error);
             }
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_is_ended_before_the_next_one() {
+    fn a_truncated_line_is_terminated_before_the_next_line() {
         let mut disk = Disk {
             room: 6,
             held: Vec::new(),
@@ -302,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_bound_is_lost_and_counted() {
+    fn a_line_over_the_bound_is_dropped_and_counted() {
         let lines = Lines::default();
         let line = vec![b'x'; MAX_WAITING / 4];
         (0..6).for_each(|_| lines.push(&line));

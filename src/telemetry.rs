@@ -320,6 +320,7 @@ impl Telemetry {
             "Records read, by outcome.",
             &["topic", "outcome"],
         );
+        // Registered only by the first record with several events. Without one, it would repeat the family above.
         let events_family = IntCounterVec::new(
             Opts::new(
                 "abgauge_events_total",
@@ -669,6 +670,7 @@ impl Telemetry {
     /// Sets the number of log lines lost since the start.
     pub fn set_log_lines_lost(&self, n_lost: u64) {
         self.log_lines_lost
+            // `n_lost` is a total, but a counter takes increments.
             .inc_by(n_lost.saturating_sub(self.log_lines_lost.get()));
     }
 
@@ -735,6 +737,7 @@ impl Telemetry {
         self.global_behind.set(behind_seconds);
         let partitions: BTreeSet<i32> = frontiers_ms.iter().map(|(partition, _)| *partition).collect();
         let before = std::mem::replace(&mut self.state().global_frontiers, partitions.clone());
+        // A frontier that is no longer shown must not stay at its last value.
         for gone in before.difference(&partitions) {
             forget(&self.frontier, &[&*gone.to_string(), GLOBAL]);
         }
@@ -809,6 +812,7 @@ impl Telemetry {
     /// Sets the reasons why the numbers are incomplete, one line each. An empty list means ready.
     pub fn set_waiting_for(&self, waiting_for: Vec<String>) {
         let mut state = self.state();
+        // Never reset: once there were numbers, they stay visible while the daemon catches up again.
         state.was_ready |= waiting_for.is_empty();
         self.ready.set(i64::from(waiting_for.is_empty()));
         state.waiting_for = waiting_for;
@@ -1035,6 +1039,7 @@ fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -
 
 /// Removes a series, if it exists.
 fn forget<B: MetricVecBuilder>(family: &MetricVec<B>, labels: &[&str]) {
+    // This fails only if the series does not exist.
     let _ = family.remove_label_values(labels);
 }
 

@@ -152,6 +152,7 @@ impl Claim {
             return None;
         }
         let both = BASE64_STANDARD.decode(value).ok()?;
+        // A name has no colon, so the first one ends it. The password may contain others (RFC 7617, 2).
         let border = both.iter().position(|byte| *byte == b':')?;
         Some(Claim::Password(Password {
             name: String::from_utf8(both[..border].to_vec()).ok()?,
@@ -219,6 +220,7 @@ impl Gate {
         let credentials = self.credentials();
         match claim {
             Claim::Token(token) => credentials.has_token(&token).into(),
+            // Without users there is no hash that could stand in for an unknown name.
             Claim::Password(_) if credentials.users.is_empty() => ClaimVerdict::Wrong,
             Claim::Password(password) => self.judge_password(credentials, password, peer).await,
         }
@@ -245,6 +247,7 @@ impl Gate {
         if let Some(is_right) = memory.verdict(&proof) {
             return is_right.into();
         }
+        // A check keeps a core busy for a tenth of a second or more, which would stall other connections.
         let check = tokio::task::spawn_blocking(move || {
             let is_right = credentials.check(&claim, proof);
             if !is_right {
@@ -290,6 +293,7 @@ impl Gate {
         }
         if !credentials.tokens.is_empty() {
             let bearer = HeaderValue::from_static("Bearer realm=\"abgauge\"");
+            // Appended, because both schemes must be offered if both are configured.
             headers.append(header::WWW_AUTHENTICATE, bearer);
         }
         guarded(response)
@@ -306,6 +310,7 @@ impl Gate {
 
 fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
+    // A cache must not repeat the refusal to a client that has credentials.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_tells_from_when_to_when() {
+    fn a_certificate_reports_its_validity_period() {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new([]).expect("no names");
         params.not_before = date_time_ymd(2026, 1, 1);

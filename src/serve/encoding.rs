@@ -73,6 +73,7 @@ impl Piece {
         let mut packed = Vec::with_capacity(text.len() / 3 + 64);
         loop {
             let n_read = usize::try_from(deflate.total_in()).expect("it is in memory");
+            // A full flush ends on a byte boundary and resets the dictionary, so that pieces can be joined in any order.
             deflate
                 .compress_vec(&text[n_read..], &mut packed, FlushCompress::Full)
                 .expect("deflate takes anything");
@@ -80,6 +81,7 @@ impl Piece {
             if packed.len() < packed.capacity() {
                 break;
             }
+            // Doubling keeps the number of rounds logarithmic in the length.
             packed.reserve(packed.len());
         }
         let mut checksum = crc32fast::Hasher::new();
@@ -105,6 +107,7 @@ impl GzipStream {
 
     /// Adds a piece and returns its bytes to send.
     pub fn add(&mut self, piece: &Piece) -> Bytes {
+        // Checksums can be combined, so the text of a piece is not read again for each stream.
         self.checksum.combine(&piece.checksum);
         self.n_bytes = self.n_bytes.wrapping_add(piece.n_bytes);
         piece.packed.clone()
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_those_who_accept_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         for accepting in [
             "gzip",
             "GZIP",
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_itself_is_sent_to_all_others() {
+    fn plain_text_is_sent_to_all_other_clients() {
         for refusing in [
             "",
             "identity",
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_as_it_was() {
+    fn compressed_text_decompresses_to_the_original() {
         for text in [Vec::new(), b"abgauge_lists 1\n".repeat(10_000)] {
             let packed = gzip(&text, Vec::new());
             let mut unpacked = Vec::new();
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_a_stream_of_gzip_that_can_be_read_as_far_as_it_has_come() {
+    fn each_prefix_of_a_gzip_stream_decompresses_to_all_pieces_sent() {
         let noise: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
         let texts = [
             b"data: {}\n\n".to_vec(),

@@ -146,12 +146,14 @@ impl FeedState {
             let mut is_taken;
             (snapshots, is_taken) = self.render(queries, snapshots, true).await;
             let took = began.elapsed();
+            // The pause grows with the cost of a round, up to a limit beyond which pages would look stuck.
             let next = began + (took * SHARE).min(LONGEST).max(self.every);
             // After this time the snapshot is too old for early rounds.
             let old = began + took + self.every;
             while self.somebody_new(next).await && is_taken && Instant::now() < old {
                 let began = Instant::now();
                 (snapshots, is_taken) = self.render(self.new_queries(), snapshots, false).await;
+                // Pausing for as long as the round took bounds early rounds to half of the time.
                 tokio::time::sleep(began.elapsed()).await;
             }
             // Other requests that arrive meanwhile can share an early round.
@@ -195,7 +197,9 @@ impl FeedState {
             }
             Err(panic) => {
                 error!(%panic, "cannot render what pages watch");
+                // Watchers get an error instead of waiting for a rendering that never comes.
                 self.fail();
+                // The buffers are lost with the task that panicked.
                 (Snapshots::default(), false)
             }
         }

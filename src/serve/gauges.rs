@@ -61,6 +61,7 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         .global
         .map(|snapshot| shown_arms(snapshot, config.forget_after_ms))
         .unwrap_or_default();
+    // One bound covers all series: experiments take theirs first, then own arms, then arms of all partitions.
     let mut room = Room::new(config.max_series);
     let looked = match scrape.looks_of {
         Scope::Own => &arms,
@@ -78,6 +79,7 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
 
     let scopes = [ScopeRows::new(&own, &rows), ScopeRows::new(&global, &global_rows)];
     let mut text = ExpositionText::new(out);
+    // The text format requires all samples of a family in one block, so both scopes are written family by family.
     for (of_own, of_global) in of_own.iter().zip(&of_global) {
         text.family(&of_own.name, &of_own.help, |text| {
             scopes[0].render(of_own, text);
@@ -265,6 +267,7 @@ impl What {
             What::Numerator(column) | What::Denominator(column) => column,
         };
         let denominator = column.denominator(sums);
+        // Both parts are absent together with their ratio, so that a query that divides them never gets NaN.
         if denominator == 0 {
             return None;
         }
@@ -524,6 +527,7 @@ impl<'a> ExpositionText<'a> {
     /// Writes the shortest text that parses as the same number.
     fn number(&mut self, number: Number) {
         let text = match number {
+            // Nearly all sums fit into 64 bits, which are faster to format.
             Number::Integer(integer) => match i64::try_from(integer) {
                 Ok(integer) => self.integer.format(integer),
                 Err(_) => self.integer.format(integer),

@@ -42,6 +42,7 @@ impl RequestedHost {
         let mut headers = request.headers().get_all(header::HOST).iter();
         let (first, second) = (headers.next(), headers.next());
         let text = match (first, second) {
+            // With two hosts, a proxy in front and this server might act on different ones.
             (_, Some(_)) => return RequestedHost::Malformed,
             (None, _) if request.version() >= Version::HTTP_11 => return RequestedHost::Malformed,
             (None, _) => None,

@@ -71,6 +71,7 @@ pub fn router(exporter: Arc<Exporter>, http: &settings::Http, shutdown: Cancella
             metrics: Renderer::new(),
             experiments: Renderer::new(),
             charts: Renderer::new(),
+            // Streams stay open, so they may not take the connections of all other requests.
             streams: Arc::new(Semaphore::new(MAX_STREAMS.min(http.max_connections / 2))),
             beat: BEAT.min(http.timeout / 3),
             shutdown,
@@ -144,6 +145,7 @@ async fn experiments(
         scopes.iter().copied().find(|known| known.name() == name)
     });
     let Some(scope) = scope else {
+        // Their order depends on the partitions held at the moment, which must not change the message.
         scopes.sort_by_key(|scope| *scope != Scope::Own);
         let names: Vec<_> = scopes.into_iter().map(Scope::name).collect();
         let message = format!(
@@ -191,6 +193,7 @@ async fn view(
     headers: HeaderMap,
 ) -> Response {
     let mut watcher = routes.feed.watch(&view::Query::of(wanted, &routes.exporter));
+    // A view that is watched already is there at once. A new one waits for an early round of the feed.
     let rendered_view = tokio::time::timeout(PATIENCE, watcher.wait_for(Option::is_some)).await;
     let body = match rendered_view.ok().and_then(Result::ok).as_deref() {
         Some(Some(Ok(rendering))) => Ok(rendering.json()),
@@ -214,6 +217,7 @@ async fn view_stream(
     Query(wanted): Query<Wanted>,
     headers: HeaderMap,
 ) -> Response {
+    // The stream owns the permit, so it is free again as soon as the page leaves.
     let Ok(permit) = Arc::clone(&routes.streams).try_acquire_owned() else {
         let full = "too many pages follow the stream already: poll /api/v1/view instead\n";
         return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, full);

@@ -109,6 +109,7 @@ pub(crate) fn secret(
     }
     let value = HeaderValue::from_bytes(&[scheme.as_bytes(), line].concat());
     let mut value = value.map_err(|_| unusable("is not the value of a header"))?;
+    // `Debug` masks sensitive values.
     value.set_sensitive(true);
     Ok(value)
 }

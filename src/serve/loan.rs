@@ -56,6 +56,8 @@ impl Loan {
         if now.n_preparing > 0 || self.called_back.is_cancelled() {
             return None;
         }
+        // Progress of any reader counts for all, so a stalled one can hide behind another, but only up to the longest
+        // time.
         Some((now.last_read? + STALLED).min(now.since? + LONGEST))
     }
 

@@ -62,11 +62,13 @@ impl Exporter {
     /// Writes the body of `/metrics`: telemetry and, once there are numbers, the ranking gauges of each scope at one
     /// instant. Reuses the memory of earlier snapshots.
     pub fn metrics(&self, snapshots: &mut Snapshots, out: &mut Vec<u8>) -> anyhow::Result<()> {
+        // The gauges of the global view are part of the telemetry, so they are set before it is rendered.
         self.tell_global();
         self.telemetry.render(out)?;
         let Snapshots { own, global } = snapshots;
         self.take(Scope::Own, None, own);
         self.take(Scope::Global, None, global);
+        // An instance that holds no partitions can still show the numbers of all.
         let has_global = !global.arms.is_empty();
         if self.telemetry.has_numbers() || has_global {
             let scrape = gauges::Scrape {
@@ -172,6 +174,7 @@ fn leave_out_all_but(n: usize, arms: &mut Vec<&ArmSnapshot>) -> usize {
     if n_left_out > 0 {
         arms.sort_by_cached_key(|arm| Reverse(arm.n_lists()));
         arms.truncate(n);
+        // The document groups neighbors into experiments, so the order by name must be restored.
         arms.sort_unstable_by_key(|arm| (&arm.experiment, &arm.arm));
     }
     n_left_out
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_keeps_the_arms_with_the_most_lists_in_their_order() {
+    fn an_answer_keeps_the_largest_arms_in_their_order() {
         let arm = |name: &str, lists: i128| {
             let mut sums = vec![0; LISTS + 1];
             sums[LISTS] = lists;

@@ -113,6 +113,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
             packed.await.map_err(|_| Failed)?;
         }
         let loan = Arc::clone(&rendering.loan);
+        // Lent only after compression, so that its time does not count as a stall of the reader.
         loan.lend();
         Ok(Lent {
             bytes: Bytes::from_owner(Sending { rendering, encoding }),
@@ -126,6 +127,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
         render: impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
     ) -> Rendered {
         let mut waiting = lock(&self.shared.waiting);
+        // Looking up and adding happen under one lock, so two requests never start the same rendering.
         if let Some((_, rendered)) = waiting.iter().find(|(other, _)| *other == key) {
             return rendered.clone();
         }
@@ -147,16 +149,19 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
         render: impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
     ) -> Result<Arc<Rendering>, Failed> {
         let permit = self.room().await;
+        // The turn is taken last, so that it is never held while waiting for memory.
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let runtime = Handle::current();
         let shared = Arc::clone(&self);
         let rendered = tokio::task::spawn_blocking(move || {
+            // Held to the end of the rendering, even if all requests for it are gone.
             let _turn = turn;
             self.begin(&key);
             let mut spare = lock(&self.spare);
             let (mut snapshots, mut text) = (take(&mut spare.snapshots), take(&mut spare.text));
             drop(spare);
             text.clear();
+            // After an error the buffers are dropped, and the next rendering allocates new ones.
             render(&mut snapshots, &mut text)?;
             lock(&self.spare).snapshots = snapshots;
             anyhow::Ok(Rendering {
@@ -254,6 +259,7 @@ impl Drop for Rendering {
     /// Returns the buffers for the next rendering.
     fn drop(&mut self) {
         let mut spare = lock(&self.spare);
+        // If several bodies are returned, the last buffers are kept and the others freed.
         spare.text = take(&mut self.text);
         if let Some(packed) = self.packed.take() {
             spare.packed = packed;
@@ -271,9 +277,11 @@ async fn free_unused(spare: Weak<Mutex<Spare>>, kept: Duration) {
     let mut seen = 0;
     loop {
         tokio::time::sleep(kept).await;
+        // The renderer may be gone, and its buffers with it.
         let Some(spare) = spare.upgrade() else { return };
         let mut spare = lock(&spare);
         if spare.n_kept == seen {
+            // This also clears `watched`, so the next buffers that are returned start a new task.
             *spare = Spare {
                 kept,
                 ..Spare::default()

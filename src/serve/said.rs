@@ -37,6 +37,7 @@ pub(super) fn of(
     let has_settled = arms.iter().any(|arm| has_settled(arm));
     let is_compared = asked.is_some_and(|asked| asked.settings.is_some());
     match look.and_then(|look| looked(asked, look)) {
+        // Checked first, because the result of an earlier look may still be there.
         _ if shown.given_up.iter().any(|given_up| given_up == name) => verdict::given_up(),
         Some(look) => verdict::of_look(&look),
         None if is_compared || !has_settled => {

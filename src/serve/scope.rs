@@ -120,6 +120,7 @@ impl Exporter {
     pub(super) fn tell_global(&self) {
         if let Some(GlobalScope { handle, .. }) = &self.global {
             let is_shown = handle.withheld().is_ok();
+            // A withheld view has no frontiers: their series disappear instead of showing old values.
             let frontiers_ms = if is_shown {
                 handle.frontiers_ms()
             } else {

@@ -103,6 +103,7 @@ impl Secured {
         loop {
             let is_asked = tokio::select! {
                 () = shutdown.cancelled() => return,
+                // Once the sender is gone, this branch is skipped and only the clock triggers a check.
                 Ok(()) = asked.changed() => true,
                 _ = tick.tick() => false,
             };
@@ -112,10 +113,13 @@ impl Secured {
             let (http, last) = (self.http.clone(), self.seen.clone());
             let look = tokio::task::spawn_blocking(move || {
                 let seen = fingerprints(&http);
+                // New settings are applied even if no file has changed, because they can contain hashes themselves.
                 let read = (is_asked || seen != last).then(|| read(&http));
                 (seen, read)
             });
             if let Ok((seen, Some(read))) = look.await {
+                // Remembered even if the files are faulty, so that an error is logged once per change and not at each
+                // check.
                 self.seen = seen;
                 self.take(read);
             }
@@ -126,6 +130,7 @@ impl Secured {
     fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), UnusableFile>) {
         match read {
             Ok((identity, credentials)) => {
+                // Layers are fixed at startup. A reload only replaces the certificate and credentials in them.
                 if let (Some(tls), Some(identity)) = (&self.tls, &identity) {
                     tls.replace(identity);
                     info!("reloaded the certificate: it is {identity}");

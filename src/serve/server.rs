@@ -82,7 +82,9 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
         _ => BindError::Other(address, error),
     };
     let listener = TcpListener::bind(address).map_err(refused)?;
+    // Tokio requires this of a socket that it takes over.
     listener.set_nonblocking(true).map_err(refused)?;
+    // `std` listens with a short backlog. A second call only changes the length.
     socket2::SockRef::from(&listener)
         .listen(BACKLOG)
         .map_err(refused)?;
@@ -127,6 +129,7 @@ pub async fn serve(
         // one's slot.
         tokio::task::yield_now().await;
     }
+    // New clients are refused at once, instead of waiting for an answer that never comes.
     drop(listener);
     connections.close();
     if tokio::time::timeout(grace, connections.wait()).await.is_err() {
@@ -230,6 +233,7 @@ impl Connection {
         let ended = tokio::select! {
             ended = http.as_mut() => ended,
             () = self.shutdown.cancelled() => match self.exchange.stage() {
+                // Nothing is owed here: an idle client has not sent a request, and a stream never ends by itself.
                 Stage::Idle | Stage::Streaming => return,
                 Stage::Asking | Stage::Answering => {
                     http.as_mut().graceful_shutdown();

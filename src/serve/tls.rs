@@ -46,6 +46,7 @@ impl Identity {
     pub fn read(files: &TlsFiles) -> Result<Identity, UnusableFile> {
         let text = files::read_for(CERTIFICATE, &files.certificate)?;
         let chain = chain(&files.certificate, &text)?;
+        // A file that holds both is read once, so that a replacement in between cannot mix two versions.
         let key = match files.key == files.certificate {
             true => key(&files.key, &text)?,
             false => key(&files.key, &files::read_for(KEY, &files.key)?)?,
@@ -59,6 +60,7 @@ impl Identity {
         })?;
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
+            // A key whose public part is unknown cannot be compared, which does not make it wrong.
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => {
                 return Err(UnusableFile {
@@ -88,6 +90,7 @@ impl Identity {
 
     /// Returns the doubt about its validity at `now_ms`, if any.
     pub fn doubt(&self, now_ms: i64) -> Option<Doubt> {
+        // A week would be too early for certificates that live only for days.
         let soon_ms = (7 * DAY_MS).min((self.expires_ms - self.valid_from_ms) / 10);
         match now_ms {
             now if now < self.valid_from_ms => Some(Doubt::NotYetValid),
@@ -139,6 +142,7 @@ fn no_certificate(path: &Path, error: &dyn fmt::Display) -> UnusableFile {
 
 fn key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, UnusableFile> {
     PrivateKeyDer::from_pem_slice(text).map_err(|error| {
+        // The PEM label of an encrypted key is another one, so the parser finds no key at all.
         let is_encrypted = text
             .windows(ENCRYPTED.len())
             .any(|part| part == ENCRYPTED.as_bytes());
@@ -188,6 +192,7 @@ impl Tls {
             .expect("ring has suites for both versions")
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&current) as _);
+        // The server speaks only HTTP/1.1, so clients must not negotiate HTTP/2.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Tls {
             current,

@@ -53,6 +53,7 @@ pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<
     }
     let gate = gate(wanted.gate.as_deref())?;
     let name = experiment(exporter, wanted.experiment.as_deref())?;
+    // Until the daemon is ready it repeats looks of the past, on which a rollout must not act.
     let waiting_for = exporter.telemetry.waiting_for();
     if !waiting_for.is_empty() {
         return Err(unknown_yet(format!("not ready: {}", waiting_for.join(", "))));

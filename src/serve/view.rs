@@ -132,6 +132,7 @@ pub(super) fn render(
     );
 
     let mut status = exporter.status();
+    // Counted and summed before the list is shortened.
     let n_partitions = status.partitions.len();
     let lag = status
         .partitions
@@ -140,6 +141,7 @@ pub(super) fn render(
         .sum();
     let lag_of = |place: &crate::telemetry::PartitionStatus| std::cmp::Reverse(place.state.lag);
     if n_partitions > PARTITIONS {
+        // The largest lag comes first, so the partitions furthest behind are kept.
         status.partitions.sort_by_key(lag_of);
         status.partitions.truncate(PARTITIONS);
     }
@@ -165,6 +167,7 @@ pub(super) fn render(
         n_experiments,
         n_experiments_in_all,
         n_arms_in_all: arms.len(),
+        // Own numbers are the default only if this instance has all partitions, and then looks cover the same ones.
         has_looks_of_scope: scope == Scope::Global || exporter.scopes().first() == Some(&scope),
         newest_list_ms: arms.iter().map(|arm| arm.last_list_ms).max(),
         page: page + 1,

@@ -156,6 +156,7 @@ impl Webhook {
                 }
             }
         }
+        // The warning stays while any arm has failed for too long, even if another one just succeeded.
         if self.outbox.failing_for(now) < self.patience {
             self.telemetry.set_webhook_warning(None);
         }

@@ -56,6 +56,7 @@ pub(super) fn reason(key: &str, is_written: impl Fn(&str) -> bool) -> Option<&'s
         "export.metrics" => Some("all that are measured"),
         "export.k" | "export.windows" => Some("all of them"),
         "export.views" => Some("live in the shortest window, settled in longer ones, both in total"),
+        // Checked before the preset, which that setting overrides.
         "events.served.user_id" | "events.click.user_id" if is_written("events.user_id") => {
             Some("of events.user_id")
         }
@@ -100,6 +101,7 @@ pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Ve
     });
     let settings = of_sample.filter_map(|key| {
         let (value, default) = (of_events(&key, shape), of_events(&key, &own));
+        // A list of the preset is removed by an empty list, and everything else by an empty text.
         let is_list = ["types", "actions", "only", "not_in"]
             .iter()
             .any(|list| key.ends_with(list));

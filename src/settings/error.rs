@@ -202,6 +202,7 @@ impl ErrorReport {
 
     /// Notes that the value of `key` is in these bytes of the file. A variable may still override it.
     pub fn stands_at(&mut self, key: &str, span: Range<usize>) {
+        // Defaults and values of variables have no place in the file.
         if !span.is_empty() {
             self.written.insert(key.to_owned(), self.lines.at(span.start));
         }
@@ -250,6 +251,7 @@ impl ErrorReport {
     ) {
         let place = match self.variables.get(key) {
             Some(name) => Location::Variable(name.clone()),
+            // Defaults have an empty span.
             None if value.span().is_empty() => Location::Nowhere,
             None => Location::File(value.span()),
         };
@@ -288,6 +290,7 @@ impl ErrorReport {
 
     /// Returns all errors: errors in the file by line, then the others in the order in which they were found.
     pub fn into_errors(mut self) -> Vec<ConfigError> {
+        // The sort is stable, so errors without a place keep their order.
         self.errors.sort_by_key(|error| match &error.place {
             Location::File(span) => span.start,
             _ => usize::MAX,
@@ -307,6 +310,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
                 name,
             )
         })
+        // Names that are less similar are rarely what was meant.
         .filter(|(likeness, _)| *likeness >= 0.6)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
@@ -317,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_pen_finds_its_word_and_a_stranger_none() {
+    fn a_typo_finds_its_setting_and_an_unrelated_word_does_not() {
         let known = ["brokers", "served_topic", "clicks_topic"];
         assert_eq!(nearest("borkers", known), Some("brokers"));
         assert_eq!(nearest("click_topic", known), Some("clicks_topic"));

@@ -51,8 +51,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
         .read(true)
+        // Opening a pipe without a writer would block forever. With this flag it succeeds, and the pipe is refused below.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let file = options.open(path)?;
+    // The open file is checked, because the path may lead to another one by now.
     match why_no_file(&file.metadata()?) {
         None => Ok(file),
         Some(why) => Err(io::Error::other(why)),
@@ -67,6 +69,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     /// Size limit. A secret is short, certificate chains take some kilobytes, and a thousand hashes a hundred kilobytes.
     const MAX_BYTES: u64 = 1 << 20;
     let mut bytes = Vec::new();
+    // One byte more than allowed is enough to detect a larger file, even an endless one.
     open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > MAX_BYTES {
         true => Err(io::Error::other("it is larger than 1 MiB")),
@@ -82,6 +85,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     const MAX_BYTES: u64 = 16 << 20;
     let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    // Dropped when this function returns, which cancels the message.
     let _told = is_pipe.then(|| tell_after(Duration::from_secs(1), path));
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
@@ -96,9 +100,11 @@ fn tell_after(patience: Duration, pipe: &Path) -> mpsc::Sender<()> {
     let (sender, dropped) = mpsc::channel();
     let message = format!("waiting for a writer of the pipe {}", pipe.display());
     thread::spawn(move || {
+        // The sender was dropped, so the wait is over.
         if dropped.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
             return;
         }
+        // The configuration is usually read before the log is started.
         match tracing::dispatcher::has_been_set() {
             true => tracing::warn!("{message}"),
             false => logging::say(message),

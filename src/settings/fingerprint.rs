@@ -36,6 +36,7 @@ impl Config {
                 format!("key {key}"),
                 format!("ids {:016x}", join.user_key.marker(join.hash_seed)),
             ])
+            // Settings of later versions are added only if they are used, so that state stored earlier stays valid.
             .chain(self.events.as_ref().and_then(id_parts))
             .chain((join.gather_ms > 0).then(|| format!("gather_ms {}", join.gather_ms)))
             .collect();

@@ -19,6 +19,7 @@ pub enum Host {
 impl Host {
     /// Parses `host` or `host:port` from the header or its replacement. Returns `None` for anything else.
     pub fn of_request(text: &str) -> Option<Host> {
+        // Colons inside the brackets of an IPv6 address do not separate a port.
         let end = text.rfind(']').map_or(0, |bracket| bracket + 1);
         let (host, port) = match text[end..].find(':') {
             Some(colon) => (&text[..end + colon], &text[end + colon + 1..]),
@@ -31,6 +32,7 @@ impl Host {
     fn of(text: &str) -> Option<Host> {
         if let Some(rest) = text.strip_prefix('[') {
             let ip: Ipv6Addr = rest.strip_suffix(']')?.parse().ok()?;
+            // An IPv4 address in IPv6 notation is the same host as the address itself.
             return Some(Host::Ip(IpAddr::V6(ip).to_canonical()));
         }
         if let Ok(ip) = text.parse::<Ipv4Addr>() {
@@ -65,6 +67,7 @@ impl Host {
             )),
             Some(host) => Ok(host),
             None => {
+                // Most likely a whole URL was pasted, so the remedy is its host.
                 let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
                 let rest = rest.split('/').next().unwrap_or_default();
                 let remedy = match Host::of_request(rest) {
@@ -93,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_names_a_host_with_a_port_or_without() {
+    fn a_request_names_a_host_with_or_without_a_port() {
         let table = [
             ("localhost", Some("localhost")),
             ("LOCALHOST.:9464", Some("localhost")),

@@ -23,10 +23,12 @@ impl HttpUrl {
         }
         let uri: Uri = text.parse().map_err(|_| ("is not an HTTP address", WHOLE))?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
+        // The authority is shown in messages, so it must not contain a password.
         if authority.contains('@') {
             return Err(("names a user before an @", IN_FILE));
         }
         let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
+            // The last colon may be inside an IPv6 address.
             let is_of_an_address = port.ends_with(']');
             is_of_an_address || port.parse::<u16>().is_ok_and(|port| port > 0)
         });
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_shows_scheme_and_host_alone() {
+    fn a_url_is_displayed_with_only_scheme_and_host() {
         let url = HttpUrl::of_setting("https://hooks.example:8443/T0/hunter2?token=hunter2");
         let url = url.expect("an address");
         assert_eq!(url.uri().path(), "/T0/hunter2");
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_being_shown() {
+    fn an_invalid_url_is_refused_without_being_shown() {
         for (text, fault) in [
             ("", "neither"),
             ("hunter2.example/x", "neither"),
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_on_this_machine_is_told_from_what_does_not() {
+    fn loopback_urls_are_distinguished_from_others() {
         let is_loopback = |text| HttpUrl::of_setting(text).expect("an address").is_loopback();
         assert!(is_loopback("http://127.0.0.1:9000/x"));
         assert!(is_loopback("http://[::1]/"));

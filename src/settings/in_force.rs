@@ -62,6 +62,7 @@ impl InForce {
             let known = section
                 .iter()
                 .try_fold(&known, |table, name| table.get(name)?.as_object());
+            // A table without known settings has free names.
             let is_free = known.is_some_and(serde_json::Map::is_empty);
             let values = section
                 .iter()
@@ -174,6 +175,7 @@ fn setting(
     report: &ErrorReport,
 ) -> Setting {
     let key = format!("{}.{name}", section.join("."));
+    // These files are read only at startup, so a changed content counts as a change of the setting.
     let is_file_of_a_secret = key.starts_with("kafka.property_files.");
     let content = is_file_of_a_secret.then(|| config.kafka.properties.0.get(&name).cloned());
     Setting {
@@ -206,6 +208,7 @@ fn of_free_name(
     if let Some(experiment) = config
         .experiments
         .get(name)
+        // A profile may have the same name as an experiment.
         .filter(|_| section == ["experiments"])
     {
         return of_experiment(name, inner, experiment, config, report);

@@ -40,6 +40,7 @@ pub(super) fn variables(
             false => others.push((name, value)),
         }
     }
+    // The environment has no fixed order, but errors should have one.
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     others.sort();
     for (name, value) in others {
@@ -84,6 +85,7 @@ impl<'i> Layers<'i, '_> {
             match (known.get(name.get_ref().as_ref()), value.get_ref()) {
                 (None, _) => {
                     let remedy = self.suggest(section, name.get_ref(), known);
+                    // An unknown name may be a secret in the wrong place.
                     let key = join(section, names::shown(name.get_ref()));
                     self.report
                         .refuse(&key, &name, "there is no such setting", remedy);
@@ -155,6 +157,7 @@ impl<'i> Layers<'i, '_> {
             }
             Err(error) => {
                 let (mut message, remedy) = in_plain_words(key, error.message());
+                // The value is parsed in a table made for it, so an error may point elsewhere.
                 let inside = |span: &std::ops::Range<usize>| {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
@@ -204,6 +207,7 @@ impl<'i> Layers<'i, '_> {
     /// `events.click.ts`. In names of Kafka properties each underscore becomes a dot.
     fn key_of(&self, name: &str) -> Option<String> {
         let rest = name.strip_prefix(PREFIX)?;
+        // Names are compared in lower case below, so a second spelling of the same setting must not pass.
         if rest.bytes().any(|b| b.is_ascii_lowercase()) {
             return None;
         }
@@ -219,6 +223,7 @@ impl<'i> Layers<'i, '_> {
                 };
                 Some(format!("{section}.{table}.{name}"))
             }
+            // A variable sets one value, never a whole table.
             _ => (!known.get(name)?.is_object()).then(|| join(section, name)),
         }
     }
@@ -227,6 +232,7 @@ impl<'i> Layers<'i, '_> {
         if let Some(near) = nearest(name, known.keys().map(String::as_str)) {
             return format!("did you mean `{near}`?");
         }
+        // The name may be right, but in the wrong section.
         let elsewhere = |(home, settings): (&String, &Value)| {
             let names = settings.as_object()?.keys().map(String::as_str);
             nearest(name, names).map(|near| format!("did you mean `{near}` under [{home}]?"))
@@ -324,6 +330,7 @@ fn path(key: &str) -> Vec<String> {
     if let Some((name, setting)) = of_experiment.and_then(|(_, rest)| rest.rsplit_once('.')) {
         return [EXPERIMENTS, name, setting].map(str::to_owned).into();
     }
+    // Names of Kafka properties contain dots, so everything after their table is one name.
     let n_parts = match key {
         _ if ["kafka.propert", "events.served.", "events.click."]
             .iter()
@@ -382,6 +389,7 @@ fn in_plain_words(key: &str, message: &str) -> (String, String) {
             "a table",
             "{ start = \"2026-01-31T09:00:00Z\", shares = { control = 0.5, ARM = 0.5 } }",
         ),
+        // This case is first, because guardrails are below an experiment too.
         "a map" if key.ends_with(".guardrails") => ("a table", "margins by metric: { \"ctr@10\" = 0.02 }"),
         "a map" if key.starts_with(EXPERIMENTS) => ("a table", "shares by arm: { control = 0.5, ARM = 0.5 }"),
         "a map" => ("a table", "[profile.NAME], and its choices on the lines below"),

@@ -163,10 +163,12 @@ fn parse_with<T>(
     env: impl Iterator<Item = (String, String)>,
     check: Check<T>,
 ) -> Result<T, ConfigErrors> {
+    // The parser continues after an error, so that all of them are reported at once.
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(not_toml(name, text, &errors));
     }
+    // Masked before `lay` takes the table, because the places of the values are needed.
     let masked = redact::mask(text, table.get_ref());
     let variables = layers::variables(env, &mut report);
     let raw = layers::lay(table.into_inner(), &variables, &mut report);

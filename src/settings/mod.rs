@@ -254,6 +254,7 @@ impl Join {
     /// Returns how long after its time a list settles, while events keep arriving.
     pub fn settle_after_ms(&self) -> i64 {
         let lists_ms = self.same_list_ms.max(self.click_skew_ms) + self.gather_ms;
+        // A list is open for as long as a click or a copy may still belong to it.
         let open_ms = self.attribution_ms.max(lists_ms);
         open_ms + self.lateness_ms
     }

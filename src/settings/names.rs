@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_repeated_and_all_else_may_be_a_secret() {
+    fn typos_are_shown_and_possible_secrets_are_hidden() {
         for name in [
             "brokrs",
             "latenes",

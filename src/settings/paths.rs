@@ -65,6 +65,7 @@ impl<'de> Visitor<'de> for PathsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<RawId, A::Error> {
         let mut paths = None;
         while let Some(name) = table.next_key::<String>()? {
+            // Of two entries it would be unclear which one counts, so the second is refused.
             let of_name = match name.as_str() {
                 ANY if paths.is_none() => RawId::Whole(RawPaths::Any(table.next_value()?)),
                 ALL if paths.is_none() && self.of_id => RawId::All(table.next_value()?),

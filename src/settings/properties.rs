@@ -202,6 +202,7 @@ fn check_name<T>(key: &str, name: &str, value: &Spanned<T>, report: &mut ErrorRe
 fn read_secret(path: &str) -> io::Result<String> {
     let text = String::from_utf8(files::read(Path::new(path))?);
     let text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
+    // Editors and `echo` end a file with a line break, which is not part of the secret.
     match text.trim() {
         "" => Err(io::Error::other("it is empty")),
         value => Ok(value.to_owned()),

@@ -71,6 +71,7 @@ pub(super) fn hide(key: &str, value: Value) -> Value {
 fn is_secret(key: &str, value: &Value) -> bool {
     if let Some(property) = key.strip_prefix(PROPERTIES) {
         let text = value.as_str().unwrap_or_default();
+        // Numbers and truth values reveal nothing, unless the name of the property marks them as secret.
         let is_plain = text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok();
         let is_open = is_plain || OPEN_PROPERTIES.contains(&property);
         return telling_word(property).is_some() || !is_open;
@@ -109,6 +110,7 @@ pub(super) fn mask(text: &str, table: &DeTable) -> String {
         if line.is_telling && line.text.trim_start().starts_with('#') {
             hidden.push(line.range());
         } else if let Some(word) = telling_word(line.text).filter(|_| !line.is_header) {
+            // Without a `=` after the word, all of the line that follows the word is hidden.
             let value = line.text[word..].find('=').map_or(word, |at| word + at + 1);
             hidden.push(line.begin + value..line.range().end);
         }
@@ -169,6 +171,7 @@ fn unknown_settings(table: &DeTable, known: &Map<String, serde_json::Value>, hid
                 }
                 secret_value(value, true, hidden);
                 if let Some(inner) = inner {
+                    // No setting inside is known either, so all of their values are hidden.
                     unknown_settings(inner, &Map::new(), hidden);
                 }
             }
@@ -192,6 +195,7 @@ fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<u
     match value.get_ref() {
         DeValue::Table(inner) => secret_values(inner, secret, hidden),
         _ if secret => hidden.push(value.span()),
+        // A list may contain tables with secrets of their own.
         DeValue::Array(items) => items.iter().for_each(|item| secret_value(item, false, hidden)),
         _ => {}
     }
@@ -230,6 +234,7 @@ impl Line<'_> {
         let mut is_telling = false;
         text.split_inclusive('\n').map(move |text| {
             let is_header = text.trim_start().starts_with('[') && !text.contains('=');
+            // A secret may span several lines, so all lines after the word are suspicious, up to the next section.
             is_telling = telling_word(text).is_some() || (is_telling && !is_header);
             let line = Line {
                 text,
@@ -265,6 +270,7 @@ impl Line<'_> {
             None => (self.text, self.text.len()),
         };
         let name = name.trim().trim_matches('"');
+        // A setting may be written with its section in front, such as `kafka.brokers`.
         let last = name.rsplit('.').next().unwrap_or_default();
         let looks_like_one =
             names::looks_like_a_setting(name) || name.split('.').all(names::looks_like_a_setting);
@@ -284,6 +290,7 @@ fn cover(text: &str, hidden: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         if !c.is_whitespace() && hidden.iter().any(|range| range.contains(&at)) {
+            // One star per byte, so that the places of errors stay valid.
             shown.extend(std::iter::repeat_n('*', c.len_utf8()));
         } else {
             shown.push(c);
@@ -297,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_masked_file_keeps_every_byte_in_its_place() {
+    fn masking_a_file_keeps_all_byte_positions() {
         let text = "[kafka]\nkey = \"usér\"\n[kafka.properties]\n\"sasl.password\" = \"hüntér2\"\nssl.ca.pem = '''\nAB\nCD'''\n";
         let masked = mask(text, DeTable::parse(text).expect("valid").get_ref());
         assert_eq!(masked.len(), text.len());
@@ -309,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_place_of_a_name_is_hidden() {
+    fn a_secret_used_as_a_name_is_hidden() {
         let text = "[kafka.properties]\nhunter2 = \"x\"\nsasl.mechanism = \"PLAIN\"\nsasl.hunter3 = 1\n[kafka.property_files]\n\"hunter4\" = \"f\"\n";
         let masked = mask(text, DeTable::parse(text).expect("valid").get_ref());
         assert!(
@@ -334,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_of_many_lines_is_hidden_in_a_broken_file() {
+    fn a_multiline_secret_is_hidden_in_a_broken_file() {
         let text = "[kafka.properties]\nssl.key.pem = \"\"\"\nAB\nCD\n[log]\nfilter = info\n";
         let masked = mask_broken(text);
         assert!(!masked.contains("AB") && !masked.contains("CD"), "{masked}");
@@ -345,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_stay_readable_around_a_name_that_is_hidden() {
+    fn settings_around_a_hidden_name_stay_readable() {
         let text =
             "[kafka]\nbrokers = \"h:9092\"\nhunter2 = 1\nborkers = 5\n[experiments.hunt]\ncontrol = \"a\"\n";
         let shown =

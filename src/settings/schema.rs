@@ -100,6 +100,7 @@ fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) ->
     let note = notes.get(key);
     let example = note.and_then(|note| note.value.as_ref());
     let mut schema = match default {
+        // A setting without a default has the type of its example.
         Value::Null => example.map_or_else(|| json!({}), shape),
         default => shape(default),
     };
@@ -165,6 +166,7 @@ fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
             if schema["items"].is_null() {
                 schema["items"] = json!({"type": "string"});
             }
+            // Ranges and words are listed by the key of the list, and apply to its entries.
             restrict(key, example.as_deref(), &mut schema["items"]);
         }
         Some("integer") => {
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_has_a_type_and_says_what_it_is_for() {
+    fn every_setting_has_a_type_and_a_description() {
         let mut all = Vec::new();
         settings("", &schema(), &mut all);
         assert!(all.len() > 35, "{}", all.len());
@@ -291,7 +293,7 @@ mod tests {
 
     /// The program refuses whatever the schema refuses. The schema refuses every error within a single setting.
     #[test]
-    fn the_schema_refuses_what_the_validation_refuses_and_nothing_else() {
+    fn the_schema_and_the_validation_agree() {
         let schema = schema();
         let judge = jsonschema::validator_for(&schema).expect("a schema");
         let refuses = |config: &toml::Table| -> [bool; 2] {
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_in_the_sample_are_those_of_the_program() {
+    fn defaults_in_the_sample_match_the_program() {
         let notes = sample::notes();
         let mut all = Vec::new();
         settings("", &schema(), &mut all);

@@ -26,6 +26,7 @@ impl Skips {
             offsets.sort_by_key(|range| *range.start());
             // Merges ranges that overlap or touch, so that a binary search finds the only range of an offset.
             offsets.dedup_by(|next, last| {
+                // The last range may end at the largest offset.
                 let touches = *next.start() <= last.end().saturating_add(1);
                 if touches {
                     *last = *last.start()..=*last.end().max(next.end());
@@ -69,6 +70,7 @@ impl Skips {
 
 /// Returns the range that contains an offset.
 pub fn range_at(offsets: &[RangeInclusive<i64>], offset: i64) -> Option<&RangeInclusive<i64>> {
+    // Ranges are ascending and disjoint, so this is the only one that can contain the offset.
     let next = offsets.partition_point(|range| *range.end() < offset);
     offsets.get(next).filter(|range| range.contains(&offset))
 }
@@ -83,6 +85,7 @@ pub fn range_text(range: &RangeInclusive<i64>) -> String {
 
 /// Parses a range as in the setting: `1234`, or the first and the last offset, `1234-1300`.
 pub fn parse_offsets(text: &str) -> Option<RangeInclusive<i64>> {
+    // `parse` alone would accept a sign.
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let offset = |text: &str| is_number(text).then(|| text.parse().ok()).flatten();
     let (first, last) = match text.split_once('-') {
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_touch_become_one() {
+    fn adjacent_ranges_are_merged() {
         let of = |ranges: &[RangeInclusive<i64>]| {
             Skips::new(ranges.iter().map(|range| ((Side::Served, 0), range.clone())))
         };
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_names_what_was_left_out_before_and_what_is_to_be() {
+    fn the_setting_lists_earlier_and_new_skips() {
         let before = Skips::new([((Side::Served, 0), 3..=4)]);
         let more = [((Side::Served, 0), 5..=9), ((Side::Clicks, 12), 7..=7)];
         assert_eq!(
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_read_as_the_setting_has_them() {
+    fn offsets_are_parsed_in_the_format_of_the_setting() {
         assert_eq!(parse_offsets("1234"), Some(1234..=1234));
         assert_eq!(parse_offsets("0-9223372036854775807"), Some(0..=i64::MAX));
         for wrong in [

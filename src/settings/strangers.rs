@@ -92,6 +92,7 @@ fn is_of_an_orchestrator(rest: &str, value: &str) -> bool {
 /// Returns what to write instead of a name (lower case, without prefix), or `None` if it is far from every setting.
 fn remedy(rest: &str) -> Option<String> {
     let settings = settings();
+    // Exact completions come before guesses by similarity.
     let near = of_free_names(rest, &settings)
         .or_else(|| without_its_section(rest, &settings))
         .or_else(|| nearest_of(rest, &settings));

@@ -79,13 +79,13 @@ fn full_sample() -> String {
 }
 
 #[test]
-fn the_sample_says_the_defaults() {
+fn the_sample_equals_the_defaults() {
     assert_eq!(config(Config::default_toml(), &[]), config("", &[]));
     assert_eq!(config("", &[]).warnings(), [""; 0]);
 }
 
 #[test]
-fn the_sample_names_every_setting_and_no_other() {
+fn the_sample_contains_exactly_the_known_settings() {
     let sample = full_sample();
     let secret = "sasl.password = \"/run/secrets/kafka-password\"\n";
     assert!(sample.contains(secret) && sample.contains(GATHER));
@@ -106,7 +106,7 @@ fn the_sample_names_every_setting_and_no_other() {
 }
 
 #[test]
-fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
+fn commented_lists_of_the_sample_are_all_possible_values() {
     let secret = "sasl.password = \"/run/secrets/kafka-password\"\n";
     let full = config(&full_sample().replace(secret, "").replace(GATHER, ""), &[]);
     let bare = config("", &[]);
@@ -130,7 +130,7 @@ fn commented_lists_of_the_sample_say_what_is_exported_by_default() {
 }
 
 #[test]
-fn windows_have_the_views_that_serve_them_unless_views_are_set() {
+fn windows_have_their_useful_views_unless_views_are_set() {
     let shown = |text: &str| {
         let export = config(&format!("[export]\n{text}"), &[]).export;
         [export.live, export.settled, export.global].map(|names| names.join(" "))
@@ -151,7 +151,7 @@ fn windows_have_the_views_that_serve_them_unless_views_are_set() {
 }
 
 #[test]
-fn the_defaults_are_those_that_the_manual_promises() {
+fn the_defaults_match_the_manual() {
     let config = config("", &[]);
     assert_eq!(config.join.attribution_ms, 30 * 60_000);
     assert_eq!(config.join.lateness_ms, 120_000);
@@ -171,7 +171,7 @@ fn the_defaults_are_those_that_the_manual_promises() {
 }
 
 #[test]
-fn evaluate_has_the_defaults_of_the_daemon() {
+fn evaluate_and_the_daemon_have_the_same_defaults() {
     let daemon = config("", &[]);
     let evaluate = abgauge_core::evaluate::Options::default();
     assert_eq!(evaluate.measures, daemon.measures);
@@ -187,7 +187,7 @@ fn evaluate_has_the_defaults_of_the_daemon() {
 }
 
 #[test]
-fn copies_are_as_near_as_clicks_unless_that_is_set() {
+fn the_span_of_copies_defaults_to_that_of_clicks() {
     let join = |text: &str| config(text, &[]).join;
     assert_eq!(join("").same_list_ms, 30 * 60_000);
     assert_eq!(join("[join]\nattribution = \"1h\"").same_list_ms, 3_600_000);
@@ -219,7 +219,7 @@ fn a_named_file_must_exist() {
 }
 
 #[test]
-fn a_file_is_read_and_a_variable_goes_above_it() {
+fn a_variable_overrides_the_file() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     write!(
         file,
@@ -237,7 +237,7 @@ fn a_file_is_read_and_a_variable_goes_above_it() {
 }
 
 #[test]
-fn a_variable_with_an_underscore_too_few_is_refused_with_the_right_one() {
+fn a_variable_missing_an_underscore_is_refused_with_a_suggestion() {
     for (name, meant) in [
         ("ABGAUGE_KAFKA_BROKERS", "ABGAUGE_KAFKA__BROKERS?"),
         ("ABGAUGE_KAFKA_BROKRES", "ABGAUGE_KAFKA__BROKERS?"),
@@ -270,7 +270,7 @@ fn a_variable_with_an_underscore_too_few_is_refused_with_the_right_one() {
 }
 
 #[test]
-fn variables_that_are_nothing_of_a_setting_are_warned_of_unless_they_are_made_up_for_us() {
+fn unknown_variables_cause_a_warning_unless_kubernetes_sets_them() {
     let strange = config("", &[("ABGAUGE_VERSION", "0.1.0")]);
     let [warning] = strange.warnings().try_into().expect("one");
     assert!(
@@ -291,7 +291,7 @@ fn variables_that_are_nothing_of_a_setting_are_warned_of_unless_they_are_made_up
 }
 
 #[test]
-fn a_variable_spells_a_list_with_commas_or_as_toml() {
+fn a_variable_holds_a_list_with_commas_or_as_toml() {
     for value in ["2,3", "2, 3", "[2, 3]"] {
         let config = config("", &[("ABGAUGE_METRICS__K", value)]);
         assert_eq!(
@@ -377,7 +377,7 @@ fn plain(value: &toml::Value) -> String {
 }
 
 #[test]
-fn hit_ratio_is_another_name_for_hit_rate() {
+fn hit_ratio_is_an_alias_of_hit_rate() {
     let text = "[export]\nmetrics = [\"mrr\", \"hit_ratio\"]\nnumerators = [\"hit_ratio\"]";
     let export = config(text, &[]).export;
     assert_eq!(export.metrics, ["mrr", "hit_rate"]);
@@ -385,7 +385,7 @@ fn hit_ratio_is_another_name_for_hit_rate() {
 }
 
 #[test]
-fn a_profile_of_ones_own_is_its_base_with_other_choices() {
+fn a_custom_profile_is_its_base_with_other_choices() {
     let mine = "[metrics]\nprofile = [\"mine\", \"ranx\"]\n[profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\n\
                 metrics = [\"map\", \"mar\"]";
     let profiles = config(mine, &[]).measures.profiles;
@@ -413,7 +413,7 @@ fn profiles_can_be_chosen_by_a_variable() {
 }
 
 #[test]
-fn what_the_export_names_is_measured() {
+fn exported_metrics_are_measured() {
     let config = config(
         "[metrics]\ncatalog = \"items.jsonl\"\n[export]\nmetrics = [\"coverage\", \"mar\"]",
         &[],
@@ -423,7 +423,7 @@ fn what_the_export_names_is_measured() {
 }
 
 #[test]
-fn an_experiment_starts_at_a_time_in_either_notation() {
+fn an_experiment_start_accepts_both_notations() {
     let text = "[experiments.a]\nstart = \"2026-01-31T10:00:00+01:00\"\n[experiments.\"b.c\"]\nstart = 2026-01-31T09:00:00Z";
     let starts = config(text, &[]).experiment_starts();
     let nine = 1_769_850_000_000;
@@ -492,7 +492,7 @@ fn a_property_has_one_source() {
 }
 
 #[test]
-fn no_secret_is_ever_shown() {
+fn secrets_are_never_shown() {
     let good = config(
         "[kafka.properties]\nsasl.password = \"hunter2\"",
         &[("ABGAUGE_KAFKA__PROPERTIES__SSL_KEY_PEM", "hunter2")],
@@ -596,7 +596,7 @@ fn no_secret_is_ever_shown() {
 }
 
 #[test]
-fn doubtful_settings_are_legal_and_named() {
+fn doubtful_settings_are_accepted_with_a_warning() {
     let table = [
         ("[join]\nattribution = \"48h\"", "join.attribution"),
         ("[join]\nclick_skew = \"1h\"", "join.click_skew"),
@@ -635,7 +635,7 @@ fn doubtful_settings_are_legal_and_named() {
 }
 
 #[test]
-fn who_may_ask_is_told_by_hashes_from_every_source() {
+fn access_is_configured_by_hashes_from_every_source() {
     let token = "0123456789abcdef".repeat(4);
     let user = "scraper:$2y$10$abcdefghijklmnopqrstuuu7NtNcXHnHdcVlnhAqfbVRe3oTRNvjq";
     let text = format!(
@@ -656,7 +656,7 @@ fn who_may_ask_is_told_by_hashes_from_every_source() {
 }
 
 #[test]
-fn state_is_stored_where_a_topic_is_named() {
+fn state_is_stored_if_a_topic_is_set() {
     assert_eq!(config("[state]\ninterval = \"20s\"", &[]).state, None);
     let state = config("[state]\ntopic = \"kept\"", &[]).state;
     assert_eq!(
@@ -670,7 +670,7 @@ fn state_is_stored_where_a_topic_is_named() {
 }
 
 #[test]
-fn all_partitions_are_shown_where_they_are_stored() {
+fn the_global_view_is_on_if_state_is_stored() {
     assert!(!config("", &[]).global);
     assert!(!config("[global]\nenabled = false", &[]).global);
     assert!(config("[state]\ntopic = \"kept\"", &[]).global);
@@ -679,7 +679,7 @@ fn all_partitions_are_shown_where_they_are_stored() {
 
 /// Otherwise each instance would look only at its own users, and none at all of them.
 #[test]
-fn experiments_are_not_looked_at_where_all_is_stored_and_nobody_sees_it_all() {
+fn experiments_are_refused_with_stored_state_but_no_global_view() {
     let text = "[state]\ntopic = \"kept\"\n[global]\nenabled = false\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 1, b = 1 }";
     let told = render(&refused(text, &[]));
     assert!(
@@ -689,7 +689,7 @@ fn experiments_are_not_looked_at_where_all_is_stored_and_nobody_sees_it_all() {
 }
 
 #[test]
-fn whom_to_tell_is_an_address_with_a_secret_and_an_authority() {
+fn a_webhook_has_an_address_a_secret_and_an_authority() {
     assert_eq!(config("", &[]).webhook, None);
     let text = "[webhook]\nurl = \"https://hooks.example/a\"\nheader = \"X-Token\"\nsecret_file = \"s\"\nca_file = \"ca\"\n\
                 timeout = \"3s\"";
@@ -730,7 +730,7 @@ fn every_known_setting_is_a_section_or_has_a_plain_default() {
 
 /// `evaluate` uses this part of a daemon's configuration. It needs no brokers and no secrets.
 #[test]
-fn what_decides_the_counting_can_be_had_without_the_rest() {
+fn counting_settings_load_without_the_other_settings() {
     let text = "[kafka]\nbrokers = \"\"\n[kafka.property_files]\nsasl.password = \"/absent\"\n\
                 [join]\nattribution = \"1h\"\n[metrics]\nprofile = \"mine\"\nmetrics = [\"map\"]\n\
                 [profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\n";

@@ -162,6 +162,7 @@ pub(crate) fn display_ms(ms: i64) -> String {
     let (name, unit) = TIME_UNITS
         .iter()
         .rev()
+        // Every unit divides 0, which is `0s` and not `0d`.
         .find(|(_, unit)| ms != 0 && ms % *unit as i64 == 0)
         .unwrap_or(&TIME_UNITS[1]);
     format!("{}{name}", ms / *unit as i64)
@@ -227,6 +228,7 @@ impl Visitor<'_> for TimeSpanVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<TimeSpan, E> {
         match (TimeSpan::parse(text), text.parse::<i64>()) {
             (Some(span), _) => Ok(span),
+            // The value of a variable is text, even if it is a number.
             (None, Ok(n)) => self.visit_i64(n),
             (None, Err(_)) if number_and_unit(text, &TIME_UNITS).is_some() => Err(E::custom(format!(
                 r#""{text}" is too long, expected a span of at most ten years, "3653d""#
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_on_the_command_line_is_told_what_is_wrong_with_it() {
+    fn an_invalid_span_on_the_command_line_is_explained() {
         assert_eq!(parse_span_ms("3653d"), Ok(3_653 * 86_400_000));
         for too_long in ["3654d", "99999999999999999999s"] {
             let error = parse_span_ms(too_long).expect_err("too long");
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearly_a_span_or_a_size_is_told_as_it_is_written() {
+    fn a_misspelled_span_or_size_gets_a_correction() {
         for (text, expected) in [
             ("30 s", "\"30s\""),
             ("30 min", "\"30m\""),
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_spans_say_what_they_write() {
+    fn named_spans_parse_back_to_themselves() {
         for span in [
             TimeSpan::seconds(5),
             TimeSpan::minutes(7),
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_knows_decimal_and_binary_units() {
+    fn a_size_accepts_decimal_and_binary_units() {
         assert_eq!(scaled("4GiB", &SIZE_UNITS), Some(4 << 30));
         assert_eq!(scaled("4GB", &SIZE_UNITS), Some(4_000_000_000));
         assert_eq!(scaled("20000000TiB", &SIZE_UNITS), None);

@@ -34,6 +34,7 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
     let export = export::export(&raw.export, &counting.measures, &windows, report);
     let (experiments, without_primary) =
         experiments::experiments(&raw.experiments, &counting.measures, report);
+    // Checked before `kafka` consumes its settings.
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
     let kafka = kafka::kafka(raw.kafka, report);
     Config {
@@ -111,6 +112,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
     let join = Join {
         attribution_ms: positive("join.attribution", &raw.attribution, report),
         click_skew_ms: raw.click_skew.get_ref().ms,
+        // Set by the caller, because it is a setting of `[events]`.
         gather_ms: 0,
         same_list_ms: raw.same_list.as_ref().unwrap_or(&raw.attribution).get_ref().ms,
         lateness_ms: positive("join.lateness", &raw.lateness, report),

@@ -88,6 +88,7 @@ impl Config {
             jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
         };
         let look_ms = looks::every_ms(slot_ms);
+        // Euclidean division also rounds times before 1970 upward.
         let next = |ms: i64, step_ms: i64| time((ms.div_euclid(step_ms) + 1) * step_ms);
         let of_start = |name: &str, ms: i64| {
             format!(
@@ -178,6 +179,7 @@ impl Config {
         let properties = &self.kafka.properties.0;
         let protocol = properties
             .get("security.protocol")
+            // The default of librdkafka.
             .map_or("plaintext", String::as_str);
         let name = ["sasl.username", "sasl.password"]
             .into_iter()

@@ -160,10 +160,12 @@ impl StoredGauges {
             (&self.lost, state.lost),
         ] {
             let counter = counter.with_label_values(&labels);
+            // The state has totals, but a counter takes increments. A total that starts over must not lower the counter.
             counter.inc_by(n.saturating_sub(counter.get()));
         }
         let flag = |is: bool| Some(i64::from(is));
         for (gauge, value) in [
+            // The end is queried from time to time, so the position may have passed it.
             (&self.lag, state.end.map(|end| (end - state.position).max(0))),
             (&self.restoring, flag(restore.under_way)),
             (&self.restore_read_bytes, restore.read_bytes.map(saturated)),

@@ -24,7 +24,7 @@ fn value(telemetry: &Telemetry, series: &str) -> Option<f64> {
 }
 
 #[test]
-fn every_known_label_stands_at_zero_from_the_start() {
+fn every_known_label_starts_at_zero() {
     let telemetry = telemetry();
     for topic in ["served", "clicks"] {
         for outcome in Outcome::OF_EVENTS {
@@ -72,7 +72,7 @@ fn every_known_label_stands_at_zero_from_the_start() {
 }
 
 #[test]
-fn a_frontier_of_all_partitions_is_gone_once_it_is_not_shown() {
+fn a_global_frontier_is_removed_once_it_is_not_shown() {
     let telemetry = telemetry();
     let behind = "abgauge_global_behind_seconds";
     let frontier = |partition: i32, scope: &str| {
@@ -94,7 +94,7 @@ fn a_frontier_of_all_partitions_is_gone_once_it_is_not_shown() {
 }
 
 #[test]
-fn what_is_unknown_is_absent_and_can_become_unknown_again() {
+fn unknown_values_are_absent_even_after_being_known() {
     let telemetry = telemetry();
     for name in [
         "abgauge_http_certificate_expiry_timestamp_seconds",
@@ -171,7 +171,7 @@ fn counts() -> Counts {
 }
 
 #[test]
-fn one_topic_for_both_sides_is_one_series() {
+fn a_shared_topic_is_one_series() {
     let telemetry = Telemetry::new("events", "events", "1.2.3");
     telemetry.add_counts(&counts());
     let accepted = r#"abgauge_records_total{outcome="accepted",topic="events"}"#;
@@ -180,7 +180,7 @@ fn one_topic_for_both_sides_is_one_series() {
 }
 
 #[test]
-fn a_partition_that_is_taken_away_takes_its_series_with_it() {
+fn a_revoked_partition_loses_its_series() {
     let telemetry = telemetry();
     let state = PartitionState {
         lag: Some(7),
@@ -207,7 +207,7 @@ fn a_partition_that_is_taken_away_takes_its_series_with_it() {
 }
 
 #[test]
-fn a_lag_that_is_no_longer_known_leaves() {
+fn an_unknown_lag_is_removed() {
     let telemetry = telemetry();
     let lag = r#"abgauge_consumer_lag_records{partition="0",topic="served"}"#;
     let known = PartitionState {
@@ -221,7 +221,7 @@ fn a_lag_that_is_no_longer_known_leaves() {
 }
 
 #[test]
-fn readiness_can_be_lost_but_having_been_ready_cannot() {
+fn readiness_can_be_lost_but_first_readiness_is_permanent() {
     let telemetry = telemetry();
     assert!(!telemetry.is_ready() && !telemetry.was_ready());
     assert_eq!(telemetry.waiting_for().len(), 1);
@@ -234,7 +234,7 @@ fn readiness_can_be_lost_but_having_been_ready_cannot() {
 }
 
 #[test]
-fn a_reload_that_failed_is_told_until_one_succeeds() {
+fn a_failed_reload_is_shown_until_one_succeeds() {
     let telemetry = telemetry();
     telemetry.set_reload_fault(None);
     telemetry.set_catalogue(200, 1_763_596_800_250);
@@ -257,7 +257,7 @@ fn a_reload_that_failed_is_told_until_one_succeeds() {
 }
 
 #[test]
-fn memory_stands_beside_its_bound_once_that_is_known() {
+fn memory_is_shown_with_its_bound_once_known() {
     let telemetry = telemetry();
     assert_eq!(value(&telemetry, "abgauge_state_max_bytes"), None);
     telemetry.set_state_bound(4 << 30);
@@ -278,7 +278,7 @@ fn a_shed_record_is_never_forgotten() {
 }
 
 #[test]
-fn stored_state_is_told_of_the_pairs_that_there_are_and_its_counters_never_fall() {
+fn stored_state_covers_existing_pairs_and_its_counters_never_decrease() {
     let telemetry = telemetry();
     assert!(!text(&telemetry).contains("abgauge_stored"));
     let state = StoredState {

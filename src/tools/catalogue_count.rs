@@ -131,6 +131,7 @@ impl ItemUsers {
                 Explained::Refused { reason, .. } => *self.counted.refused.entry(reason).or_default() += 1,
             }
         }
+        // Checked after each record, so the limit is exceeded by one record at most.
         match self.n_bytes() > self.max_bytes {
             true => Err(OutOfRoom {
                 max_bytes: self.max_bytes,
@@ -141,6 +142,7 @@ impl ItemUsers {
 
     fn list(&mut self, hashes: &Hashes, request: &str, user: Option<&str>, items: Vec<String>) {
         self.counted.n_lists += 1;
+        // The catalogue has all items, also those of lists without a user.
         let items: Vec<u32> = items.into_iter().map(|item| self.item(item)).collect();
         let Some(user) = user.map(|user| self.user(hashes, user)) else {
             self.counted.n_lists_without_user += 1;
@@ -151,6 +153,7 @@ impl ItemUsers {
             return;
         }
         let request = hashes.request(request.as_bytes());
+        // Copies of a list have the same user, so the first one decides.
         let user = *self.of_lists.entry(request).or_insert(user);
         let waiting = self.waiting.remove(&request).unwrap_or_default();
         self.n_waiting -= waiting.len() as u64;
@@ -216,6 +219,7 @@ impl ItemUsers {
             .into_iter()
             .map(|(id, item)| (id, n_users_of[item as usize]))
             .collect();
+        // Hash maps have no order. With ties broken by id, the same events give the same file.
         items.sort_unstable_by(|(one, n_one), (other, n_other)| {
             n_other.cmp(n_one).then_with(|| one.cmp(other))
         });
@@ -285,7 +289,7 @@ mod tests {
 
     /// Worked by hand: u1 clicks a twice and b once. u2, known only from the list, clicks a. u3 only views.
     #[test]
-    fn users_of_an_item_are_those_who_clicked_it_each_once() {
+    fn an_item_counts_each_clicking_user_once() {
         let records = [
             click("2", None, "a"),
             list("1", Some("u1"), &["a", "b"]),
@@ -318,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_a_catalogue_of_these_shares() {
+    fn a_written_catalogue_is_read_with_the_same_shares() {
         let records = [
             list("1", Some("u1"), &["a", "b", "say \\\"c\\\""]),
             list("2", Some("u2"), &["a"]),

@@ -186,6 +186,7 @@ fn takes_a_configuration(words: &[String]) -> bool {
     for word in words {
         match command.find_subcommand(word).cloned() {
             Some(inner) => command = inner,
+            // The first word that is not a command is an argument.
             None => break,
         }
     }
@@ -598,7 +599,7 @@ mod tests {
 
     /// The configuration has the same list, so that it can refuse typos.
     #[test]
-    fn the_configuration_knows_the_variables_of_flags_and_no_others() {
+    fn the_configuration_accepts_exactly_the_variables_of_flags() {
         let cli = Cli::command();
         let arguments = cli.get_subcommands().flat_map(clap::Command::get_arguments);
         let variables: BTreeSet<String> = arguments

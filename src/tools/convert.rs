@@ -122,6 +122,7 @@ impl Tables {
         for list in &mut self.lists {
             written.n_repeated +=
                 keep_first(&mut list.items, |(place, item)| (place.to_bits(), item.clone()));
+            // The sort is stable, so equal places keep the order of their rows.
             list.items.sort_by(|(one, _), (other, _)| one.total_cmp(other));
             let ties = if writing.by_score {
                 Ties::of(&list.items)
@@ -152,6 +153,7 @@ impl Tables {
         }
         for arm in &self.arms {
             for user in &self.users {
+                // This user has a list in this arm, which was written above.
                 if self.places.contains_key(&(arm.clone(), user.clone())) {
                     continue;
                 }
@@ -280,7 +282,7 @@ mod tests {
 
     /// Worked by hand: u2 has no relevant items, u3 no recommendations, and z is in no list.
     #[test]
-    fn each_user_has_a_list_in_each_arm_and_a_click_on_what_is_relevant() {
+    fn each_user_has_a_list_per_arm_and_clicks_on_relevant_items() {
         let (text, written) = write(tables(), false);
         let expected = r#"{"type":"served","request_id":"1","user_id":"u1","ts":1763596800000,"experiments":{"offline":"als"},"items":["a","b"]}
 {"type":"click","request_id":"1","user_id":"u1","ts":1763596801000,"item":"b"}
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_stood_before_is_left_out_and_counted() {
+    fn a_repeated_row_is_dropped_and_counted() {
         let (text, _) = write(tables(), false);
         let mut doubled = tables();
         doubled.recommend("als", "u1".to_owned(), "b".to_owned(), 2.0);
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn users_without_recommendations_may_get_an_empty_list() {
+    fn users_without_recommendations_can_get_an_empty_list() {
         let (text, written) = write(tables(), true);
         assert_eq!((written.n_lists, written.n_without_list), (5, 2));
         let empty: Vec<&str> = text

@@ -61,6 +61,7 @@ pub async fn ask(
         if !target.tls {
             return request(stream, target, question).await;
         }
+        // The name only has to be valid, because the names in the certificate are not checked.
         let name = ServerName::from(target.address.ip());
         let connector = TlsConnector::from(client_config());
         request(connector.connect(name, stream).await?, target, question).await
@@ -90,6 +91,7 @@ async fn request(
     };
     let mut request = Request::get(path)
         .header(HOST, target.address.to_string())
+        // One request per connection, so its task ends with the answer.
         .header(CONNECTION, "close");
     if let Some(token) = &target.token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_everywhere_is_asked_here() {
+    fn a_wildcard_listener_is_reached_on_loopback() {
         for (listen, asked) in [
             ("0.0.0.0:9464", "127.0.0.1:9464"),
             ("[::]:9464", "[::1]:9464"),

@@ -58,9 +58,9 @@ fn ranker() -> Value {
     })
 }
 
-/// It told of −20,774 days of lists, and what follows from them.
+/// Such a span used to be reported as −20,774 days of lists, and a plan was computed from it.
 #[test]
-fn a_span_that_only_a_wrong_time_can_make_is_refused() {
+fn a_span_caused_by_a_wrong_timestamp_is_refused() {
     for (as_of, told) in [
         (
             MIDNIGHT_MS - 20_774 * DAY_MS,
@@ -113,7 +113,7 @@ fn a_daemon_with_a_planned_end_is_shown_with_its_date() {
 }
 
 #[test]
-fn days_are_told_by_how_much_looks_know_and_knew() {
+fn days_are_forecast_from_the_information_of_two_looks() {
     let body = told(&json!({"ranker": ranker()}));
     let ran = asked("200 OK", &body, &[]);
     let expected = "\
@@ -181,7 +181,7 @@ in whole weeks: sequence 6 weeks (Thu 1 Jan 2026), planned 2 weeks (Thu 4 Dec 20
 }
 
 #[test]
-fn before_two_days_have_passed_days_are_in_proportion() {
+fn forecasts_within_the_first_two_days_are_proportional() {
     let mut experiment = ranker();
     experiment["looks"]["as_of"] = json!(MIDNIGHT_MS + DAY_MS);
     experiment["looks"]["power"]["earlier"] = Value::Null;
@@ -204,7 +204,7 @@ fn before_two_days_have_passed_days_are_in_proportion() {
 }
 
 #[test]
-fn experiments_of_which_nothing_can_be_told_say_why() {
+fn experiments_without_a_forecast_give_the_reason() {
     let without = |change: &dyn Fn(&mut Value)| {
         let mut experiment = ranker();
         change(&mut experiment);
@@ -301,7 +301,7 @@ fn experiments_of_which_nothing_can_be_told_say_why() {
 }
 
 #[test]
-fn a_daemon_that_tells_nothing_is_named_with_what_to_do() {
+fn a_daemon_without_an_answer_is_named_with_a_fix() {
     let empty = told(&json!({}));
     let waiting = empty.replace(
         "\"waiting_for\":[]",
@@ -390,7 +390,7 @@ fn a_token_is_sent_and_never_shown() {
 }
 
 #[test]
-fn flags_of_files_and_of_a_daemon_do_not_mix() {
+fn flags_of_files_and_of_a_daemon_exclude_each_other() {
     const URL: &str = "http://127.0.0.1:1";
     for (arguments, why) in [
         (

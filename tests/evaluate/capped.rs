@@ -52,7 +52,7 @@ fn counts(comparison: &Comparison, arm: &str) -> [f64; 3] {
 }
 
 #[test]
-fn the_first_lists_of_a_user_count_by_slot_and_then_by_line() {
+fn the_first_lists_of_a_user_are_chosen_by_slot_then_by_line() {
     let lists = [
         // The slot of five seconds that starts at 5 comes first in the file, and last in time.
         (7, Some("u"), "b"),

@@ -34,7 +34,7 @@ fn a_catalogue_has_every_item_with_its_users() {
 /// By hand: both lists show a, and one each shows b and c. The shares are 1/2, 1/2 and 0. So a list of a and b has popularity
 /// 1/2, and one of a and c 1/4.
 #[test]
-fn what_is_built_is_what_evaluate_goes_by() {
+fn a_built_catalogue_is_usable_by_evaluate() {
     let dir = temporary_dir();
     let events = file(&dir, "events.jsonl", EVENTS);
     let built = run(&["catalog", "build", &events]).stdout;
@@ -63,7 +63,7 @@ fn what_is_built_is_what_evaluate_goes_by() {
 }
 
 #[test]
-fn events_of_another_shape_are_counted_by_their_section_and_what_is_left_out_is_told() {
+fn a_catalogue_is_built_from_any_shape_and_ignored_records_are_reported() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events/own");
     let (events, config) = (format!("{own}.jsonl"), format!("{own}.toml"));
     let ran = run(&["catalog", "build", &events, "--config", &config]);
@@ -95,7 +95,7 @@ fn events_of_another_shape_are_counted_by_their_section_and_what_is_left_out_is_
 
 /// Without aspects every list would have α-NDCG 0, which would be misleading.
 #[test]
-fn what_a_catalogue_says_nothing_of_is_not_shown() {
+fn metrics_without_catalogue_data_are_not_shown() {
     let dir = temporary_dir();
     let events = file(&dir, "events.jsonl", EVENTS);
     for (items, has_aspects) in [
@@ -115,7 +115,7 @@ fn what_a_catalogue_says_nothing_of_is_not_shown() {
 }
 
 #[test]
-fn a_catalogue_of_nothing_and_one_without_room_are_refused() {
+fn an_empty_or_oversized_catalogue_is_refused() {
     let ran = run_with_input(&["catalog", "build", "-"], "{\"type\":\"view\"}");
     assert_eq!((ran.code, &*ran.stdout), (Some(65), ""));
     assert!(ran.stderr.contains("no item was found"), "{}", ran.stderr);

@@ -6,7 +6,7 @@ use crate::support::program::{program, run_with_input};
 use crate::{EVENTS, MIDNIGHT_MS, click, printed, two_arms};
 
 #[test]
-fn every_format_compares_arms_with_the_control_where_it_is() {
+fn every_format_compares_arms_if_the_control_exists() {
     let arguments = ["--compare", "a", "--metrics", "mrr", "--k", "1"];
     let format = |format: &str| {
         let ran = run_with_input(
@@ -68,7 +68,7 @@ lists 2 vs 2
 }
 
 #[test]
-fn a_control_that_no_experiment_has_is_refused_with_the_arms_that_there_are() {
+fn an_unknown_control_is_refused_with_the_existing_arms() {
     let ran = run_with_input(&["evaluate", "-", "--compare", "arm"], &two_arms());
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
     for told in ["'arm'", "possible values: a, b, x]"] {
@@ -113,7 +113,7 @@ pub fn with_users() -> (String, [Vec<[f64; 2]>; 2]) {
 }
 
 #[test]
-fn a_lift_has_an_interval_as_wide_as_users_make_it_and_a_decision() {
+fn a_lift_has_an_interval_by_user_and_a_decision() {
     let (events, users) = with_users();
     let arguments = [
         "--compare",
@@ -188,7 +188,7 @@ fn a_lift_has_an_interval_as_wide_as_users_make_it_and_a_decision() {
 }
 
 #[test]
-fn users_of_two_arms_make_a_comparison_invalid_and_lists_without_users_decide_nothing() {
+fn users_in_two_arms_invalidate_a_comparison() {
     let (mut events, _) = with_users();
     for user in 0..100 {
         let ts_ms = MIDNIGHT_MS + 10_000_000;
@@ -219,7 +219,7 @@ fn users_of_two_arms_make_a_comparison_invalid_and_lists_without_users_decide_no
 }
 
 #[test]
-fn wrong_settings_of_a_comparison_are_refused_with_what_to_write() {
+fn wrong_comparison_settings_are_refused_with_a_fix() {
     for (arguments, told) in [
         (&["--shares", "a=0.5,b=0.4"][..], "add up to"),
         (&["--shares", "b=0.5,x=0.5"], "no share of the control"),
@@ -280,7 +280,7 @@ fn an_arm_without_a_share_is_shown_and_not_tested() {
 
 /// One user has half of the lists in arm b. With a cap, this user counts like any other.
 #[test]
-fn a_user_with_a_third_of_an_arm_is_not_to_be_read_unless_lists_are_capped() {
+fn a_dominant_user_prevents_a_decision_unless_lists_are_capped() {
     let mut events = String::new();
     for number in 0..3000 {
         let arm = ["a", "b"][number % 2];
@@ -379,7 +379,7 @@ fn evaluated_with_lost_lists(format: &str, n_users: usize, loses: impl Fn(usize,
 }
 
 #[test]
-fn an_arm_that_loses_lists_is_invalid_and_one_broken_client_is_not() {
+fn an_arm_that_loses_lists_is_invalid_unless_few_clients_are_affected() {
     let lost = with_lost_lists(|number, user| user % 2 == 1 && number % 9 == 0);
     assert_eq!(lost["state"], "invalid(refused)", "{lost}");
     let reason = "11.1% of the arm's lists were refused, but 0.0% of its control's lists";
@@ -432,7 +432,7 @@ fn an_arm_that_loses_lists_has_no_lift_in_any_format() {
 
 /// One user has a tenth of b's lists, which is twice the limit for a warning but far from a third.
 #[test]
-fn a_user_with_more_than_its_share_is_warned_of_without_the_id() {
+fn a_dominant_user_causes_a_warning_without_the_id() {
     let events: Vec<String> = (0..1000)
         .map(|number| {
             let user = if number % 20 == 1 { 1 } else { 10 + number };

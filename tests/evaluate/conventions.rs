@@ -7,7 +7,7 @@ use crate::{ALL, CATALOG, EVENTS, EXPECTED, click, document, printed, two_arms};
 
 /// Every value computed by third-party packages, for all profiles in one run.
 #[test]
-fn all_conventions_at_once_give_the_numbers_of_their_sources() {
+fn all_conventions_together_give_the_numbers_of_their_sources() {
     let ran = document(
         &["--convention", ALL, "--k", "1,2,3,5,10,20", "--catalog", CATALOG],
         EVENTS,
@@ -35,7 +35,7 @@ fn all_conventions_at_once_give_the_numbers_of_their_sources() {
 
 /// The values are those in docs/metrics.md.
 #[test]
-fn one_list_has_five_values_of_map() {
+fn five_conventions_give_one_list_different_map_values() {
     let list = r#"{"type":"served","request_id":"r","ts":1763596800000,"experiments":{"e":"a"},"items":["a","b","c","d","e"]}"#;
     let clicks = ["b", "e", "z"].map(|item| click("r", 1_763_596_800_001, item));
     let events = format!("{list}\n{}", clicks.join("\n"));
@@ -98,7 +98,7 @@ fn the_order_of_lines_changes_no_byte() {
 }
 
 #[test]
-fn events_may_come_from_several_files_and_standard_input() {
+fn events_are_read_from_several_files_and_standard_input() {
     let dir = temporary_dir();
     let lines: Vec<&str> = EVENTS.lines().collect();
     let (clicks, lists): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| line.contains("\"click\""));
@@ -112,7 +112,7 @@ fn events_may_come_from_several_files_and_standard_input() {
 }
 
 #[test]
-fn without_metrics_named_each_convention_shows_its_own() {
+fn each_convention_shows_its_own_metrics_by_default() {
     let names = |arguments: &[&str], profile: &str| -> Vec<String> {
         let ran = document(arguments, EVENTS);
         let of = match ran.get("profiles") {
@@ -144,7 +144,7 @@ fn without_metrics_named_each_convention_shows_its_own() {
 }
 
 #[test]
-fn the_catalogue_may_come_from_standard_input() {
+fn the_catalogue_can_be_standard_input() {
     let events = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.events.jsonl");
     let items = std::fs::read_to_string(CATALOG).expect("the catalogue");
     let ran = run_with_input(&["evaluate", events, "--catalog", "-", "--format", "csv"], &items);
@@ -159,7 +159,7 @@ fn the_catalogue_may_come_from_standard_input() {
 }
 
 #[test]
-fn metrics_of_the_catalogue_are_left_out_with_a_note_or_refused_by_name() {
+fn catalogue_metrics_are_omitted_with_a_note_or_refused_if_named() {
     let told =
         |arguments: &[&str]| run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms()).stderr;
     let note = told(&["--convention", "rs_metrics,ranx"]);

@@ -25,7 +25,7 @@ fn convert(arguments: &[&str]) -> Ran {
 /// By hand: in als, u1 sees b and a, of which a is relevant, at rank 2; u2 sees x, and nothing is relevant. In pop, u1 sees
 /// a. u3 has no list.
 #[test]
-fn tables_become_lists_in_rank_order_and_a_click_for_what_is_relevant() {
+fn tables_become_ranked_lists_and_clicks_on_relevant_items() {
     let dir = temporary_dir();
     let als = file(
         &dir,
@@ -169,7 +169,7 @@ fn metrics_equal_a_recount_of_the_tables() {
 
 /// By hand: of the four relevance values in the truth, 0, 1, 4 and -1, two are above 0 and one is at least 4.
 #[test]
-fn a_column_of_relevance_decides_what_is_relevant() {
+fn a_relevance_column_selects_the_relevant_rows() {
     let dir = temporary_dir();
     let table = file(&dir, "als.csv", "user_id,item_id\nu1,a\nu1,b\nu1,c\n");
     let judged = file(
@@ -254,7 +254,7 @@ fn lists_with_equal_scores_are_reported() {
 }
 
 #[test]
-fn what_is_wrong_with_a_table_is_told() {
+fn an_invalid_table_is_explained() {
     let dir = temporary_dir();
     let table = file(&dir, "als.csv", "user_id,item_id,score\nu1,a,high\n");
     let empty = file(&dir, "none.csv", "user_id,item_id,score\n");

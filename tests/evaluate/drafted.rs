@@ -171,7 +171,7 @@ fn lists_of_another_type_are_found() {
 }
 
 #[test]
-fn lists_whose_empty_array_is_left_out_count_as_empty() {
+fn lists_without_their_array_count_as_empty() {
     let list = list_with(|shown, list| {
         if shown.items.is_empty() {
             list.as_object_mut().expect("an object").remove("items");
@@ -187,7 +187,7 @@ fn lists_whose_empty_array_is_left_out_count_as_empty() {
 }
 
 #[test]
-fn clicks_that_name_their_items_in_an_array_are_read() {
+fn clicks_with_an_array_of_items_are_read() {
     let list = |shown: &Shown| {
         let hits: Vec<Value> = shown.items.iter().map(|item| json!({"objectID": item})).collect();
         vec![
@@ -206,7 +206,7 @@ fn clicks_that_name_their_items_in_an_array_are_read() {
 }
 
 #[test]
-fn flags_with_a_prefix_are_experiments_and_false_is_none() {
+fn flags_with_a_prefix_are_experiments_unless_false() {
     let list = |shown: &Shown| {
         let other = if shown.n % 3 == 0 {
             json!("on")
@@ -231,7 +231,7 @@ fn flags_with_a_prefix_are_experiments_and_false_is_none() {
 }
 
 #[test]
-fn arms_that_are_null_leave_their_list_to_other_experiments() {
+fn a_null_arm_leaves_a_list_in_its_other_experiments() {
     let list = list_with(|shown, list| {
         list["experiments"]["layout"] = if shown.n % 3 == 0 {
             "grid".into()
@@ -243,7 +243,7 @@ fn arms_that_are_null_leave_their_list_to_other_experiments() {
 }
 
 #[test]
-fn experiments_may_be_texts_and_json_text() {
+fn experiments_can_be_text_or_json_text() {
     let arrays = list_with(|shown, list| {
         list["experiments"] = json!([format!("ranker={}", shown.arm), "layout=grid"]);
     });
@@ -270,7 +270,7 @@ fn json_within_json_is_read() {
 }
 
 #[test]
-fn records_may_hold_several_events() {
+fn records_can_hold_several_events() {
     let mut text = String::new();
     for shown in world() {
         let mut list = shown.list();
@@ -283,7 +283,7 @@ fn records_may_hold_several_events() {
 }
 
 #[test]
-fn lists_may_hold_their_clicks() {
+fn lists_can_hold_their_clicks() {
     let base = |shown: &Shown| json!({"request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(), "arm": shown.arm});
     let flags = |shown: &Shown| {
         let mut list = base(shown);
@@ -306,7 +306,7 @@ fn lists_may_hold_their_clicks() {
 }
 
 #[test]
-fn times_that_name_their_zone_are_read_however_they_are_written() {
+fn times_with_a_zone_are_read_in_several_formats() {
     for form in [
         "%Y-%m-%d %H:%M:%S UTC",
         "%Y-%m-%dT%H:%M:%S+0000",
@@ -327,7 +327,7 @@ fn times_that_name_their_zone_are_read_however_they_are_written() {
 }
 
 #[test]
-fn lists_that_one_arm_sends_again_count_once() {
+fn lists_resent_by_one_arm_count_once() {
     let again = |shown: &Shown| {
         let mut later = shown.list();
         later["ts"] = (shown.ts_ms() + 8_000).into();
@@ -340,7 +340,7 @@ fn lists_that_one_arm_sends_again_count_once() {
 }
 
 #[test]
-fn users_who_are_not_known_are_none() {
+fn placeholder_user_ids_are_not_users() {
     for nobody in ["", "0", "anonymous"] {
         let list = list_with(|_, list| list["user_id"] = nobody.into());
         check_own_arms(&lines(list, own_click), &["our own shape"]);
@@ -348,7 +348,7 @@ fn users_who_are_not_known_are_none() {
 }
 
 #[test]
-fn records_of_one_shown_item_are_gathered_to_lists() {
+fn records_of_single_items_are_gathered_into_lists() {
     let rows = |shown: &Shown| {
         let row = |(position, item): (usize, &String)| {
             json!({"type": "impression", "request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(),
@@ -373,7 +373,7 @@ fn records_of_one_shown_item_are_gathered_to_lists() {
 }
 
 #[test]
-fn arms_in_events_of_their_own_are_named() {
+fn arms_in_separate_events_are_reported() {
     let list = |shown: &Shown| {
         let mut list = shown.list();
         list.as_object_mut().expect("an object").remove("experiments");
@@ -387,7 +387,7 @@ fn arms_in_events_of_their_own_are_named() {
 }
 
 #[test]
-fn clicks_that_nothing_ties_to_a_list_are_named() {
+fn clicks_without_a_list_id_are_reported() {
     let list = list_with(|_, list| drop(list.as_object_mut().expect("an object").remove("request_id")));
     let click = |shown: &Shown, mut click: Value| {
         click.as_object_mut().expect("an object").remove("request_id");
@@ -407,7 +407,7 @@ fn clicks_that_nothing_ties_to_a_list_are_named() {
 }
 
 #[test]
-fn a_file_of_which_no_click_matches_has_no_numbers() {
+fn a_file_without_a_matching_click_has_no_numbers() {
     let sample = lines(list_with(|_, _| ()), |_, mut click| {
         click["item"] = "elsewhere".into();
         click
@@ -427,7 +427,7 @@ fn a_file_of_which_no_click_matches_has_no_numbers() {
 }
 
 #[test]
-fn times_that_went_through_a_float_of_32_bits_are_named() {
+fn times_rounded_to_32_bit_floats_are_reported() {
     let step_ms = 131_072;
     let on_steps = |event: &mut Value| {
         let ms = event["ts"].as_i64().expect("a number");

@@ -55,7 +55,7 @@ fn check_preset(preset: &str, expected: &str) {
 }
 
 #[test]
-fn metarank_events_are_read_as_its_documentation_has_them() {
+fn events_documented_by_metarank_are_read() {
     check_preset(
         "metarank",
         "
@@ -78,7 +78,7 @@ ok       records: 7; served lists: 3, clicks: 2, ignored: 2, refused: 0
 }
 
 #[test]
-fn ubi_queries_and_events_are_read_as_its_documentation_has_them() {
+fn queries_and_events_documented_by_ubi_are_read() {
     check_preset(
         "ubi",
         "
@@ -98,7 +98,7 @@ ok       records: 6; served lists: 2, clicks: 2, ignored: 2, refused: 0
 }
 
 #[test]
-fn personalize_requests_are_read_as_its_documentation_has_them() {
+fn requests_documented_by_personalize_are_read() {
     check_preset(
         "personalize",
         "
@@ -129,7 +129,7 @@ fn own_events(experiment: &str, arms: [&str; 2]) -> String {
 }
 
 #[test]
-fn evaluate_gives_the_numbers_that_the_same_events_have_in_our_shape() {
+fn evaluate_gives_equal_numbers_for_presets_and_our_shape() {
     let all = r#"{"type":"served","request_id":"3","ts":1763596802000,"experiments":{"all":"all"},"items":["p4","p6"]}"#;
     for (preset, own) in [
         ("metarank", own_events("experiment", ["neural", "baseline"]) + all),
@@ -156,7 +156,7 @@ fn evaluate_gives_the_numbers_that_the_same_events_have_in_our_shape() {
 }
 
 #[test]
-fn recipes_give_the_numbers_that_the_same_events_have_in_our_shape() {
+fn evaluate_gives_equal_numbers_for_recipes_and_our_shape() {
     for (_, name) in RECIPES {
         let sample = format!("docs/events/{name}.jsonl");
         let config = format!("docs/events/{name}.toml");
@@ -179,7 +179,7 @@ fn recipes_give_the_numbers_that_the_same_events_have_in_our_shape() {
 }
 
 #[test]
-fn recipes_are_the_files_beside_them() {
+fn recipes_in_the_document_match_their_files() {
     for (heading, name) in RECIPES {
         let (_, section) = COOKBOOK.split_once(&format!("\n## {heading}\n")).expect(heading);
         let (_, written) = section.split_once("```toml\n").expect("settings");
@@ -201,7 +201,7 @@ fn shape(text: &str) -> Option<Shape> {
 }
 
 #[test]
-fn presets_are_what_the_document_writes_out() {
+fn presets_match_the_document() {
     for (name, preset) in Shape::PRESETS {
         let (_, section) = DOCUMENT
             .split_once(&format!("\n### {name}\n"))
@@ -214,7 +214,7 @@ fn presets_are_what_the_document_writes_out() {
 }
 
 #[test]
-fn the_example_of_the_document_is_the_file_beside_it() {
+fn examples_in_the_document_match_their_files() {
     let (_, written) = DOCUMENT.split_once("```toml\n").expect("an example");
     let (written, _) = written.split_once("```").expect("an end");
     assert_eq!(shape(written), shape(include_str!("../../docs/events/own.toml")));
@@ -237,7 +237,7 @@ fn the_example_of_the_document_is_the_file_beside_it() {
 }
 
 #[test]
-fn a_setting_goes_above_its_preset_and_empty_text_takes_away() {
+fn a_setting_overrides_its_preset_and_empty_text_removes_it() {
     let changed = shape(
         "[events]\npreset = \"personalize\"\n[events.served]\nrequest_id = \"recommendationId\"\nuser_id = \"\"\n",
     );
@@ -268,7 +268,7 @@ fn check(event: &str, arguments: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn each_refusal_says_reason_field_and_remedy() {
+fn each_refusal_names_reason_field_and_fix() {
     let list = |fields: &str| {
         format!("{{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"items\":[]{fields}}}")
     };
@@ -349,7 +349,7 @@ fn each_refusal_says_reason_field_and_remedy() {
 
 /// The problem is reported once instead of once per line.
 #[test]
-fn a_sample_that_has_no_record_a_line_is_told_as_what_it_is() {
+fn a_sample_in_another_format_is_reported_once() {
     for (sample, what, remedy) in [
         (
             "{\n\"type\":\"click\"\n}",
@@ -399,7 +399,7 @@ fn a_sample_is_read_with_the_configuration() {
 }
 
 #[test]
-fn a_second_id_of_users_is_read_by_check_and_by_evaluate() {
+fn check_and_evaluate_read_a_fallback_user_id() {
     let dir = temporary_dir();
     let setting = "[events]\nuser_id = { any = [\"user_id\", \"cookie\"] }\n";
     let config = file(&dir, "abgauge.toml", setting);
@@ -464,7 +464,7 @@ fn a_second_id_of_users_is_read_by_check_and_by_evaluate() {
 }
 
 #[test]
-fn a_missing_field_is_told_with_all_paths_that_were_tried() {
+fn a_missing_field_is_reported_with_all_its_paths() {
     let dir = temporary_dir();
     let config = file(
         &dir,
@@ -484,7 +484,7 @@ fn a_missing_field_is_told_with_all_paths_that_were_tried() {
 }
 
 #[test]
-fn elements_that_are_skipped_are_told() {
+fn skipped_elements_are_counted() {
     let dir = temporary_dir();
     let config = file(&dir, "abgauge.toml", "events.served.skip_others = true\n");
     let list = r#"{"type":"served","request_id":1,"ts":1763596800123,"experiments":{"e":"a"},"items":["i5",null,{}]}"#;
@@ -500,7 +500,7 @@ fn elements_that_are_skipped_are_told() {
 }
 
 #[test]
-fn what_a_topic_would_say_can_be_said_in_its_place() {
+fn a_flag_replaces_the_type_implied_by_a_topic() {
     let click = r#"{"request_id":"r","ts":1763596805123,"item":"i"}"#;
     let printed = check(click, &["--as", "click"], 0);
     assert!(
@@ -525,7 +525,7 @@ fn what_a_topic_would_say_can_be_said_in_its_place() {
 }
 
 #[test]
-fn a_list_in_too_many_experiments_is_told_and_what_to_set() {
+fn a_list_in_too_many_experiments_is_refused_with_the_setting() {
     let named = |n: usize| {
         let experiments: Vec<String> = (0..n).map(|number| format!("\"e{number}\":\"a\"")).collect();
         let experiments = experiments.join(",");
@@ -547,7 +547,7 @@ fn a_list_in_too_many_experiments_is_told_and_what_to_set() {
 }
 
 #[test]
-fn lists_in_no_arm_and_samples_without_our_types_are_told() {
+fn lists_without_an_arm_and_samples_without_known_types_are_reported() {
     let list = r#"{"type":"served","request_id":1,"ts":1763596800123,"items":[]}"#;
     let printed = check(list, &[], 0);
     assert!(
@@ -599,7 +599,7 @@ fn check_suggested(name: &str, sample: &str, as_kind: &[&str]) -> String {
 }
 
 #[test]
-fn a_sample_is_read_with_the_section_that_is_drafted_for_it() {
+fn a_drafted_section_reads_its_sample() {
     for name in ["metarank", "ubi", "personalize", "own"] {
         let path = format!("{}/docs/events/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         let sample = std::fs::read_to_string(path).expect("a sample");
@@ -630,7 +630,7 @@ fn a_sample_is_read_with_the_section_that_is_drafted_for_it() {
 }
 
 #[test]
-fn a_draft_that_does_not_read_all_says_so() {
+fn an_incomplete_draft_reports_refused_records() {
     let own = include_str!("../../docs/events/own.jsonl");
     let ran = run_with_input(&["check", "--sample", "-", "--suggest"], &format!("{own}{{\n"));
     assert_eq!(ran.code, Some(65), "{}", ran.stdout);
@@ -644,7 +644,7 @@ fn a_draft_that_does_not_read_all_says_so() {
 }
 
 #[test]
-fn a_large_sample_of_long_records_is_told_in_few_short_lines() {
+fn a_large_sample_is_summarized_in_a_few_short_lines() {
     let long = "x".repeat(400);
     let items = vec![format!("\"{long}\""); 900].join(",");
     let list = format!(
@@ -671,7 +671,7 @@ fn an_event_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn a_sample_is_a_file_and_takes_the_place_of_the_brokers() {
+fn a_sample_file_replaces_the_brokers() {
     let ran = run(&["check", "--sample", "no/such.jsonl"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("no/such.jsonl"), "{}", ran.stderr);

@@ -173,7 +173,7 @@ fn fill(ranks: &mut Vec<usize>, rank: usize, n: usize, left: usize) -> bool {
 }
 
 #[test]
-fn ranks_are_found_by_their_sum() {
+fn first_ranks_have_the_requested_reciprocal_sum() {
     assert_eq!(first_ranks(3, 1.0 + 0.5 + 0.1), [1, 2, 10]);
     let many = first_ranks(40, 20.0 + 1.0 / 7.0);
     let sum: f64 = many.iter().map(|rank| 1.0 / *rank as f64).sum();

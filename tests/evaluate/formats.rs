@@ -6,7 +6,7 @@ use crate::support::program::run_with_input;
 use crate::{ALL, CATALOG, EVENTS, MIDNIGHT_MS, click, document, list, printed, two_arms};
 
 #[test]
-fn a_table_has_the_arms_of_an_experiment_side_by_side() {
+fn a_table_shows_the_arms_side_by_side() {
     let ran = run_with_input(&["evaluate", "-", "--k", "1"], &two_arms());
     assert_eq!(
         (ran.code, &*ran.stderr, &*ran.stdout),
@@ -56,7 +56,7 @@ fn a_table_has_the_arms_of_an_experiment_side_by_side() {
 }
 
 #[test]
-fn a_table_of_several_conventions_has_them_side_by_side_for_each_arm() {
+fn a_table_shows_conventions_side_by_side_for_each_arm() {
     let shown = printed(
         &[
             "--convention",
@@ -110,7 +110,7 @@ fn tables_stay_within_80_columns() {
 }
 
 #[test]
-fn json_has_lists_clicks_and_the_metrics_that_are_defined() {
+fn json_has_lists_clicks_and_defined_metrics() {
     let shown = printed(
         &["--metrics", "recall,mrr", "--k", "1", "--format", "json"],
         &two_arms(),
@@ -136,7 +136,7 @@ fn json_has_lists_clicks_and_the_metrics_that_are_defined() {
 }
 
 #[test]
-fn csv_has_one_number_a_row_and_quotes_names_that_need_it() {
+fn csv_has_one_number_per_row_and_quotes_names() {
     let events = [
         list("1", MIDNIGHT_MS, r#"{"e,1":"a \"b\""}"#),
         click("1", MIDNIGHT_MS, "j"),
@@ -163,7 +163,7 @@ default,"e,1","a ""b""",precision,,0.5,0.5,1
 
 /// The name of an arm could make a spreadsheet run a formula. Numbers stay numbers.
 #[test]
-fn csv_has_no_name_that_a_spreadsheet_would_run_or_be_steered_by() {
+fn csv_neutralizes_names_that_a_spreadsheet_would_execute() {
     let events = [
         list(
             "1",
@@ -196,7 +196,7 @@ fn csv_has_no_name_that_a_spreadsheet_would_run_or_be_steered_by() {
 }
 
 #[test]
-fn markdown_escapes_what_would_break_its_tables() {
+fn markdown_escapes_its_special_characters() {
     let events = list("1", MIDNIGHT_MS, r#"{"e|1":"a*b"}"#);
     let shown = printed(&["--metrics", "mrr", "--k", "1", "--format", "markdown"], &events);
     assert_eq!(

@@ -39,7 +39,7 @@ fn events() -> Vec<Value> {
 }
 
 #[test]
-fn records_of_one_id_within_the_span_are_one_list() {
+fn records_with_one_id_within_the_span_are_one_list() {
     let metrics = ["--metrics", "mrr,ctr", "--k", "3", "--config", CONFIG];
     let json = document(&metrics, &lines(&events()));
     let of = |arm: &str| json["experiments"]["ranker"]["arms"][arm].clone();
@@ -64,7 +64,7 @@ fn records_of_one_id_within_the_span_are_one_list() {
 }
 
 #[test]
-fn a_list_without_items_is_one_record_that_names_none() {
+fn an_empty_list_is_one_record_without_an_item() {
     let mut none = row("r-3", 0, "b", (0, "i1"));
     none["item"] = Value::Null;
     let events = [events(), vec![none]].concat();

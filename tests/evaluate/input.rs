@@ -61,7 +61,7 @@ fn zstd(content: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_numbers_are_the_same_whatever_the_events_are_packed_in() {
+fn compression_does_not_change_the_numbers() {
     let dir = temporary_dir();
     let expected = evaluated(&file(&dir, EVENTS.as_bytes()), b"");
     assert!(expected.0.contains("hit_rate"), "{expected:?}");
@@ -94,7 +94,7 @@ fn half_a_file_gives_no_numbers() {
 }
 
 #[test]
-fn a_directory_is_no_file() {
+fn a_directory_is_refused() {
     let dir = temporary_dir();
     let path = dir.path().to_str().expect("UTF-8");
     refused(
@@ -105,7 +105,7 @@ fn a_directory_is_no_file() {
 }
 
 #[test]
-fn a_line_without_end_is_one_unreadable_line() {
+fn an_oversized_line_is_one_unreadable_line() {
     let long = format!("{EVENTS}{{\"x\":\"{}\"}}\n", "x".repeat(70 << 20));
     let (result, notes) = evaluated("-", long.as_bytes());
     let numbers = |result: &str| result.split(",\"records\":").next().map(str::to_owned);
@@ -217,7 +217,7 @@ mod parquet {
     }
 
     #[test]
-    fn a_table_of_the_events_gives_their_numbers() {
+    fn a_parquet_table_gives_the_numbers_of_its_events() {
         let dir = temporary_dir();
         let expected = evaluated("-", EVENTS.as_bytes());
         let path = file(&dir, b"");
@@ -321,7 +321,7 @@ mod parquet {
     const MATCHED: &str = r#"{"ranker":{"arms":{"neural":{"lists":1,"clicks":1,"#;
 
     #[test]
-    fn a_table_is_read_as_many_writers_write_it() {
+    fn parquet_from_many_writers_is_read() {
         let dir = temporary_dir();
         let path = file(&dir, b"");
         for pair in [
@@ -351,7 +351,7 @@ mod parquet {
 
     /// Each row is refused with a reason and a remedy. If the remedy names a setting, that setting makes the row readable.
     #[test]
-    fn a_refused_row_is_explained_with_a_remedy_that_works() {
+    fn a_refused_row_is_explained_with_a_working_fix() {
         let dir = temporary_dir();
         let path = file(&dir, b"");
         let seconds = [1_763_596_800, 1_763_596_805];
@@ -438,7 +438,7 @@ mod parquet {
     }
 
     #[test]
-    fn a_table_has_our_columns_whatever_shape_other_events_have() {
+    fn a_parquet_table_always_has_our_columns() {
         let dir = temporary_dir();
         let path = file(&dir, b"");
         write_events(&path);
@@ -461,7 +461,7 @@ mod parquet {
 
     /// The fuzzing seeds were written by pyarrow 26, with various compressions, encodings, page versions and column types.
     #[test]
-    fn tables_of_another_writer_are_read_whatever_they_are_packed_in() {
+    fn parquet_with_any_compression_is_read() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/parquet");
         let mut n_tables = 0;
         for seed in std::fs::read_dir(seeds).expect("the seeds can be listed") {
@@ -478,7 +478,7 @@ mod parquet {
     }
 
     #[test]
-    fn a_table_cannot_be_piped() {
+    fn a_parquet_table_cannot_be_piped() {
         let told = "it is Parquet, which can be read from a file only: write it to one and name that";
         refused("-", b"PAR1PAR1", &format!("read standard input: {told}"));
         refused("/dev/stdin", b"PAR1PAR1", &format!("read /dev/stdin: {told}"));

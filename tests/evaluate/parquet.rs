@@ -58,7 +58,7 @@ fn files_of_each_writer_have_the_same_values() {
 
 /// parquet-avro drops the logical type `timestamp-nanos` from the schema of the file.
 #[test]
-fn nanoseconds_without_a_unit_are_refused_with_the_setting_that_reads_them() {
+fn nanoseconds_without_a_unit_are_refused_with_a_fix() {
     let (code, _) = evaluated("parquet-avro", None).expect_err("no unit");
     assert_eq!(code, Some(65));
     let sample = run(&["check", "--sample", &format!("{FILES}/parquet-avro.parquet")]);

@@ -65,7 +65,7 @@ fn spread(events: &str, arm: &str) -> (f64, f64, [f64; 2]) {
 const ASKED: [&str; 4] = ["--compare", "a", "--primary", "hit_rate@1"];
 
 #[test]
-fn days_follow_from_what_both_arms_spread() {
+fn days_follow_from_the_variance_of_both_arms() {
     let (events, users) = with_users();
     let json = document(&ASKED, &events);
     let plan = &json["plans"]["e"];
@@ -99,7 +99,7 @@ fn days_follow_from_what_both_arms_spread() {
 }
 
 #[test]
-fn an_experiment_that_has_not_begun_is_planned_from_the_arm_that_there_is() {
+fn a_future_experiment_is_planned_from_the_existing_arm() {
     let (events, _) = with_users();
     let lines: Vec<&str> = events
         .lines()
@@ -154,7 +154,7 @@ fn a_start_in_the_configuration_gives_dates() {
 }
 
 #[test]
-fn a_planned_end_before_enough_days_is_noted() {
+fn a_planned_end_that_is_too_early_is_noted() {
     let (events, _) = with_users();
     let dir = temporary_dir();
     let text = "[experiments.e]\nstart = 2025-11-20T12:00:00Z\nplanned_days = 0.01\n";
@@ -171,7 +171,7 @@ fn a_planned_end_before_enough_days_is_noted() {
 }
 
 #[test]
-fn the_table_has_days_by_arm_and_metric_and_whole_weeks_of_all() {
+fn the_table_has_days_per_metric_and_whole_weeks() {
     let (events, _) = with_users();
     let arguments = ["--shares", "a=.9,b=.1", "--guardrail", "hit_rate@5=0.02"];
     let ran = plan(&[&ASKED[..], &arguments].concat(), &events);
@@ -200,7 +200,7 @@ fn the_table_has_days_by_arm_and_metric_and_whole_weeks_of_all() {
 }
 
 #[test]
-fn an_experiment_of_which_too_little_is_known_is_named_and_the_others_are_planned() {
+fn an_experiment_with_too_little_data_is_named_and_others_are_planned() {
     let (mut events, _) = with_users();
     events += &format!(
         "\n{}\n{}",
@@ -225,7 +225,7 @@ fn an_experiment_of_which_too_little_is_known_is_named_and_the_others_are_planne
 }
 
 #[test]
-fn what_is_asked_wrongly_is_refused_with_what_to_write() {
+fn wrong_plan_flags_are_refused_with_a_fix() {
     let (events, _) = with_users();
     for (arguments, told) in [
         (&["--primary", "hit_rate@1"][..], "--compare <CONTROL>"),
@@ -263,7 +263,7 @@ fn what_is_asked_wrongly_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn lists_per_user_may_be_a_primary() {
+fn lists_per_user_can_be_a_primary() {
     let (events, _) = with_users();
     let asked = [
         "--compare",
@@ -302,7 +302,7 @@ fn again(events: &str, is_new: impl Fn(usize) -> bool) -> String {
 
 /// The forecast extrapolates the information gained between half of the file and all of it.
 #[test]
-fn where_users_come_back_it_takes_longer() {
+fn returning_users_make_an_experiment_longer() {
     let (events, _) = with_users();
     let growth = |whole: &str| {
         let json = document(&ASKED, whole);
@@ -327,7 +327,7 @@ fn where_users_come_back_it_takes_longer() {
 }
 
 #[test]
-fn what_no_number_of_days_finds_is_told() {
+fn an_unreachable_effect_is_reported() {
     let (events, _) = with_users();
     let ran = plan(&ASKED, &again(&events, |_| false));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

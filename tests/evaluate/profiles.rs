@@ -199,7 +199,7 @@ fn the_table_has_the_choices_of_every_convention() {
 }
 
 #[test]
-fn the_table_tells_what_every_word_means() {
+fn the_table_explains_every_word() {
     // Long meanings are wrapped.
     let shown = quietly(&["profiles"])
         .split_whitespace()
@@ -228,7 +228,7 @@ fn own(name: &str) -> String {
 }
 
 #[test]
-fn the_row_of_a_profile_can_be_copied_and_gives_its_numbers() {
+fn a_copied_profile_gives_the_same_numbers() {
     let dir = temporary_dir();
     for profile in Profile::all() {
         let config = file(&dir, "abgauge.toml", &own(&profile.name));
@@ -254,7 +254,7 @@ fn the_row_of_a_profile_can_be_copied_and_gives_its_numbers() {
 }
 
 #[test]
-fn one_profile_is_told_choice_by_choice_with_its_metrics_and_its_note() {
+fn a_single_profile_is_shown_with_choices_metrics_and_note() {
     let shown = quietly(&["profiles", "jurity"]);
     for told in [
         "jurity: Jurity 2.1.0\n",
@@ -270,7 +270,7 @@ fn one_profile_is_told_choice_by_choice_with_its_metrics_and_its_note() {
 }
 
 #[test]
-fn profiles_of_the_configuration_stand_beside_the_others() {
+fn configured_profiles_are_listed_with_the_others() {
     let dir = temporary_dir();
     let text = "[profile.mine]\nbase = \"ranx\"\nap_denominator = \"k\"\nmetrics = [\"map\", \"mrr\"]\n";
     let config = file(&dir, "abgauge.toml", text);
@@ -296,7 +296,7 @@ fn profiles_of_the_configuration_stand_beside_the_others() {
 }
 
 #[test]
-fn json_has_every_choice_of_every_profile_and_what_the_words_mean() {
+fn json_has_every_choice_of_every_profile_and_the_meaning_of_words() {
     let document: Value = serde_json::from_str(&quietly(&["profiles", "--format", "json"])).expect("JSON");
     for profile in Profile::all() {
         let ours = &document["profiles"][&profile.name];
@@ -334,7 +334,7 @@ fn json_has_every_choice_of_every_profile_and_what_the_words_mean() {
 }
 
 #[test]
-fn a_name_that_is_unknown_is_refused_with_what_was_meant() {
+fn an_unknown_profile_is_refused_with_a_suggestion() {
     let ran = run(&["profiles", "Ranks"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
     for told in [

@@ -6,7 +6,7 @@ use crate::support::program::{file, program, run, run_with_input, temporary_dir}
 use crate::{MIDNIGHT_MS, click, list, two_arms};
 
 #[test]
-fn wrong_flags_are_refused_with_what_is_right() {
+fn wrong_flags_are_refused_with_a_fix() {
     for (arguments, told) in [
         (
             &["--convention", "rankx"][..],
@@ -98,7 +98,7 @@ fn bad_lines_are_counted_by_reason_and_place_and_fail_a_strict_run() {
 }
 
 #[test]
-fn a_file_that_is_absent_is_named_and_nothing_is_said_to_be_nothing() {
+fn a_missing_file_is_named_and_empty_input_prints_empty_results() {
     for (arguments, code) in [
         (&["evaluate", "no/such/file"][..], 1),
         (&["evaluate", "-", "--catalog", "no/such/file"], 78),
@@ -131,7 +131,7 @@ fn a_file_that_is_absent_is_named_and_nothing_is_said_to_be_nothing() {
 
 /// A pipeline that reads the wrong file must not continue as if it had succeeded.
 #[test]
-fn what_has_nothing_to_count_fails_and_says_what_was_expected() {
+fn input_without_events_fails_with_the_expected_format() {
     let nobody = list("r", MIDNIGHT_MS, "{}");
     let clicked = click("r", MIDNIGHT_MS, "j");
     for (lines, told) in [
@@ -164,7 +164,7 @@ fn what_has_nothing_to_count_fails_and_says_what_was_expected() {
 }
 
 #[test]
-fn every_line_has_its_place_in_the_account() {
+fn every_line_is_accounted_for() {
     let lines = [
         list("1", MIDNIGHT_MS, r#"{"e":"a"}"#),
         list("1", MIDNIGHT_MS, r#"{"e":"a"}"#),
@@ -198,7 +198,7 @@ fn every_line_has_its_place_in_the_account() {
 
 /// Events over the limit are reported by number, appear in the JSON, and make the run fail, for any number of events.
 #[test]
-fn what_is_shed_is_told_counted_and_fails() {
+fn shed_events_are_reported_and_fail_the_run() {
     let lines: Vec<String> = (0..2_000)
         .map(|n| list(&n.to_string(), MIDNIGHT_MS, r#"{"e":"a"}"#))
         .collect();
@@ -225,7 +225,7 @@ fn what_is_shed_is_told_counted_and_fails() {
 }
 
 #[test]
-fn a_catalogue_that_cannot_be_read_is_told_by_its_line() {
+fn an_unreadable_catalogue_is_reported_with_its_line() {
     let dir = temporary_dir();
     let path = file(&dir, "catalog.jsonl", "{\"item\":\"i\"}\n{\"item\":\n");
     let ran = run_with_input(&["evaluate", "-", "--catalog", &path], &two_arms());
@@ -235,7 +235,7 @@ fn a_catalogue_that_cannot_be_read_is_told_by_its_line() {
 
 /// Two shelves of a page share the request id.
 #[test]
-fn many_copies_with_other_items_are_named_as_lists_that_share_one_id() {
+fn many_copies_with_other_items_are_reported_as_a_shared_id() {
     let shelves = |second: &str| {
         let pages = (0..20).map(|page| {
             let first = list(&format!("r{page}"), MIDNIGHT_MS + page, r#"{"e":"a"}"#);
@@ -258,9 +258,9 @@ fn many_copies_with_other_items_are_named_as_lists_that_share_one_id() {
     assert!(!allowed.contains("shelves"), "{allowed}");
 }
 
-/// It was said to be no JSON, and nothing named the bound.
+/// The message used to be that the line is not JSON, and did not name the bound.
 #[test]
-fn a_line_that_is_too_long_is_named_with_its_size_and_the_bound() {
+fn an_oversized_line_is_reported_with_its_size_and_the_bound() {
     let long = format!("{{\"item\":\"{}\"}}", "x".repeat(65 << 20));
     let told = format!(
         "standard input: line 7 has {} bytes; only lines of less than 64 MiB (67108864 bytes) are read: write one event a line",
@@ -271,9 +271,9 @@ fn a_line_that_is_too_long_is_named_with_its_size_and_the_bound() {
     assert_eq!(ran.code, Some(0));
 }
 
-/// Each of these read on for ever, or until the memory was full.
+/// Each of these commands used to read forever, or until the memory was full.
 #[test]
-fn a_device_without_end_is_refused() {
+fn an_endless_device_is_refused() {
     for arguments in [
         &["evaluate", "/dev/zero"][..],
         &["check", "--sample", "/dev/zero"],

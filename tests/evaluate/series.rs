@@ -69,7 +69,7 @@ fn a_series_adds_up_to_the_whole() {
 }
 
 #[test]
-fn a_series_is_of_days_and_spans_in_utc() {
+fn a_series_has_days_and_spans_in_utc() {
     let series = document(&["--by-day", "--metrics", "ctr"], &two_arms());
     let arms = |index: usize| series["series"][index]["experiments"]["e"]["arms"].clone();
     assert_eq!(series["series"][0]["start"], "2025-11-19T00:00:00Z");
@@ -99,7 +99,7 @@ fn a_series_is_of_days_and_spans_in_utc() {
 }
 
 #[test]
-fn a_series_in_a_table_has_a_span_a_row() {
+fn a_series_table_has_one_row_per_span() {
     let arguments = ["--by-day", "--metrics", "mrr", "--k", "1", "--compare", "b"];
     let shown = printed(&arguments, &two_arms());
     let mrr = "

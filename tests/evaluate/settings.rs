@@ -33,7 +33,7 @@ fn with_config(text: &str, arguments: &[&str], env: &[(&str, &str)]) -> Ran {
 }
 
 #[test]
-fn a_daemons_configuration_gives_its_numbers_and_flags_win() {
+fn evaluate_uses_the_configuration_of_a_daemon_and_flags_override_it() {
     let text = CONFIG.replace("CATALOG", CATALOG);
     let documents = |arguments: &[&str], env: &[(&str, &str)]| -> Value {
         let ran = with_config(&text, &[arguments, &["--format", "json"]].concat(), env);
@@ -88,7 +88,7 @@ fn a_daemons_configuration_gives_its_numbers_and_flags_win() {
 }
 
 #[test]
-fn a_catalogue_of_the_configuration_is_read_only_where_a_metric_needs_it() {
+fn a_configured_catalogue_is_read_only_if_a_metric_needs_it() {
     let text = CONFIG.replace("CATALOG", "no/such/file");
     assert_eq!(with_config(&text, &["--metrics", "map"], &[]).code, Some(0));
     let ran = with_config(&text, &[], &[]);
@@ -97,7 +97,7 @@ fn a_catalogue_of_the_configuration_is_read_only_where_a_metric_needs_it() {
 }
 
 #[test]
-fn a_profile_of_the_configuration_can_be_named_and_a_bad_configuration_is_told() {
+fn a_configured_profile_can_be_named_and_a_bad_configuration_is_reported() {
     let text = "[profile.mine]\nbase = \"default\"\n";
     let ran = with_config(
         text,
@@ -119,7 +119,7 @@ fn a_profile_of_the_configuration_can_be_named_and_a_bad_configuration_is_told()
 }
 
 #[test]
-fn environment_variables_stand_in_for_flags() {
+fn environment_variables_replace_flags() {
     let dir = temporary_dir();
     let events = file(&dir, "events.jsonl", &two_arms());
     let ran = |env: &[(&str, &str)], arguments: &[&str]| -> String {
@@ -154,7 +154,7 @@ fn environment_variables_stand_in_for_flags() {
 }
 
 #[test]
-fn metrics_of_the_configuration_that_no_named_convention_has_are_an_error() {
+fn configured_metrics_missing_from_all_named_conventions_are_an_error() {
     let text = "[metrics]\nmetrics = [\"ctr\"]\n";
     let ran = with_config(text, &["--convention", "ranx,replay"], &[]);
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
@@ -170,7 +170,7 @@ fn metrics_of_the_configuration_that_no_named_convention_has_are_an_error() {
 
 /// The arm `b` has two lists. One of them comes again 10 s later, or an hour later.
 #[test]
-fn copies_are_told_from_lists_by_the_time_between_them() {
+fn copies_are_distinguished_from_lists_by_the_time_between_them() {
     let again = |after_s: i64| two_arms() + "\n" + &list("3", MIDNIGHT_MS + 1000 * after_s, r#"{"e":"b"}"#);
     let lists_of_b = |events: &str, config: &str, flags: &[&str]| {
         let dir = temporary_dir();
@@ -195,7 +195,7 @@ fn copies_are_told_from_lists_by_the_time_between_them() {
 
 /// The click of `b` is moved to 2 ms before its list.
 #[test]
-fn skew_and_alpha_are_taken_from_flags_and_from_the_configuration() {
+fn skew_comes_from_flags_and_alpha_from_the_configuration() {
     let early = two_arms().replace(&click("3", MIDNIGHT_MS + 5, "i"), &click("3", MIDNIGHT_MS, "i"));
     let clicks_of_b =
         |arguments: &[&str]| document(arguments, &early)["experiments"]["e"]["arms"]["b"]["clicks"].clone();

@@ -73,7 +73,7 @@ fn each_experiment_has_its_own_control_shares_metrics_and_effect() {
 }
 
 #[test]
-fn a_control_for_all_stands_beside_one_of_a_single_experiment() {
+fn a_general_control_combines_with_one_for_a_single_experiment() {
     let ctr = ["evaluate", "-", "--metrics", "ctr", "--compare"];
     let ran = run_with_input(
         &[&ctr[..], &["base", "--compare", "layout=rows"]].concat(),
@@ -106,7 +106,7 @@ fn with_one_control() -> String {
 }
 
 #[test]
-fn shares_of_all_are_for_the_experiments_that_have_their_arms() {
+fn general_shares_apply_to_experiments_with_those_arms() {
     let shares = ["--compare", "base", "--shares", "base=.5,neural=.5"];
     let events = with_one_control();
     let ran = run_with_input(
@@ -138,7 +138,7 @@ fn shares_of_all_are_for_the_experiments_that_have_their_arms() {
 }
 
 #[test]
-fn an_arm_with_a_share_that_never_came_is_a_mismatch() {
+fn a_missing_arm_with_a_share_is_a_mismatch() {
     for shares in ["base=.5,neurl=.5", "ranker:base=.5,neurl=.5"] {
         let asked = ["--compare", "ranker=base", "--shares", shares];
         let ran = run_with_input(&[&["evaluate", "-"], &asked[..]].concat(), &events());
@@ -172,7 +172,7 @@ fn an_arm_with_a_share_that_never_came_is_a_mismatch() {
 
 /// A planned third arm without users is a mismatch for the other arms too.
 #[test]
-fn an_arm_that_came_is_invalid_too_if_another_never_came() {
+fn a_missing_arm_invalidates_the_other_arms() {
     let asked = ["--compare", "base", "--shares", "base=.4,neural=.4,new=.2"];
     let json = document(&asked, &with_one_control());
     let comparisons = &json["comparisons"];
@@ -184,7 +184,7 @@ fn an_arm_that_came_is_invalid_too_if_another_never_came() {
 }
 
 #[test]
-fn names_may_have_what_separates_them() {
+fn names_can_contain_separators() {
     let list = |user: usize| {
         let arm = [r"a=b", r"x:y,z\\"][user % 2];
         format!(
@@ -207,7 +207,7 @@ fn names_may_have_what_separates_them() {
 }
 
 #[test]
-fn what_the_file_does_not_have_is_refused_with_what_it_has() {
+fn unknown_names_are_refused_with_the_names_in_the_file() {
     for (arguments, told) in [
         (
             &["--compare", "rankr=base"][..],
@@ -298,7 +298,7 @@ fn what_the_file_does_not_have_is_refused_with_what_it_has() {
 }
 
 #[test]
-fn what_is_counted_per_assigned_user_may_decide_where_there_are_shares() {
+fn metrics_per_assigned_user_can_decide_if_shares_are_given() {
     let asked = [
         "--compare",
         "base",

@@ -56,7 +56,7 @@ fn views() -> [Vec<Value>; 2] {
 }
 
 #[test]
-fn lists_that_share_an_id_are_told_apart_by_their_shelf_and_clicks_find_theirs() {
+fn lists_with_one_id_are_distinguished_by_shelf() {
     let [lists, clicks] = views();
     // In every 8 views, a has a hit in views 0 and 2, and b has two in view 1 and one in view 3.
     let expected = [[40, 10, 10], [40, 15, 15]];
@@ -75,7 +75,7 @@ fn lists_that_share_an_id_are_told_apart_by_their_shelf_and_clicks_find_theirs()
 }
 
 #[test]
-fn the_sample_shows_which_parts_a_click_names() {
+fn check_shows_the_id_parts_of_a_click() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events/shelves.jsonl");
     let ran = run(&["check", "--sample", sample, "--config", CONFIG]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);

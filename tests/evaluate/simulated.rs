@@ -67,7 +67,7 @@ fn check_covered(verdict: &Value, lifts: [f64; 3]) {
 }
 
 #[test]
-fn an_effect_lies_in_the_intervals_of_its_lifts_and_wins() {
+fn an_effect_is_inside_its_intervals_and_wins() {
     let given = Design::default().with_effects(&[("neural".to_owned(), 0.1)]);
     let lifts = lifts(given.expect("an effect"));
     assert!((lifts[0] - 0.1).abs() < 1e-9, "{lifts:?}");
@@ -93,7 +93,7 @@ fn an_effect_lies_in_the_intervals_of_its_lifts_and_wins() {
 }
 
 #[test]
-fn arms_that_do_not_differ_do_not_win() {
+fn equal_arms_do_not_win() {
     for seed in ["1", "2", "3", "4"] {
         let verdict = verdict(
             &["--seed", seed, "--shares", "control=0.7,neural=0.3", "--aa"],
@@ -106,7 +106,7 @@ fn arms_that_do_not_differ_do_not_win() {
 }
 
 #[test]
-fn shares_that_users_do_not_have_are_a_mismatch() {
+fn wrong_shares_are_a_mismatch() {
     let verdict = verdict(&["--shares", "control=0.55,neural=0.45"], EVEN);
     assert_eq!(verdict["state"], "invalid(srm)", "{verdict}");
     assert!(verdict["checks"]["srm"]["p"].as_f64() < Some(0.001), "{verdict}");

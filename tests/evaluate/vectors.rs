@@ -137,7 +137,7 @@ fn pair(comparison: &Comparison, arm: &str, id: &str) -> abgauge_core::statistic
 }
 
 #[test]
-fn events_add_up_to_the_sums_of_the_bucket_case_and_to_what_packages_say_of_them() {
+fn events_give_the_sums_of_the_bucket_case_and_the_results_of_packages() {
     let case = block("bucket_case");
     let found = compared(
         &bucket_case(&Users::find(), &ARMS, |bucket| vec![bucket]),
@@ -218,7 +218,7 @@ fn check_per_user(found: &Comparison) {
 
 /// Every bucket of the case is fed as four. All ratios are unchanged, Σψ² is a quarter, and n is 256 instead of 64.
 #[test]
-fn four_buckets_for_each_of_the_bucket_case_print_its_lifts_and_a_quarter_of_its_variance() {
+fn splitting_each_bucket_in_four_keeps_lifts_and_quarters_variance() {
     let case = block("bucket_case");
     let events = bucket_case(&Users::find(), &ARMS, |bucket| {
         (0..4).map(|n| bucket + 64 * n).collect()
@@ -272,7 +272,7 @@ fn four_buckets_for_each_of_the_bucket_case_print_its_lifts_and_a_quarter_of_its
 }
 
 #[test]
-fn users_of_fewer_buckets_give_the_sums_of_more() {
+fn fewer_occupied_buckets_give_the_sums_of_the_fold_case() {
     let users = Users::find();
     for (n_buckets, expected) in block("fold_case")["expected"].as_object().expect("an object") {
         let n_buckets: usize = n_buckets.parse().expect("a number");
@@ -335,7 +335,7 @@ fn of_first_ranks(lists: usize, hits: usize) -> Sums {
 
 /// The variance must be the one clustered by user if each user of an arm has its own bucket.
 #[test]
-fn users_who_are_alone_in_their_buckets_have_the_variance_clustered_by_user() {
+fn one_user_per_bucket_gives_the_variance_clustered_by_user() {
     let case = block("user_level_case");
     let (mut users, mut feed) = (Users::find(), Feed::default());
     for arm in ["control", "t1"] {
@@ -397,7 +397,7 @@ fn nothing_is_printed_before_burn_in() {
 }
 
 #[test]
-fn users_are_tested_against_their_shares_as_by_ssrm() {
+fn the_sample_ratio_test_agrees_with_ssrm() {
     for case in rows(&block("srm_cases")) {
         let theta: Vec<f64> = rows(&case["theta"]).iter().map(number).collect();
         let arms: Vec<String> = (0..theta.len()).map(|n| format!("arm{n}")).collect();
@@ -438,7 +438,7 @@ fn users_are_tested_against_their_shares_as_by_ssrm() {
 
 /// A new block must not be forgotten here.
 #[test]
-fn every_block_is_fed_or_named_as_one_that_cannot_be() {
+fn every_block_is_tested_or_listed_as_untestable() {
     let all: Value = serde_json::from_str(include_str!("../data/statistics.json")).expect("JSON");
     let head: String = include_str!("vectors.rs")
         .lines()

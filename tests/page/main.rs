@@ -26,7 +26,7 @@ const TRAFFIC: [&str; 4] = ["--duration", "10m", "--rate", "150"];
 const SMOOTH_TRAFFIC: [&str; 6] = ["--duration", "12m", "--rate", "400", "--speed", "120"];
 
 #[test]
-fn the_page_shows_live_and_settled_numbers_that_change_by_themselves() {
+fn the_page_updates_live_and_settled_numbers_by_itself() {
     let folder = std::env::var("ABGAUGE_SCREENSHOTS").map(|folder| tools::repository(&folder));
     let mut demo = Daemon::demo(match folder {
         Ok(_) => &SMOOTH_TRAFFIC[..],
@@ -58,7 +58,7 @@ fn the_page_survives_a_restart_of_the_daemon() {
 }
 
 #[test]
-fn the_page_goes_with_an_experiment_from_before_its_first_list_on() {
+fn the_page_follows_an_experiment_from_before_its_first_list() {
     // Half of the connections are reserved for live pages.
     let mut trickle = Trickle::start("max_connections = 24");
     trickle.daemon.wait_until_ready();
@@ -77,7 +77,7 @@ fn the_page_goes_with_an_experiment_from_before_its_first_list_on() {
 }
 
 #[test]
-fn the_page_is_live_over_tls_and_behind_a_password() {
+fn the_page_updates_over_tls_and_with_a_password() {
     const PASSWORD: &str = "correct horse battery";
     let dir = tools::temporary_dir("secured");
     let authority = Authority::new(dir.path(), "authority");
@@ -106,7 +106,7 @@ fn the_page_is_live_over_tls_and_behind_a_password() {
 }
 
 #[test]
-fn the_page_says_what_it_waits_for() {
+fn the_page_shows_pending_conditions() {
     let brokers = format!("[kafka]\nbrokers = \"127.0.0.1:{}\"\n", tools::free_port());
     let mut daemon = Daemon::run(&brokers);
     daemon.wait_until("the port", |daemon| daemon.try_get("/healthz").ok());
@@ -116,7 +116,7 @@ fn the_page_says_what_it_waits_for() {
 }
 
 #[test]
-fn the_page_tells_what_stands_against_its_numbers() {
+fn the_page_shows_warnings_about_its_numbers() {
     const N_PARTITIONS: i32 = 12;
     let kafka = Kafka::shared();
     let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, N_PARTITIONS));
@@ -151,7 +151,7 @@ fn the_page_tells_what_stands_against_its_numbers() {
 }
 
 #[test]
-fn all_partitions_can_be_chosen_where_they_are_stored() {
+fn all_partitions_can_be_chosen_if_state_is_stored() {
     const N_LISTS: usize = 20;
     let kafka = Kafka::shared();
     let [served, clicks] = ["served", "clicks"].map(|stem| kafka.new_topic(stem, 2));
@@ -204,7 +204,7 @@ fn ten_thousand_arms_stay_fluid() {
 }
 
 #[test]
-fn arms_stand_against_their_control_with_what_the_last_look_says() {
+fn arms_are_compared_with_their_control_by_the_last_look() {
     const MINUTE_MS: i64 = 60_000;
     let server = LookedAt::start();
     let url = format!("http://{}/", server.address);
@@ -224,7 +224,7 @@ fn arms_stand_against_their_control_with_what_the_last_look_says() {
 }
 
 #[test]
-fn charts_say_what_the_numbers_say_to_pointer_and_keys() {
+fn charts_show_their_numbers_to_pointer_and_keys() {
     let mut demo = Daemon::demo(&TRAFFIC);
     demo.wait_until_ready();
     let url = format!("http://{}/", demo.address());
@@ -234,7 +234,7 @@ fn charts_say_what_the_numbers_say_to_pointer_and_keys() {
 }
 
 #[test]
-fn charts_begin_with_the_first_look_and_take_names_as_text() {
+fn charts_start_with_the_first_look_and_escape_names() {
     const LOOK_MS: i64 = 600_000;
     let server = LookedAt::start();
     let url = format!("http://{}/", server.address);

@@ -81,7 +81,7 @@ fn loaded_seconds(daemon: &Daemon) -> f64 {
 }
 
 #[test]
-fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
+fn an_invalid_catalogue_stops_startup_with_setting_file_line_and_fix() {
     let scene = Scene::new(FAULTY);
     let (code, said) = scene.run("run");
     assert_eq!(code, Some(78), "{said}");
@@ -104,7 +104,7 @@ fn a_faulty_catalogue_ends_the_start_and_names_setting_file_line_and_remedy() {
 }
 
 #[test]
-fn check_tells_how_much_the_catalogue_holds_or_what_is_wrong_with_it() {
+fn check_reports_the_size_of_the_catalogue_or_its_error() {
     let scene = Scene::new(TWO_ITEMS);
     let (code, said) = scene.run("check");
     assert_eq!(code, Some(0), "{said}");
@@ -125,7 +125,7 @@ fn check_tells_how_much_the_catalogue_holds_or_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_hangup_reads_the_catalogue_again_and_a_faulty_one_leaves_the_last_in_use() {
+fn sighup_rereads_the_catalogue_and_an_invalid_one_is_not_used() {
     let scene = Scene::new(TWO_ITEMS);
     let mut daemon = Daemon::run(&scene.config());
     wait_for(&mut daemon, 2.0, 0.0);
@@ -165,7 +165,7 @@ fn wait_for_words(daemon: &mut Daemon, seen: &mut usize, words: &str) -> String 
 }
 
 #[test]
-fn a_hangup_tells_which_edits_are_taken_over_and_which_wait_for_a_restart() {
+fn sighup_logs_which_edits_are_applied_and_which_need_a_restart() {
     let scene = Scene::new(TWO_ITEMS);
     let begun = scene.config() + "[log]\nformat = \"text\"\n";
     let mut daemon = Daemon::run(&begun);
@@ -207,7 +207,7 @@ fn a_hangup_tells_which_edits_are_taken_over_and_which_wait_for_a_restart() {
 }
 
 #[test]
-fn a_hangup_without_a_catalogue_ends_nothing() {
+fn sighup_without_a_catalogue_is_harmless() {
     let mut daemon = Daemon::run(&no_broker());
     daemon.wait_until("an answer", |daemon| daemon.try_get("/healthz").ok());
     daemon.rewrite("");

@@ -28,7 +28,7 @@ const COMMANDS: [&str; 16] = [
 
 /// Short help is one screen of one-line descriptions. Long help ends with examples that parse.
 #[test]
-fn every_command_helps() {
+fn every_command_has_help() {
     for command in [&[][..]]
         .into_iter()
         .chain(COMMANDS.each_ref().map(std::slice::from_ref))
@@ -49,7 +49,7 @@ fn every_command_helps() {
 }
 
 #[test]
-fn examples_in_the_help_are_commands_of_the_program() {
+fn examples_in_the_help_are_valid_commands() {
     use clap::Parser as _;
     let mut n_examples = 0;
     for command in COMMANDS {
@@ -79,7 +79,7 @@ fn examples_in_the_help_are_commands_of_the_program() {
 }
 
 #[test]
-fn the_version_is_the_packages() {
+fn the_version_matches_the_package() {
     assert_eq!(
         quietly(&["--version"]),
         concat!("abgauge ", env!("CARGO_PKG_VERSION"), "\n")
@@ -87,7 +87,7 @@ fn the_version_is_the_packages() {
 }
 
 #[test]
-fn the_version_tells_what_it_was_built_of() {
+fn the_version_lists_compiler_commit_and_librdkafka() {
     assert_eq!(quietly(&["version"]), quietly(&["--version"]));
     let told: Value = serde_json::from_str(&quietly(&["version", "--json"])).expect("JSON");
     assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
@@ -100,7 +100,7 @@ fn the_version_tells_what_it_was_built_of() {
 }
 
 #[test]
-fn every_command_has_a_page_of_the_manual() {
+fn every_command_has_a_manual_page() {
     let dir = temporary_dir();
     let pages = dir.path().join("man1");
     quietly(&["man", "--dir", &pages.display().to_string()]);
@@ -126,7 +126,7 @@ fn every_command_has_a_page_of_the_manual() {
 }
 
 #[test]
-fn wrong_usage_is_told_on_standard_error() {
+fn wrong_usage_is_reported_on_standard_error() {
     for (arguments, told) in [
         (&["evaluat"][..], "'evaluate'"),
         (&["evaluate"], "<FILE>"),
@@ -200,7 +200,7 @@ fn a_password_among_brokers_is_not_shown() {
 }
 
 #[test]
-fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
+fn a_configuration_without_its_flag_gets_a_hint() {
     for command in [&["run"][..], &["check"], &["health"], &["config", "show"]] {
         let ran = run(&[command, &["abgauge.toml"]].concat());
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{command:?}");
@@ -216,7 +216,7 @@ fn a_configuration_without_its_flag_is_understood_and_the_flag_told() {
 }
 
 #[test]
-fn where_nothing_is_stored_there_is_nothing_to_look_at() {
+fn state_commands_are_refused_without_a_state_topic() {
     let dir = temporary_dir();
     let path = file(&dir, "abgauge.toml", "kafka.brokers = \"127.0.0.1:1\"\n");
     for command in ["show", "verify", "forget"] {
@@ -227,7 +227,7 @@ fn where_nothing_is_stored_there_is_nothing_to_look_at() {
 }
 
 #[test]
-fn brokers_that_do_not_answer_are_told_from_nothing_stored() {
+fn unreachable_brokers_are_distinguished_from_empty_state() {
     let dir = temporary_dir();
     let text = "kafka.brokers = \"127.0.0.1:1\"\nstate.topic = \"kept\"\n";
     let ran = run(&["state", "show", "--config", &file(&dir, "abgauge.toml", text)]);
@@ -240,7 +240,7 @@ fn brokers_that_do_not_answer_are_told_from_nothing_stored() {
 }
 
 #[test]
-fn a_namespace_is_written_as_it_is_shown() {
+fn a_namespace_must_have_the_displayed_format() {
     let ran = run(&["state", "forget", "--ns", "f00d"]);
     assert_eq!(ran.code, Some(2));
     assert!(
@@ -252,7 +252,7 @@ fn a_namespace_is_written_as_it_is_shown() {
 
 /// The first line and the exit code must agree.
 #[test]
-fn a_configuration_with_which_nothing_can_start_is_not_called_valid() {
+fn an_unusable_configuration_is_not_reported_as_valid() {
     let dir = temporary_dir();
     let broken = file(&dir, "items.jsonl", "no item\n");
     let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n";
@@ -275,7 +275,7 @@ fn a_configuration_with_which_nothing_can_start_is_not_called_valid() {
 }
 
 #[test]
-fn a_start_inside_a_slot_is_told_with_the_time_that_counts() {
+fn a_start_inside_a_slot_is_noted_with_the_effective_time() {
     let dir = temporary_dir();
     let text = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\nstart = \"2026-01-31T09:00:02Z\"\n\
                 [experiments.page]\nstart = \"2026-01-31T09:00:05Z\"\n";
@@ -286,7 +286,7 @@ fn a_start_inside_a_slot_is_told_with_the_time_that_counts() {
 }
 
 #[test]
-fn what_an_experiment_cannot_be_told_is_warned_of_and_what_cannot_be_is_refused() {
+fn doubtful_experiments_cause_warnings_and_impossible_ones_are_refused() {
     let dir = temporary_dir();
     let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\n";
     let text = format!("{kafka}control = \"base\"\n");
@@ -317,7 +317,7 @@ fn what_an_experiment_cannot_be_told_is_warned_of_and_what_cannot_be_is_refused(
 
 /// A start used to wait forever for a writer of the pipe.
 #[test]
-fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
+fn a_pipe_instead_of_a_file_is_refused_at_once() {
     let dir = temporary_dir();
     let pipe = dir.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -370,7 +370,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
 
 /// Output that cannot be written must not cause a panic (exit code 101), nor a message if the reader is gone.
 #[test]
-fn output_that_nobody_takes_ends_no_command_in_a_panic() {
+fn unwritable_output_never_causes_a_panic() {
     let dir = temporary_dir();
     let events = file(&dir, "events.jsonl", &format!("{EVENTS}\nnot json\n"));
     let bad = file(&dir, "bad.toml", "[kafka]\nbrokers = 1\n");
@@ -436,7 +436,7 @@ fn output_that_nobody_takes_ends_no_command_in_a_panic() {
 }
 
 #[test]
-fn the_printed_configuration_is_a_configuration() {
+fn the_printed_configuration_is_valid() {
     let dir = temporary_dir();
     let path = file(&dir, "abgauge.toml", &quietly(&["config"]));
     assert!(quietly(&["check", "--config", &path]).contains("the configuration is valid"));
@@ -463,7 +463,7 @@ fn the_printed_configuration_is_a_configuration() {
 
 /// The output is an equivalent configuration, without secrets of the file or the environment.
 #[test]
-fn the_settings_in_effect_are_those_of_the_file_with_the_environment_above() {
+fn config_show_prints_the_file_overridden_by_the_environment() {
     let dir = temporary_dir();
     let text = "[kafka]\nbrokers = \"one:9092\"\n[kafka.properties]\n\"sasl.password\" = \"hunter2\"\n";
     let path = file(&dir, "abgauge.toml", text);
@@ -495,7 +495,7 @@ fn in_single_spaces(line: &str) -> String {
 }
 
 #[test]
-fn the_settings_in_force_are_shown_without_brokers_too() {
+fn config_show_works_without_brokers() {
     let ran = run(&["config", "show"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("# missing: "), "{}", ran.stdout);
@@ -503,7 +503,7 @@ fn the_settings_in_force_are_shown_without_brokers_too() {
 }
 
 #[test]
-fn the_schema_knows_every_section() {
+fn the_schema_has_every_section() {
     let schema: Value = serde_json::from_str(&quietly(&["config", "schema"])).expect("JSON");
     for section in ["kafka", "join", "metrics", "export", "limits", "http", "log"] {
         let properties = &schema["properties"][section]["properties"];
@@ -515,7 +515,7 @@ fn the_schema_knows_every_section() {
 }
 
 #[test]
-fn check_says_where_and_what_to_write_instead() {
+fn check_reports_the_place_and_a_fix() {
     let dir = temporary_dir();
     let run_here = |command: &str, config: &str| -> Ran {
         let mut command = program(&[command, "--config", config]);
@@ -551,7 +551,7 @@ fn check_says_where_and_what_to_write_instead() {
 }
 
 #[test]
-fn environment_variables_override_settings_and_must_exist() {
+fn environment_variables_override_settings_and_must_be_known() {
     let check = |name: &str, value: &str| -> Ran {
         let mut command = program(&["check"]);
         command
@@ -579,7 +579,7 @@ fn environment_variables_override_settings_and_must_exist() {
 
 /// `check` detects this without a broker, and `run` does not keep trying.
 #[test]
-fn what_librdkafka_refuses_is_a_bad_configuration() {
+fn a_property_that_librdkafka_refuses_is_a_bad_configuration() {
     for command in ["check", "run"] {
         let mut program = program(&[command]);
         program
@@ -628,7 +628,7 @@ fn simulated_traffic_is_the_same_for_the_same_seed_and_can_be_evaluated() {
 }
 
 #[test]
-fn simulate_says_what_it_lacks() {
+fn simulate_reports_missing_options() {
     for (arguments, told) in [
         (&["simulate", "--output", "endless"][..], "give --duration"),
         (
@@ -644,7 +644,7 @@ fn simulate_says_what_it_lacks() {
 
 /// The error is reported before any broker is asked, like every property that librdkafka refuses.
 #[test]
-fn a_property_that_librdkafka_refuses_ends_simulate_as_a_bad_configuration() {
+fn simulate_reports_a_refused_property_as_a_bad_configuration() {
     let ran = run(&[
         "simulate",
         "--brokers",
@@ -665,7 +665,7 @@ fn a_property_that_librdkafka_refuses_ends_simulate_as_a_bad_configuration() {
 
 /// The output contains only errors, without empty lines.
 #[test]
-fn errors_of_a_configuration_are_told_one_by_one() {
+fn configuration_errors_are_listed_one_by_one() {
     let output = program(&["check"]).env("ABGAUGE_METRICS__K", "a,1").output();
     let ran: Ran = output.expect("abgauge starts").into();
     assert!(
@@ -688,7 +688,7 @@ fn errors_of_a_configuration_are_told_one_by_one() {
 }
 
 #[test]
-fn a_slip_in_the_variable_of_a_flag_does_not_pass_in_silence() {
+fn a_typo_in_the_variable_of_a_flag_is_refused() {
     for command in [
         &["demo"][..],
         &["simulate", "--output", "-", "--duration", "1s"],
@@ -709,7 +709,7 @@ fn a_slip_in_the_variable_of_a_flag_does_not_pass_in_silence() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_contain_all_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let script = quietly(&["completions", shell]);
         for command in COMMANDS {
@@ -720,7 +720,7 @@ fn completions_know_the_commands() {
 
 /// `head` closes the pipe once it has enough.
 #[test]
-fn a_reader_that_stops_early_is_no_failure() {
+fn a_reader_that_stops_early_is_not_a_failure() {
     let dir = temporary_dir();
     let events = file(&dir, "events.jsonl", EVENTS);
     let configuration = file(&dir, "abgauge.toml", &quietly(&["config"]));
@@ -750,7 +750,7 @@ fn a_reader_that_stops_early_is_no_failure() {
 
 /// Colors are not used if the output is not a terminal.
 #[test]
-fn output_into_a_file_is_plain() {
+fn output_to_a_file_has_no_colors() {
     for arguments in [
         &["--help"][..],
         &["evaluate", "absent"],

@@ -120,7 +120,7 @@ fn check_pairs(row: &Row) {
 }
 
 #[test]
-fn settled_values_stand_within_ten_seconds_and_come_out_true() {
+fn settled_values_appear_within_ten_seconds_and_are_correct() {
     let started = Instant::now();
     let mut demo = Demo::start(&["--port", "0", "--duration", "15s", "--rate", "1500"]);
     let page = demo.page();
@@ -170,7 +170,7 @@ fn settled_values_stand_within_ten_seconds_and_come_out_true() {
 }
 
 #[test]
-fn the_terminal_and_the_page_say_the_same_first() {
+fn the_terminal_and_the_page_show_the_same_sentences() {
     let mut demo = Demo::start(&["--port", "0", "--duration", "1m", "--rate", "1500"]);
     let page = demo.page();
     let mut on_the_page = std::collections::BTreeSet::new();
@@ -199,7 +199,7 @@ fn the_terminal_and_the_page_say_the_same_first() {
 }
 
 #[test]
-fn ctrl_c_ends_it_cleanly() {
+fn ctrl_c_stops_the_demo_cleanly() {
     let mut demo = Demo::start(&["--port", "0", "--duration", "10m"]);
     let page = demo.page();
     wait::until("lists", wait::PATIENCE, || {
@@ -221,7 +221,7 @@ fn ctrl_c_ends_it_cleanly() {
 /// With huge pages the resident memory would grow for hours without being used.
 #[test]
 #[cfg(target_os = "linux")]
-fn its_memory_is_in_small_pages() {
+fn the_demo_disables_huge_pages() {
     let mut demo = Demo::start(&["--port", "0", "--duration", "10m"]);
     demo.page();
     let status = std::fs::read_to_string(format!("/proc/{}/status", demo.process.pid()));
@@ -230,7 +230,7 @@ fn its_memory_is_in_small_pages() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn the_demo_names_a_port_in_use() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
     let port = taken.local_addr().expect("an address").port().to_string();
     let mut demo = Demo::start(&["--port", &port]);

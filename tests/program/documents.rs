@@ -227,7 +227,7 @@ fn exception(command: &str) -> Option<&'static (&'static str, &'static str, Look
 }
 
 #[test]
-fn every_block_is_what_bash_understands() {
+fn every_block_is_valid_bash() {
     let mut n_blocks = 0;
     for document in documents() {
         for block in blocks(&document) {
@@ -324,7 +324,7 @@ fn items() -> String {
 }
 
 #[test]
-fn what_is_not_an_exception_does_what_it_should() {
+fn commands_without_an_exception_succeed() {
     let mut n_run = 0;
     for document in documents() {
         let commands = commands(&document);
@@ -356,7 +356,7 @@ fn what_is_not_an_exception_does_what_it_should() {
 }
 
 #[test]
-fn exceptions_name_what_there_is() {
+fn exceptions_match_existing_commands() {
     let mut used = BTreeSet::new();
     for document in documents() {
         for command in commands(&document) {

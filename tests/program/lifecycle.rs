@@ -105,7 +105,7 @@ fn check_lives_without_its_log(stderr: impl Into<Stdio>) {
 
 /// The daemon ended with exit code 101 while a line that could not be written caused a panic.
 #[test]
-fn a_daemon_whose_log_is_on_a_full_disk_lives_and_says_so() {
+fn a_daemon_survives_a_full_log_disk_and_counts_lost_lines() {
     check_lives_without_its_log(
         File::options()
             .write(true)
@@ -115,7 +115,7 @@ fn a_daemon_whose_log_is_on_a_full_disk_lives_and_says_so() {
 }
 
 #[test]
-fn a_daemon_whose_log_nobody_reads_any_more_lives_and_says_so() {
+fn a_daemon_survives_a_closed_log_pipe_and_counts_lost_lines() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     check_lives_without_its_log(writer);
@@ -154,7 +154,7 @@ fn read_until(reader: &mut PipeReader, text: &str) -> String {
 
 /// A hanging `docker logs` has this effect. The daemon used to wait for its first line to be written before it listened.
 #[test]
-fn a_daemon_whose_log_is_stuck_goes_on_and_writes_its_lines_later() {
+fn a_daemon_with_a_blocked_log_continues_and_writes_later() {
     let (mut reader, writer) = full_pipe(true);
     let mut daemon = Running::start(&["run"], writer);
     assert!(daemon.get("/healthz").contains("ok"));
@@ -170,7 +170,7 @@ fn a_daemon_whose_log_is_stuck_goes_on_and_writes_its_lines_later() {
 }
 
 #[test]
-fn a_daemon_whose_log_stays_stuck_ends_as_it_is_asked_to() {
+fn a_daemon_with_a_blocked_log_stops_on_sigterm() {
     let (_reader, writer) = full_pipe(true);
     let mut daemon = Running::start(&["run"], writer);
     daemon.get("/healthz");
@@ -179,7 +179,7 @@ fn a_daemon_whose_log_stays_stuck_ends_as_it_is_asked_to() {
 }
 
 #[test]
-fn a_log_that_can_be_written_again_says_how_many_lines_it_lacks() {
+fn a_recovered_log_reports_the_number_of_lost_lines() {
     let (mut reader, writer) = full_pipe(false);
     let mut daemon = Running::start(&["run"], writer);
     wait::until("a line to be lost", wait::PATIENCE, || {
@@ -215,7 +215,7 @@ fn once_awaited(path: &Path) -> File {
 
 /// The start blocks at its first file. Before there was a handler, the signal itself ended the process (143).
 #[test]
-fn a_signal_during_the_start_ends_with_0() {
+fn a_signal_during_startup_exits_with_0() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let dir = tools::temporary_dir("start");
         let config = dir.path().join("abgauge.toml");
@@ -233,7 +233,7 @@ fn a_signal_during_the_start_ends_with_0() {
 
 /// All commands used to hang without a message.
 #[test]
-fn a_configuration_that_is_a_pipe_is_waited_for_and_that_is_said() {
+fn a_piped_configuration_is_waited_for_with_a_message() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/example.jsonl");
     let file = file.to_str().expect("UTF-8");
     for command in [&["check"][..], &["evaluate", file], &["run"]] {
@@ -257,7 +257,7 @@ fn a_configuration_that_is_a_pipe_is_waited_for_and_that_is_said() {
 
 /// A signal must not kill a program that is slow before its start. Here it blocks while it reports the error in its arguments.
 #[test]
-fn it_listens_for_signals_before_it_reads_its_arguments() {
+fn signals_are_handled_before_arguments_are_read() {
     for command in ["run", "demo", "simulate"] {
         let (_reader, writer) = full_pipe(true);
         let daemon = Running::start(&[command, "--nonsense"], writer);
@@ -268,7 +268,7 @@ fn it_listens_for_signals_before_it_reads_its_arguments() {
 }
 
 #[test]
-fn a_hang_up_during_the_start_does_not_end_it() {
+fn sighup_during_startup_does_not_stop_the_daemon() {
     let dir = tools::temporary_dir("start");
     let config = dir.path().join("abgauge.toml");
     named_pipe(&config);
@@ -289,7 +289,7 @@ fn a_hang_up_during_the_start_does_not_end_it() {
 
 /// The signals start once the handler is installed: at the current number of threads, at one more, and so on.
 #[test]
-fn a_signal_at_any_moment_of_the_start_ends_with_0() {
+fn a_signal_at_any_moment_of_startup_exits_with_0() {
     // Each of them takes seconds to disconnect from brokers that do not answer.
     let mut stopping = Vec::new();
     for n_threads in 1..=16 {

@@ -53,7 +53,7 @@ fn words(text: &str, prefix: &str, belongs: impl Fn(char) -> bool) -> BTreeSet<S
 }
 
 #[test]
-fn commands_print_what_is_shown() {
+fn commands_print_the_documented_output() {
     let mut n_commands = 0;
     for document in documents() {
         for block in blocks(&document, "console") {
@@ -124,7 +124,7 @@ impl Reader {
 }
 
 #[test]
-fn the_events_are_read_as_they_stand() {
+fn the_example_events_are_readable() {
     let events = blocks("README.md", "json");
     let [list, click] = events.as_slice() else {
         panic!("not a list and a click: {events:?}");
@@ -213,7 +213,7 @@ fn settings_exist() {
 }
 
 #[test]
-fn every_metric_has_its_formula_and_every_choice_its_meaning() {
+fn every_metric_and_every_choice_is_documented() {
     let text = read("docs/metrics.md");
     for metric in METRICS {
         assert!(text.contains(&format!("\n| `{}` | ", metric.id)), "{}", metric.id);
@@ -229,7 +229,7 @@ fn every_metric_has_its_formula_and_every_choice_its_meaning() {
 
 /// The memory table is calculated from the number of sums.
 #[test]
-fn a_tally_has_as_many_sums_as_the_memory_table_says() {
+fn the_memory_table_has_the_right_number_of_sums() {
     let ks: Vec<NonZeroU32> = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
     let width = Ranking::new(&Measures::usual(&ks)).width();
     assert_eq!(width, 3 + 7 * (ks.len() + 1));
@@ -239,7 +239,7 @@ fn a_tally_has_as_many_sums_as_the_memory_table_says() {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_resolve() {
     let log = "benches/LOG.md".to_owned();
     for document in documents().into_iter().chain([log]) {
         let text = read(&document);
@@ -293,7 +293,7 @@ fn sources() -> String {
 }
 
 #[test]
-fn messages_that_are_quoted_are_the_programs_and_their_tests_exist() {
+fn quoted_messages_and_named_tests_exist() {
     let sources = sources();
     let text = read("docs/quality.md");
     let (_, section) = text.split_once("\n## Messages\n").expect("the section");

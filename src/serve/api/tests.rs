@@ -63,7 +63,7 @@ fn document_with(
 }
 
 #[test]
-fn an_arm_shows_both_views_of_every_window_that_holds_lists() {
+fn an_arm_shows_both_views_of_each_window_with_lists() {
     let live = arm("ranker", "neural", [&[HIT, MISS]; 3], [&[], &[], &[HIT]]);
     let document = document(&snapshot(vec![live]), None);
     let place = |lists: i64, value: f64| {
@@ -108,7 +108,7 @@ fn an_arm_shows_both_views_of_every_window_that_holds_lists() {
 }
 
 #[test]
-fn further_profiles_stand_beside_the_metrics_of_the_first() {
+fn additional_profiles_are_listed_next_to_the_first() {
     let mut arm = fixture::arm_of_two_profiles();
     let timeline = Timeline {
         start_ms: 0,
@@ -141,7 +141,7 @@ fn further_profiles_stand_beside_the_metrics_of_the_first() {
 }
 
 #[test]
-fn arms_stand_under_their_experiment() {
+fn arms_are_grouped_by_experiment() {
     let small = |experiment, name| arm(experiment, name, [&[MISS]; 3], [&[]; 3]);
     let document = document(
         &snapshot(vec![small("a", "x"), small("a", "y"), small("b", "x")]),
@@ -156,7 +156,7 @@ fn arms_stand_under_their_experiment() {
 }
 
 #[test]
-fn a_control_is_named_where_there_is_one() {
+fn an_experiment_names_its_control_if_it_has_one() {
     let small = |experiment, name| arm(experiment, name, [&[MISS]; 3], [&[]; 3]);
     let arms = [
         ("a", "control"),
@@ -180,7 +180,7 @@ fn looked_arms() -> Snapshot {
 }
 
 #[test]
-fn arms_tell_what_the_last_look_says_of_them() {
+fn arms_show_the_result_of_the_last_look() {
     let document = looked(&looked_arms(), &looks::shown());
     let experiment = &document["experiments"]["e"];
     assert_eq!(
@@ -229,7 +229,7 @@ fn arms_tell_what_the_last_look_says_of_them() {
 }
 
 #[test]
-fn without_a_control_arms_tell_their_intervals_alone() {
+fn arms_without_a_control_show_only_intervals() {
     let look = ExperimentLook {
         comparison: None,
         no_users: Some("no users"),
@@ -249,7 +249,7 @@ fn without_a_control_arms_tell_their_intervals_alone() {
 }
 
 #[test]
-fn before_the_first_look_it_says_what_that_waits_for() {
+fn an_experiment_shows_why_its_first_look_is_pending() {
     let waiting = Shown {
         as_of_ms: None,
         experiments: BTreeMap::new(),
@@ -270,7 +270,7 @@ fn before_the_first_look_it_says_what_that_waits_for() {
 }
 
 #[test]
-fn the_stream_tells_its_health() {
+fn the_stream_reports_its_health() {
     let document = document(&snapshot(vec![]), None);
     let stream = &document["stream"];
     let records = json!({
@@ -293,7 +293,7 @@ fn the_stream_tells_its_health() {
 }
 
 #[test]
-fn time_lines_stand_in_the_window_asked_for_only() {
+fn timelines_are_shown_only_in_the_requested_window() {
     let mut busy = arm("e", "a", [&[HIT, MISS]; 3], [&[]; 3]);
     let timeline = Timeline {
         start_ms: 0,
@@ -329,7 +329,7 @@ fn undefined_metrics_are_absent() {
 }
 
 #[test]
-fn a_key_in_json_is_the_key_of_its_column() {
+fn json_keys_match_their_columns() {
     let ranking = fixture::ranking();
     let text = serde_json::to_string(&metrics_map(&ranking, 0, &sums(&[HIT]))).unwrap();
     for column in ranking.columns() {

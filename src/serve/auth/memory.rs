@@ -40,6 +40,7 @@ impl Memory {
 
     pub fn proof(&self, name: &str, password: &[u8]) -> Proof {
         let mut context = hmac::Context::with_key(&self.key);
+        // Without the length, name `a` with password `bc` would have the proof of name `ab` with password `c`.
         context.update(&(name.len() as u64).to_le_bytes());
         context.update(name.as_bytes());
         context.update(password);
@@ -58,6 +59,7 @@ impl Memory {
 
     /// Returns whether the password is right, if known.
     pub fn verdict(&self, proof: &Proof) -> Option<bool> {
+        // All known proofs are compared in constant time, so that the time taken does not reveal which one is close.
         let found = |found: Choice, known: &Proof| found | known.ct_eq(proof);
         let is_right = lock(&self.right).iter().flatten().fold(Choice::from(0), found);
         if is_right.into() {

@@ -92,6 +92,7 @@ impl ClaimQueue {
             }
             called
         };
+        // A claim that is removed from the queue drops its sender, which ends the wait without a turn.
         called.await.ok()
     }
 }
@@ -130,6 +131,7 @@ impl Drop for Turn {
                 now.is_checking = false;
                 return;
             };
+            // The lock must be free: a turn that its receiver drops unused takes the lock as well.
             drop(now);
             let turn = Turn {
                 now: Arc::clone(&self.now),
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_again_goes_first_then_who_has_failed_least_then_the_newest() {
+    fn the_queue_prefers_returning_then_least_failed_then_newest_claimants() {
         run(async {
             let line = ClaimQueue::default();
             let of = |address, name, came_before| line.claimant(Some(&peer(address)), name, came_before);
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_the_last_is_sent_away_and_who_has_gone_is_passed_over() {
+    fn a_full_queue_drops_its_last_claimant_and_skips_those_that_left() {
         run(async {
             let line = ClaimQueue::default();
             let peers: Vec<_> = (0..=MAX_WAITING)
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_an_ipv6_network_are_one() {
+    fn addresses_of_one_ipv6_network_count_as_one() {
         let line = ClaimQueue::default();
         let mark = |address| line.claimant(Some(&peer(address)), "", false).marks[0];
         assert_eq!(mark("[2001:db8::1]:1"), mark("[2001:db8::2:3]:2"));

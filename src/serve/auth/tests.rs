@@ -80,7 +80,7 @@ fn bearer(token: &str) -> Vec<u8> {
 }
 
 #[test]
-fn who_says_nothing_is_told_what_is_asked_for() {
+fn a_request_without_credentials_gets_the_accepted_schemes() {
     let response = runtime().block_on(asked(&gate(&access()), "/metrics", None));
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     let schemes: Vec<_> = response
@@ -108,7 +108,7 @@ fn who_says_nothing_is_told_what_is_asked_for() {
 }
 
 #[test]
-fn tokens_and_passwords_that_are_known_let_in() {
+fn known_tokens_and_passwords_are_accepted() {
     let gate = gate(&access());
     let good = [
         bearer(TOKEN),
@@ -125,7 +125,7 @@ fn tokens_and_passwords_that_are_known_let_in() {
 }
 
 #[test]
-fn nothing_else_lets_in() {
+fn all_other_credentials_are_refused() {
     let gate = gate(&access());
     let anne = &access().users[0].hash;
     let bad = [
@@ -165,7 +165,7 @@ fn nothing_else_lets_in() {
 }
 
 #[test]
-fn probes_are_open_unless_they_are_closed() {
+fn probes_are_open_unless_configured_otherwise() {
     let open = gate(&access());
     let closed = gate(&Access {
         open_probes: false,
@@ -202,7 +202,7 @@ fn is_answered_without_a_check(gate: &Arc<Gate>, authorization: &[u8]) -> bool {
 }
 
 #[test]
-fn a_password_is_checked_once_and_then_remembered() {
+fn a_correct_password_is_hashed_once_and_then_remembered() {
     let gate = gate(&access());
     let anne = basic("anne", "hunter2");
     assert!(!is_answered_without_a_check(&gate, &anne));
@@ -216,7 +216,7 @@ fn a_password_is_checked_once_and_then_remembered() {
 
 /// A client that repeats a wrong password costs no check until the credentials change.
 #[test]
-fn a_wrong_password_is_checked_once() {
+fn a_wrong_password_is_hashed_once() {
     let gate = gate(&access());
     let (wrong, right) = (basic("anne", "hunter3"), basic("anne", "hunter2"));
     assert_eq!(status(&gate, "/metrics", Some(&wrong)), 401);
@@ -240,7 +240,7 @@ fn a_wrong_password_is_checked_once() {
 }
 
 #[test]
-fn who_is_sent_away_is_told_to_come_again_and_goes_first_then() {
+fn a_rejected_client_gets_retry_after_and_priority_on_return() {
     let gate = gate(&access());
     runtime().block_on(async {
         let guess = |n: usize| basic("anne", &format!("guess-{n}"));
@@ -281,7 +281,7 @@ fn who_is_sent_away_is_told_to_come_again_and_goes_first_then() {
 }
 
 #[test]
-fn a_stranger_costs_as_much_as_a_known_name_and_always_the_same() {
+fn an_unknown_name_costs_as_much_as_a_known_one() {
     let access = access();
     let gate = gate(&access);
     assert!(!is_answered_without_a_check(&gate, &basic("carl", "hunter2")));
@@ -295,7 +295,7 @@ fn a_stranger_costs_as_much_as_a_known_name_and_always_the_same() {
 }
 
 #[test]
-fn credentials_that_were_replaced_no_longer_let_in() {
+fn replaced_credentials_are_refused() {
     let gate = gate(&access());
     let anne = basic("anne", "hunter2");
     assert_eq!(status(&gate, "/metrics", Some(&anne)), 200);
@@ -315,7 +315,7 @@ fn file(text: &str) -> NamedTempFile {
 }
 
 #[test]
-fn files_hold_further_entries_a_line_each() {
+fn files_add_entries_one_per_line() {
     let hash = bcrypt::hash("secret", 10).expect("hashed");
     let users = file(&format!("# people\n\ndora:{hash}\n"));
     let tokens = file(&format!("{}\r\n", token(TOKEN)));
@@ -332,7 +332,7 @@ fn files_hold_further_entries_a_line_each() {
 }
 
 #[test]
-fn a_faulty_file_is_told_by_line_and_never_by_content() {
+fn an_invalid_file_is_reported_by_line_without_its_content() {
     let table = [
         ("# none\n", "holds no hash"),
         ("hunter2\n", "line 1: it is not the SHA-256"),

@@ -56,7 +56,7 @@ async fn next(watcher: &mut Watcher) -> Result<RenderedView, ViewFailed> {
 }
 
 #[test]
-fn who_watches_the_same_shares_one_rendering_of_one_instant() {
+fn watchers_of_the_same_view_share_one_rendering() {
     run(async |feed, board| {
         let (one, other) = (query(&feed, "5m"), query(&feed, "1h"));
         let mut watchers = [&one, &one, &other].map(|query| feed.watch(query));
@@ -74,7 +74,7 @@ fn who_watches_the_same_shares_one_rendering_of_one_instant() {
 }
 
 #[test]
-fn who_comes_between_rounds_is_shown_the_snapshot_of_the_last_one() {
+fn a_watcher_between_rounds_gets_the_last_snapshot() {
     run(async |feed, board| {
         let feed = Feed::with_pause(Arc::clone(&feed.shared.exporter), Duration::from_secs(60));
         let mut first = feed.watch(&query(&feed, "5m"));
@@ -92,7 +92,7 @@ fn who_comes_between_rounds_is_shown_the_snapshot_of_the_last_one() {
 }
 
 #[test]
-fn rounds_go_on_and_end_with_the_last_watcher() {
+fn rounds_continue_until_the_last_watcher_leaves() {
     run(async |feed, board| {
         let query = query(&feed, "5m");
         let mut watcher = feed.watch(&query);
@@ -110,7 +110,7 @@ fn rounds_go_on_and_end_with_the_last_watcher() {
 }
 
 #[test]
-fn a_round_that_fails_is_told_and_not_the_last() {
+fn a_failed_round_is_reported_and_the_next_one_runs() {
     run(async |feed, board| {
         board.fails.store(true, Ordering::Relaxed);
         let mut watcher = feed.watch(&query(&feed, "5m"));
@@ -120,7 +120,7 @@ fn a_round_that_fails_is_told_and_not_the_last() {
 }
 
 #[test]
-fn an_event_is_its_json_in_one_line() {
+fn an_event_is_one_line_of_json() {
     run(async |feed, _| {
         let view = next(&mut feed.watch(&query(&feed, "5m"))).await.unwrap();
         let json = String::from_utf8(view.json().to_vec()).unwrap();

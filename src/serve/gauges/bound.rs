@@ -55,10 +55,12 @@ pub(super) fn choose<'a, 'b>(
 ) -> Vec<&'b ExportedArm<'a>> {
     let sizes = Sizes::of(families);
     let mut by_lists: Vec<usize> = (0..rows.len()).collect();
+    // The sort is stable, so arms with equally many lists keep the order of their names.
     by_lists.sort_by_key(|index| Reverse(rows[*index].arm.n_lists()));
     let in_order = by_lists.iter().map(|index| sizes.n_series(&rows[*index], places));
     let n_admitted = room.admit(in_order);
     by_lists.truncate(n_admitted);
+    // Indices are in the order of the snapshot, so that samples do not change places when arms grow.
     by_lists.sort_unstable();
     by_lists.into_iter().map(|index| &rows[index]).collect()
 }

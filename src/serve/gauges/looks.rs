@@ -292,6 +292,7 @@ impl<'a> LookGauges<'a> {
     ) -> impl Iterator<Item = (&'b MetricEnds, &'b T)> {
         let mut ends = self.metrics.iter().peekable();
         metrics.iter().filter_map(move |(key, metric)| {
+            // Label texts of metrics that this look does not report are skipped.
             while ends.next_if(|(other, _)| *other < key).is_some() {}
             let (_, ends) = ends.next_if(|(other, _)| *other == key)?;
             ends.is_shown(role(key, metric)).then_some((ends, metric))
@@ -300,6 +301,7 @@ impl<'a> LookGauges<'a> {
 
     /// Returns the results of the experiments of these arms that have a control.
     pub fn experiments(&self, arms: &[&ArmSnapshot]) -> Vec<LookedExperiment<'_>> {
+        // Arms are sorted by experiment, so each chunk is a whole experiment.
         let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
         let compared = experiments.filter_map(|arms| {
             let name = &*arms[0].experiment;
@@ -375,6 +377,7 @@ impl<'a> LookGauges<'a> {
                 }
             }
         });
+        // Before the first look there is no time. A 0 would be read as 1970.
         if let Some(ms) = self.shown.as_of_ms {
             text.family(TIMESTAMP, TIMESTAMP_HELP, |text| {
                 text.sample([TIMESTAMP, " ", ""], Number::Float(ms as f64 / 1000.0));

@@ -142,7 +142,7 @@ fn one_arm() -> Snapshot {
 }
 
 #[test]
-fn the_gauges_of_a_hit_and_a_miss_are_those_worked_out_by_hand() {
+fn gauges_of_a_hit_and_a_miss_match_values_worked_by_hand() {
     let scrape = scrape(&one_arm(), &export());
     let gauge = |name, more: &[(&str, &str)]| total_live(&scrape, name, more).unwrap();
     assert_eq!(gauge("abgauge_lists", &[]), 2.0);
@@ -194,7 +194,7 @@ fn an_empty_window_shows_nothing() {
 }
 
 #[test]
-fn a_ratio_of_nothing_shown_is_absent_with_its_parts() {
+fn a_ratio_without_shown_items_is_absent_with_its_parts() {
     let scrape = scrape(
         &snapshot(vec![arm("e", "a", [&[NOTHING]; 3], [&[]; 3])]),
         &export(),
@@ -214,7 +214,7 @@ fn a_ratio_of_nothing_shown_is_absent_with_its_parts() {
 }
 
 #[test]
-fn series_of_further_profiles_alone_name_theirs() {
+fn only_series_of_additional_profiles_have_a_profile_label() {
     let config = Export {
         metrics: vec!["hit_rate".to_owned(), "coverage".to_owned()],
         numerators: vec!["hit_rate".to_owned()],
@@ -243,7 +243,7 @@ fn series_of_further_profiles_alone_name_theirs() {
 }
 
 #[test]
-fn distinct_counts_have_no_parts_and_say_how_many_arms_are_without() {
+fn distinct_counts_have_no_parts_and_count_the_arms_left_out() {
     let mut snapshot = snapshot(vec![fixture::arm_of_two_profiles()]);
     snapshot.arms_without_coverage = 3;
     let config = Export {
@@ -261,7 +261,7 @@ fn distinct_counts_have_no_parts_and_say_how_many_arms_are_without() {
 /// Means of `rs_metrics` are over lists with a click. Instances can be added up from the mean and the number of these
 /// lists.
 #[test]
-fn what_is_no_mean_over_all_lists_has_its_denominator_beside_it() {
+fn a_mean_over_some_lists_is_exported_with_its_denominator() {
     let config = Export {
         metrics: ["hit_rate", "ctr", "mrr", "coverage"].map(str::to_owned).to_vec(),
         numerators: Vec::new(),
@@ -314,7 +314,7 @@ fn what_is_no_mean_over_all_lists_has_its_denominator_beside_it() {
 }
 
 #[test]
-fn an_empty_board_says_only_that_nothing_is_left_out() {
+fn an_empty_board_exports_only_counts_of_omissions() {
     let scrape = scrape(&Snapshot::default(), &export());
     let names: Vec<_> = scrape.keys().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["abgauge_arms_folded", "abgauge_series_dropped"]);
@@ -375,14 +375,14 @@ fn the_configuration_chooses_metrics_ks_windows_views_and_numerators() {
 }
 
 #[test]
-fn each_arm_says_when_it_last_served_a_list() {
+fn each_arm_exports_the_time_of_its_last_list() {
     let scrape = scrape(&one_arm(), &export());
     let seconds = value(&scrape, "abgauge_arm_last_list_timestamp_seconds", &[]);
     assert_eq!(seconds, Some(1_763_596_800.25));
 }
 
 #[test]
-fn the_control_is_the_arm_that_is_set_else_the_one_of_that_name() {
+fn the_control_is_the_configured_arm_or_else_the_arm_named_control() {
     let arms = [
         ("a", "control"),
         ("a", "x"),
@@ -438,7 +438,7 @@ fn an_arm_leaves_once_its_last_list_is_too_old() {
 }
 
 #[test]
-fn beyond_max_series_the_smallest_arms_are_left_out_whole_and_counted() {
+fn arms_over_max_series_are_dropped_whole_smallest_first() {
     let arms = vec![
         arm("e", "a", [&[], &[], &[MISS]], [&[]; 3]),
         arm("e", "b", [&[], &[], &[MISS, MISS]], [&[]; 3]),
@@ -489,7 +489,7 @@ fn both_scopes(max_series: usize) -> Samples {
 }
 
 #[test]
-fn all_partitions_are_shown_by_what_has_settled_beside_those_of_this_instance() {
+fn settled_lists_of_all_partitions_are_exported_next_to_own_lists() {
     let samples = both_scopes(1000);
     let lists = |arm: &str, view: &str, scope: &str| {
         let labels = [
@@ -536,7 +536,7 @@ fn the_bound_on_series_covers_both_scopes() {
 }
 
 #[test]
-fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
+fn arms_keep_the_order_of_the_snapshot_regardless_of_size() {
     let arms = vec![
         arm("e", "small", [&[MISS]; 3], [&[]; 3]),
         arm("e", "the big", [&[MISS, HIT]; 3], [&[]; 3]),
@@ -557,7 +557,7 @@ fn arms_stand_in_the_order_of_the_snapshot_whatever_their_size() {
 }
 
 #[test]
-fn folded_arms_are_told() {
+fn folded_arms_are_exported_as_a_count() {
     let scrape = scrape(
         &Snapshot {
             folded_arms: 7,
@@ -569,7 +569,7 @@ fn folded_arms_are_told() {
 }
 
 #[test]
-fn hostile_labels_come_back_as_they_are() {
+fn hostile_labels_survive_escaping() {
     for hostile in [
         "\"} 1\nabgauge_lists{x=\"",
         "\\",
@@ -632,7 +632,7 @@ proptest! {
     }
 
     #[test]
-    fn any_name_comes_back_as_it_is(experiment in ".{1,40}", arm_name in any::<String>()) {
+    fn any_name_survives_escaping(experiment in ".{1,40}", arm_name in any::<String>()) {
         let scrape = scrape(&snapshot(vec![arm(&experiment, &arm_name, [&[HIT]; 3], [&[]; 3])]), &export());
         let (_, labels) = scrape.keys().find(|(name, _)| name == "abgauge_lists").unwrap();
         prop_assert_eq!((&labels[0].1, &labels[1].1), (&arm_name, &experiment));

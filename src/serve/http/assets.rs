@@ -137,6 +137,7 @@ impl Asset {
             response
         };
         let tag = HeaderValue::from_str(&self.tag).expect("it is ASCII");
+        // A 304 repeats the tag and `Vary` of the 200 that it stands for (RFC 9110, 15.4.5).
         let always = [
             (header::ETAG, tag),
             (header::VARY, HeaderValue::from_static("accept-encoding")),
@@ -187,7 +188,7 @@ mod tests {
 
     /// The limit is on the compressed size of all parts together.
     #[test]
-    fn the_page_weighs_at_most_150_kb() {
+    fn the_page_is_at_most_150_kb() {
         const MOST_BYTES: usize = 150_000;
         let sizes = Assets::new().of_page.into_iter();
         let n_bytes: usize = sizes.map(|part| part.packed.len()).sum();
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_that_draws_charts_is_the_one_that_is_named_beside_it() {
+    fn the_chart_library_matches_its_documented_checksums() {
         let named = include_str!("../page/uplot/README.md");
         let files = [
             (
@@ -220,7 +221,7 @@ mod tests {
 
     /// Requests all parts as a browser does.
     #[test]
-    fn a_part_is_sent_again_only_where_it_differs() {
+    fn a_part_is_resent_only_if_its_tag_differs() {
         let parts = Assets::new();
         let ask = |name: &str, known: Option<&str>| {
             let mut headers = HeaderMap::new();

@@ -57,6 +57,7 @@ impl Events {
             let event = events.next().await;
             match event {
                 Some(event) => Some((Ok::<_, Infallible>(event), Some(events))),
+                // The checksum completes a gzip stream. A plain stream just ends.
                 None => events.packs.map(|packs| (Ok(packs.stream.end()), None)),
             }
         });
@@ -70,6 +71,7 @@ impl Events {
             return Some(Bytes::from_static(&encoding::GzipStream::HEAD));
         }
         tokio::select! {
+            // The shutdown is polled first, so that a view that changes all the time cannot delay it.
             biased;
             () = self.shutdown.cancelled() => None,
             changed = self.watcher.changed() => {
@@ -80,6 +82,7 @@ impl Events {
                         None => rendering.event(),
                     }),
                     Some(Err(ViewFailed)) => None,
+                    // The second watcher of a view is woken once before the first rendering.
                     None => Some(beat(&mut self.packs)),
                 }
             }

@@ -95,7 +95,7 @@ fn send(exporter: Exporter, request: Request<Body>) -> Answer {
 }
 
 #[test]
-fn metrics_come_in_the_text_format() {
+fn metrics_are_served_in_the_text_format() {
     let answer = ask(Method::GET, "/metrics", &[]);
     assert_eq!(answer.status, 200);
     assert_eq!(
@@ -107,7 +107,7 @@ fn metrics_come_in_the_text_format() {
 }
 
 #[test]
-fn until_first_ready_only_telemetry_is_shown() {
+fn only_telemetry_is_served_until_first_ready() {
     let answer = ask(Method::GET, "/metrics", &["the broker"]);
     assert!(answer.body.contains("\nabgauge_ready 0\n"));
     assert!(!answer.body.contains("abgauge_hit_ratio"));
@@ -121,7 +121,7 @@ fn until_first_ready_only_telemetry_is_shown() {
 }
 
 #[test]
-fn readiness_names_what_it_waits_for() {
+fn readiness_lists_its_pending_conditions() {
     let waiting = ask(
         Method::GET,
         "/readyz",
@@ -138,7 +138,7 @@ fn readiness_names_what_it_waits_for() {
 }
 
 #[test]
-fn the_page_may_load_nothing_from_elsewhere() {
+fn the_page_cannot_load_external_resources() {
     for (path, content_type) in [
         ("/", "text/html"),
         ("/page/page.css", "text/css"),
@@ -163,7 +163,7 @@ fn the_page_may_load_nothing_from_elsewhere() {
 }
 
 #[test]
-fn time_lines_are_asked_for_by_the_name_of_a_window() {
+fn timelines_are_requested_by_window_name() {
     let asked = ask(Method::GET, "/api/v1/experiments?timelines=1h", &[]);
     assert_eq!(asked.headers["content-type"], "application/json");
     assert!(
@@ -185,7 +185,7 @@ fn time_lines_are_asked_for_by_the_name_of_a_window() {
 }
 
 #[test]
-fn time_lines_are_of_a_profile_that_is_measured() {
+fn timelines_require_a_measured_profile() {
     let of = |name: &str| {
         let path = format!("/api/v1/experiments?timelines=1h&profile={name}");
         ask(Method::GET, &path, &[])
@@ -207,7 +207,7 @@ fn head_has_the_headers_of_get_and_no_body() {
 }
 
 #[test]
-fn other_methods_and_paths_are_refused_in_words() {
+fn other_methods_and_paths_are_refused_with_a_message() {
     for path in [
         "/metrics",
         "/",
@@ -239,7 +239,7 @@ fn other_methods_and_paths_are_refused_in_words() {
 }
 
 #[test]
-fn a_scope_is_asked_for_where_it_is_shown() {
+fn a_scope_can_be_requested_only_if_it_is_shown() {
     let own = ask(Method::GET, "/api/v1/experiments?scope=own", &[]);
     assert_eq!(own.status, 200);
     assert!(!own.body.contains(r#""scope""#), "there is nothing to choose");
@@ -281,7 +281,7 @@ fn ask_for_verdict(method: Method, query: &str, body: impl Into<Body>) -> Answer
 }
 
 #[test]
-fn a_verdict_is_got_or_posted_for_whatever_the_body() {
+fn a_verdict_is_served_to_get_and_to_post_with_any_body() {
     let got = ask_for_verdict(Method::GET, "experiment=e", "");
     assert_eq!(
         (got.status, &*got.headers["content-type"]),
@@ -299,7 +299,7 @@ fn a_verdict_is_got_or_posted_for_whatever_the_body() {
 }
 
 #[test]
-fn without_a_verdict_there_are_words_and_no_result() {
+fn a_missing_verdict_gets_a_message_and_no_result() {
     let unknown = ask_for_verdict(Method::GET, "experiment=other", "");
     assert_eq!(
         (unknown.status, &*unknown.headers["content-type"]),
@@ -317,7 +317,7 @@ fn without_a_verdict_there_are_words_and_no_result() {
 }
 
 #[test]
-fn an_answer_is_packed_for_those_who_accept_gzip_and_is_the_same_text() {
+fn an_answer_is_compressed_on_request_without_changing_its_text() {
     for uri in ["/metrics", "/api/v1/experiments?timelines=1h", "/api/v1/view"] {
         let plain = ask(Method::GET, uri, &[]);
         assert_eq!(plain.headers.get("content-encoding"), None);
@@ -340,7 +340,7 @@ fn without_process(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn head_has_the_headers_of_a_packed_answer_too() {
+fn head_has_the_headers_of_a_compressed_answer() {
     let head = ask_packed(Method::HEAD, "/metrics", &[], Some("gzip"));
     assert_eq!((head.status, &*head.body), (200, ""));
     assert_eq!(head.headers["content-encoding"], "gzip");
@@ -369,7 +369,7 @@ async fn next(events: &mut BodyDataStream) -> Option<String> {
 }
 
 #[test]
-fn a_stream_begins_with_the_view_then_beats_and_ends_with_the_daemon() {
+fn a_stream_sends_the_view_then_beats_and_ends_with_the_daemon() {
     run(async {
         let shutdown = CancellationToken::new();
         let router = ready_router(64, shutdown.clone());
@@ -394,7 +394,7 @@ fn a_stream_begins_with_the_view_then_beats_and_ends_with_the_daemon() {
 }
 
 #[test]
-fn a_stream_is_packed_for_those_who_accept_gzip_and_is_gzip_to_its_end() {
+fn a_compressed_stream_is_valid_gzip_to_its_end() {
     run(async {
         let shutdown = CancellationToken::new();
         let router = ready_router(64, shutdown.clone());
@@ -425,7 +425,7 @@ fn a_stream_is_packed_for_those_who_accept_gzip_and_is_gzip_to_its_end() {
 }
 
 #[test]
-fn streams_leave_half_of_the_connections_to_others() {
+fn streams_take_at_most_half_of_the_connections() {
     run(async {
         let router = ready_router(5, CancellationToken::new());
         let one = follow(&router, "/api/v1/view/stream").await;

@@ -28,7 +28,7 @@ fn bytes(body: Result<Lent, Failed>) -> Bytes {
 }
 
 #[test]
-fn two_who_ask_at_the_same_time_share_one_rendering() {
+fn simultaneous_requests_share_one_rendering() {
     run(async {
         let renderer = Renderer::new();
         let rendered = Arc::default();
@@ -42,7 +42,7 @@ fn two_who_ask_at_the_same_time_share_one_rendering() {
 }
 
 #[test]
-fn packed_and_plain_come_from_one_rendering_and_are_packed_once() {
+fn plain_and_compressed_bodies_share_one_rendering() {
     run(async {
         let renderer = Renderer::new();
         let rendered = Arc::default();
@@ -57,7 +57,7 @@ fn packed_and_plain_come_from_one_rendering_and_are_packed_once() {
 
 /// A rendering that has started may lack data handed over since.
 #[test]
-fn who_asks_while_one_is_rendered_gets_the_next_and_shares_it() {
+fn requests_during_a_rendering_share_the_next_one() {
     run(async {
         let renderer = Renderer::new();
         let rendered = Arc::default();
@@ -106,7 +106,7 @@ async fn fifth(renderer: &Renderer<()>, drop_one: impl AsyncFnOnce(&mut Vec<Lent
 }
 
 #[test]
-fn of_a_few_bodies_the_one_is_called_back_that_was_not_read_for_longest() {
+fn the_body_stalled_for_longest_is_reclaimed() {
     run(async {
         let begin = Instant::now();
         fifth(&Renderer::new(), async |unread| {
@@ -127,7 +127,7 @@ fn of_a_few_bodies_the_one_is_called_back_that_was_not_read_for_longest() {
 }
 
 #[test]
-fn nobody_holds_a_body_for_ever_that_others_need() {
+fn a_slow_reader_cannot_keep_a_body_forever() {
     run(async {
         let begin = Instant::now();
         fifth(&Renderer::new(), async |unread| {
@@ -143,7 +143,7 @@ fn nobody_holds_a_body_for_ever_that_others_need() {
 }
 
 #[test]
-fn a_body_that_is_given_back_makes_room_at_once() {
+fn a_returned_body_makes_room_at_once() {
     run(async {
         let begin = Instant::now();
         fifth(&Renderer::new(), async |unread| {
@@ -155,7 +155,7 @@ fn a_body_that_is_given_back_makes_room_at_once() {
 }
 
 #[test]
-fn a_failed_rendering_is_an_error_and_not_the_last() {
+fn a_failed_rendering_is_an_error_and_the_next_one_succeeds() {
     run(async {
         let renderer = Renderer::new();
         for _ in 0..=MAX_BODIES {
@@ -174,7 +174,7 @@ fn a_failed_rendering_is_an_error_and_not_the_last() {
 }
 
 #[test]
-fn buffers_are_used_again_and_freed_once_nobody_asks() {
+fn buffers_are_reused_and_freed_when_idle() {
     run(async {
         let renderer = Renderer::keeping_for(Duration::from_millis(1));
         let rendered = Arc::default();

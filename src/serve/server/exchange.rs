@@ -89,6 +89,7 @@ impl Exchange {
     /// Notes that a byte has arrived.
     fn received(&self) {
         let mut now = self.now();
+        // Only the first byte sets the deadline, so a client that trickles its request does not extend it.
         if now.stage == Stage::Idle {
             now.stage = Stage::Asking;
             now.deadline = Some(self.deadline());
@@ -141,6 +142,7 @@ impl Exchange {
         if !std::mem::replace(&mut now.is_stuck, true) {
             self.slot.wait(For::Reader);
         }
+        // An endless answer has no deadline until its client falls behind.
         if now.stage == Stage::Streaming && now.deadline.is_none() {
             self.hurry(&mut now);
         }
@@ -166,7 +168,9 @@ impl Exchange {
         let mut now = self.now();
         self.goes_on(&mut now);
         match now.stage {
+            // The client has caught up, so the stream may last.
             Stage::Streaming => now.deadline = None,
+            // Handed over and flushed, so the connection is free for its next request.
             Stage::Answering if now.is_whole => {
                 now.stage = Stage::Idle;
                 now.deadline = Some(self.deadline());
@@ -199,12 +203,14 @@ impl Exchange {
     /// Waits until the body in flight is called back.
     async fn called_back(&self) {
         loop {
+            // A connection has many answers, so this starts over whenever its loan changes.
             let loan = self.now().loan.clone();
             let Some(loan) = loan else {
                 self.borrowed.notified().await;
                 continue;
             };
             tokio::select! {
+                // A loan that has just ended must not close the connection.
                 biased;
                 () = self.borrowed.notified() => {}
                 () = loan.called_back() => return,
@@ -218,6 +224,7 @@ impl Exchange {
             match deadline {
                 None => self.hurried.notified().await,
                 Some(deadline) if deadline <= Instant::now() => return,
+                // The deadline may have moved meanwhile, so it is read again after the sleep.
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
             }
         }

@@ -94,6 +94,7 @@ impl ConnectionSlot {
 
     /// Enters the queue: from now on the connection waits for its client and may lose the slot.
     pub fn wait(&self, what: For) {
+        // Locks are always taken in this order: the place, then the slots.
         let mut place = self.place();
         let mut now = self.slots.now();
         if let Some(place) = place.take() {
@@ -104,6 +105,7 @@ impl ConnectionSlot {
         now.waiting.insert(last, self.lost.clone());
         *place = Some(last);
         drop(now);
+        // A newcomer may be waiting for a connection that can lose its slot.
         self.slots.changed.notify_one();
     }
 
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_waited_longest_makes_room() {
+    fn the_longest_waiting_connection_makes_room() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let slots = ConnectionSlots::new(3);
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_gets_the_slot_of_whoever_begins_to_wait() {
+    fn a_newcomer_gets_the_slot_of_a_connection_that_starts_to_wait() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let slots = ConnectionSlots::new(1);
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_while_a_newcomer_comes_costs_nobody_else_a_slot() {
+    fn a_connection_ending_during_an_arrival_costs_no_other_slot() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         let (ends, ending) = std::sync::mpsc::channel::<ConnectionSlot>();
         let ender = std::thread::spawn(move || ending.into_iter().for_each(drop));

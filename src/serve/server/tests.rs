@@ -176,7 +176,7 @@ fn until_closed(client: &mut Client) -> (String, Duration) {
 }
 
 #[test]
-fn answers_again_and_again_on_one_connection_whatever_its_age() {
+fn a_connection_serves_many_requests_at_any_age() {
     let server = server(4, TIMEOUT);
     let mut client = server.connect();
     for _ in 0..3 {
@@ -187,7 +187,7 @@ fn answers_again_and_again_on_one_connection_whatever_its_age() {
 }
 
 #[test]
-fn a_client_that_trickles_its_request_is_cut() {
+fn a_client_that_trickles_its_request_is_disconnected() {
     let server = server(4, TIMEOUT);
     let mut client = server.connect();
     let begin = Moment::now();
@@ -207,7 +207,7 @@ fn a_client_that_trickles_its_request_is_cut() {
 }
 
 #[test]
-fn a_client_that_never_speaks_is_cut() {
+fn a_silent_client_is_disconnected() {
     let server = server(4, TIMEOUT);
     let (_, after) = until_closed(&mut server.connect());
     assert!(after >= TIMEOUT / 2 && after < 4 * TIMEOUT, "{after:?}");
@@ -223,7 +223,7 @@ fn an_idle_connection_is_closed_after_the_timeout() {
 }
 
 #[test]
-fn what_is_cut_is_counted_by_its_reason_and_the_end_of_an_idle_connection_is_not() {
+fn disconnections_are_counted_by_reason_except_idle_ones() {
     let server = server(4, TIMEOUT);
     let mut clients = [
         server.connect(),
@@ -241,7 +241,7 @@ fn what_is_cut_is_counted_by_its_reason_and_the_end_of_an_idle_connection_is_not
 }
 
 #[test]
-fn a_client_that_does_not_read_its_answer_is_cut() {
+fn a_client_that_does_not_read_its_answer_is_disconnected() {
     let server = server(1, TIMEOUT);
     let mut deaf = server.send("GET /big HTTP/1.1\r\nHost: test\r\n\r\n");
     // Its slot becomes free although it never reads.
@@ -253,7 +253,7 @@ fn a_client_that_does_not_read_its_answer_is_cut() {
 }
 
 #[test]
-fn a_request_that_takes_too_long_is_cut() {
+fn a_request_that_takes_too_long_is_aborted() {
     let server = server(4, TIMEOUT);
     let (answer, after) = until_closed(&mut server.send("GET /stuck HTTP/1.1\r\nHost: test\r\n\r\n"));
     assert_eq!(answer, "");
@@ -261,7 +261,7 @@ fn a_request_that_takes_too_long_is_cut() {
 }
 
 #[test]
-fn a_head_beyond_its_bound_is_refused() {
+fn a_head_over_its_bound_is_refused() {
     let server = server(4, NEVER);
     let head = format!(
         "GET / HTTP/1.1\r\nHost: test\r\nX: {}\r\n\r\n",
@@ -278,7 +278,7 @@ fn a_head_beyond_its_bound_is_refused() {
 }
 
 #[test]
-fn at_the_cap_who_has_waited_longest_for_a_request_makes_room() {
+fn a_full_server_drops_the_longest_wait_for_a_request() {
     let server = server(2, NEVER);
     let mut first = server.send("GET");
     std::thread::sleep(SOON / 5);
@@ -296,7 +296,7 @@ fn at_the_cap_who_has_waited_longest_for_a_request_makes_room() {
 }
 
 #[test]
-fn many_that_never_finish_their_request_keep_nobody_out() {
+fn unfinished_requests_never_lock_out_a_client() {
     let server = server(8, NEVER);
     let mut slow = Vec::new();
     for n in 0..500 {
@@ -310,7 +310,7 @@ fn many_that_never_finish_their_request_keep_nobody_out() {
 }
 
 #[test]
-fn while_all_have_requests_a_newcomer_waits() {
+fn a_newcomer_waits_while_all_connections_have_requests() {
     let server = server(1, TIMEOUT);
     let mut held = server.send("GET /stuck HTTP/1.1\r\nHost: test\r\n\r\n");
     std::thread::sleep(SOON / 5);
@@ -321,7 +321,7 @@ fn while_all_have_requests_a_newcomer_waits() {
 }
 
 #[test]
-fn who_does_not_read_its_answer_makes_room() {
+fn a_client_that_reads_nothing_makes_room() {
     let server = server(2, NEVER);
     let deaf: Vec<_> = (0..6)
         .map(|_| {
@@ -338,7 +338,7 @@ fn who_does_not_read_its_answer_makes_room() {
 }
 
 #[test]
-fn who_reads_slowly_is_not_cut_while_others_wait_for_longer() {
+fn a_slow_reader_stays_while_others_wait_longer() {
     let server = server(2, NEVER);
     let mut slow = server.send("GET /big HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     let (mut n, mut piece) = (0, vec![0; 1 << 20]);
@@ -351,7 +351,7 @@ fn who_reads_slowly_is_not_cut_while_others_wait_for_longer() {
 }
 
 #[test]
-fn a_body_that_is_called_back_ends_those_who_read_it_and_nobody_else() {
+fn a_reclaimed_body_disconnects_only_its_unfinished_readers() {
     let server = server(4, NEVER);
     let mut deaf = server.send("GET /lent HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(status(&mut deaf), "HTTP/1.1 200");
@@ -403,7 +403,7 @@ fn read_event(client: &mut Client) {
 const EVENTS: &str = "GET /events HTTP/1.1\r\nHost: test\r\n\r\n";
 
 #[test]
-fn an_answer_without_an_end_lasts_while_it_is_read() {
+fn an_endless_answer_lasts_while_it_is_read() {
     let server = server(4, TIMEOUT);
     let mut client = server.send(EVENTS);
     let begin = Moment::now();
@@ -413,7 +413,7 @@ fn an_answer_without_an_end_lasts_while_it_is_read() {
 }
 
 #[test]
-fn an_answer_without_an_end_keeps_its_slot() {
+fn an_endless_answer_keeps_its_slot() {
     let server = server(3, NEVER);
     let mut streams = [server.send(EVENTS), server.send(EVENTS)];
     streams.iter_mut().for_each(read_event);
@@ -424,7 +424,7 @@ fn an_answer_without_an_end_keeps_its_slot() {
 }
 
 #[test]
-fn a_reader_that_does_not_keep_up_with_an_answer_without_an_end_is_cut() {
+fn a_reader_that_falls_behind_an_endless_answer_is_disconnected() {
     let server = server(2, TIMEOUT);
     let mut deaf = server.send("GET /flood HTTP/1.1\r\nHost: test\r\n\r\n");
     assert_eq!(status(&mut deaf), "HTTP/1.1 200");
@@ -443,7 +443,7 @@ fn status(client: &mut Client) -> String {
 }
 
 #[test]
-fn an_answer_without_an_end_does_not_hold_up_the_end() {
+fn an_endless_answer_does_not_delay_shutdown() {
     let server = server(4, NEVER);
     let mut stream = server.send(EVENTS);
     read_event(&mut stream);
@@ -494,7 +494,7 @@ fn ask_secured(server: &Server, trust: &Arc<ClientConfig>, request: &str) -> Str
 const LAST_REQUEST: &str = "GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn over_tls_it_answers_and_ends_as_without() {
+fn a_tls_server_answers_and_stops_like_a_plain_one() {
     let (server, trust) = secured(4, NEVER);
     let answer = ask_secured(&server, &trust, LAST_REQUEST);
     assert!(
@@ -513,7 +513,7 @@ fn over_tls_it_answers_and_ends_as_without() {
 }
 
 #[test]
-fn who_does_not_finish_the_handshake_is_cut_and_makes_room() {
+fn an_unfinished_handshake_is_aborted_and_makes_room() {
     let (patient, trust) = secured(2, NEVER);
     // The bytes start a handshake record.
     let mut slow: Vec<_> = (0..6).map(|_| patient.send("\x16\x03\x01")).collect();
@@ -529,7 +529,7 @@ fn who_does_not_finish_the_handshake_is_cut_and_makes_room() {
 }
 
 #[test]
-fn an_idle_connection_does_not_hold_up_the_end() {
+fn an_idle_connection_does_not_delay_shutdown() {
     let server = server(4, NEVER);
     let mut idle = server.send(REQUEST);
     read_ok(&mut idle);
@@ -541,7 +541,7 @@ fn an_idle_connection_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_request_already_begun_is_answered_at_the_end() {
+fn a_request_in_progress_is_answered_during_shutdown() {
     let server = server(4, NEVER);
     let mut client = server.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
     std::thread::sleep(SOON / 5);
@@ -554,7 +554,7 @@ fn a_request_already_begun_is_answered_at_the_end() {
 }
 
 #[test]
-fn the_end_waits_no_longer_than_the_grace() {
+fn shutdown_waits_no_longer_than_the_grace_period() {
     let server = server(4, NEVER);
     let mut client = server.send("GET /stuck HTTP/1.1\r\nHost: test\r\n\r\n");
     std::thread::sleep(SOON / 5);
@@ -564,7 +564,7 @@ fn the_end_waits_no_longer_than_the_grace() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_the_remedy() {
+fn an_address_in_use_is_named_with_a_fix() {
     let taken = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = taken.local_addr().unwrap();
     assert_eq!(

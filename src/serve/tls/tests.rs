@@ -69,7 +69,7 @@ fn a_certificate_and_its_key_may_be_two_files_or_one() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_setting_and_a_remedy() {
+fn an_invalid_file_is_reported_with_its_setting_and_a_fix() {
     let (certificate, key) = pair();
     let (_, other_key) = pair();
     check_refused(
@@ -114,7 +114,7 @@ fn no_content_of_a_file_is_shown() {
 }
 
 #[test]
-fn the_time_of_a_certificate_is_doubted_before_after_and_towards_its_end() {
+fn a_certificate_causes_a_doubt_outside_its_period_and_near_its_end() {
     let (certificate, key) = pair();
     let identity = Files::new().read(&certificate, &key).expect("sound");
     let ms = |text: &str| text.parse::<jiff::Timestamp>().expect("a time").as_millisecond();

@@ -97,7 +97,7 @@ fn the_only_tested_arm_need_not_be_named() {
 }
 
 #[test]
-fn a_gate_is_open_only_for_what_it_asks() {
+fn a_gate_opens_only_for_its_own_result() {
     for (state, promote, rollback) in [
         (State::Win, 200, 409),
         (State::Loss, 409, 200),
@@ -132,7 +132,7 @@ fn that_users_are_not_counted_is_noted() {
 }
 
 #[test]
-fn several_arms_are_to_be_told_apart() {
+fn the_arm_must_be_named_if_several_are_tested() {
     let mut look = looks::compared();
     let (settings, _) = look.comparison.as_mut().unwrap();
     settings.shares.insert("c".to_owned(), 0.25);
@@ -140,7 +140,7 @@ fn several_arms_are_to_be_told_apart() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_with_what_there_is() {
+fn an_unknown_name_is_refused_with_the_known_ones() {
     let exporter = exporter(looks::compared());
     check_refused(&exporter, "", 400, &["experiment=NAME", "`e`, `young`"]);
     check_refused(
@@ -179,7 +179,7 @@ fn what_is_not_there_is_refused_with_what_there_is() {
 }
 
 #[test]
-fn without_a_look_nothing_is_known_yet() {
+fn a_verdict_needs_a_look() {
     let exporter = exporter(looks::compared());
     check_refused(&exporter, "experiment=young", 503, &["no look"]);
     let alone = ExperimentLook {
@@ -212,7 +212,7 @@ fn none_beside_the_control() -> Report {
 }
 
 #[test]
-fn an_experiment_that_was_given_up_says_what_to_raise() {
+fn an_abandoned_experiment_names_the_limit_to_raise() {
     let given_up = Looked {
         as_of_ms: looks::AS_OF_MS,
         experiments: BTreeMap::new(),
@@ -228,7 +228,7 @@ fn an_experiment_that_was_given_up_says_what_to_raise() {
 }
 
 #[test]
-fn a_long_list_of_names_is_cut() {
+fn a_long_list_of_names_is_truncated() {
     let names: Vec<String> = (0..25).map(|n| format!("e-{n}")).collect();
     let said = listed(names.iter().map(String::as_str));
     assert!(said.ends_with("`e-19` and 5 more"), "{said}");

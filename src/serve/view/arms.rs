@@ -62,6 +62,7 @@ pub(super) fn find<'a>(
         let all = passes(name);
         let others = arms.iter().filter(|arm| !is_control(arm));
         let others: Vec<_> = others.copied().filter(|arm| all || passes(&arm.arm)).collect();
+        // An experiment is also found by its control, which is not among the others.
         if !all && others.is_empty() && !control.is_some_and(passes) {
             continue;
         }
@@ -98,6 +99,7 @@ impl<'a> SelectedExperiment<'a> {
         sort_by: Option<&Column>,
         columns: &[Option<&Column>],
     ) -> Shown<'a> {
+        // The control is not sorted, because it is the first row of every page.
         order::sort(&mut self.others, query, sort_by, self.look);
         let n_found = self.others.len() + usize::from(self.control_arm.is_some());
         let others = self.others.into_iter().skip(first).take(n);
@@ -259,6 +261,7 @@ pub(super) fn with_lines<'a>(
     let timelines = source.timelines(window, &arms);
     let rows = experiments.iter_mut().flat_map(|experiment| &mut experiment.arms);
     for (row, timelines) in rows.zip(timelines) {
+        // The arm may have left the board since the snapshot.
         let Some([live, settled]) = timelines else {
             continue;
         };
@@ -292,6 +295,7 @@ impl Sparkline {
 
 /// Rounds to five digits: enough for a line some pixels high, and it halves the answer for fifty arms.
 fn five_digits(value: f64) -> f64 {
+    // The logarithm of 0 is not finite.
     if value == 0.0 {
         return 0.0;
     }

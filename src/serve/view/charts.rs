@@ -257,6 +257,7 @@ impl Split {
                 .filter(|(name, _)| counts(name))
                 .map(|(_, arm)| arm)
         };
+        // None if one arm has no count of users, because a partial sum would be wrong.
         let users: Option<f64> = arms().map(|arm| arm.users).sum();
         Split {
             lists: arms().map(|arm| arm.lists).sum::<f64>() as u64,

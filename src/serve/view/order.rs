@@ -28,6 +28,7 @@ pub(super) fn sort(
         By::Lift => lifts.get(&*arm.arm).copied(),
         _ => number(arm, query, column),
     };
+    // Numbers are computed once per arm, not once per comparison.
     let mut keyed: Vec<(Option<f64>, &ArmSnapshot)> = arms.iter().map(|arm| (number(arm), *arm)).collect();
     let is_by_name = query.sort.by == By::Name;
     keyed.sort_by(|(a, arm), (b, other)| {
@@ -75,6 +76,7 @@ pub(super) fn natural(a: &str, b: &str) -> Ordering {
         let order = match x.is_ascii_digit() && y.is_ascii_digit() {
             true => {
                 let (n, m) = (digits(&mut left), digits(&mut right));
+                // Without leading zeros the longer number is the larger one. No run of digits is too long for this.
                 n.len().cmp(&m.len()).then_with(|| n.cmp(m))
             }
             false => {
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted_as_people_do() {
+    fn names_are_sorted_in_natural_order() {
         let sorted = ["", "Arm-2", "arm-9", "arm-10", "arm-10b", "arm-010b", "beta", "β"];
         for (place, a) in sorted.iter().enumerate() {
             for (other, b) in sorted.iter().enumerate() {

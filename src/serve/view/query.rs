@@ -105,11 +105,13 @@ impl Query {
         let ks: Vec<String> = exporter.k.iter().map(NonZeroU32::to_string).collect();
         let cuts: Vec<&str> = ks.iter().map(String::as_str).chain([WHOLE]).collect();
         let first = exporter.k.iter().position(|k| Some(*k) == primary.k);
+        // The whole list follows the cut-offs, and is the default if the primary has none of them.
         let first = first.unwrap_or(exporter.k.len());
         let cut = known(&mut notes, "k", wanted.k.as_deref(), &cuts, first);
         let profiles = exporter.ranking.profiles();
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
         let profile = known(&mut notes, "profile", wanted.profile.as_deref(), &names, 0);
+        // Only the page uses these. They are checked so that an unknown value gets a note.
         for (what, wanted, all) in [
             ("show", &wanted.show, &SHOWS[..]),
             ("view", &wanted.view, &VIEWS),
@@ -170,6 +172,7 @@ impl Primary {
 
     /// Moves the primary to the front, if it is present.
     fn before(&self, mut ids: Vec<&'static str>) -> Vec<&'static str> {
+        // The sort is stable, so the others keep their order.
         ids.sort_by_key(|id| *id != self.id);
         ids
     }

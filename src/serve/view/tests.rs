@@ -74,7 +74,7 @@ fn beside_others(n_owned: usize) -> Exporter {
 }
 
 #[test]
-fn all_partitions_are_shown_first_where_this_instance_does_not_hold_all_of_them() {
+fn all_partitions_are_the_default_if_an_instance_owns_only_some() {
     let scope = |n_owned, query: &str| {
         let answer = answer(&beside_others(n_owned), vec![small("e", "a")], query);
         (answer["chosen"]["scope"].clone(), answer["notes"].clone())
@@ -93,7 +93,7 @@ fn all_partitions_are_shown_first_where_this_instance_does_not_hold_all_of_them(
 }
 
 #[test]
-fn who_looks_at_all_partitions_is_told_how_old_that_is_and_which_are_behind() {
+fn the_global_view_shows_its_age_and_the_lagging_partitions() {
     let answer = answer(&beside_others(2), vec![small("e", "a")], "");
     let global = json!({
         "withheld": null, "behind_seconds": 0.0, "n_lagging": 1,
@@ -121,7 +121,7 @@ fn experiments(answer: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_row_has_both_views_of_the_chosen_window_cut_off_and_metrics() {
+fn a_row_has_both_views_of_the_chosen_window_cutoff_and_metrics() {
     let arm = arm("e", "a", [&[HIT, MISS], &[HIT], &[HIT]], [&[], &[HIT], &[HIT]]);
     let answer = ask(vec![arm.clone()], "window=1h&k=5&metrics=mrr,ctr");
     let line = json!({
@@ -168,7 +168,7 @@ fn compared() -> Exporter {
 }
 
 #[test]
-fn who_asks_for_nothing_is_shown_the_primary_metric_over_total() {
+fn an_empty_query_shows_the_primary_metric_over_total() {
     let chosen = |exporter: &Exporter, query: &str| {
         let chosen = answer(exporter, vec![small("e", "a")], query)["chosen"].clone();
         ["window", "k", "metrics", "sort"].map(|name| chosen[name].clone())
@@ -204,7 +204,7 @@ fn who_asks_for_nothing_is_shown_the_primary_metric_over_total() {
 }
 
 #[test]
-fn the_best_arm_stands_first_behind_the_control() {
+fn the_best_arm_is_listed_right_after_the_control() {
     let arms = ["a", "b", "c", "d"].map(|name| small("e", name)).to_vec();
     // Arms `c` and `d` are not tested, so they come last, by name.
     let mut look = looks::compared();
@@ -229,7 +229,7 @@ fn the_best_arm_stands_first_behind_the_control() {
 }
 
 #[test]
-fn experiments_stand_in_the_order_of_what_they_come_to() {
+fn experiments_are_sorted_by_verdict_then_by_name() {
     let arms =
         [("b", "x"), ("c", "x"), ("e", "a"), ("e", "b")].map(|(experiment, arm)| small(experiment, arm));
     let answer = answer(&compared(), arms.to_vec(), "");
@@ -240,7 +240,7 @@ fn experiments_stand_in_the_order_of_what_they_come_to() {
 }
 
 #[test]
-fn an_experiment_begins_with_its_sentence() {
+fn an_experiment_has_its_verdict_as_a_sentence() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
     let sentence = "too early: 3.2 of 7 days, next decision Sun 23 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
@@ -273,7 +273,7 @@ fn an_experiment_begins_with_its_sentence() {
 }
 
 #[test]
-fn looks_belong_to_the_values_of_the_scope_that_is_shown_first_and_to_all() {
+fn looks_belong_to_the_default_scope_and_the_global_one() {
     let belong = |n_owned, query: &str| {
         answer(&beside_others(n_owned), vec![small("e", "a")], query)["has_looks_of_scope"].clone()
     };
@@ -285,7 +285,7 @@ fn looks_belong_to_the_values_of_the_scope_that_is_shown_first_and_to_all() {
 }
 
 #[test]
-fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
+fn an_experiment_shows_the_last_look_at_its_arms() {
     let exporter = compared();
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let of = |query: &str| answer(&exporter, arms.clone(), query)["experiments"][0].clone();
@@ -328,7 +328,7 @@ fn an_experiment_tells_what_the_last_look_says_of_its_arms() {
 }
 
 #[test]
-fn arms_that_are_compared_with_none_tell_their_intervals_of_what_is_chosen() {
+fn arms_without_a_comparison_show_intervals_of_the_chosen_metrics() {
     let look = ExperimentLook {
         comparison: None,
         ..looks::compared()
@@ -350,7 +350,7 @@ fn arms_that_are_compared_with_none_tell_their_intervals_of_what_is_chosen() {
 }
 
 #[test]
-fn an_empty_view_and_an_absent_line_are_told_as_such() {
+fn an_empty_view_is_omitted_and_an_absent_line_is_null() {
     let answer = ask(vec![small("e", "b")], "");
     let row = &answer["experiments"][0]["arms"][0];
     assert_eq!(row.get("settled"), None);
@@ -358,7 +358,7 @@ fn an_empty_view_and_an_absent_line_are_told_as_such() {
 }
 
 #[test]
-fn the_control_is_first_on_every_page_and_whatever_the_filter() {
+fn the_control_is_first_on_every_page_under_any_filter() {
     let arms = ["old", "control", "new"].map(|name| small("e2", name)).to_vec();
     let answer = ask(arms.clone(), "sort=-name");
     assert_eq!(answer["experiments"][0]["control"], "old", "as it is set");
@@ -386,7 +386,7 @@ fn the_control_is_first_on_every_page_and_whatever_the_filter() {
 }
 
 #[test]
-fn arms_are_sorted_by_what_is_asked_for_and_those_without_it_are_last() {
+fn arms_are_sorted_by_the_requested_value_with_missing_ones_last() {
     let lists: [&[ListOutcome]; 3] = [&[HIT], &[HIT, MISS], &[HIT, MISS, MISS]];
     let arm_of = |name, live: &'static [ListOutcome], last: i64| ArmSnapshot {
         last_list_ms: NOW_MS - last,
@@ -420,7 +420,7 @@ fn arms_are_sorted_by_what_is_asked_for_and_those_without_it_are_last() {
 }
 
 #[test]
-fn a_filter_finds_arms_and_experiments_by_a_part_of_their_names() {
+fn a_filter_matches_parts_of_arm_and_experiment_names() {
     let all = [
         ("ranker", "Neural-2"),
         ("ranker", "blend"),
@@ -446,7 +446,7 @@ fn a_filter_finds_arms_and_experiments_by_a_part_of_their_names() {
 }
 
 #[test]
-fn of_many_experiments_each_shows_a_few_arms_and_one_alone_shows_them_in_pages() {
+fn many_experiments_show_a_few_arms_each_and_a_single_one_is_paged() {
     let arms = (0..25).flat_map(|e| (0..12).map(move |a| small(&format!("e-{e}"), &format!("a-{a}"))));
     let arms: Vec<_> = arms.collect();
     let second = ask(arms.clone(), "page=2");
@@ -477,7 +477,7 @@ fn of_many_experiments_each_shows_a_few_arms_and_one_alone_shows_them_in_pages()
 }
 
 #[test]
-fn what_is_not_there_is_noted_and_the_default_stands_in() {
+fn an_unknown_choice_is_noted_and_replaced_by_the_default() {
     let query = "window=7m&k=3&profile=ranx&view=sideways&difference=none&sort=best&metrics=ctr,nothing&page=-1&windw=1h";
     let answer = ask(vec![small("e", "a")], query);
     let chosen = &answer["chosen"];
@@ -511,7 +511,7 @@ fn what_is_not_there_is_noted_and_the_default_stands_in() {
 }
 
 #[test]
-fn another_profile_has_values_of_its_own() {
+fn each_profile_has_its_own_values() {
     let exporter = Exporter {
         ranking: fixture::two_profiles(),
         ..exporter()
@@ -549,7 +549,7 @@ impl SnapshotSource for NoLines {
 }
 
 #[test]
-fn the_partitions_furthest_behind_are_told_and_all_are_counted() {
+fn the_most_lagging_partitions_are_listed_and_all_are_counted() {
     let exporter = exporter();
     for partition in 0..100 {
         let state = crate::telemetry::PartitionState {

@@ -55,6 +55,7 @@ impl Outbox {
     /// Queues a notice for each arm whose state differs from the previous look, replacing a notice that still waits. A
     /// first state counts as a change if it calls for action.
     pub fn take(&mut self, shown: &Shown) {
+        // Looks are polled much more often than they are taken.
         if self.as_of_ms == shown.as_of_ms {
             return;
         }
@@ -82,9 +83,11 @@ impl Outbox {
             }
             let verdict = verdict::of_arm(name, arm_name, settings, report, look.no_users);
             let verdict = serde_json::to_vec(&verdict).expect("names and numbers are JSON");
+            // An older state that was not delivered yet is obsolete.
             self.waiting.retain(|waiting| waiting.notice.arm != arm);
             self.waiting.push_back(Waiting {
                 notice: Notice { arm, state, verdict },
+                // A new state is sent at once, without the backoff of the notice that it replaces.
                 pace: self.pace.clone(),
             });
         }
@@ -110,6 +113,7 @@ impl Outbox {
     pub fn put_off(&mut self, notice: &Notice, now: Instant) -> Duration {
         self.busy.remove(&notice.arm);
         let place = self.waiting.iter().position(|waiting| waiting.notice == *notice);
+        // A newer state may have replaced the notice during the attempt.
         let Some(mut waiting) = place.and_then(|place| self.waiting.remove(place)) else {
             return Duration::ZERO;
         };
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_state_is_told_if_something_follows_from_it() {
+    fn a_first_state_is_sent_only_if_it_is_actionable() {
         for state in State::ALL {
             let mut outbox = Outbox::default();
             outbox.take(&shown(1, &[("a", state)]));
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_after_the_first_state_is_told() {
+    fn every_change_after_the_first_state_is_sent() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Collecting)]));
         outbox.take(&shown(2, &[("a", State::NoDecision)]));
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_taken_is_not_taken_again() {
+    fn a_look_is_processed_only_once() {
         let mut outbox = Outbox::default();
         for _ in 0..2 {
             outbox.take(&shown(1, &[("a", State::Win)]));
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_waits_once_however_often_it_changes() {
+    fn an_arm_is_queued_once_however_often_it_changes() {
         let mut outbox = Outbox::default();
         let mut states = State::ALL.into_iter().cycle();
         for look in 1..1000 {
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_off_comes_after_the_others() {
+    fn a_postponed_arm_is_sent_after_the_others() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win), ("b", State::Harm)]));
         let (now, first) = (Instant::now(), next(&mut outbox));
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_one_attempt_at_a_time_and_its_later_state_waits_for_the_outcome() {
+    fn an_arm_has_one_attempt_at_a_time_and_later_states_wait() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win), ("b", State::Win)]));
         let (first, second) = (next(&mut outbox), next(&mut outbox));
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_is_not_shown_for_a_while_has_not_changed() {
+    fn an_arm_that_reappears_has_not_changed() {
         let mut outbox = Outbox::default();
         outbox.take(&shown(1, &[("a", State::Win)]));
         tell_next(&mut outbox);

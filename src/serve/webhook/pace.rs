@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_from_a_second_to_five_minutes() {
+    fn pauses_double_from_one_second_to_five_minutes() {
         let mut pace = Pace::default();
         let mut now = Instant::now();
         let begin = now;

@@ -54,6 +54,7 @@ impl Post {
     /// The reason why the request was not accepted, worded without any secret.
     pub async fn send(&self, json: Vec<u8>) -> anyhow::Result<()> {
         let webhook = Arc::clone(&self.webhook);
+        // Files may be on a slow volume, so they are not read on a thread of the runtime.
         let read = tokio::task::spawn_blocking(move || Credentials::read(&webhook));
         let credentials = read.await.context("read the files")??;
         let request = self.request(credentials.secret.clone(), json)?;

@@ -125,7 +125,7 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
 
 /// One instance sends at a time, and its successor cannot know which changes it delivered.
 #[test]
-fn who_is_not_to_tell_notes_changes_and_tells_the_last_of_each_arm_once_it_is() {
+fn a_standby_sends_the_last_change_of_each_arm_when_it_takes_over() {
     run(async {
         let mut server = Server::replying(&[]).await;
         let (is_owner, n_asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -186,7 +186,7 @@ fn a_change_is_posted_as_the_verdict_with_the_secret_in_its_header() {
 }
 
 #[test]
-fn it_is_told_again_until_it_is_taken_and_no_redirection_is_followed() {
+fn a_notice_is_retried_until_accepted_and_redirects_are_not_followed() {
     run(async {
         let replies = [
             Reply::Status(500),
@@ -210,7 +210,7 @@ fn it_is_told_again_until_it_is_taken_and_no_redirection_is_followed() {
 }
 
 #[test]
-fn a_server_that_comes_late_is_told_what_changed_before() {
+fn a_late_server_receives_earlier_changes() {
     run(async {
         // The socket holds the port but does not listen.
         let socket = TcpSocket::new_v4().expect("a socket");
@@ -231,7 +231,7 @@ fn a_server_that_comes_late_is_told_what_changed_before() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_holds_up_no_other_arm() {
+fn a_missing_answer_delays_no_other_arm() {
     run(async {
         let hangs = |_: usize, verdict: &serde_json::Value| match verdict["arm"] == "a" {
             true => Reply::Silence,
@@ -252,7 +252,7 @@ fn an_answer_that_does_not_come_holds_up_no_other_arm() {
 }
 
 #[test]
-fn what_is_not_taken_holds_up_no_other_arm() {
+fn a_refused_notice_delays_no_other_arm() {
     run(async {
         let refused = |_: usize, verdict: &serde_json::Value| match verdict["arm"] == "a" {
             true => Reply::Status(400),
@@ -277,7 +277,7 @@ fn what_is_not_taken_holds_up_no_other_arm() {
 }
 
 #[test]
-fn a_newer_state_takes_the_place_of_one_that_still_waits() {
+fn a_newer_state_replaces_a_waiting_one() {
     run(async {
         let harm_is_refused = |_: usize, verdict: &serde_json::Value| match verdict["state"] == "harm" {
             true => Reply::Status(503),
@@ -298,7 +298,7 @@ fn a_newer_state_takes_the_place_of_one_that_still_waits() {
 }
 
 #[test]
-fn a_secret_that_is_renewed_is_sent_with_the_next_attempt() {
+fn a_renewed_secret_is_sent_with_the_next_attempt() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let secret = file(dir.path(), "secret", "Bearer old");
@@ -333,7 +333,7 @@ fn a_secret_that_is_renewed_is_sent_with_the_next_attempt() {
 }
 
 #[test]
-fn nothing_is_told_of_looks_that_are_taken_anew_before_it_is_ready() {
+fn looks_repeated_before_ready_send_nothing() {
     run(async {
         let mut server = Server::replying(&[]).await;
         let stage = Stage::start_before_ready(&settings(server.address));
@@ -347,7 +347,7 @@ fn nothing_is_told_of_looks_that_are_taken_anew_before_it_is_ready() {
 }
 
 #[test]
-fn an_answer_without_an_end_is_taken_by_its_status() {
+fn an_endless_answer_is_judged_by_its_status() {
     run(async {
         let mut server = Server::replying(&[Reply::Endless]).await;
         let stage = Stage::start(&settings(server.address));
@@ -376,7 +376,7 @@ fn a_stop_does_not_wait_for_an_answer() {
 }
 
 #[test]
-fn an_operator_is_told_of_a_webhook_that_takes_nothing_until_it_does() {
+fn a_failing_webhook_causes_a_warning_until_it_accepts() {
     run(async {
         let mut server = Server::choosing(|n, _| Reply::Status(if n < 40 { 500 } else { 200 })).await;
         let stage = Stage::start(&settings(server.address));
@@ -425,7 +425,7 @@ fn signed(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
 }
 
 #[test]
-fn over_tls_only_a_server_that_the_authority_has_signed_is_told() {
+fn notices_are_sent_over_tls_only_to_servers_the_authority_signed() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (ours, acceptor) = signed(dir.path(), "ours.pem");
@@ -462,7 +462,7 @@ fn over_tls_only_a_server_that_the_authority_has_signed_is_told() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_refused_at_the_start_without_their_content() {
+fn unusable_files_are_refused_at_startup_without_their_content() {
     let dir = tempfile::tempdir().expect("a directory");
     let with = |secret: Option<&str>, authority: Option<&str>| settings::Webhook {
         url: HttpUrl::of_setting("https://hooks.example/hunter2").expect("an address"),

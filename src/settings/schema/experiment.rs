@@ -110,6 +110,7 @@ fn number(setting: &str) -> Value {
 /// Returns the schema of a metric id with or without a cut-off. A schema cannot know which of them are measured.
 fn metric() -> Value {
     let names = rules::words("metrics.metrics").unwrap_or_default();
+    // Distinct counts are not sums over users, so arms cannot be compared by them.
     let is_additive = |name: &&str| Metric::named(name).is_some_and(|metric| metric.is_additive());
     let names: Vec<&str> = names.into_iter().filter(is_additive).collect();
     let pattern = format!("^(({})(@[1-9][0-9]*)?|{})$", names.join("|"), IDS.join("|"));
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_refuses_what_the_validation_refuses_and_nothing_else() {
+    fn the_schema_and_the_validation_of_experiments_agree() {
         let epoch = "start = '2026-01-31T09:00:00Z', shares = {base = 0.4, b = 0.6}";
         let values = [
             "''",
@@ -203,7 +204,7 @@ mod tests {
 
     /// The sample documents every setting, with its default or otherwise with an example.
     #[test]
-    fn every_setting_is_told_with_its_default() {
+    fn every_setting_is_documented_with_its_default() {
         let notes = sample::notes();
         let schema = experiment(&notes);
         let settings = schema["properties"].as_object().expect("settings");

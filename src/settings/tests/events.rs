@@ -11,7 +11,7 @@ fn shape(text: &str, env: &[(&str, &str)]) -> Option<Shape> {
 }
 
 #[test]
-fn our_own_shape_is_none_whoever_writes_it() {
+fn our_own_shape_written_out_is_none() {
     assert_eq!(shape("", &[]), None);
     let ours = "[events]\ntype = \"type\"\n[events.served]\ntypes = [\"served\"]\nexperiments = \"experiments\"\n\
                 [events.click]\nitem = \"item\"\n";
@@ -25,7 +25,7 @@ fn our_own_shape_is_none_whoever_writes_it() {
 }
 
 #[test]
-fn a_shape_is_what_is_written_over_the_preset_and_variables_over_both() {
+fn settings_override_the_preset_and_variables_override_both() {
     let text = "[events]\npreset = \"ubi\"\nts_unit = \"us\"\nwithout_type = \"click\"\n[events.served]\n\
                 items = \"response.'hit.ids'\"\n[events.click]\ntypes = [\"tap\"]\n";
     let env = [
@@ -45,7 +45,7 @@ fn a_shape_is_what_is_written_over_the_preset_and_variables_over_both() {
 }
 
 #[test]
-fn what_lists_are_is_said_by_switches_too() {
+fn switches_set_parts_of_the_list_shape() {
     let text = "[events]\nts_zone = \"+01:00\"\n[events.served]\nposition = \"rank\"\nskip_others = true\nrows = true\n\
                 row_items = \"tiles\"\n";
     let mut expected = Shape {
@@ -74,7 +74,7 @@ fn any(paths: &[&str]) -> Paths {
 }
 
 #[test]
-fn a_path_may_have_alternatives_and_one_of_users_is_enough_for_a_shape() {
+fn a_path_can_have_alternatives() {
     let users = any(&["user_id", "ctx.cookie"]);
     let mut expected = Shape::default();
     expected.served.user_id = Some(users.clone());
@@ -107,7 +107,7 @@ fn a_path_may_have_alternatives_and_one_of_users_is_enough_for_a_shape() {
 }
 
 #[test]
-fn a_request_id_may_have_several_parts() {
+fn a_request_id_can_have_several_parts() {
     let served = "[events.served]\nrequest_id = { all = [\"view\", \"ctx.shelf\"] }\n";
     let both = format!("{served}[events.click]\nrequest_id.all = [\"rid\", \"shelf\"]\n");
     let path = |text| Path::parse(text).expect(text);
@@ -139,7 +139,7 @@ fn a_request_id_may_have_several_parts() {
 }
 
 #[test]
-fn parts_of_an_id_are_two_to_four_paths_that_lists_have() {
+fn parts_of_an_id_are_two_to_four_paths_in_lists() {
     for (text, fragments) in [
         (
             "[events.served]\nrequest_id = { all = [\"a\"] }",
@@ -181,7 +181,7 @@ fn parts_of_an_id_are_two_to_four_paths_that_lists_have() {
 }
 
 #[test]
-fn paths_beyond_the_places_of_a_record_are_refused() {
+fn too_many_paths_in_a_shape_are_refused() {
     let paths: Vec<String> = (0..8).map(|n| format!("\"p{n}\"")).collect();
     let any = format!("{{ any = [{}] }}", paths.join(", "));
     let served = ["request_id", "user_id", "ts", "items"].map(|name| format!("{name} = {any}\n"));
@@ -199,7 +199,7 @@ fn paths_beyond_the_places_of_a_record_are_refused() {
 
 proptest! {
     #[test]
-    fn one_alternative_is_a_plain_path(names in prop::collection::vec("[a-z.']{1,6}", 1..4)) {
+    fn a_single_alternative_equals_a_plain_path(names in prop::collection::vec("[a-z.']{1,6}", 1..4)) {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let path = Path::of(&names).expect("a path").to_string();
         let written = toml::Value::from(path).to_string();
@@ -212,7 +212,7 @@ proptest! {
 }
 
 #[test]
-fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
+fn each_shape_error_names_its_setting_line_and_fix() {
     let table: &[(&str, &[&str])] = &[
         (
             "[events]\npreset = \"metarnak\"",
@@ -414,7 +414,7 @@ fn each_fault_of_a_shape_names_its_setting_its_line_and_its_remedy() {
 }
 
 #[test]
-fn a_fault_of_a_variable_of_a_shape_names_the_variable() {
+fn a_shape_error_in_a_variable_names_the_variable() {
     check_refused(
         "",
         &[("ABGAUGE_EVENTS__SERVED__TS", "a.")],
@@ -431,7 +431,7 @@ fn a_fault_of_a_variable_of_a_shape_names_the_variable() {
 }
 
 #[test]
-fn records_of_one_shown_item_go_with_what_concerns_one_item() {
+fn gathered_records_are_refused_with_settings_for_arrays() {
     let gathers = "[events.served]\nitems = \"item\"\nposition = \"position\"\ngather = \"10s\"\n";
     let config = config(gathers, &[]);
     assert_eq!(
@@ -475,7 +475,7 @@ fn records_of_one_shown_item_go_with_what_concerns_one_item() {
 }
 
 #[test]
-fn the_span_of_gathered_lists_decides_what_is_counted_and_delays_it() {
+fn the_gather_span_changes_the_fingerprint_and_delays_counting() {
     let span = |span: &str| {
         config(
             &format!("[events.served]\nitems = \"item\"\ngather = \"{span}\""),

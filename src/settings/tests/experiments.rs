@@ -26,7 +26,7 @@ fn check_refused(lines: &str, fragments: &[&str]) {
 }
 
 #[test]
-fn every_setting_of_a_comparison_is_taken() {
+fn every_comparison_setting_is_read() {
     let found = experiment(
         r#"
         start = 2026-01-31T09:00:00Z
@@ -96,7 +96,7 @@ fn a_control_alone_has_the_documented_defaults() {
 }
 
 #[test]
-fn the_default_primary_is_ctr_at_the_largest_k_else_the_first_metric() {
+fn the_default_primary_is_ctr_at_the_largest_k_or_the_first_metric() {
     let primary = |of_metrics: &str| {
         let text = format!("[metrics]\n{of_metrics}\n[experiments.a]\ncontrol = \"base\"");
         let settings = config(&text, &[]).experiments["a"].settings.clone();
@@ -115,7 +115,7 @@ fn the_default_primary_is_ctr_at_the_largest_k_else_the_first_metric() {
 }
 
 #[test]
-fn what_needs_a_control_is_refused_without_one() {
+fn settings_that_need_a_control_are_refused_without_one() {
     for setting in [
         "shares = { base = 0.5, b = 0.5 }",
         "primary = [\"ctr@10\"]",
@@ -148,7 +148,7 @@ fn what_needs_a_control_is_refused_without_one() {
 }
 
 #[test]
-fn a_value_that_a_setting_cannot_have_is_told_what_it_can() {
+fn an_out_of_range_value_is_refused_with_its_range() {
     let table: &[(&str, &[&str])] = &[
         (
             "mde = 0",
@@ -232,7 +232,7 @@ fn a_value_that_a_setting_cannot_have_is_told_what_it_can() {
 }
 
 #[test]
-fn a_metric_that_arms_cannot_be_compared_by_is_told_what_to_write() {
+fn an_unusable_comparison_metric_is_refused_with_a_suggestion() {
     let table: &[(&str, &[&str])] = &[
         (
             "primary = []",
@@ -331,7 +331,7 @@ fn a_metric_that_arms_cannot_be_compared_by_is_told_what_to_write() {
 }
 
 #[test]
-fn shares_that_are_none_are_told_what_to_write() {
+fn invalid_shares_are_refused_with_a_suggestion() {
     let table: &[(&str, &[&str])] = &[
         (
             "{ base = 0.5, b = 0.4 }",
@@ -382,7 +382,7 @@ fn shares_that_are_none_are_told_what_to_write() {
 }
 
 #[test]
-fn epochs_that_cannot_follow_each_other_are_refused() {
+fn epochs_in_an_impossible_order_are_refused() {
     let epoch =
         |start: &str, shares: &str| format!("{{ start = \"{start}T09:00:00Z\", shares = {{ {shares} }} }}");
     let equal = "base = 0.5, b = 0.5";
@@ -461,7 +461,7 @@ fn epochs_that_cannot_follow_each_other_are_refused() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_refused() {
+fn contradictory_settings_are_refused() {
     let equal = "shares = { base = 0.5, b = 0.5 }";
     let table: &[(&str, &[&str])] = &[
         (
@@ -521,7 +521,7 @@ fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn a_planned_look_is_refused_where_tests_are_to_be_strict() {
+fn a_planned_look_is_refused_with_strict_tests() {
     let equal = "control = \"base\"\nshares = { base = 0.5, b = 0.5 }\nplanned_days = 14";
     check_refused(
         &format!("{equal}\nvalidity = \"strict\""),
@@ -536,7 +536,7 @@ fn a_planned_look_is_refused_where_tests_are_to_be_strict() {
 }
 
 #[test]
-fn a_planned_look_is_refused_where_shares_differ_more_than_fourfold() {
+fn a_planned_look_is_refused_if_shares_differ_more_than_fourfold() {
     let planned = |shares: &str| format!("control = \"base\"\nplanned_days = 14\nshares = {{ {shares} }}");
     let told = [
         "a.planned_days",
@@ -565,7 +565,7 @@ fn a_planned_look_is_refused_where_shares_differ_more_than_fourfold() {
 }
 
 #[test]
-fn what_a_setting_makes_impossible_is_warned_of() {
+fn settings_that_prevent_a_decision_cause_a_warning() {
     let warnings = |key: &str, lines: &str| {
         config(
             &format!("[kafka]\nkey = \"{key}\"\nstart = \"earliest\"\n[experiments.a]\n{lines}"),
@@ -638,7 +638,7 @@ fn what_a_setting_makes_impossible_is_warned_of() {
 }
 
 #[test]
-fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
+fn windows_that_match_no_look_cause_a_warning() {
     let with = |windows: &str, asked: &str| {
         let config = config(&format!("[metrics]\nwindows = {windows}\n{asked}"), &[]);
         let warnings = config.warnings().into_iter();
@@ -655,7 +655,7 @@ fn windows_that_no_look_can_end_with_are_warned_of_where_something_is_asked() {
 }
 
 #[test]
-fn a_cap_that_each_partition_counts_by_itself_is_warned_of() {
+fn a_list_cap_causes_a_doubt_unless_topics_are_keyed_by_user() {
     let doubts = |key: &str| {
         let text = format!(
             "[kafka]\nkey = \"{key}\"\n[experiments.a]\ncontrol = \"base\"\nmax_lists_per_user = 200"
@@ -671,7 +671,7 @@ fn a_cap_that_each_partition_counts_by_itself_is_warned_of() {
 }
 
 #[test]
-fn days_that_a_restart_does_not_read_again_are_warned_of() {
+fn days_lost_by_a_restart_cause_a_warning() {
     let warnings = |of_kafka: &str, lines: &str| {
         let settings = "control = \"base\"\nprimary = [\"mrr\"]\nshares = { base = 0.5, b = 0.5 }";
         let text = format!("[kafka]\nkey = \"user\"\n{of_kafka}\n[experiments.a]\n{settings}\n{lines}");
@@ -712,7 +712,7 @@ fn days_that_a_restart_does_not_read_again_are_warned_of() {
 
 /// Remarks on an experiment are shown next to it. At the top of the page they would stay for as long as it runs.
 #[test]
-fn what_an_experiment_is_not_told_is_for_check_and_not_for_the_top_of_the_page() {
+fn missing_experiment_settings_are_warnings_of_check_only() {
     let config = config("[experiments.a]\ncontrol = \"base\"", &[]);
     assert_eq!(
         config.warnings().len(),
@@ -723,7 +723,7 @@ fn what_an_experiment_is_not_told_is_for_check_and_not_for_the_top_of_the_page()
 }
 
 #[test]
-fn an_epoch_between_two_looks_is_told_like_a_start_inside_a_slot() {
+fn an_epoch_between_two_looks_is_noted() {
     let text = "[experiments.a]\nstart = 2026-01-31T09:00:00Z\ncontrol = \"base\"\nshares = { base = 0.5, b = 0.5 }\n\
                 epochs = [{ start = 2026-02-01T09:00:05Z, shares = { base = 0.5, b = 0.5 } }, \
                 { start = 2026-02-02T09:10:00Z, shares = { base = 0.5, b = 0.5 } }]";
@@ -733,7 +733,7 @@ fn an_epoch_between_two_looks_is_told_like_a_start_inside_a_slot() {
 }
 
 #[test]
-fn there_is_a_bound_on_epochs() {
+fn the_number_of_epochs_is_bounded() {
     let epochs = |n: usize| {
         let epoch = |day: usize| {
             let start = jiff::Timestamp::from_second(1_770_000_000 + 86_400 * day as i64).expect("a time");
@@ -750,7 +750,7 @@ fn there_is_a_bound_on_epochs() {
 }
 
 #[test]
-fn what_is_asked_is_shown_with_defaults_where_there_is_a_control() {
+fn an_experiment_with_a_control_is_shown_with_defaults() {
     let shown = |lines: &str| {
         let text = format!("[kafka]\nbrokers = \"b:1\"\n[experiments.\"a.b\"]\n{lines}");
         let shown = parse("abgauge.toml", &text, owned(&[]).into_iter(), load::shown);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_address_that_is_none_is_told_what_it_may_be() {
+fn an_invalid_listen_address_is_refused_with_a_suggestion() {
     for (text, fault, remedy) in [
         ("", "", "write \"0.0.0.0:9464\""),
         ("9465", "", "write \"0.0.0.0:9465\""),
@@ -28,7 +28,7 @@ fn an_address_that_is_none_is_told_what_it_may_be() {
 }
 
 #[test]
-fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
+fn each_error_in_a_file_names_its_setting_line_and_fix() {
     let table: &[(&str, &[&str])] = &[
         (
             "[ingest]\nskip_records = [\"served/0\"]",
@@ -606,7 +606,7 @@ fn each_fault_of_a_file_names_its_setting_its_line_and_its_remedy() {
 }
 
 #[test]
-fn a_fault_of_a_variable_names_the_variable() {
+fn an_error_in_a_variable_names_the_variable() {
     let table: &[(&str, &str, &[&str])] = &[
         (
             "ABGAUGE_JOIN__LATENESS",
@@ -788,7 +788,7 @@ fn a_fault_of_a_variable_names_the_variable() {
 }
 
 #[test]
-fn all_faults_are_told_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_at_once_in_file_order() {
     let text = "[log]\nformat = \"xml\"\n[join]\nslot = 5\nlatenes = \"1m\"\n[metrics]\nk = [2, 1]\nwindows = [\"7m\"]\n";
     let errors = refused(text, &[("ABGAUGE_HTTP__LISTEN", "here")]);
     let keys: Vec<&str> = errors.errors().iter().map(|error| error.key.as_str()).collect();
@@ -810,7 +810,7 @@ fn all_faults_are_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn every_fault_of_the_grammar_is_told_with_its_line() {
+fn every_syntax_error_is_reported_with_its_line() {
     let errors = refused("[kafka]\nkey = \n[join]\nslot = = 5\n", &[]);
     let rendered = render(&errors);
     assert!(

@@ -28,7 +28,7 @@ fn line(shown: &str, section: &str, name: &str) -> String {
 }
 
 #[test]
-fn every_setting_is_shown_with_where_it_came_from() {
+fn every_setting_is_shown_with_its_source() {
     let text = "[kafka]\ngroup_id = \"g\"\n\n[events]\npreset = \"metarank\"\n[metrics]\nk = [\n1,\n5]\n\
                 [profile.mine]\nbase = \"ranx\"\n[experiments.\"a.b\"]\nstart = 2026-01-31T09:00:00Z\n";
     let shown = in_force(text, &[("ABGAUGE_JOIN__ATTRIBUTION", "1h")]).show();
@@ -68,7 +68,7 @@ fn every_setting_is_shown_with_where_it_came_from() {
 }
 
 #[test]
-fn missing_brokers_are_shown_as_such_and_other_faults_refused() {
+fn missing_brokers_are_shown_and_other_errors_are_refused() {
     let settings = in_force("", &[]);
     assert!(settings.lacks_brokers());
     let brokers = line(&settings.show(), "kafka", "brokers");
@@ -84,7 +84,7 @@ fn missing_brokers_are_shown_as_such_and_other_faults_refused() {
 
 /// The output is a valid configuration with the same meaning.
 #[test]
-fn what_is_shown_can_be_read_again() {
+fn shown_settings_are_a_valid_configuration() {
     let events = "[events]\npreset = \"ubi\"\n[events.click]\naction = \"\"\nactions = []\n";
     let experiments = "[experiments.\"a.b\"]\ncontrol = \"base\"\nprimary = [\"hit_ratio@5\"]\nguardrails = { \"ctr@10\" = 0.02 }\n\
                        shares = { base = 0.5, \"c d\" = 0.5 }\nplanned_days = 14\n\
@@ -113,7 +113,7 @@ fn what_is_shown_can_be_read_again() {
 }
 
 #[test]
-fn what_may_be_a_secret_is_hidden() {
+fn possible_secrets_are_hidden() {
     let text = r#"
         [join]
         hash_seed = 81726354
@@ -154,7 +154,7 @@ fn what_may_be_a_secret_is_hidden() {
 }
 
 #[test]
-fn a_running_daemon_takes_over_what_it_can_and_names_the_rest() {
+fn a_reload_applies_some_settings_and_names_the_rest() {
     let hash = "0".repeat(64);
     let guarded = format!("[http]\nbearer_tokens = [\"{hash}\"]\n");
     let compared = "[experiments.\"a.b\"]\ncontrol = \"base\"\n";
@@ -222,7 +222,7 @@ fn a_running_daemon_takes_over_what_it_can_and_names_the_rest() {
 }
 
 #[test]
-fn what_is_taken_over_is_in_the_configuration_and_nothing_else() {
+fn a_reload_changes_only_the_settings_it_reports() {
     let hash = |digit: &str| digit.repeat(64);
     let text = |hash: String, more: &str| {
         format!("[http]\ntls_certificate = \"a\"\nbearer_tokens = [\"{hash}\"]\n{more}")
@@ -247,7 +247,7 @@ fn what_is_taken_over_is_in_the_configuration_and_nothing_else() {
 
 /// The file of a secret may stay the same while its content changes.
 #[test]
-fn another_secret_in_the_same_file_waits_for_a_restart() {
+fn a_changed_secret_waits_for_a_restart() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let text = format!("[kafka.property_files]\nsasl.password = {:?}", file.path());
     std::fs::write(file.path(), "hunter2").expect("written");

@@ -49,6 +49,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     }
     served(&raw.served, &mut shape.served, report);
     click(&raw.click, &mut shape.click, report);
+    // The checks that follow compare several settings, so all of them must have been read.
     id_parts(raw, &shape, report);
     kinds(raw, &shape, report);
     actions(raw, &shape.click, report);
@@ -56,6 +57,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
     rows(raw, &shape.served, report);
     alternatives(&shape, report);
     outer(raw, &shape, report);
+    // Our own shape has a faster decoder, even if the configuration spells it out.
     (shape != Shape::default()).then_some(shape)
 }
 
@@ -224,6 +226,7 @@ fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
         for (key, types) in given
             .into_iter()
             .filter_map(|(key, types)| Some((key, types.as_ref()?)))
+            // One error is enough, because both settings have the same word.
             .take(1)
         {
             let message = format!("\"{kind}\" means both a served list and a click");
@@ -232,7 +235,7 @@ fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     }
 }
 
-/// An action is looked at to be compared with something.
+/// Checks that the path of the action and its values are set together.
 fn actions(raw: &RawEvents, click: &ClickShape, report: &mut ErrorReport) {
     const ACTIONS: &str = "events.click.actions";
     match (&click.action, click.actions.is_empty()) {
@@ -264,7 +267,7 @@ fn actions(raw: &RawEvents, click: &ClickShape, report: &mut ErrorReport) {
     }
 }
 
-/// The items of rows are looked for where there are rows.
+/// Checks that `row_items` is set only together with `rows`.
 fn rows(raw: &RawEvents, served: &ServedShape, report: &mut ErrorReport) {
     if served.row_items.is_some() && !served.rows && report.is_sound(ROW_ITEMS) {
         let remedy = "write `rows = true` too, or leave `row_items` out";
@@ -280,11 +283,12 @@ fn rows(raw: &RawEvents, served: &ServedShape, report: &mut ErrorReport) {
     }
 }
 
-/// Arms are looked for where something can be found.
+/// Checks that each arm has an experiment, and each experiment an arm.
 fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
     const EXPERIMENT_NAME: &str = "events.served.experiment_name";
     const ARM_NAME: &str = "events.served.arm_name";
     const EXPERIMENTS: &str = "events.served.experiments";
+    // A setting that was refused has no value that others could be compared with.
     if [EXPERIMENTS, EXPERIMENT, ARM, EXPERIMENT_NAME, ARM_NAME]
         .iter()
         .any(|key| !report.is_sound(key))
@@ -295,7 +299,7 @@ fn arms(raw: &RawEvents, arms: &ArmsShape, report: &mut ErrorReport) {
     let (experiments, experiment, arm) = (spot(&raw.experiments), spot(&raw.experiment), spot(&raw.arm));
     let (experiment_name, arm_name) = (spot(&raw.experiment_name), spot(&raw.arm_name));
     let names_one = arms.experiment.is_some() || arms.experiment_name.is_some();
-    // Arms are found that have no experiment with them.
+    // Arms may be found without the name of their experiment.
     let takes_a_name = arms.experiments.is_none() && arms.experiment.is_none() && arms.arm.is_some();
     if arms.experiment.is_some() && arms.arm.is_none() {
         let remedy = "write `arm` too: the path from the same place to the name of the arm";
@@ -342,7 +346,7 @@ fn nested(word: &Word, nested: &mut Option<Nested>, report: &mut ErrorReport) {
     };
 }
 
-/// Likewise.
+/// Sets the path; an empty text removes the preset's.
 fn records(word: &Word, records: &mut Option<Path>, report: &mut ErrorReport) {
     let Some(word) = word else { return };
     *records = match word.get_ref().as_str() {
@@ -351,13 +355,14 @@ fn records(word: &Word, records: &mut Option<Path>, report: &mut ErrorReport) {
     };
 }
 
-/// Arms that are none: text, or `true`, `false` and integers by their text.
+/// Reads the values that do not count as arms: text, or `true`, `false` and integers by their text.
 fn not_in(
     list: &Option<Spanned<Vec<Spanned<toml::Value>>>>,
     words: &mut Vec<String>,
     report: &mut ErrorReport,
 ) {
     let Some(list) = list else { return };
+    // A written list replaces the default.
     words.clear();
     for value in list.get_ref() {
         let word = match value.get_ref() {
@@ -456,7 +461,7 @@ fn zone(word: &Word, zone: &mut Option<Zone>, report: &mut ErrorReport) {
     }
 }
 
-/// A shape has a place for so many paths.
+/// Checks the number of alternatives, because a record has a bounded number of places for paths.
 fn alternatives(shape: &Shape, report: &mut ErrorReport) {
     let n = shape.n_alternatives();
     if n > Shape::MAX_ALTERNATIVES {
@@ -487,7 +492,7 @@ fn may_be_absent(key: &str, written: &PathWord, paths: &mut Option<Paths>, repor
     }
 }
 
-/// `None` for paths that are refused.
+/// Parses paths. Returns `None` if they are refused.
 fn parse(key: &str, written: &Spanned<RawPaths>, report: &mut ErrorReport) -> Option<Paths> {
     parse_paths(key, written, written.get_ref(), report)
 }
@@ -516,7 +521,7 @@ fn parse_paths<T>(
     Paths::any(parse_each(key, any, report)?)
 }
 
-/// Several different paths.
+/// Parses several paths, which must differ.
 fn parse_each(key: &str, written: &[Spanned<String>], report: &mut ErrorReport) -> Option<Vec<Path>> {
     let mut paths = Vec::with_capacity(written.len());
     for path in written {
@@ -531,7 +536,7 @@ fn parse_each(key: &str, written: &[Spanned<String>], report: &mut ErrorReport) 
     Some(paths)
 }
 
-/// An id, or the parts of a composite one.
+/// Reads a request id, or the parts of a composite one.
 fn request_id(
     key: &str,
     written: &Option<Spanned<RawId>>,
@@ -541,6 +546,7 @@ fn request_id(
     let Some(written) = written else { return };
     let parts = match written.get_ref() {
         RawId::Whole(paths) => {
+            // The preset may have a composite id.
             further.clear();
             if let Some(paths) = parse_paths(key, written, paths, report) {
                 *first = paths;
@@ -565,7 +571,7 @@ fn request_id(
     }
 }
 
-/// A click names no part that lists lack.
+/// Checks that a click has no more parts of the id than a list.
 fn id_parts(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     let [of_list, of_click] =
         [&shape.served.further_ids, &shape.click.further_ids].map(|further| 1 + further.len());
@@ -586,7 +592,7 @@ fn id_parts(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
 }
 
 fn parse_one<T>(key: &str, path: &str, place: &Spanned<T>, report: &mut ErrorReport) -> Option<Path> {
-    // No field is called so: a table was meant, and put into quotes.
+    // A field hardly has such a name: a table was put into quotes.
     if path.trim_start().starts_with('{') {
         let remedy = "write { any = [\"ts\", \"timestamp\"] } as a table of TOML, without quotes around it";
         report.refuse(key, place, "starts with a brace", remedy);

@@ -32,6 +32,7 @@ pub(super) fn experiments(
     let experiments = raw.iter().map(|(name, raw)| {
         let experiment = experiment(&format!("experiments.{name}"), raw, &comparable, report);
         if !is_label(name) {
+            // Tables have no place of their own, so the error points to the first setting.
             let place = raw
                 .written()
                 .next()
@@ -126,6 +127,7 @@ fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
 /// Refuses settings without a control: only a start is meaningful alone.
 fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
     let others = raw.written().filter(|(setting, _)| *setting != "start");
+    // One error is enough, at the first such setting of the file.
     if let Some((setting, place)) = others.min_by_key(|(_, place)| place.span().start) {
         report.refuse(
             &format!("{key}.{setting}"),
@@ -141,7 +143,7 @@ fn is_label(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name != "__other__"
 }
 
-/// The name of an arm, wherever it is written.
+/// Checks the name of an arm.
 fn arm(key: &str, name: &Spanned<String>, report: &mut ErrorReport) {
     if !is_label(name.get_ref()) {
         let remedy = "write the arm's name as in the events: 1 to 128 bytes, not `__other__`";
@@ -149,10 +151,11 @@ fn arm(key: &str, name: &Spanned<String>, report: &mut ErrorReport) {
     }
 }
 
-/// Epoch ms.
+/// Parses a time as Unix ms.
 fn time_ms(key: &str, time: &Spanned<toml::Value>, report: &mut ErrorReport) -> Option<i64> {
     let text = match time.get_ref() {
         toml::Value::String(text) => text.clone(),
+        // TOML has a notation for times, which arrives as a value of its own type.
         other => other.to_string(),
     };
     match text.parse::<jiff::Timestamp>() {

@@ -33,6 +33,7 @@ pub(super) fn export(
         .filter(|(_, id)| metrics.contains(id) && is_additive(id))
         .collect();
     let numerators = match &raw.numerators {
+        // If metrics were refused, numerators might look wrong without being so.
         Some(list) if report.is_sound("export.metrics") => {
             chosen("export.numerators", list, &with_parts, report)
         }
@@ -40,6 +41,7 @@ pub(super) fn export(
     };
     let k = raw.k.as_ref().map(|list| {
         let chosen = cut_offs("export.k", list, report);
+        // Refused entries are left out of `chosen`, so its places match the written ones only without errors.
         let comparable = report.is_sound("metrics.k") && report.is_sound("export.k");
         let twice = |n: &usize| chosen[..*n].contains(&chosen[*n]);
         if let (true, Some(n)) = (comparable, (0..chosen.len()).find(twice)) {
@@ -65,7 +67,8 @@ pub(super) fn export(
         metrics,
         k,
         live: shown(View::Live),
-        // The whole is not added up any further, and looks use it, so the total is enough unless views are set.
+        // Numbers of all partitions are not added up further, and looks use `total`, so that window is enough unless views
+        // are set.
         global: match &views {
             Some(_) => shown(View::Settled),
             None => windows.iter().filter(|name| *name == TOTAL).cloned().collect(),
@@ -78,7 +81,7 @@ pub(super) fn export(
     }
 }
 
-/// Names of windows in the order of their spans, `total` last.
+/// Returns the names of the windows in the order of their spans, `total` last.
 fn shown_windows(
     list: &Option<Spanned<Vec<Spanned<String>>>>,
     windows: &[WindowSpan],

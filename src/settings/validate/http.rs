@@ -29,6 +29,7 @@ fn listen(listen: &Spanned<String>, report: &mut ErrorReport) -> SocketAddr {
     text.parse().unwrap_or_else(|_| {
         let (fault, remedy) = no_address(text);
         report.refuse("http.listen", listen, format!("\"{text}\" {fault}"), remedy);
+        // Never used, because an error was reported.
         SocketAddr::from(([127, 0, 0, 1], 0))
     })
 }
@@ -39,12 +40,14 @@ fn no_address(text: &str) -> (&'static str, String) {
     if text.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()) {
         return ("has no port", format!("write \"{text}:{PORT}\""));
     }
+    // Several colons without brackets are an IPv6 address, and no colon clearly separates a port.
     if !text.contains('[') && text.matches(':').count() > 1 && !text.contains('/') {
         let remedy = "write an IPv6 address in brackets and the port behind them, such as \"[::1]:9464\"";
         return ("is not an address to listen on", remedy.to_owned());
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, PORT));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    // A number alone is a port without a host.
     let (host, port) = if digits(host) { ("", host) } else { (host, port) };
     let is_port = port.parse::<u16>().is_ok();
     let port = if is_port { port } else { PORT };
@@ -116,7 +119,7 @@ fn access(raw: &RawHttp, report: &mut ErrorReport) -> Access {
     }
 }
 
-/// Entries are reported by number: the text there may be the secret itself.
+/// Reads hashes. Errors name an entry by its number, because its text may be the secret itself.
 fn entries<T: FromStr<Err = NotAnEntry>>(
     key: &str,
     list: &Spanned<HashList>,

@@ -32,6 +32,7 @@ fn skip(
     let text = entry.get_ref();
     let mut parts = text.splitn(3, '/');
     let topic = parts.next().unwrap_or_default();
+    // A partition is written like an offset, but it cannot be a range.
     let partition = parts.next().and_then(parse_offsets);
     let partition = partition.filter(|numbers| numbers.start() == numbers.end());
     let partition = partition.and_then(|numbers| i32::try_from(*numbers.start()).ok());

@@ -42,6 +42,7 @@ pub(super) fn kafka(raw: RawKafka, report: &mut ErrorReport) -> Kafka {
 fn brokers(brokers: Option<&Spanned<String>>, report: &mut ErrorReport) -> String {
     const KEY: &str = "kafka.brokers";
     let Some(brokers) = brokers else {
+        // A value that could not be read was reported before, and is not missing.
         if report.is_sound(KEY) {
             let remedy = "write brokers = \"host:9092\" under [kafka], or set ABGAUGE_KAFKA__BROKERS";
             report.refuse_at(KEY, Location::Nowhere, "is missing", remedy);
@@ -72,7 +73,7 @@ const LISTENERS: [&str; 4] = ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"];
 fn brokers_of(text: &str) -> Result<(), (String, String)> {
     let wrong = |fault: String| Err((fault, BROKERS_REMEDY.to_owned()));
     if text.contains('@') {
-        // It may hold a password, which is not to be shown.
+        // It may contain a password, so it is not repeated.
         let fault = "names a user before an @, which brokers do not accept".to_owned();
         return Err((fault, NO_USER_REMEDY.to_owned()));
     }
@@ -107,7 +108,7 @@ fn brokers_of(text: &str) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// Brokers, as a flag has them.
+/// Parses the brokers of a flag.
 ///
 /// # Errors
 /// What to write instead.
@@ -118,7 +119,7 @@ pub fn parse_brokers(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a topic, as a flag has it.
+/// Parses the name of a topic in a flag.
 ///
 /// # Errors
 /// What to write instead.
@@ -129,7 +130,7 @@ pub fn parse_topic(text: &str) -> Result<String, String> {
     }
 }
 
-/// Kafka's own rule. It also keeps `^` out, with which librdkafka would take the name for a pattern.
+/// Checks a name by Kafka's own rule, which also excludes `^`: librdkafka would read such a name as a pattern.
 pub(super) fn topic(key: &str, name: &Spanned<String>, report: &mut ErrorReport) -> String {
     let text = name.get_ref();
     if text.is_empty() {

@@ -41,6 +41,7 @@ pub(super) fn measures(
         let mut profiles = profiles.iter();
         wanted.contains(&metric.id) && profiles.any(|profile| profile.metrics.contains(&metric.id))
     };
+    // Columns have the order of `METRICS`, whatever the order in the file.
     let metrics = METRICS
         .iter()
         .filter(is_measured)
@@ -105,6 +106,7 @@ fn chosen_metrics(
     if let (Some(chosen), Some(list)) = (&chosen, &export.metrics) {
         for word in list.get_ref() {
             let id = Metric::named(word.get_ref()).map(|metric| metric.id);
+            // A list with an error may be incomplete, so nothing is compared with it.
             if id.is_some_and(|id| !chosen.contains(&id)) && report.is_sound(METRICS_KEY) {
                 let message = format!("\"{}\" is not measured", word.get_ref());
                 let remedy = "add it to `metrics` under [metrics], or leave it out";
@@ -115,7 +117,7 @@ fn chosen_metrics(
     chosen.or_else(|| Some([&USUAL, exported?.as_slice()].concat()))
 }
 
-/// A metric that is named must be one that the profiles and the catalogue allow.
+/// Checks that a named metric can be measured with these profiles and this catalogue.
 fn can_be_measured(
     key: &str,
     word: &Spanned<String>,
@@ -151,6 +153,7 @@ fn can_be_measured(
 fn profiles(raw: &Spanned<Value>, known: &[Profile], report: &mut ErrorReport) -> Vec<Profile> {
     const PROFILE: &str = "metrics.profile";
     let words: Option<Vec<String>> = match raw.get_ref() {
+        // A variable may hold several names.
         Value::String(names) => Some(names.split(',').map(|name| name.trim().to_owned()).collect()),
         Value::Array(names) => names
             .iter()
@@ -200,6 +203,7 @@ fn custom_profile(name: &str, raw: &RawProfile, report: &mut ErrorReport) -> Opt
         return None;
     }
     let mut all = Profile::all();
+    // Older configurations may name these as their base.
     all.extend(Profile::all_by_old_names());
     let bases: Vec<(&str, Profile)> = all
         .iter()

@@ -8,9 +8,9 @@ use crate::settings::error::ErrorReport;
 use crate::settings::raw::{RawGlobal, RawState};
 use crate::settings::{Kafka, StateTopic};
 
-/// Less would not hold one seal.
+/// Minimum rate. A single seal would not fit into less.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
-/// Oftener, each look at the ends of the topic would find something new.
+/// Minimum interval. With a shorter one, each look at the ends of the topic would find new records.
 const MIN_INTERVAL_MS: i64 = 1_000;
 
 /// Returns the state topic; `None` if no state is stored.
@@ -30,6 +30,7 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
             remedy,
         );
     }
+    // The limits above are validated even without a topic, so that no error goes unnoticed.
     let name = raw.topic.as_ref()?;
     let others = [
         Some(&kafka.served_topic),

@@ -33,6 +33,7 @@ where
         _ => {
             let remedy = format!("write a number from {} to {}", range.start(), range.end());
             let what = match key {
+                // The seed is a secret, so the message does not repeat it.
                 HASH_SEED => "it".to_owned(),
                 _ => number.to_string(),
             };
@@ -42,7 +43,7 @@ where
     }
 }
 
-/// The path of a file, where one is set.
+/// Returns the path of a file, if one is set.
 pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut ErrorReport) -> Option<PathBuf> {
     let path = path.as_ref()?;
     if path.get_ref().is_empty() {
@@ -51,7 +52,7 @@ pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut Error
     Some(path.get_ref().into())
 }
 
-/// A number from 0 to 1.
+/// Checks a number from 0 to 1.
 pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut ErrorReport) -> f64 {
     let share = *value.get_ref();
     if !SHARE.contains(&share) {
@@ -70,7 +71,7 @@ pub(super) fn cut_offs(
     list.get_ref().iter().filter_map(&mut rank).collect()
 }
 
-/// The value that `word` stands for.
+/// Returns the value that `word` means.
 pub(super) fn choice<T: Clone>(
     key: &str,
     word: &Spanned<String>,
@@ -101,7 +102,7 @@ fn any_of(names: &[&str]) -> String {
     }
 }
 
-/// The values that a list of words stands for, each once.
+/// Returns the values that a list of words means, each once.
 pub(super) fn chosen<T: Clone + PartialEq>(
     key: &str,
     list: &Spanned<Vec<Spanned<String>>>,

@@ -25,6 +25,7 @@ const OF_THE_REQUEST: [HeaderName; 9] = [
 
 /// Returns the webhook; `None` if there is none.
 pub(super) fn webhook(raw: &RawWebhook, report: &mut ErrorReport) -> Option<Webhook> {
+    // Validated even without an address, so that no error goes unnoticed.
     let timeout_ms = positive("webhook.timeout", &raw.timeout, report);
     let secret_file = path("webhook.secret_file", &raw.secret_file, report);
     let ca_file = path("webhook.ca_file", &raw.ca_file, report);

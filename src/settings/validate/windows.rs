@@ -45,6 +45,7 @@ pub(super) fn windows(
     }
     windows.sort_by_key(|window| window.span_ms);
     let is_chosen = report.is_given(WINDOWS, &raw.windows);
+    // The error is reported for the setting that the operator wrote, not for a default.
     if report.is_given(SLOT, slot) && !is_chosen {
         slot_fits(slot, &windows, report);
     } else {
@@ -78,7 +79,7 @@ fn slot_fits(slot: &Spanned<TimeSpan>, windows: &[WindowSpan], report: &mut Erro
     );
 }
 
-/// The longest part of `whole` that is at most `most` and divides it; among the first thousands of parts, else 1.
+/// Returns the longest divisor of `whole` that is at most `most`, or 1 if none is found within 10,000 steps.
 fn shorter_part(whole: i64, most: i64) -> i64 {
     let first = (whole / most).max(1);
     let mut counts = first..=first.saturating_add(10_000);

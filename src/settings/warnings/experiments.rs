@@ -63,6 +63,7 @@ impl Config {
     /// Warns if sums and days restart with the process: nothing is stored, and a start does not read the whole experiment
     /// again.
     fn days_of_a_restart(&self, of: &Compared) -> Option<String> {
+        // Windows are sorted by their spans.
         let longest = self.windows.last()?;
         let settings = of.settings;
         let (days, setting) = settings
@@ -164,6 +165,7 @@ fn sticky_epochs(name: &str, experiment: &Experiment, settings: &Settings) -> Op
         .epochs
         .iter()
         .position(|epoch| changes(&epoch.shares))?;
+    // From the first change on, all epochs are left out.
     let n_left_out = experiment.epochs.len() - changing;
     settings.sticky.then(|| {
         format!(

@@ -42,6 +42,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     if let Some(finding) = has(Level::Error(CheckFailure::Unavailable)) {
         return Admission::Waits(finding);
     }
+    // Without an answer the settings are unknown, and nothing is claimed on a guess.
     if let Some(finding) = unanswered(config, facts) {
         return Admission::Waits(finding);
     }
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lose_or_spoil_numbers_is_refused() {
+    fn a_setup_that_would_lose_data_is_refused() {
         #[track_caller]
         fn check(change: fn(&mut StoringFacts), text: &str, remedy: &str) {
             let mut facts = facts();
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_mended_meanwhile_is_waited_for() {
+    fn fixable_problems_are_waited_for() {
         #[track_caller]
         fn check(change: fn(&mut StoringFacts), text: &str) {
             let mut facts = facts();
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_seen_is_a_doubt() {
+    fn missing_permissions_cause_doubts() {
         let mut facts = facts();
         found(&mut facts).settings = Err(forbidden());
         facts.inputs[0].settings = Err(forbidden());

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_tells_what_a_file_is() {
+    fn the_first_line_reveals_the_form_of_a_file() {
         for (line, form) in [
             ("{\"type\":\"click\",\"n\":[1,2]}", None),
             ("{\"cut", None),

@@ -153,6 +153,7 @@ fn reach_ms(config: &Config) -> i64 {
     let window = config
         .windows
         .last()
+        // A window moves by whole cells, so it reaches back one cell further.
         .map_or(0, |window| window.span_ms + window.cell_ms());
     window + join.settle_after_ms() + join.max_future_ms + join.click_skew_ms
 }
@@ -175,6 +176,7 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
     let window = config.windows.last().map_or("total", |window| &window.name);
     if let Some(kept_ms) = settings
         .retention_ms
+        // A negative retention is unlimited.
         .filter(|kept_ms| (0..reach_ms(config)).contains(kept_ms))
     {
         let (reach_ms, kept) = (reach_ms(config), display_ms(kept_ms));
@@ -187,6 +189,7 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
             ),
         ));
     }
+    // A negative size is unlimited.
     if let Some(bytes) = settings.retention_bytes.filter(|bytes| *bytes >= 0) {
         findings.push(Finding::new(
             Level::Note,

@@ -132,11 +132,13 @@ impl Records {
         if self.n_of.values().any(|n| *n > MAX_SHOWN) {
             let _ = write!(summary, "; the first {MAX_SHOWN} of each are shown");
         }
+        // A single readable record proves that the type of the file is right.
         let form = Form::of(self.first.as_deref()).filter(|_| n_refused == n_all);
         // Remedies differ for lines and for rows.
         let fitting = |lines: &'static str, rows: &'static str| if self.are_rows { rows } else { lines };
         let mut findings = self.shown;
         if let Some(form) = form {
+            // One error about the file replaces an error for each line.
             findings.clear();
             let remedy = fitting(form.remedy(), "write one row per event");
             findings.push(Finding::new(REFUSED, form.what(), remedy));

@@ -57,6 +57,7 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
     let mut content = Vec::new();
     if n_unreadable > 0 {
         let mut reasons: Vec<_> = sample.unreadable.iter().collect();
+        // The most frequent reason comes first, because its remedy helps most.
         reasons.sort_by_key(|(_, n)| Reverse(**n));
         let named: Vec<_> = reasons
             .iter()

@@ -43,6 +43,7 @@ pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u3
 }
 
 fn how_to_create(config: &Config, name: &str, n_partitions: Option<u32>, n_brokers: usize) -> String {
+    // A topic cannot have more replicas than there are brokers.
     let n_replicas = n_brokers.clamp(1, 3);
     let settings = STATE_SETTINGS.map(|(setting, value)| format!(" --config {setting}={value}"));
     let n_partitions = n_partitions.map_or_else(|| "PARTITIONS".to_owned(), |n| n.to_string());
@@ -72,6 +73,7 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
         .as_ref()
         .ok()
         .and_then(|settings| settings.get("min.insync.replicas"));
+    // With a single replica, min.insync.replicas makes no difference, so one warning is enough.
     if found.n_replicas == 1 {
         findings.push(one_disk(name, "has one replica", "give it three"));
     } else if in_sync.is_some_and(|in_sync| in_sync == "1") {
@@ -185,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_created_is_found_fine() {
+    fn the_suggested_topic_has_no_findings() {
         assert_eq!(findings(&facts(&[])), []);
     }
 
     #[test]
-    fn each_setting_that_endangers_state_is_named_with_what_to_do() {
+    fn each_dangerous_topic_setting_is_named_with_a_fix() {
         for (setting, value, level) in [
             ("cleanup.policy", "delete", CONFIGURATION),
             ("cleanup.policy", "compact,delete", CONFIGURATION),
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_absent_comes_with_the_command_that_creates_it() {
+    fn a_missing_topic_is_reported_with_the_command_to_create_it() {
         let mut facts = facts(&[]);
         facts.found = Err(Failure::new(Trouble::NoSuchTopic, "unknown"));
         facts.n_brokers = 1;

@@ -94,6 +94,7 @@ impl Unmapped {
         let own = (Way::Own, Shape::default());
         let presets = Shape::PRESETS.iter();
         let presets = presets.map(|(name, preset)| (Way::Preset(name), preset()));
+        // Our own shape comes first, so it wins a tie.
         let all = [own].into_iter().chain(presets);
         let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_says, &self.lines)));
         tried
@@ -111,6 +112,7 @@ impl Unmapped {
                 let mut trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
                 let served = &mut draft.shape.served;
                 if served.gather_ms.is_some() {
+                    // The first trial collected the times of the records. The second uses the span that fits them.
                     served.gather_ms = Some(rows::span_ms(&trial.rows));
                     trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
                 }

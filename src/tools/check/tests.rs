@@ -112,7 +112,7 @@ fn settings_of(topic: &mut Topic) -> &mut TopicSettings {
 }
 
 #[test]
-fn a_fine_cluster_gives_no_more_than_ok() {
+fn a_healthy_cluster_prints_only_ok() {
     assert_eq!(check(&facts(), 0), "");
     let all = printed(&judge::cluster(&config(), &facts()));
     assert_lines(
@@ -131,7 +131,7 @@ fn a_fine_cluster_gives_no_more_than_ok() {
 }
 
 #[test]
-fn a_missing_topic_and_a_forbidden_one_are_told_apart() {
+fn a_missing_topic_and_a_forbidden_one_are_distinguished() {
     let mut facts = facts();
     facts.served.found = Err(Failure::new(Trouble::NoSuchTopic, "unknown"));
     facts.clicks.as_mut().unwrap().found = Err(Failure::new(Trouble::TopicForbidden, "denied"));
@@ -155,7 +155,7 @@ fn a_missing_topic_and_a_forbidden_one_are_told_apart() {
 }
 
 #[test]
-fn unequal_counts_are_refused_and_the_smaller_topic_is_to_grow() {
+fn unequal_partition_counts_are_refused_with_a_fix_for_the_smaller_topic() {
     let mut facts = facts();
     facts.clicks = Some(topic("clicks", 3));
     assert_lines(
@@ -182,7 +182,7 @@ fn a_compacted_topic_is_refused() {
 
 /// 24h + 24m + 30m + 2m + 30s = 89 790 s.
 #[test]
-fn retention_must_reach_over_the_longest_window_and_all_spans_of_the_join() {
+fn retention_must_cover_the_longest_window_and_the_join() {
     let mut facts = facts();
     let clicks = settings_of(facts.clicks.as_mut().unwrap());
     clicks.retention_ms = Some(89_789_999);
@@ -200,7 +200,7 @@ fn retention_must_reach_over_the_longest_window_and_all_spans_of_the_join() {
 }
 
 #[test]
-fn what_cannot_be_firm_is_told() {
+fn uncertain_retention_and_timestamps_are_reported() {
     let mut facts = facts();
     let served = settings_of(&mut facts.served);
     (served.retention_bytes, served.timestamps) = (Some(1 << 30), stamped_by("CreateTime"));
@@ -216,7 +216,7 @@ fn what_cannot_be_firm_is_told() {
 }
 
 #[test]
-fn unlike_partitioners_are_named_and_few_records_tell_nothing() {
+fn different_partitioners_are_named_given_enough_records() {
     let mut facts = facts();
     let clicks = |facts: &mut Facts, sample| {
         facts.clicks.as_mut().unwrap().found.as_mut().unwrap().sample = Ok(sample)
@@ -267,7 +267,7 @@ fn unlike_partitioners_are_named_and_few_records_tell_nothing() {
 }
 
 #[test]
-fn unreadable_records_are_shared_out_by_reason() {
+fn unreadable_records_are_counted_by_reason() {
     let mut facts = facts();
     let found = facts.served.found.as_mut().unwrap();
     let sample = found.sample.as_mut().unwrap();
@@ -296,7 +296,7 @@ fn unreadable_records_are_shared_out_by_reason() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_said_with_the_permission_or_address_it_needs() {
+fn failed_requests_are_reported_with_the_missing_permission_or_address() {
     let mut facts = facts();
     let found = facts.served.found.as_mut().unwrap();
     found.settings = Err(Failure::new(Trouble::TopicForbidden, "denied"));
@@ -320,7 +320,7 @@ fn what_cannot_be_asked_is_said_with_the_permission_or_address_it_needs() {
 }
 
 #[test]
-fn no_way_in_is_one_error_that_names_the_address_and_what_to_check() {
+fn a_failed_connection_is_one_error_with_address_and_fix() {
     for (trouble, says, code) in [
         (Trouble::Property, "correct it under [kafka.properties]", 78),
         (

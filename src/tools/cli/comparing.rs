@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_is_for_all_experiments_or_for_one() {
+    fn a_control_applies_to_all_experiments_or_to_one() {
         assert_eq!(parse_control("base"), of("", "base".to_owned()));
         assert_eq!(parse_control("ranker=base"), of("ranker", "base".to_owned()));
         assert_eq!(parse_control(" a:b = x,y "), of("a:b", "x,y".to_owned()));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_for_all_experiments_or_for_one_and_arms_may_have_any_name() {
+    fn shares_apply_to_all_experiments_or_to_one() {
         let shares = |shares: &[(&str, f64)]| -> Vec<(String, f64)> {
             let shares = shares.iter().map(|(arm, share)| ((*arm).to_owned(), *share));
             shares.collect()
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_and_the_effect_are_for_all_experiments_or_for_one() {
+    fn metrics_and_the_effect_apply_to_all_experiments_or_to_one() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             parse_names("mrr,hit_rate@10"),

@@ -72,6 +72,7 @@ pub struct RecommendationFile {
 
 fn parse_recommendations(text: &str) -> Result<RecommendationFile, String> {
     let (arm, path) = match text.split_once('=') {
+        // The first `=` ends the arm, because a path may contain others.
         Some((arm, path)) => (arm.to_owned(), path),
         None => (stem(Path::new(text)), text),
     };
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_stands_before_its_file_or_is_named_as_that() {
+    fn an_arm_precedes_its_file_or_has_the_name_of_the_file() {
         for (text, arm, path) in [
             ("als=a/b.csv", "als", "a/b.csv"),
             ("a/als.csv.gz", "als", "a/als.csv.gz"),

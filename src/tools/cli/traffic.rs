@@ -93,6 +93,7 @@ fn parse_for_arms(
     };
     let pairs: Option<Vec<_>> = text.split(',').map(pair).collect();
     let pairs = pairs.ok_or_else(|| format!("write an arm and a number, such as {example}"))?;
+    // Checked while parsing, so that the error names the flag.
     takes(Design::default(), &pairs).map_err(|error| error.to_string())?;
     Ok(ArmNumbers(pairs))
 }

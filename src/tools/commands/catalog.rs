@@ -40,6 +40,7 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             counter.read_by(of_shape(&decoder, shape.as_ref()));
             let mut outcome = Ok(());
             let long = source::read(path, shape.as_ref(), &|n_bytes| bar.inc(n_bytes), |_, record| {
+                // Reading cannot be stopped from here, so records beyond the limit are skipped.
                 if outcome.is_ok() {
                     outcome = counter.take(record, None);
                 }
@@ -82,6 +83,7 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
                 outcome.is_ok()
             })
         });
+        // Checked first: a read that was stopped for lack of room is not a failure of the brokers.
         outcome.map_err(out_of_room)?;
         if let Err(failure) = read {
             let finding = unreadable(&config, topic, &failure);

@@ -29,6 +29,7 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
         metrics: metrics(measures),
     };
     let has_control = args.compare.iter().any(|said| said.experiment.is_none());
+    // Without a control for all experiments, only the named ones are compared.
     let all = has_control.then(|| flags.settings(None)).transpose()?;
     let each = experiments(args)
         .into_keys()
@@ -61,6 +62,7 @@ fn experiments(args: &CompareArgs) -> BTreeMap<&str, &'static str> {
         said.iter()
             .filter_map(move |said| Some((said.experiment.as_deref()?, flag)))
     }
+    // Later entries replace earlier ones in the map, so the most important flag comes last.
     let all = named("--mde <EXPERIMENT:SHARE>", &args.mde)
         .chain(named("--guardrail <EXPERIMENT:METRIC=MARGIN,…>", &args.guardrail))
         .chain(named("--primary <EXPERIMENT:METRIC,…>", &args.primary))

@@ -42,6 +42,7 @@ fn init(path: &Path) -> anyhow::Result<()> {
         return print(Config::default_toml());
     }
     let shown = path.display();
+    // The check and the creation are one step, so a file that appears meanwhile is not overwritten.
     let mut file = File::create_new(path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             anyhow!("{shown} already exists and was not overwritten: choose another name or remove it")

@@ -135,8 +135,10 @@ impl Reading<'_> {
             };
             let place = match &order {
                 Some((column, _)) => number(column, cells.next().flatten(), row)?,
+                // Without a column for the order, rows are in rank order.
                 None => self.n_rows as f64,
             };
+            // The lowest place ranks first, but the highest score.
             let place = if args.score.is_some() { -place } else { place };
             let named = match &args.arm {
                 Some(column) => Some(label(column, cells.next().flatten(), row)?),
@@ -167,6 +169,7 @@ impl Reading<'_> {
                 Some(_) if pair.is_some() => is_relevant(args, cells.next().flatten(), row)?,
                 _ => true,
             };
+            // The named columns have been taken from the iterator, so the rest are the others.
             others.add(cells);
             match pair {
                 Some((user, item)) if is_relevant => self.tables.relevant(user, item),

@@ -145,6 +145,7 @@ fn named_metrics(
             let others = counting
                 .known_profiles
                 .iter()
+                // Old names are accepted but not suggested.
                 .filter(|profile| !profile.has_old_name());
             let others = others.filter(defines);
             return Err(format!(

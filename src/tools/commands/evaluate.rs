@@ -30,6 +30,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             .options
             .compare
             .as_ref()
+            // Without events no arm exists, and the lack of events is reported instead.
             .filter(|_| !evaluation.is_empty());
         let missing = compare.and_then(|compare| compare::missing(&args.comparing, compare, &evaluation));
         if let Some(message) = missing {
@@ -90,6 +91,7 @@ fn show(evaluation: &Evaluation, args: &EvaluateArgs) -> anyhow::Result<()> {
     match args.format {
         Format::Json => report.json(&mut bytes)?,
         Format::Csv => report.csv(&mut bytes)?,
+        // JSON and CSV keep their frame without numbers, but a table would be blank.
         _ if evaluation.is_empty() => {}
         Format::Table => bytes = format!("{}\n", report.table()).into_bytes(),
         Format::Markdown => bytes = format!("{}\n", report.markdown()).into_bytes(),

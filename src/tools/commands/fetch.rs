@@ -33,6 +33,7 @@ pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Resul
     };
     let client = https::client(https::trusting(authorities, url).map_err(told)?);
     let answered = runtime.block_on(async {
+        // The limit includes the body, which a slow daemon may never finish.
         let answered = timeout(asked.timeout, async {
             let answer = client.request(request).await?;
             let status = answer.status();
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_below_a_path_of_a_proxy_has_its_numbers_there() {
+    fn the_api_is_found_under_the_path_of_a_proxy() {
         let uri = |text| {
             let url = HttpUrl::of_setting(text).expect("an address");
             below(&url, "/api/v1/experiments")

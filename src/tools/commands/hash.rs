@@ -50,9 +50,11 @@ fn read(what: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     io::stdin()
         .lock()
+        // An endless input must not fill the memory.
         .take(MAX_INPUT)
         .read_to_string(&mut text)
         .with_context(|| format!("read the {what} from standard input"))?;
+    // Only the line break is removed, because spaces may belong to a password.
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_becomes_an_entry_that_the_configuration_takes() {
+    fn a_password_becomes_a_valid_configuration_entry() {
         let entry = password("scraper", "hunter2").expect("hashes").expect("is sound");
         let user: User = entry.parse().expect("an entry");
         assert_eq!(user.name, "scraper");

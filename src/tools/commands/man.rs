@@ -22,6 +22,7 @@ const SECTIONS: [(&str, &str); 2] = [("Examples:", "EXAMPLES"), ("Exit codes:", 
 pub fn man(dir: Option<&Path>) -> anyhow::Result<()> {
     // `abgauge help run` equals `abgauge run --help`, so it needs no page.
     let mut command = Cli::command().disable_help_subcommand(true);
+    // Fills in the full names of subcommands, such as `abgauge-config-show`.
     command.build();
     let Some(dir) = dir else {
         let mut text = Vec::new();

@@ -254,6 +254,7 @@ fn needed(comparison: &Comparison) -> Result<ExperimentDays, Unknown> {
 }
 
 fn show(plans: &Plans, format: TableOrJson) -> anyhow::Result<ExitCode> {
+    // If no experiment has a plan, the reasons are errors, and otherwise notes.
     let is_none_known = plans.known.is_empty();
     for (experiment, why) in &plans.unknown {
         let text = format!("{}: {why}", visible(experiment));

@@ -46,6 +46,7 @@ fn leave_out(catalogue: &Catalogue, measures: &mut Measures) {
     for lack in catalogue.lacks(&measures.metrics) {
         note(&lack);
     }
+    // The only metric is kept, because nothing would be left to show.
     if catalogue.n_aspects() == 0 && measures.metrics.len() > 1 {
         measures.metrics.retain(|id| *id != ALPHA_NDCG.id);
     }
@@ -57,6 +58,7 @@ fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
         Box::new(std::io::stdin().lock())
     } else {
         let file = File::open(path).with_context(|| format!("open {name}"))?;
+        // Linux opens a directory like a file, and only reading it fails.
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             anyhow::bail!("open {name}: it is a directory");
         }

@@ -45,6 +45,7 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
             return Ok(misuse("check", message));
         }
         let mut sample = Unmapped::default();
+        // Read without a shape, because the lines themselves are analyzed.
         let long = source::read(path, None, &|_| {}, |line, record| sample.take(line, record))?;
         if !long.is_empty() {
             warn(&long.to_string());

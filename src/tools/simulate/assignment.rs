@@ -33,6 +33,7 @@ impl Assignment {
             let mut before = 0.0;
             for (arm, of_arm) in experiment.arms.iter().enumerate() {
                 if of_arm.share > 0.0 {
+                    // The first arm with users has no lower end: it takes all hashes below the second.
                     if before > 0.0 {
                         dealt.begins.push((before * 2_f64.powi(64)) as u64);
                     }
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_get_their_shares_of_users_and_experiments_know_nothing_of_each_other() {
+    fn arms_get_their_shares_independently_in_each_experiment() {
         check(&[], [1.0 / 6.0; 6]);
         check(
             &[("control", 0.9), ("neural", 0.09), ("blend", 0.01)],
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_without_a_share_gets_nobody() {
+    fn an_arm_without_a_share_gets_no_users() {
         check(
             &[("control", 0.5), ("blend", 0.5)],
             [0.25, 0.25, 0.0, 0.0, 0.25, 0.25],
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_deals_anew() {
+    fn another_seed_assigns_users_independently() {
         let [one, other] = [1, 2].map(|seed| Assignment::new(&Design::default(), seed));
         let n_same = (0..N).filter(|user| one.of(*user) == other.of(*user)).count();
         // Chance alone gives 10,000.
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wider_arm_keeps_the_users_that_it_had() {
+    fn a_growing_arm_keeps_its_users() {
         let treated = |share: f64| {
             let shares = [("control".to_owned(), 1.0 - share), ("neural".to_owned(), share)];
             let assignment = Assignment::new(&Design::default().with_shares(&shares).unwrap(), 1);

@@ -133,7 +133,7 @@ mod tests {
 
     /// Most drafts wait for minutes, and all traffic of that time waits with them.
     #[test]
-    fn a_draft_takes_no_more_than_56_bytes_beside_its_items() {
+    fn a_draft_takes_56_bytes_plus_its_items() {
         assert_eq!(size_of::<DraftEntry>(), 56);
     }
 }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_begin_when_they_do() {
+    fn bending_keeps_the_start_of_each_day() {
         for day in [0, 1, 7] {
             assert_eq!(bend(day * DAY_NS), day * DAY_NS);
             assert_eq!(straighten(day * DAY_NS), day * DAY_NS);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn time_only_goes_forward_and_back_again() {
+    fn bent_time_is_monotonic_and_invertible() {
         let mut last_ns = 0;
         for minute in 0..2 * 24 * 60 {
             let even_ns = minute * HOUR_NS / 60;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_has_its_part_of_the_day() {
+    fn each_hour_has_its_share_of_the_day() {
         let evening = straighten(20 * HOUR_NS)..straighten(21 * HOUR_NS);
         let night = straighten(3 * HOUR_NS)..straighten(4 * HOUR_NS);
         assert_eq!(evening.end - evening.start, HOUR_NS / 100 * 176);

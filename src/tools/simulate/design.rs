@@ -137,6 +137,7 @@ impl Design {
                 );
             }
             for (arm, share) in experiment.arms.iter_mut().zip(shares) {
+                // Removes rounding in the input, so that the shares add up to 1.
                 arm.share = share / sum;
             }
         }
@@ -152,6 +153,7 @@ impl Design {
         for ((experiment, arm), factor) in self.factors(lifts)? {
             for combination in 0..self.appeal.len() as Combination {
                 if self.arm_of(combination, experiment) == arm {
+                    // The control of this experiment, with the same arms in all others.
                     let control = combination - (arm * self.stride(experiment)) as Combination;
                     self.appeal[usize::from(combination)] = factor * self.appeal[usize::from(control)];
                 }
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_are_not_named_get_nobody_and_other_experiments_stay() {
+    fn unnamed_arms_get_no_users_and_other_experiments_are_unchanged() {
         let shares = of(&[("control", 0.9), ("neural", 0.1)]);
         let design = Design::default().with_shares(&shares).unwrap();
         let shares: Vec<Vec<f64>> = design
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_is_relative_to_the_control_whatever_the_arms_of_other_experiments() {
+    fn an_effect_is_relative_to_the_control_in_any_combination() {
         for lifts in [
             of(&[("neural", 0.1), ("carousel", -0.5)]),
             of(&[("carousel", -0.5), ("neural", 0.1)]),
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn without_differences_every_arm_is_as_the_control() {
+    fn every_arm_equals_the_control_without_differences() {
         let visits = of(&[("neural", 0.1)]);
         let design = Design::default().with_visits(&visits).unwrap();
         let design = design.without_differences();
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_what_to_write() {
+    fn an_invalid_design_is_refused_with_a_suggestion() {
         let design = Design::default;
         check_refused(
             design().with_shares(&of(&[("neutral", 1.0)])),

@@ -79,6 +79,7 @@ impl Driver {
     pub fn run(mut self, cancel: &AtomicBool, mut watch: impl FnMut(i64, &Summary)) -> Result<Summary> {
         let wall = Clock::system();
         let end_ms = self.end_ms.unwrap_or(i64::MAX);
+        // At least 1 ms, so that slow traffic makes progress.
         let longest_step_ms = event_ms(LONGEST_STEP, self.speed).max(1);
         let mut now_ms = self.start_ms;
         let mut lanes = self.lanes()?;
@@ -96,6 +97,7 @@ impl Driver {
             if now_ms >= end_ms || out_of_time {
                 break;
             }
+            // A step that was cut short is followed by the next one at once, to catch up.
             if now_ms == due_ms {
                 std::thread::sleep(STEP);
             }
@@ -128,6 +130,7 @@ impl Driver {
         }
         self.send(lanes, cancel)?;
         if let Some(hand) = &self.hand {
+            // The clock advances only once the brokers have every record up to this time.
             self.producer.flush(FLUSH_WITHIN)?;
             hand.advance_to(now_ms);
         }
@@ -144,6 +147,7 @@ impl Driver {
             };
             let outgoing = Outgoing {
                 topic,
+                // The client chooses the partition by the key, as a real producer would.
                 partition: None,
                 key: record.key,
                 payload: record.payload,

@@ -117,17 +117,17 @@ mod tests {
     }
 
     #[test]
-    fn each_partition_is_read_in_a_row_and_in_the_order_of_arrival() {
+    fn each_partition_is_read_contiguously_in_order_of_arrival() {
         check(false, |side| side as usize);
     }
 
     #[test]
-    fn a_topic_that_both_sides_share_keeps_the_order_of_arrival_across_them() {
+    fn a_shared_topic_keeps_the_order_of_arrival_across_sides() {
         check(true, |_| 0);
     }
 
     #[test]
-    fn they_are_full_at_a_number_of_drafts_until_they_are_cleared() {
+    fn lanes_are_full_at_a_number_of_drafts_until_cleared() {
         let mut lanes = Lanes::new(NonZeroU32::MIN, false);
         for number in 0..FULL {
             assert!(!lanes.are_full());

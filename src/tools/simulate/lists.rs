@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_holds_no_item_twice() {
+    fn a_list_never_repeats_an_item() {
         let mut random = Random::new(3);
         let mut items = Vec::new();
         for _ in 0..500 {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_drawn_as_often_as_their_probabilities_say() {
+    fn lengths_are_drawn_with_their_probabilities() {
         const N: u32 = 50_000;
         for lengths in [
             Lengths::default(),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_make_no_sense_are_refused() {
+    fn invalid_lengths_are_refused() {
         for (empty, least, most) in [
             (0.0, 0, 3),
             (0.0, 4, 3),

@@ -114,6 +114,7 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
     let start_ms = match (options.start_ms, duration_ms) {
         (Some(start), _) => start,
         (None, _) if to_file => FILE_START_MS,
+        // At the speed of the clock or below, event time never runs ahead of it.
         (None, _) if speed <= 1.0 => now_ms,
         (None, Some(duration)) => now_ms - duration,
         (None, None) => {
@@ -126,6 +127,7 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
         with_type: to_file || options.topics.served == options.topics.clicks,
         world: options.world.clone(),
         diurnal: options.diurnal,
+        // The rate is per second of wall time, but traffic is drawn in event time.
         ..TrafficSettings::new(options.seed, rate / speed, start_ms)
     })
 }

@@ -88,6 +88,7 @@ impl Model {
             assignment: Assignment::new(design, seed),
             eagerness_salt: xxh3_64_with_seed(b"eagerness", seed),
             attraction: combinations.map(|it| attraction(design.appeal(it))).collect(),
+            // Without differences no request is rejected, and no random number is drawn for that.
             kept: differ.then(|| visits.iter().map(|it| it / most).collect()),
             world: world.clone(),
         }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_of_each_kind_of_visitor_as_often_as_the_truth_takes_them() {
+    fn visitor_kinds_occur_as_often_as_the_truth_assumes() {
         let of = |numbers: &[(&str, f64)]| -> Vec<(String, f64)> {
             numbers
                 .iter()
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_click_is_never_more_than_certain() {
+    fn click_probabilities_never_exceed_one() {
         let world = World {
             design: Design::new(0.9, &[("e", &["a", "b"])]).unwrap(),
             ..World::default()

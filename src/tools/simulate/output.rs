@@ -109,6 +109,7 @@ pub fn write_lines(
         out.flush()
     };
     match write_all() {
+        // A reader that has enough closes the pipe, which is not a failure.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(summary),
     }

@@ -39,6 +39,7 @@ impl Pace {
 
     /// Draws the time of the following list.
     pub fn go_on(&mut self, random: &mut Random) {
+        // Uniform gaps need only integers, so they are the same on every machine.
         self.even_ns += 1 + random.below(2 * self.mean_gap_ns);
         let event_ns = match self.bent {
             None => self.even_ns,
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_follows_the_hour_has_the_mean_that_was_asked_for() {
+    fn an_hourly_rate_has_the_requested_mean() {
         let hours = hours(true);
         for (hour, part) in [(3, 0.24), (4, 0.22), (12, 1.28), (17, 1.32), (20, 1.76)] {
             check(hours[hour], 7200.0 * part);

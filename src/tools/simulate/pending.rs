@@ -44,6 +44,7 @@ impl Pending {
     }
 
     pub fn put(&mut self, draft: Draft) {
+        // Euclidean, because times before 1970 are negative.
         let number = draft.arrival_ms.div_euclid(self.span_ms);
         if self.blocks.is_empty() {
             self.first = number;
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_by_arrival_and_ties_in_the_order_of_their_making() {
+    fn records_are_read_by_arrival_with_ties_in_creation_order() {
         check(&[], &[]);
         check(
             &[700, 3, 255, 3, 256, 2],
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_room_for_some_lists_within_bounds() {
+    fn the_span_of_a_block_is_bounded_at_any_rate() {
         let span_ms = |lists_per_second| Pending::new(lists_per_second).span_ms;
         assert_eq!(
             [1e6, 250.0, 64.0, 1.0, 1e-5].map(span_ms),
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_may_arrive_long_before_all_others_and_before_the_epoch() {
+    fn a_record_can_arrive_long_before_others_and_before_the_epoch() {
         check(
             &[1_000_000, -1, -257],
             &[(-257, "2"), (-1, "1"), (1_000_000, "0")],

@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_users_have_as_many_requests_as_the_law_says() {
+    fn the_first_users_have_their_expected_share_of_requests() {
         check(Activity::Even, 0.01);
         check(Activity::Moderate, 0.01_f64.powf(2.0 / 3.0));
         check(Activity::Heavy, 0.1);
     }
 
     #[test]
-    fn one_user_is_a_population() {
+    fn a_population_can_be_one_user() {
         let population = Population {
             n_users: NonZeroU32::MIN,
             ..Population::default()

@@ -16,6 +16,7 @@ impl Random {
     /// Draws uniformly from [0, 1).
     pub fn uniform(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        // A double holds 53 bits exactly, so rounding never gives 1.
         (self.0.next_u64() >> 11) as f64 * STEP
     }
 

@@ -200,6 +200,7 @@ impl Json {
             4 => self.replace(format!(
                 r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
             )),
+            // A time in seconds instead of milliseconds.
             5 => self.write_list(&id, origin, ts_ms / 1000, items),
             _ => self.replace(format!(
                 r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_names_that_a_design_takes_fit() {
+    fn the_longest_names_of_a_design_fit() {
         let names = |n_bytes: usize| ["e", "b"].map(|begin| begin.repeat(n_bytes));
         let design = |n_bytes: usize| {
             let [experiment, arm] = names(n_bytes);
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_the_key_that_it_was_asked_for() {
+    fn a_record_has_the_configured_key() {
         for (keyed_by, key) in [(TopicKey::Request, b"r-1"), (TopicKey::User, b"u-7")] {
             let mut json = Json::new(false, keyed_by, "r-", &Design::default());
             let record = json.record(&Draft {
@@ -335,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_file_say_what_they_are() {
+    fn lines_of_a_file_have_a_type() {
         let mut json = json(true);
         assert!(list(&mut json, &request()).starts_with(r#"{"type":"served","request_id""#));
         assert!(click(&mut json, 1, 9).starts_with(r#"{"type":"click","request_id""#));
     }
 
     #[test]
-    fn broken_payloads_are_of_many_kinds_and_fit_on_a_line() {
+    fn broken_payloads_are_varied_and_fit_on_a_line() {
         let mut random = Random::new(1);
         let mut json = json(true);
         let mut kinds = std::collections::BTreeSet::new();

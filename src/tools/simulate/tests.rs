@@ -57,7 +57,7 @@ fn fingerprint(traffic: Traffic) -> u64 {
 }
 
 #[test]
-fn the_same_settings_give_the_same_bytes_on_every_machine() {
+fn equal_settings_give_equal_bytes_on_every_machine() {
     let expected = 3_855_629_649_838_049_668;
     assert_eq!(fingerprint(traffic(5_000, |_| {})), expected);
     assert_ne!(
@@ -67,7 +67,7 @@ fn the_same_settings_give_the_same_bytes_on_every_machine() {
 }
 
 #[test]
-fn records_come_in_the_order_of_their_arrival_and_no_more_often_than_asked() {
+fn records_arrive_in_order_at_the_requested_rate() {
     let mut last_ms = i64::MIN;
     let mut n_lists = 0;
     for record in traffic(20_000, |_| {}) {
@@ -178,14 +178,14 @@ impl std::io::Write for Pipe {
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_error() {
+fn a_reader_that_stops_early_is_not_an_error() {
     let traffic = traffic(10_000, |settings| settings.with_type = true);
     let summary = write_lines(traffic, Pipe(200_000), &AtomicBool::new(false), |_, _| {}).unwrap();
     assert!((500..5_000).contains(&summary.records()), "{summary}");
 }
 
 #[test]
-fn a_file_has_one_line_per_record_and_each_says_what_it_is() {
+fn a_file_has_one_line_with_a_type_per_record() {
     let mut lines = Vec::new();
     let settings = |settings: &mut TrafficSettings| settings.with_type = true;
     let summary = write_lines(
@@ -240,7 +240,7 @@ fn check_refused(adapt: impl FnOnce(&mut SimulateOptions), expected: &str) {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused_with_what_to_write_instead() {
+fn invalid_options_are_refused_with_a_suggestion() {
     check_refused(|_| {}, "--brokers HOST:PORT, or --output FILE");
     check_refused(|o| o.rate = 0.0, "--rate");
     check_refused(|o| o.speed = f64::NAN, "--speed");
@@ -254,7 +254,7 @@ fn options_that_make_no_sense_are_refused_with_what_to_write_instead() {
 }
 
 #[test]
-fn fast_traffic_for_kafka_ends_now() {
+fn fast_traffic_for_kafka_ends_at_the_current_time() {
     let settings = settings(&options(), START_MS).unwrap();
     assert_eq!(settings.start_ms + settings.duration_ms.unwrap(), START_MS);
     assert_eq!(settings.duration_ms, Some(300_000));
@@ -262,7 +262,7 @@ fn fast_traffic_for_kafka_ends_now() {
 }
 
 #[test]
-fn kafka_gets_what_a_run_says_it_wrote_and_a_missing_topic_is_named() {
+fn kafka_receives_the_reported_records_and_a_missing_topic_is_named() {
     let embedded = Embedded::start(&["served", "clicks"], 2).unwrap();
     let mut options = options();
     options.brokers = Some(embedded.bootstrap().to_owned());
@@ -287,7 +287,7 @@ fn records_on(embedded: &Embedded) -> u64 {
 }
 
 #[test]
-fn the_clock_never_runs_ahead_of_what_the_brokers_have() {
+fn the_clock_never_runs_ahead_of_delivered_records() {
     let embedded = Embedded::start(&["served", "clicks"], 2).unwrap();
     let adapt = |settings: &mut TrafficSettings| {
         settings.lists_per_second = 1.0;
@@ -330,7 +330,7 @@ fn a_run_that_is_cancelled_stops_at_once() {
 }
 
 #[test]
-fn lists_follow_the_hour_where_they_are_told_to() {
+fn diurnal_traffic_follows_the_hour() {
     let in_hour = |diurnal| {
         let mut hours = [0; 24];
         let lists = traffic(1, |settings| {

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_of_what_lies_behind_the_end_of_a_part() {
+    fn bytes_after_the_end_of_a_part_are_overwritten() {
         let mut text = Text::default();
         text.put_short(&ShortText::<8>::new("ab"));
         text.put(b"c");

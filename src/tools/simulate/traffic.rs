@@ -183,6 +183,7 @@ impl Traffic {
     /// Serves one list at `ts_ms` and creates all records that follow from it.
     fn serve(&mut self, ts_ms: i64) {
         self.pace.go_on(&mut self.random);
+        // Taken out, so that the methods below can borrow the traffic mutably.
         let mut request = std::mem::take(&mut self.request);
         self.draw_request(ts_ms, &mut request);
         if self.random.chance(self.settings.noise.fast_clock) {
@@ -228,6 +229,7 @@ impl Traffic {
             kind = RecordKind::LateList;
             arrival_ms += self.settings.lateness_ms + self.random.between(MINUTE_MS, 4 * MINUTE_MS);
         }
+        // Only a regular list is repeated, because a record has one kind.
         let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
         let again_ms = again.then(|| arrival_ms + self.random.between(100, 10_000));
         let mut draft = Draft {
@@ -278,6 +280,7 @@ impl Traffic {
             self.emit_click(RecordKind::ExpiredClick, request, ts_ms, item);
         }
         if self.random.chance(noise.orphan_click) {
+            // Its list is never sent, so the click stays an orphan.
             let unserved = self.draw_unserved(request.ts_ms);
             let kind = RecordKind::OrphanClick;
             self.emit_click(kind, &unserved, unserved.ts_ms, 1);

@@ -32,6 +32,7 @@ pub fn truth(model: &Model, ks: &[NonZeroU32]) -> Vec<Truth> {
         for (arm, of_arm) in experiment.arms.iter().enumerate() {
             let is_of_arm = |visitor: &Visitor| design.arm_of(visitor.combination, index) == arm;
             let visitors: Vec<_> = kinds.iter().filter(|(visitor, _)| is_of_arm(visitor)).collect();
+            // An arm without users has no true value.
             if visitors.is_empty() {
                 continue;
             }
@@ -69,6 +70,7 @@ fn mean_at(model: &Model, visitors: &[&(Visitor, f64)], k: usize) -> Means {
     for (visitor, part) in visitors {
         let by_length = means_by_length(visitor);
         for (length, probability) in model.world().lengths.all() {
+            // At a cut-off, a longer list counts as its first k ranks.
             let list = by_length[length.min(k)];
             let weight = part / total * probability;
             mean.hit += weight * list.hit;
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_has_every_metric_at_every_k_once() {
+    fn every_arm_has_every_metric_once_per_k() {
         let ks = [1, 5, 10].map(|k| NonZeroU32::new(k).unwrap());
         let truths = truth(&model(Design::default()), &ks);
         let mut keys: Vec<_> = truths.iter().map(|t| (&t.experiment, &t.arm, &t.key)).collect();
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lift_of_clicks_is_a_lift_of_ctr_and_nearly_one_of_the_others() {
+    fn a_lift_of_clicks_lifts_ctr_exactly_and_other_metrics_nearly() {
         let design = || {
             Design::default()
                 .with_effects(&lifts(&[("neural", 0.1)]))
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_differences_all_arms_of_an_experiment_have_one_truth() {
+    fn arms_without_differences_share_one_truth() {
         for key in ["hit_rate@5", "ctr", "mrr@5"] {
             let values = values(Design::default().without_differences(), key);
             assert_eq!(values.len(), 5);
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_is_judged_beside_the_arms_of_others_as_often_as_they_are_seen() {
+    fn the_truth_of_an_arm_weighs_other_experiments_by_their_requests() {
         let alone = |ranker: &str| {
             let design = Design::default().with_shares(&lifts(&[(ranker, 1.0)])).unwrap();
             let values = values(design, "ctr@5");

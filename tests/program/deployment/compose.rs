@@ -65,7 +65,7 @@ fn follows_the_compose_specification() {
 }
 
 #[test]
-fn mounts_what_exists_and_cannot_change_it() {
+fn mounts_exist_and_are_read_only() {
     let compose = yaml("docker-compose.yml");
     for (name, service) in services() {
         for mount in mounts(&service) {
@@ -84,7 +84,7 @@ fn mounts_what_exists_and_cannot_change_it() {
 }
 
 #[test]
-fn leaves_no_volume_without_a_name() {
+fn volumes_are_all_named() {
     for (name, service) in services() {
         let image = service["image"].as_str().expect("an image");
         let declared = VOLUMES_OF_IMAGES.iter().find(|(known, _)| *known == image);
@@ -104,7 +104,7 @@ fn leaves_no_volume_without_a_name() {
 
 /// `docker compose up --wait` fails if a long-running service has no health check or a disabled one.
 #[test]
-fn every_service_that_goes_on_has_a_health_check() {
+fn every_long_running_service_has_a_health_check() {
     let built_image_has_check = Dockerfile::read().argument("HEALTHCHECK").is_some();
     for (name, service) in services() {
         if service["restart"] == "no" {
@@ -118,7 +118,7 @@ fn every_service_that_goes_on_has_a_health_check() {
 
 /// The simulator's health check reads the file that it writes, in a writable directory.
 #[test]
-fn the_simulator_is_well_while_its_heartbeat_is_young() {
+fn the_simulator_is_healthy_while_its_heartbeat_is_recent() {
     let simulator = &services()["simulator"];
     let arguments = strings(&simulator["command"]);
     let option = arguments
@@ -156,7 +156,7 @@ fn the_simulator_is_well_while_its_heartbeat_is_young() {
 }
 
 #[test]
-fn our_containers_may_do_nothing_that_they_do_not_need() {
+fn our_containers_have_minimal_privileges() {
     let services = services();
     for (name, service) in &services {
         if service["image"] == services["abgauge"]["image"] {
@@ -170,7 +170,7 @@ fn our_containers_may_do_nothing_that_they_do_not_need() {
 }
 
 #[test]
-fn our_containers_are_given_arguments_that_exist() {
+fn our_containers_use_valid_arguments() {
     let services = services();
     let arguments = strings(&services["simulator"]["command"]);
     assert!(!arguments.is_empty());
@@ -200,7 +200,7 @@ fn pins_every_image() {
 }
 
 #[test]
-fn waits_only_for_what_can_happen() {
+fn depends_only_on_conditions_that_can_occur() {
     let services = services();
     let built_image_has_check = Dockerfile::read().argument("HEALTHCHECK").is_some();
     for (name, service) in &services {

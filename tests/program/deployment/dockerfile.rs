@@ -67,7 +67,7 @@ fn is_ignored(source: &str) -> bool {
 }
 
 #[test]
-fn copies_only_what_the_build_context_has() {
+fn copies_only_files_of_the_build_context() {
     for (sources, _) in Dockerfile::read().copies() {
         for source in sources.into_iter().filter(|source| *source != ".") {
             assert!(path(source).exists(), "{source} does not exist");
@@ -77,7 +77,7 @@ fn copies_only_what_the_build_context_has() {
 }
 
 #[test]
-fn sends_the_sources_to_the_build_and_nothing_else() {
+fn the_build_context_contains_only_the_sources() {
     for needed in [
         "Cargo.toml",
         "Cargo.lock",
@@ -94,7 +94,7 @@ fn sends_the_sources_to_the_build_and_nothing_else() {
 }
 
 #[test]
-fn runs_as_nobody_in_particular() {
+fn runs_as_a_numeric_user_without_privileges() {
     let dockerfile = Dockerfile::read();
     let user = dockerfile.argument("USER").expect("a USER").split(':').next();
     let id: u32 = user
@@ -106,7 +106,7 @@ fn runs_as_nobody_in_particular() {
 }
 
 #[test]
-fn starts_the_daemon_with_the_configuration_that_it_copies() {
+fn starts_the_daemon_with_the_copied_configuration() {
     let dockerfile = Dockerfile::read();
     let words = |instruction| -> Vec<String> {
         serde_json::from_str(dockerfile.argument(instruction).expect("present")).expect("exec form")
@@ -137,7 +137,7 @@ fn sets_only_settings_that_exist() {
 }
 
 #[test]
-fn serves_scrapes_and_checks_one_port() {
+fn the_served_and_checked_ports_match() {
     let dockerfile = Dockerfile::read();
     let port = dockerfile.argument("EXPOSE").expect("a port");
     let check = dockerfile.argument("HEALTHCHECK").expect("a check");

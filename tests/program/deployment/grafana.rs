@@ -39,7 +39,7 @@ fn provisions_the_data_source_that_compose_starts() {
 }
 
 #[test]
-fn provisions_dashboards_from_where_compose_mounts_them() {
+fn provisions_dashboards_from_the_folder_compose_mounts() {
     let grafana = &services()["grafana"];
     let target = |source: &str| {
         let found = mounts(grafana).into_iter().find(|mount| mount.source == source);
@@ -62,7 +62,7 @@ fn provisions_dashboards_from_where_compose_mounts_them() {
 }
 
 #[test]
-fn the_home_dashboard_is_one_that_exists() {
+fn the_home_dashboard_exists() {
     let home = "config/grafana/dashboards/abgauge-experiments.json";
     assert!(Dashboard::all().iter().any(|dashboard| dashboard.file == home));
 }
@@ -87,7 +87,7 @@ fn dashboards_are_classic_models_for_provisioning_and_import() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows() {
+fn every_panel_is_described() {
     for dashboard in Dashboard::all() {
         for panel in dashboard.charts() {
             let place = format!("{}: {}", dashboard.file, panel["title"]);
@@ -130,7 +130,7 @@ fn panels_have_ids_and_places_of_their_own() {
 }
 
 #[test]
-fn only_rows_that_are_folded_up_hold_panels() {
+fn only_collapsed_rows_hold_panels() {
     for dashboard in Dashboard::all() {
         for row in &dashboard.grids()[0] {
             let is_folded = row["type"] == "row" && row["collapsed"] == true;
@@ -141,7 +141,7 @@ fn only_rows_that_are_folded_up_hold_panels() {
 }
 
 #[test]
-fn queries_use_only_what_is_exported() {
+fn queries_use_only_exported_metrics() {
     // Recorded names are excluded: the dashboards must work in a Prometheus without our rules.
     for dashboard in Dashboard::all() {
         for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
@@ -151,7 +151,7 @@ fn queries_use_only_what_is_exported() {
 }
 
 #[test]
-fn every_query_keeps_to_the_chosen_instances_and_profile_and_counts_no_list_twice() {
+fn every_query_respects_the_selection_and_counts_each_list_once() {
     let exported = exported();
     for query in Dashboard::all().iter().flat_map(Dashboard::queries) {
         // Alerts are shown for any job and instance.
@@ -229,7 +229,7 @@ fn matched(expression: &str) -> Vec<(String, bool)> {
 
 /// Grafana only escapes a name for a regular expression if the variable may have several values.
 #[test]
-fn names_need_not_be_regular_expressions_for_themselves() {
+fn regex_matchers_are_used_only_if_grafana_escapes_the_name() {
     assert_eq!(
         matched(r#"a{x=~"$x",y="b"} + b{z="$z"}"#),
         [("x".to_owned(), true), ("z".to_owned(), false)]
@@ -254,7 +254,7 @@ fn names_need_not_be_regular_expressions_for_themselves() {
 }
 
 #[test]
-fn colours_change_where_alerts_begin() {
+fn colors_change_at_the_thresholds_of_alerts() {
     let dashboards = Dashboard::all();
     for (title, alert) in [
         ("Settle delay", "AbgaugeSettleDelay"),
@@ -283,7 +283,7 @@ fn colours_change_where_alerts_begin() {
 
 /// A share looks exaggerated if the axis does not start at 0. A difference has no natural start.
 #[test]
-fn charts_of_shares_begin_at_0() {
+fn charts_of_shares_start_at_0() {
     for dashboard in Dashboard::all() {
         for panel in dashboard.charts() {
             let defaults = &panel["fieldConfig"]["defaults"];

@@ -59,7 +59,7 @@ fn manifests_follow_the_schema_of_their_kinds() {
 }
 
 #[test]
-fn the_schema_finds_what_is_wrong() {
+fn the_schema_detects_invalid_manifests() {
     let wrong = [
         ("/spec/replicas", Value::from("two")),
         ("/spec/serviceName", Value::from(9464)),
@@ -84,7 +84,7 @@ fn the_schema_finds_what_is_wrong() {
 }
 
 #[test]
-fn the_kustomization_names_what_there_is() {
+fn the_kustomization_lists_all_files() {
     let kustomization = manifest("kustomization.yaml");
     let mut named: BTreeSet<String> = strings(&kustomization["resources"])
         .into_iter()
@@ -110,7 +110,7 @@ fn the_kustomization_names_what_there_is() {
 }
 
 #[test]
-fn everything_selects_the_pods() {
+fn all_selectors_match_the_pods() {
     let set = &manifest("statefulset.yaml");
     let name = &set["spec"]["template"]["metadata"]["labels"][NAME];
     assert_eq!(*name, "abgauge");
@@ -132,7 +132,7 @@ fn everything_selects_the_pods() {
 }
 
 #[test]
-fn one_port_is_served_probed_and_scraped() {
+fn the_same_port_is_served_probed_and_scraped() {
     let container = container();
     let port = container["ports"][0]["containerPort"].to_string();
     let configured: toml::Table = read("deploy/kubernetes/abgauge.toml").parse().expect("TOML");
@@ -155,7 +155,7 @@ fn one_port_is_served_probed_and_scraped() {
 }
 
 #[test]
-fn the_pod_may_do_nothing_that_it_does_not_need() {
+fn the_pod_has_minimal_privileges() {
     let pod = &manifest("statefulset.yaml")["spec"]["template"]["spec"];
     assert_eq!(pod["automountServiceAccountToken"], false);
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
@@ -256,7 +256,7 @@ fn over_tls() -> Value {
 
 /// Probes need only the scheme. `tests/program/security` checks that they are answered without a token.
 #[test]
-fn over_tls_probes_and_scrapes_ask_by_https_and_the_certificate_is_mounted() {
+fn the_tls_variant_uses_https_and_mounts_the_certificate() {
     let set = over_tls();
     assert_eq!(own_faults(&set), Vec::<String>::new());
     let pod = &set["spec"]["template"]["spec"];

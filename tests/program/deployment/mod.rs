@@ -74,7 +74,7 @@ fn check_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) {
 
 /// Settings are written like ``[join] attribution`` in texts for operators.
 #[test]
-fn texts_name_only_settings_that_exist() {
+fn texts_mention_only_existing_settings() {
     let files = [
         "docs/deployment.md",
         "docs/runbooks.md",

@@ -47,7 +47,7 @@ fn headings() -> Vec<String> {
 }
 
 #[test]
-fn reads_rule_files_that_exist_and_are_mounted() {
+fn rule_files_exist_and_are_mounted() {
     let mounts = mounts(&services()["prometheus"]);
     for file in strings(&yaml("config/prometheus/prometheus.yml")["rule_files"]) {
         let source = format!("./config/prometheus/{file}");
@@ -63,7 +63,7 @@ fn reads_rule_files_that_exist_and_are_mounted() {
 }
 
 #[test]
-fn rules_use_only_what_is_exported_or_recorded() {
+fn rules_use_only_exported_or_recorded_names() {
     let recorded = recorded();
     assert!(!recorded.is_empty());
     for rule in rules() {
@@ -73,7 +73,7 @@ fn rules_use_only_what_is_exported_or_recorded() {
 
 /// Each recorded rule costs a series per arm.
 #[test]
-fn only_what_is_read_is_recorded() {
+fn every_recorded_name_is_used() {
     let rules = rules();
     let expressions = rules.iter().filter_map(|rule| rule["expr"].as_str());
     let read: BTreeSet<String> = expressions
@@ -95,7 +95,7 @@ fn recorded_names_are_level_metric_operation() {
 }
 
 #[test]
-fn every_alert_says_how_bad_what_and_what_to_do() {
+fn every_alert_has_a_severity_a_summary_and_a_runbook() {
     let alerts: Vec<_> = rules()
         .into_iter()
         .filter(|rule| rule["alert"].is_string())
@@ -155,7 +155,7 @@ pub fn figures(alert: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_page_marks_by_the_figures_of_the_alerts() {
+fn the_page_uses_the_thresholds_of_the_alerts() {
     let limits = limits();
     assert!(limits.len() > 5, "{limits:?}");
     for (alert, figure) in limits {
@@ -169,7 +169,7 @@ fn the_page_marks_by_the_figures_of_the_alerts() {
 
 /// The command for operators without the external label is quoted from docs/deployment.md.
 #[test]
-fn runbooks_can_be_written_into_a_copy_of_the_rules() {
+fn runbook_links_can_be_set_in_a_copy_of_the_rules() {
     let document = read("docs/deployment.md");
     let command = document.split('`').find(|code| code.starts_with("sed -i "));
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory under target");
@@ -187,7 +187,7 @@ fn runbooks_can_be_written_into_a_copy_of_the_rules() {
 }
 
 #[test]
-fn every_runbook_is_that_of_an_alert_and_says_what_to_do() {
+fn every_runbook_belongs_to_an_alert_and_has_all_parts() {
     let alerts: BTreeSet<String> = alerts().into_iter().map(|name| format!("## {name}")).collect();
     let text = read(RUNBOOKS);
     for section in text.split("\n## ").skip(1) {
@@ -236,7 +236,7 @@ fn fires(alert: &str) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn every_alert_is_tested_to_fire_and_to_keep_silent() {
+fn every_alert_has_a_firing_and_a_silent_test() {
     for alert in alerts() {
         let found = fires(&alert);
         assert!(found.iter().any(|(_, fires)| *fires), "{alert} never fires");
@@ -251,7 +251,7 @@ fn every_alert_is_tested_to_fire_and_to_keep_silent() {
 
 /// docs/quality.md states the numbers.
 #[test]
-fn as_many_alerts_and_rules_are_told_as_there_are() {
+fn the_documented_counts_of_alerts_and_rules_are_correct() {
     let document = read("docs/quality.md");
     for (row, n) in [
         ("| alerts that promtool sees fire", alerts().len()),

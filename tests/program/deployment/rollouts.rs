@@ -42,7 +42,7 @@ fn manifests_follow_the_schema_of_their_kinds() {
 }
 
 #[test]
-fn the_schema_finds_what_is_wrong() {
+fn the_schema_detects_invalid_rollouts() {
     for (file, place, value) in [
         (TEMPLATE, "/spec/metrics/0/inconclusiveLimit", Value::Bool(true)),
         (TEMPLATE, "/spec/metrics/0/provider/web/jsonPath", Value::from(1)),
@@ -67,7 +67,7 @@ fn the_schema_finds_what_is_wrong() {
 
 /// Argo's own validation requires more than the schema: a step must end, and limits must fit the count.
 #[test]
-fn the_analysis_ends_and_its_limits_fit() {
+fn the_analysis_is_finite_and_its_limits_fit() {
     let metric = &yaml(TEMPLATE)["spec"]["metrics"][0];
     let number = |name: &str| metric[name].as_u64().expect(name);
     assert!(number("count") >= number("failureLimit") + number("consecutiveSuccessLimit"));
@@ -77,7 +77,7 @@ fn the_analysis_ends_and_its_limits_fit() {
 }
 
 #[test]
-fn arguments_secrets_and_templates_are_those_that_are_named() {
+fn arguments_secrets_and_templates_exist() {
     let (template, rollout) = (yaml(TEMPLATE), yaml(ROLLOUT));
     let declared = names(&template["spec"]["args"]);
     let text = read(TEMPLATE);
@@ -112,7 +112,7 @@ fn arguments_secrets_and_templates_are_those_that_are_named() {
 
 /// Both examples must agree on the experiment, the arm, the header that splits users, and the host from deploy/kubernetes.
 #[test]
-fn both_controllers_ask_the_same_of_the_instance_of_the_stateful_set() {
+fn both_controllers_query_the_same_instance() {
     let (template, canary) = (yaml(TEMPLATE), yaml(CANARY));
     let set = yaml("deploy/kubernetes/statefulset.yaml");
     let port = yaml("deploy/kubernetes/service.yaml")["spec"]["ports"][0]["port"].to_string();
@@ -146,7 +146,7 @@ fn both_controllers_ask_the_same_of_the_instance_of_the_stateful_set() {
 }
 
 #[test]
-fn policies_let_in_the_controllers_beside_those_of_the_cluster() {
+fn policies_admit_the_rollout_controllers() {
     let own = yaml("deploy/kubernetes/networkpolicy.yaml");
     for (file, namespace) in POLICIES.into_iter().zip(["argo-rollouts", "flagger-system"]) {
         let policy = yaml(file);

@@ -30,7 +30,7 @@ fn starts_reloads_and_stops_as_the_daemon_expects() {
 }
 
 #[test]
-fn passwords_come_as_credentials_through_a_setting_that_exists() {
+fn passwords_are_credentials_passed_by_an_existing_setting() {
     let credential = values(SECRETS, "LoadCredential").concat();
     let (name, _) = credential.split_once(':').expect("NAME:PATH");
     let variable = values(SECRETS, "Environment").concat();
@@ -44,7 +44,7 @@ fn passwords_come_as_credentials_through_a_setting_that_exists() {
 
 /// A static member does not leave its group at a clean stop. It must return before the others get its partitions.
 #[test]
-fn with_stored_state_a_host_is_a_lasting_member_that_is_back_in_time() {
+fn a_host_with_stored_state_is_a_static_member_that_restarts_in_time() {
     let variables = values(STORED, "Environment");
     let variables = variables.iter().map(|variable| variable.split_once('='));
     let variables = variables.map(|variable| variable.expect("NAME=VALUE"));
@@ -68,7 +68,7 @@ fn with_stored_state_a_host_is_a_lasting_member_that_is_back_in_time() {
 }
 
 #[test]
-fn the_package_installs_what_the_unit_starts() {
+fn the_package_installs_the_files_of_the_unit() {
     let manifest: toml::Table = read("Cargo.toml").parse().expect("TOML");
     let deb = &manifest["package"]["metadata"]["deb"];
     let assets = deb["assets"].as_array().expect("assets");

@@ -76,7 +76,7 @@ fn argo_rolls_back_on_harm() {
 }
 
 #[test]
-fn argo_holds_on_a_mismatch_and_pauses_when_its_time_is_up() {
+fn argo_holds_on_a_mismatch_and_pauses_at_its_time_limit() {
     let (mut run, server) = follow_by_argo(MISMATCH);
     assert_eq!(run.result(), None, "{run:?}");
     assert_eq!(server.state(), "invalid(srm)");
@@ -94,7 +94,7 @@ fn argo_holds_on_a_mismatch_and_pauses_when_its_time_is_up() {
 
 /// After a restart the server answers 503 until it has read its log again. This must not count as a verdict.
 #[test]
-fn argo_waits_for_a_server_that_is_not_ready_and_for_none_for_ever() {
+fn argo_waits_for_an_unready_server_but_not_forever() {
     let (mut run, server) = follow_by_argo(MISMATCH);
     server.wait_for("partition 3 of topic served");
     assert_eq!(run.measure(&server), Measurement::Error);
@@ -112,7 +112,7 @@ fn argo_waits_for_a_server_that_is_not_ready_and_for_none_for_ever() {
 
 /// Argo accepts any text that is not JSON as success if the status is a success.
 #[test]
-fn nothing_but_a_verdict_is_answered_with_success() {
+fn only_a_verdict_is_answered_with_success() {
     let (run, server) = follow_by_argo(HARM);
     let url = run.url();
     let token = format!("Bearer {}", server::TOKEN);

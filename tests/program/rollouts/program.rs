@@ -75,7 +75,7 @@ fn simulate(brokers: &str) {
 }
 
 #[test]
-fn the_program_tells_the_webhook_what_its_records_come_to() {
+fn the_program_notifies_the_webhook_of_its_results() {
     let broker = Embedded::start(&["served", "clicks"], 4).expect("a broker");
     let (url, posted) = receiver();
     let dir = tools::temporary_dir("webhook");

@@ -36,7 +36,7 @@ fn status(daemon: &Daemon, path: &str, authorization: &str) -> u16 {
 }
 
 #[test]
-fn what_hash_prints_lets_in_and_nothing_else() {
+fn only_credentials_from_hash_are_accepted() {
     let token = hashed(&["hash", "token"], &format!("{TOKEN}\n"));
     let password = hashed(&["hash", "password", "--user", "scraper"], "hunter2\n");
     let daemon = daemon(&format!(
@@ -90,7 +90,7 @@ fn what_hash_prints_lets_in_and_nothing_else() {
 
 /// Without the cache of valid passwords each scrape would use a core for a tenth of a second or more.
 #[test]
-fn a_scrape_with_a_password_is_cheap_from_the_second_on() {
+fn scrapes_with_a_password_are_cheap_after_the_first() {
     let password = hashed(&["hash", "password", "--user", "scraper"], "hunter2");
     let daemon = daemon(&format!("basic_passwords = [{password:?}]\n"));
     let time = |authorization: &str| {
@@ -106,7 +106,7 @@ fn a_scrape_with_a_password_is_cheap_from_the_second_on() {
 }
 
 #[test]
-fn who_may_ask_can_be_changed_while_it_runs() {
+fn credentials_can_be_changed_at_runtime() {
     let dir = tools::temporary_dir("access");
     let file = dir.path().join("tokens");
     let hash = |token: &str| hashed(&["hash", "token"], token);
@@ -135,7 +135,7 @@ fn who_may_ask_can_be_changed_while_it_runs() {
 
 /// Removing a token from the configuration and sending SIGHUP must revoke it.
 #[test]
-fn a_token_that_is_struck_out_of_the_configuration_lets_in_no_more() {
+fn a_token_removed_from_the_configuration_is_revoked() {
     let hash = |token: &str| hashed(&["hash", "token"], token);
     let new = TOKEN.replace('c', "d");
     let tokens = |hash: String| format!("bearer_tokens = [{hash:?}]\n");
@@ -151,7 +151,7 @@ fn a_token_that_is_struck_out_of_the_configuration_lets_in_no_more() {
 }
 
 #[test]
-fn what_is_no_secret_is_refused_without_being_shown() {
+fn an_invalid_secret_is_refused_without_being_shown() {
     let long = "x".repeat(73);
     let table: [(&[&str], &str, &str); 3] = [
         (&["hash", "token"], "hunter2", "at least 32 characters"),
@@ -171,7 +171,7 @@ fn what_is_no_secret_is_refused_without_being_shown() {
 
 /// Every user of the machine can read a process's arguments.
 #[test]
-fn no_secret_is_taken_as_an_argument() {
+fn secrets_are_not_accepted_as_arguments() {
     for arguments in [["hash", "token", TOKEN], ["hash", "password", "hunter2"]] {
         let mut child = program::program(&arguments)
             .stdin(Stdio::piped())

@@ -99,21 +99,21 @@ fn with_the_right_one(guess: impl Fn(u64) -> String + Sync) -> (Option<Duration>
 }
 
 #[test]
-fn the_right_password_gets_in_beside_a_flood_of_one_wrong_password() {
+fn the_right_password_is_accepted_during_a_flood_of_one_wrong_password() {
     let (first, then) = with_the_right_one(|_| basic("scraper", "hunter3"));
     let is_in = first.is_some_and(|first| first < BOUND);
     assert!(is_in && then < BOUND, "{first:?}, {then:?}");
 }
 
 #[test]
-fn the_right_password_gets_in_beside_a_flood_of_guesses_for_the_same_name() {
+fn the_right_password_is_accepted_during_a_flood_of_guesses_for_its_name() {
     let (first, then) = with_the_right_one(|n| basic("scraper", &format!("guess-{n}")));
     let is_in = first.is_some_and(|first| first < 2 * BOUND);
     assert!(is_in && then < BOUND, "{first:?}, {then:?}");
 }
 
 #[test]
-fn the_right_password_gets_in_beside_a_flood_of_guesses_for_all_names() {
+fn the_right_password_is_accepted_during_a_flood_of_guesses_for_all_names() {
     let (first, then) = with_the_right_one(|n| basic(&format!("name-{n}"), &format!("guess-{n}")));
     let is_in = first.is_some_and(|first| first < 2 * BOUND);
     assert!(is_in && then < BOUND, "{first:?}, {then:?}");

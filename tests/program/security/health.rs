@@ -16,7 +16,7 @@ fn health(config: &std::path::Path, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn health_is_told_over_tls_and_behind_a_guard() {
+fn health_works_over_tls_and_with_credentials() {
     let dir = tools::temporary_dir("health");
     let signed =
         Authority::new(dir.path(), "authority").sign("server", &["elsewhere.example"], Validity::Now);

@@ -64,7 +64,7 @@ const FOREIGN: [&str; 12] = [
 ];
 
 #[test]
-fn on_a_loopback_address_it_answers_for_loopback_names_alone() {
+fn a_loopback_listener_answers_only_for_loopback_names() {
     let daemon = daemon("");
     for host in OURS {
         assert_eq!(status_for(&daemon, host), 200, "{host:?}");
@@ -108,7 +108,7 @@ fn on_a_loopback_address_it_answers_for_loopback_names_alone() {
 }
 
 #[test]
-fn two_hosts_or_none_are_no_request() {
+fn http_1_1_requests_need_exactly_one_valid_host() {
     let plain = daemon("");
     let open = daemon(&format!("listen = \"0.0.0.0:{}\"\n", tools::free_port()));
     for daemon in [&plain, &open] {
@@ -146,7 +146,7 @@ fn two_hosts_or_none_are_no_request() {
 }
 
 #[test]
-fn hosts_that_are_named_are_answered_for_and_those_of_this_machine_still() {
+fn configured_hosts_are_answered_in_addition_to_local_ones() {
     let daemon = daemon("hosts = [\"abgauge.example\", \"10.1.2.3\"]\n");
     for host in ["abgauge.example", "ABGAUGE.example.:443", "10.1.2.3:9464"] {
         assert_eq!(status_for(&daemon, host), 200, "{host:?}");
@@ -160,7 +160,7 @@ fn hosts_that_are_named_are_answered_for_and_those_of_this_machine_still() {
 }
 
 #[test]
-fn elsewhere_every_host_is_answered_for_unless_some_are_named() {
+fn a_public_listener_answers_for_every_host_unless_some_are_configured() {
     let listen = || format!("listen = \"0.0.0.0:{}\"\n", tools::free_port());
     let ask = |daemon: &Daemon, host: &str| {
         let address = SocketAddr::from(([127, 0, 0, 1], daemon.address().port()));
@@ -186,7 +186,7 @@ fn elsewhere_every_host_is_answered_for_unless_some_are_named() {
 }
 
 #[test]
-fn a_demo_answers_for_loopback_names_alone() {
+fn a_demo_answers_only_for_loopback_names() {
     let mut demo = Daemon::demo(&["--duration", "5m", "--rate", "20"]);
     demo.wait_until("the port", |demo| demo.try_get("/healthz").ok());
     assert_eq!(status_for(&demo, "localhost"), 200);
@@ -195,7 +195,7 @@ fn a_demo_answers_for_loopback_names_alone() {
 
 /// Hosts are not among the settings that a reload applies.
 #[test]
-fn hosts_wait_for_a_restart() {
+fn changed_hosts_wait_for_a_restart() {
     let mut daemon = daemon("");
     daemon.rewrite(&config("hosts = [\"abgauge.example\"]\n"));
     daemon.signal(libc::SIGHUP);

@@ -10,7 +10,7 @@ use crate::support::{tools, wait};
 const TOKEN: &str = "c0ffee00c0ffee00c0ffee00c0ffee00";
 
 #[test]
-fn plans_are_asked_over_tls_with_a_token() {
+fn plan_queries_a_daemon_over_tls_with_a_token() {
     let dir = tools::temporary_dir("plan");
     let authority = Authority::new(dir.path(), "authority");
     let signed = authority.sign("server", &["127.0.0.1"], Validity::Now);

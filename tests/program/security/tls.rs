@@ -31,7 +31,7 @@ fn answers(daemon: &Daemon, trust: &Trust) -> bool {
 }
 
 #[test]
-fn over_tls_it_answers_those_who_know_its_authority() {
+fn a_tls_daemon_answers_clients_that_trust_its_authority() {
     let (_dir, authority) = authority();
     let (_other_dir, other) = self::authority();
     let mut daemon = daemon(&settings(&authority.sign("server", &[HOST], Validity::Now)));
@@ -59,7 +59,7 @@ fn over_tls_it_answers_those_who_know_its_authority() {
 }
 
 #[test]
-fn a_certificate_is_read_again_when_it_changes_and_at_sighup() {
+fn a_certificate_is_reread_when_it_changes_and_at_sighup() {
     let (_dir, authority) = authority();
     let (_other_dir, other) = self::authority();
     let signed = authority.sign("server", &[HOST], Validity::Now);
@@ -102,7 +102,7 @@ fn said(http: &str) -> [Ran; 2] {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_refused_by_run_and_check_alike() {
+fn unusable_files_are_refused_by_run_and_by_check() {
     let (dir, authority) = authority();
     let good = authority.sign("server", &[HOST], Validity::Now);
     let other = authority.sign("other", &[HOST], Validity::Now);
@@ -154,7 +154,7 @@ fn files_that_cannot_be_used_are_refused_by_run_and_check_alike() {
 }
 
 #[test]
-fn an_expired_certificate_is_warned_of() {
+fn an_expired_certificate_causes_a_warning() {
     let (dir, authority) = authority();
     let expired = settings(&authority.sign("server", &[HOST], Validity::Expired));
     let told = "http.tls_certificate: the certificate has expired at 2020-02-01T00:00:00Z";
@@ -175,7 +175,7 @@ fn an_expired_certificate_is_warned_of() {
 }
 
 #[test]
-fn what_others_can_reach_is_told_once_where_nobody_is_asked() {
+fn an_open_listener_without_credentials_is_warned_about_once() {
     let open = daemon(&format!("listen = \"0.0.0.0:{}\"\n", tools::free_port()));
     let log = open.log();
     assert_eq!(log.matches("is open to other machines").count(), 1, "{log}");

@@ -79,7 +79,7 @@ fn an_arm_shows_its_own_intervals_and_users_as_values_of_total() {
 
 /// An arm may have lists only in partitions that this instance does not hold.
 #[test]
-fn looks_at_all_partitions_are_of_the_scope_global_and_of_all_its_arms() {
+fn looks_at_all_partitions_have_the_global_scope_and_all_its_arms() {
     let all = board("e");
     let mut own = all.clone();
     own.arms.retain(|arm| &*arm.arm == "a");
@@ -115,7 +115,7 @@ fn looks_at_all_partitions_are_of_the_scope_global_and_of_all_its_arms() {
 }
 
 #[test]
-fn an_arm_shows_its_intervals_in_the_window_that_has_them() {
+fn an_arm_shows_intervals_only_in_the_window_of_looks() {
     let samples = scrape();
     let of = |name: &str, labels: &str| {
         let labels = format!("arm=b window=1h view=settled scope=own {labels}");
@@ -134,7 +134,7 @@ fn an_arm_shows_its_intervals_in_the_window_that_has_them() {
 }
 
 #[test]
-fn a_treatment_arm_shows_what_it_is_against_the_control() {
+fn a_treatment_arm_shows_its_comparison_with_the_control() {
     let samples = scrape();
     let of_b = |name: &str| value(&samples, name, "arm=b metric=hit_rate k=5").unwrap();
     for (name, expected) in [
@@ -168,7 +168,7 @@ fn a_treatment_arm_shows_what_it_is_against_the_control() {
 }
 
 #[test]
-fn the_present_state_alone_is_shown_with_what_follows_from_it() {
+fn only_the_current_state_is_shown_with_its_verdict() {
     for (state, verdict) in [
         (State::NoDecision, 0.0),
         (State::InvalidSrm, 0.0),
@@ -202,7 +202,7 @@ fn shown_of(experiment: &str, look: abgauge_core::looks::ExperimentLook) -> Show
 }
 
 #[test]
-fn without_a_control_arms_show_intervals_alone() {
+fn an_arm_without_a_control_shows_only_intervals() {
     let look = abgauge_core::looks::ExperimentLook {
         comparison: None,
         ..looks::compared()
@@ -215,7 +215,7 @@ fn without_a_control_arms_show_intervals_alone() {
 }
 
 #[test]
-fn before_the_first_look_nothing_is_said() {
+fn looks_export_no_series_before_the_first_one() {
     let samples = scraped(&board("e"), &Shown::default(), &export());
     let names: BTreeSet<&str> = samples.keys().map(|(name, _)| name.as_str()).collect();
     let of_looks = all().into_iter().map(|(name, _)| name);
@@ -223,7 +223,7 @@ fn before_the_first_look_nothing_is_said() {
 }
 
 #[test]
-fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
+fn export_selects_metrics_but_never_hides_deciding_ones() {
     let shown = |config: &Export, name: &str| -> String {
         let samples = scraped(&board("e"), &looks::shown(), config);
         let series = samples
@@ -265,7 +265,7 @@ fn export_chooses_metrics_and_what_decides_is_shown_in_any_case() {
 
 /// Exports the metric that would be the default primary, because nothing is decided there: CTR at the largest cut-off.
 #[test]
-fn without_a_control_one_metric_is_shown_unless_all_are_asked_for() {
+fn an_experiment_without_a_control_shows_one_metric_by_default() {
     let mut look = abgauge_core::looks::ExperimentLook {
         comparison: None,
         ..looks::compared()
@@ -297,7 +297,7 @@ fn without_a_control_one_metric_is_shown_unless_all_are_asked_for() {
 }
 
 #[test]
-fn windows_that_are_not_exported_have_no_intervals_and_what_is_compared_is_there_without_them() {
+fn comparisons_are_exported_even_if_windows_with_intervals_are_not() {
     let of = |windows: &[&str]| Export {
         settled: windows.iter().map(|name| (*name).to_owned()).collect(),
         ..export()
@@ -350,7 +350,7 @@ fn series_of_looks_count_towards_max_series() {
 }
 
 #[test]
-fn nothing_is_admitted_behind_what_does_not_fit() {
+fn nothing_is_admitted_after_an_arm_that_does_not_fit() {
     let mut room = Room::new(10);
     assert_eq!(room.admit([4, 7, 1].into_iter()), 1);
     assert_eq!(room.n_dropped(), 8);
@@ -359,7 +359,7 @@ fn nothing_is_admitted_behind_what_does_not_fit() {
 }
 
 #[test]
-fn what_is_said_of_an_arm_leaves_with_it() {
+fn an_arm_takes_its_look_series_along_when_it_leaves() {
     let mut board = board("e");
     let too_old = fixture::NOW_MS - export().forget_after_ms - 1;
     board.arms[1].last_list_ms = too_old;
@@ -373,7 +373,7 @@ fn what_is_said_of_an_arm_leaves_with_it() {
 }
 
 #[test]
-fn metrics_that_are_better_lower_are_told_with_the_labels_of_their_intervals() {
+fn lower_is_better_has_the_labels_of_the_intervals() {
     let samples = scrape();
     let is_lower = |labels| value(&samples, "lower_is_better", labels) == Some(1.0);
     assert!(is_lower("metric=mrr k=1") && is_lower("metric=lists_per_user"));
@@ -384,7 +384,7 @@ fn metrics_that_are_better_lower_are_told_with_the_labels_of_their_intervals() {
 }
 
 #[test]
-fn a_hostile_name_of_an_experiment_comes_back_as_it_is() {
+fn a_hostile_experiment_name_survives_escaping() {
     let hostile = "\"} 1\nabgauge_verdict{x=\"\\";
     let samples = scraped(&board(hostile), &shown_of(hostile, looks::compared()), &export());
     for name in [

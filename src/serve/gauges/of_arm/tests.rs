@@ -177,7 +177,7 @@ fn of_arms(whole: &Whole) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn no_arm_has_more_series_than_are_told_and_one_has_as_many_less_that_it_is_no_control() {
+fn the_series_bound_of_an_arm_is_tight() {
     let guardrails = format!(
         "{CONTROL}primary = [\"ctr@10\", \"mrr\"]\nguardrails = {{ lists_per_user = 0.02 }}\n\
         shares = {{ arm-1 = 0.5, arm-2 = 0.25, arm-3 = 0.25 }}\n"
@@ -202,7 +202,7 @@ fn no_arm_has_more_series_than_are_told_and_one_has_as_many_less_that_it_is_no_c
 }
 
 #[test]
-fn an_arm_has_at_most_250_series_by_default_with_up_to_three_metrics_that_decide() {
+fn an_arm_has_at_most_250_series_with_up_to_three_deciding_metrics() {
     let of = |text: &str| SeriesOfArm::of(&configured(text));
     assert!(of("").sum() <= 250, "{:?}", of(""));
     let three = "primary = [\"ctr@10\", \"hit_rate@10\"]\nguardrails = { mrr = 0.02 }\n";
@@ -214,7 +214,7 @@ fn an_arm_has_at_most_250_series_by_default_with_up_to_three_metrics_that_decide
 
 /// Rows of the table by arms in docs/sizing.md: scrape sizes with these settings.
 #[test]
-fn the_sizes_of_scrapes_are_those_that_are_told() {
+fn scrape_sizes_match_the_documented_table() {
     let settings = [
         ("default", String::new()),
         ("default, compared", CONTROL.to_owned()),

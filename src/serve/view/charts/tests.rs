@@ -79,7 +79,7 @@ fn charts(exporter: &Exporter, metric: &str) -> Value {
 }
 
 #[test]
-fn each_arm_that_is_asked_for_has_its_cells_in_the_order_of_the_question() {
+fn requested_arms_have_their_cells_in_the_order_of_the_request() {
     let answer = charts(&exporter(asked()), "hit_rate@5");
     assert_eq!(
         (&answer["window"], &answer["metric"]),
@@ -94,7 +94,7 @@ fn each_arm_that_is_asked_for_has_its_cells_in_the_order_of_the_question() {
 }
 
 #[test]
-fn a_primary_metric_has_what_looks_have_shown() {
+fn a_primary_metric_has_the_results_of_past_looks() {
     let answer = charts(&exporter(asked()), "hit_rate@5");
     let times = json!({"times": [looks::AS_OF_MS - EVERY_MS, looks::AS_OF_MS], "every_ms": EVERY_MS});
     assert_eq!(answer["looks"], times);
@@ -113,7 +113,7 @@ fn a_primary_metric_has_what_looks_have_shown() {
 
 /// A hit has items 2 and 5 of five clicked. One of the lists has four items.
 #[test]
-fn ctr_is_told_by_ranks_as_far_as_cut_offs_tell_them_apart() {
+fn ctr_by_rank_is_split_at_the_cutoffs() {
     let answer = charts(&exporter(asked()), "mrr");
     let ranks = json!([{"from": 1, "to": 1}, {"from": 2, "to": 5}, {"from": 6, "to": null}]);
     assert_eq!(answer["ranks"], ranks);
@@ -126,7 +126,7 @@ fn ctr_is_told_by_ranks_as_far_as_cut_offs_tell_them_apart() {
 }
 
 #[test]
-fn the_split_is_told_beside_the_plan_unless_the_plan_was_changed() {
+fn the_split_is_shown_next_to_the_plan_unless_the_plan_changed() {
     let answer = charts(&exporter(asked()), "ctr");
     let of_arm = |answer: &Value, place: usize| {
         let arm = &answer["arms"][place];
@@ -158,7 +158,7 @@ fn the_split_is_told_beside_the_plan_unless_the_plan_was_changed() {
 }
 
 #[test]
-fn what_there_is_not_is_refused_in_words() {
+fn an_unknown_chart_is_refused_with_a_message() {
     let exporter = exporter(asked());
     for (query, words) in [
         ("arms=a&metric=ctr&profile=default&window=1h", "an array of names"),
@@ -188,7 +188,7 @@ fn what_there_is_not_is_refused_in_words() {
 }
 
 #[test]
-fn an_experiment_that_nobody_knows_has_empty_charts() {
+fn an_unknown_experiment_has_empty_charts() {
     let query = format!("experiment=other&{ARMS}&metric=ctr&profile=default&window=1h");
     let answer = ask(&exporter(asked()), &query).unwrap();
     assert_eq!((answer.get("looks"), answer.get("split")), (None, None));

@@ -53,6 +53,7 @@ pub(super) fn shares(
         .values()
         .all(|share| rules::between("shares").contains(share))
     {
+        // Only checked if each share is in its range, because a wrong share makes the sum wrong as well.
         add_up(key, raw, &shares, report);
     }
     shares
@@ -121,6 +122,7 @@ fn epoch(
     let others = shares
         .get_ref()
         .keys()
+        // That `shares` is missing is reported once, and not for each arm.
         .filter(|arm| !known.is_empty() && !known.contains_key(arm.get_ref()));
     for arm in others {
         let remedy = match nearest(arm.get_ref(), known.keys().map(String::as_str)) {

@@ -36,7 +36,7 @@ impl<'a> Comparable<'a> {
         looks::default_primary(self.columns.as_ref()?.iter())
     }
 
-    /// The ids of a list of metrics, each once.
+    /// Returns the ids of a list of metrics, each once.
     pub fn list(
         &self,
         key: &str,
@@ -57,7 +57,7 @@ impl<'a> Comparable<'a> {
         ids
     }
 
-    /// The id of one metric, which may be written with the name of its gauge.
+    /// Returns the id of a metric, which may be written with the name of its gauge.
     pub fn id(&self, key: &str, word: &Spanned<String>, report: &mut ErrorReport) -> Option<String> {
         let id = by_id(word.get_ref());
         let Some(columns) = &self.columns else {
@@ -123,7 +123,7 @@ fn unknown(written: &str, id: &str, columns: &[Column]) -> (String, String) {
     (format!("\"{written}\" is not a metric"), remedy)
 }
 
-/// A metric that is measured at other cut-offs; `near` is the closest one, and it may be alone.
+/// Describes a metric that is measured at other cut-offs only; `near` is the closest of them.
 fn other_cut(written: &str, cut: Option<&str>, near: &Column, is_alone: bool) -> (String, String) {
     let write = format!("write \"{}\"", near.key());
     if is_alone && near.k.is_none() {
@@ -152,7 +152,7 @@ fn nearest_cut<'a>(columns: &[&'a Column], cut: Option<&str>) -> Option<&'a Colu
     columns.iter().min_by_key(distance).copied()
 }
 
-/// `hit_ratio@5` is `hit_rate@5`.
+/// Replaces the name of a gauge by the id of its metric: `hit_ratio@5` becomes `hit_rate@5`.
 fn by_id(written: &str) -> String {
     let (name, cut) = written.split_at(written.find('@').unwrap_or(written.len()));
     match Metric::named(name) {

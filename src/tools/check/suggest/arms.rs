@@ -154,6 +154,7 @@ fn prefixed(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
         let prefix = name.get(..end).filter(|_| end < name.len())?;
         let says =
             hints(prefix, &EXPERIMENT) || hints(prefix, &ARM) || hints(prefix, &["feature", "features"]);
+        // An empty text means that the list is not in the experiment.
         let n = column.count(lists, |value| is_label(value) || value.as_str() == Some(""));
         let (_, parents) = column.path.names().split_last()?;
         (says && n > 0).then(|| (parents.to_vec(), prefix.to_owned()))

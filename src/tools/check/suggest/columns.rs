@@ -37,6 +37,7 @@ pub(super) struct Choice {
 
 /// Returns the best of the scored fields, or `None` if there are none.
 pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
+    // The sort is stable, so the first of equal fields wins.
     judged.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
     let (path, n) = fields.next()?;
@@ -96,6 +97,7 @@ impl<'a> Finder<'a> {
     fn enter(&mut self, names: &mut Vec<&'a str>, value: &'a Value, record: usize) {
         match value {
             Value::Object(fields) => {
+                // The decoder treats null as an absent field.
                 for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
                     names.push(name);
                     self.put(names, value, record);

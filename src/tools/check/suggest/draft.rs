@@ -39,6 +39,7 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
     let lists = &split.lists;
     let clicked = fields::ids_by_record(columns, &clicks);
     let items = items::candidates(columns, lists, &clicked).into_iter().next();
+    // Records of one shown item have no array of items.
     let row = items.is_none().then(|| rows::row(columns, lists)).flatten();
     let mut requests = fields::requests(columns, lists, &clicks, split.kind.as_ref());
     let mut shown = shown(columns, lists, &items, &requests[0]);
@@ -152,6 +153,7 @@ impl Draft {
         if let Some(items) = &self.items {
             served.items = items.path.clone().into();
             served.item_id = items.item_id.clone().map(Paths::from);
+            // If the arrays are in this order already, the setting is not needed.
             let position = items.position.clone().filter(|_| !items.is_in_order);
             served.position = position.map(Paths::from);
             served.rows = items.rows;
@@ -160,6 +162,7 @@ impl Draft {
             served.clicked = items
                 .clicked
                 .clone()
+                // If the sample has click events, flags in the lists repeat them.
                 .filter(|_| self.clicks.is_empty())
                 .map(Paths::from);
         }
@@ -227,6 +230,7 @@ impl Trial {
                         n_skipped,
                         ..
                     } => {
+                        // If records are gathered, only the first of each list counts as a list.
                         let is_list = shape.served.gather_ms.is_none_or(|span_ms| {
                             trial.rows.push((request_id.clone(), ts_ms));
                             heads.take(&request_id, ts_ms, span_ms)
@@ -294,6 +298,7 @@ impl Trial {
                 Some((_, "items")) => !has_items,
                 _ => false,
             };
+            // A refusal outweighs three records that are read, because it hints at a wrong kind.
             n(*n_refused) * if may_be { 1 } else { -12 }
         });
         4 * n(self.n_lists)

@@ -88,6 +88,7 @@ pub(super) fn why_not(columns: &Columns, members: &Members) -> Option<String> {
         .filter(|column| {
             arrays(column) > 0 || (is_called(column) && column.count(members, Value::is_string) > 0)
         })
+        // The name counts more than the number of arrays.
         .max_by_key(|column| (is_called(column), arrays(column)))?;
     let name = short(&column.path.to_string());
     let lists = || column.within(members).filter_map(Value::as_array);
@@ -235,6 +236,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
     // A position is only usable if each item has one.
     let of_all =
         |ids: &Column| position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)));
+    // A position is an integer and could be taken for an id.
     ids.filter(|column| position.is_none_or(|position| position.path != column.path))
         .map(|column| ItemsDraft {
             item_id: Some(column.path.clone()),
@@ -253,6 +255,7 @@ fn judged(mut draft: ItemsDraft, arrays: &[&Value], n_lists: usize) -> ItemsDraf
         let ids = draft.ids(list);
         draft.n_others += elements.len() - ids.len();
         n_items += ids.len();
+        // Every draft can read an empty list.
         draft.n_read += usize::from(!ids.is_empty() || elements.is_empty());
         let distinct: HashSet<&String> = ids.iter().collect();
         n_repeating += usize::from(distinct.len() < ids.len());

@@ -20,7 +20,7 @@ pub(super) struct RowDraft {
     pub position: Option<Path>,
 }
 
-/// The paths, if many records share an id, each with a different item or position.
+/// Returns the paths if many records share an id, each with a different item or position.
 pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
     let called = |words: &[&str]| {
         let words: Vec<&str> = words
@@ -35,7 +35,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
     };
     let (request, item) = (called(&REQUEST)?, called(&ITEM)?);
     let is_shared = 2 * distinct(&[request], members) <= members.len();
-    // A field in which most items of a list have a value of their own.
+    // Most items of a list have different positions.
     let is_position = |column: &&Column| {
         hints(&column.called(), &POSITION)
             && column.count(members, |value| value.is_i64()) == item.count(members, is_id)
@@ -53,7 +53,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
     })
 }
 
-/// Number of distinct tuples of the values in these columns.
+/// Counts the distinct tuples of values in these columns.
 fn distinct(columns: &[&Column], members: &Members) -> usize {
     let tuple = |number: &usize| {
         let values = columns.iter().map(|column| column.values.get(number));
@@ -63,7 +63,7 @@ fn distinct(columns: &[&Column], members: &Members) -> usize {
     tuples.len()
 }
 
-/// The field by which clicks name the ids of lists.
+/// Finds the field with which clicks refer to lists.
 pub(super) fn tied(columns: &Columns, lists: &Members, clicks: &Members, request: &Path) -> Option<Choice> {
     let known: HashSet<_> = columns.get(request)?.within(lists).filter_map(id).collect();
     let n_tied =
@@ -71,6 +71,7 @@ pub(super) fn tied(columns: &Columns, lists: &Members, clicks: &Members, request
     let ties = columns.iter().map(|column| (n_tied(column), column));
     let (n, column) = ties
         .filter(|(n, _)| *n > 0)
+        // Of equal fields, the one with the same name as in lists is the most likely.
         .max_by_key(|(n, column)| (*n, column.path == *request))?;
     Some(Choice {
         path: column.path.clone(),
@@ -79,7 +80,7 @@ pub(super) fn tied(columns: &Columns, lists: &Members, clicks: &Members, request
     })
 }
 
-/// The items of each list.
+/// Returns the items of each list.
 pub(super) fn shown(columns: &Columns, lists: &Members, row: &RowDraft) -> HashMap<String, HashSet<String>> {
     let mut shown: HashMap<String, HashSet<String>> = HashMap::new();
     let (Some(requests), Some(items)) = (columns.get(&row.request.path), columns.get(&row.item)) else {
@@ -102,12 +103,12 @@ impl RowDraft {
     }
 }
 
-/// The heads of a sample's lists, by id: the rule of the engine, in the order of the records.
+/// First records of a sample's lists, by id: the rule of the engine, in the order of the records.
 #[derive(Default)]
 pub(super) struct Heads(HashMap<String, Vec<i64>>);
 
 impl Heads {
-    /// Returns true for the head of a list.
+    /// Returns true for the first record of a list.
     pub fn take(&mut self, id: &str, ts_ms: i64, span_ms: i64) -> bool {
         let heads = self.0.entry(id.to_owned()).or_default();
         let is_head = !heads
@@ -120,7 +121,7 @@ impl Heads {
     }
 }
 
-/// The shortest span that makes no more lists than the longest one does, given ids and times of records.
+/// Returns the shortest span that gives as few lists as the longest one, from the ids and times of records.
 pub(super) fn span_ms(records: &[(String, i64)]) -> i64 {
     let n_lists = |span_ms: i64| {
         let mut heads = Heads::default();

@@ -62,7 +62,7 @@ const OWN: &str = include_str!("../../../../docs/events/own.jsonl");
 const SHAPED: &str = include_str!("../../../../docs/example.jsonl");
 
 #[test]
-fn the_samples_of_the_documents_are_read_with_what_is_drafted_from_their_fields_alone() {
+fn documented_samples_are_readable_with_drafts_from_field_names() {
     for (name, records, n_lists, n_clicks) in [
         ("metarank", METARANK, 3, 2),
         ("ubi", UBI, 2, 2),
@@ -123,7 +123,7 @@ fn the_shape_of_the_example_is_found() {
 }
 
 #[test]
-fn rows_positions_other_elements_and_zones_are_drafted() {
+fn the_draft_covers_rows_positions_other_elements_and_zones() {
     check(
         r#"
         {"event":"page_served","page":"p1","visitor":"v1","at":"2025-11-20 00:00:00","variant":"neural","shelves":[{"name":"for you","tiles":[{"sku":"b","pos":2},{"sku":"a","pos":1},{"ad":9}]},{"name":"new","tiles":[{"sku":"c","pos":1}]}]}
@@ -199,7 +199,7 @@ fn a_topic_of_one_kind_gives_one_section() {
 }
 
 #[test]
-fn values_decide_between_fields_whose_names_hint_alike() {
+fn values_decide_between_fields_with_similar_names() {
     // Session and trace both look like a list ID, but clicks name the trace. Parent and target both look like an item.
     check(
         r#"
@@ -230,7 +230,7 @@ fn values_decide_between_fields_whose_names_hint_alike() {
 }
 
 #[test]
-fn what_cannot_be_read_with_the_draft_is_told() {
+fn records_the_draft_cannot_read_are_reported() {
     let records = r#"{"k":"served","rid":"1","ts":1763596800123,"items":["a"],"exp":{"e":"x"}}
         {"k":"served","rid":"2","ts":1763596800123,"items":["a"],"exp":{"e":"x"}}
         {"k":"served","rid":"3","items":["a"],"exp":{"e":"x"}}
@@ -256,7 +256,7 @@ fn what_cannot_be_read_with_the_draft_is_told() {
 }
 
 #[test]
-fn fields_that_are_not_read_are_told_and_no_value_leaves_its_remark() {
+fn unused_fields_are_listed_and_values_stay_inside_comments() {
     let records = r#"{"kind":"list\n[http]","rid":"1","ts":1763596800123,"recs":["a"],"exp":{"e":"x"},"page\n#":{"no":3}}
         {"kind":"click","rid":"1","ts":1763596801123,"sku":"a"}"#;
     let (text, _) = drafted(records, None);
@@ -270,7 +270,7 @@ fn fields_that_are_not_read_are_told_and_no_value_leaves_its_remark() {
 }
 
 #[test]
-fn a_sample_without_end_is_looked_at_up_to_a_bound() {
+fn an_endless_sample_is_read_up_to_a_bound() {
     let record = r#"{"type":"click","request_id":"1","ts":1763596801123,"item":"a"}"#;
     let mut sample = Unmapped::default();
     for line in 1..=2_003 {
@@ -284,7 +284,7 @@ fn a_sample_without_end_is_looked_at_up_to_a_bound() {
 }
 
 #[test]
-fn the_name_of_an_experiment_is_no_kind_of_record() {
+fn an_experiment_name_is_not_a_record_type() {
     let lists = r#"{"rec":"r1","member":"m1","at":1763596800000,"test":"ranker","variant":"neural","products":["a","b"]}
         {"rec":"r2","member":"m2","at":1763596801000,"test":"ranker","variant":"control","products":["b","c"]}
         {"rec":"r3","member":"m1","at":1763596802000,"test":"ranker","variant":"control","products":["c","d"]}"#;
@@ -300,7 +300,7 @@ fn the_name_of_an_experiment_is_no_kind_of_record() {
 }
 
 #[test]
-fn a_name_that_says_little_is_read_with_the_one_before_it() {
+fn a_vague_field_name_is_read_with_its_parent() {
     check(
         r#"{"name":"impression","payload":{"list":{"id":"r1"},"items":[{"sku":"a"},{"sku":"b"}]},"context":{"user":{"id":"m1"},"session":{"id":"q1"},"time":1763596800000,"ab":{"ranker":"neural"}}}
            {"name":"impression","payload":{"list":{"id":"r2"},"items":[{"sku":"b"},{"sku":"c"}]},"context":{"user":{"id":"m2"},"session":{"id":"q1"},"time":1763596801000,"ab":{"ranker":"control"}}}
@@ -351,7 +351,7 @@ fn check_told(records: &str, is_sound: bool, told: &[&str]) {
 }
 
 #[test]
-fn neither_the_kind_of_a_record_nor_its_user_nor_its_time_is_the_id_of_a_list() {
+fn a_list_id_is_never_the_type_user_or_time_field() {
     let records = stream(
         |n, items| {
             let user = n % 9;
@@ -376,7 +376,7 @@ fn neither_the_kind_of_a_record_nor_its_user_nor_its_time_is_the_id_of_a_list() 
 }
 
 #[test]
-fn a_draft_with_which_no_click_finds_its_list_cannot_be_used() {
+fn a_draft_that_matches_no_click_is_rejected() {
     let with_ids_of = |clicks: &str| {
         stream(
             |n, items| {
@@ -406,7 +406,7 @@ fn a_draft_with_which_no_click_finds_its_list_cannot_be_used() {
 }
 
 #[test]
-fn what_keeps_a_list_from_being_read_is_told() {
+fn unreadable_lists_are_reported_with_the_reason() {
     let with_items = |items: &str| {
         stream(
             |n, _| {
@@ -438,7 +438,7 @@ fn what_keeps_a_list_from_being_read_is_told() {
 }
 
 #[test]
-fn a_time_that_cannot_be_read_hides_nothing_else() {
+fn an_unreadable_time_does_not_hide_other_fields() {
     let with_time = |time: &str| {
         stream(
             |n, items| {
@@ -463,7 +463,7 @@ fn a_time_that_cannot_be_read_hides_nothing_else() {
 }
 
 #[test]
-fn digits_in_quotes_need_no_unit_if_they_are_milliseconds() {
+fn quoted_milliseconds_need_no_unit() {
     for (time, unit) in [
         ("1763596800123", ""),
         ("1763596800", "ts_unit = \"s\""),
@@ -485,7 +485,7 @@ fn digits_in_quotes_need_no_unit_if_they_are_milliseconds() {
 }
 
 #[test]
-fn values_that_say_nothing_are_told_apart_by_what_their_records_hold() {
+fn meaningless_type_values_are_distinguished_by_their_fields() {
     let records = stream(
         |n, items| {
             format!(
@@ -506,7 +506,7 @@ fn values_that_say_nothing_are_told_apart_by_what_their_records_hold() {
 }
 
 #[test]
-fn what_is_the_same_in_all_lists_is_not_the_arm() {
+fn a_constant_field_is_not_the_arm() {
     let records = stream(
         |n, items| {
             format!(
@@ -520,7 +520,7 @@ fn what_is_the_same_in_all_lists_is_not_the_arm() {
 }
 
 #[test]
-fn a_file_that_has_no_record_a_line_is_told_what_to_do() {
+fn a_file_without_one_record_per_line_is_refused_with_a_fix() {
     for (file, told) in [
         ("user,item,rank\nu1,i1,1", "`abgauge convert`"),
         (

@@ -64,6 +64,7 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
 /// Explains why records that may be lists cannot be read as lists. Clicks are left out.
 fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Members) {
     let view = views::of(&sample.lines, shape);
+    // Members are in ascending order.
     let others = (0..view.events.len()).filter(|number| clicks.binary_search(number).is_err());
     if let Some(why) = items::why_not(&view.columns(), &others.collect()) {
         remark(text, &format!("Not read as a list: {why}."));
@@ -370,6 +371,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
         if is_of_other {
             continue;
         }
+        // Settings have the order of the sample file, so each section starts only once.
         if section.as_deref() != Some(of) {
             let dot = if of.is_empty() { "" } else { "." };
             let _ = write!(text, "\n[events{dot}{of}]\n");
@@ -388,6 +390,7 @@ fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft:
     let columns = view.columns();
     let used = used(&draft.shape, topic_says);
     let is_used = |path: &Path| {
+        // A field is used if the draft reads the field itself, one around it, or one inside it.
         let touches = |used: &&Path| {
             let n = used.names().len().min(path.names().len());
             used.is_outer() == path.is_outer() && used.names()[..n] == path.names()[..n]
@@ -410,6 +413,7 @@ fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft:
 
 fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
     let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
+    // With `experiments`, the other paths start at its value and not at the record.
     let in_record = arms.experiments.is_none();
     let of_list = [
         Some(&served.request_id),

@@ -116,6 +116,7 @@ fn form(value: &Value) -> Option<TimeForm> {
         Value::String(text) => text,
         _ => return None,
     };
+    // Digits in quotes are a number and not the text of a time.
     if let Ok(number) = text.parse() {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
         return unit(number).map(|unit| TimeForm::Number { unit, is_plain });

@@ -21,6 +21,7 @@ pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
     let values: Vec<Value> = values
         .filter_map(|(_, line)| serde_json::from_slice(line).ok())
         .collect();
+    // A record that is text may contain a whole event as JSON.
     let (objects, texts): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_object);
     let whole = View {
         nested: Some(Nested::Whole),
@@ -68,7 +69,7 @@ pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> View {
 }
 
 impl View {
-    /// Columns of the events and of the surrounding records.
+    /// Returns the columns of the events and of the surrounding records.
     pub fn columns(&self) -> Columns<'_> {
         Columns::of(&self.events).with_outer(&self.around)
     }

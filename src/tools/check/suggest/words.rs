@@ -5,6 +5,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
     for c in name.chars() {
+        // A capital starts a word only after a lower-case letter, so `userID` has two words.
         let begins = !c.is_alphanumeric() || (c.is_uppercase() && was_lower);
         if begins && words.last().is_some_and(|word| !word.is_empty()) {
             words.push(String::new());
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_split_into_words_however_they_are_written() {
+    fn names_in_any_case_style_are_split_into_words() {
         for name in [
             "eventAttributionSource",
             "event_attribution-source",

@@ -64,6 +64,7 @@ impl OtherColumns {
     /// If one of these columns may contain relevance.
     pub(super) fn check(&self, names: &[String]) -> Result<(), UnnamedRelevance> {
         let mut columns = names.iter().zip(&self.columns);
+        // Graded relevance usually has zeros. A column with text, or an index that starts at 0, is something else.
         let found = columns.find(|(name, column)| column.n_zeros > 0 && !column.has_text && !is_index(name));
         match found {
             Some((name, column)) => Err(UnnamedRelevance {

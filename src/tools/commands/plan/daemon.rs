@@ -166,6 +166,7 @@ impl Experiment {
         };
         let needs = power.needs().ok_or_else(other_version)?;
         let mut days = of_looks(&grown, &needs);
+        // A wrong time in the answer would give absurd days.
         believed(&days)?;
         if grown
             .earlier
@@ -233,6 +234,7 @@ impl Experiment {
             let comparison = self.arms.get(name).and_then(|arm| arm.comparison.as_ref());
             let metrics = comparison.into_iter().flat_map(|comparison| &comparison.metrics);
             for (id, metric) in metrics.filter(|(_, metric)| metric.role == "primary") {
+                // A primary without information gets an entry without days, so that it is listed.
                 if let Some(days) = arm.metrics.entry(id.clone()).or_default() {
                     days.control = metric.control;
                 }

@@ -46,6 +46,7 @@ fn text(experiment: &str, planned: &Planned) -> String {
         planned
             .running
             .as_ref()
+            // The start is shown only for a daemon, whose sums begin there.
             .and(planned.schedule)
             .map_or_else(String::new, since),
         lines.join("\n"),

@@ -156,6 +156,7 @@ fn toml(profile: &Profile) -> String {
     let mut text = "[profile.mine]\n".to_owned();
     match Profile::named(&profile.name) {
         Some(base) => text.push_str(&format!("base = \"{}\"\n", base.name)),
+        // A custom profile cannot be a base, so its metrics are listed.
         None => text.push_str(&format!("base = \"default\"\nmetrics = {:?}\n", profile.metrics)),
     }
     for choice in &CHOICES {

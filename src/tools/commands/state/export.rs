@@ -30,6 +30,7 @@ pub fn export(desk: &Desk, args: &ExportArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
+    // Rows over all pairs would be wrong without one of them, so nothing is written.
     if !is_whole {
         return Ok(ExitCode::FAILURE);
     }

@@ -34,6 +34,7 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
         note(&format!("namespace {namespace} has no stored state there"));
         return Ok(ExitCode::SUCCESS);
     }
+    // Printed before any refusal, so that a run without `--yes` previews the deletion.
     tell(namespace, &estates)?;
     if !args.yes {
         error("nothing was deleted: to delete this, give --yes. Deleted state cannot be restored");
@@ -106,6 +107,7 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
 
 /// Returns the reason why an instance may still write, if there is one.
 fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<String> {
+    // Only the configured group can be queried, because keys contain just the hash of a group.
     if namespace == desk.own {
         let group = &desk.config.kafka.group_id;
         match desk.survey.n_members() {
@@ -127,6 +129,7 @@ fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -
     (age_ms < YOUNG_MS).then(|| {
         format!(
             "something was written {} s ago: its owner may be running",
+            // The clock of the brokers may be ahead of ours.
             (age_ms / 1_000).max(0)
         )
     })

@@ -238,6 +238,7 @@ impl Judge<'_> {
     }
 
     fn contents(&self, estate: &Estate, seal: &Seal) -> Option<Finding> {
+        // Damage to blobs was already reported as a breach.
         let roles = estate.roles(seal).ok()?;
         match Contents::read(&seal.header, &roles, self.config) {
             Err(unusable) => Some(self.damage(&format!("cannot read sealed state: {unusable}"))),
@@ -401,12 +402,12 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_gone_on_with_has_no_findings() {
+    fn resumable_state_has_no_findings() {
         assert_eq!(Stage::new().findings(), []);
     }
 
     #[test]
-    fn each_thing_that_keeps_a_pair_from_going_on_is_named_with_what_to_do() {
+    fn each_reason_not_to_resume_is_named_with_a_fix() {
         type Change = fn(&mut Stage);
         let cases: [(Change, &str); 9] = [
             (
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_of_a_newer_version_is_not_to_be_deleted() {
+    fn a_seal_of_a_newer_version_is_never_suggested_for_deletion() {
         let stage = Stage::new();
         let mut census = stage.census();
         let id = SealId {
@@ -487,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_exactness_is_no_damage() {
+    fn lost_exactness_is_only_a_warning() {
         let mut stage = Stage::new();
         stage.header.is_exact = false;
         let found = stage.findings();
@@ -499,7 +500,7 @@ mod tests {
 
     /// The failure is reported once per topic.
     #[test]
-    fn a_topic_that_cannot_be_asked_says_nothing_of_a_pair() {
+    fn an_unreachable_topic_causes_no_findings_for_pairs() {
         let mut stage = Stage::new();
         stage.logs[0].1 = Err(Failure::new(Trouble::Unreachable, "away"));
         assert_eq!(stage.findings(), []);

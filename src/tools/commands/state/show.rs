@@ -93,6 +93,7 @@ pub fn show(desk: &Desk, args: &ShowArgs) -> anyhow::Result<ExitCode> {
         partitions: desk.n_partitions,
         namespaces: namespaces.collect(),
     };
+    // The sort is stable: our own namespace comes first, the others keep their order.
     shown.namespaces.sort_by_key(|namespace| !namespace.ours);
     print(&match args.format {
         TableOrJson::Table => text(&shown),
@@ -164,6 +165,7 @@ fn pair(desk: &Desk, partition: i32, estate: &Estate) -> ShownPair {
     }
     let seal = seal(estate).map(|(id, seal, in_force)| {
         let contents = contents(desk, estate, &seal);
+        // A seal can be intact although its contents are not.
         unreadable = contents.as_ref().err().cloned();
         of_seal(id, &seal, in_force, contents.ok().as_ref())
     });

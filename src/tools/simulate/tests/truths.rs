@@ -131,17 +131,17 @@ fn check_truth(refuse: bool, world: &World) {
 }
 
 #[test]
-fn a_large_sample_agrees_with_the_truth_where_late_and_future_records_are_refused() {
+fn a_large_sample_agrees_with_the_truth_if_late_and_future_records_are_refused() {
     check_truth(true, &World::default());
 }
 
 #[test]
-fn a_large_sample_agrees_with_the_truth_where_late_and_future_records_count() {
+fn a_large_sample_agrees_with_the_truth_if_late_and_future_records_count() {
     check_truth(false, &World::default());
 }
 
 #[test]
-fn a_large_sample_agrees_with_the_truth_of_other_shares_effects_and_visits() {
+fn a_large_sample_agrees_with_the_truth_with_other_shares_effects_and_visits() {
     let design = Design::default();
     let design = design
         .with_shares(&of_arms(&[("control", 0.3), ("neural", 0.7)]))
@@ -156,13 +156,13 @@ fn a_large_sample_agrees_with_the_truth_of_other_shares_effects_and_visits() {
 }
 
 #[test]
-fn a_large_sample_agrees_with_the_truth_of_arms_that_do_not_differ() {
+fn a_large_sample_agrees_with_the_truth_of_equal_arms() {
     check_truth(true, &world(Design::default().without_differences()));
 }
 
 /// An interval by list would miss this correlation.
 #[test]
-fn lists_of_one_user_are_alike() {
+fn lists_of_one_user_are_correlated() {
     let traffic = traffic(100_000, |settings| settings.noise = Noise::NONE);
     let samples = recount(traffic, &[5], true);
     let key = ("ranker".to_owned(), "control".to_owned(), "hit_rate@5".to_owned());
@@ -174,7 +174,7 @@ fn lists_of_one_user_are_alike() {
 }
 
 #[test]
-fn arms_differ_by_enough_to_be_told_apart() {
+fn arms_differ_enough_to_be_distinguished() {
     let k = NonZeroU32::new(5).unwrap();
     let truths = traffic(1, |_| {}).truth(&[k]);
     let value = |arm: &str| {

@@ -15,7 +15,7 @@ fn lists(n: u64, world: World) -> Vec<Value> {
 }
 
 #[test]
-fn users_come_again_and_each_is_always_in_the_same_arms() {
+fn users_return_and_stay_in_the_same_arms() {
     let mut by_user: HashMap<String, (u32, Value)> = HashMap::new();
     let lists = lists(50_000, World::default());
     for list in &lists {
@@ -33,7 +33,7 @@ fn users_come_again_and_each_is_always_in_the_same_arms() {
 }
 
 #[test]
-fn millions_of_users_take_no_table_and_are_as_many_as_draws_give() {
+fn millions_of_users_need_no_table() {
     let population = Population {
         n_users: NonZeroU32::new(50_000_000).unwrap(),
         activity: Activity::Even,
@@ -58,7 +58,7 @@ fn millions_of_users_take_no_table_and_are_as_many_as_draws_give() {
 }
 
 #[test]
-fn arms_get_their_shares_of_the_users_that_come() {
+fn arms_get_their_shares_of_active_users() {
     let design = Design::default().with_shares(&of_arms(&[("control", 0.8), ("neural", 0.2)]));
     let lists = lists(50_000, world(design.unwrap()));
     let arms: HashMap<_, _> = lists
@@ -81,7 +81,7 @@ fn arms_get_their_shares_of_the_users_that_come() {
 }
 
 #[test]
-fn users_of_an_arm_come_more_often_where_it_makes_them() {
+fn an_arm_can_make_its_users_visit_more_often() {
     let design = Design::default()
         .with_visits(&of_arms(&[("carousel", 0.5)]))
         .unwrap();
