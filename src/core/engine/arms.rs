@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_was_folded_before_a_restart_is_counted_once() {
+    fn arms_folded_before_a_restart_count_once() {
         let before = check(1, &["a/x", "a/y"], &["a/x", "a/__other__"]);
         let mut arms = Arms::resume(1, before.all()).expect("they were admitted under this bound");
         arms.resume_folded(before.stored_folded());

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_click_at_the_limit_stays_and_is_told_once() {
+    fn a_click_at_the_limit_stays_and_expires_once() {
         let mut world = World::new(10);
         world.keep(1, 15);
         assert_eq!(world.expire(15), Vec::<i64>::new());
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_id_costs_one_entry_of_the_index() {
+    fn a_hot_id_takes_one_index_entry() {
         let mut world = World::new(100);
         for ts_ms in 0..20_000 {
             world.keep(7, ts_ms);
@@ -444,7 +444,7 @@ mod tests {
     proptest! {
         /// Compares with a map of lists, while clicks come and leave in any order.
         #[test]
-        fn chains_hold_what_a_plain_map_holds(steps in prop::collection::vec((0_u128..6, 0_i64..60), 1..400)) {
+        fn chains_behave_like_a_plain_map(steps in prop::collection::vec((0_u128..6, 0_i64..60), 1..400)) {
             let mut world = World::new(7);
             let mut twin: BTreeMap<u128, Vec<i64>> = BTreeMap::new();
             let mut now_ms = 0;

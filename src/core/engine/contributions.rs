@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_difference_is_the_one_that_is_worked_out() {
+    fn cached_differences_equal_computed_ones() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for seed in 0..20_000_u32 {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_click_that_is_counted_adds_the_difference_that_it_makes() {
+    fn counted_first_clicks_add_the_computed_difference() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for n_items in [32_u32, 10, 1, 31] {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_a_click_adds_to_the_first_columns_alone() {
+    fn lists_without_clicks_add_only_to_the_first_columns() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for n_items in [0_u32, 1, 10, 64, 65, 10] {

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_has_the_copies_whose_original_is_on_the_other_side_of_the_border() {
+    fn checkpoints_keep_copies_whose_original_is_across_the_border() {
         let copied = |slot_ms, original_ms| Copied {
             slot_ms,
             id: 7,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_had_come_too_late_by_the_frontier_of_its_offset() {
+    fn refusals_apply_from_their_offset_until_the_frontier_passes() {
         let mut copies = Copies::default();
         copies.refuse(5, 100);
         copies.refuse(6, 100);

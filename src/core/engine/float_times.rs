@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_of_ten_times_or_more_must_be_on_steps() {
+    fn float_times_need_ten_times_mostly_on_steps() {
         let ms = 1_763_596_800_123_i64;
         assert!(!is_on_step(ms) && is_on_step((ms as f32) as i64));
         let warning = |n_floats: i64, n_others: i64| {

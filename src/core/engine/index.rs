@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_lives_and_nothing_else_while_chunks_come_and_go() {
+    fn finds_only_live_entries_as_chunks_open_and_close() {
         let mut world = World::new();
         let (mut next, mut n_kept) = (0, 0);
         for round in 0..300_u32 {
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_spike_left_is_joined_again_bit_by_bit() {
+    fn segments_merge_gradually_after_a_spike() {
         let mut world = World::new();
         for round in 0..80_u32 {
             let number = world.chunks.open(round, &[], UNIT, 1 << 16);
@@ -491,7 +491,7 @@ mod tests {
 
     /// A fixed hash would send all ids with the same low bits to the same lines.
     #[test]
-    fn ids_that_are_chosen_to_collide_take_no_more_room_than_others() {
+    fn colliding_ids_take_no_extra_room() {
         for shift in [0, 9, 32, 64, 96] {
             let mut world = World::new();
             let number = world.chunks.open(0, &[], UNIT, 1 << 16);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn displaced_entries_are_counted_as_long_as_they_stand() {
+    fn displaced_entries_are_counted_until_removed() {
         let mut world = World::new();
         for round in 0..200_u32 {
             let number = world.chunks.open(round, &[], UNIT, 1 << 14);

@@ -813,7 +813,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_takes_what_the_chapter_on_sizing_says() {
+    fn slot_size_matches_the_sizing_chapter() {
         let sizing = include_str!("../../../docs/sizing.md");
         let expected = format!("P × *s*/slot × {SLOT_BYTES} |");
         assert!(sizing.contains(&expected), "{expected}");

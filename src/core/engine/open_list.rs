@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_reads_as_it_was_written_however_long_and_in_however_many_arms() {
+    fn lists_of_any_length_and_number_of_arms_round_trip() {
         let mut words = Vec::new();
         let sizes = [
             (0, 0),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_list_takes_eighty_bytes() {
+    fn a_typical_list_takes_eighty_bytes() {
         assert_eq!(n_words(10, 1, false) * 4, 80);
     }
 }

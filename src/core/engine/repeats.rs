@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_count_alike_in_short_and_long_lists() {
+    fn repeats_are_counted_in_short_and_long_lists() {
         for n_items in [0_u64, 3, 5, 32, 33, 100] {
             let items: Vec<u64> = (0..n_items).map(|rank| rank % 5).collect();
             assert_eq!(Repeats::new().count(&items), n_items.saturating_sub(5));

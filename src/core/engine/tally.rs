@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_over_what_came_since() {
+    fn hands_over_only_changes_since_the_last_time() {
         let mut tally = SlotTally::new(3);
         add_to(&mut tally, 7, &[1, 2]);
         add_to(&mut tally, 7, &[10, 20, 30]);
@@ -429,7 +429,7 @@ mod tests {
     proptest! {
         /// Feeds two tallies with the same lists and clicks: one counts where it can, the other adds all terms.
         #[test]
-        fn what_is_counted_adds_what_it_would_one_by_one(steps in prop::collection::vec(step(), 0..300)) {
+        fn counting_equals_adding_each_term(steps in prop::collection::vec(step(), 0..300)) {
             let contributions = contributions();
             let [mut counted, mut added] =
                 [0, 1].map(|_| SlotTally::new(contributions.of_first_click(10, 0).len()));
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_whose_lists_are_of_one_length_and_clicked_once_has_no_sums() {
+    fn arms_with_one_list_length_and_single_clicks_need_no_sums() {
         let contributions = contributions();
         let mut tally = SlotTally::new(contributions.of_first_click(10, 0).len());
         let click = contributions.of_first_click(10, 4);
@@ -477,14 +477,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_takes_what_the_chapter_on_sizing_says() {
+    fn row_size_matches_the_sizing_chapter() {
         let sizing = include_str!("../../../docs/sizing.md");
         let more = SlotTally::max_row_bytes(32) - 8 * 32;
         assert!(sizing.contains(&format!("(8*w* + {more})")), "{more}");
     }
 
     #[test]
-    fn rows_take_more_as_more_is_kept_of_them_and_no_more_than_the_most() {
+    fn rows_grow_with_their_content_up_to_the_maximum() {
         let contributions = contributions();
         let width = contributions.of_first_click(10, 0).len();
         let mut tally = SlotTally::new(width);
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_its_row_however_far_apart_arms_are() {
+    fn arms_with_distant_numbers_find_their_rows() {
         let mut tally = SlotTally::new(1);
         let arms = [70_000, 3, 15, 16, 0, 69_999];
         assert_eq!(arms.map(|arm| tally.row(arm)), [0, 1, 2, 3, 4, 5]);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_runs_over_says_so_when_it_is_handed_over() {
+    fn overflow_is_reported_at_the_hand_over() {
         for (first, second) in [(i64::MAX, 1), (i64::MIN, -1)] {
             let mut tally = SlotTally::new(2);
             add_to(&mut tally, 0, &[0, first]);
