@@ -274,7 +274,7 @@ mod tests {
 
     /// A second relevant item without an aspect only selects the general computation.
     #[test]
-    fn one_relevant_item_has_the_bits_that_it_has_beside_others() {
+    fn a_single_relevant_item_scores_the_same_bits_as_the_general_case() {
         for rank in 1..=20 {
             for item in ["both", "x1", "none", "stranger"] {
                 let ks = [1, 3, 5, 10, 20, WHOLE];
@@ -286,14 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn relevant_items_off_the_list_are_in_the_ideal() {
+    fn the_ideal_includes_relevant_items_off_the_list() {
         assert_eq!(at(&[1], &[(1, "x1")], &["both"]), [0.5]);
     }
 
     /// d gains 4. Then a, b and c tie with 2·1 + 2·0.7 each, added in different orders, and c wins by its id. Then a gains
     /// 4·0.7.
     #[test]
-    fn a_tie_does_not_depend_on_the_order_in_which_aspects_are_written() {
+    fn ties_do_not_depend_on_the_order_of_aspects() {
         let items = vec![
             item("a", &["x", "w", "y", "u"], 0),
             item("b", &["y", "x", "u", "v"], 0),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn over_the_whole_list_the_ideal_is_as_long_as_the_list() {
+    fn the_ideal_of_a_whole_list_is_as_long_as_the_list() {
         let second = 1.0 / libm::log2(3.0);
         let ideal = 2.0 + 0.5 * second;
         // All three items are relevant. The ideal takes `both` and one of the others; at k = 3 it takes the third, too.

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_shares_aspects_and_the_order_of_ids() {
+    fn looks_up_shares_aspects_and_the_order_of_ids() {
         let items = vec![item("b", &["y", "x", "y"], 50), item("a", &["x"], 0)];
         let catalogue = Catalogue::new(items, 200, None);
         let [b, a] = ["b", "a"].map(|id| catalogue.place(hash(id)));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_keeps_places_and_forgets_what_it_does_not_list() {
+    fn a_successor_keeps_places_and_drops_unlisted_items() {
         let first = Catalogue::new(vec![item("a", &[], 1), item("b", &[], 2)], 10, None);
         let second = Catalogue::new(vec![item("c", &[], 3), item("b", &[], 4)], 10, Some(&first));
         assert_eq!(second.place(hash("b")), first.place(hash("b")));
@@ -323,7 +323,7 @@ mod tests {
 
     /// Hashes whose low bits are alike are displaced in the table, beyond its end too.
     #[test]
-    fn finds_each_item_however_many_share_a_place_in_the_table() {
+    fn finds_items_that_collide_in_the_table() {
         for n_items in [0_u64, 1, 2, 5, 64, 100] {
             let hash_of = |n: u64| n << 40 | 0xff_ffff;
             let items = (0..n_items).map(|n| NewItem {

@@ -81,7 +81,7 @@ mod tests {
     const IDS: &str = include_str!("ids.txt");
 
     #[test]
-    fn the_ids_of_all_sums_are_those_that_they_always_had() {
+    fn ids_of_sums_never_change() {
         let ranking = Ranking::new(&Measures {
             profiles: Profile::all(),
             metrics: METRICS.map(|metric| metric.id).to_vec(),
