@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "slow there: the random blocks do")]
-    fn every_byte_is_a_mark_or_is_none_wherever_it_stands() {
+    fn every_byte_is_classified_at_any_position() {
         for byte in 0..=u8::MAX {
             for at in 0..BLOCK {
                 let mut block = [b'x'; BLOCK];

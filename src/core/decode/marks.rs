@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_a_mark_or_is_none_wherever_it_stands() {
+    fn every_byte_is_classified_at_any_position() {
         for byte in 0..=u8::MAX {
             for n in [1, 2, 63, 64, 65, 127, 128, 150] {
                 for at in [0, n / 2, n - 1] {
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn marks_are_found_wherever_one_looks(
+        fn marks_are_found_in_random_text(
             text in prop::collection::vec(prop_oneof![20 => Just(b'x'), 1 => any::<u8>(), 1 => Just(b'"')], 0..400),
         ) {
             check(&text);

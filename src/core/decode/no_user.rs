@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_whatever_their_case() {
+    fn texts_match_in_any_case() {
         let no_user = NoUser::default();
         for id in ["", "0", "NULL", "None", "anonymous", NoUser::USUAL[6]] {
             assert!(no_user.contains(id.as_bytes()), "{id}");

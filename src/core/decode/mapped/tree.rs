@@ -264,7 +264,7 @@ mod tests {
     use Found::{Astray, Nothing, Value};
 
     #[test]
-    fn fields_are_found_wherever_they_stand() {
+    fn fields_are_found_at_any_position() {
         let json = r#"{"x":{"id":0},"ctx":{"exp":{"name":"e","n":[1]},"id":7},"ts":5}"#;
         check(
             ["ctx.id", "ctx.exp.name", "ts", "ctx.exp", "id"],
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_through_an_array_of_one() {
+    fn a_path_passes_through_an_array_of_one() {
         for json in [r#"{"a":[{"b":1}]}"#, r#"{"a":[[{"b":1}]]}"#] {
             check(["a.b"], json, Ok([Value("1")]));
         }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn null_on_the_way_is_nothing_and_other_values_lead_astray() {
+    fn null_on_the_path_is_absent_and_other_scalars_are_errors() {
         check(["a.b", "a"], r#"{"a":null}"#, Ok([Nothing, Value("null")]));
         for value in ["1", "\"b\"", "true", "[1]", "[null,null]"] {
             check(["a.b"], &format!("{{\"a\":{value}}}"), Ok([Astray]));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_once_in_every_object_on_the_way_and_elsewhere_as_they_like() {
+    fn duplicate_keys_are_errors_only_in_objects_on_the_path() {
         for twice in [
             r#"{"a":{"b":1},"a":{}}"#,
             r#"{"a":{"b":1,"\u0062":1}}"#,

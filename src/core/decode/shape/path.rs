@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_its_names_and_written_as_it_was() {
+    fn paths_parse_to_names_and_print_as_written() {
         for (text, names) in [
             ("ts", &["ts"][..]),
             ("ctx.exp.name", &["ctx", "exp", "name"]),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_told_why() {
+    fn malformed_paths_are_refused_with_a_reason() {
         for (text, fault) in [
             ("", "is empty"),
             (".", "empty name"),

@@ -53,7 +53,7 @@ fn users(fields: &str) -> [Result<Option<u64>, Reason>; 2] {
 }
 
 #[test]
-fn a_user_without_an_id_is_known_by_the_next_path() {
+fn a_user_without_an_id_gets_the_id_of_the_next_path() {
     let user = |id: &str| Ok(Some(hash().user(id.as_bytes())));
     for (fields, expected) in [
         (r#","user_id":"u","ctx":{"cookie":"c"}"#, user("u")),
@@ -84,7 +84,7 @@ fn a_user_without_an_id_is_known_by_the_next_path() {
 }
 
 #[test]
-fn every_field_may_have_alternatives_also_those_of_elements() {
+fn all_fields_accept_alternatives_including_fields_of_elements() {
     let mut shape = Shape {
         kind: Some(any(&["kind", "type"])),
         ..Shape::default()
@@ -115,7 +115,7 @@ fn every_field_may_have_alternatives_also_those_of_elements() {
 }
 
 #[test]
-fn an_explanation_names_the_path_that_was_read_or_all_that_were_tried() {
+fn explanations_name_the_path_read_or_all_paths_tried() {
     let shape = with_cookie();
     let of = |fields: &str| {
         let json = format!("{{\"type\":\"click\",\"request_id\":1,\"ts\":1763596800123,\"item\":1{fields}}}");
@@ -167,7 +167,7 @@ proptest! {
 
     /// The record with the chosen value alone, under the name of the first path.
     #[test]
-    fn alternatives_read_as_the_first_path_would_read_what_is_chosen(values in prop::collection::vec(value(), 3)) {
+    fn alternatives_equal_the_first_path_with_the_chosen_value(values in prop::collection::vec(value(), 3)) {
         for is_user in [true, false] {
             let [mut first, mut all] = [(); 2].map(|()| Shape::default());
             if is_user {

@@ -258,7 +258,7 @@ proptest! {
 
     /// In one batch, so that what a record leaves behind matters to the next; some come again, whole or damaged.
     #[test]
-    fn any_records_become_what_paths_alone_make_of_them(
+    fn the_fast_decoder_agrees_with_decoding_by_paths(
         records in prop::collection::vec((record(), kind()), 1..6),
         copies in prop::collection::vec((any::<prop::sample::Index>(), kind(), damages(0..2)), 0..4),
     ) {

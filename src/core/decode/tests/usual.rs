@@ -37,7 +37,7 @@ fn is_usual(json: &str, topic_says: Option<Kind>) -> bool {
 }
 
 #[test]
-fn a_usual_list_appends_its_items() {
+fn a_typical_list_appends_its_items() {
     let long = LIST.replace("i9", &"x".repeat(70));
     let mut batch = Batch::default();
     for (json, expected) in [
@@ -61,7 +61,7 @@ fn a_usual_list_appends_its_items() {
 }
 
 #[test]
-fn records_as_documented_are_usual() {
+fn documented_records_take_the_fast_path() {
     let with_user = CLICK.replace(r#","ts""#, r#","user_id":"u-7","ts""#);
     for (json, kind) in [
         (LIST, Kind::Served),
@@ -87,7 +87,7 @@ fn records_as_documented_are_usual() {
 }
 
 #[test]
-fn all_others_are_not() {
+fn other_records_do_not_take_the_fast_path() {
     for (from, to) in [
         ("{", " {"),
         ("{", r#"{"type":"served","#),
