@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_in_a_place_of_its_own_is_counted_exactly() {
+    fn a_user_alone_in_its_place_is_counted_exactly() {
         assert_eq!(told([7, 7, 8, 7]).most(), 3.0);
         assert_eq!(FrequentUsers::default().most(), 0.0);
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_others_are_refused() {
+    fn bytes_round_trip_and_damaged_ones_are_refused() {
         let users = told([1, 2 + 64 * 0b101]);
         let mut to = Writer::default();
         users.encode(&mut to);
@@ -249,7 +249,7 @@ mod tests {
     proptest! {
         /// The twin counts: one user with 3% to 50% of the lists, among thousands of others with up to 20 lists each.
         #[test]
-        fn a_user_with_some_percent_is_told_to_within_half_a_percent_of_all_lists(
+        fn a_frequent_user_is_estimated_within_half_a_percent_of_all_lists(
             seed in any::<u32>(),
             n_lists in prop::collection::vec(1_usize..20, 2000..4000),
             share in 0.03..0.5_f64,
@@ -266,7 +266,7 @@ mod tests {
 
         /// Without such a user nobody seems to have 5%.
         #[test]
-        fn of_many_users_none_seems_to_have_much(seed in any::<u32>(), n_users in 200_u64..3000) {
+        fn no_user_among_many_appears_frequent(seed in any::<u32>(), n_users in 200_u64..3000) {
             let user = |n: u64| xxh3_64(&[u64::from(seed).to_le_bytes(), n.to_le_bytes()].concat()) as u32;
             let most = told((0..n_users).map(user)).most();
             prop_assert!(most < 0.05 * n_users as f64, "{most} of {n_users}");

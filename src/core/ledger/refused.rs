@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_by_user_and_by_hour() {
+    fn refused_lists_count_by_user_and_by_hour() {
         let mut refused = refused();
         refuse(&mut refused, 7, 0);
         refuse(&mut refused, 7, HOUR_MS);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_comes_again_after_a_week() {
+    fn hours_repeat_after_a_week() {
         assert_eq!(hour(N_HOURS as i64 * HOUR_MS), 0);
         assert_eq!(hour(-1), N_HOURS as u8 - 1);
     }

@@ -169,7 +169,7 @@ mod tests {
     use crate::metrics::catalogue::item;
 
     #[test]
-    fn an_item_counts_at_the_first_cut_off_that_it_was_shown_within() {
+    fn an_item_counts_at_the_smallest_cut_off_that_shows_it() {
         let seen = Seen {
             columns: 0..3,
             ks: vec![1, 3, u32::MAX],

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_goes_on_unless_something_in_it_is_to_be_left_out() {
+    fn a_total_continues_unless_part_of_it_must_be_excluded() {
         check(None, None, true, None);
         check(Some(50), Some(50), true, Some(50));
         check(Some(40), Some(50), true, Some(50));

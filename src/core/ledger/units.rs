@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_without_a_user_count_from_the_start_on() {
+    fn lists_without_a_user_count_from_the_start() {
         let mut units = units(None);
         let mut slot = |start_ms: i64, users: &[u32]| {
             for user in users {
@@ -366,7 +366,7 @@ mod tests {
     proptest! {
         /// Twin: a list counts if its user had fewer than `max` lists before it.
         #[test]
-        fn a_list_counts_if_fewer_came_before_it(users in prop::collection::vec(0_u32..5, 0..60), max in 1_u32..6) {
+        fn a_list_counts_if_fewer_than_the_cap_came_before(users in prop::collection::vec(0_u32..5, 0..60), max in 1_u32..6) {
             let mut units = units(Some(max));
             for (at, user) in users.iter().enumerate() {
                 let before = users[..at].iter().filter(|other| *other == user).count();
