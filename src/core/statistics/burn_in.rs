@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_without_a_click_leaves_it_too() {
+    fn an_arm_without_a_click_leaves_burn_in() {
         let control = Seen {
             occupied: 256,
             lists: 900.0,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_missing() {
+    fn displays_the_missing_buckets_and_hits() {
         let says = |occupied, expected_hits| {
             BurnIn {
                 occupied,
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_list_nothing_is_expected() {
+    fn no_hits_are_expected_before_the_first_list() {
         let none = Seen {
             occupied: 0,
             lists: 0.0,

@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn an_epoch_told_twice_is_worth_as_much_as_once(buckets in buckets()) {
+        fn repeating_an_epoch_adds_no_precision(buckets in buckets()) {
             let whole = Columns::new(&buckets);
             let rule = EpochWeights::Overlap;
             let [once, twice] = [vec![whole.pair()], vec![whole.pair(), whole.pair()]].map(|e| compare(&e, rule));
@@ -191,7 +191,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_shown_is_a_number(buckets in buckets()) {
+        fn every_result_is_finite(buckets in buckets()) {
             let columns = Columns::new(&buckets);
             if let Some(found) = compare(&[columns.pair()], EpochWeights::Overlap) {
                 let effects = [found.difference, found.lift];

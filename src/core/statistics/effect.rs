@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rounding_or_undefined_is_no_spread() {
+    fn rounding_noise_and_undefined_values_have_no_spread() {
         assert_eq!(Spread::new(0.0, 10.0, 0.0), None);
         assert_eq!(Spread::new(1e-33, 10.0, 0.25), None);
         assert_eq!(Spread::new(f64::NAN, 10.0, 1.0), None);

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lift_is_turned_where_lower_is_better() {
+    fn the_lift_is_flipped_if_lower_is_better() {
         let turned = |scale, lower, upper| {
             let measure = Measure {
                 comparison: None,

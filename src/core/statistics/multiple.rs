@@ -94,7 +94,7 @@ mod tests {
 
         /// Definition: reject the k largest, for the largest k with e(k) ≥ m/(k α).
         #[test]
-        fn e_bh_rejects_what_its_definition_says(e in prop::collection::vec(0.01_f64..500.0, 1..12)) {
+        fn e_bh_follows_its_definition(e in prop::collection::vec(0.01_f64..500.0, 1..12)) {
             let (m, alpha) = (e.len() as f64, 0.05);
             let mut falling = e.clone();
             falling.sort_by(|one, other| other.total_cmp(one));

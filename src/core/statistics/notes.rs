@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arms_that_never_came_and_arms_that_were_not_planned_are_named() {
+    fn absent_arms_and_unplanned_arms_are_named() {
         let notes = |shares: &[&str], arms: &[(&str, f64)]| {
             let lists = |n: f64| ArmTotals {
                 lists: vec![0.0, n],
