@@ -91,7 +91,7 @@ impl Arms {
 
     /// An arm that was admitted before this process.
     fn resumed(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
-        // Nearly always.
+        // The common case.
         if self.by_name.is_empty() {
             return None;
         }
@@ -137,6 +137,7 @@ impl Arms {
     pub fn find(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
         let known = self.by_hash.get(&name.hash).copied();
         known.or_else(|| self.resumed(name, batch)).or_else(|| {
+            // While there is room, a new arm is admitted and not folded.
             let is_full = self.n_admitted == self.max;
             let other = self
                 .other_of
@@ -164,7 +165,7 @@ impl Arms {
         let hash = of_other
             .map(|(name, _)| name.hash as u32)
             .reduce(|hash, name| hash.rotate_left(5) ^ name);
-        // A list has one arm of an experiment: two can only meet in the experiment that stands for all others.
+        // A list has one arm per experiment, so two can meet only in the experiment `__other__`.
         let of_all = self.other_of.get(OTHER).copied().flatten();
         let mut n_of_all = 0;
         arms.retain(|arm| {

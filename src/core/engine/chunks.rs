@@ -240,6 +240,7 @@ impl Chunks {
 
     /// The number that this page has from now on.
     fn take_page(&mut self, page: Page) -> u32 {
+        // Keep half of the numbers free: the later a number is reused, the longer old handles are detected.
         if 2 * self.n_alive >= self.pages.len() && self.pages.len() < MAX_PAGES {
             self.grow();
         }
@@ -371,6 +372,7 @@ impl Chunks {
     pub fn take(&mut self, id: ChunkId) -> Vec<u32> {
         let words = std::mem::take(&mut self.at_mut(id.first()).0.words);
         let number = id.first().page();
+        // Places of parts are not reused, so a page dies with its last open part.
         let is_last = match &mut self.pages[number] {
             Page::Small(parts) => {
                 parts.n_open -= 1;
@@ -386,6 +388,7 @@ impl Chunks {
 
     /// Gives back the words of a chunk that was [taken](Self::take), for the next one that is opened.
     pub fn give_back(&mut self, mut words: Vec<u32>) {
+        // Only full chunks are kept: small and shrunk ones have all kinds of sizes.
         if words.capacity() == CHUNK_WORDS {
             words.clear();
             self.spare.push(words);

@@ -181,6 +181,7 @@ impl KeptClicks {
             store.index(key, kept);
             return kept;
         }
+        // The back link of the first click leads to the last one, so appending needs no walk.
         let last = link(store, first, BACK);
         set_link(store, kept, BACK, last);
         set_link(store, last, NEXT, kept);
@@ -267,6 +268,7 @@ impl KeptClicks {
                     }
                     if ends {
                         self.n_kept -= 1;
+                        // Unlink clicks before their chunk is closed: clicks of the same id in later buckets link to them.
                         take_out(store, click);
                     }
                 }
@@ -279,6 +281,7 @@ impl KeptClicks {
             bucket.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
             self.bytes -= bucket.bytes;
             self.free.push(place);
+            // The cached bucket may be this one.
             self.last = NO_BUCKET;
         }
     }
@@ -298,10 +301,12 @@ fn take_out(store: &mut Store, click: Handle) {
             let words = store.chunks.words_mut(next);
             words[KIND] = IndexedKind::Click.to_bits() | words[KIND] & STAYS;
             set_link(store, next, BACK, back);
+            // The index holds only the first click of an id.
             store.replace(click, next);
         }
         (false, true) => {
             set_link(store, back, NEXT, Handle::NONE);
+            // The first click must find the new last one.
             let first = store.find(&store.key_of(click)).click;
             set_link(store, first, BACK, back);
         }

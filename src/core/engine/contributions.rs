@@ -110,7 +110,7 @@ impl Contributions {
     #[cold]
     fn remember_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
-        // Where rows are wide, the longest lists are left out.
+        // If rows are wide, the longest lists are left out.
         if (place + 1) * self.width * size_of::<i64>() > MAX_BYTES {
             return false;
         }
@@ -160,6 +160,7 @@ impl Contributions {
 
     /// Returns the difference that a click makes, as wide as the ranking.
     pub fn difference(&mut self, before: Before, after: &ListOutcome, ranking: &Ranking) -> &[i64] {
+        // A click does not change the length, so a long list was long before. Its old contribution is still in `other`.
         let (Before::Short(before), Some(after)) = (before, short(after)) else {
             ranking.contribute(after, &mut self.scratch);
             subtract(&self.scratch, &mut self.other);
@@ -176,6 +177,7 @@ impl Contributions {
     #[cold]
     fn remember(&mut self, key: (OutcomeKey, OutcomeKey), ranking: &Ranking) -> usize {
         if (self.values.len() + self.width) * size_of::<i64>() > MAX_BYTES {
+            // Start over if full: frequent outcomes are soon cached again, and hits need no bookkeeping.
             self.differences.clear();
             self.values.clear();
         }

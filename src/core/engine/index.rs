@@ -167,6 +167,7 @@ impl Index {
                 n_living + usize::from(is_there && is_living(handle)),
             )
         });
+        // Without a dead entry, clearing would free no place.
         if n_living > MAX_LIVING || n_living == n_entries {
             self.split(place);
         }
@@ -198,6 +199,7 @@ impl Index {
     /// Splits a segment in two; the caller distributes its entries.
     fn split(&mut self, place: usize) {
         let depth = self.segments[place].depth;
+        // The directory has no bit left to distinguish the two halves, so it doubles.
         if depth == self.depth {
             self.directory = self.directory.iter().flat_map(|place| [*place; 2]).collect();
             self.depth += 1;
@@ -228,12 +230,14 @@ impl Index {
         let run = self.run(self.cursor, depth);
         // Its other half at the time it was split.
         let twin = self.directory[run.start ^ run.len()] as usize;
+        // The other half has been split further. Only halves of the same depth can be merged.
         if self.segments[twin].depth != depth {
             return;
         }
         let both = [self.cursor, twin].map(|place| &self.segments[place].lines);
         let of_both = both.into_iter().flat_map(|lines| entries(lines.as_slice()));
         let living: Vec<(Tag, Handle)> = of_both.filter(|(_, handle)| is_living(*handle)).collect();
+        // Leave room, so that the merged segment is not split again soon.
         if living.len() <= MAX_LIVING / 2 {
             self.join(self.cursor, twin);
             self.refill(living, is_living);
@@ -273,6 +277,7 @@ impl Segment {
             if let Some(entry) = take(line) {
                 let old = Tag(std::mem::replace(&mut line.tags[entry], tag.0));
                 let was_there = !std::mem::replace(&mut line.handles[entry], handle).is_none();
+                // The replaced entry was displaced, so its home line must no longer lead here.
                 if was_there && home(old) != at {
                     let n_passed = (at + N_LINES - home(old)) % N_LINES;
                     self.lines[home(old)].tags[DISPLACED] -= one_displaced(n_passed);

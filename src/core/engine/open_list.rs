@@ -93,7 +93,7 @@ impl NewList<'_> {
         }
         let (arms, rest) = rest.split_at_mut(n_arms);
         match self.arms {
-            // Mostly one, which is not worth a call.
+            // Usually there is one arm, for which a call would cost more than the copy.
             [arm] => arms[0] = *arm,
             all => arms.copy_from_slice(all),
         }

@@ -67,6 +67,7 @@ impl Engine {
         (user, ts_ms): (Option<u64>, i64),
         batch: &Batch,
     ) {
+        // A list before the start of counting is not missing from any number.
         if Some(ts_ms) < self.begin_ms() {
             return;
         }

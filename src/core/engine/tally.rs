@@ -177,6 +177,7 @@ impl SlotTally {
                 room.resize(self.width, 0);
                 overflowed |= add(room, &self.sums[start..start + self.width]);
             }
+            // The time is stored plus one, so that 0 means no list.
             to(head.arm, head.after_last_list_ms.checked_sub(1), room);
         }
         self.rows.clear();
@@ -212,6 +213,7 @@ fn set_counted(
     let (n, n_items) = (head.n_lists, head.n_items as usize);
     let terms = contributions.remembered(n_items);
     let is_clicked = clicks.iter().any(|n| *n > 0);
+    // Without a click, only the first columns differ from zero.
     sums.resize(if is_clicked { width } else { terms.len() }, 0);
     add_times(sums, n, terms) | add_first_clicks(sums, n_items, clicks, contributions)
 }
@@ -235,6 +237,7 @@ fn add_times(sums: &mut [i64], n: u32, terms: &[i64]) -> bool {
     }
     let mut overflowed = false;
     for (sum, term) in sums.iter_mut().zip(terms) {
+        // On overflow the sum keeps its value, because the flag already marks the numbers as inexact.
         let more = term.checked_mul(n.into()).and_then(|more| sum.checked_add(more));
         overflowed |= more.is_none();
         *sum = more.unwrap_or(*sum);
@@ -276,6 +279,7 @@ impl RowsByArm {
         if page >= self.pages.len() {
             self.pages.resize(page + 1, 0);
         }
+        // Page 0 is shared by all arms without a row, so it must stay empty.
         if self.pages[page] == 0 {
             self.pages[page] = self.rows.len() as u32;
             self.rows.resize(self.rows.len() + PAGE, NO_ROW);
@@ -343,7 +347,7 @@ fn add(row: &mut [i64], terms: &[i64]) -> bool {
     for (sum, term) in row.iter_mut().zip(terms) {
         let before = *sum;
         *sum = before.wrapping_add(*term);
-        // The sign bit is set where both had one sign and the result has the other.
+        // The sign bit is set if both terms had the same sign and the result has the other one.
         carried |= (before ^ *sum) & (*term ^ *sum);
     }
     carried < 0

@@ -94,12 +94,14 @@ impl Watermarks {
             return Err(Outcome::Future);
         }
         let index = self.index(at.side);
+        // Before M moves, because the note compares the event with the old M.
         if ts_ms > self.ahead_of_ms || self.ahead[index].is_some() {
             self.note(index, at.offset, ts_ms);
         }
         if self.is_late(self.newest_ms[index], ts_ms) {
             return Err(Outcome::Late);
         }
+        // A replay that starts with this record needs M as it was before it.
         self.before_ms = self.newest_ms[index];
         self.newest_ms[index] = self.before_ms.max(Some(ts_ms));
         Ok(())
@@ -191,6 +193,7 @@ impl Watermarks {
         };
         let passed = known.max(live_end_ms.unwrap_or(i64::MIN)).min(until_ms);
         let raised = passed - self.lateness_ms;
+        // A later call may pass an earlier live end: an idle move never goes back.
         self.idle_ms[index] = self.idle_ms[index].max(Some(raised));
     }
 }
