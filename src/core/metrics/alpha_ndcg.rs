@@ -121,6 +121,7 @@ impl AlphaNdcg {
         self.work_out_gains(ks, relevant, catalogue, discounts);
         self.work_out_ideals(longest, relevant, off_list, catalogue, discounts);
         for (index, (k, gain)) in ks.iter().zip(&self.gains).enumerate() {
+            // With fewer relevant items than k, the ideal stops growing.
             let ideal = self.ideals[cut(*k).min(self.ideals.len() - 1)];
             value(index, if ideal > 0.0 { gain / ideal } else { 0.0 });
         }
@@ -136,6 +137,7 @@ impl AlphaNdcg {
         self.forget(catalogue);
         self.gains.clear();
         let mut sum = 0.0;
+        // Ranks and cut-offs ascend, so one pass serves all cut-offs.
         let mut shown = relevant.shown.iter().peekable();
         for k in ks {
             while let Some((rank, place)) = shown.next_if(|(rank, _)| rank <= k) {
@@ -162,12 +164,14 @@ impl AlphaNdcg {
         if relevant.has_off_list(off_list) {
             left.extend_from_slice(&relevant.off_list);
         }
+        // The ideal has only items of the catalogue.
         left.retain(|place| *place != UNKNOWN);
         self.ideals.clear();
         let mut sum = 0.0;
         self.ideals.push(sum);
         while self.ideals.len() <= longest && !left.is_empty() {
             let best = self.best(&left, catalogue);
+            // The order of the others does not matter, because ties are decided by id.
             let place = left.swap_remove(best);
             sum += self.gain(place, catalogue) * discounts.of(self.ideals.len() as u32);
             self.show(place, catalogue);

@@ -101,6 +101,7 @@ impl Catalogue {
         let mut catalogue = Catalogue {
             unknown,
             table: vec![nothing; n_entries],
+            // Each earlier item keeps its place, even if it is not listed again.
             items: before.iter().map(|item| unlisted(item.hash)).collect(),
             aspects: Vec::new(),
             n_aspects: 0,
@@ -131,6 +132,7 @@ impl Catalogue {
             };
             let listed = Item {
                 hash: item.hash,
+                // Ids differ, so the number of smaller ids is the rank.
                 order: by_bytes.partition_point(|id| *id < item.id.as_str()) as u32,
                 listed: true,
                 shares,
@@ -151,6 +153,7 @@ impl Catalogue {
             None => self.items.push(item),
         }
         let mut at = self.home(hash);
+        // At least half of the entries are empty, so the search ends.
         while self.table[at].place != UNKNOWN {
             at = self.next(at);
         }
@@ -174,6 +177,7 @@ impl Catalogue {
         let mut at = self.home(hash);
         loop {
             let entry = &self.table[at];
+            // An empty entry holds the shares of an unknown item, so both cases return the same fields.
             if entry.hash == hash || entry.place == UNKNOWN {
                 return (entry.place, entry.shares);
             }

@@ -23,6 +23,7 @@ impl Term {
             Term::ReciprocalRank(ranks) => ("rr", vec![ranks.word()]),
             Term::Ndcg(ideal, discount, off_list, full) => {
                 let mut choices = vec![ideal.word(), off_list.word()];
+                // The usual discount has no word in its id, and an id must never change.
                 if discount != NdcgDiscount::NextRank {
                     choices.push(discount.word());
                 }

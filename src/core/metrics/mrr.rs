@@ -24,6 +24,7 @@ pub(super) fn reported(truncation: Truncation, k: Cut) -> bool {
 pub(super) fn reciprocal_rank(list: &ListOutcome, k: u32, ranks: ReciprocalRank) -> f64 {
     let reciprocals = list.ranks(k).map(|rank| 1.0 / f64::from(rank));
     match ranks {
+        // Without a click there is nothing to take, and the sum is 0.
         ReciprocalRank::First => reciprocals.take(1).sum(),
         ReciprocalRank::Sum => reciprocals.sum(),
     }

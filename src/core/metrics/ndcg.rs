@@ -105,6 +105,7 @@ impl DiscountTable {
 
     /// Returns the DCG of a list with hits at ranks 1 to n, n ≥ 1.
     fn ideal(&self, n: u32) -> f64 {
+        // Continue the running sum in the same order, so that the bits do not depend on how many are kept.
         let kept = self.sums.len().min(n as usize);
         let further = (kept as u32 + 1..=n).map(self.compute);
         further.fold(self.sums[kept - 1], |sum, discount| sum + discount)
