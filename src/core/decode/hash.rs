@@ -40,6 +40,7 @@ impl Hashes {
     pub fn composite<'a>(&self, parts: impl Iterator<Item = Option<&'a [u8]>>) -> u128 {
         let mut joined = Vec::new();
         for part in parts {
+            // No part is this long, so the value marks an absent one.
             let length = part.map_or(u32::MAX, |part| part.len() as u32);
             joined.extend(length.to_le_bytes());
             joined.extend(part.unwrap_or_default());

@@ -38,6 +38,7 @@ fn marks_from(text: &[u8], start: usize) -> u64 {
 #[cold]
 #[inline(never)]
 fn marks_of_short(text: &[u8]) -> u64 {
+    // Spaces are not marks, so the padding adds none.
     let mut block = [b' '; BLOCK];
     block[..text.len()].copy_from_slice(text);
     marks(&block)

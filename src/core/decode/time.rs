@@ -116,6 +116,7 @@ impl Decimal {
             (true, Some(scale)) => self.digits.checked_mul(scale)?,
             (true, None) if self.digits > 0 => return None,
             (false, Some(scale)) => self.digits / scale,
+            // The number is 0, or all of its digits are cut off.
             _ => 0,
         };
         number.try_into().ok()
@@ -205,6 +206,7 @@ fn date_time(text: &str) -> Option<(DateTime, &str)> {
 /// Returns the zone at the end of a time.
 fn zone_of(offset: &str) -> Option<Zone> {
     let offset = match offset.split_once('[') {
+        // The offset decides, so the name of the zone is not looked up.
         Some((offset, name)) if name.ends_with(']') && !offset.is_empty() => offset,
         Some(_) => return None,
         None => offset,
@@ -245,6 +247,7 @@ pub(super) fn array_ms(array: &str, zone: Option<Zone>) -> Result<i64, Reason> {
         [second, nanosecond] => (second, nanosecond),
         _ => return Err(Reason::WrongType),
     };
+    // As text, so that the parser checks the range of each part.
     let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanosecond:09}");
     text_ms_in(&text, Some(zone))
 }

@@ -276,6 +276,7 @@ impl Mapped {
             let users = [Field::ServedUser, Field::ClickUser].map(|field| field as usize);
             for (field, (found, outer)) in found.iter_mut().zip(outer).enumerate() {
                 let no_user = users.contains(&field).then_some(&self.no_user);
+                // `null` or a placeholder in the event gives way only to a real value around it.
                 let gives_way = *found == Found::Nothing || outer.is_there(no_user);
                 if !found.is_there(no_user) && gives_way {
                     *found = outer;
@@ -348,6 +349,7 @@ impl Mapped {
                 match item {
                     ClickedItem::One(item) => push(sink.batch, click(&item)),
                     ClickedItem::Each(array) => {
+                        // `clicked_item` has made sure that this is an array.
                         for item in json::elements(array).into_iter().flatten() {
                             let body = json::id(item)
                                 .map_or_else(|reason| Body::Invalid(reason, None), |item| click(&item));
@@ -447,6 +449,7 @@ impl Mapped {
             clicks.as_ref().err(),
             composite.as_ref().err(),
         ];
+        // Refused lists are counted by arm, so keep the arms of a list that is otherwise unreadable.
         if let (Ok(arms), true) = (&arms, problems.iter().any(Option::is_some)) {
             let user = user.as_ref().ok().and_then(Option::as_ref);
             sink.unreadable = Some(UnreadableList {
@@ -718,6 +721,7 @@ impl<'a> Fields<'a> {
                 number => json::integer(number).map(Cow::Borrowed)?,
             };
             match id.len() {
+                // Before the length is checked, because the empty text may be a placeholder.
                 _ if no_user.contains(id.as_bytes()) => Ok(None),
                 1..=MAX_ID_BYTES => Ok(Some(id)),
                 _ => Err(Reason::IdLength),

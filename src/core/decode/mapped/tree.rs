@@ -54,12 +54,12 @@ pub(super) enum Found<'a> {
     Nothing,
     /// The raw text of the value.
     Value(&'a str),
-    /// The path leads through something else than an object, or an array of one.
+    /// The path passes through a value that is neither an object nor an array of one.
     Astray,
 }
 
 impl<const N: usize> Tree<N> {
-    /// `None` for fields that there are not.
+    /// Builds the tree of these paths. A field without a path is `None`.
     ///
     /// # Panics
     /// If there are more than [`MAX_PATHS`] paths.
@@ -107,7 +107,7 @@ impl<const N: usize> Tree<N> {
     /// The fields of an object, which is JSON and nested no deeper than a record may be.
     ///
     /// # Errors
-    /// [`Reason::NotJson`] where an object on the way has a key of a path twice, or one that no UTF-8 can hold.
+    /// [`Reason::NotJson`] if an object on a path repeats a key of that path, or has a key that is not valid UTF-8.
     pub fn find<'a>(&self, object: &'a str) -> Result<[Found<'a>; N], Reason> {
         if self.choices.is_empty() {
             return self.walk(object);
@@ -136,6 +136,7 @@ impl<const N: usize> Tree<N> {
         let mut seen = 0;
         let mut read = Ok(());
         Scanner::entries(text.as_bytes(), |key, place| {
+            // Continue scanning after an error: if the text turns out not to be plain, the parser decides instead.
             if read.is_ok() {
                 read = take(&self.below_record, key, text.get(place)?, &mut seen, &mut found);
             }
@@ -214,6 +215,7 @@ fn take<'a>(
     let Some(place) = nodes.iter().position(|node| node.name.as_bytes() == key) else {
         return Ok(());
     };
+    // Which of two equal keys is meant is unknown.
     if *seen & 1 << place != 0 {
         return Err(Reason::NotJson);
     }

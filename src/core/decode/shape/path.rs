@@ -52,6 +52,7 @@ impl Path {
     /// Returns the path of these names; `None` if it cannot be written as text.
     pub fn of(names: &[&str]) -> Option<Path> {
         let path = Path::of_names(names);
+        // A name with both kinds of quotes has no text, and a path with too many names is refused.
         (Path::parse(&path.to_string()).as_ref() == Ok(&path)).then_some(path)
     }
 

@@ -134,7 +134,7 @@ fn explanations_name_the_path_read_or_all_paths_tried() {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
         vec![("click.user_id", paths, value.map(str::to_owned))]
     };
-    // Two values that are alike are told apart.
+    // Equal values are distinguished by their places.
     let both = r#","user_id":"","ctx":{"cookie":"u"},"x":"u""#;
     assert_eq!(of(both), place(&["ctx.cookie"], Some("\"u\"")));
     assert_eq!(

@@ -44,7 +44,7 @@ fn a_type_sets_the_kind_and_must_not_contradict_the_topic() {
     let wrong_topic = Read::Invalid(Reason::WrongTopic);
     assert_eq!(click(&typed(LIST, "served")), wrong_topic);
     assert_eq!(list(&typed(CLICK, "click")), wrong_topic);
-    // It goes before all other fields, wherever it stands, and behind what is no JSON.
+    // The type is checked before all other fields, wherever it is, but after the JSON syntax.
     assert_eq!(list(r#"{"ts":-5,"items":{},"type":"click"}"#), wrong_topic);
     assert_eq!(
         list(r#"{"ts":-5,"ts":1,"type":"click"}"#),
