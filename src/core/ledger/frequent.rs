@@ -77,6 +77,7 @@ impl FrequentUsers {
             }
             let [n_lists, bits @ ..] = place;
             let is_next = places.last().is_none_or(|(last, _)| *last < number);
+            // No bit is set in more lists than the place has.
             let is_sound = (1..1 << 56).contains(&n_lists) && bits.iter().all(|n| *n <= n_lists);
             if !is_next || !is_sound || usize::from(number) >= N_PLACES {
                 return Err(LedgerError::Number);
@@ -109,6 +110,7 @@ pub struct Frequent {
 fn count(places: &mut [Place<u32>; N_PLACES], user: u32) {
     let [n_lists, bits @ ..] = &mut places[user as usize % N_PLACES];
     *n_lists += 1;
+    // All users of a place have the same lower bits, which distinguish none of them.
     let user = user / N_PLACES as u32;
     for (bit, n) in bits.iter_mut().enumerate() {
         *n += user >> bit & 1;

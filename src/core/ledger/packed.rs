@@ -24,6 +24,7 @@ impl PackedBuckets {
     /// Subtracts these sums from sums they were added to before, and drops buckets without any list left.
     pub fn take_from(&self, sums: &mut BucketSums) {
         let is_emptied = take(&self.0, sums).expect("these are the bytes that `new` has written");
+        // Only buckets with a list have a row.
         if is_emptied {
             sums.drop_empty();
         }

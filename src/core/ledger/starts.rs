@@ -27,6 +27,7 @@ impl Starts {
     /// later, because older data cannot be subtracted.
     pub(super) fn go_on(&self, stored: &Starts, experiment: &str, until_ms: Option<i64>) -> bool {
         let (own, stored) = (self.of(experiment), stored.of(experiment));
+        // Before a stored start there is no data to continue.
         own <= stored && stored < until_ms
     }
 

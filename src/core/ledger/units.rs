@@ -246,10 +246,12 @@ impl Aggregate for Units {
             let (experiment, user, n_lists) = (number()?, number()?, number()?);
             let user = NonZeroU32::new(user).ok_or(LedgerError::Number)?;
             let goes_on = goes_on.get(experiment as usize).ok_or(LedgerError::Number)?;
+            // The encoding has no empty entry, and its entries ascend.
             if n_lists == 0 || last >= Some((experiment, user)) {
                 return Err(LedgerError::Number);
             }
             last = Some((experiment, user));
+            // Drop counts of users that restart, and of experiments that no longer have a cap.
             if *goes_on && caps.contains_key(&experiment) {
                 self.counted.insert((experiment, user), n_lists);
             }
