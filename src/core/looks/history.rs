@@ -103,6 +103,7 @@ impl History {
             let metrics = self.arms.entry(arm.clone()).or_default();
             for metric in &settings.primary {
                 let points = metrics.entry(metric.clone()).or_default();
+                // A new arm or metric has no earlier points.
                 points.resize(n - 1, Point::default());
                 points.push(point(look, arm, metric));
             }
@@ -141,6 +142,7 @@ impl History {
     fn thin(&mut self) {
         let max = (MAX_ALL / self.n_series().max(1)).clamp(MIN_POINTS, MAX_POINTS);
         while self.times_ms.len() > max {
+            // Times on the coarser grid are also on the finer one, so no point has to move.
             self.every_ms *= 2;
             let every_ms = self.every_ms;
             self.keep(|time_ms, is_last| is_last || time_ms % every_ms == 0);

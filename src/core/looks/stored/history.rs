@@ -75,6 +75,7 @@ fn decode_point(from: &mut Reader) -> Result<Point, AsOfError> {
 fn decode_estimate(bits: u8, from: &mut Reader) -> Result<Option<Estimate>, AsOfError> {
     match bits & 3 {
         0 => Ok(None),
+        // Bounds without a value.
         2 => Err(malformed()),
         bits => Ok(Some(Estimate {
             middle: number(from)?,

@@ -153,6 +153,7 @@ fn decode_arm(from: &mut Reader, rule: Rule) -> Result<KeptArm, AsOfError> {
 fn decode_decided(from: &mut Reader, rule: Rule) -> Result<Decided, AsOfError> {
     let state = STATES.get(usize::from(from.byte()?)).copied();
     let state = state.ok_or(AsOfError::Malformed(Malformed::Number))?;
+    // The earlier rule stored nothing but the state.
     if rule == Rule::AnyLook {
         return Ok(Decided {
             state,
