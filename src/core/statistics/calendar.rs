@@ -130,6 +130,7 @@ impl Calendar {
             true => (DAY_MS, "days"),
             false => (DAY_MS / 24.0, "hours"),
         };
+        // Round down, so that it never shows time that has not passed.
         let units = |ms: i64| (ms as f64 / unit_ms * 10.0).floor() / 10.0;
         Some(format!("{} of {} {unit}", units(self.now_ms), units(next_ms)))
     }

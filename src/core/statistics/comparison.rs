@@ -49,6 +49,7 @@ pub fn compare(epochs: &[ArmPair], weights: EpochWeights) -> Option<Comparison> 
 
 /// Compares prepared parts of an arm and its control, epoch by epoch.
 pub(super) fn compare_parts(epochs: &[[&RatioPart; 2]], weights: EpochWeights) -> Option<Comparison> {
+    // An epoch in which only one of the two has lists offers nothing to compare with.
     let has_lists = |epoch: &&[&RatioPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
     let used: Vec<[&RatioPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
     let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.map(|part| part.n_lists)).collect();

@@ -260,6 +260,7 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
     if so_far <= 0.0 {
         return Err(Unknown::NoTime);
     }
+    // With shares, an arm is planned for even before its first list.
     let names: Vec<&String> = if settings.shares.is_empty() {
         epoch.arms.keys().collect()
     } else {

@@ -131,6 +131,7 @@ impl Interval {
     /// Converts a difference of logarithms to a relative difference, e^g − 1. None if an end is not finite.
     pub fn exp_m1(self) -> Option<Interval> {
         let [lower, upper] = [self.lower.exp_m1(), self.upper.exp_m1()];
+        // The lower end is at least −1, so only the upper one can overflow.
         upper.is_finite().then_some(Interval { lower, upper })
     }
 

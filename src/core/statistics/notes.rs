@@ -65,6 +65,7 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Setti
 pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
     let shares = totals.epochs.iter().flat_map(|epoch| epoch.shares.keys());
     let planned: BTreeSet<&str> = shares.map(String::as_str).collect();
+    // Without shares, no arm is planned or unplanned.
     if planned.is_empty() {
         return Vec::new();
     }
