@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn admits_in_order_and_folds_what_comes_later() {
+    fn admits_arms_in_order_and_folds_later_ones() {
         let arms = check(
             2,
             &["a/x", "b/x", "a/y", "c/z", "a/x", "c/z", "a/q"],

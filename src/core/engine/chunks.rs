@@ -109,7 +109,7 @@ impl SmallChunks {
 }
 
 impl Page {
-    /// The chunk at a place, and the word in it; none where there was never one.
+    /// Returns the chunk at a place, and the word in it. `None` if there never was one.
     #[inline(always)]
     fn at(&self, place: usize) -> Option<(&Chunk, usize)> {
         match self {

@@ -17,7 +17,7 @@ const TIME: usize = KIND + 1;
 const ITEM: usize = TIME + 2;
 /// The next click of the id.
 const NEXT: usize = ITEM + 2;
-/// The click before, or the last one where this is the first.
+/// The click before, or the last one if this is the first.
 const BACK: usize = NEXT + 1;
 /// Word with the number of clicks kept before it: the order among clicks of different ids.
 const ORDER: usize = BACK + 1;

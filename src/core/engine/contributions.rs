@@ -197,7 +197,7 @@ impl Contributions {
 }
 
 impl Before {
-    /// The length of a list that had no click yet, where its first one can be counted by its position.
+    /// Returns the length of a list without a click, if its first click can be counted by position.
     pub fn without_click(&self) -> Option<usize> {
         match self {
             Before::Short(short) if short.mask == 0 && short.n_off_list == 0 => {

@@ -179,9 +179,9 @@ pub struct UnreadableList {
     pub arms: Range<u32>,
 }
 
-/// The most experiments whose bad arms are counted apart.
+/// Maximum number of experiments whose bad arms are counted separately.
 pub const MAX_BAD_ARMS: usize = 100;
-/// The most arms, objects of them, and bytes of names that a batch keeps when it is cleared.
+/// Maximum number of arms or their objects, and bytes of names, that a batch keeps when it is cleared.
 const MAX_KEPT_ARMS: usize = 32_768;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 

@@ -1,6 +1,7 @@
 //! Times that went through a 32-bit float: multiples of 2¹⁷ ms, up to 65 s off.
 //!
-//! Some clients infer a schema from the first event and call every number a float. Of other times one in 131,072 is such a multiple.
+//! Some clients infer a schema from the first event and make every number a float. Only one in 131,072 other times is such a
+//! multiple.
 
 /// Distance of neighboring 32-bit floats of the size of today's epoch milliseconds.
 const STEP_MS: i64 = 1 << 17;

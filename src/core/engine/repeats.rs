@@ -33,7 +33,7 @@ impl Repeats {
         pairs.filter(|pair| pair[0] == pair[1]).count() as u64
     }
 
-    /// False only where all items differ: none finds a mark of its own list.
+    /// Returns false only if all items differ. Then no item finds a mark of its own list.
     fn may_repeat(&mut self, items: &[u64]) -> bool {
         self.n_lists = self.n_lists.wrapping_add(1);
         let mut repeats = false;

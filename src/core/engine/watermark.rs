@@ -184,7 +184,7 @@ impl Watermarks {
         self.idle_ms[index] = None;
     }
 
-    /// Makes an idle move (D7): `live_end_ms` only where both are idle. No time after `until_ms` has passed.
+    /// Makes an idle move (D7). `live_end_ms` is set only if both sides are idle. The watermark stays at or below `until_ms` − lateness.
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         let own = self.newest_ms(side);
         let twin = self.newest_ms(side.twin());

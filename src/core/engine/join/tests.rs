@@ -138,9 +138,9 @@ fn sparse(n: u32, step_ms: i64) -> impl Iterator<Item = Body> {
     })
 }
 
-/// Each slot has its own chunks, of which there were once fewer than slots in a month.
+/// Each slot has its own chunks. Once there were fewer chunk numbers than slots in a month.
 #[test]
-fn a_stream_of_a_month_with_a_list_in_each_slot_is_shed_by_memory_alone() {
+fn a_month_of_sparse_slots_is_shed_only_by_the_memory_limit() {
     let month_ms = 30 * 24 * 60 * 60 * 1000;
     let rules = Rules {
         attribution_ms: month_ms,
