@@ -117,7 +117,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
 
         #[test]
-        fn blocks_of_any_bytes_have_the_marks_of_their_bytes(bytes in prop::collection::vec(any::<u8>(), BLOCK)) {
+        fn marks_of_random_blocks_equal_the_marks_of_their_bytes(bytes in prop::collection::vec(any::<u8>(), BLOCK)) {
             check(bytes.first_chunk().expect("so many"));
         }
     }

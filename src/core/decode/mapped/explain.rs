@@ -19,7 +19,7 @@ pub enum Explained {
         ts_ms: i64,
         /// Experiment and arm, sorted by experiment.
         arms: Vec<(String, String)>,
-        /// Experiments whose arm cannot be one.
+        /// Experiments with an invalid arm.
         left_out: Vec<String>,
         /// Item ids in rank order.
         items: Vec<String>,

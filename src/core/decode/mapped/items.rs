@@ -245,7 +245,7 @@ struct NewItems<'r, 's, 'b> {
     n_skipped: u64,
     /// Grows before each row and after it.
     row: u32,
-    /// Row and position of each item, where items have positions.
+    /// Row and position of each item, if items have positions.
     places: Vec<(u32, i64)>,
     problem: Option<Reason>,
 }

@@ -543,7 +543,7 @@ impl Mapped {
 }
 
 impl Sink<'_> {
-    /// Items that are ids without escapes, no more than allowed; `None` where there is anything else.
+    /// Pushes items that are ids without escapes, up to the maximum. `None` if there is anything else.
     fn plain_items(&mut self, array: &str) -> Option<()> {
         let (hash, items) = (self.hash, &mut self.batch.items);
         let most = items.len() + self.max_items;
@@ -678,7 +678,7 @@ impl Shape {
         paths.map(|paths| paths.others().len()).sum()
     }
 
-    /// The field to name where arms cannot be read.
+    /// Returns the field to name if arms cannot be read.
     fn field_of_arms(&self) -> Field {
         match self.served.arms.experiments {
             Some(_) => Field::Experiments,

@@ -72,7 +72,7 @@ fn a_user_without_an_id_gets_the_id_of_the_next_path() {
         (r#","user_id":0,"ctx":{"cookie":"c"}"#, user("c")),
         (r#","user_id":"Anonymous","ctx":{"cookie":"c"}"#, user("c")),
         (r#","ctx":"none""#, Err(Reason::WrongType)),
-        // What is there is read, even if it is faulty; a key comes once on every path.
+        // A value that is present is read even if it is faulty, and no path may repeat a key.
         (r#","user_id":1.5,"ctx":{"cookie":"c"}"#, Err(Reason::Number)),
         (
             r#","user_id":"u","ctx":{"cookie":1,"cookie":1}"#,
@@ -146,7 +146,7 @@ fn explanations_name_the_path_read_or_all_paths_tried() {
     assert_eq!(of(r#","ctx":5"#), place(&["user_id", "ctx.cookie"], None));
 }
 
-/// What may stand at a path; "" for nothing at all.
+/// Values at a path; "" if nothing is there.
 fn value() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["", "null", "\"\"", "\"u\"", "7", "1.5", "{}", "\"\\ud83d\""])
 }

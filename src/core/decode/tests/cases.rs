@@ -93,7 +93,7 @@ fn type_is_required_without_a_topic() {
 }
 
 #[test]
-fn other_types_are_ignored_whatever_their_fields() {
+fn other_types_are_ignored_regardless_of_their_fields() {
     assert_eq!(list(r#"{"type":"purchase"}"#), Read::Ignored);
     assert_eq!(
         list(r#"{"type":"","ts":-5,"items":[{}],"experiments":{"a":1,"a":2}}"#),
@@ -115,7 +115,7 @@ fn a_type_is_a_string() {
 }
 
 #[test]
-fn no_value_is_a_tombstone() {
+fn a_missing_value_is_a_tombstone() {
     assert_eq!(
         decode_as(None, Some(Kind::Served)),
         Read::Invalid(Reason::Tombstone)

@@ -1,4 +1,4 @@
-//! The short way is taken where it should be.
+//! The fast decoder is used for plain records, and only for them.
 
 use super::*;
 
@@ -206,7 +206,7 @@ fn truncated_records_are_not_plain() {
     }
 }
 
-/// Reads records into a batch, by both ways alike.
+/// Reads records into a batch, and checks that both decoders agree.
 fn decode_all(records: &[(&str, Kind)], batch: &mut Batch) {
     let decoder = decoder();
     let mut parsed = Batch::default();
@@ -243,7 +243,7 @@ fn lists_with_identically_spelled_arms_share_them() {
         (r#"{"e":"a"}"#, r#"{ "e":"a"}"#, false),
         (r#"{"e":"a"}"#, r#"{"e":"\u0061"}"#, false),
         (r#"{"e":"a","f":"b"}"#, r#"{"f":"b","e":"a"}"#, false),
-        // A brace in a string: what ends with it is no object, and is not remembered.
+        // A brace inside a string does not end an object, so the text up to it is not remembered.
         (r#"{"e":"a}"}"#, r#"{"e":"a}"}"#, false),
         (r#"{"e":"a"}"#, r#"{"e":"a","f":"}"}"#, false),
     ] {
@@ -255,7 +255,7 @@ fn lists_with_identically_spelled_arms_share_them() {
     }
 }
 
-/// The arms of a record that leaves nothing in the batch are gone, and what is put in their place is something else.
+/// A record that leaves nothing in the batch also loses its arms, and other arms take their place.
 #[test]
 fn truncated_arms_are_not_cached() {
     let sound = with("experiments", r#"{"e":"a"}"#);

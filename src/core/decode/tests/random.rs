@@ -1,4 +1,4 @@
-//! What holds for all records, on random ones.
+//! Laws for all records, on random ones.
 
 use proptest::prelude::*;
 

@@ -56,7 +56,7 @@ fn a_row_has_one_item_and_a_position_from_any_base() {
 }
 
 #[test]
-fn a_clicked_record_is_a_click_too() {
+fn a_clicked_record_is_also_a_click() {
     let clicked = |more: &str| decode(&shape(), more).events.len() - 1;
     assert_eq!(clicked(r#","shown":{"id":"i5","at":0},"clicked":true"#), 1);
     assert_eq!(clicked(r#","shown":{"id":"i5","at":0},"clicked":0"#), 0);

@@ -1,4 +1,4 @@
-//! Records of several events, clicks within lists, JSON within JSON, and what means that something is absent.
+//! Records of several events, clicks within lists, nested JSON, and values that count as absent.
 
 use super::*;
 use crate::decode::shape::{Nested, Path, Paths};
@@ -138,7 +138,7 @@ fn an_array_of_one_text_reads_as_the_text() {
 }
 
 #[test]
-fn a_list_may_hold_its_clicks() {
+fn a_list_may_contain_its_clicks() {
     let mut shape = Shape {
         kind: None,
         without_kind: Some(Kind::Served),
@@ -273,7 +273,7 @@ fn arms_may_be_text_pairs_or_fields_with_a_prefix() {
     )];
     check(&shape, &of(r#"["ranker:neural","layout:grid"]"#), &two);
     check(&shape, &of(r#"["ranker:neural","layout:grid","y",7]"#), &two);
-    // What comes twice is not known.
+    // A repeated experiment is left out.
     check(
         &shape,
         &of(r#"["ranker:neural","x:1","layout:grid","x:2"]"#),

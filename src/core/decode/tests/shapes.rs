@@ -11,7 +11,7 @@ fn maybe(text: &str) -> Option<Paths> {
     Some(text).filter(|text| !text.is_empty()).map(path)
 }
 
-/// Our own shape, but for where a list has its arms.
+/// Our own shape, except for the arms of a list.
 fn with_arms(experiments: &str, experiment: &str, arm: &str) -> Shape {
     let mut shape = Shape::default();
     shape.served.arms = ArmsShape {
@@ -60,7 +60,7 @@ fn read_as(shape: &Shape, json: &str, topic_says: Option<Kind>) -> Read {
     read
 }
 
-/// The arms of a list of this shape that has these fields beside what every list has.
+/// Arms of a list of this shape with these additional fields.
 fn arms_of(shape: &Shape, fields: &str) -> Result<Vec<(String, String)>, Reason> {
     let json = format!("{{\"request_id\":1,\"ts\":1763596800123,\"items\":[]{fields}}}");
     match read_as(shape, &json, Some(Kind::Served)) {
@@ -168,7 +168,7 @@ fn the_record_itself_may_name_one_experiment() {
 }
 
 #[test]
-fn unselected_experiments_are_skipped_whatever_their_values() {
+fn unselected_experiments_are_skipped_regardless_of_their_values() {
     let mut shape = with_arms("fields", "name", "value");
     shape.served.arms.only = vec!["ranker".to_owned()];
     check_arms(
@@ -517,7 +517,7 @@ fn refusals_name_the_field_and_its_value() {
     assert_eq!(place(r#"{"request_id":1,"ts":5}"#), (Reason::TsRange, ts));
 }
 
-/// The setting, the path, what it stands in and the value that a list is refused for.
+/// Checks the setting, path, enclosing element and value for which a list is refused.
 #[track_caller]
 fn check_part(shape: &Shape, fields: &str, expected: (&str, &str, Option<&str>, Option<&str>)) {
     let decoder = decoder().reading(Some(shape));

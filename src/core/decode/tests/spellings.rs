@@ -9,7 +9,7 @@ fn id_of(read: Read) -> u128 {
     }
 }
 
-/// The text that a string of JSON means as an id, or the reason why it is none.
+/// Text of a JSON string as an id, or the reason why it is not one.
 #[track_caller]
 fn check_id(json: &str, expected: Result<&str, Reason>) {
     let hash = hash();
@@ -196,7 +196,7 @@ fn a_megabyte_of_white_space_changes_nothing() {
         let spaced = LIST.replacen(mark, &format!("{space}{mark}{space}"), 1);
         assert_eq!(list(&spaced), list(LIST), "around {mark}");
     }
-    // Other kinds of space are none.
+    // Other kinds of space are not white space in JSON.
     for other in ["\u{b}", "\u{c}", "\u{a0}", "\u{2028}", "\u{feff}"] {
         let spaced = LIST.replacen(':', &format!("{other}:"), 1);
         assert_eq!(list(&spaced), Read::Invalid(Reason::NotJson), "{other:?}");

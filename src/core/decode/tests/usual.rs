@@ -1,15 +1,15 @@
-//! The shortest way is taken where it should be, and leaves nothing where it is left.
+//! The fastest decoder is used for documented records, and leaves nothing behind if it gives up.
 
 use super::*;
 
 const SHORT_LIST: &str = r#"{"request_id":"r-1","ts":1763596800123,"items":["i5"]}"#;
 
-/// With a space behind each comma and colon.
+/// Adds a space after each comma and colon.
 fn spaced(json: &str) -> String {
     json.replace("\":", "\": ").replace(",\"", ", \"")
 }
 
-/// Whether a record is read the shortest way behind lists of the same arms. Compares all ways.
+/// Returns whether the fastest decoder reads a record after lists of the same arms. Compares all decoders.
 #[track_caller]
 fn is_usual(json: &str, topic_says: Option<Kind>) -> bool {
     decode_as(Some(json.as_bytes()), topic_says);
