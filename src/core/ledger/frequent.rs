@@ -1,11 +1,11 @@
-//! How many lists the user with most lists of an arm has, about: one crawler may decide an experiment.
+//! Estimates the lists of an arm's most frequent user: a single crawler may decide an experiment.
 //!
 //! ```text
 //! user ─▶ one of 64 places │ lists │ lists whose user has bit 0 set │ … bit 7 │
 //! ```
-//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. If one user has most
-//! lists of its place, those of the others, who have each bit set or not about equally often, are twice the minority of a bit, on
-//! average over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot and what's not, 2005.
+//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. Suppose one user
+//! has most lists of a place. The other users have each bit set about half of the time, so their lists are twice the minority of a
+//! bit, averaged over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot and what's not, 2005.
 
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
@@ -29,10 +29,10 @@ type Place<N> = [N; 1 + N_BITS];
 pub struct FrequentUsers(Vec<(u8, Place<u64>)>);
 
 impl FrequentUsers {
-    /// Bytes that it takes at the most.
+    /// Maximum size in memory, in bytes.
     pub const MAX_BYTES: u64 = (N_PLACES * size_of::<(u8, Place<u64>)>()) as u64;
 
-    /// Lists of the user who has most, about; not far from the truth once it has some percent of all lists.
+    /// Estimates the lists of the user with the most. It is accurate once that user has a few percent of all lists.
     pub fn most(&self) -> f64 {
         let counts = self.0.iter().map(|(_, place)| most(place));
         counts.fold(0.0, f64::max)
@@ -51,7 +51,7 @@ impl FrequentUsers {
         }
     }
 
-    /// What it takes in memory, in bytes.
+    /// Returns the size in memory, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.0.len() * size_of::<(u8, Place<u64>)>()) as u64
     }
@@ -88,7 +88,7 @@ impl FrequentUsers {
     }
 }
 
-/// Lists of the user of a place who has most, about.
+/// Estimates the lists of the user with the most lists in a place.
 fn most([n_lists, bits @ ..]: &Place<u64>) -> f64 {
     let minorities = bits.iter().map(|n| *n.min(&(n_lists - n)));
     let others = 2.0 * minorities.sum::<u64>() as f64 / N_BITS as f64;
@@ -98,11 +98,11 @@ fn most([n_lists, bits @ ..]: &Place<u64>) -> f64 {
 #[derive(Debug)]
 pub struct Frequent {
     users: Users,
-    /// By arm: slots that begin earlier do not count, epoch ms. None does if users are not told apart.
+    /// Start of counting by arm, Unix ms. It is `i64::MAX` if users are not tracked.
     starts_ms: Vec<i64>,
-    /// By arm, of the current slot; none before an arm's first list with a user.
+    /// Places of the current slot by arm. `None` before the first list with a user.
     slot: Vec<Option<Box<[Place<u32>; N_PLACES]>>>,
-    /// The arms that have such a list in it.
+    /// Arms with such a list.
     touched: Vec<ArmId>,
 }
 
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// What a slot with lists of these users adds up to.
+    /// Returns the sums of a slot with lists of these users.
     fn told(users: impl IntoIterator<Item = u32>) -> FrequentUsers {
         let mut places = Box::new([[0; 1 + N_BITS]; N_PLACES]);
         users.into_iter().for_each(|user| count(&mut places, user));
@@ -266,7 +266,7 @@ mod tests {
             prop_assert!(error.abs() < 0.005, "{error} at {share}");
         }
 
-        /// Without such a user nobody seems to have 5%.
+        /// Without a frequent user, no estimate reaches 5%.
         #[test]
         fn no_user_among_many_appears_frequent(seed in any::<u32>(), n_users in 200_u64..3000) {
             let user = |n: u64| xxh3_64(&[u64::from(seed).to_le_bytes(), n.to_le_bytes()].concat()) as u32;

@@ -338,7 +338,7 @@ fn bytes_of_another_layout_are_refused() {
 }
 
 #[test]
-fn many_arms_are_several_parts() {
+fn many_arms_are_split_into_several_parts() {
     let mut ledger = Ledger::new(&ranking(), &keep());
     let arms = (0..600).map(|n: u32| Arm {
         experiment: "e".into(),
@@ -511,7 +511,7 @@ proptest! {
         prop_assert_eq!(found, recount(&lists));
     }
 
-    /// A decoded ledger still knows its users.
+    /// A decoded ledger keeps its users.
     #[test]
     fn a_decoded_ledger_continues_without_a_difference(lists in prop::collection::vec(list(), 0..40), until in 0..N_SLOTS) {
         let (ranking, catalogue) = (ranking(), catalogue());
