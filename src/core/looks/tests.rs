@@ -147,7 +147,7 @@ fn times(looked: &[Looked]) -> Vec<i64> {
 }
 
 #[test]
-fn looks_are_taken_in_order_as_soon_as_every_pair_has_settled_up_to_them() {
+fn looks_are_taken_in_order_once_every_pair_has_settled() {
     let mut looks = Looks::new(rules(compared()));
     let [mut one, mut other] = [Pair::new(0), Pair::new(1)];
     let lists = [list(7, 1, "a"), list(13, 2, "b"), list(20, 1, "a")];
