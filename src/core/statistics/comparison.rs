@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn swapping_the_arms_flips_the_difference_alone(buckets in buckets()) {
+        fn swapping_the_arms_flips_only_the_difference(buckets in buckets()) {
             let columns = Columns::new(&buckets);
             let there = compare(&[columns.pair()], EpochWeights::Overlap);
             let back = compare(&[columns.pair().swapped()], EpochWeights::Overlap);
