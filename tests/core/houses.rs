@@ -1,4 +1,4 @@
-//! The order of the houses: each may use the ones after it, and none before it.
+//! The order of the modules: each may use later ones, but no earlier one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -114,7 +114,7 @@ fn several_arms_and_metrics_do_not_add_false_alarms() {
 }
 
 #[test]
-fn a_ramp_with_a_base_rate_that_shifts_is_no_effect() {
+fn a_ramp_with_a_shifting_base_rate_shows_no_effect() {
     let seen = seen(&rows::ramp(SMALL), 8);
     check(&seen, "`overlap`", 0.0, 0.26);
 }
@@ -137,7 +137,7 @@ fn an_effect_that_changes_sign_causes_no_wrong_decision() {
 }
 
 #[test]
-fn eight_weekly_decisions_are_seldom_wrong_together() {
+fn eight_weekly_decisions_are_rarely_wrong_together() {
     let scale = Scale {
         users: 0.5,
         ..FEW_LISTS

@@ -1,5 +1,4 @@
-//! What fuzzing found worth keeping is read alike by both ways of the decoder; and records of other shapes are explained as
-//! they are read.
+//! Both decoders agree on the inputs that fuzzing found, and explanations of records of other shapes match their events.
 
 mod both_ways;
 mod shapes;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-/// Neither a file nor all of them grow beyond what is read in a moment.
+/// Bounds on a file and on all files, so that the test stays fast.
 const MAX_FILES: usize = 300;
 const MAX_BYTES: usize = 200_000;
 

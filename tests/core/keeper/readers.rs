@@ -1,4 +1,4 @@
-//! Readers of the whole topic, and deletion of what is in it.
+//! Readers of the whole topic, and deletion of its contents.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -473,7 +473,7 @@ fn an_arm_of_empty_lists_has_a_coverage_of_0_and_no_popularity() {
 /// Clicks on a at rank 1, c (no aspect) at rank 2, and off-list on b and 7, with α = 1/2. The gain is 1 at every k. The ideal
 /// takes b (x, y). Then "a" gains 1/2 and 7 gains 1, so it takes 7, then a. At k = 1 the ideal is 2, at k = 2 it is 2 + 1 ÷
 /// log2 3, and at k = 3 the gain of a at rank 3, 1/2 · 1/2, is added. Over the whole list of two it equals that at k = 2.
-/// `default` knows only a and c.
+/// Under `default`, only a and c are relevant.
 #[test]
 fn alpha_ndcg_with_off_list_relevant_items_and_an_integer_id() {
     let lines = [

@@ -76,7 +76,7 @@ fn a_click_is_refused_if_no_open_list_can_take_it() {
 }
 
 #[test]
-fn attribution_and_skew_belong_to_the_window() {
+fn the_click_window_includes_attribution_and_skew() {
     let mut pair = Pair::new();
     for (id, ts) in [(1, 98), (2, 97), (3, 130), (4, 131)] {
         assert_eq!(pair.click(id, ts, 1), Accepted);
@@ -333,7 +333,7 @@ fn lists_kept_for_copies_leave_as_silence_continues() {
 }
 
 #[test]
-fn a_slot_settles_when_both_watermarks_touch_its_end() {
+fn a_slot_settles_when_both_watermarks_reach_its_end() {
     let settles = |served, clicks| {
         let mut pair = Pair::new();
         pair.list(1, 9, &[]);

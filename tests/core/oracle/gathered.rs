@@ -36,7 +36,7 @@ fn accepted(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn a_list_opens_once_the_watermark_has_passed_its_time_and_the_span() {
+fn a_list_opens_once_the_watermark_passes_its_time_and_the_span() {
     let mut pair = pair();
     assert_eq!(row(&mut pair, 1, 100, 5, 0), None);
     assert_eq!(row(&mut pair, 1, 106, 6, 1), None);

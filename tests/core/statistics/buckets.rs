@@ -45,7 +45,7 @@ fn compared(arm: &Columns, control: &Columns) -> Comparison {
 }
 
 #[test]
-fn ratios_differences_and_lifts_equal_those_of_packages() {
+fn ratios_differences_and_lifts_equal_other_packages() {
     let case = block("bucket_case");
     for (metric, arms) in entries(&case["expected"]["arm"]) {
         for (arm, expected) in entries(arms) {

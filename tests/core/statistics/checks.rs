@@ -57,7 +57,7 @@ fn an_epoch_with_other_shares_restarts_and_adds() {
 }
 
 #[test]
-fn lists_and_clicks_per_assigned_user_need_no_user_counted() {
+fn lists_and_clicks_per_assigned_user_need_no_user_counts() {
     let buckets = block("bucket_case");
     for row in rows(&block("list_ratio")["rows"]) {
         let [column, arm] = ["column", "arm"].map(|name| row[name].as_str().expect("a name"));

@@ -114,7 +114,7 @@ fn lower_is_better_swaps_win_and_harm_but_keeps_the_lift() {
 }
 
 #[test]
-fn arms_that_are_alike_have_no_effect_or_are_not_inferior() {
+fn equal_arms_have_no_effect_or_are_not_inferior() {
     let same = Truth::default();
     let wide = |settings: &mut abgauge_core::statistics::Settings| settings.mde = 0.1;
     assert_eq!(state(&World::new().with(wide).go(7.0, same)), State::NoEffect);
@@ -125,7 +125,7 @@ fn arms_that_are_alike_have_no_effect_or_are_not_inferior() {
 }
 
 #[test]
-fn a_guardrail_that_is_still_open_holds_a_win_back() {
+fn an_open_guardrail_holds_back_a_win() {
     let guarded = |settings: &mut abgauge_core::statistics::Settings| {
         settings.guardrails = [(LISTS_PER_USER.to_owned(), 0.0001)].into();
     };
@@ -290,7 +290,7 @@ fn a_decision_of_the_earlier_rule_is_kept_by_name_until_the_next_decision_look()
 }
 
 #[test]
-fn with_few_days_every_look_decides_by_the_sequence_as_of_now() {
+fn with_few_days_every_look_decides_by_the_current_sequence() {
     let short = |settings: &mut abgauge_core::statistics::Settings| {
         settings.min_days = 1.0;
         settings.mde = 0.02;
@@ -412,7 +412,7 @@ fn an_incomparable_arm_is_marked_without_shares_and_its_decision_returns_afterwa
 }
 
 #[test]
-fn one_user_with_most_of_an_arm_is_noted_and_in_a_file_invalid() {
+fn a_dominant_user_is_noted_and_invalidates_a_file() {
     let mut world = World::new();
     world.go(7.0, better());
     let arm = world.totals.epochs[0]
@@ -493,7 +493,7 @@ fn users_in_two_arms_invalidate_the_experiment() {
 }
 
 #[test]
-fn an_arm_that_changes_how_many_lists_users_get_is_invalid() {
+fn an_arm_that_changes_lists_per_user_is_invalid() {
     let mut world = World::new();
     let report = world.go(
         7.0,
