@@ -35,6 +35,7 @@ impl Repeats {
 
     /// Returns false only if all items differ. Then no item finds a mark of its own list.
     fn may_repeat(&mut self, items: &[u64]) -> bool {
+        // The number wraps, so an old mark may pass for one of this list. The caller then sorts in vain, but counts right.
         self.n_lists = self.n_lists.wrapping_add(1);
         let mut repeats = false;
         for item in items {

@@ -24,6 +24,7 @@ impl SharedId {
             self.votes -= 1;
             return false;
         }
+        // The limit lets another id take over soon after this one stops.
         self.votes = (self.votes + 1).min(MAX);
         self.votes > FEW
     }

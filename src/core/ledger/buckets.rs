@@ -156,6 +156,7 @@ impl Aggregate for Buckets {
 
     fn add_slot(&self, slot: &BucketSlot, cells: &mut ByArm<BucketSums>) {
         let mut rows: Vec<(RowId, &[i64])> = slot.sums.iter().collect();
+        // By arm and then by bucket, because buckets are appended in ascending order.
         rows.sort_unstable_by_key(|(row, _)| *row);
         let n_columns = self.width() + 1;
         for of_arm in rows.chunk_by(|(one, _), (other, _)| one >> 8 == other >> 8) {

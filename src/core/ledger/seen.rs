@@ -59,6 +59,7 @@ impl Classes {
             self.0.resize(at + 1, 0);
         }
         let own = &mut self.0[at];
+        // An item counts at its smallest cut-off, and thereby at all larger ones.
         if *own == 0 || class < *own {
             *own = class;
         }

@@ -33,6 +33,7 @@ impl BurnIn {
     pub fn new(arms: [Seen; 2]) -> BurnIn {
         let [one, other] = arms;
         let rate = (one.hits + other.hits) / (one.lists + other.lists);
+        // Both arms share one rate, so an arm without clicks is not kept in burn-in.
         let expected = one.lists.min(other.lists) * rate;
         BurnIn {
             occupied: one.occupied.min(other.occupied),

@@ -39,6 +39,7 @@ impl Refused {
         let shares = sides.each_ref().map(Side::share);
         Refused {
             shares,
+            // A difference must be large as well as certain, so that huge experiments do not fail for a trifle.
             differ: sides.iter().all(|side| side.all() >= MIN_LISTS)
                 && (shares[0] - shares[1]).abs() >= MIN_DIFFERENCE
                 && errors(&sides) >= MIN_ERRORS,
@@ -93,6 +94,7 @@ impl Side {
             for (own, (lists, refused)) in side.by_bucket.iter_mut().zip(arm.lists.iter().zip(refused)) {
                 *own = [own[0] + refused, own[1] + lists];
             }
+            // The same hour in another epoch is another cluster.
             side.by_hour.extend(&arm.refused.by_hour);
         }
         side

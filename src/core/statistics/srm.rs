@@ -27,6 +27,7 @@ pub fn ln_bayes_factor(arms: &[Exposed]) -> Option<f64> {
     let sum: f64 = arms.iter().map(|arm| arm.share).sum();
     let users: f64 = arms.iter().map(|arm| arm.users).sum();
     let of_arm = |arm: &Exposed| {
+        // Shares may have any unit, such as percent.
         let share = arm.share / sum;
         let prior = CONCENTRATION * share;
         lgamma(prior + arm.users) - lgamma(prior) - arm.users * share.ln()
