@@ -187,6 +187,7 @@ impl<'a> OpenList<'a> {
     /// The first position of an item.
     pub fn position(self, item: u64) -> Option<usize> {
         let tag = tag(item);
+        // Further copies of an item are never clicked.
         self.words[self.tags_at()].iter().position(|other| *other == tag)
     }
 

@@ -423,6 +423,7 @@ impl Mapped {
             .map_err(Problem::of(field));
         let composite = self.composite_id(fields, Kind::Served, sink);
         let ts_ms = self.time(fields, Field::ServedTs);
+        // An event that turned out to be invalid may have left clicks.
         sink.clicked.clear();
         let field = Field::Items;
         let items = match (&self.in_row, self.shape.served.absent_is_empty) {
@@ -534,6 +535,7 @@ impl Mapped {
 
     fn time(&self, fields: &Fields, field: Field) -> Result<i64, Problem> {
         let read = |raw: &str| match self.shape.ts_unit {
+            // Arrays hold calendar fields, which have no unit.
             _ if raw.starts_with('[') => time::array_ms(raw, self.shape.ts_zone),
             None => time::epoch_ms_of(raw, self.shape.ts_zone),
             Some(unit) => time::in_unit(raw, unit, self.shape.ts_zone),
@@ -598,6 +600,7 @@ impl<'a> Record<'a> {
     fn of(payload: &'a [u8]) -> Result<Record<'a>, Reason> {
         let text = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
         Ok(Record {
+            // White space of JSON, and no other.
             text: text.trim_matches([' ', '\t', '\n', '\r']),
         })
     }
@@ -612,6 +615,7 @@ impl<'a> Record<'a> {
 
     /// The fields of the record, whose syntax is checked as a whole.
     fn find<const N: usize>(self, tree: &Tree<N>) -> Result<[Found<'a>; N], Reason> {
+        // Text without escapes needs a single pass for its syntax and its fields.
         if let Some(found) = tree.find_plain(self.text) {
             return found;
         }
