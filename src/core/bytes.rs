@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(numbers in prop::collection::vec(any::<i128>(), 0..9), text in ".{0,9}") {
+        fn written_values_are_read_back(numbers in prop::collection::vec(any::<i128>(), 0..9), text in ".{0,9}") {
             let mut to = Writer::default();
             to.text(&text);
             numbers.iter().for_each(|number| to.signed(*number));
@@ -226,7 +226,7 @@ mod tests {
 
         /// A number has a single encoding, so that equal numbers have equal bytes and vice versa.
         #[test]
-        fn bytes_that_are_read_are_those_that_would_be_written(bytes in prop::collection::vec(any::<u8>(), 1..20)) {
+        fn readable_bytes_equal_their_own_encoding(bytes in prop::collection::vec(any::<u8>(), 1..20)) {
             let mut from = Reader::new(&bytes);
             if let Ok(number) = from.signed() {
                 let mut to = Writer::default();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn small_numbers_take_a_byte_and_the_largest_are_read_too() {
+    fn small_numbers_take_one_byte_and_the_largest_round_trip() {
         for (number, n_bytes) in [
             (0, 1),
             (-1, 1),

@@ -68,7 +68,7 @@ fn compare(
 }
 
 #[test]
-fn every_profile_gives_the_numbers_of_its_source() {
+fn every_profile_reproduces_the_numbers_of_its_source() {
     let events = vector("lists-a.events.jsonl");
     let catalog = vector("lists-a.catalog.jsonl");
     let expected: BTreeMap<String, BTreeMap<String, Values>> =
@@ -131,17 +131,17 @@ fn trec(name: &str) -> usize {
 }
 
 #[test]
-fn trec_evals_own_cases_hold_within_the_digits_that_it_states() {
+fn the_cases_of_trec_eval_hold_within_its_printed_digits() {
     assert_eq!(trec("trec-cases"), 264);
 }
 
 #[test]
-fn trec_evals_run_over_lists_of_500_items_holds() {
+fn the_trec_eval_run_over_lists_of_500_items_holds() {
     assert_eq!(trec("trec-long"), 64);
 }
 
 #[test]
-fn without_numbers_of_users_there_is_no_popularity_and_no_surprisal() {
+fn popularity_and_surprisal_need_numbers_of_users() {
     let catalog = "{\"item\":\"i1\"}\n{\"item\":\"i2\"}";
     let evaluation = evaluate(&vector("lists-a.events.jsonl"), Some(catalog), "rs_metrics", &[5]);
     let value = |key| evaluation.value("ranker", "control", key);

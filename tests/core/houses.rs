@@ -1,4 +1,4 @@
-//! The order of the houses: each may use the ones after it, and none before it.
+//! The order of the modules: each may use later ones, but no earlier one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn rank(module: &str) -> usize {
 }
 
 #[test]
-fn each_house_uses_only_the_ones_after_it() {
+fn each_module_uses_only_later_ones() {
     let mut backward = Vec::new();
     let mut n_arrows = 0;
     for (name, text) in sources() {
@@ -143,7 +143,7 @@ fn the_core_reads_no_clock_and_no_file() {
 
 /// The macros panic if the output cannot be written, but a daemon must continue.
 #[test]
-fn nothing_is_printed_by_macros_that_panic() {
+fn no_macro_that_panics_prints_output() {
     for (name, text) in sources() {
         for line in code(&text).filter(|_| !name.contains("tests")) {
             for print in ["println!", "print!("] {

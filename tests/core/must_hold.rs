@@ -47,7 +47,7 @@ fn check(seen: &[(String, f64)], name: &str, least: f64, most: f64) {
 }
 
 #[test]
-fn arms_that_do_not_differ_are_seldom_told_apart_however_often_one_looks() {
+fn equal_arms_rarely_differ_under_repeated_looks() {
     let seen = seen(&rows::no_effect(FEW_LISTS), 32);
     check(&seen, "sequence", 0.0, 0.07);
     check(&seen, "strict", 0.0, 0.0);
@@ -57,7 +57,7 @@ fn arms_that_do_not_differ_are_seldom_told_apart_however_often_one_looks() {
 }
 
 #[test]
-fn intervals_hold_the_truth_where_those_by_request_do_not() {
+fn intervals_by_user_cover_the_truth_and_intervals_by_request_do_not() {
     let seen = seen(&rows::coverage(SMALL), 16);
     check(&seen, "A/A alarm", 0.0, 0.19);
     check(&seen, "interval of Δ", 0.81, 1.0);
@@ -71,7 +71,7 @@ fn a_true_lift_stays_in_the_sequence() {
 }
 
 #[test]
-fn an_effect_is_found_as_often_as_planned() {
+fn effects_are_found_with_the_planned_power() {
     let [once, _, twice] = <[Row; 3]>::try_from(rows::power(FEW_LISTS))
         .ok()
         .expect("three samples");
@@ -90,13 +90,13 @@ fn harm_is_found_within_days() {
 }
 
 #[test]
-fn arms_whose_users_get_more_lists_are_noticed_and_others_are_not() {
+fn arms_with_more_lists_per_user_are_flagged_and_others_are_not() {
     check(&seen(&rows::list_ratio(FEW_LISTS), 12), "A/A", 0.0, 0.0);
     check(&seen(&rows::more_lists(FEW_LISTS, 0.4), 8), "alarm", 1.0, 1.0);
 }
 
 #[test]
-fn shares_that_users_do_not_have_are_noticed_and_a_change_of_shares_is_none() {
+fn wrong_shares_are_flagged_and_a_change_of_shares_is_not() {
     check(&seen(&rows::sample_ratio(SMALL, true), 8), "at 0.01", 0.0, 0.0);
     check(
         &seen(&rows::wrong_shares(SMALL), 8),
@@ -107,20 +107,20 @@ fn shares_that_users_do_not_have_are_noticed_and_a_change_of_shares_is_none() {
 }
 
 #[test]
-fn several_arms_and_metrics_do_not_add_up_to_false_alarms() {
+fn several_arms_and_metrics_do_not_add_false_alarms() {
     let seen = seen(&rows::holm(FEW_LISTS), 12);
     check(&seen, "peeked: planned", 0.0, 0.09);
     check(&seen, "peeked: sequence", 0.0, 0.25);
 }
 
 #[test]
-fn a_ramp_with_a_base_rate_that_shifts_is_no_effect() {
+fn a_ramp_with_a_shifting_base_rate_shows_no_effect() {
     let seen = seen(&rows::ramp(SMALL), 8);
     check(&seen, "`overlap`", 0.0, 0.26);
 }
 
 #[test]
-fn who_looks_at_the_demo_once_is_told_nothing_wrong_first() {
+fn one_look_at_the_demo_shows_no_wrong_decision() {
     let seen = seen(&rows::first_view(), 12);
     check(&seen, "wrong arm", 0.0, 0.0);
     check(&seen, "wrong sign", 0.0, 0.0);
@@ -128,7 +128,7 @@ fn who_looks_at_the_demo_once_is_told_nothing_wrong_first() {
 }
 
 #[test]
-fn an_effect_that_changes_its_sign_decides_nothing_wrong() {
+fn an_effect_that_changes_sign_causes_no_wrong_decision() {
     for change in [rows::Change::BetterFirst, rows::Change::WorseFirst] {
         let seen = seen(&rows::changing(SMALL, change, 1), 24);
         check(&seen, "win or loss", 0.0, 0.13);
@@ -137,7 +137,7 @@ fn an_effect_that_changes_its_sign_decides_nothing_wrong() {
 }
 
 #[test]
-fn eight_weekly_decisions_are_seldom_wrong_together() {
+fn eight_weekly_decisions_are_rarely_wrong_together() {
     let scale = Scale {
         users: 0.5,
         ..FEW_LISTS
@@ -156,7 +156,7 @@ fn a_constant_effect_is_decided_in_the_first_weeks() {
 }
 
 #[test]
-fn users_without_an_id_are_noted_and_a_second_id_mends_them() {
+fn users_without_an_id_are_noted_and_a_second_id_fixes_them() {
     for share in [0.2, 0.5] {
         let seen = seen(&rows::without_id(ENOUGH_USERS, share), 24);
         check(&seen, "a note", 1.0, 1.0);
@@ -165,7 +165,7 @@ fn users_without_an_id_are_noted_and_a_second_id_mends_them() {
 }
 
 #[test]
-fn a_crawler_is_noted_and_a_cap_mends_it() {
+fn a_crawler_is_noted_and_a_cap_fixes_it() {
     for share in [0.2, 0.35, 0.6] {
         let seen = seen(&rows::crawler(ENOUGH_USERS, share), 24);
         check(&seen, "a note", 1.0, 1.0);

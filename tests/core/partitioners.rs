@@ -85,7 +85,7 @@ fn named(used: Partitioner, n_partitions: NonZeroU32) -> Partitioner {
 }
 
 #[test]
-fn each_client_puts_each_key_where_its_partitioner_does() {
+fn each_client_places_keys_like_its_partitioner() {
     for Answers {
         client,
         n_partitions,

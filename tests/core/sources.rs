@@ -126,7 +126,7 @@ const DIFFERENT: [(&str, &str, &str); 29] = [
 ];
 
 #[test]
-fn every_convention_gives_the_values_of_its_package() {
+fn every_convention_reproduces_the_values_of_its_package() {
     let cases: BTreeMap<String, Vec<List>> = serde_json::from_str(&data("lists.json")).expect("JSON");
     assert_eq!(cases["random"].len(), 400);
     let mut different: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
@@ -162,7 +162,7 @@ fn every_convention_gives_the_values_of_its_package() {
 }
 
 #[test]
-fn a_source_is_named_with_the_release_that_made_its_values() {
+fn sources_name_the_release_that_produced_their_values() {
     for profile in from_packages() {
         let expected: Expected =
             serde_json::from_str(&data(&format!("{}.json", profile.name))).expect("JSON");

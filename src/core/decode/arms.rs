@@ -74,6 +74,7 @@ pub(super) fn sort(start: usize, batch: &mut Batch) -> Result<(), Reason> {
     let experiment = |arm: &ArmName| &text[arm.experiment.start as usize..arm.experiment.end as usize];
     let arms = &mut batch.arms[start..];
     arms.sort_unstable_by(|one, other| experiment(one).cmp(experiment(other)));
+    // In sorted order, equal experiments are neighbors.
     let mut pairs = arms.windows(2);
     if pairs.any(|pair| experiment(&pair[0]) == experiment(&pair[1])) {
         return Err(Reason::NotJson);

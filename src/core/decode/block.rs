@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "slow there: the random blocks do")]
-    fn every_byte_is_a_mark_or_is_none_wherever_it_stands() {
+    fn every_byte_is_classified_at_any_position() {
         for byte in 0..=u8::MAX {
             for at in 0..BLOCK {
                 let mut block = [b'x'; BLOCK];
@@ -117,7 +117,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
 
         #[test]
-        fn blocks_of_any_bytes_have_the_marks_of_their_bytes(bytes in prop::collection::vec(any::<u8>(), BLOCK)) {
+        fn marks_of_random_blocks_equal_the_marks_of_their_bytes(bytes in prop::collection::vec(any::<u8>(), BLOCK)) {
             check(bytes.first_chunk().expect("so many"));
         }
     }

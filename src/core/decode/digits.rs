@@ -5,6 +5,7 @@
 pub(super) fn integer_end(json: &[u8]) -> Option<usize> {
     let digits = usize::from(json.first() == Some(&b'-'));
     let end = digits_end(json, digits)?;
+    // JSON allows no leading zero.
     (end == digits + 1 || json.get(digits) != Some(&b'0')).then_some(end)
 }
 
@@ -54,6 +55,7 @@ pub(super) fn thirteen_digits(text: &[u8; 13]) -> Option<u64> {
     if (non_digits(high) | non_digits(low)) != 0 {
         return None;
     }
+    // The mask clears the three digits that `high` already has.
     Some(eight_digits(high) * 100_000 + eight_digits(low & !0xff_ffff))
 }
 

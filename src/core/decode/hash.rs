@@ -40,6 +40,7 @@ impl Hashes {
     pub fn composite<'a>(&self, parts: impl Iterator<Item = Option<&'a [u8]>>) -> u128 {
         let mut joined = Vec::new();
         for part in parts {
+            // No part is this long, so the value marks an absent one.
             let length = part.map_or(u32::MAX, |part| part.len() as u32);
             joined.extend(length.to_le_bytes());
             joined.extend(part.unwrap_or_default());
@@ -104,7 +105,7 @@ mod tests {
 
     /// Values of python-xxhash 3 with seed 7. They show if a new version or an edit changes hashes.
     #[test]
-    fn hashes_are_those_of_the_reference_implementation() {
+    fn hashes_equal_the_reference_implementation() {
         let hash = with_seed(7);
         assert_eq!(hash.request(b"r-1"), 0xe957_0548_f800_e55f_13fc_53e7_ca31_5631);
         assert_eq!(hash.item(b"i5"), 0x81ae_c9fa_333d_3b39);
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_apart_by_a_key() {
+    fn user_hashes_depend_on_the_key() {
         let hash = with_seed(7);
         assert_eq!(hash.user(b"u-1"), with_seed(7).user(b"u-1"));
         assert_ne!(hash.user(b"u-1"), hash.user(b"u-2"));
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_border_between_experiment_and_arm_counts() {
+    fn arm_hashes_depend_on_where_the_experiment_ends() {
         let hash = with_seed(7);
         assert_ne!(hash.arm("ab", "c"), hash.arm("a", "bc"));
         let long = "x".repeat(MAX_LABEL_BYTES);
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_id_do_not_run_into_each_other_or_stand_in_for_absent_ones() {
+    fn composite_ids_differ_if_parts_shift_or_are_absent() {
         let hash = with_seed(7);
         let all: [&[Option<&[u8]>]; 6] = [
             &[Some(b"ab"), Some(b"c")],
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_counts() {
+    fn hashes_depend_on_the_seed() {
         assert_ne!(with_seed(7).request(b"r-1"), with_seed(8).request(b"r-1"));
         assert_ne!(with_seed(7).arm("e", "a"), with_seed(8).arm("e", "a"));
     }

@@ -23,6 +23,7 @@ pub(super) fn is_too_deep(json: &str) -> bool {
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' => {
+                // The escaped byte may be a quote.
                 bytes.next();
             }
             b'"' => in_string = !in_string,
@@ -45,6 +46,7 @@ fn n_openings(json: &str) -> usize {
             .map(|byte| u8::from(matches!(byte, b'[' | b'{')))
             .sum::<u8>()
     };
+    // Chunks of 255 bytes, so that each count fits a byte.
     json.as_bytes()
         .chunks(255)
         .map(|chunk| usize::from(n_in(chunk)))
@@ -76,6 +78,7 @@ pub(super) fn integer(number: &str) -> Result<&str, Reason> {
     if digits.len() > MAX_ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Reason::Number);
     }
+    // `-0` and `0` are the same id.
     Ok(if digits == "0" { digits } else { number })
 }
 

@@ -38,6 +38,7 @@ fn marks_from(text: &[u8], start: usize) -> u64 {
 #[cold]
 #[inline(never)]
 fn marks_of_short(text: &[u8]) -> u64 {
+    // Spaces are not marks, so the padding adds none.
     let mut block = [b' '; BLOCK];
     block[..text.len()].copy_from_slice(text);
     marks(&block)
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_a_mark_or_is_none_wherever_it_stands() {
+    fn every_byte_is_classified_at_any_position() {
         for byte in 0..=u8::MAX {
             for n in [1, 2, 63, 64, 65, 127, 128, 150] {
                 for at in [0, n / 2, n - 1] {
@@ -83,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn marks_are_found_wherever_one_looks(
+        fn marks_are_found_in_random_text(
             text in prop::collection::vec(prop_oneof![20 => Just(b'x'), 1 => any::<u8>(), 1 => Just(b'"')], 0..400),
         ) {
             check(&text);

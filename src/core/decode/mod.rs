@@ -138,6 +138,7 @@ impl Decoder {
         match payload.and_then(|payload| self.plain(payload, topic_says, batch)) {
             Some(body) => before.append(body, at, batch),
             None => {
+                // The plain decoder may have left items and arms behind.
                 before.cut(batch);
                 self.decode_by_paths(payload, topic_says, at, batch);
             }
@@ -168,6 +169,7 @@ impl Decoder {
         self.mapped.each_event(payload, |fields| {
             let mut before = Ends::of(sink.batch);
             let said = fields.and_then(|fields| self.mapped.read(&fields, topic_says, &mut sink));
+            // The arms of an unreadable list stay, because its refusal is counted by arm.
             if sink.unreadable.is_some() {
                 before = before.with_arms(sink.batch);
             }
@@ -181,6 +183,7 @@ impl Decoder {
             });
         });
         match batch.events.len() - start {
+            // A record without events still needs an outcome.
             0 => batch.events.push(Event::new(at, Body::Ignored)),
             1 => {}
             _ => batch.mark_several(start),

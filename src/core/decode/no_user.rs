@@ -62,6 +62,7 @@ impl Default for NoUser {
 /// Returns one bit, which does not depend on the case of letters.
 #[inline(always)]
 fn mark(id: &[u8]) -> u32 {
+    // This bit distinguishes upper from lower case. Other bytes may coincide, which only costs a comparison.
     let [first, last] =
         [id.first(), id.last()].map(|byte| u32::from(byte.copied().unwrap_or_default() | 0x20));
     1 << (((3 * first) ^ last) & 31)
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_whatever_their_case() {
+    fn texts_match_in_any_case() {
         let no_user = NoUser::default();
         for id in ["", "0", "NULL", "None", "anonymous", NoUser::USUAL[6]] {
             assert!(no_user.contains(id.as_bytes()), "{id}");

@@ -64,6 +64,7 @@ impl Decoder {
                 if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
                     return None;
                 }
+                // Only now is it certain that the arms stay in the batch.
                 if let Some(object) = fields.new_object {
                     arms::remember(object, fields.arms.clone(), batch);
                 }
@@ -130,6 +131,7 @@ impl Decoder {
                 fields.kind = kind(json.string()?);
                 more = json.more(b'}')?;
             }
+            // No key matched in this round, so the next one is unknown or written in another way.
             if json.n_passed() == before {
                 json.skip_unknown()?;
                 more = json.more(b'}')?;
@@ -146,6 +148,7 @@ impl Decoder {
         let end = items.len() + self.max_items;
         let mut json = Scanner::behind(payload, start);
         json.ids(|id| {
+            // Too many items: the parser returns the reason.
             if items.len() == end {
                 return None;
             }
@@ -175,6 +178,7 @@ impl Decoder {
         let (arms, behind) = self.new_arms(*json, batch)?;
         let n_bytes = behind.n_passed() - json.n_passed();
         *json = behind;
+        // A `}` inside a string cuts `object` short. Only the whole object may be remembered.
         Some((arms, object.filter(|object| object.len() == n_bytes)))
     }
 

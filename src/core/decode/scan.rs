@@ -52,6 +52,7 @@ impl<'a> Scanner<'a> {
         while more {
             let key = json.string()?;
             json.expect(b':')?;
+            // Pass white space, so that the range starts with the value.
             json.peek()?;
             let start = json.n_passed();
             json = json.behind_value(MAX_LEVELS)?;
@@ -135,6 +136,7 @@ impl<'a> Scanner<'a> {
     #[inline(always)]
     pub fn pass(&mut self, n: usize) {
         self.rest = &self.rest[n..];
+        // Marks cover at most one block, and a longer shift would overflow.
         self.marks = if n < BLOCK { self.marks >> n } else { 0 };
     }
 
@@ -193,6 +195,7 @@ impl<'a> Scanner<'a> {
             return self.long_or_foreign();
         };
         self.rest = rest;
+        // Two shifts, because n + 1 may be the width of the marks.
         self.marks = self.marks >> n >> 1;
         Some(inside)
     }
@@ -311,6 +314,7 @@ impl<'a> Scanner<'a> {
 
     #[inline(never)]
     fn behind_unknown(mut self) -> Option<Self> {
+        // A known name ends up here if white space precedes its colon. The parser reads such records.
         if Key::is_name(self.string()?) {
             return None;
         }

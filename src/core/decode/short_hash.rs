@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_hashes_are_those_of_the_reference_implementation(
+        fn short_hashes_equal_the_reference_implementation(
             text in prop::collection::vec(any::<u8>(), 0..20),
             seed in any::<u64>(),
         ) {

@@ -116,6 +116,7 @@ impl Decimal {
             (true, Some(scale)) => self.digits.checked_mul(scale)?,
             (true, None) if self.digits > 0 => return None,
             (false, Some(scale)) => self.digits / scale,
+            // The number is 0, or all of its digits are cut off.
             _ => 0,
         };
         number.try_into().ok()
@@ -205,6 +206,7 @@ fn date_time(text: &str) -> Option<(DateTime, &str)> {
 /// Returns the zone at the end of a time.
 fn zone_of(offset: &str) -> Option<Zone> {
     let offset = match offset.split_once('[') {
+        // The offset decides, so the name of the zone is not looked up.
         Some((offset, name)) if name.ends_with(']') && !offset.is_empty() => offset,
         Some(_) => return None,
         None => offset,
@@ -245,6 +247,7 @@ pub(super) fn array_ms(array: &str, zone: Option<Zone>) -> Result<i64, Reason> {
         [second, nanosecond] => (second, nanosecond),
         _ => return Err(Reason::WrongType),
     };
+    // As text, so that the parser checks the range of each part.
     let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanosecond:09}");
     text_ms_in(&text, Some(zone))
 }
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn other_units_are_named() {
+    fn refusals_name_another_unit() {
         check("999999999", Err(Reason::TsRange));
         check("1000000000", Err(Reason::TsSeconds));
         check("9999999999", Err(Reason::TsSeconds));
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn other_integers_are_no_times() {
+    fn other_integers_are_not_times() {
         for json in [
             "0",
             "-0",
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_integers_are_no_times() {
+    fn numbers_other_than_integers_are_not_times() {
         for json in [
             "1763596800123.0",
             "1.763596800123e12",
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_in_quotes_are_the_number_that_they_spell() {
+    fn quoted_digits_are_read_as_a_number() {
         for (json, expected) in [
             ("\"1763596800123\"", Ok(1_763_596_800_123)),
             ("\"\\u0031763596800123\"", Ok(1_763_596_800_123)),
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_no_times() {
+    fn other_types_are_not_times() {
         for json in ["null", "true", "[]", "{}"] {
             check(json, Err(Reason::WrongType));
         }
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_says_what_numbers_count() {
+    fn numbers_are_read_in_the_configured_unit() {
         const MS: i64 = 1_763_596_800_123;
         for (unit, json) in [
             (TsUnit::Seconds, "1763596800.123"),
@@ -425,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_that_says_as_much_is_a_time() {
+    fn other_date_formats_are_times() {
         const MS: i64 = 1_763_596_800_000;
         for text in [
             "2025-11-20T00:00Z",
@@ -449,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_a_time_where_a_zone_is_said() {
+    fn an_array_is_a_time_if_a_zone_is_configured() {
         let zone = Zone::parse("+01:00");
         for (array, expected) in [
             ("[2025,11,20,1,0]", Ok(1_763_596_800_000)),
@@ -468,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_time() {
+    fn other_text_is_not_a_time() {
         for text in [
             "",
             "now",
@@ -497,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_a_zone_is_of_the_one_that_is_said() {
+    fn text_without_a_zone_uses_the_configured_one() {
         let zone = Zone::parse("+01:00");
         for (json, expected) in [
             ("\"2025-11-20T01:00:00\"", Ok(1_763_596_800_000)),

@@ -41,7 +41,7 @@ mod tests {
 
     /// Test vector from appendix A of Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
     #[test]
-    fn hashes_are_those_of_siphash_2_4() {
+    fn hashes_equal_siphash_2_4() {
         let key = UserKey(std::array::from_fn(|n| n as u8));
         let id: [u8; 15] = std::array::from_fn(|n| n as u8);
         assert_eq!(key.hash(&id), 0xa129_ca61_49be_45e5);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_the_key() {
+    fn debug_output_hides_the_key() {
         assert_eq!(format!("{:?}", UserKey([7; 16])), "UserKey(..)");
     }
 }

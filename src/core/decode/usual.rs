@@ -76,6 +76,7 @@ impl Decoder {
                     true => {
                         let object = arms::object(json.rest())?;
                         json.pass(object.len());
+                        // New arms are left to the next decoder, which remembers them.
                         batch.arms_by_json.get(object)?.clone()
                     }
                     false => 0..0,

@@ -91,7 +91,7 @@ impl Arms {
 
     /// An arm that was admitted before this process.
     fn resumed(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
-        // Nearly always.
+        // The common case.
         if self.by_name.is_empty() {
             return None;
         }
@@ -137,6 +137,7 @@ impl Arms {
     pub fn find(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
         let known = self.by_hash.get(&name.hash).copied();
         known.or_else(|| self.resumed(name, batch)).or_else(|| {
+            // While there is room, a new arm is admitted and not folded.
             let is_full = self.n_admitted == self.max;
             let other = self
                 .other_of
@@ -164,7 +165,7 @@ impl Arms {
         let hash = of_other
             .map(|(name, _)| name.hash as u32)
             .reduce(|hash, name| hash.rotate_left(5) ^ name);
-        // A list has one arm of an experiment: two can only meet in the experiment that stands for all others.
+        // A list has one arm per experiment, so two can meet only in the experiment `__other__`.
         let of_all = self.other_of.get(OTHER).copied().flatten();
         let mut n_of_all = 0;
         arms.retain(|arm| {
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn admits_in_order_and_folds_what_comes_later() {
+    fn admits_arms_in_order_and_folds_later_ones() {
         let arms = check(
             2,
             &["a/x", "b/x", "a/y", "c/z", "a/x", "c/z", "a/q"],
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_was_folded_before_a_restart_is_counted_once() {
+    fn arms_folded_before_a_restart_count_once() {
         let before = check(1, &["a/x", "a/y"], &["a/x", "a/__other__"]);
         let mut arms = Arms::resume(1, before.all()).expect("they were admitted under this bound");
         arms.resume_folded(before.stored_folded());

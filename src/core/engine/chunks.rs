@@ -109,7 +109,7 @@ impl SmallChunks {
 }
 
 impl Page {
-    /// The chunk at a place, and the word in it; none where there was never one.
+    /// Returns the chunk at a place, and the word in it. `None` if there never was one.
     #[inline(always)]
     fn at(&self, place: usize) -> Option<(&Chunk, usize)> {
         match self {
@@ -240,6 +240,7 @@ impl Chunks {
 
     /// The number that this page has from now on.
     fn take_page(&mut self, page: Page) -> u32 {
+        // Keep half of the numbers free: the later a number is reused, the longer old handles are detected.
         if 2 * self.n_alive >= self.pages.len() && self.pages.len() < MAX_PAGES {
             self.grow();
         }
@@ -371,6 +372,7 @@ impl Chunks {
     pub fn take(&mut self, id: ChunkId) -> Vec<u32> {
         let words = std::mem::take(&mut self.at_mut(id.first()).0.words);
         let number = id.first().page();
+        // Places of parts are not reused, so a page dies with its last open part.
         let is_last = match &mut self.pages[number] {
             Page::Small(parts) => {
                 parts.n_open -= 1;
@@ -386,6 +388,7 @@ impl Chunks {
 
     /// Gives back the words of a chunk that was [taken](Self::take), for the next one that is opened.
     pub fn give_back(&mut self, mut words: Vec<u32>) {
+        // Only full chunks are kept: small and shrunk ones have all kinds of sizes.
         if words.capacity() == CHUNK_WORDS {
             words.clear();
             self.spare.push(words);
@@ -442,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_where_their_handle_says_until_their_chunk_is_closed() {
+    fn handles_find_their_words_until_the_chunk_closes() {
         let mut chunks = Chunks::new();
         let one = chunks.open(7, &[], 4, CHUNK_WORDS);
         let two = chunks.open(8, &[], CHUNK_WORDS + UNIT, UNIT);
@@ -464,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_comes_round_as_late_as_it_can() {
+    fn chunk_numbers_are_reused_as_late_as_possible() {
         let mut chunks = Chunks::new();
         let first = chunks.open(0, &[], 4, CHUNK_WORDS);
         chunks.close(first);
@@ -477,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_slot_left_in_a_chunk_is_not_there() {
+    fn reused_chunks_hide_the_words_of_their_previous_owner() {
         let mut chunks = Chunks::new();
         let old = chunks.open(0, &[], 4, CHUNK_WORDS);
         let handles = [append(&mut chunks, old, &[1]), append(&mut chunks, old, &[2])];
@@ -496,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn each_chunk_of_an_owner_is_larger_until_they_are_full() {
+    fn chunks_of_an_owner_grow_up_to_the_full_size() {
         let mut chunks = Chunks::new();
         let mut those = Vec::new();
         for _ in 0..6 {
@@ -507,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn more_chunks_than_numbers_make_more_numbers() {
+    fn chunk_numbers_grow_with_the_number_of_open_chunks() {
         let mut chunks = Chunks::new();
         let numbers: Vec<ChunkId> = (0..200)
             .map(|owner| chunks.open(owner, &[], 4, CHUNK_WORDS))
@@ -520,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_up_before_the_numbers_are() {
+    fn small_chunks_share_pages_so_numbers_do_not_run_out() {
         let mut chunks = Chunks::new();
         let n = MAX_PAGES + 100;
         let small: Vec<ChunkId> = (0..n as u32)
@@ -532,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_dies_before_its_page() {
+    fn a_closed_part_is_empty_while_its_page_lives() {
         let mut chunks = Chunks::new();
         let [one, two] = [1, 2].map(|owner| chunks.open(owner, &[], 4, 64));
         let [of_one, of_two] = [one, two].map(|chunk| append(&mut chunks, chunk, &[7]));
@@ -549,7 +552,7 @@ mod tests {
     proptest! {
         /// Opens and closes chunks of all sizes, and compares them with a map of vectors.
         #[test]
-        fn chunks_hold_what_plain_vectors_hold(steps in prop::collection::vec((0_usize..40, 0_usize..400), 1..300)) {
+        fn chunks_behave_like_plain_vectors(steps in prop::collection::vec((0_usize..40, 0_usize..400), 1..300)) {
             let mut chunks = Chunks::new();
             let mut twin: Vec<(ChunkId, Vec<(Handle, u32)>)> = Vec::new();
             let mut closed: Vec<Handle> = Vec::new();
@@ -584,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_spike_left_is_given_back_bit_by_bit() {
+    fn tidy_frees_spare_pages_gradually_after_a_spike() {
         let mut chunks = Chunks::new();
         let numbers: Vec<ChunkId> = (0..100).map(|_| chunks.open(0, &[], 4, CHUNK_WORDS)).collect();
         numbers.iter().for_each(|number| chunks.close(*number));
@@ -594,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_turns_do_not_need_is_given_back() {
+    fn tidy_keeps_only_the_spare_pages_in_recurring_use() {
         let mut chunks = Chunks::new();
         let full = |chunks: &mut Chunks| chunks.open(0, &[], 4, CHUNK_WORDS);
         let mut open: VecDeque<ChunkId> = (0..40).map(|_| full(&mut chunks)).collect();

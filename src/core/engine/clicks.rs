@@ -17,7 +17,7 @@ const TIME: usize = KIND + 1;
 const ITEM: usize = TIME + 2;
 /// The next click of the id.
 const NEXT: usize = ITEM + 2;
-/// The click before, or the last one where this is the first.
+/// The click before, or the last one if this is the first.
 const BACK: usize = NEXT + 1;
 /// Word with the number of clicks kept before it: the order among clicks of different ids.
 const ORDER: usize = BACK + 1;
@@ -181,6 +181,7 @@ impl KeptClicks {
             store.index(key, kept);
             return kept;
         }
+        // The back link of the first click leads to the last one, so appending needs no walk.
         let last = link(store, first, BACK);
         set_link(store, kept, BACK, last);
         set_link(store, last, NEXT, kept);
@@ -267,6 +268,7 @@ impl KeptClicks {
                     }
                     if ends {
                         self.n_kept -= 1;
+                        // Unlink clicks before their chunk is closed: clicks of the same id in later buckets link to them.
                         take_out(store, click);
                     }
                 }
@@ -279,6 +281,7 @@ impl KeptClicks {
             bucket.chunks.iter().for_each(|chunk| store.chunks.close(*chunk));
             self.bytes -= bucket.bytes;
             self.free.push(place);
+            // The cached bucket may be this one.
             self.last = NO_BUCKET;
         }
     }
@@ -298,10 +301,12 @@ fn take_out(store: &mut Store, click: Handle) {
             let words = store.chunks.words_mut(next);
             words[KIND] = IndexedKind::Click.to_bits() | words[KIND] & STAYS;
             set_link(store, next, BACK, back);
+            // The index holds only the first click of an id.
             store.replace(click, next);
         }
         (false, true) => {
             set_link(store, back, NEXT, Handle::NONE);
+            // The first click must find the new last one.
             let first = store.find(&store.key_of(click)).click;
             set_link(store, first, BACK, back);
         }
@@ -420,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_click_at_the_limit_stays_and_is_told_once() {
+    fn a_click_at_the_limit_stays_and_expires_once() {
         let mut world = World::new(10);
         world.keep(1, 15);
         assert_eq!(world.expire(15), Vec::<i64>::new());
@@ -431,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_id_costs_one_entry_of_the_index() {
+    fn a_hot_id_takes_one_index_entry() {
         let mut world = World::new(100);
         for ts_ms in 0..20_000 {
             world.keep(7, ts_ms);
@@ -444,7 +449,7 @@ mod tests {
     proptest! {
         /// Compares with a map of lists, while clicks come and leave in any order.
         #[test]
-        fn chains_hold_what_a_plain_map_holds(steps in prop::collection::vec((0_u128..6, 0_i64..60), 1..400)) {
+        fn chains_behave_like_a_plain_map(steps in prop::collection::vec((0_u128..6, 0_i64..60), 1..400)) {
             let mut world = World::new(7);
             let mut twin: BTreeMap<u128, Vec<i64>> = BTreeMap::new();
             let mut now_ms = 0;

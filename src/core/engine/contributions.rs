@@ -110,7 +110,7 @@ impl Contributions {
     #[cold]
     fn remember_click(&mut self, n_items: usize, position: usize, ranking: &Ranking) -> bool {
         let place = place_of_first_click(n_items, position);
-        // Where rows are wide, the longest lists are left out.
+        // If rows are wide, the longest lists are left out.
         if (place + 1) * self.width * size_of::<i64>() > MAX_BYTES {
             return false;
         }
@@ -160,6 +160,7 @@ impl Contributions {
 
     /// Returns the difference that a click makes, as wide as the ranking.
     pub fn difference(&mut self, before: Before, after: &ListOutcome, ranking: &Ranking) -> &[i64] {
+        // A click does not change the length, so a long list was long before. Its old contribution is still in `other`.
         let (Before::Short(before), Some(after)) = (before, short(after)) else {
             ranking.contribute(after, &mut self.scratch);
             subtract(&self.scratch, &mut self.other);
@@ -176,6 +177,7 @@ impl Contributions {
     #[cold]
     fn remember(&mut self, key: (OutcomeKey, OutcomeKey), ranking: &Ranking) -> usize {
         if (self.values.len() + self.width) * size_of::<i64>() > MAX_BYTES {
+            // Start over if full: frequent outcomes are soon cached again, and hits need no bookkeeping.
             self.differences.clear();
             self.values.clear();
         }
@@ -195,7 +197,7 @@ impl Contributions {
 }
 
 impl Before {
-    /// The length of a list that had no click yet, where its first one can be counted by its position.
+    /// Returns the length of a list without a click, if its first click can be counted by position.
     pub fn without_click(&self) -> Option<usize> {
         match self {
             Before::Short(short) if short.mask == 0 && short.n_off_list == 0 => {
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_difference_is_the_one_that_is_worked_out() {
+    fn cached_differences_equal_computed_ones() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for seed in 0..20_000_u32 {
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_click_that_is_counted_adds_the_difference_that_it_makes() {
+    fn counted_first_clicks_add_the_computed_difference() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for n_items in [32_u32, 10, 1, 31] {
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_a_click_adds_to_the_first_columns_alone() {
+    fn lists_without_clicks_add_only_to_the_first_columns() {
         let ranking = ranking();
         let mut contributions = Contributions::new(&ranking);
         for n_items in [0_u32, 1, 10, 64, 65, 10] {

@@ -118,6 +118,7 @@ impl Copies {
     /// Notes that a list came after its slot was settled, with start(F) at this time.
     pub fn refuse(&mut self, offset: i64, until_ms: i64) {
         let last = self.refusals.last();
+        // The frontier never falls, so a new entry is needed only if it has moved since the last one.
         if last.is_none_or(|last| last.until_ms < until_ms) {
             self.refusals.push(Refusal { offset, until_ms });
         }
@@ -134,6 +135,7 @@ impl Copies {
         while self.copied.first().is_some_and(|copied| copied.slot_ms < from_ms) {
             self.copied.pop_first();
         }
+        // Times ascend: if the first entry is needed, all of them are.
         let first = self.refusals.first();
         if first.is_some_and(|first| !self.is_needed(first, from_ms)) {
             let mut refusals = std::mem::take(&mut self.refusals);
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_has_the_copies_whose_original_is_on_the_other_side_of_the_border() {
+    fn checkpoints_keep_copies_whose_original_is_across_the_border() {
         let copied = |slot_ms, original_ms| Copied {
             slot_ms,
             id: 7,
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_had_come_too_late_by_the_frontier_of_its_offset() {
+    fn refusals_apply_from_their_offset_until_the_frontier_passes() {
         let mut copies = Copies::default();
         copies.refuse(5, 100);
         copies.refuse(6, 100);

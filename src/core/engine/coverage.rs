@@ -138,6 +138,7 @@ impl Coverage {
         let number = number(slot, *self.base.get_or_insert(slot));
         self.newest = self.newest.max(number);
         for (place, class) in items {
+            // A place beyond the class would count in the next class.
             if (place as usize) < part.n_places {
                 note(&mut part.last, class * part.n_places + place as usize, number);
             }

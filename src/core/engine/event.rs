@@ -179,9 +179,9 @@ pub struct UnreadableList {
     pub arms: Range<u32>,
 }
 
-/// The most experiments whose bad arms are counted apart.
+/// Maximum number of experiments whose bad arms are counted separately.
 pub const MAX_BAD_ARMS: usize = 100;
-/// The most arms, objects of them, and bytes of names that a batch keeps when it is cleared.
+/// Maximum number of arms or their objects, and bytes of names, that a batch keeps when it is cleared.
 const MAX_KEPT_ARMS: usize = 32_768;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
@@ -247,6 +247,7 @@ impl Batch {
         self.partial_ids.clear();
         self.bad_arms.clear();
         self.unreadable_lists.clear();
+        // Remembered arms point into `arms` and `text`, so all three are dropped together.
         let n_kept = self.arms.len().max(self.arms_by_json.len());
         if n_kept > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {
             self.arms.clear();
@@ -265,7 +266,7 @@ impl Batch {
 
     /// Ids of clicks that name fewer parts of the list's id than it has; none if the id is not composite.
     pub fn partial_ids_of(&self, list: &Served) -> &[u128] {
-        // Nearly always.
+        // The common case.
         if self.partial_ids.is_empty() {
             return &[];
         }

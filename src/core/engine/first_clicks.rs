@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arms_are_counted_apart_until_they_are_cleared() {
+    fn arms_count_separately_until_cleared() {
         let mut clicks = FirstClicks::default();
         for _ in 0..2 {
             let (mut one, mut other) = (None, None);

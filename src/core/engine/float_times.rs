@@ -1,6 +1,7 @@
 //! Times that went through a 32-bit float: multiples of 2¹⁷ ms, up to 65 s off.
 //!
-//! Some clients infer a schema from the first event and call every number a float. Of other times one in 131,072 is such a multiple.
+//! Some clients infer a schema from the first event and make every number a float. Only one in 131,072 other times is such a
+//! multiple.
 
 /// Distance of neighboring 32-bit floats of the size of today's epoch milliseconds.
 const STEP_MS: i64 = 1 << 17;
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_of_ten_times_or_more_must_be_on_steps() {
+    fn float_times_need_ten_times_mostly_on_steps() {
         let ms = 1_763_596_800_123_i64;
         assert!(!is_on_step(ms) && is_on_step((ms as f32) as i64));
         let warning = |n_floats: i64, n_others: i64| {

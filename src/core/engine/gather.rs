@@ -249,7 +249,7 @@ impl Gathering {
         let GatherRules { span_ms, .. } = self.rules;
         let near = (row.id, row.ts_ms - span_ms)..=(row.id, row.ts_ms + span_ms);
         let lists = self.lists.range(near);
-        // A log that is read again knows heads that are yet to come.
+        // While the log is read again, heads from the checkpoint may come after this row.
         let lists = lists.filter(|(_, list)| list.place <= place);
         let first = lists.min_by_key(|(_, list)| list.place);
         first.map(|((_, ts_ms), _)| *ts_ms)
@@ -260,6 +260,7 @@ impl Gathering {
     pub fn earlier_heads(&self, row: &Served, head_ms: Option<i64>, slot_ms: i64) -> Vec<EarlierHead> {
         let near = match head_ms {
             Some(ts_ms) => (row.id, ts_ms)..=(row.id, ts_ms),
+            // A row of this list may lie one span before its head, and another head one span before that row.
             None => (row.id, row.ts_ms - 2 * self.rules.span_ms)..=(row.id, row.ts_ms),
         };
         let heads = self.lists.range(near).map(|((id, ts_ms), list)| EarlierHead {
@@ -333,6 +334,7 @@ impl Gathering {
     /// Adds a row to the list at `head_ms`.
     pub fn push(&mut self, row: &Served, head_ms: i64, (item, position): RowItem, is_part: bool) {
         let list = self.lists.get_mut(&(row.id, head_ms));
+        // `refusal` has ruled out complete lists.
         let Some(waiting) = list.and_then(|list| list.waiting.as_mut()) else {
             return;
         };
@@ -348,7 +350,9 @@ impl Gathering {
             return Arc::clone(names);
         }
         if self.names.len() >= self.max_names {
+            // Names with a count of 1 are referenced by the map alone.
             self.names.retain(|_, names| Arc::strong_count(names) > 1);
+            // Doubling keeps sweeps rare: before the next one, at least as many names come as have stayed.
             self.max_names = MIN_NAMES.max(2 * self.names.len());
         }
         let name = |arm: &ArmName| Name {
@@ -381,6 +385,7 @@ impl Gathering {
         self.bytes -= n_rows * Gathering::ROW_COST + 16 * waiting.partial_ids.len() as u64 + cost_of_names;
         let of_kind = self.n_waiting.iter_mut().zip(waiting.n_events);
         of_kind.for_each(|(n_waiting, n)| *n_waiting -= n);
+        // Only silence completes a list this early. Its key stays, so that further rows are refused as `late_row`.
         if end_ms >= watermark_ms {
             self.complete.insert((ts_ms, id));
         } else {
@@ -430,6 +435,7 @@ impl Batch {
 impl Waiting {
     /// Ranks the items by their positions, equal ones by their places.
     fn into_list(mut self, id: u128, ts_ms: i64, batch: &mut Batch) -> CompleteList {
+        // The sort is stable, so rows with the same position stay in the order of the log.
         self.rows.sort_by_key(|(_, position)| *position);
         batch.items.extend(self.rows.iter().map(|(item, _)| item));
         for Name {

@@ -167,6 +167,7 @@ impl Index {
                 n_living + usize::from(is_there && is_living(handle)),
             )
         });
+        // Without a dead entry, clearing would free no place.
         if n_living > MAX_LIVING || n_living == n_entries {
             self.split(place);
         }
@@ -198,6 +199,7 @@ impl Index {
     /// Splits a segment in two; the caller distributes its entries.
     fn split(&mut self, place: usize) {
         let depth = self.segments[place].depth;
+        // The directory has no bit left to distinguish the two halves, so it doubles.
         if depth == self.depth {
             self.directory = self.directory.iter().flat_map(|place| [*place; 2]).collect();
             self.depth += 1;
@@ -228,12 +230,14 @@ impl Index {
         let run = self.run(self.cursor, depth);
         // Its other half at the time it was split.
         let twin = self.directory[run.start ^ run.len()] as usize;
+        // The other half has been split further. Only halves of the same depth can be merged.
         if self.segments[twin].depth != depth {
             return;
         }
         let both = [self.cursor, twin].map(|place| &self.segments[place].lines);
         let of_both = both.into_iter().flat_map(|lines| entries(lines.as_slice()));
         let living: Vec<(Tag, Handle)> = of_both.filter(|(_, handle)| is_living(*handle)).collect();
+        // Leave room, so that the merged segment is not split again soon.
         if living.len() <= MAX_LIVING / 2 {
             self.join(self.cursor, twin);
             self.refill(living, is_living);
@@ -273,6 +277,7 @@ impl Segment {
             if let Some(entry) = take(line) {
                 let old = Tag(std::mem::replace(&mut line.tags[entry], tag.0));
                 let was_there = !std::mem::replace(&mut line.handles[entry], handle).is_none();
+                // The replaced entry was displaced, so its home line must no longer lead here.
                 if was_there && home(old) != at {
                     let n_passed = (at + N_LINES - home(old)) % N_LINES;
                     self.lines[home(old)].tags[DISPLACED] -= one_displaced(n_passed);
@@ -423,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_lives_and_nothing_else_while_chunks_come_and_go() {
+    fn finds_only_live_entries_as_chunks_open_and_close() {
         let mut world = World::new();
         let (mut next, mut n_kept) = (0, 0);
         for round in 0..300_u32 {
@@ -460,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_spike_left_is_joined_again_bit_by_bit() {
+    fn segments_merge_gradually_after_a_spike() {
         let mut world = World::new();
         for round in 0..80_u32 {
             let number = world.chunks.open(round, &[], UNIT, 1 << 16);
@@ -491,7 +496,7 @@ mod tests {
 
     /// A fixed hash would send all ids with the same low bits to the same lines.
     #[test]
-    fn ids_that_are_chosen_to_collide_take_no_more_room_than_others() {
+    fn colliding_ids_take_no_extra_room() {
         for shift in [0, 9, 32, 64, 96] {
             let mut world = World::new();
             let number = world.chunks.open(0, &[], UNIT, 1 << 16);
@@ -506,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn displaced_entries_are_counted_as_long_as_they_stand() {
+    fn displaced_entries_are_counted_until_removed() {
         let mut world = World::new();
         for round in 0..200_u32 {
             let number = world.chunks.open(round, &[], UNIT, 1 << 14);

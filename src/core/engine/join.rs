@@ -233,6 +233,7 @@ impl Engine {
         }
         let mut tags = std::mem::take(&mut self.scratch.tags);
         tags.clear();
+        // Only a hint for prefetching: it affects speed, never a result.
         let lists_have_clicks = self.clicks.n_waiting() * FEW_WAITING > self.lists.len();
         let events = &batch.events;
         // Prefetch index lines two groups ahead and records one group ahead, so that memory latency overlaps with other events.
@@ -318,6 +319,7 @@ impl Engine {
     #[inline(always)]
     fn decide(&mut self, event: &Event, tag: Tag, batch: &Batch) -> Outcome {
         let at = event.at;
+        // Any record ends the silence of its topic (D7), even one that is refused or ignored.
         self.marks.busy(at.side);
         match &event.body {
             Body::Served(list) => self.apply_list(at, list, tag, batch),
@@ -333,6 +335,7 @@ impl Engine {
         if let Err(refused) = self.check_time(at, list.ts_ms) {
             return refused;
         }
+        // M has moved by now, as D1 demands even if this check refuses the list.
         if let Some(refused) = self.refused_by_frontier(list.ts_ms) {
             return match refused {
                 Outcome::AfterSettled => self.apply_settled_list(at, list, tag, batch),
@@ -399,12 +402,14 @@ impl Engine {
             self.has_shed = true;
             return Outcome::Shed;
         }
+        // Admit arms only now: a list that is shed must not use up one of the places for arms.
         let arms = &mut self.arms;
         self.scratch
             .arms
             .extend(names.iter().map(|name| arms.admit(name, batch)));
         let folded = arms.count_once(names, &mut self.scratch.arms);
         self.accept(at, list.ts_ms);
+        // Rows of a gathered list were noted when they arrived, under the time of their head.
         if self.gathering.is_none() {
             let at = self.marks.resume_at(at);
             self.open[Side::Served as usize].see(list.ts_ms, hash_of_list(list), at);
@@ -484,6 +489,7 @@ impl Engine {
         let mut next = found.click;
         while !next.is_none() {
             let place = next;
+            // Read the link first: taking the click may remove it from the chain.
             let (click, after) = self.clicks.get(&self.store, place);
             next = after;
             self.take_kept_click(place, click, handle, list);
@@ -506,6 +512,7 @@ impl Engine {
             self.clicks.leave(&mut self.store, place);
             return;
         }
+        // Lists take a click in the order of their offsets, so the first one decides its result (D3).
         let result = self.record_click(handle, click.item);
         if self.clicks.take(&mut self.store, place) {
             self.changes.counts.count_result(result);
@@ -542,6 +549,7 @@ impl Engine {
             self.lists
                 .add_of_times(&self.store, click.id, found, times_ms, &mut lists);
         }
+        // A click counts for the lists with the lowest offsets, and the first of them decides its result (D2, D3).
         if lists.len() > 1 {
             lists.sort_unstable_by_key(|other| other.arrival);
         }
@@ -574,6 +582,8 @@ impl Engine {
         self.accept(at, click.ts_ms);
         let reach_ms = click.ts_ms + self.rules.click_skew_ms;
         self.open[Side::Clicks as usize].see(reach_ms, hash_of_click(click), self.marks.resume_at(at));
+        // A click that is cut is not kept, as no further list may take it. With exactly the maximum it is kept: one more
+        // list would cut it.
         if is_cut {
             self.changes.counts.cut_clicks += u64::from(!self.is_again);
         } else {
@@ -636,16 +646,20 @@ impl Engine {
         }
         let list = self.lists.outcome(&self.store, handle);
         let n_off_list = list.n_off_list;
+        // Must precede the click, which sets a bit of the list: the sums get the difference.
         let before = self.scratch.contributions.before(&list, &self.ranking);
         let aspects = self.ranking.columns_of_aspects();
         if with_aspects {
             self.scratch.of_catalogue[..aspects.len()].fill(0);
+            // Subtract the old aspect terms now and add the new ones after the click, so that the buffer then holds the
+            // change.
             self.add_aspects(handle, -1);
         }
         let hit = self.lists.click(&mut self.store, handle, item);
         let n_off_list_now = || self.lists.outcome(&self.store, handle).n_off_list;
         let changed = match hit {
             Hit::First(_) => true,
+            // An off-list item beyond the remembered ones leaves the outcome of the list as it was.
             Hit::OffList => self.ranking.counts_off_list() && n_off_list_now() != n_off_list,
             Hit::Repeat => false,
         };
@@ -754,6 +768,7 @@ impl Engine {
         if let Some((start, start_ms)) = shown {
             match ranking.coverage().filter(|_| lists.tracks_live()) {
                 Some(_) => changes.shown.add_from(start, list.arms, start_ms),
+                // Without coverage, the places were needed only for the terms of the catalogue.
                 None => changes.shown.places_mut().truncate(start),
             }
         }
@@ -781,6 +796,7 @@ impl Engine {
     /// Closes the slots that the watermarks allow to settle, and decides clicks for which no list can arrive.
     fn advance(&mut self) {
         if self.gathering.is_some() {
+            // Complete lists must open before the frontier can pass their slots.
             self.gather();
         }
         self.move_frontier();
@@ -795,6 +811,7 @@ impl Engine {
         }
         self.forget_lists();
         self.trim_slots();
+        // After the frontier has moved: start(F) also limits how long a click waits.
         self.expire_clicks();
         let n_lists = self.lists.len() + self.lists.n_settled();
         self.store.tidy(n_lists + self.clicks.len());
@@ -865,6 +882,7 @@ impl Engine {
     /// Visits up to `n` lists with a final outcome, slot by slot, oldest first, each exactly once. Returns their number.
     pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
         let n_told = self.settling.visit(&mut self.store.chunks, n, tell);
+        // A visit moves the border up to which lists are settled, so more of them may be forgotten.
         if self.lists.n_settled() > 0 || self.copies.bytes() > 0 || self.gathering.is_some() {
             self.forget_lists();
         }
@@ -889,6 +907,7 @@ impl Engine {
                 ..
             } = self.rules;
             let settled_ms = (served - click_skew_ms.max(same_list_ms)).min(clicks - attribution_ms);
+            // F never falls (D4), although the effective watermark does when a record ends a silence.
             self.frontier = self.frontier.max(Some(settled_ms.div_euclid(self.settle_ms)));
         }
     }
@@ -935,6 +954,7 @@ impl Engine {
     /// Closes every slot and decides every click, as at the end of a file.
     pub fn close_all(&mut self) {
         self.close_gathered();
+        // Not `i64::MAX`: the start of this slot must still fit 64 bits.
         self.frontier = Some(i64::MAX / self.settle_ms);
         self.advance();
     }

@@ -274,7 +274,7 @@ impl OpenLists {
 
     /// The lists of an id, if there are several.
     fn crowd_of(&self, id: u128) -> Option<&Crowd> {
-        // Nearly always.
+        // The common case.
         if self.crowded.is_empty() {
             return None;
         }
@@ -364,6 +364,7 @@ impl OpenLists {
         let place = match self.settled.get(&number) {
             Some(place) => *place,
             None => {
+                // Without a catalogue, because the list adds to no sums.
                 let place = self.new_slot(number, None);
                 self.settled.insert(number, place);
                 place
@@ -407,6 +408,7 @@ impl OpenLists {
                 chunk
             }
         };
+        // The index holds one list for each id. Further ones are found through the crowd of the id.
         let is_only = found.list.is_none();
         let stamp = Stamp {
             id: key.id,
@@ -436,6 +438,7 @@ impl OpenLists {
     #[inline(never)]
     fn join_crowd(&mut self, store: &Store, id: u128, found: Handles, list: (i64, Handle)) {
         let is_new = self.crowd_of(id).is_none();
+        // A crowd exists only once an id has a second list. The first one arrived earlier, so it gets the lower rank.
         let first = is_new.then(|| (self.ts_ms(store, found.list), found.list));
         for (ts_ms, list) in first.into_iter().chain([list]) {
             let crowd = self.crowded.entry(id).or_default();
@@ -626,6 +629,7 @@ impl OpenLists {
     ) -> bool {
         let mut overflowed = false;
         for place in std::mem::take(&mut self.fresh) {
+            // The slot may have been closed since, and its place may hold one without anything to hand over.
             if let Some(mut slot) = self.places[place as usize].take() {
                 overflowed |= self.hand_over_slot(&mut slot, contributions, room, &mut to);
                 self.places[place as usize] = Some(slot);
@@ -657,6 +661,7 @@ impl OpenLists {
         });
         slot.bytes -= bytes;
         self.bytes -= bytes;
+        // Reuse tallies, except large ones that a spike has left.
         if self.spare.len() < SPARE && bytes <= MAX_SPARE_BYTES {
             self.spare.push(tally);
         }
@@ -677,6 +682,7 @@ impl OpenLists {
         }
         let place = *place;
         self.by_number.pop_first();
+        // The cached slot may be this one.
         self.last = NO_SLOT;
         let slot = self.places[place as usize].take();
         Some((place, slot.expect("a numbered slot has its place")))
@@ -716,6 +722,7 @@ impl OpenLists {
         if let Some(chunk) = slot.chunks.last() {
             store.chunks.shrink(*chunk);
         }
+        // Copies are compared by items and arms alone, so off-list clicks leave with the closed slot.
         let off_list = std::mem::take(&mut slot.off_list);
         let n_off_list: usize = off_list.values().map(Vec::len).sum();
         let bytes = n_off_list as u64 * OFF_LIST_BYTES;
@@ -754,6 +761,7 @@ impl OpenLists {
 
     /// Takes the lists of a slot out of the lists of their ids.
     fn leave_crowds(&mut self, slot: &OpenSlot) {
+        // An id may be noted several times. The first time removes all its lists of this slot, and the others find none.
         let times_ms = slot.start_ms..slot.start_ms + self.slot_ms;
         for id in &slot.crowded {
             if let Some(crowd) = self.crowded.get_mut(id) {
@@ -813,7 +821,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_takes_what_the_chapter_on_sizing_says() {
+    fn slot_size_matches_the_sizing_chapter() {
         let sizing = include_str!("../../../docs/sizing.md");
         let expected = format!("P × *s*/slot × {SLOT_BYTES} |");
         assert!(sizing.contains(&expected), "{expected}");

@@ -50,13 +50,13 @@ pub fn hash_of_list(list: &Served) -> u64 {
     hash(list.id, list.ts_ms, u64::from(n_items) << 44)
 }
 
-/// Likewise a row of a gathered list by its item.
+/// Hashes a row of a gathered list, including its item.
 pub fn hash_of_row(row: &Served, (item, position): RowItem) -> u64 {
     let item = item.map_or(1, |item| item ^ (position as u64).rotate_left(40));
     hash(row.id, row.ts_ms, item)
 }
 
-/// Likewise a click by its id, its time and its item.
+/// Hashes a click's id, time and item.
 #[inline(always)]
 pub fn hash_of_click(click: &Click) -> u64 {
     hash(click.id, click.ts_ms, click.item)

@@ -93,7 +93,7 @@ impl NewList<'_> {
         }
         let (arms, rest) = rest.split_at_mut(n_arms);
         match self.arms {
-            // Mostly one, which is not worth a call.
+            // Usually there is one arm, for which a call would cost more than the copy.
             [arm] => arms[0] = *arm,
             all => arms.copy_from_slice(all),
         }
@@ -187,6 +187,7 @@ impl<'a> OpenList<'a> {
     /// The first position of an item.
     pub fn position(self, item: u64) -> Option<usize> {
         let tag = tag(item);
+        // Further copies of an item are never clicked.
         self.words[self.tags_at()].iter().position(|other| *other == tag)
     }
 
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_reads_as_it_was_written_however_long_and_in_however_many_arms() {
+    fn lists_of_any_length_and_number_of_arms_round_trip() {
         let mut words = Vec::new();
         let sizes = [
             (0, 0),
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_list_takes_eighty_bytes() {
+    fn a_typical_list_takes_eighty_bytes() {
         assert_eq!(n_words(10, 1, false) * 4, 80);
     }
 }

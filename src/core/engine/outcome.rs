@@ -125,13 +125,13 @@ pub struct Counts {
     pub repeated_items: u64,
     /// Skipped elements of lists that are not items.
     pub skipped_elements: u64,
-    /// Lists whose request id a great many lists have.
+    /// Lists that share their request id with a great many lists.
     pub shared_id_lists: u64,
     /// Clicks that fall to more lists of their request id than they count for.
     pub cut_clicks: u64,
     /// Events whose time is [on a step](super::float_times) of 32-bit floats, by `Side as usize`.
     pub on_float_steps: [u64; 2],
-    /// Late events that lie more than a day behind the newest one, likewise.
+    /// Late events that lie more than a day behind the newest one, by `Side as usize`.
     pub days_late: [u64; 2],
     /// Arms that cannot be one, by experiment: their lists count without it.
     pub bad_arms: BTreeMap<String, u64>,

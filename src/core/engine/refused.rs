@@ -13,7 +13,7 @@ use super::outcome::Outcome;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedList {
     pub arm: ArmId,
-    /// Half of the keyed hash of its user, where that can be read.
+    /// Half of the keyed hash of its user, if that can be read.
     pub user: Option<NonZeroU32>,
     /// Time of the list, or its record's time if it has none, Unix ms.
     pub ts_ms: i64,
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// A record of a file has no timestamp: the last one before it stands for it.
+    /// Returns the time of a record. Records of files have no timestamp, so the last accepted time is used.
     fn time_of(&self, at: Position) -> i64 {
         match at.record_ts_ms {
             i64::MAX => self.accepted_ms().map_or(0, |(_, last_ms)| last_ms),
@@ -67,6 +67,7 @@ impl Engine {
         (user, ts_ms): (Option<u64>, i64),
         batch: &Batch,
     ) {
+        // A list before the start of counting is not missing from any number.
         if Some(ts_ms) < self.begin_ms() {
             return;
         }

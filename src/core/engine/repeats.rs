@@ -33,8 +33,9 @@ impl Repeats {
         pairs.filter(|pair| pair[0] == pair[1]).count() as u64
     }
 
-    /// False only where all items differ: none finds a mark of its own list.
+    /// Returns false only if all items differ. Then no item finds a mark of its own list.
     fn may_repeat(&mut self, items: &[u64]) -> bool {
+        // The number wraps, so an old mark may pass for one of this list. The caller then sorts in vain, but counts right.
         self.n_lists = self.n_lists.wrapping_add(1);
         let mut repeats = false;
         for item in items {
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_count_alike_in_short_and_long_lists() {
+    fn repeats_are_counted_in_short_and_long_lists() {
         for n_items in [0_u64, 3, 5, 32, 33, 100] {
             let items: Vec<u64> = (0..n_items).map(|rank| rank % 5).collect();
             assert_eq!(Repeats::new().count(&items), n_items.saturating_sub(5));

@@ -49,6 +49,7 @@ impl Replay {
     /// Notes that all records before this offset were read, and M at that point.
     pub fn reach(&mut self, at: ResumePoint) {
         if self.is_same.is_none() && !self.covers(at.offset) {
+            // M must agree too: refused records are not in the digest, but may have moved M.
             let is_same = self.found == self.expected && at.newest_ms == self.position.newest_ms;
             self.is_same = Some(is_same);
         }

@@ -107,6 +107,7 @@ impl Settling {
             while let Some((chunk, taken)) = slot.chunks.front() {
                 let words = taken.as_deref().unwrap_or_else(|| chunks.all(*chunk));
                 self.word = slot.tell(*chunk, words, self.word, &mut left, &mut tell);
+                // The budget is used up inside this chunk: the next call continues at `word`.
                 if self.word < words.len() {
                     return n;
                 }
@@ -164,7 +165,7 @@ impl ClosedSlot {
     }
 
     fn off_list_of(&self, chunk: ChunkId, word: usize) -> &[u64] {
-        // Nearly always.
+        // The common case.
         if self.off_list.is_empty() {
             return &[];
         }

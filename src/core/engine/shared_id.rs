@@ -24,6 +24,7 @@ impl SharedId {
             self.votes -= 1;
             return false;
         }
+        // The limit lets another id take over soon after this one stops.
         self.votes = (self.votes + 1).min(MAX);
         self.votes > FEW
     }
@@ -39,13 +40,13 @@ mod tests {
     }
 
     #[test]
-    fn retries_of_many_ids_are_none_however_often_each_is_sent() {
+    fn retries_of_many_ids_are_not_a_shared_id() {
         assert_eq!(check((0..10_000).map(|n| n / 3)), 0);
         assert_eq!(check((0..10_000).map(|n| n % 7)), 0);
     }
 
     #[test]
-    fn one_id_among_others_is_told_while_it_lasts_and_the_next_one_soon_after() {
+    fn a_shared_id_among_others_is_detected_and_so_is_the_next_one() {
         let mostly = |id| (0..3000_u128).map(move |n| if n % 4 == 0 { 1000 + n } else { id });
         let n = check(mostly(7));
         assert!((2100..=2250).contains(&n), "{n} of 2250");

@@ -177,6 +177,7 @@ impl SlotTally {
                 room.resize(self.width, 0);
                 overflowed |= add(room, &self.sums[start..start + self.width]);
             }
+            // The time is stored plus one, so that 0 means no list.
             to(head.arm, head.after_last_list_ms.checked_sub(1), room);
         }
         self.rows.clear();
@@ -212,6 +213,7 @@ fn set_counted(
     let (n, n_items) = (head.n_lists, head.n_items as usize);
     let terms = contributions.remembered(n_items);
     let is_clicked = clicks.iter().any(|n| *n > 0);
+    // Without a click, only the first columns differ from zero.
     sums.resize(if is_clicked { width } else { terms.len() }, 0);
     add_times(sums, n, terms) | add_first_clicks(sums, n_items, clicks, contributions)
 }
@@ -235,6 +237,7 @@ fn add_times(sums: &mut [i64], n: u32, terms: &[i64]) -> bool {
     }
     let mut overflowed = false;
     for (sum, term) in sums.iter_mut().zip(terms) {
+        // On overflow the sum keeps its value, because the flag already marks the numbers as inexact.
         let more = term.checked_mul(n.into()).and_then(|more| sum.checked_add(more));
         overflowed |= more.is_none();
         *sum = more.unwrap_or(*sum);
@@ -276,6 +279,7 @@ impl RowsByArm {
         if page >= self.pages.len() {
             self.pages.resize(page + 1, 0);
         }
+        // Page 0 is shared by all arms without a row, so it must stay empty.
         if self.pages[page] == 0 {
             self.pages[page] = self.rows.len() as u32;
             self.rows.resize(self.rows.len() + PAGE, NO_ROW);
@@ -343,7 +347,7 @@ fn add(row: &mut [i64], terms: &[i64]) -> bool {
     for (sum, term) in row.iter_mut().zip(terms) {
         let before = *sum;
         *sum = before.wrapping_add(*term);
-        // The sign bit is set where both had one sign and the result has the other.
+        // The sign bit is set if both terms had the same sign and the result has the other one.
         carried |= (before ^ *sum) & (*term ^ *sum);
     }
     carried < 0
@@ -395,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_over_what_came_since() {
+    fn hands_over_only_changes_since_the_last_time() {
         let mut tally = SlotTally::new(3);
         add_to(&mut tally, 7, &[1, 2]);
         add_to(&mut tally, 7, &[10, 20, 30]);
@@ -429,7 +433,7 @@ mod tests {
     proptest! {
         /// Feeds two tallies with the same lists and clicks: one counts where it can, the other adds all terms.
         #[test]
-        fn what_is_counted_adds_what_it_would_one_by_one(steps in prop::collection::vec(step(), 0..300)) {
+        fn counting_equals_adding_each_term(steps in prop::collection::vec(step(), 0..300)) {
             let contributions = contributions();
             let [mut counted, mut added] =
                 [0, 1].map(|_| SlotTally::new(contributions.of_first_click(10, 0).len()));
@@ -459,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_whose_lists_are_of_one_length_and_clicked_once_has_no_sums() {
+    fn arms_with_one_list_length_and_single_clicks_need_no_sums() {
         let contributions = contributions();
         let mut tally = SlotTally::new(contributions.of_first_click(10, 0).len());
         let click = contributions.of_first_click(10, 4);
@@ -477,14 +481,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_takes_what_the_chapter_on_sizing_says() {
+    fn row_size_matches_the_sizing_chapter() {
         let sizing = include_str!("../../../docs/sizing.md");
         let more = SlotTally::max_row_bytes(32) - 8 * 32;
         assert!(sizing.contains(&format!("(8*w* + {more})")), "{more}");
     }
 
     #[test]
-    fn rows_take_more_as_more_is_kept_of_them_and_no_more_than_the_most() {
+    fn rows_grow_with_their_content_up_to_the_maximum() {
         let contributions = contributions();
         let width = contributions.of_first_click(10, 0).len();
         let mut tally = SlotTally::new(width);
@@ -503,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_its_row_however_far_apart_arms_are() {
+    fn arms_with_distant_numbers_find_their_rows() {
         let mut tally = SlotTally::new(1);
         let arms = [70_000, 3, 15, 16, 0, 69_999];
         assert_eq!(arms.map(|arm| tally.row(arm)), [0, 1, 2, 3, 4, 5]);
@@ -511,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_runs_over_says_so_when_it_is_handed_over() {
+    fn overflow_is_reported_at_the_hand_over() {
         for (first, second) in [(i64::MAX, 1), (i64::MIN, -1)] {
             let mut tally = SlotTally::new(2);
             add_to(&mut tally, 0, &[0, first]);

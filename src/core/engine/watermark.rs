@@ -94,12 +94,14 @@ impl Watermarks {
             return Err(Outcome::Future);
         }
         let index = self.index(at.side);
+        // Before M moves, because the note compares the event with the old M.
         if ts_ms > self.ahead_of_ms || self.ahead[index].is_some() {
             self.note(index, at.offset, ts_ms);
         }
         if self.is_late(self.newest_ms[index], ts_ms) {
             return Err(Outcome::Late);
         }
+        // A replay that starts with this record needs M as it was before it.
         self.before_ms = self.newest_ms[index];
         self.newest_ms[index] = self.before_ms.max(Some(ts_ms));
         Ok(())
@@ -182,7 +184,7 @@ impl Watermarks {
         self.idle_ms[index] = None;
     }
 
-    /// Makes an idle move (D7): `live_end_ms` only where both are idle. No time after `until_ms` has passed.
+    /// Makes an idle move (D7). `live_end_ms` is set only if both sides are idle. The watermark stays at or below `until_ms` − lateness.
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         let own = self.newest_ms(side);
         let twin = self.newest_ms(side.twin());
@@ -191,6 +193,7 @@ impl Watermarks {
         };
         let passed = known.max(live_end_ms.unwrap_or(i64::MIN)).min(until_ms);
         let raised = passed - self.lateness_ms;
+        // A later call may pass an earlier live end: an idle move never goes back.
         self.idle_ms[index] = self.idle_ms[index].max(Some(raised));
     }
 }
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_side_takes_its_twins_time_and_both_take_the_live_end() {
+    fn an_idle_side_takes_the_time_of_the_other_and_two_idle_sides_the_live_end() {
         let mut marks = Watermarks::new(100, 30, false);
         marks.idle(Side::Clicks, Some(9000), i64::MAX);
         assert_eq!(marks.effective_ms(Side::Clicks), None, "never had a record");
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_side_does_not_follow_what_lies_ahead_of_the_clock() {
+    fn an_idle_side_does_not_advance_beyond_the_clock() {
         let mut marks = Watermarks::new(100, 30, false);
         assert_eq!(marks.check(at(Side::Served, 9000), 9000), Ok(()));
         marks.idle(Side::Clicks, Some(9000), 2000);
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_ahead_is_noted_also_one_that_is_late_for_another() {
+    fn events_ahead_are_noted_even_if_they_are_late() {
         let mut marks = Watermarks::new(100, 30, false);
         marks.note_ahead_of(2000);
         feed(&mut marks, [(1, 1000), (2, 2000)]);
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_late_anyway_is_not_late_because_of_them() {
+    fn events_ahead_are_blamed_only_for_lateness_they_cause() {
         let mut marks = Watermarks::new(100, 30, false);
         marks.note_ahead_of(2000);
         // After the one ahead: 1500 moves M as it would be, so that 1399 is late and 1400 is not.
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_events_ahead_is_bounded() {
+    fn ranges_of_events_ahead_are_bounded() {
         let mut marks = Watermarks::new(100, 30, false);
         marks.note_ahead_of(2000);
         let offsets = (0..1000).map(|n| 10 * n).chain([9992]);

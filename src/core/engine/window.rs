@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_runs_over_says_so_and_is_still_taken_away_exactly() {
+    fn an_overflowing_cell_is_reported_and_still_subtracted_exactly() {
         let mut window = Window::new(CELL_MS);
         assert_eq!(window.add(0, &[i64::MAX]), Ok(()));
         assert_eq!(window.add(0, &[1, 5]), Err(Overflow));

@@ -163,6 +163,7 @@ impl<A: Aggregate> Book<A> {
 
     /// Ends a slot. Returns the sums it added, unless slots are ended together.
     pub fn end_slot(&mut self, start_ms: i64) -> Option<A::Slot> {
+        // Pending slots of an earlier cell must end before this one.
         self.end_until(start_ms);
         let stretch_ms = self.keep.only_cell_ms(A::BY_USER).filter(|_| A::BY_USER);
         if let Some(cell_ms) = stretch_ms {
@@ -246,6 +247,7 @@ impl<A: Aggregate> Book<A> {
             }
             span.trim(own);
         }
+        // A common sum is complete only from the later start on.
         self.total_since_ms = self.total_since_ms.max(other.total_since_ms);
         let since = self.cells_since_ms.iter_mut().zip(&other.cells_since_ms);
         since.for_each(|(own, other)| *own = (*own).max(*other));
@@ -313,6 +315,7 @@ impl<A: Aggregate> Book<A> {
                 cell_ms,
                 number,
             } => {
+                // Damaged bytes are refused even in a cell that is no longer kept.
                 let cell = self.decode_all(from, stored)?;
                 if let Some(span) = self.span_of(kept, cell_ms) {
                     self.cells[span].insert(number, cell);
@@ -325,6 +328,7 @@ impl<A: Aggregate> Book<A> {
 
     fn resume_head(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
         if stored.total.is_some_and(keeps::<A>) {
+            // Read it even if it is no longer kept: the next field follows.
             let since_ms = from.time()?;
             if self.has_total() {
                 self.total_since_ms = since_ms;
@@ -367,10 +371,12 @@ impl<A: Aggregate> Book<A> {
                 .ok()
                 .and_then(|arm| stored.users_go_on.get(arm));
             let users_go_on = users_go_on.ok_or(LedgerError::Number)?;
+            // Arms ascend in every encoding, so that equal cells have equal bytes.
             if last.replace(arm).is_some_and(|last| last >= arm) {
                 return Err(LedgerError::Number);
             }
             let cell = self.aggregate.decode(from, stored)?;
+            // Sums of users that restart are decoded only to get past them.
             if let Some(cell) = cell.filter(|_| *users_go_on || !A::BY_USER) {
                 cells.insert(arm as ArmId, cell);
             }

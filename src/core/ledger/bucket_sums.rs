@@ -100,6 +100,7 @@ impl BucketSums {
     /// Adds the sums of another span of time, or of the same arm in another pair.
     pub fn merge(&mut self, more: &BucketSums) {
         if self.buckets.is_empty() {
+            // Without a row of its own, it does not know the number of columns.
             self.clone_from(more);
             return;
         }
@@ -320,6 +321,7 @@ fn add(sums: &mut [i64], terms: &[i64]) -> bool {
         // The sign bit is set if both terms had the same sign and the result has the other one.
         carried |= (before ^ *sum) & (*term ^ *sum);
     }
+    // Wrapping subtraction undoes wrapping addition exactly.
     if carried < 0 {
         let sums = sums.iter_mut().zip(terms);
         sums.for_each(|(sum, term)| *sum = sum.wrapping_sub(*term));

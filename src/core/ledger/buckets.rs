@@ -156,6 +156,7 @@ impl Aggregate for Buckets {
 
     fn add_slot(&self, slot: &BucketSlot, cells: &mut ByArm<BucketSums>) {
         let mut rows: Vec<(RowId, &[i64])> = slot.sums.iter().collect();
+        // By arm and then by bucket, because buckets are appended in ascending order.
         rows.sort_unstable_by_key(|(row, _)| *row);
         let n_columns = self.width() + 1;
         for of_arm in rows.chunk_by(|(one, _), (other, _)| one >> 8 == other >> 8) {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_one_bucket_of_an_experiment_in_all_arms_and_another_in_others() {
+    fn a_user_has_one_bucket_in_all_arms_and_another_in_other_experiments() {
         let ranking = Ranking::new(&Measures::usual(&[NonZeroU32::MIN]));
         let keep = Keep {
             users: Users::Everybody(Epochs::default()),
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_of_users_are_about_equal() {
+    fn users_spread_evenly_over_buckets() {
         let mut n = [0; N_BUCKETS];
         for user in 0..256_000 {
             n[usize::from(bucket(user, salt("e")))] += 1;

@@ -120,6 +120,7 @@ impl Exposures {
     fn renew_sets(&mut self, start_ms: i64) {
         let sets = &mut self.sets;
         if sets.start_ms.is_none_or(|last_ms| start_ms < last_ms) || start_ms >= sets.until_ms {
+            // `marks` stays, because lists of this slot and remembered steps refer to sets by number.
             sets.ids.clear();
             let epochs = self.arms.iter().filter_map(|arm| arm.epochs.as_ref());
             let next = epochs.filter_map(|epochs| epochs.next_ms(start_ms)).min();
@@ -141,6 +142,7 @@ impl Exposures {
             })
         };
         let mut marks: Vec<Mark> = list.arms.iter().filter_map(mark).collect();
+        // Numbers of arms differ from pair to pair, so the order is by name.
         marks.sort_by_key(|mark| &self.arms[mark.arm as usize].name);
         let set = self.sets.marks.len() as u32;
         self.sets.marks.push(marks.into());
@@ -186,6 +188,7 @@ impl Exposures {
         slot.forgotten
             .drain(..)
             .for_each(|experiment| self.seen.forget(experiment));
+        // Between two slots no list refers to a set by number, so sets can be renumbered.
         if self.seen.is_full() || self.sets.marks.len() > MAX_SETS {
             self.sets = Sets::default();
             self.seen.forget_sets();
@@ -218,6 +221,7 @@ impl Exposures {
             marks.iter().map(|mark| (list.in_slot_ms, *mark))
         });
         let mut seen: Vec<(u32, Mark)> = seen.collect();
+        // Lists of the same time are ordered by the name of the arm, so that the result does not depend on arrival.
         seen.sort_by_key(|(ms, mark)| (*ms, &self.arms[mark.arm as usize].name));
         let before = self.seen.marks(before);
         let mut now = before.to_vec();
@@ -292,6 +296,7 @@ impl Aggregate for Exposures {
         let Some(user) = list.user.filter(|_| self.users != Users::Nobody) else {
             return;
         };
+        // Slots may be ended together, but disputes are settled slot by slot.
         if self.slot.start_ms != Some(list.start_ms) {
             self.close_slot();
             self.slot.start_ms = Some(list.start_ms);
@@ -302,6 +307,7 @@ impl Aggregate for Exposures {
             in_slot_ms: (list.ts_ms - list.start_ms) as u32,
             set,
         });
+        // Process groups, so that the lookups of several users overlap.
         if self.slot.lists.len() - self.slot.n_processed >= GROUP {
             self.process();
         }

@@ -1,11 +1,11 @@
-//! How many lists the user with most lists of an arm has, about: one crawler may decide an experiment.
+//! Estimates the lists of an arm's most frequent user: a single crawler may decide an experiment.
 //!
 //! ```text
 //! user ─▶ one of 64 places │ lists │ lists whose user has bit 0 set │ … bit 7 │
 //! ```
-//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. If one user has most
-//! lists of its place, those of the others, who have each bit set or not about equally often, are twice the minority of a bit, on
-//! average over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot and what's not, 2005.
+//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. Suppose one user
+//! has most lists of a place. The other users have each bit set about half of the time, so their lists are twice the minority of a
+//! bit, averaged over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot and what's not, 2005.
 
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
@@ -29,10 +29,10 @@ type Place<N> = [N; 1 + N_BITS];
 pub struct FrequentUsers(Vec<(u8, Place<u64>)>);
 
 impl FrequentUsers {
-    /// Bytes that it takes at the most.
+    /// Maximum size in memory, in bytes.
     pub const MAX_BYTES: u64 = (N_PLACES * size_of::<(u8, Place<u64>)>()) as u64;
 
-    /// Lists of the user who has most, about; not far from the truth once it has some percent of all lists.
+    /// Estimates the lists of the user with the most. It is accurate once that user has a few percent of all lists.
     pub fn most(&self) -> f64 {
         let counts = self.0.iter().map(|(_, place)| most(place));
         counts.fold(0.0, f64::max)
@@ -51,7 +51,7 @@ impl FrequentUsers {
         }
     }
 
-    /// What it takes in memory, in bytes.
+    /// Returns the size in memory, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.0.len() * size_of::<(u8, Place<u64>)>()) as u64
     }
@@ -77,6 +77,7 @@ impl FrequentUsers {
             }
             let [n_lists, bits @ ..] = place;
             let is_next = places.last().is_none_or(|(last, _)| *last < number);
+            // No bit is set in more lists than the place has.
             let is_sound = (1..1 << 56).contains(&n_lists) && bits.iter().all(|n| *n <= n_lists);
             if !is_next || !is_sound || usize::from(number) >= N_PLACES {
                 return Err(LedgerError::Number);
@@ -87,7 +88,7 @@ impl FrequentUsers {
     }
 }
 
-/// Lists of the user of a place who has most, about.
+/// Estimates the lists of the user with the most lists in a place.
 fn most([n_lists, bits @ ..]: &Place<u64>) -> f64 {
     let minorities = bits.iter().map(|n| *n.min(&(n_lists - n)));
     let others = 2.0 * minorities.sum::<u64>() as f64 / N_BITS as f64;
@@ -97,11 +98,11 @@ fn most([n_lists, bits @ ..]: &Place<u64>) -> f64 {
 #[derive(Debug)]
 pub struct Frequent {
     users: Users,
-    /// By arm: slots that begin earlier do not count, epoch ms. None does if users are not told apart.
+    /// Start of counting by arm, Unix ms. It is `i64::MAX` if users are not tracked.
     starts_ms: Vec<i64>,
-    /// By arm, of the current slot; none before an arm's first list with a user.
+    /// Places of the current slot by arm. `None` before the first list with a user.
     slot: Vec<Option<Box<[Place<u32>; N_PLACES]>>>,
-    /// The arms that have such a list in it.
+    /// Arms with such a list.
     touched: Vec<ArmId>,
 }
 
@@ -109,6 +110,7 @@ pub struct Frequent {
 fn count(places: &mut [Place<u32>; N_PLACES], user: u32) {
     let [n_lists, bits @ ..] = &mut places[user as usize % N_PLACES];
     *n_lists += 1;
+    // All users of a place have the same lower bits, which distinguish none of them.
     let user = user / N_PLACES as u32;
     for (bit, n) in bits.iter_mut().enumerate() {
         *n += user >> bit & 1;
@@ -200,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// What a slot with lists of these users adds up to.
+    /// Returns the sums of a slot with lists of these users.
     fn told(users: impl IntoIterator<Item = u32>) -> FrequentUsers {
         let mut places = Box::new([[0; 1 + N_BITS]; N_PLACES]);
         users.into_iter().for_each(|user| count(&mut places, user));
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_in_a_place_of_its_own_is_counted_exactly() {
+    fn a_user_alone_in_its_place_is_counted_exactly() {
         assert_eq!(told([7, 7, 8, 7]).most(), 3.0);
         assert_eq!(FrequentUsers::default().most(), 0.0);
     }
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_others_are_refused() {
+    fn bytes_round_trip_and_damaged_ones_are_refused() {
         let users = told([1, 2 + 64 * 0b101]);
         let mut to = Writer::default();
         users.encode(&mut to);
@@ -249,7 +251,7 @@ mod tests {
     proptest! {
         /// The twin counts: one user with 3% to 50% of the lists, among thousands of others with up to 20 lists each.
         #[test]
-        fn a_user_with_some_percent_is_told_to_within_half_a_percent_of_all_lists(
+        fn a_frequent_user_is_estimated_within_half_a_percent_of_all_lists(
             seed in any::<u32>(),
             n_lists in prop::collection::vec(1_usize..20, 2000..4000),
             share in 0.03..0.5_f64,
@@ -264,9 +266,9 @@ mod tests {
             prop_assert!(error.abs() < 0.005, "{error} at {share}");
         }
 
-        /// Without such a user nobody seems to have 5%.
+        /// Without a frequent user, no estimate reaches 5%.
         #[test]
-        fn of_many_users_none_seems_to_have_much(seed in any::<u32>(), n_users in 200_u64..3000) {
+        fn no_user_among_many_appears_frequent(seed in any::<u32>(), n_users in 200_u64..3000) {
             let user = |n: u64| xxh3_64(&[u64::from(seed).to_le_bytes(), n.to_le_bytes()].concat()) as u32;
             let most = told((0..n_users).map(user)).most();
             prop_assert!(most < 0.05 * n_users as f64, "{most} of {n_users}");

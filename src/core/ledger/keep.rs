@@ -305,6 +305,7 @@ impl Epochs {
     fn decode(from: &mut Reader) -> Result<Epochs, LedgerError> {
         let start_ms = from.time()?;
         let later_ms: Vec<i64> = (0..from.length()?).map(|_| from.ms()).collect::<Result<_, _>>()?;
+        // Epochs are found by binary search, which relies on this order.
         let ascend = later_ms.is_sorted();
         ascend
             .then_some(Epochs {

@@ -96,10 +96,9 @@ impl SeenUsers {
         let first = first.unwrap_or_else(|| self.work_out(0, set, made));
         let state = self.tables[table_of(user)].entry(user).or_insert(0);
         let from = *state;
-        // Usually a user is in the same arms again.
+        // Usually a user is in the same arms again. A list changes a new user to `first.to`, so it does not change that state.
         if from == first.to {
             return None;
-            // `first.to` is what the set makes of a new user, so an equal state cannot change.
         }
         if from == 0 {
             *state = first.to;
@@ -195,6 +194,7 @@ impl SeenUsers {
                     let kept = old.marks[old_state].iter().filter(|mark| is_kept(mark));
                     self.state(&kept.copied().collect::<Vec<_>>())
                 });
+                // State 0 has no marks: the user is forgotten.
                 *state != 0
             });
             table.shrink_to_fit();
@@ -290,6 +290,7 @@ pub fn add(marks: &mut Vec<Mark>, seen: Mark) {
             if mark.is_in_two {
                 return; // and so it stays
             }
+            // In a new epoch, a user may be in another arm without being in two.
             if mark.epoch != seen.epoch {
                 (mark.arm, mark.epoch) = (seen.arm, seen.epoch);
             }

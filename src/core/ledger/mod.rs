@@ -254,6 +254,7 @@ impl Ledger {
     pub fn take_complete(&mut self, span: usize) -> Vec<(i64, Cell)> {
         let numbers = self.books.numbers(span);
         let complete: Vec<i64> = numbers.filter(|number| self.is_complete(span, *number)).collect();
+        // Before the cell is removed: its consumer may need it again after a restart.
         if self.keeps_taken {
             complete.iter().for_each(|number| self.pack_cell(span, *number));
         }
@@ -290,6 +291,7 @@ impl Ledger {
             })
         };
         let ids: Vec<ArmId> = other.arms.iter().map(number_of).collect();
+        // Aggregates must know an arm before sums arrive under its number.
         self.admit(&new);
         self.overflowed |= other.overflowed();
         self.columns.merge(&other.columns);

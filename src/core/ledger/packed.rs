@@ -24,6 +24,7 @@ impl PackedBuckets {
     /// Subtracts these sums from sums they were added to before, and drops buckets without any list left.
     pub fn take_from(&self, sums: &mut BucketSums) {
         let is_emptied = take(&self.0, sums).expect("these are the bytes that `new` has written");
+        // Only buckets with a list have a row.
         if is_emptied {
             sums.drop_empty();
         }
@@ -62,7 +63,7 @@ mod tests {
 
     use super::*;
     #[test]
-    fn a_bucket_takes_a_byte_for_itself_and_one_for_each_small_sum() {
+    fn a_bucket_takes_one_byte_plus_one_for_each_small_sum() {
         let sums: BucketSums = [(7, [1, 0, 63, 64]), (255, [2, 0, 0, 1 << 32])]
             .into_iter()
             .collect();
@@ -88,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_can_be_had_again_and_taken_away(one in some_sums(), other in some_sums()) {
+        fn packed_sums_can_be_unpacked_and_subtracted(one in some_sums(), other in some_sums()) {
             let mut both = one.clone();
             prop_assert_eq!(&PackedBuckets::new(&other).unpack(), &other);
             both.merge(&other);

@@ -160,6 +160,7 @@ pub(super) fn is_complete(cell_ms: i64, number: i64, until_ms: Option<i64>) -> b
 impl Ledger {
     /// Encodes the ledger between two slots. Equal numbers have equal bytes.
     pub fn encode(&mut self) -> Parts {
+        // Slots that wait for the end of their cell have no encoding of their own.
         self.books.end_until(i64::MAX);
         self.drop_packed_that_left();
         let mut parts = self.packed.clone();
@@ -315,6 +316,7 @@ impl Ledger {
             columns,
             ..Ledger::new(ranking, &keep)
         };
+        // Aggregates must know the arms before they decode sums.
         ledger.admit(&arms);
         ledger.resume(head, parts, &stored)?;
         Ok(ledger)
@@ -332,12 +334,14 @@ impl Ledger {
         }
         for part in parts.keys() {
             if let Part::Cell { .. } = part {
+                // A cell outside of all spans would be lost without a message.
                 let is_named = stored.spans.iter().any(|span| part.number_in(span).is_some());
                 is_named.then_some(()).ok_or(LedgerError::Number)?;
                 resume(*part, get(parts, *part)?)?;
             }
         }
         resume(Part::Memory, get(parts, Part::Memory)?)?;
+        // Only once all cells are there, because the newest one decides which others leave.
         self.books.trim(stored);
         Ok(())
     }
@@ -354,6 +358,7 @@ fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
         }
         from.end()?;
     }
+    // An arm that occurred twice would have two numbers.
     let are_all = arms.len() == n_arms && arms.iter().all(|arm| known.insert(arm));
     are_all.then_some(()).ok_or(LedgerError::Number)?;
     Ok(arms)

@@ -75,7 +75,7 @@ impl RefusedCounts {
     }
 
     /// # Errors
-    /// [`LedgerError`] where [`Self::encode`] would not have written these bytes.
+    /// [`LedgerError`] if [`Self::encode`] would not have written these bytes.
     pub fn decode(from: &mut Reader) -> Result<RefusedCounts, LedgerError> {
         let mut counts = RefusedCounts::default();
         for _ in 0..from.length()? {
@@ -109,7 +109,7 @@ fn hour(ms: i64) -> u8 {
 #[derive(Debug)]
 pub struct Refused {
     users: Users,
-    /// By number.
+    /// Arms by number.
     arms: Vec<KnownArm>,
     /// The slot of the last list, Unix ms.
     start_ms: i64,
@@ -123,7 +123,7 @@ pub struct Refused {
     waiting: BTreeMap<i64, ByArm<RefusedCounts>>,
 }
 
-/// Of an arm.
+/// Bucket salt and start of an arm.
 #[derive(Debug, Clone, Copy)]
 struct KnownArm {
     salt: u64,
@@ -150,6 +150,7 @@ impl Refused {
     }
 
     fn begin_slot(&mut self, start_ms: i64) {
+        // `accepted` holds the counts of a single hour.
         if hour(start_ms) != hour(self.start_ms) {
             self.end_hour();
         }
@@ -231,6 +232,7 @@ impl Aggregate for Refused {
     }
 
     fn end_slot(&mut self) -> ByArm<RefusedCounts> {
+        // Accepted lists of the current hour belong to the slot that ends.
         self.end_hour();
         std::mem::take(&mut self.slot)
     }
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_by_user_and_by_hour() {
+    fn refused_lists_count_by_user_and_by_hour() {
         let mut refused = refused();
         refuse(&mut refused, 7, 0);
         refuse(&mut refused, 7, HOUR_MS);
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_comes_again_after_a_week() {
+    fn hours_repeat_after_a_week() {
         assert_eq!(hour(N_HOURS as i64 * HOUR_MS), 0);
         assert_eq!(hour(-1), N_HOURS as u8 - 1);
     }

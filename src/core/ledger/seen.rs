@@ -59,6 +59,7 @@ impl Classes {
             self.0.resize(at + 1, 0);
         }
         let own = &mut self.0[at];
+        // An item counts at its smallest cut-off, and thereby at all larger ones.
         if *own == 0 || class < *own {
             *own = class;
         }
@@ -169,7 +170,7 @@ mod tests {
     use crate::metrics::catalogue::item;
 
     #[test]
-    fn an_item_counts_at_the_first_cut_off_that_it_was_shown_within() {
+    fn an_item_counts_at_the_smallest_cut_off_that_shows_it() {
         let seen = Seen {
             columns: 0..3,
             ks: vec![1, 3, u32::MAX],

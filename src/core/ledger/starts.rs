@@ -26,6 +26,7 @@ impl Starts {
     /// later, because older data cannot be subtracted.
     pub(super) fn go_on(&self, stored: &Starts, experiment: &str, until_ms: Option<i64>) -> bool {
         let (own, stored) = (self.of(experiment), stored.of(experiment));
+        // Before a stored start there is no data to continue.
         own <= stored && stored < until_ms
     }
 
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_goes_on_unless_something_in_it_is_to_be_left_out() {
+    fn a_total_continues_unless_part_of_it_must_be_excluded() {
         check(None, None, true, None);
         check(Some(50), Some(50), true, Some(50));
         check(Some(40), Some(50), true, Some(50));

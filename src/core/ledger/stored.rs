@@ -63,6 +63,7 @@ impl Stored {
         let mut row = vec![0; width];
         for column in &self.columns {
             let sum = from.sum()?;
+            // A stored column that no longer exists is read and dropped.
             column.iter().for_each(|column| row[*column] = sum);
         }
         Ok(row)

@@ -114,6 +114,7 @@ impl SlotSums {
         }
         let only_click = only_click(list)
             .filter(|position| contributions.remember_first_click(n_items, *position, ranking));
+        // Copy the row, because counting the list below borrows the contributions again.
         if only_click.is_none() {
             room.clear();
             room.extend_from_slice(contributions.of_clicks(list, ranking));
@@ -152,6 +153,7 @@ impl SlotSums {
             if !of_items.is_empty() {
                 tally.add(row, ranking.columns_of_catalogue().start, of_items);
             }
+            // Adding nothing but zeros would still allocate sums for the row.
             if of_aspects.iter().any(|term| *term != 0) {
                 tally.add(row, ranking.columns_of_aspects().start, of_aspects);
             }

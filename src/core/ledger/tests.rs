@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_ledgers_have_equal_bytes_and_bytes_come_back(lists in prop::collection::vec(list(), 0..40)) {
+    fn equal_ledgers_have_equal_bytes_and_round_trip(lists in prop::collection::vec(list(), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut ledger = told(&lists, &ranking, &catalogue);
         let bytes = ledger.encode();
@@ -229,7 +229,7 @@ proptest! {
 
     /// Damaged bytes are refused or decoded, without a panic.
     #[test]
-    fn damaged_bytes_are_refused_in_words(
+    fn damaged_bytes_are_refused_with_a_message(
         lists in prop::collection::vec(list(), 0..9),
         part in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
@@ -254,7 +254,7 @@ proptest! {
 
     /// The bytes do not depend on when cells are packed.
     #[test]
-    fn a_packed_ledger_has_the_bytes_of_one_that_is_not(
+    fn packing_does_not_change_the_bytes_of_a_ledger(
         lists in prop::collection::vec(list(), 0..40),
         packed in prop::collection::btree_set(0..=N_SLOTS, 0..4),
     ) {
@@ -338,7 +338,7 @@ fn bytes_of_another_layout_are_refused() {
 }
 
 #[test]
-fn many_arms_are_several_parts() {
+fn many_arms_are_split_into_several_parts() {
     let mut ledger = Ledger::new(&ranking(), &keep());
     let arms = (0..600).map(|n: u32| Arm {
         experiment: "e".into(),
@@ -355,7 +355,7 @@ fn many_arms_are_several_parts() {
 
 /// A decoded or merged ledger accepts more lists.
 #[test]
-fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
+fn a_ledger_continues_after_it_is_decoded_or_merged() {
     let list = |slot, n| List {
         slot,
         arms: vec![n],
@@ -385,7 +385,7 @@ fn a_ledger_goes_on_after_it_was_decoded_or_merged() {
 
 /// Keeps only users of the experiment `e`, from slot 3 on.
 #[test]
-fn users_are_told_apart_in_experiments_that_ask_for_it_from_their_start_on() {
+fn users_are_tracked_in_configured_experiments_from_their_start() {
     let (ranking, catalogue) = (ranking(), catalogue());
     let epochs = Epochs {
         start_ms: Some(3 * SLOT_MS),
@@ -501,7 +501,7 @@ fn recount(lists: &[List]) -> BTreeMap<Arm, Exposed> {
 proptest! {
     /// Users count once, at their first list, in any order of the lists within a slot.
     #[test]
-    fn users_are_exposed_where_a_recount_has_them(lists in prop::collection::vec(list(), 0..60)) {
+    fn exposures_equal_a_recount(lists in prop::collection::vec(list(), 0..60)) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let ledger = told(&lists, &ranking, &catalogue);
         let found = ledger.total().exposures.iter();
@@ -511,9 +511,9 @@ proptest! {
         prop_assert_eq!(found, recount(&lists));
     }
 
-    /// A decoded ledger still knows its users.
+    /// A decoded ledger keeps its users.
     #[test]
-    fn a_ledger_of_bytes_goes_on_as_if_nothing_had_been(lists in prop::collection::vec(list(), 0..40), until in 0..N_SLOTS) {
+    fn a_decoded_ledger_continues_without_a_difference(lists in prop::collection::vec(list(), 0..40), until in 0..N_SLOTS) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut whole = Ledger::new(&ranking, &keep());
         tell(&mut whole, &lists, 0..N_SLOTS, &catalogue);
@@ -526,7 +526,7 @@ proptest! {
 
     /// Cells of users are ended at once, and equal cells ended slot by slot.
     #[test]
-    fn slots_that_are_ended_together_add_up_to_the_same_cells(lists in prop::collection::vec(list(), 0..60)) {
+    fn slots_ended_together_add_up_to_the_same_cells(lists in prop::collection::vec(list(), 0..60)) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut ledger = Ledger::new(&ranking, &Keep::of_users(Users::Everybody(Epochs::default()), 2 * SLOT_MS));
         tell(&mut ledger, &lists, 0..N_SLOTS, &catalogue);
@@ -544,7 +544,7 @@ proptest! {
 
 /// A consumer of removed cells may need them again after a restart.
 #[test]
-fn cells_that_were_taken_out_stay_among_the_bytes_until_they_are_let_go() {
+fn taken_cells_stay_encoded_until_released() {
     let keep = Keep::of_users(Users::Everybody(Epochs::default()), 2 * SLOT_MS);
     let lists: Vec<List> = (0..N_SLOTS)
         .map(|slot| List {

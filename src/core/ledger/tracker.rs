@@ -89,6 +89,7 @@ impl PairTracker {
         from: &Checkpoint,
         ledger: Ledger,
     ) -> Result<PairTracker, ResumeError> {
+        // With a ledger of another moment, lists would be lost or counted twice.
         if ledger.until_ms() != from.until_ms {
             return Err(ResumeError::Until);
         }
@@ -178,8 +179,10 @@ impl PairTracker {
         if !engine.has_settled() {
             return 0;
         }
+        // The ledger must know an arm before its first list.
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
         let n_told = engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)));
+        // Slots without lists are not visited, but they are covered as well.
         ledger.cover_until(engine.settled_until_ms());
         n_told
     }
@@ -212,6 +215,7 @@ impl PairTracker {
         if self.engine.is_replaying() {
             return None;
         }
+        // The engine gives no checkpoint while settled lists wait for their visit.
         self.settle(usize::MAX);
         self.admit();
         let checkpoint = self.engine.checkpoint(positions)?;

@@ -246,10 +246,12 @@ impl Aggregate for Units {
             let (experiment, user, n_lists) = (number()?, number()?, number()?);
             let user = NonZeroU32::new(user).ok_or(LedgerError::Number)?;
             let goes_on = goes_on.get(experiment as usize).ok_or(LedgerError::Number)?;
+            // The encoding has no empty entry, and its entries ascend.
             if n_lists == 0 || last >= Some((experiment, user)) {
                 return Err(LedgerError::Number);
             }
             last = Some((experiment, user));
+            // Drop counts of users that restart, and of experiments that no longer have a cap.
             if *goes_on && caps.contains_key(&experiment) {
                 self.counted.insert((experiment, user), n_lists);
             }
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_without_a_user_count_from_the_start_on() {
+    fn lists_without_a_user_count_from_the_start() {
         let mut units = units(None);
         let mut slot = |start_ms: i64, users: &[u32]| {
             for user in users {
@@ -366,7 +368,7 @@ mod tests {
     proptest! {
         /// Twin: a list counts if its user had fewer than `max` lists before it.
         #[test]
-        fn a_list_counts_if_fewer_came_before_it(users in prop::collection::vec(0_u32..5, 0..60), max in 1_u32..6) {
+        fn a_list_counts_if_fewer_than_the_cap_came_before(users in prop::collection::vec(0_u32..5, 0..60), max in 1_u32..6) {
             let mut units = units(Some(max));
             for (at, user) in users.iter().enumerate() {
                 let before = users[..at].iter().filter(|other| *other == user).count();

@@ -61,6 +61,7 @@ pub(super) fn arms(
     }
     let windows = window_sums(pairs);
     let frequent = frequent_users(pairs);
+    // Intervals of windows do not depend on the settings of an experiment.
     let [level, level_of_window] = [alpha.unwrap_or(ALPHA), ALPHA].map(Level::new);
     let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
         let window = rules.window.as_ref().zip(windows.get(name));
@@ -76,6 +77,7 @@ pub(super) fn arms(
                 [_] => metrics(&epochs, rules, &level, |keys| {
                     keys.iter().map(|key| sides.ratio(name, key)).collect()
                 }),
+                // Several epochs are added up before ratios are taken.
                 _ => metrics(&epochs, rules, &level, |keys| ratios(&epochs, keys)),
             },
             windows: window

@@ -114,6 +114,7 @@ fn totals(asked: &Experiment, pairs: &[(&PairUsers, &ExperimentUsers)], rules: &
     });
     let mut epochs: Vec<Epoch> = epochs.collect();
     let n_begun = epochs.iter().rposition(|epoch| !epoch.arms.is_empty());
+    // Earlier epochs without lists stay, so that each epoch keeps its number.
     epochs.truncate(n_begun.map_or(0, |last| last + 1));
     let in_two = pairs.iter().map(|(_, users)| users.n_in_two()).sum::<u64>();
     Totals {

@@ -31,6 +31,7 @@ pub struct EpochStart {
 impl Experiment {
     /// Returns the epochs in which its users are tracked, with `every_ms` between two looks.
     pub fn epochs(&self, every_ms: i64) -> Epochs {
+        // Round up, so that no cell of a look has lists of two epochs.
         let next_look = |ms: i64| (ms + every_ms - 1).div_euclid(every_ms).saturating_mul(every_ms);
         Epochs {
             start_ms: self.start_ms,

@@ -194,6 +194,7 @@ impl Feed {
         let Some(told) = self.told.get_mut(&pair) else {
             return Ok(None);
         };
+        // New cells start here. Read it before the progress is updated below.
         let end = told.end(self.every_ms);
         let goes_on = state.life == told.life
             && state.until_ms >= told.until_ms
@@ -205,6 +206,7 @@ impl Feed {
         }
         let arms = ledger.arms()[told.arms.len()..].to_vec();
         told.arms.extend_from_slice(&arms);
+        // The cap falls if looks start to wait for a pair that is behind, but cells that were fed stay fed.
         (told.holds, told.until_ms) = (state.holds, told.until_ms.max(until_ms));
         // The state may still contain cells that were fed before, and cells beyond the cap.
         let new = end..told.end(self.every_ms);

@@ -103,6 +103,7 @@ impl History {
             let metrics = self.arms.entry(arm.clone()).or_default();
             for metric in &settings.primary {
                 let points = metrics.entry(metric.clone()).or_default();
+                // A new arm or metric has no earlier points.
                 points.resize(n - 1, Point::default());
                 points.push(point(look, arm, metric));
             }
@@ -141,6 +142,7 @@ impl History {
     fn thin(&mut self) {
         let max = (MAX_ALL / self.n_series().max(1)).clamp(MIN_POINTS, MAX_POINTS);
         while self.times_ms.len() > max {
+            // Times on the coarser grid are also on the finer one, so no point has to move.
             self.every_ms *= 2;
             let every_ms = self.every_ms;
             self.keep(|time_ms, is_last| is_last || time_ms % every_ms == 0);
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_however_long_it_goes_on() {
+    fn the_history_stays_bounded_over_time() {
         let history = after(0..20_000, &["a", "b"]);
         let n = history.times_ms().len();
         assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&n), "{n}");
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_comes_later_has_no_points_before() {
+    fn a_later_arm_has_no_earlier_points() {
         let mut history = after(1..3, &["a"]);
         history.add(&look(3, &["a", "b"]), EVERY_MS);
         history.add(&look(4, &["a"]), EVERY_MS);
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_no_drawing_has_room_for_is_left_out() {
+    fn a_bound_too_large_to_draw_is_left_out() {
         let history = after(1..2, &["a"]);
         let point = history.points("a", "ctr").expect("it is known")[0];
         assert_eq!(
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_anew_where_other_things_are_asked_and_knows_when() {
+    fn the_history_restarts_when_settings_change_and_records_the_times() {
         let mut history = after(1..9, &["a"]);
         for number in 9..29 {
             history = history.asked_anew(number * EVERY_MS);
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_without_a_control_has_none() {
+    fn an_experiment_without_a_control_has_no_history() {
         let mut history = History::default();
         let alone = ExperimentLook {
             comparison: None,

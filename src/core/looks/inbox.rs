@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_pair_the_newest_state_waits_and_is_taken_once() {
+    fn the_newest_state_of_each_pair_waits_and_is_taken_once() {
         let inbox = Inbox::default();
         for (pair, life) in [(0, 1), (1, 2), (0, 3)] {
             inbox.put(2, pair, state(life));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_hears_that_nothing_comes_any_more() {
+    fn closing_wakes_a_waiting_reader() {
         let inbox = Inbox::default();
         std::thread::scope(|threads| {
             let waiting = threads.spawn(|| inbox.take(Duration::MAX).is_none());

@@ -234,6 +234,7 @@ impl Looks {
     /// Returns the number below which cells are complete in all pairs. None until every pair has a frontier.
     fn n_covered(&self) -> Option<i64> {
         let holding = self.pairs.values().filter(|pair| pair.holds);
+        // `None` sorts first, so a pair without a frontier holds back all looks.
         let until_ms = holding.map(|pair| pair.until_ms).min()??;
         Some(until_ms.div_euclid(self.rules.every_ms))
     }
@@ -264,6 +265,7 @@ impl Looks {
         if bytes.values().map(&counted).sum::<u64>() <= self.rules.max_bytes {
             return None;
         }
+        // Any window sorts above none, so experiments are compared only once no window is left.
         let (name, of) = bytes.into_iter().max_by_key(|(_, of)| (of.window, counted(of)))?;
         let name = name.to_owned();
         if of.window > 0 {

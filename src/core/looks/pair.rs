@@ -99,6 +99,7 @@ impl PairUsers {
             cells_from,
         } = stored.up_to;
         (self.end, self.let_go) = (end, cells_from);
+        // Cells before `end` are part of the stored sums. Adding them again would count them twice.
         let later = self.waiting.split_off(&end);
         let inside = std::mem::replace(&mut self.waiting, later);
         let goes_on = |name: &str| rules.experiments.contains_key(name) && !but.contains(name);
@@ -152,9 +153,11 @@ impl PairUsers {
             }
         }
         let n_covered = self.until_ms.map(|until_ms| until_ms.div_euclid(rules.every_ms));
+        // If looks do not wait for this pair, it may not have settled everything up to the look.
         let end = n_covered.map_or(i64::MIN, |n_covered| n_covered.min(look + 1));
         self.end = self.end.max(end);
         if let Some(begin) = begin {
+            // Windows move on even in experiments that got no cell.
             let windows = self.experiments.values_mut().map(|users| &mut users.window);
             windows.for_each(|window| window.begin_at(begin));
         }

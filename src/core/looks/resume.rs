@@ -92,6 +92,7 @@ impl Looks {
         let mut pair = PairUsers::default();
         (pair.life, pair.holds) = (resumed.life, resumed.holds);
         let whole_from_ms = resumed.whole_from_ms;
+        // Round up: a cell that starts before this time is incomplete.
         pair.counts_from = whole_from_ms.map(|ms| (ms + every_ms - 1).div_euclid(every_ms));
         pair.reached(resumed.arms, resumed.cells, resumed.until_ms);
         (pair, resumed.as_of)
@@ -110,6 +111,7 @@ impl Looks {
             let known = users.experiments.keys();
             anew.extend(known.filter(|name| !goes_on(name)).cloned());
         }
+        // An experiment that is no longer configured has nothing to restart.
         anew.retain(|name| self.rules.experiments.contains_key(name));
         anew.iter()
             .for_each(|name| self.find(Found::BeginsAnew(name.clone())));
@@ -118,6 +120,7 @@ impl Looks {
 
     /// Restores the state of the experiments.
     fn adopt(&mut self, stored: StoredSequences, anew: &BTreeSet<String>) {
+        // The look that was stored is taken again.
         self.next = Some(stored.look);
         let as_of_ms = (stored.look + 1) * self.rules.every_ms;
         // With more memory than before, experiments that were given up may return.

@@ -147,7 +147,7 @@ fn times(looked: &[Looked]) -> Vec<i64> {
 }
 
 #[test]
-fn looks_are_taken_in_order_as_soon_as_every_pair_has_settled_up_to_them() {
+fn looks_are_taken_in_order_once_every_pair_has_settled() {
     let mut looks = Looks::new(rules(compared()));
     let [mut one, mut other] = [Pair::new(0), Pair::new(1)];
     let lists = [list(7, 1, "a"), list(13, 2, "b"), list(20, 1, "a")];
@@ -206,7 +206,7 @@ fn the_user_with_most_lists_of_an_arm_is_found_over_all_cells() {
 }
 
 #[test]
-fn a_pair_that_never_had_a_record_holds_nothing_back_once_it_has_caught_up() {
+fn a_pair_without_records_does_not_hold_looks_once_caught_up() {
     let mut looks = Looks::new(rules(compared()));
     let mut pair = Pair::new(0);
     looks.take(owned(&[0, 1]));
@@ -217,7 +217,7 @@ fn a_pair_that_never_had_a_record_holds_nothing_back_once_it_has_caught_up() {
 }
 
 #[test]
-fn what_a_pair_has_added_up_to_is_dropped_with_it() {
+fn dropping_a_pair_drops_its_sums() {
     let mut looks = Looks::new(rules(compared()));
     let [mut one, mut other] = [Pair::new(0), Pair::new(1)];
     looks.take(owned(&[0, 1]));
@@ -233,7 +233,7 @@ fn what_a_pair_has_added_up_to_is_dropped_with_it() {
 }
 
 #[test]
-fn users_of_two_arms_are_counted_within_an_epoch_alone() {
+fn users_of_two_arms_count_only_within_an_epoch() {
     let asked = Experiment {
         epochs: vec![EpochStart {
             start_ms: LOOK_MS,
@@ -265,7 +265,7 @@ fn users_of_two_arms_are_counted_within_an_epoch_alone() {
 
 /// A first look past whole weeks and the planned end would decide on ten minutes, and spend the α that is kept for the end.
 #[test]
-fn days_are_counted_from_the_first_list_where_the_log_goes_back_less_far_than_the_start() {
+fn days_count_from_the_first_list_if_the_log_begins_after_the_start() {
     const DAY_MS: i64 = 86_400_000;
     let first_cell_ms = 20 * DAY_MS;
     for (start_ms, expected_ms) in [
@@ -313,7 +313,7 @@ fn without_a_control_arms_have_intervals_and_nothing_is_compared() {
 }
 
 #[test]
-fn users_of_many_partitions_are_not_counted_and_it_says_why() {
+fn users_of_many_partitions_are_not_counted_and_the_reason_is_given() {
     let mut looks = Looks::new(Rules {
         counts_users: false,
         ..rules(compared())
@@ -330,7 +330,7 @@ fn users_of_many_partitions_are_not_counted_and_it_says_why() {
 }
 
 #[test]
-fn the_experiment_that_takes_most_memory_is_given_up_where_there_is_too_much() {
+fn the_largest_experiment_is_given_up_at_the_memory_limit() {
     let mut looks = Looks::new(Rules {
         max_bytes: 500,
         ..rules(compared())
@@ -363,7 +363,7 @@ fn waiting(max_bytes: u64, lists: &[List]) -> (u64, Vec<Found>) {
 }
 
 #[test]
-fn cells_that_wait_for_a_pair_that_is_behind_are_given_up_with_their_experiment_where_there_is_too_much() {
+fn waiting_cells_are_given_up_with_their_experiment_at_the_memory_limit() {
     let lists: Vec<List> = (1..200)
         .map(|user| list(i64::from(user % 24), user, "a"))
         .collect();
@@ -375,7 +375,7 @@ fn cells_that_wait_for_a_pair_that_is_behind_are_given_up_with_their_experiment_
 }
 
 #[test]
-fn cells_that_wait_take_the_room_of_windows_first() {
+fn waiting_cells_displace_windows_first() {
     let lists: Vec<List> = (1..200)
         .map(|user| list(i64::from(user % 24), user, "a"))
         .collect();
@@ -414,7 +414,7 @@ proptest! {
 
     /// Looks depend neither on how users are spread over pairs, nor on how often pairs report their progress.
     #[test]
-    fn looks_are_the_same_however_lists_come(
+    fn looks_do_not_depend_on_the_order_of_lists(
         lists in prop::collection::vec(some_list(), 1..600),
         steps in prop::collection::vec(1..24_i64, 0..4),
     ) {

@@ -60,6 +60,7 @@ impl WindowSums {
         own.sums.merge(sums);
         own.n_bytes += cell_bytes(&cell);
         own.cells.push_back((number, cell));
+        // Drop old cells at once, so that memory never holds more than a window.
         own.begin_at(begin);
     }
 

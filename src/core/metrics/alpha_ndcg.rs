@@ -121,6 +121,7 @@ impl AlphaNdcg {
         self.work_out_gains(ks, relevant, catalogue, discounts);
         self.work_out_ideals(longest, relevant, off_list, catalogue, discounts);
         for (index, (k, gain)) in ks.iter().zip(&self.gains).enumerate() {
+            // With fewer relevant items than k, the ideal stops growing.
             let ideal = self.ideals[cut(*k).min(self.ideals.len() - 1)];
             value(index, if ideal > 0.0 { gain / ideal } else { 0.0 });
         }
@@ -136,6 +137,7 @@ impl AlphaNdcg {
         self.forget(catalogue);
         self.gains.clear();
         let mut sum = 0.0;
+        // Ranks and cut-offs ascend, so one pass serves all cut-offs.
         let mut shown = relevant.shown.iter().peekable();
         for k in ks {
             while let Some((rank, place)) = shown.next_if(|(rank, _)| rank <= k) {
@@ -162,12 +164,14 @@ impl AlphaNdcg {
         if relevant.has_off_list(off_list) {
             left.extend_from_slice(&relevant.off_list);
         }
+        // The ideal has only items of the catalogue.
         left.retain(|place| *place != UNKNOWN);
         self.ideals.clear();
         let mut sum = 0.0;
         self.ideals.push(sum);
         while self.ideals.len() <= longest && !left.is_empty() {
             let best = self.best(&left, catalogue);
+            // The order of the others does not matter, because ties are decided by id.
             let place = left.swap_remove(best);
             sum += self.gain(place, catalogue) * discounts.of(self.ideals.len() as u32);
             self.show(place, catalogue);
@@ -274,7 +278,7 @@ mod tests {
 
     /// A second relevant item without an aspect only selects the general computation.
     #[test]
-    fn one_relevant_item_has_the_bits_that_it_has_beside_others() {
+    fn a_single_relevant_item_scores_the_same_bits_as_the_general_case() {
         for rank in 1..=20 {
             for item in ["both", "x1", "none", "stranger"] {
                 let ks = [1, 3, 5, 10, 20, WHOLE];
@@ -286,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn relevant_items_off_the_list_are_in_the_ideal() {
+    fn the_ideal_includes_relevant_items_off_the_list() {
         assert_eq!(at(&[1], &[(1, "x1")], &["both"]), [0.5]);
     }
 
     /// d gains 4. Then a, b and c tie with 2·1 + 2·0.7 each, added in different orders, and c wins by its id. Then a gains
     /// 4·0.7.
     #[test]
-    fn a_tie_does_not_depend_on_the_order_in_which_aspects_are_written() {
+    fn ties_do_not_depend_on_the_order_of_aspects() {
         let items = vec![
             item("a", &["x", "w", "y", "u"], 0),
             item("b", &["y", "x", "u", "v"], 0),
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn over_the_whole_list_the_ideal_is_as_long_as_the_list() {
+    fn the_ideal_of_a_whole_list_is_as_long_as_the_list() {
         let second = 1.0 / libm::log2(3.0);
         let ideal = 2.0 + 0.5 * second;
         // All three items are relevant. The ideal takes `both` and one of the others; at k = 3 it takes the third, too.

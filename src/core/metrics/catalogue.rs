@@ -101,6 +101,7 @@ impl Catalogue {
         let mut catalogue = Catalogue {
             unknown,
             table: vec![nothing; n_entries],
+            // Each earlier item keeps its place, even if it is not listed again.
             items: before.iter().map(|item| unlisted(item.hash)).collect(),
             aspects: Vec::new(),
             n_aspects: 0,
@@ -131,6 +132,7 @@ impl Catalogue {
             };
             let listed = Item {
                 hash: item.hash,
+                // Ids differ, so the number of smaller ids is the rank.
                 order: by_bytes.partition_point(|id| *id < item.id.as_str()) as u32,
                 listed: true,
                 shares,
@@ -151,6 +153,7 @@ impl Catalogue {
             None => self.items.push(item),
         }
         let mut at = self.home(hash);
+        // At least half of the entries are empty, so the search ends.
         while self.table[at].place != UNKNOWN {
             at = self.next(at);
         }
@@ -174,6 +177,7 @@ impl Catalogue {
         let mut at = self.home(hash);
         loop {
             let entry = &self.table[at];
+            // An empty entry holds the shares of an unknown item, so both cases return the same fields.
             if entry.hash == hash || entry.place == UNKNOWN {
                 return (entry.place, entry.shares);
             }
@@ -279,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_shares_aspects_and_the_order_of_ids() {
+    fn looks_up_shares_aspects_and_the_order_of_ids() {
         let items = vec![item("b", &["y", "x", "y"], 50), item("a", &["x"], 0)];
         let catalogue = Catalogue::new(items, 200, None);
         let [b, a] = ["b", "a"].map(|id| catalogue.place(hash(id)));
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_keeps_places_and_forgets_what_it_does_not_list() {
+    fn a_successor_keeps_places_and_drops_unlisted_items() {
         let first = Catalogue::new(vec![item("a", &[], 1), item("b", &[], 2)], 10, None);
         let second = Catalogue::new(vec![item("c", &[], 3), item("b", &[], 4)], 10, Some(&first));
         assert_eq!(second.place(hash("b")), first.place(hash("b")));
@@ -323,7 +327,7 @@ mod tests {
 
     /// Hashes whose low bits are alike are displaced in the table, beyond its end too.
     #[test]
-    fn finds_each_item_however_many_share_a_place_in_the_table() {
+    fn finds_items_that_collide_in_the_table() {
         for n_items in [0_u64, 1, 2, 5, 64, 100] {
             let hash_of = |n: u64| n << 40 | 0xff_ffff;
             let items = (0..n_items).map(|n| NewItem {

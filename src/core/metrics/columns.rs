@@ -249,6 +249,7 @@ impl Ranking {
         let in_window = |first: usize| of_window.columns.start + first;
         Ranking {
             profiles: measures.profiles.clone(),
+            // Sums are sorted by source, so those of a new list come before all that depend on clicks.
             n_of_new_list: of_catalogue.columns.end,
             shares: SharesColumns::of(&sums[of_catalogue.columns.clone()]),
             of_catalogue: of_catalogue.columns,
@@ -389,9 +390,11 @@ impl Ranking {
     }
 
     fn contribute_shares(&self, catalogue: &Catalogue, shares: &[Shares], sums: &mut [i64]) {
+        // Without such columns, no metric is measured by shares of users.
         let Some((lists, means)) = sums.split_first_mut() else {
             return;
         };
+        // Without numbers of users no list counts, so the metrics are undefined.
         *lists = i64::from(!shares.is_empty() && catalogue.n_users() > 0);
         let ks = &self.shares.ks;
         match self.shares.of {
@@ -476,6 +479,7 @@ impl SharesColumns {
             true => MeasuredShares::Popularity,
             false => MeasuredShares::Both,
         };
+        // Both have the same cut-offs, so one list serves both.
         debug_assert!(surprisal.is_empty() || popularity == surprisal);
         SharesColumns { ks: popularity, of }
     }

@@ -23,6 +23,7 @@ impl Term {
             Term::ReciprocalRank(ranks) => ("rr", vec![ranks.word()]),
             Term::Ndcg(ideal, discount, off_list, full) => {
                 let mut choices = vec![ideal.word(), off_list.word()];
+                // The usual discount has no word in its id, and an id must never change.
                 if discount != NdcgDiscount::NextRank {
                     choices.push(discount.word());
                 }
@@ -81,7 +82,7 @@ mod tests {
     const IDS: &str = include_str!("ids.txt");
 
     #[test]
-    fn the_ids_of_all_sums_are_those_that_they_always_had() {
+    fn ids_of_sums_never_change() {
         let ranking = Ranking::new(&Measures {
             profiles: Profile::all(),
             metrics: METRICS.map(|metric| metric.id).to_vec(),

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_and_hits_go_on_beyond_one_word_of_the_mask() {
+    fn ranks_and_hits_extend_beyond_one_word_of_the_mask() {
         let list = ListOutcome {
             n_items: 70,
             clicked: &[1 << 31, 1, 1 << 5],

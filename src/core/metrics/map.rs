@@ -37,6 +37,7 @@ pub(super) fn average_precision(
     denominator: ApDenominator,
     off_list: OffList,
 ) -> f64 {
+    // At the nth clicked rank there are n hits.
     let hits = (1..).zip(list.ranks(k));
     let sum: f64 = hits.map(|(hits, rank)| f64::from(hits) / f64::from(rank)).sum();
     let relevant = list.relevant(off_list);

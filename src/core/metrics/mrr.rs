@@ -24,6 +24,7 @@ pub(super) fn reported(truncation: Truncation, k: Cut) -> bool {
 pub(super) fn reciprocal_rank(list: &ListOutcome, k: u32, ranks: ReciprocalRank) -> f64 {
     let reciprocals = list.ranks(k).map(|rank| 1.0 / f64::from(rank));
     match ranks {
+        // Without a click there is nothing to take, and the sum is 0.
         ReciprocalRank::First => reciprocals.take(1).sum(),
         ReciprocalRank::Sum => reciprocals.sum(),
     }
@@ -41,13 +42,13 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_takes_every_clicked_rank() {
+    fn the_sum_includes_every_clicked_rank() {
         let score = |k| reciprocal_rank(&CLICKED_AT_2_AND_5, k, ReciprocalRank::Sum);
         assert_eq!([score(1), score(2), score(5)], [0.0, 0.5, 0.5 + 1.0 / 5.0]);
     }
 
     #[test]
-    fn without_truncation_there_is_a_value_over_the_whole_list_only() {
+    fn an_untruncated_metric_exists_only_over_the_whole_list() {
         let ten = std::num::NonZeroU32::new(10);
         let none = Truncation::None;
         assert_eq!([reported(none, ten), reported(none, None)], [false, true]);

@@ -105,6 +105,7 @@ impl DiscountTable {
 
     /// Returns the DCG of a list with hits at ranks 1 to n, n ≥ 1.
     fn ideal(&self, n: u32) -> f64 {
+        // Continue the running sum in the same order, so that the bits do not depend on how many are kept.
         let kept = self.sums.len().min(n as usize);
         let further = (kept as u32 + 1..=n).map(self.compute);
         further.fold(self.sums[kept - 1], |sum, discount| sum + discount)
@@ -161,7 +162,7 @@ mod tests {
 
     /// ranx and pytrec_eval compute their `ndcg` like this if there is no cut-off.
     #[test]
-    fn over_the_whole_list_all_relevant_items_are_in_the_ideal_however_short_the_list_is() {
+    fn the_ideal_of_a_whole_list_has_all_relevant_items() {
         let one_of_two = ListOutcome {
             n_items: 1,
             clicked: &[1],
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn discounts_go_on_beyond_those_that_are_kept() {
+    fn discounts_are_computed_beyond_the_cached_ones() {
         let Discounts { next_rank, rank } = Discounts::new(0);
         for discounts in [next_rank, rank] {
             let discount = discounts.compute;
@@ -205,7 +206,7 @@ mod tests {
 
     /// The clicks are at ranks 2 and 5 and one is off the list: log2(2) is 1, and log2(5) divides the other.
     #[test]
-    fn a_discount_by_the_rank_leaves_rank_2_whole() {
+    fn discounting_by_rank_leaves_rank_2_undiscounted() {
         let discounts = Discounts::new(0);
         let discounts = discounts.table(NdcgDiscount::Rank);
         let at = |k| {

@@ -66,7 +66,7 @@ mod tests {
     use crate::metrics::catalogue::{Catalogue, hash, item};
 
     #[test]
-    fn averages_shares_over_what_the_top_k_shows() {
+    fn averages_shares_over_the_items_in_the_top_k() {
         let catalogue = Catalogue::new(vec![item("a", &[], 50), item("b", &[], 100)], 200, None);
         let shown = ["b", "unknown", "a"].map(hash);
         let at = means(&shown, &[1, 2, 3, 10], |item| {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_denominator_min_k_l_is_what_the_list_shows() {
+    fn the_denominator_min_k_l_is_the_number_of_shown_items() {
         let at = |k| term(Term::Precision, &CLICKED_AT_2_AND_5, k);
         assert_eq!([at(1), at(2), at(4)], [0, FIXED_ONE / 2, FIXED_ONE / 4]);
         assert_eq!(at(10), (FIXED_ONE * 2 + 2) / 5, "two of the five that are shown");

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_every_choice_can_be_set_and_is_read_back() {
+    fn every_value_of_every_choice_round_trips() {
         let mut profile = Profile::named(DEFAULT).expect("it is there");
         for choice in CHOICES {
             for (word, _) in (choice.words)() {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_have_names_of_their_own_and_metrics_that_exist() {
+    fn profiles_have_unique_names_and_existing_metrics() {
         let all = Profile::all();
         for (index, profile) in all.iter().enumerate() {
             assert!(all[..index].iter().all(|other| other.name != profile.name));

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn off_list_clicks_are_missed_where_they_are_relevant() {
+    fn relevant_off_list_clicks_lower_recall() {
         let at = |k, off_list| recall(&CLICKED_AT_2_AND_5, k, RecallDenominator::Relevant, off_list);
         assert_eq!(at(1, OffList::Ignore), 0.0);
         assert_eq!(at(2, OffList::Ignore), 1.0 / 2.0);
@@ -65,7 +65,7 @@ mod tests {
 
     /// |G| is 3, and the top 2 can hold 2.
     #[test]
-    fn a_cut_off_bounds_the_denominator_if_so_chosen() {
+    fn a_cut_off_bounds_the_denominator_if_configured() {
         let at = |k| {
             recall(
                 &CLICKED_AT_2_AND_5,

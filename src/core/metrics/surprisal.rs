@@ -22,7 +22,7 @@ mod tests {
     use crate::metrics::catalogue::{Catalogue, hash, item};
 
     #[test]
-    fn rare_items_surprise_by_their_bits() {
+    fn surprisal_is_measured_in_bits() {
         let catalogue = Catalogue::new(vec![item("a", &[], 16), item("b", &[], 128)], 256, None);
         let shown = ["a", "b", "unknown"].map(hash);
         let at = means(&shown, &[1, 2, 3], |item| catalogue.look_up(*item).1.surprisal);

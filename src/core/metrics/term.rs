@@ -101,6 +101,7 @@ impl Term {
         match self {
             Term::Lists(Population::All | Population::WithList, _) => TermSource::Shown,
             Term::Shown(Population::All, _) => TermSource::Shown,
+            // These are 1 as long as nothing is relevant, so a new list adds to them before its first click.
             Term::AveragePrecision(.., Some(_)) | Term::Ndcg(.., Some(_)) => TermSource::Shown,
             Term::WithShares | Term::Popularity | Term::Surprisal => TermSource::Catalogue,
             Term::AlphaNdcg(_) => TermSource::ClicksAndCatalogue,
@@ -123,6 +124,7 @@ impl Term {
                 i64::from(list.relevant(off_list).min(k)) * i64::from(population.has(list, off_list))
             }
             Term::Recall(denominator, off_list) => fixed(recall::recall(list, k, denominator, off_list)),
+            // Before the general cases below: without a relevant item, the ratio is undefined and the profile sets it to 1.
             Term::AveragePrecision(_, off_list, Some(population))
             | Term::Ndcg(.., off_list, Some(population))
                 if list.relevant(off_list) == 0 =>

@@ -38,6 +38,7 @@ impl LookedArm {
     /// Takes a look at an arm and updates its state.
     pub fn new(versus: &Versus, settings: &Settings, calendar: &Calendar, kept: &mut KeptArm) -> LookedArm {
         let burn_in = BurnIn::new(versus.seen());
+        // Once done, burn-in stays done, even if later sums fall short of it.
         kept.is_burned_in |= burn_in.is_done();
         let list_ratio = burn_in
             .has_buckets()

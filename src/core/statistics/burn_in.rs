@@ -33,6 +33,7 @@ impl BurnIn {
     pub fn new(arms: [Seen; 2]) -> BurnIn {
         let [one, other] = arms;
         let rate = (one.hits + other.hits) / (one.lists + other.lists);
+        // Both arms share one rate, so an arm without clicks is not kept in burn-in.
         let expected = one.lists.min(other.lists) * rate;
         BurnIn {
             occupied: one.occupied.min(other.occupied),
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_without_a_click_leaves_it_too() {
+    fn an_arm_without_a_click_leaves_burn_in() {
         let control = Seen {
             occupied: 256,
             lists: 900.0,
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_missing() {
+    fn displays_the_missing_buckets_and_hits() {
         let says = |occupied, expected_hits| {
             BurnIn {
                 occupied,
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_list_nothing_is_expected() {
+    fn no_hits_are_expected_before_the_first_list() {
         let none = Seen {
             occupied: 0,
             lists: 0.0,

@@ -130,6 +130,7 @@ impl Calendar {
             true => (DAY_MS, "days"),
             false => (DAY_MS / 24.0, "hours"),
         };
+        // Round down, so that it never shows time that has not passed.
         let units = |ms: i64| (ms as f64 / unit_ms * 10.0).floor() / 10.0;
         Some(format!("{} of {} {unit}", units(self.now_ms), units(next_ms)))
     }
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_weeks_decide_once_each() {
+    fn each_whole_week_decides_once() {
         let settings = Settings::new("base");
         check(&settings, 0.0, 6.9, [false, false]);
         check(&settings, 6.9, 7.1, [true, false]);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_planned_end_decides_once_as_well() {
+    fn the_planned_end_also_decides_once() {
         let settings = Settings {
             planned_days: Some(10.0),
             ..Settings::new("base")
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_decides_whenever_it_is() {
+    fn a_single_look_decides_at_any_time() {
         let settings = Settings {
             validity: Validity::OneLook,
             planned_days: Some(10.0),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_arm_is_no_choice() {
+    fn one_arm_needs_no_stretch() {
         assert!((best_of(1, 1.0) - 1.959_963_984_540_054).abs() < 1e-12);
         assert_eq!(stretch(1, 0.05), 1.0);
     }
@@ -44,7 +44,7 @@ mod tests {
 
     /// Best of 20, drawn 4,000 times: the expected share stays below.
     #[test]
-    fn as_often_as_it_says() {
+    fn the_best_arm_stays_below_the_bound_at_the_expected_rate() {
         let mut state = 1_u64;
         let mut uniform = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

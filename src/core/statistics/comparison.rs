@@ -49,6 +49,7 @@ pub fn compare(epochs: &[ArmPair], weights: EpochWeights) -> Option<Comparison> 
 
 /// Compares prepared parts of an arm and its control, epoch by epoch.
 pub(super) fn compare_parts(epochs: &[[&RatioPart; 2]], weights: EpochWeights) -> Option<Comparison> {
+    // An epoch in which only one of the two has lists offers nothing to compare with.
     let has_lists = |epoch: &&[&RatioPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
     let used: Vec<[&RatioPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
     let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.map(|part| part.n_lists)).collect();
@@ -161,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn swapping_the_arms_flips_the_difference_alone(buckets in buckets()) {
+        fn swapping_the_arms_flips_only_the_difference(buckets in buckets()) {
             let columns = Columns::new(&buckets);
             let there = compare(&[columns.pair()], EpochWeights::Overlap);
             let back = compare(&[columns.pair().swapped()], EpochWeights::Overlap);
@@ -177,7 +178,7 @@ mod tests {
         }
 
         #[test]
-        fn an_epoch_told_twice_is_worth_as_much_as_once(buckets in buckets()) {
+        fn repeating_an_epoch_adds_no_precision(buckets in buckets()) {
             let whole = Columns::new(&buckets);
             let rule = EpochWeights::Overlap;
             let [once, twice] = [vec![whole.pair()], vec![whole.pair(), whole.pair()]].map(|e| compare(&e, rule));
@@ -191,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_shown_is_a_number(buckets in buckets()) {
+        fn every_result_is_finite(buckets in buckets()) {
             let columns = Columns::new(&buckets);
             if let Some(found) = compare(&[columns.pair()], EpochWeights::Overlap) {
                 let effects = [found.difference, found.lift];

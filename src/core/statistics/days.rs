@@ -202,6 +202,7 @@ impl Needs {
         }
         let first = whole_weeks(self.min_days);
         let looks = (first..=MAX_WEEKS).map(|weeks| {
+            // Later looks test at a smaller share of α, so each has a need of its own.
             let x = self.x(design, weeks - first + 1);
             Need {
                 x,
@@ -222,6 +223,7 @@ impl Needs {
 impl MetricDays {
     /// Returns None if there is no information.
     fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &Needs) -> Option<MetricDays> {
+        // x grows with days^β. β counts as 1 while it is unknown.
         let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
         let by_design = needs
             .designs()
@@ -260,6 +262,7 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
     if so_far <= 0.0 {
         return Err(Unknown::NoTime);
     }
+    // With shares, an arm is planned for even before its first list.
     let names: Vec<&String> = if settings.shares.is_empty() {
         epoch.arms.keys().collect()
     } else {

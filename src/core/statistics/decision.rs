@@ -175,6 +175,7 @@ impl Facts<'_> {
             .or_else(|| self.collecting())
             .or_else(|| self.harm_of(|_| true));
         let decided = || self.loss().or_else(|| self.win()).or_else(|| self.no_effect());
+        // A failed check overrides every decision. An earlier decision is kept unless this look decides something.
         let (basis, (state, reason)) = if let Some(check) = check {
             (Basis::Check, check)
         } else if !self.is_decision_look {
@@ -221,6 +222,7 @@ impl Facts<'_> {
 
     fn users(&self) -> Option<Said> {
         let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+        // Intervals are too narrow as soon as either side lacks users.
         let without = self.without_user.map_or(0.0, |[arm, control]| arm.max(control));
         if without > MAX_WITHOUT_USER {
             let reason = format!(
@@ -276,6 +278,7 @@ impl Facts<'_> {
                 .unwrap_or_else(|| "nothing is decided".to_owned())
         };
         match self.previous {
+            // Decisions of the earlier rule were stored without their look.
             Some(previous) if previous.is_decision() && previous.at.is_none() => {
                 let reason = "decided by the rule of an earlier version; the next decision look replaces it";
                 (previous.state, reason.to_owned())

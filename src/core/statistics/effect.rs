@@ -131,6 +131,7 @@ impl Interval {
     /// Converts a difference of logarithms to a relative difference, e^g − 1. None if an end is not finite.
     pub fn exp_m1(self) -> Option<Interval> {
         let [lower, upper] = [self.lower.exp_m1(), self.upper.exp_m1()];
+        // The lower end is at least −1, so only the upper one can overflow.
         upper.is_finite().then_some(Interval { lower, upper })
     }
 
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rounding_or_undefined_is_no_spread() {
+    fn rounding_noise_and_undefined_values_have_no_spread() {
         assert_eq!(Spread::new(0.0, 10.0, 0.0), None);
         assert_eq!(Spread::new(1e-33, 10.0, 0.25), None);
         assert_eq!(Spread::new(f64::NAN, 10.0, 1.0), None);

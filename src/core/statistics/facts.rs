@@ -68,6 +68,7 @@ impl Shared<'_> {
         let band = judged.and_then(|(of, judged)| of.measure.oriented_lift(judged.interval?));
         HarmFact {
             metric: metric.to_owned(),
+            // Without a test there is no evidence of harm.
             p: judged.map_or(1.0, |(_, judged)| judged.p_harm),
             since_day: since_ms
                 .filter(|_| self.has_days())

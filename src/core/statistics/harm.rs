@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_seen_by_hand() {
+    fn no_difference_by_hand() {
         // z = 0: ln 2 − ½ ln(1 + x) + ln ½.
         assert!((ln_e(3.0, 0.0) + LN_2).abs() < 1e-15);
         assert!(is_harm(0.0125, 4, 0.05) && !is_harm(0.0126, 4, 0.05));
@@ -54,7 +54,7 @@ mod tests {
         }
 
         #[test]
-        fn the_worse_the_more_surprising(x in 0.01_f64..100.0, z in -40.0_f64..40.0) {
+        fn more_harm_gives_more_evidence(x in 0.01_f64..100.0, z in -40.0_f64..40.0) {
             prop_assert!(ln_e(x, z + 0.1) > ln_e(x, z));
         }
     }

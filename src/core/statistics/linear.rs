@@ -61,6 +61,7 @@ impl Linear {
             for (own, more) in errors.iter_mut().zip(&part.errors) {
                 *own += weight * more;
             }
+            // A bucket counts once, even if it has lists in several epochs.
             for (own, more) in is_occupied.iter_mut().zip(&*part.occupied.is_occupied) {
                 *own |= more;
             }

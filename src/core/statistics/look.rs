@@ -30,11 +30,13 @@ pub fn look(settings: &Settings, kept: &mut Kept, totals: &Totals, time: Time) -
 
 /// Takes one look with the arms of `totals` already prepared as `sides`.
 pub fn look_at(settings: &Settings, kept: &mut Kept, totals: &Totals, sides: &Sides, time: Time) -> Report {
+    // The calendar needs the time of the look before, which is overwritten next.
     let calendar = Calendar::new(settings, time, kept.last_look_ms);
     kept.n_looks += 1;
     kept.last_look_ms = Some(time.as_of_ms);
     let mut arms = look_at_arms(settings, kept, totals, sides, &calendar);
     let n_treatments = arms.keys().filter(|arm| settings.tests(arm)).count();
+    // Corrections take the p of all arms together, so decisions must wait for them.
     family::correct(settings, n_treatments, &mut arms);
     let shared = Shared {
         settings,
@@ -80,6 +82,7 @@ fn look_at_arms(
 fn srm_p(settings: &Settings, kept: &mut Kept, totals: &Totals) -> Option<f64> {
     let is_tested = settings.unit == Unit::User && !settings.shares.is_empty();
     let now = totals.ln_bayes_factor().filter(|_| is_tested)?;
+    // The largest factor so far decides, so the test is valid at every look.
     raise(&mut kept.max_ln_bayes_factor, Some(now));
     Some(sequence::p_of(kept.max_ln_bayes_factor))
 }
@@ -119,6 +122,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
                 shown.decision = Some(*metric);
             }
         }
+        // Last, because decisions and notes above still need the numbers.
         if let Some(reason) = incomparable {
             report.withhold(reason);
         }
@@ -156,6 +160,7 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
     };
     let state = match decision.basis {
         Basis::ThisLook => decision.state,
+        // A check that fails at a decision look withdraws the decision.
         Basis::Check => State::NoDecision,
         Basis::Earlier => return decision,
     };

@@ -138,9 +138,11 @@ impl Measure {
         let is_watched = settings.role(metric) != Role::Secondary;
         let p_harm = sequence::p_of(kept.max_ln_e_harm);
         if is_watched && harm::is_harm(p_harm, settings.watched().len(), settings.alpha) {
+            // The first time stays, even if the effect changes its sign later.
             kept.harm_since_ms.get_or_insert(calendar.as_of_ms());
         }
         let watched = || self.relative().filter(|_| is_watched);
+        // Secondary metrics decide nothing, so they need no test of their own at a decision look.
         let decision = calendar.decision().filter(|_| is_watched);
         let lift = self.relative().and_then(|effect| self.scale.value(effect.value));
         Judged {
@@ -169,6 +171,7 @@ impl Measure {
                 Validity::OneLook => sequence::finite(effect.surprise_at_one_look()),
             };
             raise(&mut kept.max_surprise, surprise);
+            // Harm is tested by a sequence under every validity, except at a single look.
             let harm = match validity {
                 Validity::OneLook => harm::surprise_at_one_look(&self.oriented(*effect)),
                 _ => harm::ln_e_now(evidence, self.is_lower_better),
@@ -188,6 +191,7 @@ impl Measure {
         let effect = self.tested()?;
         let uses_sequence = look.is_any && settings.validity == Validity::Sequence;
         let surprise = match settings.validity {
+            // From 0, because this look counts alone and not the smallest p so far.
             Validity::Strict => sequence::strict_surprise(effect, kept.tau?, 0.0)?,
             // E of this look: a running maximum could come from an earlier effect of the other sign.
             Validity::Sequence if uses_sequence => evidence?.ln_e()?,
@@ -278,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lift_is_turned_where_lower_is_better() {
+    fn the_lift_is_flipped_if_lower_is_better() {
         let turned = |scale, lower, upper| {
             let measure = Measure {
                 comparison: None,

@@ -12,6 +12,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut largest = 0.0_f64;
     for (rank, at) in ascending(p).into_iter().enumerate() {
+        // A corrected p is never below an earlier one, or a hypothesis could be rejected although a stronger one was not.
         largest = largest.max((p.len() - rank) as f64 * p[at]).min(1.0);
         adjusted[at] = largest;
     }
@@ -26,6 +27,7 @@ pub fn benjamini_yekutieli(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut smallest = 1.0_f64;
     for (rank, at) in ascending(p).into_iter().enumerate().rev() {
+        // From the largest p down, so that corrected values keep the order of the p.
         smallest = smallest.min(m * harmonic / (rank + 1) as f64 * p[at]);
         adjusted[at] = smallest;
     }
@@ -40,6 +42,7 @@ pub fn e_bh(ln_e: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; ln_e.len()];
     let mut smallest = 1.0_f64;
     for (rank, at) in ascending(&falling).into_iter().enumerate().rev() {
+        // From the smallest e up, so that corrected values keep the order of the e.
         smallest = smallest.min(m / (rank + 1) as f64 * falling[at].exp());
         adjusted[at] = smallest;
     }
@@ -94,7 +97,7 @@ mod tests {
 
         /// Definition: reject the k largest, for the largest k with e(k) ≥ m/(k α).
         #[test]
-        fn e_bh_rejects_what_its_definition_says(e in prop::collection::vec(0.01_f64..500.0, 1..12)) {
+        fn e_bh_follows_its_definition(e in prop::collection::vec(0.01_f64..500.0, 1..12)) {
             let (m, alpha) = (e.len() as f64, 0.05);
             let mut falling = e.clone();
             falling.sort_by(|one, other| other.total_cmp(one));

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_the_same() {
+    fn the_page_uses_the_same_names() {
         let page = include_str!("../../serve/page/words.js");
         for (id, name) in NAMES {
             let line = format!("  {id}: {{ name: \"{name}\",");

@@ -76,7 +76,7 @@ mod tests {
 
     /// Expected values from Laplace's continued fraction with 40 digits.
     #[test]
-    fn tails_are_those_of_tables() {
+    fn tails_equal_published_tables() {
         check(ln_sf(0.0), -std::f64::consts::LN_2);
         check(ln_sf(1.959963984540054), 0.025_f64.ln());
         check(ln_sf(10.0), -53.231_285_150_512_47);
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_a_tail_meet() {
+    fn both_formulas_for_the_tail_meet() {
         let series = ln_density(FAR) - FAR.ln() + mills(1.0 / (FAR * FAR)).ln_1p();
         check(series, (0.5 * libm::erfc(FAR / SQRT_2)).ln());
     }
 
     #[test]
-    fn a_quantile_is_where_its_tail_is() {
+    fn quantiles_invert_tails() {
         for z in [-8.0, -1.0, 0.0, 1e-3, 0.5, 3.0, 8.0, 29.99, 30.01, 1e3, 1e9] {
             check(isf(ln_sf(z)), z);
         }

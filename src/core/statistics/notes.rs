@@ -65,6 +65,7 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Setti
 pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
     let shares = totals.epochs.iter().flat_map(|epoch| epoch.shares.keys());
     let planned: BTreeSet<&str> = shares.map(String::as_str).collect();
+    // Without shares, no arm is planned or unplanned.
     if planned.is_empty() {
         return Vec::new();
     }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arms_that_never_came_and_arms_that_were_not_planned_are_named() {
+    fn absent_arms_and_unplanned_arms_are_named() {
         let notes = |shares: &[&str], arms: &[(&str, f64)]| {
             let lists = |n: f64| ArmTotals {
                 lists: vec![0.0, n],

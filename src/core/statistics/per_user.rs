@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_expected_is_no_difference() {
+    fn expected_counts_give_no_difference() {
         let arm = count(&[1.0, 3.0, 5.0], 0.1);
         let control = count(&[9.0, 27.0, 40.0, 5.0], 0.9);
         let found = per_user(&[Counts { arm, control }], EpochWeights::Overlap).expect("it is defined");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_is_undefined() {
+    fn no_counts_are_undefined() {
         let arm = Count {
             counts: &[0.0; 3],
             ..count(&[1.0, 3.0, 5.0], 0.5)

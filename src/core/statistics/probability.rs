@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_digits_matter_and_below_one_in_ten_thousand_none() {
+    fn p_values_have_two_digits_and_a_floor_of_one_in_ten_thousand() {
         let words = [0.0, 0.000_099, 0.000_14, 0.001, 0.009_36, 0.009_96, 0.016_4, 0.05].map(in_words);
         let expected = [
             "p < 0.0001",

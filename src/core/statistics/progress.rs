@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_known_a_quarter_to_a_half_of_the_days_ago_is_told_and_no_more_is_kept() {
+    fn progress_keeps_one_earlier_look_from_the_middle_of_the_span() {
         let mut progress = Progress::since(known(0).as_of_ms);
         // Six looks a day. x is the number of the look.
         for look in 0..6 * 70_i64 {

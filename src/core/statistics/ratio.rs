@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_waits_for_thirty_buckets_and_ten_hits_and_ends_at_one() {
+    fn an_interval_needs_thirty_buckets_and_ten_hits_and_ends_at_one() {
         let lists = |n: usize| (0..n).map(|b| 2.0 + (b % 3) as f64).collect::<Vec<_>>();
         let hits = |n: usize| (0..n).map(|b| 1.9 + (b % 3) as f64 * 1.05).collect::<Vec<_>>();
         let found = |n: usize, hit_lists, is_share| {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_denominator_or_a_difference_nothing_is_shown() {
+    fn nothing_is_shown_without_a_denominator_or_a_difference() {
         assert_eq!(ratio(sums(&[0.0, 0.0], &[0.0, 0.0])), None);
         let same = ratio(sums(&[3.0, 3.0, 6.0], &[0.3, 0.3, 0.6])).expect("it is defined");
         assert_eq!(same.spread, None);

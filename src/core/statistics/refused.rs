@@ -39,6 +39,7 @@ impl Refused {
         let shares = sides.each_ref().map(Side::share);
         Refused {
             shares,
+            // A difference must be large as well as certain, so that huge experiments do not fail for a trifle.
             differ: sides.iter().all(|side| side.all() >= MIN_LISTS)
                 && (shares[0] - shares[1]).abs() >= MIN_DIFFERENCE
                 && errors(&sides) >= MIN_ERRORS,
@@ -93,6 +94,7 @@ impl Side {
             for (own, (lists, refused)) in side.by_bucket.iter_mut().zip(arm.lists.iter().zip(refused)) {
                 *own = [own[0] + refused, own[1] + lists];
             }
+            // The same hour in another epoch is another cluster.
             side.by_hour.extend(&arm.refused.by_hour);
         }
         side
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn variances_are_those_of_statsmodels() {
+    fn variances_equal_statsmodels() {
         let blocks: serde_json::Value =
             serde_json::from_str(include_str!("../../../tests/data/decisions.json")).expect("JSON");
         let rows = blocks["refused"].as_array().expect("rows");
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn one_broken_client_is_no_difference_and_a_broken_arm_is() {
+    fn a_broken_arm_is_a_difference_but_one_broken_client_is_not() {
         let none = || by_bucket(&[0.0; 200]);
         let mut one_client = vec![0.0; 200];
         one_client[7] = 700.0;
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_not_a_difference_and_more_is() {
+    fn only_more_than_one_point_is_a_difference() {
         let lists = |n_refused: f64| ArmTotals {
             lists: vec![10_000.0; 200],
             refused: RefusedLists {
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn without_users_a_bad_hour_is_no_difference_and_a_bad_arm_is() {
+    fn without_users_a_bad_arm_is_a_difference_but_a_bad_hour_is_not() {
         let none = || by_hour(&[[0.0, 100.0]; 24]);
         let mut one_hour = [[0.0, 100.0]; 24];
         one_hour[3] = [100.0, 0.0];

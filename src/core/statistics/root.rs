@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_where_rising_and_falling_functions_are_zero() {
+    fn finds_zeros_of_rising_and_falling_functions() {
         let cube = |x: f64| x * x * x - 2.0;
         assert!((root(cube, [0.0, 5.0], 1e-13) - 2.0_f64.cbrt()).abs() < 1e-12);
         let falling = |x: f64| 3.0 - x.exp();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_does_not_spread_adds_no_width() {
+    fn an_arm_without_spread_adds_no_width() {
         let mut one_sided = effect(1.0, 1.0, 50.0);
         one_sided.arms[0].variance = 0.0;
         let width = strict_half_width(&one_sided, 1.0, 0.1);
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn swapping_the_arms_changes_no_evidence(effect in effects(), tau in 0.01_f64..10.0) {
+        fn swapping_the_arms_keeps_the_evidence(effect in effects(), tau in 0.01_f64..10.0) {
             let [arm, control] = effect.arms;
             let swapped = Effect { value: -effect.value, arms: [control, arm], ..effect };
             prop_assert_eq!(ln_e_now(&effect, tau), ln_e_now(&swapped, tau));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn all_looks_together_spend_alpha_and_no_more() {
+    fn all_looks_together_spend_exactly_alpha() {
         for has_planned_end in [false, true] {
             let weekly: f64 = (1..100_000)
                 .map(|k| DecisionLook::weekly(k, has_planned_end).weight)

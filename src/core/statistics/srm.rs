@@ -27,6 +27,7 @@ pub fn ln_bayes_factor(arms: &[Exposed]) -> Option<f64> {
     let sum: f64 = arms.iter().map(|arm| arm.share).sum();
     let users: f64 = arms.iter().map(|arm| arm.users).sum();
     let of_arm = |arm: &Exposed| {
+        // Shares may have any unit, such as percent.
         let share = arm.share / sum;
         let prior = CONCENTRATION * share;
         lgamma(prior + arm.users) - lgamma(prior) - arm.users * share.ln()
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_user_says_nothing_by_hand() {
+    fn the_first_user_is_no_evidence_by_hand() {
         // Γ(c)/Γ(c+1) · Γ(cθ+1)/Γ(cθ) · 1/θ = cθ/(cθ).
         let found = ln_bayes_factor(&[exposed(1, 0.9), exposed(0, 0.1)]).expect("shares are there");
         assert!(found.abs() < 1e-11);
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shares_there_is_none() {
+    fn missing_or_zero_shares_have_no_bayes_factor() {
         assert_eq!(ln_bayes_factor(&[]), None);
         assert_eq!(ln_bayes_factor(&[exposed(5, 0.0), exposed(5, 1.0)]), None);
     }
@@ -65,7 +66,7 @@ mod tests {
     proptest! {
         /// Product user by user: the probability of the next user's arm, given the users before, over its share.
         #[test]
-        fn it_is_the_product_of_what_each_user_says(arms in prop::collection::vec(0_usize..3, 0..200)) {
+        fn the_bayes_factor_is_the_product_over_users(arms in prop::collection::vec(0_usize..3, 0..200)) {
             let shares = [0.5, 0.3, 0.2];
             let mut users = [0_u32; 3];
             let mut twin = 0.0;
@@ -80,7 +81,7 @@ mod tests {
         }
 
         #[test]
-        fn arms_can_be_told_in_any_order_and_unit(users in prop::collection::vec(0_u32..5000, 3)) {
+        fn the_bayes_factor_ignores_order_and_unit_of_shares(users in prop::collection::vec(0_u32..5000, 3)) {
             let arms = |scale: f64| [0.5, 0.3, 0.2].iter().zip(&users)
                 .map(|(share, users)| exposed(*users, share * scale)).collect::<Vec<_>>();
             let [shares, percent] = [arms(1.0), arms(100.0).into_iter().rev().collect()];

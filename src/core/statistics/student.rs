@@ -176,7 +176,7 @@ mod tests {
 
     /// Student's t with 1 degree is Cauchy's distribution, and with 2 degrees it has a closed form.
     #[test]
-    fn tails_of_one_and_two_degrees_are_in_closed_form() {
+    fn tails_of_one_and_two_degrees_match_closed_forms() {
         for t in [1e-6, 0.1, 1.0, 3.0, 1e3, 1e6] {
             check(ln_sf(t, 1.0), (1.0_f64.atan2(t) / PI).ln());
             let root = (2.0 + t * t).sqrt();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_where_its_tail_is() {
+    fn quantiles_invert_tails() {
         for degrees in [1.0, 2.0, 29.0, 255.0, 5000.0] {
             for t in [-3.0, 0.0, 0.01, 1.0, 1.7, 4.0, 60.0, 1e6] {
                 check(isf(ln_sf(t, degrees), degrees), t);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_tail_of_the_normal_distribution_is_as_far_both_ways() {
+    fn mapping_to_and_from_the_normal_distribution_keeps_the_tail() {
         for degrees in [1.0, 29.0, 255.0, 5000.0] {
             for z in [0.0, 1e-3, 1.0, 1.96, 4.4, 12.0] {
                 check(to_normal(at_normal(z, degrees), degrees), z);
@@ -205,7 +205,7 @@ mod tests {
 
     /// The series meets the gamma functions at the change-over.
     #[test]
-    fn the_complete_function_has_no_step() {
+    fn the_complete_beta_function_has_no_step() {
         for a in [20.0, 33.5, 127.5] {
             let expected = libm::lgamma(a) + 0.5 * PI.ln() - libm::lgamma(a + 0.5);
             assert!(
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn with_many_degrees_it_is_the_normal_distribution() {
+    fn many_degrees_approach_the_normal_distribution() {
         assert!((ln_sf(3.0, 1e7) - normal::ln_sf(3.0)).abs() < 1e-5);
     }
 
     #[test]
-    fn tails_beyond_all_floats_are_infinite_and_no_error() {
+    fn tails_beyond_floats_are_infinite() {
         assert_eq!(isf(-50_000.0, 29.0), f64::INFINITY);
         assert_eq!(ln_sf(1e200, 29.0), f64::NEG_INFINITY);
     }

@@ -59,7 +59,7 @@ mod tests {
     proptest! {
         /// Equal to the last bit.
         #[test]
-        fn each_column_is_added_up_in_its_own_order(
+        fn columns_are_summed_in_their_own_order(
             columns in prop::collection::vec(prop::collection::vec(-1e9_f64..1e9, 0..40), 0..20),
         ) {
             let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_told_above_the_share_and_never_of_few_lists() {
+    fn a_top_user_is_reported_above_the_share_but_never_for_few_lists() {
         let warning = |lists, of_user, max| top_user_warning(["ranker", "neural"], lists, of_user, max);
         assert_eq!(warning(99.0, 99.0, 0.05), None);
         assert_eq!(warning(1000.0, 50.0, 0.05), None);

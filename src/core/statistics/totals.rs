@@ -96,6 +96,7 @@ impl Totals {
 impl Epoch {
     fn ln_bayes_factor(&self) -> Option<f64> {
         let exposed = |(arm, share): (&String, &f64)| {
+            // An arm without a list has 0 users: its absence is a mismatch too.
             let users = self.arms.get(arm).map_or(Some(0.0), |arm| arm.users)?;
             Some(Exposed { users, share: *share })
         };

@@ -23,6 +23,7 @@ impl Units {
         let top_users = sides
             .iter()
             .filter_map(|side| Some(share(side.top_user?, side.lists)));
+        // Capped lists are not among `lists`.
         let capped = sides.map(|side| share(side.capped, side.lists + side.capped));
         Units {
             without_user: (settings.unit == Unit::User)

@@ -36,6 +36,7 @@ impl<'a> Sides<'a> {
     /// Returns the ratio of an arm in a metric, if the arm has lists in only one epoch and the ratio is defined.
     pub fn ratio(&self, arm: &str, metric: &str) -> Option<Ratio> {
         let mut sides = self.0.iter().filter_map(|epoch| epoch.get(arm));
+        // Ratios are prepared by epoch. Over several epochs, sums must be added before the ratio is taken.
         let only = sides.next().filter(|_| sides.next().is_none())?;
         Some(only.ratios.get(metric)?.ratio())
     }

@@ -10,7 +10,7 @@ const MAX_EXPERIMENTS: u32 = 3;
 const USUAL: &str =
     r#"{"request_id":"r","user_id":"u","ts":1763596800123,"experiments":{"e":"a"},"items":["i","j"]}"#;
 
-/// All that an event says, with what it names in place of ranges.
+/// Contents of an event, with values in place of ranges.
 #[derive(Debug, PartialEq)]
 pub enum Read {
     List {
@@ -30,10 +30,10 @@ pub enum Read {
     Ignored,
 }
 
-/// Reads the input as one record, and each of its lines as one, among usual ones and whatever the topic says.
+/// Reads the input as one record, and each of its lines as one, among typical records and for every kind of topic.
 ///
 /// # Panics
-/// Where [`Decoder::decode`] is not what paths alone say.
+/// If [`Decoder::decode`] differs from decoding by paths.
 pub fn check(input: &[u8]) {
     let lines = input.split(|byte| *byte == b'\n');
     let records: Vec<&[u8]> = [USUAL.as_bytes(), input]

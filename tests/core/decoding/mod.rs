@@ -1,5 +1,4 @@
-//! What fuzzing found worth keeping is read alike by both ways of the decoder; and records of other shapes are explained as
-//! they are read.
+//! Both decoders agree on the inputs that fuzzing found, and explanations of records of other shapes match their events.
 
 mod both_ways;
 mod shapes;
@@ -9,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-/// Neither a file nor all of them grow beyond what is read in a moment.
+/// Bounds on a file and on all files, so that the test stays fast.
 const MAX_FILES: usize = 300;
 const MAX_BYTES: usize = 200_000;
 
 #[test]
-fn the_corpus_of_fuzzing_is_read_alike_by_both_ways() {
+fn both_decoders_agree_on_the_fuzzing_corpus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/decoding");
     let (mut n_files, mut n_bytes) = (0, 0);
     for entry in fs::read_dir(folder).expect("the corpus is there") {
@@ -41,7 +40,7 @@ fn samples() -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_samples_of_the_presets_are_explained_as_they_are_read() {
+fn explanations_match_the_decoder_on_samples_of_presets() {
     assert!(samples().len() >= 3);
     for sample in samples() {
         shapes::check(&fs::read(sample).expect("it can be read"));
@@ -63,7 +62,7 @@ fn moved(record: &mut Vec<u8>, (from, n, to): Move) {
 
 proptest! {
     #[test]
-    fn damaged_samples_are_explained_as_they_are_read(
+    fn explanations_match_the_decoder_on_damaged_samples(
         line in any::<prop::sample::Index>(),
         moves in prop::collection::vec(any::<Move>(), 0..4),
         bytes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..2),

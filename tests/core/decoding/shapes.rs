@@ -69,7 +69,7 @@ fn shapes() -> Vec<Shape> {
 /// Reads the input as one record, and each of its lines as one.
 ///
 /// # Panics
-/// Where a record is explained as something else than it is read as, or leaves behind what is not its own.
+/// If the explanation of a record differs from its events, or if a record leaves anything else behind.
 pub fn check(input: &[u8]) {
     for shape in shapes() {
         let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS).reading(Some(&shape));
@@ -162,7 +162,7 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
         (Body::Ignored, Explained::Ignored(_)) => {}
         (Body::Invalid(reason, list), Explained::Refused { reason: said, .. }) => {
             assert_eq!(reason, said, "{text}");
-            // Of a list that cannot be read, the arms stay.
+            // The arms of an unreadable list stay.
             if list.is_some() {
                 assert_eq!(ends(batch).0, before.0, "{text}");
                 return;

@@ -90,7 +90,7 @@ impl Alone {
 }
 
 #[test]
-fn a_state_that_changes_is_sealed_at_each_interval() {
+fn a_changing_state_is_sealed_at_each_interval() {
     let mut alone = Alone::new(settings(1));
     alone.written(100, |number| (header(number), roles(number)));
     let n_sealed = alone.handle.status(0).n_sealed;
@@ -98,7 +98,7 @@ fn a_state_that_changes_is_sealed_at_each_interval() {
 }
 
 #[test]
-fn an_instance_writes_no_more_than_its_bound() {
+fn writes_of_an_instance_stay_within_the_bound() {
     let bound = 1_000;
     let mut alone = Alone::new(Settings {
         max_bytes_per_second: bound,
@@ -110,14 +110,14 @@ fn an_instance_writes_no_more_than_its_bound() {
 }
 
 #[test]
-fn a_state_that_stays_the_same_is_written_once() {
+fn an_unchanged_state_is_written_once() {
     let mut alone = Alone::new(settings(1));
     alone.written(10, |_| (header(7), roles(7)));
     assert_eq!(alone.written(100, |_| (header(7), roles(7))), 0);
 }
 
 #[test]
-fn a_pair_that_leaves_is_let_go_once_its_last_state_is_in_force() {
+fn a_leaving_pair_is_released_once_its_last_state_is_in_force() {
     let mut alone = Alone::new(settings(1));
     alone.written(10, |number| (header(number), roles(number)));
     while alone.orders.try_recv().is_ok() {}
@@ -129,7 +129,7 @@ fn a_pair_that_leaves_is_let_go_once_its_last_state_is_in_force() {
 }
 
 #[test]
-fn a_pair_whose_topic_does_not_answer_is_let_go_in_time() {
+fn a_pair_is_released_in_time_if_its_topic_does_not_answer() {
     let mut alone = Alone::new(settings(1));
     alone.written(10, |number| (header(number), roles(number)));
     while alone.orders.try_recv().is_ok() {}
@@ -141,7 +141,7 @@ fn a_pair_whose_topic_does_not_answer_is_let_go_in_time() {
 }
 
 #[test]
-fn a_pair_that_is_away_may_leave() {
+fn a_revoked_pair_may_leave() {
     let mut alone = Alone::new(settings(1));
     while alone.orders.try_recv().is_ok() {}
     alone.handle.revoked(0);

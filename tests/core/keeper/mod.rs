@@ -15,7 +15,7 @@ use crate::keeper::topic::{Faults, Topic};
 const N_SCHEDULES: u64 = 2_000;
 
 #[test]
-fn schedules_keep_the_numbers_and_come_to_rest() {
+fn random_schedules_keep_the_numbers_and_settle() {
     let seed = std::env::var("ABGAUGE_STATE_SEED").ok();
     let seeds = match seed.and_then(|seed| seed.parse().ok()) {
         Some(seed) => seed..seed + 1,
@@ -35,7 +35,7 @@ fn schedules_keep_the_numbers_and_come_to_rest() {
 }
 
 #[test]
-fn the_script_runs_as_it_is_written() {
+fn the_script_has_the_expected_outcome() {
     let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
     let told = script::run(
         || topic.connect(Clock::system()),
@@ -45,7 +45,7 @@ fn the_script_runs_as_it_is_written() {
 }
 
 #[test]
-fn an_owner_writes_again_what_the_topic_has_lost() {
+fn an_owner_rewrites_state_lost_by_the_topic() {
     let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
     let told = script::run_while_the_topic_is_lost(|| topic.connect(Clock::system()), || topic.lose_all());
     assert_eq!(told, script::OUTCOME_OF_LOSS);

@@ -1,4 +1,4 @@
-//! Readers of the whole topic, and deletion of what is in it.
+//! Readers of the whole topic, and deletion of its contents.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub fn damage(reader: &Reader<Ticking>, namespace: abgauge_core::journal::Namesp
 }
 
 #[test]
-fn whoever_reads_the_topic_finds_it_whole_at_any_moment() {
+fn readers_find_a_complete_topic_at_any_moment() {
     let mut n_read = 0;
     for seed in 0..300 {
         n_read += world::run_with_readers(seed).unwrap_or_else(|violated| panic!("seed {seed}: {violated}"));
@@ -107,7 +107,7 @@ fn topic(seed: u64, n_keys: u64) -> Topic {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_though_tombstones_are_lost() {
+fn forgotten_pairs_are_gone_even_if_tombstones_are_lost() {
     for seed in 0..100 {
         let topic = topic(seed, 20);
         let before = [0, 1].map(|partition| topic.keys(partition));
@@ -128,7 +128,7 @@ fn what_is_forgotten_is_gone_though_tombstones_are_lost() {
 }
 
 #[test]
-fn what_an_owner_writes_meanwhile_is_left_and_told() {
+fn forgetting_keeps_and_reports_concurrent_writes() {
     let topic = Topic::new(namespace(), 1, 1, Faults::NONE);
     let own = claim(1);
     topic
@@ -146,7 +146,7 @@ fn what_an_owner_writes_meanwhile_is_left_and_told() {
 }
 
 #[test]
-fn a_topic_that_says_nothing_is_not_waited_for_for_ever() {
+fn reading_gives_up_on_a_topic_that_never_answers() {
     let faults = Faults {
         unheard: 100,
         ..Faults::NONE

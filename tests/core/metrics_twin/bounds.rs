@@ -27,7 +27,7 @@ fn is_at_most_1(column: &Column, profile: &Profile) -> bool {
 
 proptest! {
     #[test]
-    fn a_value_lies_between_0_and_1_where_it_is_defined_so(case in case(vec(profile(), 1..=3))) {
+    fn bounded_metrics_lie_between_0_and_1(case in case(vec(profile(), 1..=3))) {
         let evaluation = case.evaluate();
         for sums in evaluation.total.values() {
             for column in evaluation.ranking.columns() {

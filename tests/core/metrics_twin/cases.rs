@@ -104,7 +104,7 @@ fn check<const N: usize>(lines: &[String], profile: &str, ks: &[u32], expected: 
 /// Three items with clicks on ranks 1 and 3, and an off-list click. There is one hit at k = 2, and there are two at k = 5 and
 /// over the whole list. The precisions at the hits are 1 and 2/3. |G| is 3, or 2 if off-list clicks are ignored.
 #[test]
-fn a_list_of_three_with_clicks_at_1_and_3_and_beside_it() {
+fn a_list_of_three_with_clicks_at_1_and_3_and_off_list() {
     let lines = [
         list("1", r#""a","b","c""#),
         click("1", r#""c""#),
@@ -226,7 +226,7 @@ fn a_list_of_three_with_clicks_at_1_and_3_and_beside_it() {
 /// population of all lists has 4. The population with a relevant item has a and d, or only a if off-list clicks are ignored.
 /// Among these only a shows an item. At k = 2, a has one hit, at rank 1.
 #[test]
-fn each_population_has_the_empty_and_the_unclicked_lists_that_it_says() {
+fn each_population_has_its_documented_lists() {
     let lines = [
         list("1", r#""a","b","c""#),
         list("2", r#""a","b","c""#),
@@ -272,7 +272,7 @@ fn each_population_has_the_empty_and_the_unclicked_lists_that_it_says() {
 
 /// A mean over all lists is 0. A mean over clicked lists is undefined, never NaN.
 #[test]
-fn lists_without_a_click_score_0_or_nothing() {
+fn lists_without_a_click_score_0_or_are_excluded() {
     let lines = [list("1", r#""a","b""#), list("2", "")];
     for name in NAMES {
         let all = ["default", "seed-0", "replay"].contains(&name);
@@ -299,7 +299,7 @@ fn lists_without_a_click_score_0_or_nothing() {
 
 /// Items a, b, a with a click on a. The copy at rank 3 is shown but not relevant. |G| is 1.
 #[test]
-fn an_item_that_stands_twice_counts_at_its_first_rank() {
+fn a_repeated_item_counts_at_its_first_rank() {
     let lines = [
         list("1", r#""a","b","a""#),
         click("1", r#""a""#),
@@ -339,7 +339,7 @@ fn an_item_that_stands_twice_counts_at_its_first_rank() {
 
 /// Items b, a, a, b with a click on a. The first a is at rank 2, and four positions are shown.
 #[test]
-fn a_copy_below_does_not_take_the_place_of_the_first() {
+fn a_repeated_item_does_not_replace_its_first_rank() {
     let lines = [list("1", r#""b","a","a","b""#), click("1", r#""a""#)];
     let evaluation = evaluate(&lines, "default", &[1, 2, 3], None);
     let at = |key| evaluation.value("e", "a", key);
@@ -353,7 +353,7 @@ fn a_copy_below_does_not_take_the_place_of_the_first() {
 
 /// A list of two, both clicked. Ranks beyond its end do not count as misses if a source divides by the number of shown items.
 #[test]
-fn a_k_longer_than_the_list_divides_by_k_or_by_what_is_shown() {
+fn a_k_beyond_the_list_divides_by_k_or_by_the_shown_items() {
     let lines = [
         list("1", r#""a","b""#),
         click("1", r#""a""#),
@@ -409,7 +409,7 @@ fn integer_ids_are_their_decimal_text() {
 
 /// An arm exists once it has a list, even an empty one. Clicks alone do not create one.
 #[test]
-fn one_arm_only_and_clicks_of_nobody() {
+fn one_arm_alone_and_clicks_without_a_list() {
     let lines = [list_in("b", "1", ""), click("2", r#""a""#), click("1", r#""a""#)];
     for name in NAMES {
         let evaluation = evaluate(&lines, name, &[1], None);
@@ -473,9 +473,9 @@ fn an_arm_of_empty_lists_has_a_coverage_of_0_and_no_popularity() {
 /// Clicks on a at rank 1, c (no aspect) at rank 2, and off-list on b and 7, with α = 1/2. The gain is 1 at every k. The ideal
 /// takes b (x, y). Then "a" gains 1/2 and 7 gains 1, so it takes 7, then a. At k = 1 the ideal is 2, at k = 2 it is 2 + 1 ÷
 /// log2 3, and at k = 3 the gain of a at rank 3, 1/2 · 1/2, is added. Over the whole list of two it equals that at k = 2.
-/// `default` knows only a and c.
+/// Under `default`, only a and c are relevant.
 #[test]
-fn alpha_ndcg_with_relevant_items_beside_the_list_and_an_integer_id() {
+fn alpha_ndcg_with_off_list_relevant_items_and_an_integer_id() {
     let lines = [
         list("1", r#""a","c""#),
         click("1", r#""a""#),

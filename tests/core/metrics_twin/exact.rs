@@ -160,7 +160,7 @@ proptest! {
     /// The error |sum − true sum|, computed in integers, is at most half a unit of the fixed point per list that contributes.
     /// So the error of a mean is at most 2^-33 for any number of lists.
     #[test]
-    fn a_sum_is_off_by_half_a_unit_a_list_at_most(
+    fn sums_are_off_by_at_most_half_a_unit_per_list(
         lists in vec(clicked(), 1..24),
         profile in select(ten_with_all_metrics()),
         ks in select(vec![vec![1, 3], vec![5, 12]]),
@@ -188,7 +188,7 @@ proptest! {
 /// reciprocal ranks 1/683 is therefore 682/683 of 2^-33, the documented bound. The bound is tight, and more lists do not
 /// increase the error.
 #[test]
-fn the_stated_error_is_reached_and_not_exceeded() {
+fn the_documented_error_bound_is_tight() {
     let rank = 683_i128;
     assert_eq!(((1_i128 << 33) + 1) % rank, 0);
     for n_lists in [1, 100] {

@@ -132,7 +132,7 @@ fn with_click(case: &Case, list: Index, item: u8) -> Case {
 
 proptest! {
     #[test]
-    fn a_further_click_never_lowers_what_is_not_divided_by_the_relevant_items(
+    fn a_further_click_never_lowers_metrics_not_divided_by_relevant_items(
         case in case(vec(profile(), 1..=2)), list in any::<Index>(), item in 0..8_u8
     ) {
         let (before, after) = (case.evaluate(), with_click(&case, list, item).evaluate());
@@ -161,7 +161,7 @@ proptest! {
 
     /// Items 8 and 9 do not occur in the lists that clicks are drawn for.
     #[test]
-    fn a_click_beside_a_list_changes_nothing_where_it_is_ignored_and_raises_nothing_where_it_is_relevant(
+    fn an_off_list_click_changes_nothing_if_ignored_and_raises_nothing_if_relevant(
         case in case(vec(profile(), 1..=2)), list in any::<Index>(), item in 8..10_u8
     ) {
         let (before, after) = (case.evaluate(), with_click(&case, list, item).evaluate());

@@ -100,7 +100,7 @@ const NOT_ABOUT_CLICKS: [&str; 3] = ["coverage", "popularity", "surprisal"];
 
 proptest! {
     #[test]
-    fn a_perfect_list_scores_1_exactly_where_the_choices_imply_it(
+    fn a_perfect_list_scores_1_exactly_if_the_profile_implies_it(
         lengths in vec(1..=8_usize, 1..4),
         measures in measures(vec(profile(), 1..=3), &[1, 2, 3, 5, 8], 3),
     ) {

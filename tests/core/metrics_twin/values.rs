@@ -30,7 +30,7 @@ fn check_all(totals: &Totals, evaluation: &Evaluation, lists: &[Joined], case: &
 
 proptest! {
     #[test]
-    fn every_value_is_that_of_a_recount(case in case(vec(profile(), 1..=2))) {
+    fn every_value_equals_a_recount(case in case(vec(profile(), 1..=2))) {
         let evaluation = case.evaluate();
         let lists = join(&case);
         let mut arms: Vec<_> = lists.iter().flat_map(|list| list.arms.clone()).collect();
@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(cases_of(48))]
 
     #[test]
-    fn a_column_is_the_same_alone_and_in_company(
+    fn columns_do_not_depend_on_other_columns(
         case in case(vec(profile(), 2..=3)),
         (metric, k) in any::<(Index, Index)>()
     ) {
@@ -188,7 +188,7 @@ proptest! {
 
 /// This is the case of `--convention` given ten times.
 #[test]
-fn ten_profiles_side_by_side_give_what_each_gives_alone() {
+fn ten_profiles_together_equal_each_alone() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 

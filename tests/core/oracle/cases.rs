@@ -15,7 +15,7 @@ use crate::twin::items::Known;
 use crate::twin::measured::all_metrics;
 
 #[test]
-fn a_late_list_moves_nothing_and_one_at_the_watermark_is_not_late() {
+fn a_late_list_moves_nothing_and_a_list_at_the_watermark_is_in_time() {
     let mut pair = Pair::new();
     assert_eq!(pair.list(1, 100, &[]), Accepted);
     assert_eq!(pair.list(2, 95, &[]), Accepted);
@@ -38,7 +38,7 @@ fn an_event_too_far_ahead_of_its_record_moves_nothing() {
 }
 
 #[test]
-fn a_duplicate_moves_the_watermark_but_is_no_accepted_time() {
+fn a_duplicate_moves_the_watermark_but_is_not_an_accepted_list() {
     let mut pair = copies_within(9);
     assert_eq!(pair.list(1, 100, &[]), Accepted);
     assert_eq!(pair.list(1, 109, &[]), Duplicate);
@@ -61,7 +61,7 @@ fn a_list_of_a_settled_slot_moves_the_watermark() {
 }
 
 #[test]
-fn a_click_that_no_open_list_can_take_is_refused() {
+fn a_click_is_refused_if_no_open_list_can_take_it() {
     let mut pair = Pair::new();
     pair.list(1, 100, &[]);
     for side in Side::BOTH {
@@ -76,7 +76,7 @@ fn a_click_that_no_open_list_can_take_is_refused() {
 }
 
 #[test]
-fn attribution_and_skew_belong_to_the_window() {
+fn the_click_window_includes_attribution_and_skew() {
     let mut pair = Pair::new();
     for (id, ts) in [(1, 98), (2, 97), (3, 130), (4, 131)] {
         assert_eq!(pair.click(id, ts, 1), Accepted);
@@ -88,7 +88,7 @@ fn attribution_and_skew_belong_to_the_window() {
 }
 
 #[test]
-fn a_click_waits_until_the_watermark_is_beyond_its_reach() {
+fn a_click_waits_until_the_watermark_passes_its_reach() {
     let mut pair = Pair::new();
     pair.click(1, 100, 1);
     pair.list(2, 107, &[]);
@@ -142,7 +142,7 @@ fn click_on(shelf: Shelf, ts: i64, item: u16) -> Says {
 }
 
 #[test]
-fn a_click_that_names_no_shelf_belongs_to_the_lists_that_show_its_item() {
+fn a_click_without_a_shelf_belongs_to_lists_that_show_its_item() {
     let mut pair = copies_within(9);
     let steps = [
         (Side::Served, list_on(1, 1, &[5, 6])),
@@ -164,7 +164,7 @@ fn a_click_that_names_no_shelf_belongs_to_the_lists_that_show_its_item() {
 }
 
 #[test]
-fn kept_clicks_that_name_a_shelf_and_those_that_do_not_are_taken_in_the_order_of_their_offsets() {
+fn kept_clicks_with_and_without_a_shelf_are_taken_in_offset_order() {
     // If the click on shelf 2 comes first, the other one is a repeat there, but has its result from shelf 1.
     for (first, second, expected) in [
         (Shelf::Named(1), Shelf::Any, [1, 1, 0, 0, 0]),
@@ -184,7 +184,7 @@ fn kept_clicks_that_name_a_shelf_and_those_that_do_not_are_taken_in_the_order_of
 }
 
 #[test]
-fn copies_are_of_the_whole_id_and_a_click_without_a_shelf_counts_for_as_many_lists_as_any() {
+fn copies_share_the_whole_id_and_clicks_without_a_shelf_obey_the_list_limit() {
     let mut pair = copies_within(9);
     for shelf in 1..=4 {
         assert_eq!(pair.read(Side::Served, 5, list_on(shelf, 2, &[7])), Accepted);
@@ -197,7 +197,7 @@ fn copies_are_of_the_whole_id_and_a_click_without_a_shelf_counts_for_as_many_lis
 }
 
 #[test]
-fn of_two_contents_the_lower_offset_stands() {
+fn conflicting_contents_keep_the_lower_offset() {
     let mut pair = Pair::new();
     pair.list(1, 3, &[5]);
     assert_eq!(pair.list(1, 4, &[5, 6]), Duplicate);
@@ -216,7 +216,7 @@ fn copies_within(same_list_ms: i64) -> Pair {
 }
 
 #[test]
-fn a_copy_eight_later_is_one_across_the_border_of_its_slot() {
+fn a_copy_counts_as_a_copy_across_the_border_of_its_slot() {
     let mut pair = copies_within(30);
     assert_eq!(pair.list(1, 6, &[5]), Accepted);
     assert_eq!(pair.list(1, 14, &[5]), Duplicate);
@@ -225,7 +225,7 @@ fn a_copy_eight_later_is_one_across_the_border_of_its_slot() {
 }
 
 #[test]
-fn a_list_just_beyond_is_another_one_and_a_copy_of_both_is_held_against_the_lower_offset() {
+fn a_list_just_beyond_is_separate_and_a_copy_of_both_is_compared_with_the_lower_offset() {
     // B is after A or before it, in time.
     for (a, b) in [(20, 41), (41, 20)] {
         let mut pair = Pair::with(
@@ -256,7 +256,7 @@ fn copies_of_copies_do_not_count() {
 }
 
 #[test]
-fn with_a_span_of_nothing_only_the_very_same_time_makes_a_copy() {
+fn a_zero_span_makes_copies_only_at_the_same_time() {
     let mut pair = copies_within(0);
     assert_eq!(pair.list(1, 3, &[5]), Accepted);
     assert_eq!(pair.list(1, 4, &[5]), Accepted);
@@ -265,7 +265,7 @@ fn with_a_span_of_nothing_only_the_very_same_time_makes_a_copy() {
 }
 
 #[test]
-fn a_user_makes_no_conflict_but_items_and_arms_do() {
+fn items_and_arms_cause_conflicts_but_users_do_not() {
     let mut pair = Pair::new();
     let to = |user, items: &[u16], arms: &[(u8, u8)]| {
         Says::List(List {
@@ -298,7 +298,7 @@ fn a_slot_is_open_while_a_copy_of_its_lists_may_come() {
 
 /// Silence settles a list, and then its copy arrives with a time that is not settled.
 #[test]
-fn a_copy_of_a_list_that_silence_has_settled_is_one_until_the_own_watermark_has_passed() {
+fn lists_settled_by_silence_detect_copies_until_the_served_watermark_passes() {
     let mut pair = copies_within(20);
     pair.list(1, 57, &[5]);
     pair.idle(Side::Served, Some(96));
@@ -321,7 +321,7 @@ fn a_copy_of_a_list_that_silence_has_settled_is_one_until_the_own_watermark_has_
 }
 
 #[test]
-fn what_is_kept_for_copies_leaves_as_silence_goes_on() {
+fn lists_kept_for_copies_leave_as_silence_continues() {
     let mut pair = copies_within(20);
     pair.list(1, 57, &[5]);
     for (live_end, is_kept) in [(96, true), (106, true), (116, false)] {
@@ -333,7 +333,7 @@ fn what_is_kept_for_copies_leaves_as_silence_goes_on() {
 }
 
 #[test]
-fn a_slot_settles_when_both_watermarks_touch_its_end() {
+fn a_slot_settles_when_both_watermarks_reach_its_end() {
     let settles = |served, clicks| {
         let mut pair = Pair::new();
         pair.list(1, 9, &[]);
@@ -393,7 +393,7 @@ fn a_pair_without_a_record_takes_no_idle_move() {
 }
 
 #[test]
-fn what_lies_before_the_begin_is_replayed_and_leaves_clicks_undecided() {
+fn events_before_the_start_are_replayed_and_leave_clicks_undecided() {
     let mut pair = Pair::with(RULES, Some(100));
     assert_eq!(pair.list(1, 99, &[5]), Replayed);
     assert_eq!(pair.list(2, 100, &[5]), Accepted);
@@ -411,14 +411,14 @@ fn what_lies_before_the_begin_is_replayed_and_leaves_clicks_undecided() {
 }
 
 #[test]
-fn a_list_that_is_late_before_the_begin_is_late() {
+fn a_late_list_before_the_start_is_late() {
     let mut pair = Pair::with(RULES, Some(100));
     pair.list(1, 99, &[]);
     assert_eq!(pair.list(2, 93, &[]), Late);
 }
 
 #[test]
-fn an_item_that_stands_twice_is_shown_twice_and_clicked_once() {
+fn a_repeated_item_is_shown_twice_and_clicked_once() {
     let mut pair = Pair::new();
     pair.list(1, 0, &[4, 5, 4]);
     pair.click(1, 1, 4);
@@ -429,7 +429,7 @@ fn an_item_that_stands_twice_is_shown_twice_and_clicked_once() {
 }
 
 #[test]
-fn off_list_items_are_told_apart_as_far_as_they_are_remembered() {
+fn off_list_items_are_distinguished_up_to_the_remembered_number() {
     let mut pair = Pair::new();
     pair.list(1, 0, &[]);
     for item in [7, 8, 9, 7, 8, 9] {
@@ -441,7 +441,7 @@ fn off_list_items_are_told_apart_as_far_as_they_are_remembered() {
 }
 
 #[test]
-fn a_list_without_arms_has_clicks_and_counts_nowhere() {
+fn a_list_without_arms_takes_clicks_but_counts_in_no_arm() {
     let mut pair = Pair::new();
     assert_eq!(pair.list_of(&[], 1, 0, &[5]), Accepted);
     pair.click(1, 1, 5);
@@ -472,7 +472,7 @@ fn one_topic_has_one_watermark_for_both_kinds() {
 }
 
 #[test]
-fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
+fn arms_beyond_the_bound_fold_into_their_known_experiment() {
     let mut pair = Pair::with(Rules { max_arms: 1, ..RULES }, None);
     pair.list_of(&[(0, 0)], 1, 0, &[]);
     pair.list_of(&[(0, 1), (1, 0)], 2, 1, &[]);
@@ -493,7 +493,7 @@ fn arms_beyond_the_bound_fold_into_the_experiment_that_they_know() {
 }
 
 #[test]
-fn a_list_that_comes_again_with_other_folded_arms_is_a_conflict() {
+fn a_copy_with_different_folded_arms_is_a_conflict() {
     let mut pair = Pair::with(Rules { max_arms: 2, ..RULES }, None);
     pair.list_of(&[(0, 0)], 1, 0, &[]);
     // There is still room for an arm.
@@ -519,7 +519,7 @@ fn a_list_that_comes_again_with_other_folded_arms_is_a_conflict() {
 }
 
 #[test]
-fn a_click_counts_for_so_many_lists_of_its_id_and_for_those_of_the_lowest_offsets() {
+fn a_click_counts_for_a_limited_number_of_lists_with_the_lowest_offsets() {
     let ended = |clicks_first: bool, n_lists: usize| {
         let rules = Rules {
             lateness_ms: 30,
@@ -579,7 +579,7 @@ fn items_of(items: &[(u16, &[&'static str], u64)]) -> Items {
 }
 
 #[test]
-fn as_many_items_beside_a_list_are_relevant_as_are_remembered_the_first_by_offset() {
+fn only_the_first_remembered_off_list_items_are_relevant() {
     // The clicks precede the list, and two off-list items are remembered. The list takes the clicks in the order of their
     // offsets.
     let mut pair = pair_with_catalogue(&[
@@ -602,7 +602,7 @@ fn as_many_items_beside_a_list_are_relevant_as_are_remembered_the_first_by_offse
 }
 
 #[test]
-fn a_list_counts_by_the_catalogue_that_held_when_its_slot_got_its_first_list() {
+fn a_list_counts_by_the_catalogue_at_the_first_list_of_its_slot() {
     let shares = |users| [(5, &[][..], users)];
     let mut pair = pair_with_catalogue(&shares(1));
     pair.list(1, 0, &[5]);

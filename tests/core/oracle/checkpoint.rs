@@ -11,7 +11,7 @@ use crate::oracle::drive::push;
 use crate::oracle::world::{List, Record, Says, Shelf, T0, usual};
 
 #[test]
-fn a_checkpoint_has_the_read_position_where_nothing_before_it_is_open() {
+fn a_checkpoint_has_the_read_position_if_nothing_before_it_is_open() {
     let rules = Rules {
         attribution_ms: 10,
         click_skew_ms: 0,

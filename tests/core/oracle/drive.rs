@@ -171,7 +171,7 @@ impl<'a> Driver<'a> {
         self.ledger
     }
 
-    /// Takes what has changed and returns the account so far.
+    /// Takes the changes and returns the account so far.
     pub fn hand_over(&mut self) -> Account<i64> {
         self.settle(usize::MAX);
         let frontier_ms = self.engine.frontier_ms();

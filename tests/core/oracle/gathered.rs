@@ -36,7 +36,7 @@ fn accepted(pair: &mut Pair) -> u64 {
 }
 
 #[test]
-fn a_list_opens_once_the_watermark_has_passed_its_time_and_the_span() {
+fn a_list_opens_once_the_watermark_passes_its_time_and_the_span() {
     let mut pair = pair();
     assert_eq!(row(&mut pair, 1, 100, 5, 0), None);
     assert_eq!(row(&mut pair, 1, 106, 6, 1), None);
@@ -64,7 +64,7 @@ fn rows_on_either_side_of_the_head_are_its_list_and_rank_by_position() {
 }
 
 #[test]
-fn a_row_that_comes_again_is_a_duplicate_and_one_too_many_is_invalid() {
+fn a_repeated_row_is_a_duplicate_and_an_excess_row_is_invalid() {
     let mut pair = pair();
     assert_eq!(row(&mut pair, 1, 100, 5, 0), None);
     assert_eq!(row(&mut pair, 1, 103, 5, 0), Some(Outcome::Duplicate));
@@ -91,7 +91,7 @@ fn a_row_after_silence_has_completed_its_list_is_late() {
 }
 
 #[test]
-fn rows_that_wait_count_toward_the_bound_on_memory() {
+fn waiting_rows_count_toward_the_memory_limit() {
     let mut pair = pair();
     row(&mut pair, 1, 100, 5, 0);
     let one = pair.engine.state_bytes();

@@ -78,7 +78,7 @@ fn assert_ledger(driver: Driver, settled: &BTreeMap<i64, BTreeMap<ArmName, Vec<i
 
 proptest! {
     #[test]
-    fn any_merge_in_any_batches_gives_the_recount_at_every_hand_over(
+    fn every_hand_over_equals_the_recount_in_any_merge_and_batches(
         (world, reading) in (prop_oneof![4 => world().boxed(), 1 => conflicting_world().boxed()], reading())
     ) {
         let twin = Twin::new(&world);
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn idle_moves_and_new_catalogues_give_what_the_recount_gives_with_the_same_moves(
+    fn idle_moves_and_new_catalogues_equal_the_recount(
         (world, reading) in (world(), idle_reading())
     ) {
         let twin = Twin::new(&world);
@@ -105,7 +105,7 @@ proptest! {
 
     /// Records come one at a time, so that the twin knows which ones found no room. These leave no trace but M.
     #[test]
-    fn shed_records_leave_no_trace_and_state_keeps_to_its_room(
+    fn shed_records_leave_no_trace_and_state_stays_within_its_room(
         (world, reading) in (world(), idle_reading()),
         room_bytes in 0..20_000_u64
     ) {
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn metrics_are_those_computed_from_scratch_in_floating_point((world, reading) in (world(), reading())) {
+    fn metrics_equal_a_floating_point_computation_from_scratch((world, reading) in (world(), reading())) {
         let reading = Reading { hand_overs: vec![false], ..reading };
         let mut driver = Driver::new(&world, ROOM);
         driver.read_all(&reading, |_, _| ());

@@ -33,7 +33,7 @@ pub struct Read<'a> {
     pub clicks: Vec<Accepted<&'a Click>>,
     /// Gathered lists, by the places of their heads.
     pub gathered: Vec<Gathered>,
-    /// start(F) when a step began; `i64::MIN` where there is none.
+    /// start(F) when a step began; `i64::MIN` without a frontier.
     pub frontier_at_ms: Vec<i64>,
     pub frontier_ms: i64,
 }

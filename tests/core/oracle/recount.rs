@@ -153,7 +153,7 @@ impl<'a> Twin<'a> {
         account.counts.repeated_items += (list.outcome.items.len() - distinct.len()) as u64;
     }
 
-    /// Notes the items of a list, those that its catalogue does not know as none.
+    /// Notes the items of a list, with `None` for items that its catalogue does not contain.
     fn show(&self, shown: &mut Shown, slot_ms: i64, arm: &ArmName, list: &Judged) {
         if self.scores.ranking.coverage().is_none() {
             return;

@@ -476,7 +476,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1000), ..ProptestConfig::default() })]
 
     #[test]
-    fn a_restored_pair_goes_on_as_if_it_had_never_been_cut(
+    fn a_restored_pair_continues_as_if_never_interrupted(
         (world, reading, cuts) in (worlds(), idle_reading(), cuts())
     ) {
         follow(&world, &reading, &cuts);
@@ -486,7 +486,7 @@ proptest! {
 proptest! {
     /// Any counted event that is open is replaced by another one.
     #[test]
-    fn a_log_that_is_another_one_is_told_where_one_open_event_differs(
+    fn a_different_log_is_detected_by_one_open_event(
         (world, reading) in (worlds(), idle_reading()),
         which in any::<prop::sample::Index>(),
         how in 0..4_u8,
@@ -591,7 +591,7 @@ fn follow_by_hand(world: &World, runs: &[usize], silent_after: Option<usize>, cu
 }
 
 #[test]
-fn a_copy_of_a_list_that_silence_had_settled_is_one_after_a_cut_too() {
+fn copies_of_lists_settled_by_silence_are_detected_after_a_restore() {
     // The click lets silence settle the list at 57. Its copy comes after the cut.
     let world = world_of(&[(1, 57), (1, 70)], &[96]);
     assert_eq!(
@@ -602,14 +602,14 @@ fn a_copy_of_a_list_that_silence_had_settled_is_one_after_a_cut_too() {
 }
 
 #[test]
-fn a_copy_that_is_read_again_without_its_original_is_one() {
+fn a_copy_reread_without_its_original_is_a_duplicate() {
     // The list at 12 and the copy at 14 are read again; the list at 4 is settled.
     let world = world_of(&[(1, 4), (2, 12), (1, 14), (3, 40)], &[45]);
     assert_eq!(follow_by_hand(&world, &[4], None, 4), 3 + 1);
 }
 
 #[test]
-fn a_list_that_came_after_silence_had_settled_its_slot_has_no_copies_after_a_cut_either() {
+fn lists_refused_after_silence_have_no_copies_after_a_restore() {
     // Silence settles up to 60 with the click. The list at 55 comes too late, so the list at 61 is not a copy of it.
     let world = world_of(&[(2, 57), (1, 55), (1, 61)], &[96]);
     assert_eq!(follow_by_hand(&world, &[1, 9], Some(1), 2), 2 + 1);
@@ -629,7 +629,7 @@ fn rows_of(rows: &[(u8, i64)], clicks: &[i64]) -> World {
 }
 
 #[test]
-fn a_row_that_is_read_again_without_its_head_makes_no_list() {
+fn a_row_reread_without_its_head_opens_no_list() {
     // The list at 8 is settled. Its row at 12 is read again, as the list at 11 is open.
     let world = rows_of(&[(1, 8), (2, 11), (1, 12), (3, 41)], &[45]);
     assert_eq!(
@@ -640,14 +640,14 @@ fn a_row_that_is_read_again_without_its_head_makes_no_list() {
 }
 
 #[test]
-fn a_row_nearer_to_a_settled_head_is_no_row_of_a_later_list_after_a_cut_either() {
+fn a_row_of_a_settled_head_joins_no_later_list_after_a_restore() {
     // The row at 9 is in the span of both lists, and belongs to the settled one, whose head comes first.
     let world = rows_of(&[(1, 6), (1, 13), (1, 9), (3, 41)], &[45]);
     assert_eq!(follow_by_hand(&world, &[4], None, 4), 2 + 1);
 }
 
 #[test]
-fn a_list_that_silence_has_completed_stays_complete_after_a_cut() {
+fn a_list_completed_by_silence_stays_complete_after_a_restore() {
     let world = rows_of(&[(1, 57), (1, 60)], &[96]);
     assert_eq!(follow_by_hand(&world, &[1], Some(1), 1), 1 + 1);
 }

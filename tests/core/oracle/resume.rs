@@ -82,7 +82,7 @@ fn follow(world: &World, reading: &Reading, room_bytes: u64) {
 
 proptest! {
     #[test]
-    fn a_log_is_read_again_from_the_first_event_that_is_not_settled(
+    fn a_log_is_reread_from_the_first_unsettled_event(
         (world, reading) in (any_world(), idle_reading())
     ) {
         follow(&world, &reading, u64::MAX);
@@ -90,7 +90,7 @@ proptest! {
 
     /// Records come one at a time, so that it is known which ones were shed.
     #[test]
-    fn what_was_shed_is_not_read_again_for_its_own_sake(
+    fn shed_records_do_not_move_the_reread_position(
         (world, reading) in (any_world(), idle_reading()),
         room_bytes in 0..20_000_u64
     ) {

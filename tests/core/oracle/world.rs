@@ -170,11 +170,11 @@ impl World {
         ts_ms.div_euclid(self.rules.slot_ms) * self.rules.slot_ms
     }
 
-    /// Gives every copy the content of the first list that it is one of, as a producer that only retries does, but for
-    /// what `differs` makes of the n-th copy.
+    /// Gives every copy the content of its original, as a producer that only retries does. `differs` then changes the n-th
+    /// copy.
     fn with_repetitions(mut self, differs: impl Fn(&mut List, usize)) -> World {
         if self.rules.gather.is_some() {
-            // Rows of one list are alike.
+            // Rows of one list already agree.
             return self;
         }
         let mut firsts: Vec<List> = Vec::new();

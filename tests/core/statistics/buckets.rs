@@ -45,7 +45,7 @@ fn compared(arm: &Columns, control: &Columns) -> Comparison {
 }
 
 #[test]
-fn ratios_differences_and_lifts_equal_those_of_packages() {
+fn ratios_differences_and_lifts_equal_other_packages() {
     let case = block("bucket_case");
     for (metric, arms) in entries(&case["expected"]["arm"]) {
         for (arm, expected) in entries(arms) {
@@ -225,7 +225,7 @@ fn fewer_buckets_are_sums_of_more() {
 }
 
 #[test]
-fn a_bucket_for_each_user_gives_the_variance_clustered_by_user() {
+fn one_bucket_per_user_gives_the_variance_clustered_by_user() {
     let case = block("user_level_case");
     for (metric, expected) in entries(&case["expected"]) {
         let term = if metric == "hr" { 1 } else { 2 };
@@ -294,7 +294,7 @@ fn users(rows_of_arm: &Value, term: usize) -> Columns {
 }
 
 #[test]
-fn quantiles_are_those_of_scipy() {
+fn quantiles_equal_scipy() {
     let expected = block("quantiles");
     for (degrees, expected) in entries(&expected["t_975"]) {
         let degrees: f64 = degrees.parse().expect("a number");
@@ -304,7 +304,7 @@ fn quantiles_are_those_of_scipy() {
 }
 
 #[test]
-fn buckets_without_a_list_of_an_arm_do_not_count_as_its_own() {
+fn buckets_without_a_list_of_an_arm_do_not_count_for_it() {
     let case = block("occupied_case");
     let expected = &case["expected"];
     let [control, arm] = ["control", "t1"].map(|arm| plain(&case["arms"][arm]));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::vectors::{LOGARITHM, PLAIN, TRANSFORMED, block, close, ends, near, number, numbers, rows};
 
 #[test]
-fn first_exposures_are_tested_as_by_ssrm() {
+fn first_exposures_are_tested_like_ssrm() {
     for case in rows(&block("srm_cases")) {
         let theta = numbers(&case["theta"]);
         let expected = &case["expected"]["concentration_1000"];
@@ -39,7 +39,7 @@ fn grow(users: &mut [f64], theta: &[f64], increments: &Value) -> f64 {
 }
 
 #[test]
-fn an_epoch_of_other_shares_begins_anew_and_adds() {
+fn an_epoch_with_other_shares_restarts_and_adds() {
     let [mut before, mut largest] = [0.0_f64; 2];
     for epoch in rows(&block("srm_epochs")["epochs"]) {
         let theta = numbers(&epoch["theta"]);
@@ -57,7 +57,7 @@ fn an_epoch_of_other_shares_begins_anew_and_adds() {
 }
 
 #[test]
-fn lists_and_clicks_per_assigned_user_need_no_user_counted() {
+fn lists_and_clicks_per_assigned_user_need_no_user_counts() {
     let buckets = block("bucket_case");
     for row in rows(&block("list_ratio")["rows"]) {
         let [column, arm] = ["column", "arm"].map(|name| row[name].as_str().expect("a name"));

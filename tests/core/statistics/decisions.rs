@@ -23,7 +23,7 @@ fn the_first_rule_that_applies_decides() {
 /// Checks the block from before the rule changed. Its `p` is the running p, and its interval is the sequence's. Rows
 /// whose state has changed are listed in `CHANGED`.
 #[test]
-fn most_of_the_earlier_rule_still_holds() {
+fn the_earlier_rule_holds_except_for_listed_changes() {
     let changed = BTreeMap::from(CHANGED);
     let case = block("decision");
     let mut found = 0;
@@ -201,7 +201,7 @@ fn later_decision_looks_need_more() {
 }
 
 #[test]
-fn metrics_that_decide_nothing_are_corrected_at_one_look_as_in_statsmodels() {
+fn nondeciding_metrics_are_corrected_at_one_look_like_statsmodels() {
     let case = decision_block("benjamini_yekutieli");
     for family in rows(&case) {
         let found = multiple::benjamini_yekutieli(&numbers(&family["p"]));
@@ -214,7 +214,7 @@ fn metrics_that_decide_nothing_are_corrected_at_one_look_as_in_statsmodels() {
 
 /// The boundary is where E reaches 1/α.
 #[test]
-fn harm_is_the_one_sided_mixture_of_ville() {
+fn harm_equals_the_one_sided_mixture_of_ville() {
     let case = decision_block("harm");
     for row in rows(&case) {
         let ln_e = harm::ln_e(number(&row["x"]), number(&row["z"]));

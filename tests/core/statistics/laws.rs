@@ -76,7 +76,7 @@ fn is_near(value: f64, expected: f64) -> bool {
 
 proptest! {
     #[test]
-    fn variances_are_those_of_small_changes(arms in arms()) {
+    fn variances_equal_a_recomputation_by_small_changes(arms in arms()) {
         if let Some(found) = compared(&arms) {
             let of = |value: fn(Comparison) -> f64| move |arms: &[Arm; 2]| value(compared(arms).unwrap());
             if let Some(difference) = found.difference {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::world::{Truth, World, better, non_inferior, shares, worse};
 
 #[test]
-fn before_burn_in_two_ratios_are_all_that_is_shown() {
+fn only_the_two_ratios_are_shown_before_burn_in() {
     let mut world = World::new();
     let report = world.go(
         0.015,
@@ -60,7 +60,7 @@ fn tau_is_frozen_at_the_first_look_after_burn_in() {
 }
 
 #[test]
-fn a_better_arm_wins_at_the_first_decision_look_and_stays_so_until_the_next() {
+fn a_better_arm_wins_at_the_first_decision_look_and_keeps_the_win_until_the_next() {
     let mut world = World::new();
     assert_eq!(state(&world.go(6.0, better())), State::NoDecision);
     assert_eq!(reason(&world.look(0.1)), "6.1 of 7 days");
@@ -89,7 +89,7 @@ fn a_worse_arm_is_harm_at_once() {
 }
 
 #[test]
-fn an_arm_that_gets_no_click_leaves_burn_in_and_is_harm() {
+fn an_arm_without_clicks_leaves_burn_in_and_is_harm() {
     let mut world = World::new();
     let report = world.go(
         1.0,
@@ -102,7 +102,7 @@ fn an_arm_that_gets_no_click_leaves_burn_in_and_is_harm() {
 }
 
 #[test]
-fn lower_is_better_turns_win_and_harm_around_and_leaves_the_lift() {
+fn lower_is_better_swaps_win_and_harm_but_keeps_the_lift() {
     let misses = |settings: &mut abgauge_core::statistics::Settings| {
         settings.primary = vec!["miss_rate".to_owned()];
         settings.lower_is_better = ["miss_rate".to_owned()].into();
@@ -114,7 +114,7 @@ fn lower_is_better_turns_win_and_harm_around_and_leaves_the_lift() {
 }
 
 #[test]
-fn arms_that_are_alike_have_no_effect_or_are_not_inferior() {
+fn equal_arms_have_no_effect_or_are_not_inferior() {
     let same = Truth::default();
     let wide = |settings: &mut abgauge_core::statistics::Settings| settings.mde = 0.1;
     assert_eq!(state(&World::new().with(wide).go(7.0, same)), State::NoEffect);
@@ -125,7 +125,7 @@ fn arms_that_are_alike_have_no_effect_or_are_not_inferior() {
 }
 
 #[test]
-fn a_guardrail_that_is_still_open_holds_a_win_back() {
+fn an_open_guardrail_holds_back_a_win() {
     let guarded = |settings: &mut abgauge_core::statistics::Settings| {
         settings.guardrails = [(LISTS_PER_USER.to_owned(), 0.0001)].into();
     };
@@ -152,7 +152,7 @@ fn decision(report: &Report) -> DecidedMetric {
 }
 
 #[test]
-fn the_planned_look_gets_most_of_alpha_and_its_decision_stands() {
+fn the_planned_look_gets_most_of_alpha_and_its_decision_is_kept() {
     let mut world = World::new()
         .with(narrow)
         .with(|settings| settings.planned_days = Some(10.0));
@@ -192,7 +192,7 @@ fn a_planned_look_before_burn_in_decides_nothing() {
 
 /// The earlier rule paired the smallest p of any look with the sign of the last one: this was a loss with p < 0.0001.
 #[test]
-fn an_effect_that_changes_its_sign_decides_by_the_average_of_the_week() {
+fn an_effect_that_changes_sign_is_decided_by_the_average_of_the_week() {
     for seed in 0..10 {
         let mut world = World::seeded(seed);
         let first = Truth {
@@ -219,7 +219,7 @@ fn an_effect_that_changes_its_sign_decides_by_the_average_of_the_week() {
 }
 
 #[test]
-fn a_decision_stands_until_a_later_look_decides_and_a_note_says_if_it_is_open_again() {
+fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again() {
     let mut world = World::new().with(narrow);
     let report = world.go(7.0, better());
     assert_eq!(state(&report), State::Win);
@@ -268,7 +268,7 @@ fn a_check_that_fails_at_a_decision_look_withdraws_the_decision() {
 }
 
 #[test]
-fn a_decision_of_the_earlier_rule_stands_by_name_until_the_next_decision_look() {
+fn a_decision_of_the_earlier_rule_is_kept_by_name_until_the_next_decision_look() {
     let mut world = World::new().with(narrow);
     world.go(6.0, Truth::default());
     world.go(2.0, Truth::default());
@@ -290,7 +290,7 @@ fn a_decision_of_the_earlier_rule_stands_by_name_until_the_next_decision_look() 
 }
 
 #[test]
-fn with_few_days_every_look_decides_by_the_sequence_as_of_now() {
+fn with_few_days_every_look_decides_by_the_current_sequence() {
     let short = |settings: &mut abgauge_core::statistics::Settings| {
         settings.min_days = 1.0;
         settings.mde = 0.02;
@@ -314,7 +314,7 @@ fn with_few_days_every_look_decides_by_the_sequence_as_of_now() {
 }
 
 #[test]
-fn harm_says_since_when_and_whether_the_interval_has_turned() {
+fn harm_names_its_first_day_and_notes_if_the_interval_has_turned() {
     let mut world = World::new();
     world.go(1.0, Truth::default());
     let report = world.go(2.0, worse());
@@ -366,7 +366,7 @@ fn shows_a_comparison(report: &Report) -> bool {
 }
 
 #[test]
-fn an_arm_that_is_not_comparable_says_so_without_shares_and_its_decision_returns_afterwards() {
+fn an_incomparable_arm_is_marked_without_shares_and_its_decision_returns_afterwards() {
     let mut world = World::new();
     let decided = metric(&world.go(7.0, better())).decision;
     assert!(decided.is_some());
@@ -412,7 +412,7 @@ fn an_arm_that_is_not_comparable_says_so_without_shares_and_its_decision_returns
 }
 
 #[test]
-fn one_user_with_most_of_an_arm_is_noted_and_in_a_file_invalid() {
+fn a_dominant_user_is_noted_and_invalidates_a_file() {
     let mut world = World::new();
     world.go(7.0, better());
     let arm = world.totals.epochs[0]
@@ -460,7 +460,7 @@ fn the_strict_interval_is_wider_and_its_p_larger() {
 }
 
 #[test]
-fn users_that_do_not_follow_the_shares_make_it_invalid() {
+fn users_that_do_not_follow_the_shares_invalidate_the_experiment() {
     let report = World::new().go(
         7.0,
         Truth {
@@ -484,7 +484,7 @@ fn users_that_do_not_follow_the_shares_make_it_invalid() {
 }
 
 #[test]
-fn users_in_two_arms_make_it_invalid() {
+fn users_in_two_arms_invalidate_the_experiment() {
     let mut world = World::new();
     world.totals.multi_arm_users = Some(57.0);
     let report = world.go(7.0, better());
@@ -493,7 +493,7 @@ fn users_in_two_arms_make_it_invalid() {
 }
 
 #[test]
-fn an_arm_that_changes_how_many_lists_users_get_is_invalid() {
+fn an_arm_that_changes_lists_per_user_is_invalid() {
     let mut world = World::new();
     let report = world.go(
         7.0,
@@ -514,7 +514,7 @@ fn an_arm_that_changes_how_many_lists_users_get_is_invalid() {
 }
 
 #[test]
-fn without_shares_all_is_tested_and_nothing_decided() {
+fn without_shares_everything_is_tested_and_nothing_is_decided() {
     let mut world = World::new().with(|settings| settings.shares.clear());
     world.totals.epochs[0].shares.clear();
     let report = world.go(7.0, better());
@@ -570,7 +570,7 @@ fn holm_counts_arms_that_still_collect() {
 }
 
 #[test]
-fn guardrails_are_not_corrected_and_other_metrics_by_the_evidence_of_now() {
+fn guardrails_are_uncorrected_and_other_metrics_use_current_evidence() {
     let mut world = World::new().with(|settings| {
         settings.guardrails = [(HITS_PER_USER.to_owned(), 0.5)].into();
     });
@@ -619,7 +619,7 @@ fn under_sticky_assignment_epochs_after_a_change_of_shares_are_left_out() {
 }
 
 #[test]
-fn the_mixture_is_as_wide_as_the_smallest_effect_that_matters() {
+fn the_mixture_width_is_the_smallest_relevant_effect() {
     let (mde, list_ratio_tau) = (0.08, 0.03);
     let mut world = World::new().with(|settings| settings.mde = mde);
     let report = world.go(
@@ -672,7 +672,7 @@ fn the_mixture_is_as_wide_as_the_smallest_effect_that_matters() {
 }
 
 #[test]
-fn one_look_is_the_t_test_of_the_whole() {
+fn one_look_equals_the_t_test_of_all_data() {
     let mut world = World::new();
     world.go(
         0.2,
@@ -709,7 +709,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn p_never_rises_and_all_that_is_shown_is_a_number(
+    fn p_never_rises_and_every_result_is_finite(
         seed in any::<u64>(),
         rates in prop::collection::vec((0.0_f64..0.6, 0.0_f64..60.0), 2..8),
         strict in any::<bool>(),

@@ -6,7 +6,7 @@ mod peeking;
 
 /// Checks the first experiments only: without optimization all of them take minutes.
 #[test]
-fn the_first_experiments_of_the_pictures_are_those_of_the_code() {
+fn the_first_experiments_in_the_pictures_match_the_code() {
     let shown = include_str!("../../../docs/statistics.txt");
     let found = peeking::text(1..=2);
     let n_lines = found.lines().count();
@@ -16,7 +16,7 @@ fn the_first_experiments_of_the_pictures_are_those_of_the_code() {
 }
 
 #[test]
-fn the_experiment_whose_effect_changes_is_that_of_the_code() {
+fn the_experiment_with_a_changing_effect_matches_the_code() {
     let shown = include_str!("../../../docs/statistics.txt");
     let is_of_it = |line: &&str| line.starts_with("change ") || line.starts_with("decision ");
     let shown: Vec<&str> = shown.lines().filter(is_of_it).collect();
@@ -26,7 +26,7 @@ fn the_experiment_whose_effect_changes_is_that_of_the_code() {
 
 /// The page makes this claim below the picture.
 #[test]
-fn the_band_of_the_changing_effect_leaves_zero_on_day_2_and_each_decision_interval_holds_it() {
+fn the_changing_effect_excludes_zero_on_day_2_and_decision_intervals_cover_it() {
     let lines = include_str!("../../../docs/statistics.txt").lines();
     // The interval is last on the line.
     let intervals = |first: &'static str| {
@@ -49,7 +49,7 @@ fn the_band_of_the_changing_effect_leaves_zero_on_day_2_and_each_decision_interv
 
 /// Counts the wrong results among all experiments for each way to look.
 #[test]
-fn the_page_says_how_many_of_the_experiments_were_wrong() {
+fn the_page_states_how_many_experiments_were_wrong() {
     let page = include_str!("../../../docs/statistics.md").replace('\n', " ");
     let experiments: Vec<Vec<&str>> = include_str!("../../../docs/statistics.txt")
         .lines()

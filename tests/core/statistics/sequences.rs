@@ -12,7 +12,7 @@ use super::vectors::{
 };
 
 #[test]
-fn the_boundary_is_that_of_confseq() {
+fn the_boundary_equals_confseq() {
     for row in rows(&block("boundary_grid")["rows"]) {
         near(
             boundary(number(&row["x"]), number(&row["alpha"]).ln()),
@@ -23,7 +23,7 @@ fn the_boundary_is_that_of_confseq() {
 }
 
 #[test]
-fn the_evidence_is_that_of_confseq() {
+fn the_evidence_equals_confseq() {
     for row in rows(&block("log_e_grid")["rows"]) {
         close(
             sequence::ln_e(number(&row["x"]), number(&row["z"])),
@@ -34,7 +34,7 @@ fn the_evidence_is_that_of_confseq() {
 }
 
 #[test]
-fn tails_of_t_and_normal_map_onto_each_other() {
+fn tails_of_t_and_normal_map_to_each_other() {
     for row in rows(&block("t_z_transform")["rows"]) {
         let [degrees, c_z, t] = ["df", "c_z", "t"].map(|column| number(&row[column]));
         near(
@@ -81,7 +81,7 @@ fn effect(row: &Value, value: &str, variance: f64, degrees: f64) -> Effect {
 }
 
 #[test]
-fn the_strict_interval_adds_those_of_both_arms_and_its_p_is_their_root() {
+fn the_strict_interval_adds_the_intervals_of_both_arms_and_its_p_is_their_root() {
     let case = block("strict_sequence");
     let mut n_roots = 0;
     for row in rows(&case["rows"]) {
@@ -135,7 +135,7 @@ fn check_strict_lift(expected: &Value, absolute: &Effect, alpha: f64) {
 }
 
 #[test]
-fn harm_is_the_one_sided_mixture_of_confseq() {
+fn harm_equals_the_one_sided_mixture_of_confseq() {
     let case = block("harm");
     let alpha = number(&case["alpha"]);
     for row in rows(&case["grid"]) {
@@ -245,7 +245,7 @@ fn check_planned_ends_of_the_bucket_case(expected: &Value) {
 }
 
 #[test]
-fn several_hypotheses_are_corrected_as_in_statsmodels() {
+fn several_hypotheses_are_corrected_like_statsmodels() {
     let case = block("multiple_testing");
     let p = numbers(&case["p"]);
     let ln_e: Vec<f64> = p.iter().map(|p| -p.ln()).collect();

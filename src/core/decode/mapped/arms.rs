@@ -42,11 +42,13 @@ impl Mapped {
             (None, None) => self.event(fields, &mut arms)?,
         }
         let has_bad = arms.has_bad;
+        // With a bad arm the list is in an experiment, so the default arm would be wrong.
         let names_none = !has_bad && sink.batch.arms.len() == start;
         if let (true, Some(experiment), Some(arm)) = (names_none, &of.experiment_name, &of.arm_name) {
             arms::push(&sink.hash, experiment, arm, sink.batch);
         }
         arms::sort(start, sink.batch)?;
+        // Only after sorting, which finds a repeated experiment whatever its arms are.
         if has_bad {
             arms::drop_bad(start, sink.batch);
         }
@@ -141,6 +143,7 @@ impl Mapped {
                 _ => arms.push(Err(Reason::WrongType), Err(Reason::WrongType))?,
             }
         }
+        // Unlike a repeated key, a repeated element is valid JSON, so only its experiment is dropped.
         arms::drop_doubles(start, arms.sink.batch);
         Ok(())
     }
@@ -149,7 +152,7 @@ impl Mapped {
     fn event(&self, fields: &Fields, arms: &mut Arms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
         let Some(arm) = fields.unless_null(Field::Arm)? else {
-            // An experiment without an arm is as good as none.
+            // Without an arm, the list is not in the experiment.
             return Ok(());
         };
         let experiment = match (&of.experiment, &of.experiment_name) {
@@ -187,11 +190,11 @@ impl Arms<'_, '_> {
         self.push(experiment, arm.and_then(read))
     }
 
-    /// A bad arm is counted and leaves its experiment out. It is pushed nevertheless, so that a doubled experiment is found whatever
-    /// its arms are.
+    /// Adds an arm. A bad arm is counted, and its experiment is left out. It is pushed all the same, so that a repeated experiment
+    /// is found whatever its arms are.
     ///
     /// # Errors
-    /// One too many, whatever its names are; text that is none.
+    /// Too many experiments, whatever their names, or text that is not valid.
     fn push<'a>(
         &mut self,
         experiment: Result<Cow<'a, str>, Reason>,

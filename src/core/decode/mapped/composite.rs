@@ -89,6 +89,7 @@ impl Mapped {
             None => Vec::new(),
             Some(paths) => paths.read(fields, kind).map_err(Problem::of(further))?,
         };
+        // Clicks may have paths to fewer parts than lists. The other parts count as absent.
         let n_of_list = self.shape.served.further_ids.len();
         let parts: Vec<Option<&str>> = (0..n_of_list).map(|n| parts.get(n)?.as_deref()).collect();
         let hash = hash_of(sink.hash, &id, parts.iter().copied());

@@ -19,7 +19,7 @@ pub enum Explained {
         ts_ms: i64,
         /// Experiment and arm, sorted by experiment.
         arms: Vec<(String, String)>,
-        /// Experiments whose arm cannot be one.
+        /// Experiments with an invalid arm.
         left_out: Vec<String>,
         /// Item ids in rank order.
         items: Vec<String>,
@@ -102,6 +102,7 @@ impl Decoder {
                 n_skipped,
                 ..
             }) => {
+                // Only to look up the names of its arms.
                 let list = Served {
                     id: 0,
                     user: None,
@@ -174,7 +175,7 @@ impl Mapped {
         })
     }
 
-    /// The field that makes an event invalid; a part of one where it is that.
+    /// Returns the field that makes an event invalid, or the part of it that does.
     fn place_of_fault(&self, field: Field, reason: Reason, fields: &Fields) -> Place {
         let kind = match field {
             Field::ServedFurther => Some(Kind::Served),
@@ -193,7 +194,7 @@ impl Mapped {
             };
         }
         let place = self.place(field, fields);
-        // Where there is a value, the path to it is the only one.
+        // If there is a value, only one path leads to it.
         let found = place.value.as_deref().zip(place.paths.first());
         let inner = found.and_then(|(value, path)| match field {
             Field::Items if self.in_row.is_none() => self.place_in_items(value, path, reason),
@@ -290,7 +291,7 @@ fn paths_to(value: Option<&str>, paths: Option<&Paths>, objects: [&str; 2]) -> V
     let Some(paths) = paths else {
         return Vec::new();
     };
-    // Two values may be alike: the one that was read is known by its place in the text.
+    // Two values may be equal, so compare places in the text.
     let leads_to = |path: &Path, value: &str| {
         let tree = Tree::new([Some(&Paths::from(path.clone()))]);
         let object = objects[usize::from(path.is_outer())];

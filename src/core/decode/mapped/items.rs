@@ -174,7 +174,8 @@ pub(super) fn integer(raw: &str) -> Result<i64, Reason> {
 }
 
 impl Mapped {
-    /// A list that is too long is just that, whatever its elements are. Also gives the number of elements that were passed over.
+    /// Reads the items of a list. Returns their range and the number of skipped elements. A list that is too long is refused as
+    /// such, whatever its elements are.
     pub(super) fn items(&self, array: &str, sink: &mut Sink) -> Result<(Range<u32>, u64), Reason> {
         let start = sink.batch.items.len();
         let InItems {
@@ -186,6 +187,7 @@ impl Mapped {
         if may_be_plain && sink.plain_items(array).is_some() {
             return Ok((range(start, sink.batch.items.len()), 0));
         }
+        // The fast path may have pushed items before it gave up.
         sink.batch.items.truncate(start);
         let mut list = NewItems {
             rules: &self.in_items,
@@ -241,9 +243,9 @@ struct NewItems<'r, 's, 'b> {
     /// Number of elements that were not skipped.
     n: usize,
     n_skipped: u64,
-    /// Goes up with each row, and after it.
+    /// Grows before each row and after it.
     row: u32,
-    /// Row and position of each item, where items have positions.
+    /// Row and position of each item, if items have positions.
     places: Vec<(u32, i64)>,
     problem: Option<Reason>,
 }
@@ -256,6 +258,7 @@ impl NewItems<'_, '_, '_> {
                 for element in json::elements(items).into_iter().flatten() {
                     self.take(element, false);
                 }
+                // Items after this row must not be sorted into it.
                 self.row += 1;
             }
             Element::Other => self.n_skipped += 1,
@@ -265,6 +268,7 @@ impl NewItems<'_, '_, '_> {
                 is_clicked,
             }) => {
                 self.n += 1;
+                // A list that is too long is refused. Its further items are only counted, so memory stays bounded.
                 if self.n <= self.sink.max_items {
                     self.sink.item(&id);
                     if is_clicked {

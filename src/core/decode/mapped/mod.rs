@@ -276,6 +276,7 @@ impl Mapped {
             let users = [Field::ServedUser, Field::ClickUser].map(|field| field as usize);
             for (field, (found, outer)) in found.iter_mut().zip(outer).enumerate() {
                 let no_user = users.contains(&field).then_some(&self.no_user);
+                // `null` or a placeholder in the event gives way only to a real value around it.
                 let gives_way = *found == Found::Nothing || outer.is_there(no_user);
                 if !found.is_there(no_user) && gives_way {
                     *found = outer;
@@ -348,6 +349,7 @@ impl Mapped {
                 match item {
                     ClickedItem::One(item) => push(sink.batch, click(&item)),
                     ClickedItem::Each(array) => {
+                        // `clicked_item` has made sure that this is an array.
                         for item in json::elements(array).into_iter().flatten() {
                             let body = json::id(item)
                                 .map_or_else(|reason| Body::Invalid(reason, None), |item| click(&item));
@@ -421,6 +423,7 @@ impl Mapped {
             .map_err(Problem::of(field));
         let composite = self.composite_id(fields, Kind::Served, sink);
         let ts_ms = self.time(fields, Field::ServedTs);
+        // An event that turned out to be invalid may have left clicks.
         sink.clicked.clear();
         let field = Field::Items;
         let items = match (&self.in_row, self.shape.served.absent_is_empty) {
@@ -447,6 +450,7 @@ impl Mapped {
             clicks.as_ref().err(),
             composite.as_ref().err(),
         ];
+        // Refused lists are counted by arm, so keep the arms of a list that is otherwise unreadable.
         if let (Ok(arms), true) = (&arms, problems.iter().any(Option::is_some)) {
             let user = user.as_ref().ok().and_then(Option::as_ref);
             sink.unreadable = Some(UnreadableList {
@@ -531,6 +535,7 @@ impl Mapped {
 
     fn time(&self, fields: &Fields, field: Field) -> Result<i64, Problem> {
         let read = |raw: &str| match self.shape.ts_unit {
+            // Arrays hold calendar fields, which have no unit.
             _ if raw.starts_with('[') => time::array_ms(raw, self.shape.ts_zone),
             None => time::epoch_ms_of(raw, self.shape.ts_zone),
             Some(unit) => time::in_unit(raw, unit, self.shape.ts_zone),
@@ -540,7 +545,7 @@ impl Mapped {
 }
 
 impl Sink<'_> {
-    /// Items that are ids without escapes, no more than allowed; `None` where there is anything else.
+    /// Pushes items that are ids without escapes, up to the maximum. `None` if there is anything else.
     fn plain_items(&mut self, array: &str) -> Option<()> {
         let (hash, items) = (self.hash, &mut self.batch.items);
         let most = items.len() + self.max_items;
@@ -595,6 +600,7 @@ impl<'a> Record<'a> {
     fn of(payload: &'a [u8]) -> Result<Record<'a>, Reason> {
         let text = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
         Ok(Record {
+            // White space of JSON, and no other.
             text: text.trim_matches([' ', '\t', '\n', '\r']),
         })
     }
@@ -609,6 +615,7 @@ impl<'a> Record<'a> {
 
     /// The fields of the record, whose syntax is checked as a whole.
     fn find<const N: usize>(self, tree: &Tree<N>) -> Result<[Found<'a>; N], Reason> {
+        // Text without escapes needs a single pass for its syntax and its fields.
         if let Some(found) = tree.find_plain(self.text) {
             return found;
         }
@@ -675,7 +682,7 @@ impl Shape {
         paths.map(|paths| paths.others().len()).sum()
     }
 
-    /// The field to name where arms cannot be read.
+    /// Returns the field to name if arms cannot be read.
     fn field_of_arms(&self) -> Field {
         match self.served.arms.experiments {
             Some(_) => Field::Experiments,
@@ -718,6 +725,7 @@ impl<'a> Fields<'a> {
                 number => json::integer(number).map(Cow::Borrowed)?,
             };
             match id.len() {
+                // Before the length is checked, because the empty text may be a placeholder.
                 _ if no_user.contains(id.as_bytes()) => Ok(None),
                 1..=MAX_ID_BYTES => Ok(Some(id)),
                 _ => Err(Reason::IdLength),

@@ -56,6 +56,7 @@ impl Mapped {
             false => fields.required(Field::Items).map(Some),
         };
         let Some(item) = item.map_err(Problem::of(Field::Items))? else {
+            // A row without an item marks an empty list.
             return Ok(range(start, start));
         };
         let item = json::id(super::only_text(item)).map_err(Problem::of(Field::Items))?;

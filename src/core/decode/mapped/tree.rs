@@ -54,12 +54,12 @@ pub(super) enum Found<'a> {
     Nothing,
     /// The raw text of the value.
     Value(&'a str),
-    /// The path leads through something else than an object, or an array of one.
+    /// The path passes through a value that is neither an object nor an array of one.
     Astray,
 }
 
 impl<const N: usize> Tree<N> {
-    /// `None` for fields that there are not.
+    /// Builds the tree of these paths. A field without a path is `None`.
     ///
     /// # Panics
     /// If there are more than [`MAX_PATHS`] paths.
@@ -107,7 +107,7 @@ impl<const N: usize> Tree<N> {
     /// The fields of an object, which is JSON and nested no deeper than a record may be.
     ///
     /// # Errors
-    /// [`Reason::NotJson`] where an object on the way has a key of a path twice, or one that no UTF-8 can hold.
+    /// [`Reason::NotJson`] if an object on a path repeats a key of that path, or has a key that is not valid UTF-8.
     pub fn find<'a>(&self, object: &'a str) -> Result<[Found<'a>; N], Reason> {
         if self.choices.is_empty() {
             return self.walk(object);
@@ -136,6 +136,7 @@ impl<const N: usize> Tree<N> {
         let mut seen = 0;
         let mut read = Ok(());
         Scanner::entries(text.as_bytes(), |key, place| {
+            // Continue scanning after an error: if the text turns out not to be plain, the parser decides instead.
             if read.is_ok() {
                 read = take(&self.below_record, key, text.get(place)?, &mut seen, &mut found);
             }
@@ -214,6 +215,7 @@ fn take<'a>(
     let Some(place) = nodes.iter().position(|node| node.name.as_bytes() == key) else {
         return Ok(());
     };
+    // Which of two equal keys is meant is unknown.
     if *seen & 1 << place != 0 {
         return Err(Reason::NotJson);
     }
@@ -264,7 +266,7 @@ mod tests {
     use Found::{Astray, Nothing, Value};
 
     #[test]
-    fn fields_are_found_wherever_they_stand() {
+    fn fields_are_found_at_any_position() {
         let json = r#"{"x":{"id":0},"ctx":{"exp":{"name":"e","n":[1]},"id":7},"ts":5}"#;
         check(
             ["ctx.id", "ctx.exp.name", "ts", "ctx.exp", "id"],
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_through_an_array_of_one() {
+    fn a_path_passes_through_an_array_of_one() {
         for json in [r#"{"a":[{"b":1}]}"#, r#"{"a":[[{"b":1}]]}"#] {
             check(["a.b"], json, Ok([Value("1")]));
         }
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn null_on_the_way_is_nothing_and_other_values_lead_astray() {
+    fn null_on_the_path_is_absent_and_other_scalars_are_errors() {
         check(["a.b", "a"], r#"{"a":null}"#, Ok([Nothing, Value("null")]));
         for value in ["1", "\"b\"", "true", "[1]", "[null,null]"] {
             check(["a.b"], &format!("{{\"a\":{value}}}"), Ok([Astray]));
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_once_in_every_object_on_the_way_and_elsewhere_as_they_like() {
+    fn duplicate_keys_are_errors_only_in_objects_on_the_path() {
         for twice in [
             r#"{"a":{"b":1},"a":{}}"#,
             r#"{"a":{"b":1,"\u0062":1}}"#,

@@ -52,6 +52,7 @@ impl Path {
     /// Returns the path of these names; `None` if it cannot be written as text.
     pub fn of(names: &[&str]) -> Option<Path> {
         let path = Path::of_names(names);
+        // A name with both kinds of quotes has no text, and a path with too many names is refused.
         (Path::parse(&path.to_string()).as_ref() == Ok(&path)).then_some(path)
     }
 
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_its_names_and_written_as_it_was() {
+    fn paths_parse_to_names_and_print_as_written() {
         for (text, names) in [
             ("ts", &["ts"][..]),
             ("ctx.exp.name", &["ctx", "exp", "name"]),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_told_why() {
+    fn malformed_paths_are_refused_with_a_reason() {
         for (text, fault) in [
             ("", "is empty"),
             (".", "empty name"),

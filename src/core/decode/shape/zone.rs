@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zone_is_an_offset_and_written_as_it_was() {
+    fn zones_parse_to_offsets_and_print_as_written() {
         for (text, ahead_ms, written) in [
             ("UTC", 0, "UTC"),
             ("Z", 0, "UTC"),

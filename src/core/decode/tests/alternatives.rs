@@ -53,7 +53,7 @@ fn users(fields: &str) -> [Result<Option<u64>, Reason>; 2] {
 }
 
 #[test]
-fn a_user_without_an_id_is_known_by_the_next_path() {
+fn a_user_without_an_id_gets_the_id_of_the_next_path() {
     let user = |id: &str| Ok(Some(hash().user(id.as_bytes())));
     for (fields, expected) in [
         (r#","user_id":"u","ctx":{"cookie":"c"}"#, user("u")),
@@ -72,7 +72,7 @@ fn a_user_without_an_id_is_known_by_the_next_path() {
         (r#","user_id":0,"ctx":{"cookie":"c"}"#, user("c")),
         (r#","user_id":"Anonymous","ctx":{"cookie":"c"}"#, user("c")),
         (r#","ctx":"none""#, Err(Reason::WrongType)),
-        // What is there is read, even if it is faulty; a key comes once on every path.
+        // A value that is present is read even if it is faulty, and no path may repeat a key.
         (r#","user_id":1.5,"ctx":{"cookie":"c"}"#, Err(Reason::Number)),
         (
             r#","user_id":"u","ctx":{"cookie":1,"cookie":1}"#,
@@ -84,7 +84,7 @@ fn a_user_without_an_id_is_known_by_the_next_path() {
 }
 
 #[test]
-fn every_field_may_have_alternatives_also_those_of_elements() {
+fn all_fields_accept_alternatives_including_fields_of_elements() {
     let mut shape = Shape {
         kind: Some(any(&["kind", "type"])),
         ..Shape::default()
@@ -115,7 +115,7 @@ fn every_field_may_have_alternatives_also_those_of_elements() {
 }
 
 #[test]
-fn an_explanation_names_the_path_that_was_read_or_all_that_were_tried() {
+fn explanations_name_the_path_read_or_all_paths_tried() {
     let shape = with_cookie();
     let of = |fields: &str| {
         let json = format!("{{\"type\":\"click\",\"request_id\":1,\"ts\":1763596800123,\"item\":1{fields}}}");
@@ -134,7 +134,7 @@ fn an_explanation_names_the_path_that_was_read_or_all_that_were_tried() {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
         vec![("click.user_id", paths, value.map(str::to_owned))]
     };
-    // Two values that are alike are told apart.
+    // Equal values are distinguished by their places.
     let both = r#","user_id":"","ctx":{"cookie":"u"},"x":"u""#;
     assert_eq!(of(both), place(&["ctx.cookie"], Some("\"u\"")));
     assert_eq!(
@@ -146,7 +146,7 @@ fn an_explanation_names_the_path_that_was_read_or_all_that_were_tried() {
     assert_eq!(of(r#","ctx":5"#), place(&["user_id", "ctx.cookie"], None));
 }
 
-/// What may stand at a path; "" for nothing at all.
+/// Values at a path; "" if nothing is there.
 fn value() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["", "null", "\"\"", "\"u\"", "7", "1.5", "{}", "\"\\ud83d\""])
 }
@@ -167,7 +167,7 @@ proptest! {
 
     /// The record with the chosen value alone, under the name of the first path.
     #[test]
-    fn alternatives_read_as_the_first_path_would_read_what_is_chosen(values in prop::collection::vec(value(), 3)) {
+    fn alternatives_equal_the_first_path_with_the_chosen_value(values in prop::collection::vec(value(), 3)) {
         for is_user in [true, false] {
             let [mut first, mut all] = [(); 2].map(|()| Shape::default());
             if is_user {

@@ -1,4 +1,4 @@
-//! The short way leads where the parser leads, on random records, some of them damaged.
+//! The fast decoder agrees with the parser on random records, some of them damaged.
 
 use proptest::prelude::*;
 
@@ -190,7 +190,7 @@ fn damages(n: std::ops::Range<usize>) -> impl Strategy<Value = Damages> {
     prop::collection::vec((any::<prop::sample::Index>(), damage()), n)
 }
 
-/// What the topic says.
+/// Kind of the topic.
 fn kind() -> impl Strategy<Value = Option<Kind>> {
     prop::sample::select(vec![
         None,
@@ -256,9 +256,9 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// In one batch, so that what a record leaves behind matters to the next; some come again, whole or damaged.
+    /// All records share a batch, so leftovers of one would affect the next. Some are repeated, whole or damaged.
     #[test]
-    fn any_records_become_what_paths_alone_make_of_them(
+    fn the_fast_decoder_agrees_with_decoding_by_paths(
         records in prop::collection::vec((record(), kind()), 1..6),
         copies in prop::collection::vec((any::<prop::sample::Index>(), kind(), damages(0..2)), 0..4),
     ) {

@@ -37,14 +37,14 @@ fn items_keep_their_order_and_copies() {
 }
 
 #[test]
-fn a_type_says_what_a_record_is_and_may_not_contradict_its_topic() {
+fn a_type_sets_the_kind_and_must_not_contradict_the_topic() {
     let typed = |json: &str, kind: &str| format!(r#"{{"type":"{kind}",{}"#, &json[1..]);
     assert_eq!(list(&typed(LIST, "served")), list(LIST));
     assert_eq!(click(&typed(CLICK, "click")), click(CLICK));
     let wrong_topic = Read::Invalid(Reason::WrongTopic);
     assert_eq!(click(&typed(LIST, "served")), wrong_topic);
     assert_eq!(list(&typed(CLICK, "click")), wrong_topic);
-    // It goes before all other fields, wherever it stands, and behind what is no JSON.
+    // The type is checked before all other fields, wherever it is, but after the JSON syntax.
     assert_eq!(list(r#"{"ts":-5,"items":{},"type":"click"}"#), wrong_topic);
     assert_eq!(
         list(r#"{"ts":-5,"ts":1,"type":"click"}"#),
@@ -61,7 +61,7 @@ fn a_type_says_what_a_record_is_and_may_not_contradict_its_topic() {
 }
 
 #[test]
-fn a_list_is_in_no_more_experiments_than_allowed_whatever_these_are() {
+fn the_number_of_experiments_of_a_list_is_bounded() {
     let too_many = Read::Invalid(Reason::TooManyExperiments);
     let Read::List { arms, .. } = list_with("experiments", Some(r#"{"a":"x","b":"x","c":"x","d":"x"}"#))
     else {
@@ -85,7 +85,7 @@ fn a_list_is_in_no_more_experiments_than_allowed_whatever_these_are() {
 }
 
 #[test]
-fn type_is_required_where_there_is_no_topic() {
+fn type_is_required_without_a_topic() {
     assert_eq!(
         decode_as(Some(LIST.as_bytes()), None),
         Read::Invalid(Reason::MissingField)
@@ -93,7 +93,7 @@ fn type_is_required_where_there_is_no_topic() {
 }
 
 #[test]
-fn other_types_are_ignored_whatever_else_they_hold() {
+fn other_types_are_ignored_regardless_of_their_fields() {
     assert_eq!(list(r#"{"type":"purchase"}"#), Read::Ignored);
     assert_eq!(
         list(r#"{"type":"","ts":-5,"items":[{}],"experiments":{"a":1,"a":2}}"#),
@@ -115,7 +115,7 @@ fn a_type_is_a_string() {
 }
 
 #[test]
-fn no_value_is_a_tombstone() {
+fn a_missing_value_is_a_tombstone() {
     assert_eq!(
         decode_as(None, Some(Kind::Served)),
         Read::Invalid(Reason::Tombstone)
@@ -123,7 +123,7 @@ fn no_value_is_a_tombstone() {
 }
 
 #[test]
-fn what_is_not_one_json_value_is_not_json() {
+fn anything_but_one_json_value_is_refused() {
     for json in [
         "",
         " ",
@@ -154,7 +154,7 @@ fn what_is_not_one_json_value_is_not_json() {
 }
 
 #[test]
-fn invalid_utf_8_is_not_json_wherever_it_is() {
+fn invalid_utf_8_is_refused_at_any_position() {
     for part in ["r-1", "u-7", "neural", "i5", "request_id"] {
         let position = LIST.find(part).unwrap();
         let mut bytes = LIST.as_bytes().to_vec();
@@ -168,7 +168,7 @@ fn invalid_utf_8_is_not_json_wherever_it_is() {
 }
 
 #[test]
-fn half_of_a_surrogate_pair_is_no_text() {
+fn half_of_a_surrogate_pair_is_refused() {
     for (name, json) in [
         ("request_id", r#""\ud83d""#),
         ("user_id", r#""\ud83d""#),
@@ -187,7 +187,7 @@ fn half_of_a_surrogate_pair_is_no_text() {
 }
 
 #[test]
-fn a_value_that_is_no_object_has_the_wrong_type() {
+fn a_value_other_than_an_object_has_the_wrong_type() {
     for json in [
         "null",
         "true",
@@ -202,7 +202,7 @@ fn a_value_that_is_no_object_has_the_wrong_type() {
 }
 
 #[test]
-fn a_known_key_may_come_once() {
+fn a_known_key_must_not_repeat() {
     for name in [
         "type",
         "request_id",
@@ -240,7 +240,7 @@ fn unknown_fields_are_ignored() {
 
 /// A fault of the past: a parser that recurses without a bound overflows its stack.
 #[test]
-fn nesting_ends_at_127_levels_wherever_it_is() {
+fn nesting_is_limited_to_127_levels_everywhere() {
     let nested = |open: &str, close: &str, n: usize| format!("{}{}", open.repeat(n), close.repeat(n));
     let arrays = |n| nested("[", "]", n);
     for n in [127, 1_000, 10_000, 1_000_000] {
@@ -275,7 +275,7 @@ fn nesting_ends_at_127_levels_wherever_it_is() {
 }
 
 #[test]
-fn brackets_beside_each_other_or_in_strings_are_no_nesting() {
+fn adjacent_brackets_and_brackets_in_strings_do_not_nest() {
     for json in [
         format!("[{}1]", "[],".repeat(1_000)),
         format!(r#""\"{}\\""#, "[{".repeat(1_000)),
@@ -303,7 +303,7 @@ fn fields_are_required() {
 }
 
 #[test]
-fn ids_are_strings_or_integers_of_some_length() {
+fn ids_are_nonempty_bounded_strings_or_integers() {
     let quoted = |n: usize| format!("\"{}\"", "x".repeat(n));
     let umlauts = |n: usize| format!("\"{}\"", "\\u00fc".repeat(n));
     let cases = [
@@ -527,7 +527,7 @@ fn experiments_and_arms_are_short_text() {
 }
 
 #[test]
-fn the_field_that_is_checked_first_gives_the_reason() {
+fn the_first_failing_check_gives_the_reason() {
     let faults = [
         ("type", "1", Reason::WrongType),
         ("request_id", "1.5", Reason::Number),

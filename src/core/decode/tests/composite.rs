@@ -41,7 +41,7 @@ fn click(more: &str) -> String {
 }
 
 #[test]
-fn a_list_has_all_parts_and_the_ids_of_clicks_that_name_fewer() {
+fn a_list_has_all_parts_and_the_ids_of_partial_clicks() {
     let (batch, body) = decode(
         &shape(&["ctx.shelf", "page"]),
         &list(r#""page":2,"ctx":{"shelf":"top"},"#),
@@ -59,7 +59,7 @@ fn a_list_has_all_parts_and_the_ids_of_clicks_that_name_fewer() {
 }
 
 #[test]
-fn a_part_that_a_list_lacks_is_missing() {
+fn a_list_without_a_part_is_refused() {
     for (more, reason) in [
         (r#""page":2,"#, Reason::MissingField),
         (r#""page":null,"ctx":{"shelf":"top"},"#, Reason::MissingField),
@@ -117,7 +117,7 @@ fn a_click_may_leave_out_all_parts_but_the_first() {
 }
 
 #[test]
-fn parts_may_stand_around_the_event_and_clicks_in_a_list_are_of_all_its_parts() {
+fn parts_may_surround_the_event_and_clicks_inside_a_list_have_all_its_parts() {
     let mut shape = shape(&[]);
     shape.records = Some(path("events"));
     shape.served.further_ids = vec![path("shelf"), path("^.page")];
@@ -135,7 +135,7 @@ fn parts_may_stand_around_the_event_and_clicks_in_a_list_are_of_all_its_parts() 
 }
 
 #[test]
-fn the_part_at_fault_is_named() {
+fn explanations_name_the_faulty_part() {
     let decoder = decoder().reading(Some(&shape(&["ctx.shelf", "page"])));
     let explain = |json: String| decoder.explain(json.as_bytes(), None).swap_remove(0);
     let Explained::Refused { reason, place } = explain(list(r#""page":2,"#)) else {

@@ -1,4 +1,4 @@
-//! Records and what becomes of them.
+//! Records and the events that they become.
 
 mod alternatives;
 mod both_ways;
@@ -21,7 +21,7 @@ const MAX_EXPERIMENTS: u32 = 4;
 const LIST: &str = r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural"},"items":["i5","i9"]}"#;
 const CLICK: &str = r#"{"request_id":"r-1","ts":1763596805123,"item":"i9"}"#;
 
-/// What a record became, with text and hashes in place of ranges.
+/// Event of a record, with text and hashes in place of ranges.
 #[derive(Debug, Clone, PartialEq)]
 enum Read {
     List {
@@ -41,8 +41,8 @@ enum Read {
     Ignored,
 }
 
-/// Decodes one record behind another, and checks what holds for all: the event that paths alone give; and arenas
-/// that hold what it names.
+/// Decodes one record after another, and checks for each that the event equals decoding by paths and that the arenas hold its
+/// contents.
 fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
     let at = Position {
         side: Side::Clicks,
@@ -115,7 +115,7 @@ fn read(batch: &Batch, event: &Event) -> Read {
     }
 }
 
-/// The same events, wherever in the arenas lies what they name: lists may share their arms.
+/// Compares events by content, because lists may share arms in the arenas.
 #[track_caller]
 fn assert_same(one: &Batch, other: &Batch) {
     let all = |batch: &Batch| -> Vec<(Position, Read)> {

@@ -1,4 +1,4 @@
-//! The short way is taken where it should be.
+//! The fast decoder is used for plain records, and only for them.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn with(name: &str, json: &str) -> String {
 }
 
 #[test]
-fn usual_records_are_plain() {
+fn typical_records_are_plain() {
     let typed = |json: &str, kind: &str| format!(r#"{{"type":"{kind}",{}"#, &json[1..]);
     for (json, topic_says) in [
         (LIST.to_owned(), Some(Kind::Served)),
@@ -47,7 +47,7 @@ fn usual_records_are_plain() {
 }
 
 #[test]
-fn all_sound_values_without_escapes_are_plain() {
+fn valid_values_without_escapes_are_plain() {
     let longest = "x".repeat(2048);
     let umlauts = "ü".repeat(256);
     for id in [
@@ -85,7 +85,7 @@ fn all_sound_values_without_escapes_are_plain() {
 }
 
 #[test]
-fn unknown_fields_are_passed_over() {
+fn unknown_fields_are_skipped() {
     for (json, expected) in [
         ("null", true),
         ("true", true),
@@ -120,7 +120,7 @@ fn unknown_fields_are_passed_over() {
 }
 
 #[test]
-fn whatever_is_wrong_is_left_to_the_parser() {
+fn malformed_records_are_left_to_the_parser() {
     let long = "x".repeat(2049);
     let label = "x".repeat(129);
     for (name, json) in [
@@ -185,7 +185,7 @@ fn whatever_is_wrong_is_left_to_the_parser() {
 
 /// A string may end in any place of any block of 64 bytes.
 #[test]
-fn strings_of_all_lengths_are_plain_and_their_bytes_count() {
+fn strings_of_any_length_are_plain_and_every_byte_matters() {
     for n in 1..200 {
         let id = "x".repeat(n);
         let json = LIST.replace("r-1", &id);
@@ -197,7 +197,7 @@ fn strings_of_all_lengths_are_plain_and_their_bytes_count() {
 }
 
 #[test]
-fn records_that_end_anywhere_are_not_plain() {
+fn truncated_records_are_not_plain() {
     let padded = LIST.replace("u-7", &"u".repeat(70));
     for json in [LIST, CLICK, &padded] {
         for end in 0..json.len() {
@@ -206,7 +206,7 @@ fn records_that_end_anywhere_are_not_plain() {
     }
 }
 
-/// Reads records into a batch, by both ways alike.
+/// Reads records into a batch, and checks that both decoders agree.
 fn decode_all(records: &[(&str, Kind)], batch: &mut Batch) {
     let decoder = decoder();
     let mut parsed = Batch::default();
@@ -235,7 +235,7 @@ fn share_arms(one: &str, two: &str) -> bool {
 }
 
 #[test]
-fn lists_whose_arms_are_spelt_alike_share_them() {
+fn lists_with_identically_spelled_arms_share_them() {
     for (one, two, expected) in [
         (r#"{"e":"a"}"#, r#"{"e":"a"}"#, true),
         (r#"{"e":"a","f":"ü"}"#, r#"{"e":"a","f":"ü"}"#, true),
@@ -243,7 +243,7 @@ fn lists_whose_arms_are_spelt_alike_share_them() {
         (r#"{"e":"a"}"#, r#"{ "e":"a"}"#, false),
         (r#"{"e":"a"}"#, r#"{"e":"\u0061"}"#, false),
         (r#"{"e":"a","f":"b"}"#, r#"{"f":"b","e":"a"}"#, false),
-        // A brace in a string: what ends with it is no object, and is not remembered.
+        // A brace inside a string does not end an object, so the text up to it is not remembered.
         (r#"{"e":"a}"}"#, r#"{"e":"a}"}"#, false),
         (r#"{"e":"a"}"#, r#"{"e":"a","f":"}"}"#, false),
     ] {
@@ -255,9 +255,9 @@ fn lists_whose_arms_are_spelt_alike_share_them() {
     }
 }
 
-/// The arms of a record that leaves nothing in the batch are gone, and what is put in their place is something else.
+/// A record that leaves nothing in the batch also loses its arms, and other arms take their place.
 #[test]
-fn arms_that_were_cut_off_are_not_remembered() {
+fn truncated_arms_are_not_cached() {
     let sound = with("experiments", r#"{"e":"a"}"#);
     let other = with("experiments", r#"{"g":"b"}"#);
     let click = CLICK.replacen('{', r#"{"experiments":{"e":"a"},"#, 1);
@@ -271,7 +271,7 @@ fn arms_that_were_cut_off_are_not_remembered() {
 }
 
 #[test]
-fn many_spellings_are_remembered_beyond_their_batch() {
+fn many_spellings_stay_cached_beyond_their_batch() {
     let lists: Vec<String> = (0..2000)
         .map(|n| with("experiments", &format!(r#"{{"e":"a{n}"}}"#)))
         .collect();
@@ -286,7 +286,7 @@ fn many_spellings_are_remembered_beyond_their_batch() {
 }
 
 #[test]
-fn a_batch_that_holds_too_many_arms_forgets_them() {
+fn a_batch_with_too_many_arms_clears_its_cache() {
     let list = with("experiments", r#"{"e":"a"}"#);
     let mut batch = Batch::default();
     decode_all(&[(&list, Kind::Served)], &mut batch);
@@ -299,7 +299,7 @@ fn a_batch_that_holds_too_many_arms_forgets_them() {
 }
 
 #[test]
-fn a_batch_that_holds_too_many_ways_to_say_nothing_forgets_them() {
+fn a_batch_with_too_many_spellings_of_no_arms_clears_its_cache() {
     let spaces = |n: usize| [b' ', b'\t', b'\n', b'\r'].map(char::from)[n % 4];
     let lists = (0..40_000).map(|n| {
         let space: String = (0..8).map(|digit| spaces(n >> (2 * digit))).collect();

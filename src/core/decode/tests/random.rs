@@ -1,4 +1,4 @@
-//! What holds for all records, on random ones.
+//! Laws for all records, on random ones.
 
 use proptest::prelude::*;
 
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_the_same_id_however_it_is_escaped(id in ".{1,100}") {
+    fn ids_do_not_depend_on_escaping(id in ".{1,100}") {
         let plain = serde_json::to_string(&id).unwrap();
         let units: String = id.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
         let escaped = format!("\"{units}\"");

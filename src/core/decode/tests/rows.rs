@@ -46,7 +46,7 @@ fn reason(shape: &Shape, more: &str) -> Option<Reason> {
 }
 
 #[test]
-fn a_record_gives_one_item_and_its_position_whatever_it_counts_from() {
+fn a_row_has_one_item_and_a_position_from_any_base() {
     let item = Some(hash().item(b"i5"));
     assert_eq!(row(&shape(), r#","shown":{"id":"i5","at":-3}"#), (item, -3));
     assert_eq!(row(&shape(), r#","shown":[{"id":["i5"],"at":"7"}]"#), (item, 7));
@@ -56,7 +56,7 @@ fn a_record_gives_one_item_and_its_position_whatever_it_counts_from() {
 }
 
 #[test]
-fn a_clicked_record_is_a_click_too() {
+fn a_clicked_record_is_also_a_click() {
     let clicked = |more: &str| decode(&shape(), more).events.len() - 1;
     assert_eq!(clicked(r#","shown":{"id":"i5","at":0},"clicked":true"#), 1);
     assert_eq!(clicked(r#","shown":{"id":"i5","at":0},"clicked":0"#), 0);
@@ -84,7 +84,7 @@ fn a_record_without_its_item_or_its_position_is_invalid() {
 }
 
 #[test]
-fn a_fault_is_explained_by_the_setting_of_its_field() {
+fn explanations_name_the_setting_of_the_faulty_field() {
     let json = r#"{"type":"served","request_id":"r","ts":1763596800123,"experiments":{},"shown":{"id":"i5","at":"top"}}"#;
     let explained = decoder().reading(Some(&shape())).explain(json.as_bytes(), None);
     let [

@@ -1,4 +1,4 @@
-//! Records of several events, clicks within lists, JSON within JSON, and what means that something is absent.
+//! Records of several events, clicks within lists, nested JSON, and values that count as absent.
 
 use super::*;
 use crate::decode::shape::{Nested, Path, Paths};
@@ -59,7 +59,7 @@ fn a_click(id: &str, user: Option<&str>, item: &str) -> Read {
 const TS: &str = r#""ts":1763596800123"#;
 
 #[test]
-fn a_record_has_the_events_of_its_array_with_fields_from_around_them() {
+fn events_of_an_array_inherit_fields_from_around_it() {
     let mut shape = Shape {
         records: Some(path("batch.events")),
         ..Shape::default()
@@ -108,7 +108,7 @@ fn a_record_has_the_events_of_its_array_with_fields_from_around_them() {
 }
 
 #[test]
-fn a_click_on_an_array_of_items_is_one_on_each() {
+fn a_click_on_several_items_is_a_click_on_each() {
     let of = |item: &str| format!(r#"{{"type":"click","request_id":"r",{TS},"item":{item}}}"#);
     let own = Shape::default();
     check(&own, &of(r#"["a"]"#), &[a_click("r", None, "a")]);
@@ -132,13 +132,13 @@ fn a_click_on_an_array_of_items_is_one_on_each() {
 }
 
 #[test]
-fn an_array_of_one_text_is_that_text() {
+fn an_array_of_one_text_reads_as_the_text() {
     let json = r#"{"type":["served"],"request_id":["r"],"user_id":["u"],"ts":["2025-11-20T00:00:00.123Z"],"items":["a"]}"#;
     check(&Shape::default(), json, &[a_list("r", Some("u"), &["a"], &[])]);
 }
 
 #[test]
-fn a_list_may_hold_its_clicks() {
+fn a_list_may_contain_its_clicks() {
     let mut shape = Shape {
         kind: None,
         without_kind: Some(Kind::Served),
@@ -199,7 +199,7 @@ fn a_list_may_hold_its_clicks() {
 }
 
 #[test]
-fn json_within_json_is_read_where_it_is_said() {
+fn nested_json_text_is_read_if_configured() {
     let inner = format!(r#"{{"type":"click","request_id":"r",{TS},"item":"a"}}"#);
     let quoted = serde_json::to_string(&inner).expect("text");
     let whole = Shape {
@@ -240,7 +240,7 @@ fn json_within_json_is_read_where_it_is_said() {
 }
 
 #[test]
-fn a_list_without_items_is_empty_where_it_is_said() {
+fn a_list_without_items_is_empty_if_configured() {
     let mut shape = Shape::default();
     let of = |items: &str| format!(r#"{{"type":"served","request_id":"r",{TS}{items}}}"#);
     for absent in ["", r#","items":null"#] {
@@ -273,7 +273,7 @@ fn arms_may_be_text_pairs_or_fields_with_a_prefix() {
     )];
     check(&shape, &of(r#"["ranker:neural","layout:grid"]"#), &two);
     check(&shape, &of(r#"["ranker:neural","layout:grid","y",7]"#), &two);
-    // What comes twice is not known.
+    // A repeated experiment is left out.
     check(
         &shape,
         &of(r#"["ranker:neural","x:1","layout:grid","x:2"]"#),
@@ -320,7 +320,7 @@ fn bad_arms_are_counted_by_experiment() {
 }
 
 #[test]
-fn ids_that_mean_nobody_are_no_users() {
+fn placeholder_ids_are_not_users() {
     let own = Shape::default();
     let of =
         |user: &str| format!(r#"{{"type":"served","request_id":"r","user_id":{user},{TS},"items":["a"]}}"#);

@@ -11,7 +11,7 @@ fn maybe(text: &str) -> Option<Paths> {
     Some(text).filter(|text| !text.is_empty()).map(path)
 }
 
-/// Our own shape, but for where a list has its arms.
+/// Our own shape, except for the arms of a list.
 fn with_arms(experiments: &str, experiment: &str, arm: &str) -> Shape {
     let mut shape = Shape::default();
     shape.served.arms = ArmsShape {
@@ -60,7 +60,7 @@ fn read_as(shape: &Shape, json: &str, topic_says: Option<Kind>) -> Read {
     read
 }
 
-/// The arms of a list of this shape that has these fields beside what every list has.
+/// Arms of a list of this shape with these additional fields.
 fn arms_of(shape: &Shape, fields: &str) -> Result<Vec<(String, String)>, Reason> {
     let json = format!("{{\"request_id\":1,\"ts\":1763596800123,\"items\":[]{fields}}}");
     match read_as(shape, &json, Some(Kind::Served)) {
@@ -168,7 +168,7 @@ fn the_record_itself_may_name_one_experiment() {
 }
 
 #[test]
-fn experiments_that_do_not_count_are_passed_over_whatever_they_are() {
+fn unselected_experiments_are_skipped_regardless_of_their_values() {
     let mut shape = with_arms("fields", "name", "value");
     shape.served.arms.only = vec!["ranker".to_owned()];
     check_arms(
@@ -242,7 +242,7 @@ fn check_items(change: fn(&mut ServedShape), cases: &[(&str, Result<&str, Reason
 }
 
 #[test]
-fn items_rank_by_their_position_where_it_is_said() {
+fn items_rank_by_position_if_configured() {
     let change = |served: &mut ServedShape| {
         served.item_id = Some(path("id"));
         served.position = Some(path("shown.at"));
@@ -275,7 +275,7 @@ fn items_rank_by_their_position_where_it_is_said() {
 }
 
 #[test]
-fn elements_that_are_no_items_are_passed_over_where_it_is_said() {
+fn elements_without_an_item_are_skipped_if_configured() {
     let change = |served: &mut ServedShape| {
         served.item_id = Some(path("id"));
         served.skip_others = true;
@@ -319,7 +319,7 @@ fn elements_that_are_no_items_are_passed_over_where_it_is_said() {
 }
 
 #[test]
-fn rows_follow_each_other_where_there_are_rows() {
+fn nested_rows_are_concatenated_if_configured() {
     let change = |served: &mut ServedShape| served.rows = true;
     check_items(
         change,
@@ -358,7 +358,7 @@ fn rows_follow_each_other_where_there_are_rows() {
 }
 
 #[test]
-fn times_may_be_of_a_zone_that_they_do_not_name() {
+fn times_without_a_zone_use_the_configured_one() {
     let shape = Shape {
         ts_zone: Zone::parse("+01:00"),
         ..Shape::default()
@@ -377,7 +377,7 @@ fn times_may_be_of_a_zone_that_they_do_not_name() {
 }
 
 #[test]
-fn a_record_says_what_it_is_or_its_topic_does_or_the_shape() {
+fn the_kind_comes_from_the_record_the_topic_or_the_shape() {
     let mut shape = Shape {
         kind: Some(path("meta.event")),
         ..Shape::default()
@@ -439,7 +439,7 @@ fn a_record_says_what_it_is_or_its_topic_does_or_the_shape() {
 }
 
 #[test]
-fn times_are_of_the_unit_that_is_said() {
+fn times_use_the_configured_unit() {
     let time = |unit, json: &str| {
         let shape = Shape {
             ts_unit: unit,
@@ -466,7 +466,7 @@ fn times_are_of_the_unit_that_is_said() {
 }
 
 #[test]
-fn fields_may_share_a_path_and_lie_within_each_other() {
+fn fields_may_share_a_path_or_nest() {
     let mut shape = Shape::default();
     shape.served.request_id = path("ctx.id");
     shape.served.user_id = Some(path("ctx.id"));
@@ -484,7 +484,7 @@ fn fields_may_share_a_path_and_lie_within_each_other() {
 }
 
 #[test]
-fn a_refusal_names_the_field_and_what_is_there() {
+fn refusals_name_the_field_and_its_value() {
     let mut shape = Shape::default();
     shape.click.item = path("ctx.'the.item'");
     let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS).reading(Some(&shape));
@@ -517,7 +517,7 @@ fn a_refusal_names_the_field_and_what_is_there() {
     assert_eq!(place(r#"{"request_id":1,"ts":5}"#), (Reason::TsRange, ts));
 }
 
-/// The setting, the path, what it stands in and the value that a list is refused for.
+/// Checks the setting, path, enclosing element and value for which a list is refused.
 #[track_caller]
 fn check_part(shape: &Shape, fields: &str, expected: (&str, &str, Option<&str>, Option<&str>)) {
     let decoder = decoder().reading(Some(shape));
@@ -541,7 +541,7 @@ fn check_part(shape: &Shape, fields: &str, expected: (&str, &str, Option<&str>, 
 }
 
 #[test]
-fn a_refusal_names_the_part_of_a_list_that_is_at_fault() {
+fn refusals_name_the_faulty_part_of_a_list() {
     let mut shape = with_arms("experiments", "", "arm.id");
     shape.served.item_id = Some(path("sku"));
     shape.served.rows = true;

@@ -9,7 +9,7 @@ fn id_of(read: Read) -> u128 {
     }
 }
 
-/// The text that a string of JSON means as an id, or the reason why it is none.
+/// Text of a JSON string as an id, or the reason why it is not one.
 #[track_caller]
 fn check_id(json: &str, expected: Result<&str, Reason>) {
     let hash = hash();
@@ -53,7 +53,7 @@ fn check_id(json: &str, expected: Result<&str, Reason>) {
 }
 
 #[test]
-fn every_escape_means_its_character() {
+fn every_escape_is_decoded_to_its_character() {
     for (json, text) in [
         (r#""\"""#, "\""),
         (r#""\\""#, "\\"),
@@ -80,7 +80,7 @@ fn every_escape_means_its_character() {
 }
 
 #[test]
-fn surrogates_mean_a_character_in_pairs_only() {
+fn surrogates_are_valid_only_in_pairs() {
     for (json, text) in [
         (r#""\ud83d\ude00""#, "😀"),
         (r#""\uD83D\uDE00x""#, "😀x"),
@@ -112,7 +112,7 @@ fn surrogates_mean_a_character_in_pairs_only() {
 }
 
 #[test]
-fn a_key_is_known_however_it_is_spelt() {
+fn keys_are_recognized_in_any_spelling() {
     let escaped = |name: &str| -> String {
         let units = name.bytes().map(|byte| format!("\\u{byte:04x}"));
         units.collect()
@@ -132,7 +132,7 @@ fn a_key_is_known_however_it_is_spelt() {
 }
 
 #[test]
-fn keys_of_nested_objects_may_come_twice_unless_they_are_experiments() {
+fn keys_of_nested_objects_may_repeat_except_experiments() {
     for unknown in [r#"{"a":1,"a":2}"#, r#"[{"ts":1,"ts":2,"\u0074s":3}]"#] {
         assert_eq!(
             list(&LIST.replacen('{', &format!("{{\"x\":{unknown},"), 1)),
@@ -150,7 +150,7 @@ fn keys_of_nested_objects_may_come_twice_unless_they_are_experiments() {
 }
 
 #[test]
-fn numbers_with_fraction_or_exponent_are_no_ids_and_minus_zero_is_zero() {
+fn numbers_with_fraction_or_exponent_are_not_ids_and_minus_zero_is_zero() {
     for json in [
         "1e3", "1E3", "1e+3", "1e-0", "10e0", "0e0", "1.0", "-0.0", "-0e5", "1e999", "-1e-999",
     ] {
@@ -190,13 +190,13 @@ fn integers_and_strings_mix_in_one_list() {
 }
 
 #[test]
-fn a_megabyte_of_white_space_is_no_more_than_none() {
+fn a_megabyte_of_white_space_changes_nothing() {
     let space = " \t\r\n".repeat(250_000);
     for mark in ["{", "}", "[", "]", ":", ","] {
         let spaced = LIST.replacen(mark, &format!("{space}{mark}{space}"), 1);
         assert_eq!(list(&spaced), list(LIST), "around {mark}");
     }
-    // Other kinds of space are none.
+    // Other kinds of space are not white space in JSON.
     for other in ["\u{b}", "\u{c}", "\u{a0}", "\u{2028}", "\u{feff}"] {
         let spaced = LIST.replacen(':', &format!("{other}:"), 1);
         assert_eq!(list(&spaced), Read::Invalid(Reason::NotJson), "{other:?}");
@@ -212,7 +212,7 @@ fn longest_spelling(n_bytes: usize) -> (String, String) {
 }
 
 #[test]
-fn a_record_is_of_the_largest_size_in_every_field() {
+fn a_record_may_be_of_the_largest_size_in_every_field() {
     let (id, id_json) = longest_spelling(MAX_ID_BYTES);
     let (label, label_json) = longest_spelling(MAX_LABEL_BYTES);
     let record = |id: &str, label: &str, n_items: u32| {

@@ -1,15 +1,15 @@
-//! The shortest way is taken where it should be, and leaves nothing where it is left.
+//! The fastest decoder is used for documented records, and leaves nothing behind if it gives up.
 
 use super::*;
 
 const SHORT_LIST: &str = r#"{"request_id":"r-1","ts":1763596800123,"items":["i5"]}"#;
 
-/// With a space behind each comma and colon.
+/// Adds a space after each comma and colon.
 fn spaced(json: &str) -> String {
     json.replace("\":", "\": ").replace(",\"", ", \"")
 }
 
-/// Whether a record is read the shortest way behind lists of the same arms. Compares all ways.
+/// Returns whether the fastest decoder reads a record after lists of the same arms. Compares all decoders.
 #[track_caller]
 fn is_usual(json: &str, topic_says: Option<Kind>) -> bool {
     decode_as(Some(json.as_bytes()), topic_says);
@@ -37,7 +37,7 @@ fn is_usual(json: &str, topic_says: Option<Kind>) -> bool {
 }
 
 #[test]
-fn a_usual_list_appends_its_items() {
+fn a_typical_list_appends_its_items() {
     let long = LIST.replace("i9", &"x".repeat(70));
     let mut batch = Batch::default();
     for (json, expected) in [
@@ -61,7 +61,7 @@ fn a_usual_list_appends_its_items() {
 }
 
 #[test]
-fn records_as_documented_are_usual() {
+fn documented_records_take_the_fast_path() {
     let with_user = CLICK.replace(r#","ts""#, r#","user_id":"u-7","ts""#);
     for (json, kind) in [
         (LIST, Kind::Served),
@@ -87,7 +87,7 @@ fn records_as_documented_are_usual() {
 }
 
 #[test]
-fn all_others_are_not() {
+fn other_records_do_not_take_the_fast_path() {
     for (from, to) in [
         ("{", " {"),
         ("{", r#"{"type":"served","#),

@@ -39,6 +39,7 @@ impl Engine {
     pub(super) fn apply_row(&mut self, event: &Event, row: &Served, batch: &Batch) {
         let at = event.at;
         let is_again = self.is_reading_again(at.side, at.offset);
+        // The first row at or behind the position ends the replay, before the row is decided.
         if self.is_replaying && !is_again {
             self.reached(at.side, at.offset);
         }
@@ -81,6 +82,7 @@ impl Engine {
         } else {
             self.end_silence(at.offset);
         }
+        // Number refused rows too: places must be the same when the log is read again.
         let place = self.gathering.as_mut()?.place(at.offset);
         if let Err(refused) = self.check_time(at, row.ts_ms) {
             return Some(refused);
@@ -183,6 +185,8 @@ impl Engine {
         self.open_passed();
         let own_ms = self.marks.watermark_ms(Side::Served);
         let effective_ms = self.marks.effective_ms(Side::Served);
+        // Only silence raises the effective watermark above the topic's own. Note it, so that a replay completes the same
+        // lists.
         if let Some(until_ms) = effective_ms.filter(|_| effective_ms > own_ms)
             && self.open_complete(until_ms, false) > 0
             && let Some(stage) = &mut self.gathering
@@ -229,6 +233,7 @@ impl Engine {
     fn open_gathered(&mut self, complete: &CompleteList, batch: &Batch, is_again: bool) {
         let CompleteList { at, list, n_events } = complete;
         let was_again = std::mem::replace(&mut self.is_again, is_again);
+        // A list that is read again has been counted before: the counters that opening it changes are restored below.
         let of_lists = self.changes.counts.of_lists();
         let tag = self.store.tag(list.id);
         let outcome = match self.refused_by_frontier(list.ts_ms) {

@@ -81,6 +81,7 @@ impl Engine {
         let mut engine = Engine::new(rules, ranking, from.begin_ms);
         engine.arms = arms;
         engine.arms.resume_folded(&from.folded);
+        // Never before the start of counting, at which `Engine::new` has put the frontier.
         engine.frontier = engine.frontier.max(from.until_ms.map(|ms| ms / slot_ms));
         engine.has_shed = !from.is_exact;
         if let Some(accepted) = from.accepted {
@@ -105,6 +106,7 @@ impl Engine {
             engine.replays.push(Replay::new(log));
         }
         for log in &logs {
+            // Only once all replays exist: the engine is replaying until every one of them has ended.
             engine.reached(log.side, log.resume.offset);
         }
         Ok(engine)
@@ -157,6 +159,7 @@ impl Engine {
 
     /// Decides on a list of a settled slot that is read again. One that had been accepted is kept, as long as copies of it may come.
     pub(super) fn keep_again(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
+        // No later list is a copy of it, or it was refused when it first came.
         if list.ts_ms < self.again_from_ms || self.copies.refused(at.offset, list.ts_ms) {
             return Outcome::AfterSettled;
         }
@@ -201,6 +204,7 @@ impl Engine {
             LogCheckpoint {
                 side: *side,
                 position,
+                // With nothing open, reading continues at the position.
                 resume: self.resume_point(*side).unwrap_or(position),
                 open: self.open_digest(*side),
             }
@@ -297,6 +301,7 @@ impl Engine {
         let log = without_copies.logs.iter().find(|log| log.side == Side::Served)?;
         let offset = log.resume.offset;
         let (rules, ranking) = (self.rules.clone(), self.ranking.clone());
+        // Nothing has been read yet, so starting over from the other checkpoint loses nothing.
         *self = Engine::resume(rules, ranking, &without_copies, self.arms.all()).ok()?;
         Some(offset)
     }
@@ -340,15 +345,18 @@ impl Engine {
         let (side, offset) = (event.at.side, event.at.offset);
         let replay = self.replays.get(side as usize);
         if !replay.is_some_and(|replay| replay.covers(offset)) {
+            // A record at the position or behind it shows that all earlier ones were read.
             self.reached(side, offset);
             return self.count_event(event, tag, batch);
         }
+        // The record was counted before the restart. It only restores state, so the counters keep their values.
         let of_lists = self.changes.counts.of_lists();
         self.is_again = true;
         let outcome = self.decide(event, tag, batch);
         self.is_again = false;
         self.changes.counts.set_of_lists(of_lists);
         self.count_outcome(event, Outcome::Replayed);
+        // The digest of accepted records shows whether this is still the log that the checkpoint was taken from.
         if outcome == Outcome::Accepted {
             let hash = match &event.body {
                 Body::Served(list) => hash_of_list(list),

@@ -77,7 +77,7 @@ fn click(arm: u32, item: u64) -> Body {
 }
 
 #[test]
-fn a_list_of_an_arm_that_has_no_other_in_its_slot_takes_little_more_than_one_of_few_arms() {
+fn a_list_alone_in_its_arm_takes_little_extra_memory() {
     let mut engine = engine();
     engine.apply(&batch((0..2000).map(list)), u64::MAX);
     let of_rows = engine.state_bytes() - 2000 * 103;
@@ -88,7 +88,7 @@ fn a_list_of_an_arm_that_has_no_other_in_its_slot_takes_little_more_than_one_of_
 }
 
 #[test]
-fn a_click_is_taken_where_there_is_room_for_all_that_it_may_bring() {
+fn a_click_needs_room_for_everything_it_may_add() {
     let mut engine = engine();
     engine.apply(&batch([list(0)]), u64::MAX);
     let shed = |engine: &Engine| engine.counts().outcome(Side::Served, Outcome::Shed);
@@ -105,7 +105,7 @@ fn a_click_is_taken_where_there_is_room_for_all_that_it_may_bring() {
 }
 
 #[test]
-fn a_settled_list_tells_which_items_were_clicked_where_there_is_no_catalogue_too() {
+fn settled_lists_name_clicked_items_without_a_catalogue() {
     let mut engine = engine();
     let far = 5 << 32 | 99;
     let clicks = [3, 7, far].map(|item| click(0, item));
@@ -138,9 +138,9 @@ fn sparse(n: u32, step_ms: i64) -> impl Iterator<Item = Body> {
     })
 }
 
-/// Each slot has its own chunks, of which there were once fewer than slots in a month.
+/// Each slot has its own chunks. Once there were fewer chunk numbers than slots in a month.
 #[test]
-fn a_stream_of_a_month_with_a_list_in_each_slot_is_shed_by_memory_alone() {
+fn a_month_of_sparse_slots_is_shed_only_by_the_memory_limit() {
     let month_ms = 30 * 24 * 60 * 60 * 1000;
     let rules = Rules {
         attribution_ms: month_ms,
@@ -176,7 +176,7 @@ fn a_stream_of_a_month_with_a_list_in_each_slot_is_shed_by_memory_alone() {
 }
 
 #[test]
-fn slots_that_settle_as_one_take_little_more_than_their_lists() {
+fn slots_settled_together_take_little_more_than_their_lists() {
     let n = 20_000;
     let rules = Rules {
         attribution_ms: 1_000_000_000,
@@ -191,7 +191,7 @@ fn slots_that_settle_as_one_take_little_more_than_their_lists() {
 proptest! {
     /// Duplicates, conflicts and sums are the same as for single slots, however many settle as one.
     #[test]
-    fn slots_that_settle_as_one_count_as_each_would(
+    fn slots_settled_together_count_like_single_slots(
         events in prop::collection::vec((0_u32..6, 0_i64..9_000, 0_u64..12, any::<bool>()), 1..80),
         n_slots in 1_i64..7,
     ) {
@@ -225,7 +225,7 @@ proptest! {
 
 /// Each click used to hit each list of its id, and each list was walked by all clicks of the id.
 #[test]
-fn an_id_that_all_lists_have_costs_each_click_a_bounded_number_of_lists() {
+fn a_shared_id_costs_each_click_a_bounded_number_of_lists() {
     const N_SLOTS: i64 = 10;
     const N_CLICKS: u64 = 200;
     let max_lists = 3;
@@ -313,7 +313,7 @@ fn lists_of_an_id_leave_with_their_slots() {
 
 /// Two lists that silence has settled, and a log whose start only their copies would need.
 #[test]
-fn a_log_that_no_longer_has_what_only_copies_are_looked_for_in_is_read_from_what_is_open() {
+fn a_truncated_log_is_read_from_the_first_open_event() {
     let rules = Rules {
         same_list_ms: 10_000,
         ..engine().rules

@@ -31,7 +31,7 @@ fn sums(twin: &Twin) -> BucketSums {
 
 proptest! {
     #[test]
-    fn rows_add_up_bucket_by_bucket_and_what_was_added_can_be_taken_away(one in some_sums(), other in some_sums()) {
+    fn rows_add_up_by_bucket_and_can_be_subtracted(one in some_sums(), other in some_sums()) {
         let mut twin = one.clone();
         for (bucket, row) in &other {
             let own = twin.entry(*bucket).or_default();
@@ -50,7 +50,7 @@ proptest! {
 
 /// A full set of buckets has each row at the index of its number.
 #[test]
-fn where_all_buckets_have_a_list_each_is_found() {
+fn a_full_set_of_buckets_finds_each_row() {
     let all = |lists: &dyn Fn(u8) -> i128| -> BucketSums {
         (0..=u8::MAX)
             .map(|bucket| (bucket, [lists(bucket), bucket.into()]))

@@ -175,7 +175,7 @@ proptest! {
     /// Whatever both configurations keep looks as if the second one had been used from the start. Anything new looks as if its
     /// ledger had started at the end of the first one. The ledger itself reports which of the two applies to a number.
     #[test]
-    fn what_is_kept_by_both_goes_on_and_what_is_new_begins(
+    fn shared_aggregates_continue_and_new_ones_start(
         (first, second) in (configuration(), configuration()),
         lists in prop::collection::vec(list(), 0..40),
         n_before in 0..=N_SLOTS,
@@ -239,7 +239,7 @@ proptest! {
 proptest! {
     /// A total has all slots since the start of its experiment, or since it restarted if the earlier ones were not kept.
     #[test]
-    fn a_total_has_what_came_since_its_start(
+    fn a_total_has_all_slots_since_its_start(
         lists in prop::collection::vec(list(), 0..40),
         starts in prop::array::uniform2(prop::option::of(-1..N_SLOTS + 1)),
         n_before in 0..=N_SLOTS,
@@ -345,7 +345,7 @@ fn a_newer_version_of_an_aggregate_is_refused_by_its_name() {
 }
 
 #[test]
-fn an_aggregate_that_is_gone_is_dropped() {
+fn a_removed_aggregate_is_dropped() {
     let mut expected = decoded(&stored()).expect("it was encoded");
     let gone = [&[9], &names(0)[1..], &[4, b'g', b'o', b'n', b'e', 7]].concat();
     let parts = with_aggregates(&stored(), &gone, |bytes| bytes.extend([2, 0xff, 0xff]));
@@ -370,7 +370,7 @@ fn leave_out_the_last(bytes: &mut Vec<u8>) {
 
 /// Imitates a ledger stored before the aggregate `latest` was introduced.
 #[test]
-fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
+fn a_new_aggregate_starts_at_the_end_of_the_stored_ledger() {
     let parts = with_aggregates(&stored(), &names(1), leave_out_the_last);
     let mut ledger = decoded(&parts).expect("it was not there yet");
     let end = Some(4 * SLOT_MS);
@@ -394,7 +394,7 @@ fn an_aggregate_that_is_new_begins_where_the_stored_ledger_ends() {
 }
 
 #[test]
-fn a_span_of_more_cells_has_them_from_the_oldest_on_that_was_left() {
+fn a_longer_span_starts_with_the_oldest_stored_cell() {
     let bytes = stored();
     let mut longer = keep();
     longer.spans[0].n_cells = Some(5);
@@ -415,7 +415,7 @@ fn a_span_of_more_cells_has_them_from_the_oldest_on_that_was_left() {
 }
 
 #[test]
-fn users_who_are_new_or_start_later_begin_anew() {
+fn new_users_and_users_with_a_later_start_restart() {
     let of = |experiment: &str, start_ms| (experiment.to_owned(), epochs(start_ms, []));
     let wanted = |e_ms, f_ms| Users::Of([of("e", e_ms), of("f", f_ms)].into());
     let everybody = |start_ms| Users::Everybody(epochs(start_ms, []));
@@ -446,7 +446,7 @@ fn users_who_are_new_or_start_later_begin_anew() {
 }
 
 #[test]
-fn users_go_on_if_the_epochs_are_the_same_that_have_begun() {
+fn users_continue_if_the_started_epochs_are_unchanged() {
     for (stored, asked, goes_on) in [
         (vec![20, 60], vec![20, 60], true),
         (vec![20, 60], vec![20], true),
@@ -482,7 +482,7 @@ fn tell_of_both(ledger: &mut Ledger, slot: i64) {
 }
 
 #[test]
-fn users_whose_epochs_have_changed_are_no_longer_known_and_others_are() {
+fn users_restart_only_in_experiments_with_changed_epochs() {
     let of = |e, f| Keep {
         users: Users::Of([("e".to_owned(), e), ("f".to_owned(), f)].into()),
         ..keep()
@@ -510,7 +510,7 @@ fn users_whose_epochs_have_changed_are_no_longer_known_and_others_are() {
 }
 
 #[test]
-fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
+fn forgotten_users_restart_once_configured_again() {
     let (mut ledger, ranking, catalogue) = (Ledger::new(&ranking(), &keep()), ranking(), catalogue());
     let of = |users| Keep { users, ..keep() };
     let named = of(Users::Of([("e".to_owned(), Epochs::default())].into()));
@@ -530,7 +530,7 @@ fn users_who_were_forgotten_begin_anew_where_they_are_asked_for_again() {
 
 /// Between two slots no open data would still need them.
 #[test]
-fn users_who_were_forgotten_are_in_no_bytes() {
+fn forgotten_users_are_not_encoded() {
     let users = Users::Of([("e".to_owned(), Epochs::default())].into());
     let mut ledger = Ledger::new(&ranking(), &Keep { users, ..keep() });
     tell(&mut ledger, &[of_arm(0, 1)], 0..1, &catalogue());
@@ -545,7 +545,7 @@ fn users_who_were_forgotten_are_in_no_bytes() {
 
 /// Two pairs need not have been resumed at the same time.
 #[test]
-fn merged_sums_begin_where_the_later_one_does() {
+fn merged_sums_start_at_the_later_start() {
     let less = Configuration {
         measures: Measures::usual(&[]),
         keep: keep(),
@@ -565,7 +565,7 @@ fn merged_sums_begin_where_the_later_one_does() {
 proptest! {
     /// The counted lists of a user do not depend on where the pair was cut.
     #[test]
-    fn a_cap_counts_on_after_a_restart(
+    fn a_cap_keeps_its_count_after_a_restart(
         lists in prop::collection::vec(list(), 0..60), cut in 0..N_SLOTS, max_lists in 1_u32..4,
     ) {
         let epochs = Epochs {

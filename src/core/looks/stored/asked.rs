@@ -14,6 +14,7 @@ pub fn asked(settings: Option<&Settings>) -> Vec<u8> {
 }
 
 fn encode(settings: &Settings, to: &mut Writer) {
+    // All fields by name, so that no new setting is left out of the comparison by accident.
     let Settings {
         control,
         shares,

@@ -75,6 +75,7 @@ fn decode_point(from: &mut Reader) -> Result<Point, AsOfError> {
 fn decode_estimate(bits: u8, from: &mut Reader) -> Result<Option<Estimate>, AsOfError> {
     match bits & 3 {
         0 => Ok(None),
+        // Bounds without a value.
         2 => Err(malformed()),
         bits => Ok(Some(Estimate {
             middle: number(from)?,
@@ -152,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_values_are_read_back() {
         for history in [history(), History::default()] {
             assert_eq!(read(&bytes(&history)), Ok(history));
         }
     }
 
     #[test]
-    fn bytes_that_are_read_are_those_that_would_be_written() {
+    fn readable_bytes_equal_their_own_encoding() {
         let whole = bytes(&history());
         for at in 0..whole.len() {
             assert!(read(&whole[..at]).is_err(), "cut at {at}");
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_look_can_give_is_refused() {
+    fn impossible_histories_are_refused() {
         let backwards = History {
             times_ms: vec![0, 0],
             every_ms: 1,

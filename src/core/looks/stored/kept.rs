@@ -153,6 +153,7 @@ fn decode_arm(from: &mut Reader, rule: Rule) -> Result<KeptArm, AsOfError> {
 fn decode_decided(from: &mut Reader, rule: Rule) -> Result<Decided, AsOfError> {
     let state = STATES.get(usize::from(from.byte()?)).copied();
     let state = state.ok_or(AsOfError::Malformed(Malformed::Number))?;
+    // The earlier rule stored nothing but the state.
     if rule == Rule::AnyLook {
         return Ok(Decided {
             state,
@@ -303,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_values_are_read_back() {
         for kept in [kept(), Kept::default()] {
             assert_eq!(read(&bytes(&kept)), Ok(kept));
         }
     }
 
     #[test]
-    fn bytes_that_are_read_are_those_that_would_be_written() {
+    fn readable_bytes_equal_their_own_encoding() {
         let whole = bytes(&kept());
         for at in 0..whole.len() {
             assert!(read(&whole[..at]).is_err(), "cut at {at}");
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_look_can_give_are_refused() {
+    fn impossible_numbers_are_refused() {
         for number in [f64::NAN, f64::INFINITY] {
             let kept = Kept {
                 max_ln_bayes_factor: number,

@@ -51,6 +51,7 @@ impl StoredCourse {
             start_ms,
             history,
         } = self.course;
+        // The sums continue, so their start stays.
         let progress = Progress {
             since_ms: kept.progress.since_ms,
             ..Progress::default()

@@ -168,6 +168,7 @@ impl Columns {
         let mut own = Vec::new();
         for _ in 0..from.length()? {
             let id = from.text()?;
+            // If a column occurred twice, one sum would overwrite the other.
             if stored.insert(id, ()).is_some() {
                 return Err(AsOfError::Malformed(Malformed::Number));
             }
@@ -183,6 +184,7 @@ impl Columns {
 
     /// Reads a row into the current columns, with the lists with a click at its end. Columns that no longer exist are skipped.
     fn row(&self, from: &mut Reader) -> Result<Vec<i128>, LedgerError> {
+        // A column without stored sums stays 0. Then `has_all` is false, and the experiment restarts.
         let mut row = vec![0; self.width + 1];
         for column in self.own.iter().copied().chain([Some(self.width)]) {
             let sum = from.sum()?;

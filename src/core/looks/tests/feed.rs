@@ -76,7 +76,7 @@ proptest! {
     /// Pairs may be sealed, moved and lost, instances killed, states missed, and new instances started at any time, also after
     /// cells were dropped.
     #[test]
-    fn every_look_of_every_instance_is_that_of_one_that_saw_everything(
+    fn every_look_equals_the_look_of_an_instance_with_all_states(
         lists in prop::collection::vec(some_list(), 1..1500),
         steps in prop::collection::vec(some_step(), 1..32),
     ) {
@@ -122,7 +122,7 @@ fn lists() -> Vec<List> {
 
 /// Makes sure that the property above meets this case.
 #[test]
-fn who_misses_cells_that_were_let_go_begins_over_with_what_is_stored() {
+fn an_instance_that_missed_released_cells_restarts_from_stored_state() {
     let mut world = World::new(&asked(), &lists(), 2);
     world.settle(SLOTS_A_CELL);
     // The second instance misses all of the following states.
@@ -152,7 +152,7 @@ fn who_misses_cells_that_were_let_go_begins_over_with_what_is_stored() {
 }
 
 #[test]
-fn looks_begin_once_every_pair_has_a_state_and_go_on_without_a_pair_that_never_had_a_record() {
+fn looks_start_once_every_pair_has_a_state_and_skip_pairs_without_records() {
     let mut world = World::new(&asked(), &lists(), 1);
     for pair in 0..2 {
         world.advance(pair, 2 * SLOTS_A_CELL);
@@ -180,7 +180,7 @@ fn stored(look: i64, end: i64, cells_from: i64) -> StoredPair {
 }
 
 #[test]
-fn a_pair_takes_only_sums_of_its_own_life_and_slots_and_never_goes_back() {
+fn a_pair_accepts_only_sums_of_its_own_life_and_never_goes_back() {
     let until_ms = Some(9 * LOOK_MS);
     let before = stored(5, 6, 3).up_to;
     let fits = |stored: StoredPair| stored.fits(7, until_ms, LOOK_MS, Some(&before));
@@ -200,7 +200,7 @@ fn n_waiting(looks: &Looks) -> Vec<usize> {
 
 /// The other pairs are no longer sealed while this one advances, so their cells come from earlier states.
 #[test]
-fn few_cells_wait_in_memory_however_long_a_pair_is_behind_and_no_look_is_missed() {
+fn few_cells_wait_for_a_slow_pair_and_no_look_is_missed() {
     const BEHIND: usize = 2;
     let lists = lists();
     let mut world = World::new(&asked(), &lists, 1);
@@ -272,7 +272,7 @@ fn of_another(asked: &Experiment, lists: &[List], n_cells: i64) -> State {
 }
 
 #[test]
-fn a_state_that_goes_on_is_told_by_what_is_new_in_it() {
+fn a_continued_state_yields_only_its_new_cells() {
     let news = news_of(|_| of_another(&asked(), &lists(), 6));
     let [
         News::Reached {
@@ -297,7 +297,7 @@ fn a_state_that_goes_on_is_told_by_what_is_new_in_it() {
 }
 
 #[test]
-fn all_begin_over_with_a_pair_that_began_anew() {
+fn all_pairs_restart_if_one_has_a_new_life() {
     let of_life = |life, n_cells| State {
         life,
         ..of_another(&asked(), &lists(), n_cells)
@@ -307,7 +307,7 @@ fn all_begin_over_with_a_pair_that_began_anew() {
 }
 
 #[test]
-fn all_begin_over_with_a_frontier_that_fell() {
+fn all_pairs_restart_if_a_frontier_falls() {
     assert!(begins_over(|_| of_another(&asked(), &lists(), 3)));
     assert!(begins_over(|_| State {
         until_ms: None,
@@ -316,7 +316,7 @@ fn all_begin_over_with_a_frontier_that_fell() {
 }
 
 #[test]
-fn all_begin_over_with_arms_in_another_order() {
+fn all_pairs_restart_if_arms_are_reordered() {
     let swapped = lists().into_iter().map(|list| List {
         arm: if list.arm == "a" { "b" } else { "a" },
         ..list
@@ -329,7 +329,7 @@ fn all_begin_over_with_arms_in_another_order() {
 }
 
 #[test]
-fn a_new_arm_is_told_once() {
+fn a_new_arm_is_reported_once() {
     let mut lists = lists();
     lists.push(list(5 * SLOTS_A_CELL, 3, "c"));
     let mut world = World::new(&asked(), &lists, 1);
@@ -348,7 +348,7 @@ fn a_new_arm_is_told_once() {
 }
 
 #[test]
-fn pairs_go_on_without_an_experiment_of_which_nothing_more_is_said() {
+fn pairs_continue_without_a_forgotten_experiment() {
     let mut world = World::new(&asked(), &lists(), 1);
     world.settle(4 * SLOTS_A_CELL);
     let feed = &mut world.instances[0].feed;
@@ -363,14 +363,14 @@ fn pairs_go_on_without_an_experiment_of_which_nothing_more_is_said() {
 }
 
 #[test]
-fn all_begin_over_where_users_count_since_another_time() {
+fn all_pairs_restart_if_users_count_from_another_time() {
     let mut later = asked();
     later.start_ms = Some(2 * LOOK_MS);
     assert!(begins_over(|_| of_another(&later, &lists(), 6)));
 }
 
 #[test]
-fn all_begin_over_where_cells_were_let_go_before_they_were_told() {
+fn all_pairs_restart_if_cells_were_released_before_they_were_read() {
     let let_go = |cells_from: u8| {
         begins_over(|world| {
             let mut state = of_another(&asked(), &lists(), 8);
@@ -391,7 +391,7 @@ fn all_begin_over_where_cells_were_let_go_before_they_were_told() {
 }
 
 #[test]
-fn a_pair_that_looks_wait_for_no_longer_is_told_without_a_further_cell() {
+fn a_pair_that_no_longer_holds_looks_is_reported_without_new_cells() {
     let news = news_of(|_| State {
         holds: false,
         ..of_another(&asked(), &lists(), 4)
@@ -404,7 +404,7 @@ fn a_pair_that_looks_wait_for_no_longer_is_told_without_a_further_cell() {
 
 /// A pair without a record gets one that is older than the cells fed for the others.
 #[test]
-fn no_cell_is_told_twice_where_looks_begin_to_wait_for_a_pair_that_is_behind() {
+fn no_cell_is_reported_twice_when_looks_start_to_wait_for_a_slow_pair() {
     let mut world = World::new(&asked(), &lists(), 1);
     (0..2).for_each(|pair| world.advance(pair, 4 * SLOTS_A_CELL));
     (0..2).for_each(|pair| world.seal(pair));
@@ -443,7 +443,7 @@ fn no_cell_is_told_twice_where_looks_begin_to_wait_for_a_pair_that_is_behind() {
 
 /// A new instance sees an old state of one pair, and new states of the others with cells far beyond it in their users.
 #[test]
-fn cells_that_are_in_stored_users_are_not_added_again() {
+fn cells_in_stored_users_are_not_added_again() {
     let mut world = World::new(&asked(), &lists(), 1);
     let rules = || Rules {
         window: window(10),
@@ -465,7 +465,7 @@ fn cells_that_are_in_stored_users_are_not_added_again() {
 
 /// News of the same call may have been lost.
 #[test]
-fn with_a_state_that_cannot_be_read_nothing_is_told_and_the_next_one_lets_all_begin_over() {
+fn an_unreadable_state_yields_no_news_and_the_next_one_restarts_all_pairs() {
     let mut world = World::new(&asked(), &lists(), 1);
     world.settle(4 * SLOTS_A_CELL);
     let mut damaged = of_another(&asked(), &lists(), 6);

@@ -9,7 +9,7 @@ proptest! {
 
     /// The same looks also have the same bytes.
     #[test]
-    fn what_was_stored_and_goes_on_is_stored_alike(lists in prop::collection::vec(some_list(), 1..1500)) {
+    fn a_resumed_state_is_stored_with_the_same_bytes(lists in prop::collection::vec(some_list(), 1..1500)) {
         let mut world = World::new(&asked(), &lists, 1);
         world.settle(40);
         let before = world.instances[0].looks.stored();
@@ -51,7 +51,7 @@ fn stored(world: &World) -> [&[u8]; 2] {
 
 /// Makes sure that the properties above meet these cases.
 #[test]
-fn decisions_and_the_planned_look_are_among_what_goes_on() {
+fn decisions_and_the_planned_look_are_resumed() {
     let mut world = sealed();
     let before = world.kill(0);
     world.see_all();
@@ -70,7 +70,7 @@ fn decisions_and_the_planned_look_are_among_what_goes_on() {
 }
 
 #[test]
-fn damaged_bytes_are_refused_in_words() {
+fn damaged_bytes_are_refused_with_a_message() {
     let world = sealed();
     let [users, sequences] = stored(&world);
     let decode = |users: &[u8], sequences: &[u8]| {
@@ -114,7 +114,7 @@ fn under(rules: Rules) -> (Vec<Found>, Option<Looked>) {
 }
 
 #[test]
-fn tests_begin_anew_over_the_sums_so_far_where_other_things_are_asked() {
+fn tests_restart_over_existing_sums_when_settings_change() {
     let mut other = asked();
     other.settings = other.settings.map(|settings| Settings {
         alpha: 0.01,
@@ -130,7 +130,7 @@ fn tests_begin_anew_over_the_sums_so_far_where_other_things_are_asked() {
 }
 
 #[test]
-fn an_experiment_begins_anew_where_a_metric_is_new_and_goes_on_without_one_that_is_gone() {
+fn a_new_metric_restarts_an_experiment_and_a_removed_one_does_not() {
     let of = |ks: &[u32]| {
         let ks: Vec<NonZeroU32> = ks.iter().copied().filter_map(NonZeroU32::new).collect();
         Rules {
@@ -160,7 +160,7 @@ fn an_experiment_begins_anew_where_a_metric_is_new_and_goes_on_without_one_that_
 }
 
 #[test]
-fn what_was_given_up_stays_so_unless_there_is_more_room() {
+fn given_up_experiments_stay_so_unless_the_limit_grows() {
     let mut world = sealed();
     world.instances[0].looks.give_up_experiment("e");
     world.instances[0].looks.rules.max_bytes = 1_000;

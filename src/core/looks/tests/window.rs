@@ -77,7 +77,7 @@ fn a_window_of_two_cells_by_hand() {
 }
 
 #[test]
-fn an_arm_without_lists_in_the_window_has_none_there_and_takes_nothing() {
+fn an_arm_without_lists_in_the_window_is_absent_and_takes_no_memory() {
     let mut looks = Looks::new(Rules {
         window: window(2),
         ..rules(compared())
@@ -103,7 +103,7 @@ fn an_arm_without_lists_in_the_window_has_none_there_and_takes_nothing() {
 
 /// The interval since the start is wider at 99%, but the interval in the window is not.
 #[test]
-fn intervals_of_a_window_hold_with_95_percent_whatever_is_asked() {
+fn intervals_of_a_window_always_use_95_percent() {
     let asked = |alpha| Experiment {
         settings: Some(Settings {
             alpha,
@@ -170,7 +170,7 @@ fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
 }
 
 #[test]
-fn what_looks_have_shown_is_memory_too() {
+fn histories_count_toward_memory() {
     let lists: Vec<List> = (1..50).map(|user| list(0, user, "a")).collect();
     let own_bytes = |asked| {
         let mut looks = Looks::new(rules(asked));
@@ -264,7 +264,7 @@ fn megabytes_of_a_day(lists_a_bucket: u32) -> f64 {
 }
 
 #[test]
-fn dense_arms_take_as_much_as_docs_sizing_says() {
+fn memory_of_dense_arms_matches_docs_sizing() {
     let found = [8, 48].map(megabytes_of_a_day);
     let rounded = found.map(|megabytes| (megabytes * 10.0).round() / 10.0);
     assert_eq!(rounded, [2.3, 3.6]);

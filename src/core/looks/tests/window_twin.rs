@@ -176,7 +176,7 @@ proptest! {
 
     /// Any pairs may restart or move, and there may be any epochs.
     #[test]
-    fn a_window_is_what_a_recount_of_its_cells_gives_and_its_bytes_are_those_that_are_kept(
+    fn a_window_and_its_memory_equal_a_recount_of_its_cells(
         lists in prop::collection::vec(some_list(), 1..1500),
         steps in prop::collection::vec(some_step(), 1..14),
         n_cells in 1..6_i64,

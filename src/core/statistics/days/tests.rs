@@ -78,7 +78,7 @@ fn days_by_hand() {
 
 /// Later looks need more, and days grow faster than their need.
 #[test]
-fn the_first_decision_look_that_knows_enough_is_named() {
+fn the_first_decision_look_with_enough_data_is_named() {
     let needs = Needs {
         alpha: 0.05,
         n_hypotheses: 1,
@@ -121,7 +121,7 @@ fn weeks_of_any(x_per_day: f64, needs: &Needs) -> u32 {
 }
 
 #[test]
-fn an_arm_that_is_not_there_varies_as_the_control_at_its_share() {
+fn an_absent_arm_is_assumed_to_vary_like_the_control_at_its_share() {
     let there = metric(&settings(&[]), &epoch(&[("base", 500.0), ("new", 500.0)]));
     // Half of all users is half of the control's current users, for both arms.
     let alone = epoch(&[("base", 1000.0)]);
@@ -168,7 +168,7 @@ fn more_hypotheses_and_guardrails_need_more_days() {
 }
 
 #[test]
-fn where_variances_fall_slowly_it_takes_longer() {
+fn slowly_falling_variances_need_more_days() {
     let whole = epoch(&[("base", 500.0), ("new", 500.0)]);
     // If a third of the buckets has 6.5 clicks instead of 5, errors are 3 and −1.5 instead of 2 and −1.
     let mut half = whole.clone();
@@ -206,7 +206,7 @@ fn where_variances_fall_slowly_it_takes_longer() {
 }
 
 #[test]
-fn what_does_not_become_less_never_is_enough() {
+fn a_variance_that_never_falls_has_no_sufficient_duration() {
     let whole = epoch(&[("base", 500.0), ("new", 500.0)]);
     let half = Sums {
         days: 5.0,
@@ -225,7 +225,7 @@ fn what_does_not_become_less_never_is_enough() {
 }
 
 #[test]
-fn weeks_are_whole_and_those_of_the_slowest() {
+fn the_duration_is_in_whole_weeks_of_the_slowest_comparison() {
     let need = |days: f64| Need {
         x: 1.0,
         days,
@@ -257,7 +257,7 @@ fn weeks_are_whole_and_those_of_the_slowest() {
 }
 
 #[test]
-fn a_planned_end_is_none_of_shares_that_are_far_apart() {
+fn distant_shares_rule_out_a_planned_end() {
     let epoch = epoch(&[("base", 500.0), ("new", 500.0)]);
     let designs = |control, arm| {
         let asked = Settings {
@@ -297,7 +297,7 @@ fn a_metric_per_user_needs_shares_and_lists_that_spread() {
 }
 
 #[test]
-fn too_little_is_told_as_what_it_lacks() {
+fn insufficient_data_is_refused_with_the_missing_amount() {
     let few = |n_buckets: usize| {
         let mut epoch = epoch(&[("base", 500.0), ("new", 500.0)]);
         for arm in epoch.arms.values_mut() {

@@ -26,6 +26,7 @@ impl Traffic<'_> {
     pub fn arm(&self, name: &str) -> Result<ArmDays, Unknown> {
         let control = self.side(&self.settings.control, &self.settings.control);
         let is_new = !self.has(name);
+        // A new arm has no data yet, so it is assumed to vary like the control.
         let own = if is_new { &self.settings.control } else { name };
         let arm = self.side(own, name);
         let (arm, control) = arm.zip(control).ok_or(Unknown::NoControl)?;
@@ -54,6 +55,7 @@ impl Traffic<'_> {
         let share = self.settings.shares.get(name).copied();
         Some(Side {
             totals,
+            // Variance falls with the number of users, so fewer users than so far mean a larger variance.
             scale: share.map_or(1.0, |share| size(totals) / all / share),
         })
     }
