@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn at_rest_there_is_nothing_to_say() {
+    fn a_partition_at_rest_has_no_breaches() {
         let desk = Desk::new();
         assert_eq!(desk.breaches(), []);
         let estate = desk.census.of(namespace());
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_is_garbage_and_no_damage() {
+    fn replaced_records_are_garbage_not_damage() {
         let mut desk = Desk::new();
         desk.seal(1, 50);
         let [Breach::Garbage(weight)] = desk.breaches()[..] else {
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_waits_for_its_seal_is_no_damage() {
+    fn a_claim_waiting_for_its_seal_is_not_damage() {
         let mut desk = Desk::new();
         let session = Session { epoch: 4, unique: 1 };
         desk.put(Key::Claim(session), b"of a newer version");
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_that_is_absent_or_another_one_is_damage() {
+    fn a_missing_or_changed_blob_is_damage() {
         let mut desk = Desk::new();
         let blob = desk.blobs[1];
         let damage = Breach::Damage {
@@ -499,7 +499,7 @@ mod tests {
 
     /// A tombstone in between does not reset the content.
     #[test]
-    fn a_key_has_one_content_however_often_it_comes() {
+    fn rewriting_a_key_with_other_content_is_a_breach() {
         let mut desk = Desk::new();
         let key = Key::Claim(SESSION);
         desk.put(key, &Claim::default().encode());
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_seal_must_be_one_that_can_be_read() {
+    fn an_unreadable_highest_seal_is_a_breach() {
         let mut desk = Desk::new();
         desk.put(Key::Seal(seal_id(9)), b"\x02 of a newer version");
         let found = desk.breaches();
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn within_a_session_nothing_goes_back() {
+    fn values_never_decrease_within_a_session() {
         let back = |change: fn(&mut Header)| {
             let mut desk = Desk::new();
             let mut header = header(40);
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left_alone() {
+    fn other_namespaces_are_ignored() {
         let mut desk = Desk::new();
         let other = Namespace::of("another", "group");
         desk.census
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_newer_version_is_named() {
+    fn reports_a_key_of_a_newer_version() {
         let mut desk = Desk::new();
         let newer = Key::Claim(SESSION).text(namespace()).replacen('1', "2", 1);
         desk.census.take(newer.as_bytes(), Some(b"x"), None);
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_key_is_named_and_does_no_harm() {
+    fn a_malformed_key_is_reported_but_harmless() {
         let mut desk = Desk::new();
         let malformed = format!("1|{}|clam|3", namespace());
         desk.census.take(malformed.as_bytes(), Some(b"x"), None);
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_no_other_can_be_above_is_damage() {
+    fn a_claim_of_the_highest_epoch_is_damage() {
         let mut desk = Desk::new();
         let key = Key::Claim(Session {
             epoch: u64::MAX,
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_key_harms_nobody_whatever_it_has_held() {
+    fn a_deleted_key_is_harmless() {
         let mut desk = Desk::new();
         let blob = Key::Blob(BlobId {
             unique: 99,
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_where_nothing_was_read_since_the_question() {
+    fn an_end_is_void_once_a_record_is_read_after_the_question() {
         let mut desk = Desk::new();
         let question = desk.census.question(1);
         assert!(desk.census.is_end(question));

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_cut_into_parts_that_fit() {
+    fn splits_a_role_into_parts_that_fit() {
         assert!(lengths(b"", 3).is_empty());
         assert_eq!(lengths(b"abc", 3), [3]);
         assert_eq!(lengths(b"abcd", 3), [3, 1]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_move_from_one_role_to_the_next_make_another_content() {
+    fn moving_bytes_between_roles_changes_the_content_hash() {
         let content = |roles: [(&str, &[u8]); 2]| {
             let roles = roles.map(|(role, bytes)| (role.into(), bytes.into()));
             State::cut(header(0), roles.into(), 1).content

@@ -113,7 +113,7 @@ mod tests {
     use crate::journal::fixture::identity;
 
     #[test]
-    fn a_log_is_another_one_by_its_rules_its_topics_their_ids_and_its_partitions() {
+    fn reports_each_kind_of_difference_between_logs() {
         let now = identity();
         let check = |change: fn(&mut Identity), text: &str| {
             let mut stored = identity();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_one_of_both_does_not_know_is_no_difference_and_is_learned() {
+    fn an_unknown_topic_id_is_not_a_difference_and_is_filled_in() {
         let (known, mut unknown) = (identity(), identity());
         unknown.topics[0].id = 0;
         assert_eq!(known.difference(&unknown), None);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_spelled_as_by_kafka() {
+    fn formats_ids_like_kafka() {
         // The id of the topic __cluster_metadata, which Kafka's sources contain in both forms.
         assert_eq!(id_text(1), "AAAAAAAAAAAAAAAAAAAAAQ");
         assert_eq!(id_text(0xfb << 120 | 0xff), "-wAAAAAAAAAAAAAAAAAA_w");

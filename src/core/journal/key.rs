@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_read_as_it_was_written(namespace: u64, key in any_key()) {
+        fn keys_survive_a_round_trip(namespace: u64, key in any_key()) {
             let text = key.text(Namespace(namespace));
             prop_assert_eq!(Namespace(namespace).to_string().parse(), Ok(Namespace(namespace)));
             prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
@@ -170,7 +170,7 @@ mod tests {
 
         /// Otherwise two texts could be one key.
         #[test]
-        fn a_text_that_is_read_is_what_would_be_written(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
+        fn every_parsed_key_prints_as_the_same_text(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
             let mut text = key.text(Namespace(7)).into_bytes();
             let at = at % text.len();
             text[at] = byte;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_spelled_as_documented() {
+    fn keys_have_the_documented_format() {
         let session = Session {
             epoch: 12,
             unique: 0xab,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_key() {
+    fn rejects_malformed_keys() {
         for text in [
             "",
             "1",
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn the_later_epoch_is_the_greater_session_whatever_its_number() {
+    fn a_later_epoch_outranks_any_number() {
         let session = |epoch, unique| Session { epoch, unique };
         assert!(session(2, 0) > session(1, u64::MAX));
         assert!(session(2, 2) > session(2, 1));
     }
 
     #[test]
-    fn a_namespace_is_of_the_fingerprint_and_of_the_group() {
+    fn a_namespace_depends_on_fingerprint_and_group() {
         assert_ne!(Namespace::of("a", "b"), Namespace::of("a", "c"));
         assert_ne!(Namespace::of("a", "b"), Namespace::of("ab", ""));
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_reached_once_all_below_it_is_read() {
+    fn reaches_the_end_once_everything_below_it_is_read() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         assert_eq!(follower.answer(question(1), 7, 0), Answer::Nothing);
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_read_already_is_reached_at_the_answer() {
+    fn an_end_already_read_is_reached_with_the_answer() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         assert_eq!(follower.answer(question(1), 0, 0), Answer::End(question(1)));
     }
 
     #[test]
-    fn the_answer_to_an_earlier_question_is_none() {
+    fn ignores_the_answer_to_an_earlier_question() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         follower.ask(question(2));
@@ -235,7 +235,7 @@ mod tests {
 
     /// Records read since the question do not cause a restart.
     #[test]
-    fn an_end_before_what_was_read_at_the_question_means_to_start_over() {
+    fn starts_over_if_the_end_is_before_the_read_position() {
         let mut follower = Follower::default();
         follower.reach(8, 0);
         follower.ask(question(1));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_begin_of_a_log_is_news_once_it_moves() {
+    fn reports_when_the_start_of_the_log_moves() {
         let mut follower = Follower::default();
         let moves = [0, 0, 7, 3, 7, 8].map(|offset| follower.begins(offset));
         assert_eq!(moves, [true, false, true, false, false, true]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_is_said_where_something_should_come_and_nothing_does() {
+    fn reports_quiet_if_missing_records_do_not_arrive() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         assert_eq!(

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_state_stays_while_a_claim_waits_for_its_seal() {
+    fn keeps_the_last_state_while_a_claim_waits_for_its_seal() {
         let mut onlooker = onlooker(1);
         claim(&mut onlooker, 1);
         seal(&mut onlooker, 1, 40);
@@ -240,7 +240,7 @@ mod tests {
 
     /// Otherwise the pair would be missing from the view, though it has a state.
     #[test]
-    fn who_comes_while_a_claim_waits_for_its_seal_waits_too() {
+    fn a_new_onlooker_waits_for_a_pending_seal() {
         let mut onlooker = onlooker(1);
         seal(&mut onlooker, 1, 40);
         claim(&mut onlooker, 2);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn withholds_what_is_older_than_a_lease() {
+    fn withholds_states_older_than_a_lease() {
         let mut onlooker = onlooker(2);
         assert_eq!(onlooker.behind_ms(0), None);
         end(&mut onlooker, 0, 0);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_not_whole_is_named_and_the_last_one_stays() {
+    fn reports_an_incomplete_state_and_keeps_the_last_one() {
         let mut onlooker = onlooker(1);
         claim(&mut onlooker, 1);
         seal(&mut onlooker, 1, 40);

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn records_survive_a_round_trip() {
         assert_eq!(Seal::decode(&seal().encode()), Ok(seal()));
         assert_eq!(Claim::decode(&claim().encode()), Ok(claim()));
         let bare = Claim::default();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_byte_is_noticed() {
+    fn detects_every_damaged_byte() {
         let (seal, claim) = (seal().encode(), claim().encode());
         for (bytes, is_read) in [
             (seal, (|bytes| Seal::decode(bytes).is_ok()) as fn(&[u8]) -> bool),
@@ -309,7 +309,7 @@ mod tests {
 
     /// Changed bytes get a correct checksum, as another program might write them.
     #[test]
-    fn bytes_that_are_read_are_those_that_would_be_written() {
+    fn accepts_only_canonical_bytes() {
         let bytes = seal().encode();
         let body = &bytes[..bytes.len() - 8];
         for at in 1..body.len() {
@@ -327,14 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named() {
+    fn reports_an_unknown_version() {
         let mut bytes = seal().encode();
         bytes[0] = 2;
         assert_eq!(Seal::decode(&bytes), Err(RecordError::Version(2)));
     }
 
     #[test]
-    fn the_same_state_has_the_same_content_wherever_its_blobs_are() {
+    fn the_content_hash_does_not_depend_on_blob_ids() {
         let one = seal();
         let mut elsewhere = one.table.clone();
         for entry in elsewhere.values_mut().flatten() {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_not_cut_alike_are_refused() {
+    fn rejects_parts_of_uneven_length() {
         let seal = |lengths: &[u64]| {
             let entries = lengths.iter().map(|length| Entry {
                 blob: BlobId { unique: 5, number: 0 },
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn another_state_has_another_content() {
+    fn different_states_have_different_content_hashes() {
         let content = |number, roles: &[(&str, &str)]| state(number, roles).content;
         let one = content(40, &[("a", "b")]);
         assert_ne!(one, content(41, &[("a", "b")]));

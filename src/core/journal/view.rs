@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_at_the_end_once_more_was_read() {
+    fn an_end_is_void_once_another_record_is_read() {
         let mut view = View::new(namespace(), Rules::default());
         let question = view.question(0);
         assert!(view.end(question).is_some());
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn other_namespaces_are_noted_and_left_alone() {
+    fn other_namespaces_are_noted_but_ignored() {
         let mut view = View::new(namespace(), Rules::default());
         let other = Namespace::of("another", "group");
         let text = Key::Claim(session(9)).text(other);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_key_is_of_no_newer_version() {
+    fn a_malformed_key_is_not_a_newer_version() {
         for key in [
             "1|NS|clam|3",
             "1|NS|claim|012|0000000000000007",
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_before_the_begin_of_the_log_is_forgotten() {
+    fn forgets_records_before_the_start_of_the_log() {
         let mut view = View::new(namespace(), Rules::default());
         let blob = Key::Blob(BlobId { unique: 5, number: 0 });
         let keys = [Key::Claim(session(1)), seal(1, 0), blob];
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_counts_whatever_it_says() {
+    fn a_claim_counts_even_if_its_value_is_unreadable() {
         let mut view = View::new(namespace(), Rules::default());
         let key = Key::Claim(session(9));
         let text = key.text(namespace());
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tombstone_deletes() {
+    fn a_tombstone_deletes_its_key() {
         let mut view = View::new(namespace(), Rules::default());
         let blob = Key::Blob(BlobId { unique: 5, number: 0 });
         let keys = [Key::Claim(session(1)), seal(1, 0), blob];

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remembers_the_base_and_what_came_after_it_within_bounds() {
+    fn remembers_a_bounded_number_of_states() {
         let mut passed = Passed::from_base(0);
         for content in 0..N_KEPT as u128 {
             passed.push(content);
