@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undefined_is_absent() {
+    fn undefined_values_are_absent() {
         let metric = MetricReport {
             role: Role::Secondary,
             control: Some(0.25),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_and_strangers_have_none() {
+    fn the_control_and_unknown_arms_have_no_verdict() {
         let (settings, report) = (Settings::new("base"), report(known()));
         for arm in ["base", "other"] {
             assert!(of_arm("ranker", arm, &settings, &report, None).is_none());

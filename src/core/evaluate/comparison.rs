@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_one_experiment_takes_the_place_of_what_is_for_all() {
+    fn settings_of_an_experiment_override_common_settings() {
         let compare = Compare {
             all: Some(Settings::new("base")),
             each: [("layout".to_owned(), Settings::new("grid"))].into(),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_all_are_for_the_experiments_that_have_most_of_their_arms() {
+    fn common_shares_apply_to_experiments_with_most_of_their_arms() {
         let shares = |arms: &[&str]| arms.iter().map(|arm| ((*arm).to_owned(), 0.5)).collect();
         let own = Settings {
             shares: shares(&["base", "grid"]),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_needs_no_end() {
+    fn the_last_line_needs_no_newline() {
         check("", &[]);
         check("a", &[(1, "a")]);
         check("a\n", &[(1, "a")]);
@@ -187,23 +187,23 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_counted_and_passed_over() {
+    fn blank_lines_are_skipped_but_counted() {
         check("\n\na\n \t\r\n\nb\n\n", &[(3, "a"), (6, "b")]);
     }
 
     #[test]
-    fn line_ends_may_be_those_of_windows() {
+    fn accepts_windows_line_endings() {
         check("a\r\nb\r\n", &[(1, "a"), (2, "b")]);
     }
 
     #[test]
-    fn a_byte_order_mark_is_passed_over_at_the_begin_only() {
+    fn skips_a_byte_order_mark_only_at_the_start() {
         check("\u{feff}{}\n\u{feff}{}\n", &[(1, "{}"), (2, "\u{feff}{}")]);
         check("\u{feff}", &[]);
     }
 
     #[test]
-    fn a_line_beyond_the_bound_comes_empty_and_those_after_it_whole() {
+    fn an_overlong_line_is_empty_and_later_lines_are_complete() {
         for buffer in [1, 4, 5, 16] {
             let bounds = || ReadBounds {
                 buffer,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_ends_the_reading() {
+    fn an_endless_line_stops_reading() {
         let bounds = ReadBounds {
             buffer: 16,
             line: 64,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_comes_after_the_lines_before_it() {
+    fn delivers_the_lines_before_a_read_error() {
         struct Fails;
         impl Read for Fails {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -256,7 +256,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_those_of_the_text_however_it_arrives(
+        fn lines_do_not_depend_on_how_the_text_arrives(
             parts in proptest::collection::vec("[ab \r\n\u{e9}]{0,12}", 0..12),
             buffer in 1_usize..20,
         ) {

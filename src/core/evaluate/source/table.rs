@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_found_by_the_header_whatever_stands_between_them() {
+    fn finds_cells_by_header_with_any_separator() {
         let cell = |text: &str| Some(text.to_owned());
         for text in [
             "\u{feff}user,score,item\nu1,0.5,\"i,1\"\r\nu2,,i2\n",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn other_columns_come_after_those_that_are_asked_for() {
+    fn other_columns_follow_the_requested_columns() {
         let (mut others, mut rows) = (Vec::new(), Vec::new());
         let text = "rel,user,,item\n0,u1,7,i1\n";
         csv(
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused() {
+    fn rejects_an_endless_line() {
         let endless = b"user,item\n1,".chain(io::repeat(b'2'));
         let error = csv(endless, &["user"], None, &mut |_, _| Ok(())).expect_err("it has no end");
         let told = "it has a line of more than 64 MiB: it is not a table of rows";
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_absent_and_a_short_row_are_told() {
+    fn reports_a_missing_column_and_a_short_row() {
         let error = read_text("user,item\n1,2\n", &["users"]).expect_err("no such column");
         assert_eq!(
             error.to_string(),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_no_more_values_than_fit() {
+    fn rejects_a_page_with_more_values_than_fit() {
         let dictionary = |num_values| Page::DictionaryPage {
             buf: vec![0; 103].into(),
             num_values,
