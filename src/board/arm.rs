@@ -384,7 +384,7 @@ mod tests {
     proptest! {
         /// Whatever is held back meanwhile: once its time has come, all is as if it had not been.
         #[test]
-        fn what_waited_is_added_as_if_it_had_not(
+        fn waiting_tallies_add_up_as_if_they_had_not_waited(
             rows in vec((0_i64..300, 0_usize..2), 1..100),
             until in vec(0_i64..300, 1..5),
         ) {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_ahead_counts_in_the_total_alone_until_its_time_has_come() {
+    fn future_lists_count_only_in_the_total_until_their_time_has_come() {
         let shape = shape();
         let mut windows = windows(&shape);
         for start_ms in [20_000, 10_000, 20_000] {
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_when_too_much_waits_is_forgotten_and_told_until_there_is_room() {
+    fn drops_and_reports_tallies_beyond_the_bound_until_there_is_room() {
         let shape = shape();
         let mut windows = windows(&shape);
         let mut add = |start_ms| windows.add(PAIR, View::Live, &of(start_ms), &[1], -1, &shape);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_the_sums_of_the_pairs_that_are_asked_for() {
+    fn an_arm_has_the_sums_of_the_requested_pairs() {
         let shape = shape();
         let mut windows = windows(&shape);
         windows.admit(4, &shape);

@@ -48,18 +48,18 @@ mod tests {
     }
 
     #[test]
-    fn little_is_written_at_each_interval() {
+    fn a_small_state_is_written_at_each_interval() {
         assert_eq!(written(500, 1_000, 10), 10 * 500);
     }
 
     #[test]
-    fn much_is_written_as_fast_as_the_bound_allows() {
+    fn a_large_state_is_written_as_fast_as_the_bound_allows() {
         assert_eq!(written(2_500, 1_000, 10), 4 * 2_500);
         assert_eq!(written(2_500, 1_000, 1_000), 400 * 2_500);
     }
 
     #[test]
-    fn what_many_write_adds_up() {
+    fn writes_of_several_pairs_add_up() {
         let mut pace = Pace::new(1_000);
         (0..3).for_each(|_| pace.wrote(1_000, 5_000));
         assert!(!pace.is_free(7_999));

@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_comes_back_with_what_decides_on_copies() {
+    fn a_checkpoint_round_trip_keeps_copies() {
         let copied = |id| Copied {
             slot_ms: 20,
             id,
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_comes_back_with_what_decides_on_gathered_lists() {
+    fn a_checkpoint_round_trip_keeps_gathered_lists() {
         let head = EarlierHead {
             slot_ms: 20,
             id: u128::MAX,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_arms_come_back_and_half_a_hash_is_refused() {
+    fn folded_arms_survive_a_round_trip_and_a_partial_hash_is_rejected() {
         let checkpoint = |folded| Checkpoint {
             until_ms: None,
             begin_ms: None,

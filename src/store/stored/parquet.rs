@@ -157,7 +157,7 @@ mod tests {
 
     /// Compares a row from Parquet's own reader with its JSON.
     #[test]
-    fn what_is_read_again_is_what_json_has() {
+    fn rows_read_back_equal_their_json() {
         let rows: Vec<SettledRow> = (0..4).map(row).collect();
         let path = tempfile::NamedTempFile::new().expect("a file");
         let mut writer = ParquetWriter::new(path.reopen().expect("it is there")).expect("a writer");
