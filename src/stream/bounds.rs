@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_stored_takes_an_eighth_of_the_bound_on_state() {
+    fn unstored_data_may_take_an_eighth_of_the_bound_on_state() {
         let size = ("LIMITS__MAX_STATE", "1GiB");
         let [none, stored] = [vec![size], vec![size, ("STATE__TOPIC", "kept")]].map(|with| bounds(&with, 1));
         assert_eq!([none.unsealed, stored.unsealed], [0, 128 << 20]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_by_user_have_a_column_more_than_the_ranking_in_each_bucket() {
+    fn sums_by_user_have_one_column_more_than_the_ranking() {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
         // 256 buckets and 168 hours of refused lists, and 64 places of frequent users.
         let of_checks = 2 * (256 * 16 + 168 * 24) + 64 * 80;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_window_of_whole_cells_takes_seven_bytes_of_each_sum() {
+    fn the_longest_window_of_whole_cells_takes_seven_bytes_per_sum() {
         let bounds = |windows| {
             bounds(
                 &[
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_take_nothing_where_nothing_is_asked_of_an_experiment() {
+    fn statistics_take_no_memory_without_experiments() {
         let bounds = |text: &str| {
             let text = format!("[kafka]\nbrokers = \"b:1\"\n[limits]\nmax_statistics = \"7MiB\"\n{text}");
             let config = settings::load_text("abgauge.toml", &text, std::iter::empty()).unwrap();

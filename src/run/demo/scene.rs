@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_records_are_told() {
+    fn reports_lost_records() {
         let mut status = status();
         status.records.get_mut("served").unwrap().insert("accepted", 90);
         assert!(closing(90, &status).starts_with("All 90 records"));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_the_record_with_headers_that_say_why() {
+    fn a_letter_is_the_record_with_its_reason_in_headers() {
         let embedded = Embedded::start(&["letters"], 1).unwrap();
         let telemetry = telemetry();
         let letters = DeadLetters::start(&kafka(embedded.bootstrap(), &[]), Arc::clone(&telemetry)).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_without_its_content_still_tells_which_record_it_is_of() {
+    fn a_letter_without_a_payload_still_identifies_its_record() {
         let embedded = Embedded::start(&["letters"], 1).unwrap();
         let telemetry = telemetry();
         let mut kafka = kafka(embedded.bootstrap(), &[]);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn without_brokers_nothing_waits_and_what_does_not_fit_is_dropped() {
+    fn without_brokers_letters_do_not_block_and_excess_is_dropped() {
         // Port 1 (tcpmux) has no listener.
         let kafka = kafka("127.0.0.1:1", &[("queue.buffering.max.messages", "2")]);
         let telemetry = telemetry();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_librdkafka_side_is_told_to_change() {
+    fn advises_the_librdkafka_side_to_change() {
         let expected = "about 3 of 4 clicks find no list, because producers use different partitioners: topic `clicks` is \
                         keyed with CRC32 (librdkafka's default), topic `served` with murmur2 (Java's): set \
                         partitioner=murmur2_random in the producers of `clicks` (Rust's confluent-kafka ignores that: \
@@ -157,7 +157,7 @@ mod tests {
     /// The message names both with their remedies if neither is Java's. Related ones miss half of the clicks with any number of
     /// partitions.
     #[test]
-    fn any_two_partitioners_are_named_with_what_each_needs() {
+    fn names_any_two_partitioners_with_their_remedies() {
         let audits = [Fnv1a, Fnv1aMasked, Murmur2Unsigned].map(|used| audit_of("t", 12, used));
         let [text] = &messages(&[&audits[0], &audits[1]])[..] else {
             panic!()

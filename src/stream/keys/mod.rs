@@ -291,7 +291,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_partition_tells_and_harms_nothing() {
+    fn one_partition_determines_and_harms_nothing() {
         let mut audit = audit_of("t", 1, Murmur2);
         for _ in 0..500 {
             audit.observe(None, 0);
@@ -308,7 +308,7 @@ pub(super) mod tests {
 
     /// A key that several partitioners explain counts for none of them.
     #[test]
-    fn telemetry_counts_what_only_one_partitioner_explains() {
+    fn telemetry_counts_keys_that_only_one_partitioner_explains() {
         let counts = audit_of("t", 12, Fnv1a).counts();
         let found: Vec<_> = counts.findings().filter(|(_, n)| *n > 0).collect();
         let [("fnv1a", only)] = found[..] else {
@@ -328,7 +328,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn many_records_at_a_time_are_sampled_as_one_by_one() {
+    fn batches_are_sampled_like_single_records() {
         let keys: Vec<String> = (0..5000).map(|id| format!("r-{id}")).collect();
         let mut single = KeySampler::new(partitions(4));
         for key in &keys {
@@ -346,7 +346,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_verdict_follows_producers_that_are_mended() {
+    fn a_verdict_follows_producers_that_are_fixed() {
         let mut audit = KeyAudit::new("t", partitions(4));
         feed(&mut audit, 0..2_000, Crc32);
         assert_eq!(audit.verdict(), Verdict::By(Crc32));

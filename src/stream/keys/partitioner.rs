@@ -258,7 +258,7 @@ mod tests {
 
     /// Cases of Apache Kafka's `UtilsTest.testMurmur2`.
     #[test]
-    fn murmur2_is_that_of_java() {
+    fn murmur2_matches_java() {
         for (key, hash) in [
             ("21", -973932308),
             ("foobar", -790332482),
@@ -275,7 +275,7 @@ mod tests {
     /// 0xcbf43926 = 3421780262. The FNV-1a of `a` is published as 0xe40c292c = -468965076, which without its sign bit is
     /// 1678518572.
     #[test]
-    fn partitions_are_those_of_the_clients() {
+    fn partitions_match_the_clients() {
         let cases = [
             (Partitioner::Murmur2, "21", 1_173_551_340),
             (Partitioner::Murmur2Unsigned, "21", 3_321_034_988),
@@ -296,7 +296,7 @@ mod tests {
 
     /// Some key of a thousand distinguishes each partitioner from each other, unless `differs` denies it.
     #[test]
-    fn partitioners_differ_where_they_are_said_to() {
+    fn partitioners_differ_exactly_as_declared() {
         for n in 1..=70 {
             let n = partitions(n);
             for (place, one) in Partitioner::ALL.into_iter().enumerate() {

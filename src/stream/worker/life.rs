@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transition_moves_the_states_that_it_fits_and_no_other() {
+    fn each_transition_applies_only_to_its_states() {
         let before = [
             "restoring",
             "locating nothing",
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_had_of_a_pair_goes_on_where_its_logs_still_have_its_position() {
+    fn a_pair_resumes_if_its_logs_still_have_its_position() {
         check_located(0, 7, 2, false);
         check_located(5, 5, 0, false);
         check_located(6, 9, 100, true);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_caught_up_once_it_has_read_up_to_the_ends_noted() {
+    fn a_pair_has_caught_up_once_it_reaches_the_noted_ends() {
         let mut life = Life::Replaying(pair());
         assert!(!life.has_caught_up());
         let pair = life.reading_mut().expect("it is read");

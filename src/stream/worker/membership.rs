@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_is_ready_where_others_own_all() {
+    fn a_member_without_partitions_is_ready_if_others_own_all() {
         check(true, [4, 4], true, false);
         check(true, [4, 3], false, true);
         check(true, [0, 0], false, true);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_is_left_ever_more_seldom_until_it_gives_what_is_ours() {
+    fn leaves_the_group_with_growing_pauses_until_the_assignment_fits() {
         let mut membership = Membership::default();
         let mut left = Vec::new();
         for second in 0..300 {

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_share_an_id_and_clicks_that_are_cut_are_told_until_they_have_left() {
+    fn reports_shared_ids_and_cut_clicks_until_they_have_left() {
         let mut shares = TopicShares::new();
         let mut shared = counts(Side::Served, 99, 0);
         (shared.shared_id_lists, shared.cut_clicks) = (30, 7);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_share_of_the_last_minutes_of_each_topic() {
+    fn shares_cover_the_last_minutes_of_each_topic() {
         let mut shares = TopicShares::new();
         let of = |shares: &TopicShares, sides: &[Side]| shares.of(Excess::Invalid, sides);
         shares.count(&counts(Side::Served, 90, 9));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_a_share_of_lists_though_these_have_several_records() {
+    fn conflicts_are_a_share_of_lists_not_of_records() {
         let mut counts = Counts::default();
         counts.count_many(Side::Served, Outcome::Accepted, 900);
         counts.count_many(Side::Served, Outcome::Duplicate, 100);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_counted_for_itself_and_results_by_results() {
+    fn causes_and_click_results_have_separate_shares() {
         let mut counts = Counts::default();
         for (outcome, n) in [
             (Outcome::Accepted, 60),

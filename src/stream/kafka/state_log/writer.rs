@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_waits_while_much_is_in_flight() {
+    fn appends_wait_while_too_many_bytes_are_in_flight() {
         let mut writer = writer(MAX_IN_FLIGHT);
         writer.append(0, claim(1), Some(vec![7; 100].into()));
         assert_eq!(waiting(&writer), [claim(1)]);
@@ -228,7 +228,7 @@ mod tests {
 
     /// Another record is in its place by then, and who restores would read both.
     #[test]
-    fn what_has_waited_for_so_long_that_nobody_waits_for_it_is_given_up() {
+    fn gives_up_records_that_waited_too_long() {
         let mut writer = writer(MAX_IN_FLIGHT);
         for epoch in [1, 2] {
             writer.append(0, claim(epoch), Some(vec![7; 100].into()));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_of_stored_state_is_told_in_records_and_bytes() {
+    fn reports_restore_progress_in_records_and_bytes() {
         assert_eq!(restoring(&[], &[]), None);
         assert_eq!(
             restoring(&[3], &[status(0, None, 0)]).as_deref(),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_told_over_both_topics() {
+    fn reports_replay_progress_over_both_topics() {
         let counted = [(Side::Served, 100..180), (Side::Clicks, 30..50)];
         let told = |positions: [i64; 2]| {
             let positions = [(Side::Served, positions[0]), (Side::Clicks, positions[1])];
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_as_old_as_the_last_one_in_force_since_the_assignment() {
+    fn age_counts_from_the_last_state_in_force_since_the_assignment() {
         assert_eq!(state(&Status::default(), None, 5_000), None, "not known yet");
         let age = |sealed_ms| {
             let status = Status {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_nobody_cleans_is_told_once_a_segment_of_it_was_read() {
+    fn warns_of_an_uncleaned_topic_once_a_segment_was_read() {
         let told = |n_bytes_read, n_bytes_live| {
             let status = Status {
                 restored: Some(Restored {
