@@ -41,6 +41,7 @@ impl Census {
             has_two_contents: false,
             written_ms,
         });
+        // I3: The first content stays known across tombstones, so that a later write of other bytes is noticed.
         written.has_two_contents |=
             content.is_some_and(|content| *written.content.get_or_insert(content) != content);
         written.value = value.map(Bytes::from);
@@ -212,6 +213,7 @@ impl Estate {
         }
         // A deleted key is harmless, whatever value it had.
         let Some(value) = &written.value else { return };
+        // The view notes malformed keys and keys of later versions, so it gets every record.
         self.view.take(text, Some(value));
         let Some((_, key)) = found else { return };
         if written.has_two_contents {
@@ -221,6 +223,7 @@ impl Estate {
         match key {
             Key::Claim(session) => _ = self.claims.insert(session, Claim::decode(value)),
             Key::Seal(id) => {
+                // The view keeps a seal that cannot be read, and reports it if it is the highest.
                 if let Ok(seal) = Seal::decode(value) {
                     self.seals.insert(id, Arc::new(seal));
                 }
@@ -265,6 +268,7 @@ impl Estate {
     pub fn weight(&self) -> Weight {
         let end = self.end();
         let seal = end.as_ref().and_then(|end| end.seal.as_ref());
+        // The highest claim is live even without a seal: without it, the pair would appear to have no owner.
         let mut live: BTreeSet<Key> = self
             .claims
             .keys()
@@ -295,6 +299,7 @@ impl Estate {
         let view = &self.view;
         breaches.extend(view.newer_key().map(|key| Breach::Newer(key.to_owned())));
         breaches.extend(view.malformed_key().map(|key| Breach::Malformed(key.to_owned())));
+        // No claim can be above this epoch, whether a claim or a seal has it.
         let top = view.top();
         let top = top.filter(|top| top.session().is_some_and(|session| session.epoch == u64::MAX));
         breaches.extend(top.map(|top| Breach::Unsurpassable(top.text(self.namespace))));
@@ -318,6 +323,7 @@ impl Estate {
                 session,
                 error: *error,
             }));
+            // If the claim has no seal in force, its owner has not sealed yet, or died before it did.
             let is_in_force = end.as_ref().is_some_and(|end| end.in_force().is_some());
             breaches.extend((!is_in_force).then_some(Breach::Waits(session)));
         }
@@ -328,6 +334,7 @@ impl Estate {
 
     /// Seals of other sessions need not have been in force, so they are not compared.
     fn steps_back(&self) -> impl Iterator<Item = Breach> {
+        // Ids ascend, so neighbors are consecutive seals.
         let later = self.seals.iter().skip(1);
         let pairs = self
             .seals

@@ -195,6 +195,7 @@ impl State {
             .into_iter()
             .map(|(role, bytes)| (role, parts(bytes, max_part_bytes)))
             .collect();
+        // Blob ids are not part of the hash: equal states have equal contents, wherever their bytes are.
         let lines = parts.iter().map(|(role, parts)| {
             let parts = parts.iter();
             (role, parts.map(|part| (part.bytes.len() as u64, part.hash)))
@@ -213,6 +214,7 @@ fn parts(bytes: Bytes, max_part_bytes: usize) -> Vec<Part> {
         0 => Vec::new(),
         n_bytes if n_bytes <= max_part_bytes => vec![Part::new(bytes)],
         _ => {
+            // Parts start at fixed offsets, so bytes added at the end of a role leave its complete parts unchanged.
             let parts = bytes.chunks(max_part_bytes);
             parts.map(|part| Part::new(part.into())).collect()
         }
@@ -227,6 +229,7 @@ where
     let mut to = Writer::default();
     header.encode(&mut to);
     for (role, parts) in lines {
+        // Texts and counts are written with their lengths, so moving bytes between roles changes the hash.
         to.text(role);
         to.number(parts.len() as u64);
         for (length, hash) in parts {

@@ -42,6 +42,7 @@ impl Identity {
             let stored = names(stored);
             return Some(Difference::Topics { stored });
         }
+        // The names are equal, so both lists have the same order.
         let mut topics = self.topics.iter().zip(&stored.topics);
         let other = topics.find(|(now, stored)| now.id != stored.id && now.id != 0 && stored.id != 0);
         if let Some((now, stored)) = other {

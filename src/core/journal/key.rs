@@ -1,11 +1,11 @@
-//! Keys of the state topic: text that everybody may read, and that has one spelling.
+//! Keys of the state topic: readable text, with one spelling for each key.
 //!
 //! ```text
 //! 1|NS|claim|E|U       NS, U: 16 hexadecimal digits
 //! 1|NS|seal|E|U|I      E, I, K: decimal
 //! 1|NS|blob|U|K
 //! ```
-//! The format of a claim's key is for ever.
+//! The format of a claim's key never changes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -105,6 +105,7 @@ impl Key {
 
     /// Parses a key; `None` if [`Key::text`] does not print any key like this.
     pub fn parse(text: &[u8]) -> Option<(Namespace, Key)> {
+        // To the broker, another spelling would be another key. So each key has exactly one.
         let mut parts = std::str::from_utf8(text).ok()?.split('|');
         let mut next = || parts.next();
         let (version, namespace, kind) = (next()?, Namespace(hexadecimal(next()?)?), next()?);

@@ -130,6 +130,8 @@ impl Follower {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
             return Answer::Nothing;
         };
+        // The log is shorter than what had been read at the time of the question: it was truncated or replaced. Later
+        // reads prove nothing, since those records may have been appended after the end was determined.
         if end < asked.position {
             return Answer::StartOver;
         }
@@ -149,6 +151,7 @@ impl Follower {
 
     /// Moves the read position forward: all records below `next` have been read or do not exist.
     pub fn reach(&mut self, next: i64, now_ms: i64) -> Answer {
+        // Compaction leaves gaps, so the position may jump. It moves back only through `start_over`.
         self.progress.position = self.progress.position.max(next);
         self.heard_ms = now_ms;
         self.look()
@@ -157,6 +160,7 @@ impl Follower {
     fn look(&mut self) -> Answer {
         let position = self.progress.position;
         let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
+        // Taking the question reports each end once.
         match self.asked.take_if(is_there) {
             Some(asked) => Answer::End(asked.question),
             None => Answer::Nothing,
@@ -164,6 +168,7 @@ impl Follower {
     }
 
     pub fn look_at_the_clock(&mut self, now_ms: i64) -> Answer {
+        // Without an answer nothing is known to be missing: the brokers may be down, which is not quiet.
         let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.heard_ms >= QUIET_MS;
         match self.asked.take_if(is_quiet) {
             Some(asked) => Answer::Quiet(asked.question),

@@ -119,6 +119,7 @@ impl Seal {
         let table = decode_table(&mut from)?;
         let content = u128::from_le_bytes(from.array()?);
         from.end()?;
+        // The content is computed again, so a wrong one is noticed even if the checksum is right.
         let seal = Seal::new(header, table);
         (seal.content == content)
             .then_some(seal)
@@ -150,6 +151,7 @@ fn decode_table(from: &mut Reader) -> Result<BTreeMap<Role, Vec<Entry>>, Malform
     let mut table = BTreeMap::<Role, Vec<Entry>>::new();
     for _ in 0..from.length()? {
         let role: Role = from.text()?.into();
+        // Ascending roles make the encoding unique, and exclude duplicates.
         if table.last_key_value().is_some_and(|(last, _)| *last >= role) {
             return Err(Malformed::Number);
         }
@@ -171,6 +173,7 @@ fn is_cut_alike(entries: &[Entry]) -> bool {
     let Some((last, before)) = entries.split_last() else {
         return true;
     };
+    // A single part may be short. Otherwise the first part sets the length.
     let length = before.first().unwrap_or(last).length;
     (1..=length).contains(&last.length) && before.iter().all(|entry| entry.length == length)
 }
@@ -206,7 +209,7 @@ impl Claim {
     ///
     /// # Errors
     /// [`RecordError`] if no claim is [encoded](Claim::encode) to these bytes. The claim is valid nonetheless, because its key
-    /// says all.
+    /// is enough.
     pub fn decode(bytes: &[u8]) -> Result<Claim, RecordError> {
         let mut from = body(bytes, CLAIM_VERSION)?;
         let claim = Claim {

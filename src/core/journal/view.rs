@@ -104,6 +104,7 @@ impl View {
 
     /// Takes the next record of the partition. [`View::begins_at`] forgets it once the log begins behind its offset.
     pub fn take_at(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
+        // Any record makes earlier questions void, even one of another namespace.
         self.n_taken += 1;
         let Some((namespace, key)) = Key::parse(key) else {
             self.take_strange(offset, key, value.is_some());
@@ -123,6 +124,7 @@ impl View {
 
     fn take_strange(&mut self, offset: Offset, key: &[u8], is_put: bool) {
         let text = String::from_utf8_lossy(key);
+        // Other programs may use the topic. Only keys with our namespace matter.
         if text.split('|').nth(1) != Some(&*self.namespace.to_string()) {
             return;
         }
@@ -139,6 +141,7 @@ impl View {
     fn put(&mut self, offset: Offset, key: Key, value: &[u8]) {
         match key {
             Key::Claim(session) => {
+                // The value is not decoded: the key alone is the claim.
                 self.claims.insert(session, offset);
             }
             Key::Seal(id) => {
@@ -198,6 +201,7 @@ impl View {
         let seal = self.seals.last_key_value();
         let seal = seal.map(|(id, (_, seal))| (*id, seal.clone()));
         let session = seal.as_ref().map(|(id, _)| id.session);
+        // A seal without any claim is in force: its claim may have been deleted.
         let in_force = claim <= session || !self.rules.hold(Clause::NoClaimIsHigher);
         Some(End {
             asked_ms: question.asked_ms,
@@ -299,6 +303,7 @@ fn is_of_newer_version(key: &str) -> bool {
 
 fn join(parts: &[&Bytes]) -> Bytes {
     match parts {
+        // A role of one part shares its bytes with the view.
         [one] => Bytes::clone(one),
         _ => parts
             .iter()

@@ -19,6 +19,7 @@ impl Passed {
         if self.0.back() == Some(&content) {
             return;
         }
+        // Memory that is too far behind to be found here is restored from the base.
         if self.0.len() == N_KEPT {
             self.0.pop_front();
         }
