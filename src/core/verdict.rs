@@ -265,6 +265,7 @@ impl Bounds {
 
 impl Checks {
     fn new(report: &Report, arm: &ArmReport) -> Checks {
+        // Without users there is no share.
         let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
         let [of_arm, control] = arm.refused;
         Checks {

@@ -52,6 +52,7 @@ impl<'a> Report<'a> {
 
     /// Renders the comparisons for people, one arm after the other. `table` renders their metrics.
     pub(super) fn compared(self, table: impl Fn(&Grid) -> String) -> Vec<String> {
+        // Only the first profile is compared.
         let order: Vec<String> = self.columns(0).map(Column::key).collect();
         let order = &order;
         let comparisons = self.evaluation.comparisons.iter().flatten();
@@ -140,6 +141,7 @@ impl Versus<'_> {
 
     fn grid(&self) -> Grid {
         let mut metrics: Vec<(&String, &MetricReport)> = self.report.metrics.iter().collect();
+        // Metrics without a column of their own, such as metrics per user, come last.
         let place = |id: &String| {
             self.order
                 .iter()

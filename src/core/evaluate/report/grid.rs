@@ -28,6 +28,7 @@ impl Grid {
     pub fn text(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut groups = self.groups.as_slice();
+        // There is at least one part: the lead alone is a table, too.
         loop {
             let (abreast, left) = groups.split_at(self.n_abreast(groups));
             parts.push(self.part(abreast));

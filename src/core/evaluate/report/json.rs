@@ -84,6 +84,7 @@ impl<'a> Report<'a> {
     pub fn json(self, mut out: impl Write) -> anyhow::Result<()> {
         let documents = self.profiles().map(|(index, name)| (name, self.document(index)));
         let mut documents: BTreeMap<&str, ProfileReport> = documents.collect();
+        // A single profile needs no level of its own.
         match documents.pop_first() {
             Some((_, only)) if documents.is_empty() => self.write(&mut out, only)?,
             first => {

@@ -149,6 +149,7 @@ impl<'a> Report<'a> {
             (metric, column.k.is_none(), column.k)
         };
         columns.sort_by_key(|column| place(column));
+        // The same metric of different profiles is adjacent now.
         columns.dedup_by_key(|column| place(column));
         columns
     }
@@ -158,6 +159,7 @@ impl<'a> Report<'a> {
         let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
         let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
             let here = experiments(totals).find(|here| here.name == experiment.name);
+            // An arm without a list in this span has empty cells.
             let sums = |arm: &&str| here.as_ref().and_then(|here| here.sums(arm));
             (self.span_name(*start_ms), names.iter().map(sums).collect())
         });

@@ -88,11 +88,13 @@ pub(super) fn each(
     let (mut number, mut n_lines) = (0, 0);
     let mut hand_over = |bytes: &[u8], n_dropped: u64| {
         number += 1;
+        // Elsewhere these bytes are content.
         let bytes = match bytes.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) if number == 1 => rest,
             _ => bytes,
         };
         let record = bytes.trim_ascii();
+        // A line without its beginning must not be decoded.
         if n_dropped > 0 {
             long.add(number, n_dropped + bytes.len() as u64);
             line(number, b"");
@@ -101,6 +103,7 @@ pub(super) fn each(
         }
     };
     loop {
+        // The beginning of a long line is dropped, which bounds the memory. Its other bytes are only counted.
         if n_open >= bounds.line {
             n_dropped += n_open as u64;
             n_open = 0;
@@ -108,6 +111,7 @@ pub(super) fn each(
         if n_dropped >= bounds.end {
             return Err(endless(n_lines + 1, bounds.end));
         }
+        // Doubling keeps the number of copies of a long line small.
         if n_open == buffer.len() {
             buffer.resize((2 * n_open).min(bounds.line), 0);
         }
@@ -118,6 +122,7 @@ pub(super) fn each(
             Err(error) => return Err(error),
         };
         let mut start = 0;
+        // The unfinished line has no line end in the bytes that were searched before.
         for line_end in memchr::memchr_iter(b'\n', &buffer[n_open..end]) {
             let line_end = n_open + line_end;
             hand_over(&buffer[start..line_end], n_dropped);
@@ -125,9 +130,11 @@ pub(super) fn each(
             n_dropped = 0;
             start = line_end + 1;
         }
+        // The next read continues the unfinished line.
         buffer.copy_within(start..end, 0);
         n_open = end - start;
     }
+    // The last line may lack a line end.
     if n_open > 0 || n_dropped > 0 {
         hand_over(&buffer[..n_open], n_dropped);
     }

@@ -8,6 +8,7 @@ const MINUTE_MS: i64 = 60_000;
 /// Writes a relative difference with its sign: "+29.1%", "−4.0%", "±0.0%".
 pub fn percent(lift: f64) -> String {
     let words = share(lift.abs(), 1);
+    // The digits decide: a lift that is rounded to 0.0% has no sign.
     let sign = match words.contains(|char: char| ('1'..='9').contains(&char)) {
         false => '±',
         true if lift < 0.0 => '−',
