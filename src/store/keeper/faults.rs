@@ -31,6 +31,7 @@ impl Faults {
     /// Notes a fault and returns whether to log it.
     pub fn put(&self, what: What, message: &str, now_ms: i64) -> bool {
         let standing = &mut self.lock()[what as usize];
+        // Replaced even if it is not logged, because readiness shows the latest message.
         standing.message = Some(message.to_owned());
         let is_logged = standing
             .logged_ms

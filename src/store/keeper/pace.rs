@@ -17,8 +17,10 @@ impl Pace {
     }
 
     pub fn wrote(&mut self, n_bytes: u64, now_ms: i64) {
+        // Microseconds, so that small writes do not round to zero.
         let takes_us = u128::from(n_bytes) * 1_000_000 / u128::from(self.max_bytes_per_second);
         let takes_us = i64::try_from(takes_us).unwrap_or(i64::MAX);
+        // Idle time is not saved for a later burst.
         let from_us = self.busy_until_us.max(now_ms.saturating_mul(1_000));
         self.busy_until_us = from_us.saturating_add(takes_us);
     }

@@ -52,6 +52,7 @@ fn rival(own: Namespace, us: &Claim, read: &Read<'_>) -> Option<Claim> {
     let (namespace, Key::Claim(_)) = Key::parse(read.key)? else {
         return None;
     };
+    // Old claims stay in the topic, and prove nothing about the present.
     let is_young = read.now_ms - read.written_ms? < YOUNG_MS;
     let claim = Claim::decode(read.value?).ok()?;
     (namespace != own && is_young && claim.group == us.group).then_some(claim)

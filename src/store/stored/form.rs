@@ -107,6 +107,7 @@ pub fn stored(
         .collect();
     roles.insert(CHECKPOINT.into(), encode(checkpoint).into());
     roles.insert(LIFE.into(), life.to_le_bytes().to_vec().into());
+    // An absent role is read as an empty one.
     if !checkpoint.folded.is_empty() {
         let hashes = checkpoint.folded.iter().flat_map(|hash| hash.to_le_bytes());
         roles.insert(FOLDED.into(), hashes.collect::<Vec<u8>>().into());
@@ -135,6 +136,7 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
         reach,
     } = &checkpoint.copies;
     let is_gathered = checkpoint.gathered != GatherCheckpoint::default();
+    // Without both, the bytes end here. Gathered lists come after copies, so they need the longer form.
     if checkpoint.copies == CopiesCheckpoint::default() && !is_gathered {
         return to.into_bytes();
     }
@@ -283,6 +285,7 @@ fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
             sequences: sequences.clone(),
         })),
         (None, None) => Ok(None),
+        // Both are always written together.
         (None, _) => Err(FormError::Missing(USERS)),
         (_, None) => Err(FormError::Missing(SEQUENCES)),
     }
@@ -309,6 +312,7 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
     };
     let newest_ms = (0..n_logs).map(|_| from.time()).collect::<Result<_, _>>()?;
     let mut copies = CopiesCheckpoint::default();
+    // Without copies and gathered lists, the bytes end here.
     if !from.rest().is_empty() {
         for _ in 0..from.length()? {
             copies.copied.push(Copied {
@@ -340,6 +344,7 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
         true => GatherCheckpoint::default(),
         false => decode_gathered(&mut from)?,
     };
+    // Further bytes belong to no format that this version writes.
     from.end()?;
     Ok((accepted, newest_ms, copies, gathered))
 }

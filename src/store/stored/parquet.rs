@@ -12,7 +12,7 @@ use parquet::schema::parser::parse_message_type;
 
 use super::SettledRow;
 
-/// Rows of a group: so many are held.
+/// Rows of a group, which is held in memory until it is complete.
 const GROUP: usize = 65_536;
 
 /// Columns in the order in which they are written.
@@ -33,7 +33,7 @@ const SCHEMA: &str = "message settled {
     optional int64 denominator;
 }";
 
-/// Takes rows, and writes a group of them at a time.
+/// Writer that takes rows, and writes a group of them at a time.
 pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     rows: Vec<SettledRow>,
@@ -41,7 +41,7 @@ pub struct ParquetWriter<W: Write + Send> {
 
 impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if it cannot be written.
     pub fn new(out: W) -> anyhow::Result<ParquetWriter<W>> {
         let schema = parse_message_type(SCHEMA).context("read the schema of settled rows")?;
         let properties = WriterProperties::builder()
@@ -54,7 +54,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if it cannot be written.
     pub fn take(&mut self, row: SettledRow) -> anyhow::Result<()> {
         self.rows.push(row);
         match self.rows.len() < GROUP {
@@ -63,10 +63,10 @@ impl<W: Write + Send> ParquetWriter<W> {
         }
     }
 
-    /// The footer.
+    /// Writes the remaining rows and the footer.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if it cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
         if !self.rows.is_empty() {
             self.write_group()?;

@@ -18,10 +18,10 @@ pub struct SettledRow {
     pub arm: String,
     /// `total`, or the length of a cell, such as `24m`.
     pub span: String,
-    /// Epoch ms; absent where counting began with the first record.
+    /// Unix ms; absent if counting began with the first record.
     #[serde(serialize_with = "as_time")]
     pub start: Option<i64>,
-    /// Exclusive. Of totals the frontier; over all pairs the furthest, though each has one of its own.
+    /// Exclusive end. For totals it is the frontier, and over all pairs the furthest one.
     #[serde(serialize_with = "as_time")]
     pub end: Option<i64>,
     /// True once nothing can be added any more; never for totals.
@@ -36,7 +36,7 @@ pub struct SettledRow {
     pub k: Option<u32>,
     /// `None` if the denominator is 0.
     pub value: Option<f64>,
-    /// Absent of `lists` and `clicks`.
+    /// Absent for `lists` and `clicks`.
     pub numerator: Option<f64>,
     pub denominator: Option<i64>,
 }
@@ -150,7 +150,7 @@ impl Part<'_> {
         when: &dyn Fn(&str) -> When,
         take: &mut dyn FnMut(SettledRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // By name: numbers of arms are not the same in all pairs.
+        // Sorted by name, because the numbers of arms differ between pairs.
         let arms = self.ledger.arms();
         let by_name: BTreeSet<_> = numbers
             .sums
@@ -194,6 +194,7 @@ impl Part<'_> {
                         ..row(when(experiment).since, &profile.name, metric)
                     })?;
                 }
+                // Distinct counts do not add up, so they have no rows.
                 let columns = self.ranking.columns().iter();
                 for column in columns.filter(|column| column.profile == index && column.metric.is_additive())
                 {
