@@ -30,9 +30,9 @@ pub struct Bounds {
     fetched: u64,
     /// Windows of one arm of one partition.
     arm: u64,
-    /// The same in the view of all partitions, whoever holds them; none where that is not shown.
+    /// The same in the view of all partitions; `None` if it is not shown.
     global_arm: Option<u64>,
-    /// A copy of the sums of one arm, all partitions together: kept while anyone follows the page.
+    /// A copy of the sums of one arm, all partitions together: kept while the page is open somewhere.
     followed_arm: u64,
     /// Columns of the sums by user.
     user_columns: usize,
@@ -47,7 +47,7 @@ impl Bounds {
         let has_coverage = ranking.coverage().is_some();
         let n_cells = config.windows.len() as u64 * N_CELLS.unsigned_abs();
         let columns = ranking.width() as u64;
-        // Where it is found, and its columns.
+        // A cell has a number and its columns.
         let of_cell = size_of::<(i64, Cell)>() as u64 + columns * size_of::<i64>() as u64;
         let sums = (config.windows.len() as u64 + 1) * columns * size_of::<i128>() as u64;
         let of_view = n_cells * of_cell + sums;
@@ -58,6 +58,7 @@ impl Bounds {
                 None => 0,
             },
             coverage: if has_coverage {
+                // The global view has a board of its own, with the same bound.
                 (1 + u64::from(config.global)) * config.limits.max_coverage_bytes
             } else {
                 0

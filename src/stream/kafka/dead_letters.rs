@@ -97,6 +97,7 @@ impl DeadLetters {
             // An empty payload rather than null, which would be a tombstone.
             letter.payload = Some(b"");
         }
+        // The largest time means that the record has none.
         letter.timestamp = (record.timestamp_ms != i64::MAX).then_some(record.timestamp_ms);
         if let Err((error, _)) = self.producer.send(letter) {
             let is_full = error == KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull);
@@ -147,6 +148,7 @@ impl LetterDeliveries {
         let now_ms = self.clock.uptime().as_millis() as u64;
         let quiet_until_ms = self.quiet_until_ms.load(Ordering::Relaxed);
         let next = now_ms + LOG_EVERY_MS;
+        // Callbacks may run at the same time. Only the one that moves the limit logs.
         let may_log = now_ms >= quiet_until_ms
             && self
                 .quiet_until_ms

@@ -43,6 +43,7 @@ pub(super) fn state<C: ClientContext + ConsumerContext>(
 /// ```
 fn owned(mut assignment: &[u8]) -> Option<Vec<(String, i32)>> {
     let rest = &mut assignment;
+    // The version is not needed: all versions begin alike.
     take(rest, 2)?;
     let mut owned = Vec::new();
     for _ in 0..number(rest)? {

@@ -239,6 +239,7 @@ impl ProducerContext for Deliveries {
         let Err((error, record)) = result else {
             return;
         };
+        // The message is stored before the count is raised, so that a reader of the count finds it.
         let mut first = lock(&self.first_failure);
         first.get_or_insert_with(|| {
             use rdkafka::Message;

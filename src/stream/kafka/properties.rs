@@ -118,6 +118,7 @@ fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
 
 fn fault_of_all(kafka: &settings::Kafka) -> Option<PropertyError> {
     let mut config = consumer::client_config(kafka, 1);
+    // Without an address, the client connects to nothing.
     config.remove("bootstrap.servers");
     let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
     made.err().map(|error| PropertyError {

@@ -122,6 +122,7 @@ pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
         && one.1 != other.1
     {
         let mut topics = [one.clone(), other.clone()];
+        // In a fixed order, so that the same finding stays equal to itself and is logged once.
         topics.sort_by_key(|(_, partitioner)| std::cmp::Reverse(*partitioner));
         findings.push(KeyFinding::Different {
             topics,

@@ -69,6 +69,7 @@ impl KeyCounts {
             self.null += 1;
             return;
         };
+        // With this number of partitions, some partitioners agree with an earlier one. They prove nothing.
         let mut telling = fitting.iter().filter(|one| one.differs(n_partitions));
         match (telling.next(), telling.next()) {
             (Some(only), None) => self.only_by[only as usize] += 1,
@@ -180,6 +181,7 @@ impl KeyAudit {
         let mut seen = HashSet::new();
         let mut keys = Vec::new();
         for sample in &self.recent {
+            // A key that comes again is not new evidence: a bot may send one key many times.
             if let KeySample::Keyed { place, fitting } = sample
                 && seen.insert(place)
             {
@@ -196,6 +198,7 @@ impl KeyAudit {
             .iter()
             .filter(|sample| **sample == KeySample::NoKey)
             .count();
+        // With a single partition, keys do not matter.
         self.n_partitions.get() > 1 && n >= MIN_SAMPLES && without * TOLERANCE > n
     }
 }

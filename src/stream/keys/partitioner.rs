@@ -39,6 +39,7 @@ impl Partitioner {
         let hash = match self {
             Partitioner::Murmur2 => return partition_of_murmur2(murmur2(key), n_partitions),
             Partitioner::Crc32 => crc32fast::hash(key),
+            // The hash is signed, so its remainder may be negative.
             Partitioner::Fnv1a => return (fnv1a(key) % n_partitions.get().cast_signed()).unsigned_abs(),
             Partitioner::Fnv1aMasked => fnv1a(key).cast_unsigned() & 0x7fff_ffff,
             Partitioner::Murmur2Unsigned => murmur2(key).cast_unsigned(),
@@ -190,6 +191,7 @@ pub fn murmur2(key: &[u8]) -> i32 {
         let k = u32::from_le_bytes(*word).wrapping_mul(M);
         hash = hash.wrapping_mul(M) ^ (k ^ (k >> 24)).wrapping_mul(M);
     }
+    // Java adds the remaining bytes in a switch without breaks.
     if !tail.is_empty() {
         for (i, byte) in tail.iter().enumerate() {
             hash ^= u32::from(*byte) << (8 * i);

@@ -61,6 +61,7 @@ impl Verdict {
         if keys.len() < KEYS_OF_TWO {
             return one.undetermined(KEYS_OF_TWO);
         }
+        // Each pair counts once, since the order of the two does not matter.
         let others = |place: usize| singles[place + 1..].iter();
         let pairs = singles
             .iter()

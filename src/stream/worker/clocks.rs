@@ -67,6 +67,7 @@ impl Clocks {
     /// Takes an answer to a question asked at `asked_ms`: whether all partitions were at their ends. Returns the live end
     /// as of then, without the records read since.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) -> Option<i64> {
+        // Taken even if not all are at their ends, because that interrupts the measurement.
         let before = self.all_at_end.take();
         let mut live_end_ms = self.asked_live_end_ms;
         // Time passes only between two answers that both found every partition at its end.

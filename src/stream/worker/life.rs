@@ -46,6 +46,7 @@ impl Life {
     /// Continues with the pair made from the stored state, or with `None` if nothing is stored.
     pub fn restored(self, pair: Option<Pair>) -> Life {
         match self {
+            // Revoked while it was being restored: the next assignment decides.
             Life::Parked(_) => self,
             _ => Life::Locating(pair),
         }
@@ -60,6 +61,7 @@ impl Life {
                 (Life::Replaying(pair.resumed(logs)), None)
             }
             Life::Locating(Some(pair)) => {
+                // The caller removes the sums of the earlier pair, so the new one starts from zero.
                 let anew = begin().with_position_lost(true);
                 (Life::Replaying(anew), Some(pair))
             }

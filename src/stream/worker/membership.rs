@@ -76,6 +76,7 @@ impl Membership {
         ];
         match missing.into_iter().find(|(_, n)| *n > 0) {
             None => self.right(),
+            // Nothing was assigned here although partitions have no owner: the group uses an outdated assignment.
             Some((topic, n)) => self.wrong(
                 format!(
                     "the group assigned this member no partition, although {n} of `{topic}` have no owner: it leaves the group and joins again"
@@ -93,6 +94,7 @@ impl Membership {
         let rejoins = matches!(self.state, OwnershipState::Wrong(_)) && is_due;
         if rejoins {
             self.left = Some(uptime);
+            // Each attempt costs the group a rebalance, so the pauses grow.
             self.pause = (self.pause * 2).clamp(REJOIN, LONGEST);
         }
         rejoins

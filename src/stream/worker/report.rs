@@ -326,6 +326,7 @@ impl WorkerReport {
         {
             Some(same) => self.faults[same] = fault,
             None => {
+                // The latest fault comes first, and the oldest is dropped.
                 self.faults.truncate(MAX_FAULTS - 1);
                 self.faults.insert(0, fault);
             }
@@ -349,7 +350,7 @@ impl WorkerReport {
             .refreshed
             .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
         if is_other || due {
-            // First: a reader that sees it ready must also see the gauges.
+            // Gauges come first: a reader that sees the daemon ready must see them, too.
             self.refresh(&round, uptime);
         }
         if is_other {
@@ -463,6 +464,7 @@ impl WorkerReport {
             self.telemetry.set_log_lines_lost(n_lost);
         }
         log.seen = log.seen.filter(|seen| uptime.saturating_sub(*seen) < TELL_LOSSES);
+        // The log can report its own losses only once it is writable again.
         if n_lost > log.n_told && !log.losses.is_failing() {
             let lost = n_lost - std::mem::replace(&mut log.n_told, n_lost);
             warn!(lost, "log lines are lost: cannot write to standard error");
@@ -507,7 +509,7 @@ impl WorkerReport {
 
     pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
         self.audits = audits;
-        // They start at zero.
+        // The new audits start at zero.
         self.reported_keys.clear();
     }
 
@@ -521,6 +523,7 @@ impl WorkerReport {
     fn look_at_keys(&mut self) {
         for audit in &self.audits {
             let counts = audit.counts();
+            // The counters only grow, so the difference to the last report is added.
             let before = self
                 .reported_keys
                 .insert(audit.topic().to_owned(), counts)
@@ -548,6 +551,7 @@ impl WorkerReport {
             let share = self.shares.of(excess, sides).unwrap_or(0.0);
             let conflicts = self.shares.of_conflicts().unwrap_or(0.0);
             let warning = (share > limit).then(|| match excess {
+                // The more specific explanation goes first: several lists under one id, or an old log.
                 Excess::Duplicate if conflicts > limit && sides.contains(&Side::Served) => {
                     shares::conflict_warning(topic, conflicts, limit)
                 }
@@ -659,7 +663,7 @@ impl WorkerReport {
         };
         warnings.extend(self.findings.iter().map(of_keys));
         warnings.extend(particular);
-        // Batches that were refused are in no number shown: the log names them, and `check`.
+        // Refused batches change no shown number. The log and `check` name them.
         let unguarded = self.timestamp_faults.iter().filter(|(_, fault)| fault.unguarded);
         warnings.extend(unguarded.map(|(_, fault)| Warning::new(fault.to_string()).see("AbgaugeEventAhead")));
         if self.shed {

@@ -85,6 +85,7 @@ impl TopicShares {
     /// Forgets the spans that have passed by `uptime`.
     pub fn advance(&mut self, uptime: Duration) {
         let now = uptime.as_secs() / SPAN.as_secs();
+        // After a long pause it is enough to clear each span once.
         let n_passed = now.saturating_sub(self.span).min(N_SPANS as u64);
         for _ in 0..n_passed {
             self.span += 1;
@@ -141,6 +142,7 @@ impl TopicShares {
         let spans = &self.tallies[Side::Served as usize];
         let n_records: u64 = spans.iter().map(|tally| tally.n_records).sum();
         let n: u64 = spans.iter().map(n).sum();
+        // A gathered list has several records, and only its head counts as a list.
         let n_further: u64 = spans.iter().map(|tally| tally.n_further_rows).sum();
         let n_lists = n_records.saturating_sub(n_further);
         (n_lists >= MIN_RECORDS).then(|| n as f64 / n_lists as f64)

@@ -105,7 +105,9 @@ fn restoring(pairs: &[PairId], statuses: &[Status]) -> Option<String> {
         [..] => format!("{} partitions", pairs.len()),
     };
     let progress = statuses.iter().map(|status| status.progress);
+    // The sum is `None` until all ends are known.
     let end: Option<i64> = progress.clone().map(|progress| progress.end).sum();
+    // Records behind the end do not count, so the progress does not exceed the total.
     let position = |Progress { position, end, .. }: Progress| position.min(end.unwrap_or(position));
     let position: i64 = progress.clone().map(position).sum();
     let megabytes = progress.map(|progress| progress.n_bytes).sum::<u64>() as f64 / 1e6;

@@ -79,6 +79,7 @@ impl Withheld {
 
     /// Releases the deltas of the state that is now current, in the order in which they were taken.
     pub fn show(&mut self, in_force: Offer) -> Vec<PairDelta> {
+        // Offers ascend, so the state contains everything before this point.
         let n_shown = self.offered.partition_point(|(offer, _)| *offer <= in_force);
         let shown = self.offered.drain(..n_shown).map(|(_, delta)| delta);
         let shown: Vec<PairDelta> = shown.collect();
