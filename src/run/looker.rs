@@ -165,6 +165,7 @@ impl Taker {
         for found in self.looks.take_found() {
             given_up.extend(self.find(found));
         }
+        // News may complete several looks, which are taken in order.
         while let Some(looked) = self.looks.look() {
             is_new = true;
             if let Some(what) = &looked.given_up {
@@ -275,6 +276,7 @@ struct Storing {
 impl Storing {
     /// Returns how long to wait for states before the next update is due.
     fn wait(&self) -> Duration {
+        // Without looks to store, only new states wake the thread.
         if self.is_due { self.left() } else { Duration::MAX }
     }
 

@@ -137,6 +137,7 @@ impl Scene {
         elapsed: Duration,
     ) -> String {
         let lists = |view| -> i128 {
+            // A list is in an arm of each experiment, so lists of experiments do not add up.
             let arms = snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment);
             let lists = arms.map(|arms| arms.iter().map(|arm| total(arm, view)[LISTS]).sum());
             lists.max().unwrap_or(0)
