@@ -66,6 +66,7 @@ impl Header {
     /// Returns whether this state was read at least as far as the other one, in each topic.
     pub fn reaches(&self, other: &Header) -> bool {
         let mut pairs = self.reaches.iter().zip(&other.reaches);
+        // Comparing the lengths matters: `zip` ends with the shorter one.
         self.reaches.len() == other.reaches.len()
             && pairs.all(|(here, there)| here.read_position >= there.read_position)
     }
@@ -79,6 +80,7 @@ impl Header {
         to.text(fingerprint);
         to.number(u64::from(*n_partitions));
         to.number(topics.len() as u64);
+        // There is one reach per topic, so one count serves both.
         for (topic, reach) in topics.iter().zip(&self.reaches) {
             to.text(&topic.name);
             to.bytes(&topic.id.to_le_bytes());
@@ -212,6 +214,7 @@ impl State {
 fn parts(bytes: Bytes, max_part_bytes: usize) -> Vec<Part> {
     match bytes.len() {
         0 => Vec::new(),
+        // A role that fits into one part shares its bytes instead of copying them.
         n_bytes if n_bytes <= max_part_bytes => vec![Part::new(bytes)],
         _ => {
             // Parts start at fixed offsets, so bytes added at the end of a role leave its complete parts unchanged.

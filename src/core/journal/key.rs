@@ -21,6 +21,7 @@ pub struct Namespace(u64);
 impl Namespace {
     /// Hashes the consumer group and the text that decides how events count.
     pub fn of(fingerprint: &str, group: &str) -> Namespace {
+        // Each text is preceded by its length, so the border between the two is part of the hash.
         let mut to = Writer::default();
         to.text(fingerprint);
         to.text(group);
@@ -121,6 +122,7 @@ impl Key {
             }),
             _ => return None,
         };
+        // Text after the last field would give a key a second spelling.
         let is_whole = version == "1" && next().is_none();
         is_whole.then_some((namespace, key))
     }
@@ -135,12 +137,14 @@ fn session<'a>(next: &mut impl FnMut() -> Option<&'a str>) -> Option<Session> {
 
 /// Parses a number as it is printed: without sign and leading zeros.
 fn decimal(text: &str) -> Option<u64> {
+    // `parse` would accept a plus sign and leading zeros, too.
     let is_one_spelling = text == "0" || !text.starts_with(['0', '+']);
     text.parse().ok().filter(|_| is_one_spelling)
 }
 
 /// Parses a number as it is printed: 16 lower-case digits.
 fn hexadecimal(text: &str) -> Option<u64> {
+    // `from_str_radix` would accept a sign, capitals, and other lengths, too.
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_one_spelling = text.len() == 16 && text.bytes().all(is_digit);
     u64::from_str_radix(text, 16).ok().filter(|_| is_one_spelling)
