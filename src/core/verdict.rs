@@ -222,6 +222,7 @@ impl MetricVerdict {
             harm_since: metric.harm_since_ms,
             information: metric.information,
             per_user: metric.per_user.map(PerUserVerdict::new),
+            // Only the metrics that were part of a decision have a value at its look.
             decision: decided_at
                 .zip(metric.decision)
                 .map(|(at, metric)| MetricDecision::new(at, metric)),

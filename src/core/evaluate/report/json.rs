@@ -133,6 +133,7 @@ impl<'a> Report<'a> {
             lists: sums[LISTS],
             clicks: sums[CLICKS],
             metrics: metrics_map(&self.evaluation.ranking, profile, sums),
+            // The control has no difference to itself, and that of an incomparable arm would mislead.
             differences: control
                 .filter(|(control, _)| *control != name && self.is_comparable(experiment.name, name))
                 .map(|(_, control)| Differences {
