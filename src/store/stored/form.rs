@@ -219,6 +219,7 @@ fn decode_gathered(from: &mut Reader) -> Result<GatherCheckpoint, Malformed> {
 /// # Errors
 /// [`FormError`] if it is damaged or belongs to other topics.
 pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, FormError> {
+    // Reaches are matched to sides by their order, so there must be one for each.
     if header.reaches.len() != sides.len() {
         return Err(FormError::Topics);
     }
@@ -273,6 +274,7 @@ fn folded(roles: &Roles) -> Result<Vec<u128>, FormError> {
     let bytes = roles.get(FOLDED).map_or(&[][..], |bytes| bytes);
     let (hashes, rest) = bytes.as_chunks();
     match rest {
+        // A remainder is part of a hash: the role was cut.
         [] => Ok(hashes.iter().map(|hash| u128::from_le_bytes(*hash)).collect()),
         _ => Err(FormError::Folded),
     }

@@ -56,6 +56,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
     /// Fails if it cannot be written.
     pub fn take(&mut self, row: SettledRow) -> anyhow::Result<()> {
+        // Rows are held until a group is full, because the format writes one column after another.
         self.rows.push(row);
         match self.rows.len() < GROUP {
             true => Ok(()),
@@ -68,6 +69,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
     /// Fails if it cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
+        // A group without rows would be valid, but useless.
         if !self.rows.is_empty() {
             self.write_group()?;
         }
@@ -80,6 +82,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         let rows = rows.iter();
         let text = |text: &String| ByteArray::from(text.as_bytes().to_vec());
         let mut group = self.file.next_row_group()?;
+        // The writer hands out columns in the order of the schema, so this order must be the same.
         optional::<Int32Type, _>(&mut group, rows.clone().map(|row| row.partition))?;
         required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.experiment)))?;
         required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.arm)))?;
@@ -112,6 +115,7 @@ fn optional<T: DataType, W: Write + Send>(
     values: impl Iterator<Item = Option<T::T>>,
 ) -> anyhow::Result<()> {
     let values: Vec<Option<T::T>> = values.collect();
+    // Absent values exist only as levels: the values themselves are those that are present.
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     let values: Vec<T::T> = values.into_iter().flatten().collect();
     write::<T, W>(group, &values, Some(&levels))
