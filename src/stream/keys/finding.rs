@@ -92,6 +92,7 @@ fn missed(one: Partitioner, other: Partitioner, n_partitions: NonZeroU32) -> Str
 /// Returns how to make all of them use murmur2. Each comes with the place to change.
 fn remedies(used: impl IntoIterator<Item = (Partitioner, String)>) -> String {
     let used = used.into_iter();
+    // Producers that use murmur2 already need no change.
     let others = used.filter(|(partitioner, _)| *partitioner != Partitioner::Murmur2);
     let remedies: Vec<String> = others
         .map(|(partitioner, place)| partitioner.remedy(&place))
@@ -118,6 +119,7 @@ pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
             findings.push(KeyFinding::NoKeys { topic });
         }
     }
+    // Two audits are compared only if each has a single clear result.
     if let [one, other] = &keyed[..]
         && one.1 != other.1
     {

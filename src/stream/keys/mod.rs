@@ -112,6 +112,7 @@ impl KeySampler {
         // Later samples are at multiples of the stride, so the choice does not depend on the sizes of batches.
         let later = before.max(N_FIRST) / STRIDE + 1..=self.n_observed / STRIDE;
         for number in first.chain(later.map(|stride| stride * STRIDE)) {
+            // Records are numbered from 1 over all batches, but `key` takes the index within this one.
             let key = key((number - before - 1) as usize);
             self.samples
                 .push(KeySample::of(key, partition, self.n_partitions));

@@ -171,6 +171,7 @@ impl Partitioners {
 
 impl From<Partitioner> for Partitioners {
     fn from(one: Partitioner) -> Self {
+        // Each partitioner has a bit of its own. There must be at most eight.
         Partitioners(1 << one as u8)
     }
 }
@@ -209,6 +210,7 @@ pub fn murmur2_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
 
 /// Returns the partition of a key with this hash.
 pub fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
+    // Java clears the sign bit instead of taking the absolute value, which would overflow for the lowest hash.
     (hash as u32 & 0x7fff_ffff) % n_partitions
 }
 
@@ -247,6 +249,7 @@ fn murmur2_of_kafkajs(key: &[u8]) -> i32 {
 
 /// Computes `ToInt32` of JavaScript, for whole numbers that are products of 32 bits.
 fn to_int32(number: f64) -> i32 {
+    // Such products are below 2^63, so the first cast does not saturate, and the second keeps the low 32 bits.
     number as i64 as i32
 }
 

@@ -242,6 +242,7 @@ impl WorkerReport {
     /// A partition is held. Logged once a minute while this lasts, and when more is known about it.
     pub fn held(&mut self, message: &str, partition: i32, uptime: Duration) {
         let told = self.held_logged.get(&partition);
+        // A changed message is logged at once, because it has new details.
         let is_told =
             told.is_some_and(|(told, at)| told == message && uptime.saturating_sub(*at) < LOG_AGAIN);
         if !is_told {
@@ -286,6 +287,7 @@ impl WorkerReport {
             limit.n_silent += 1;
             return;
         }
+        // The sentinel means that this reason was never logged: `last` cannot show it while the uptime is short.
         let unlogged_before = if limit.n_silent == u64::MAX {
             0
         } else {
@@ -313,11 +315,14 @@ impl WorkerReport {
         let words = what_is_wrong(&fault);
         self.faults_logged
             .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
+        // Brokers that have just started may soon answer otherwise, so an uncertain fault keeps the worker from being
+        // ready, but is not logged.
         if fault.kind != FaultKind::Uncertain && !self.faults_logged.contains_key(words) {
             warn!("{}", fault.message);
             self.faults_logged.insert(words.to_owned(), uptime);
             self.fault_told = true;
         }
+        // An answer of another kind supersedes the earlier faults, so only faults of this kind stay.
         self.faults.retain(|standing| standing.kind == fault.kind);
         match self
             .faults
@@ -335,6 +340,7 @@ impl WorkerReport {
 
     pub fn brokers_answer(&mut self) {
         let answered = !std::mem::take(&mut self.faults).is_empty();
+        // A fault that was never logged has no end to log.
         if answered && std::mem::take(&mut self.fault_told) {
             info!("the brokers answer");
         }
@@ -387,6 +393,7 @@ impl WorkerReport {
         let [not_cleaned, unsealed, lost] = [not_cleaned(&states), unsealed(stored, &states), lost(&states)];
         let malformed = malformed(stored.malformed_key(round.shards).as_ref());
         let n_lost = states.values().map(|state| state.lost).sum();
+        // The count only grows, so each loss is logged once, however long its warning stays on the page.
         if let Some(warning) = lost.as_ref().filter(|_| n_lost > self.n_lost_told) {
             warn!("{}", warning.message);
             self.n_lost_told = n_lost;
@@ -400,6 +407,8 @@ impl WorkerReport {
         {
             warn!("{}", warning.message);
         }
+        // This one has both edges in the log: an operator who sees partitions paused looks for the moment at which
+        // reading continued.
         let was_told = std::mem::replace(&mut self.unsealed_told, unsealed.is_some());
         match &unsealed {
             Some(warning) if !was_told => warn!("{}", warning.message),
@@ -420,6 +429,8 @@ impl WorkerReport {
         for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
             let topic = &self.topics[*side as usize];
             let now = timestamps.judge(topic, brokers, max_future_ms);
+            // The earlier fault is removed in any case: the brokers have answered for this topic, and that answer
+            // replaces it.
             let place = self.timestamp_faults.iter().position(|(other, _)| other == side);
             let before = place.map(|place| self.timestamp_faults.remove(place).1);
             match (&before, &now) {
@@ -484,6 +495,7 @@ impl WorkerReport {
                     held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
                     event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
+                    // Steady time has no date, so its age is subtracted from the wall time.
                     open_transaction_since_seconds: held_since_ms
                         .map(|since_ms| (round.now_ms - (round.steady_ms - since_ms)) as f64 / 1000.0),
                 };
@@ -493,12 +505,14 @@ impl WorkerReport {
             self.telemetry
                 .set_frontier(partition, pair.tracker.settled_until_ms());
         }
+        // The page is only as far as its slowest pair.
         let slowest_ms = pairs
             .filter_map(|(_, pair)| pair.tracker.settled_until_ms())
             .min();
         self.telemetry
             .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + round.settle_after_ms)));
         let serving = round.shards.serving().map(|pair| pair.engine());
+        // Only from the latest begin on does every pair contribute to the totals.
         let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
         let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())
@@ -558,6 +572,7 @@ impl WorkerReport {
                 Excess::Late if self.shares.is_old_log(sides) => shares::old_log_warning(topic, share),
                 _ => shares::warning(excess, topic, share, limit),
             });
+            // A topic that serves both sides is judged once, under its first side.
             let raised = &mut self.raised[sides[0] as usize][excess as usize];
             match (std::mem::replace(raised, warning.is_some()), &warning) {
                 (false, Some(warning)) => warn!("{}", warning.message),
@@ -608,6 +623,7 @@ impl WorkerReport {
             "topic `{topic}`: {:.1}% of the records of the last minutes are lists that share one request id: in a slot they count as one list, and a click counts for the lists of many slots: let the producer give each list its own id",
             100.0 * share,
         );
+        // The edge is logged, but the warning is made in each round, because its share changes.
         match (std::mem::replace(&mut self.ids_are_shared, is_above), is_above) {
             (false, true) => warn!("{warning}"),
             (true, false) => info!(topic, "lists have their own request ids again"),

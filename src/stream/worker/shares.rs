@@ -94,6 +94,7 @@ impl TopicShares {
                 .iter_mut()
                 .for_each(|spans| spans[place] = Tally::default());
         }
+        // After a long pause the loop stops before the current span.
         self.span = self.span.max(now);
     }
 
@@ -102,6 +103,7 @@ impl TopicShares {
         let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
         let (whole, n) = spans.fold((0, 0), |(whole, n), tally| {
             let of = match excess {
+                // Results become known later than records, so they are compared among themselves.
                 Excess::Unmatched => tally.n_results,
                 _ => tally.n_records,
             };

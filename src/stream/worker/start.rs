@@ -21,6 +21,7 @@ impl StartRule {
     pub fn new(config: &Config) -> StartRule {
         let join = &config.join;
         let longest = config.windows.iter().max_by_key(|window| window.span_ms);
+        // Without windows, counting begins at a slot boundary.
         let (span_ms, cell_ms) =
             longest.map_or((0, join.slot_ms), |window| (window.span_ms, window.cell_ms()));
         let margin_ms = join.max_future_ms + join.click_skew_ms;

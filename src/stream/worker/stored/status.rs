@@ -29,6 +29,7 @@ impl Stored {
             .filter(|(_, life)| !matches!(life, Life::Parked(_)));
         let states = ours.filter_map(|(pair, _)| {
             let mut state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
+            // A fault of the topic affects every pair.
             state.whole &= self.unfit.is_none();
             Some((pair, state))
         });
@@ -66,6 +67,8 @@ fn state(status: &Status, own: Option<&StoredPair>, now_ms: i64) -> Option<Store
     let restored = status.restored;
     Some(StoredState {
         standing: name(status.standing),
+        // While the pair was elsewhere, its state was not ours to store, so the age counts from the assignment at the
+        // earliest.
         age_seconds: seconds(now_ms - status.sealed_ms.map_or(assigned_ms, |ms| ms.max(assigned_ms))),
         states: status.n_sealed,
         superseded: status.n_superseded,
@@ -132,6 +135,7 @@ fn reading_again(
         .collect();
     let n_read = |(side, range): &(Side, Range<i64>)| {
         let position = positions.get(&(*side as usize)).copied().unwrap_or(range.start);
+        // Outside its range, a log has nothing that is read again.
         position.clamp(range.start, range.end) - range.start
     };
     let n_read: i64 = counted.iter().map(n_read).sum();
