@@ -146,6 +146,7 @@ impl HeavyUsers {
                 warnings.push(Warning::new(warning));
             }
         }
+        // Replaced as a whole, so an arm that improves and worsens again is logged again.
         self.told = told;
         self.telemetry.set_look_warnings(warnings);
     }
@@ -175,6 +176,7 @@ impl Taker {
             self.heavy_users.look(&looked);
             self.shown.show(looked, self.looks.waits_for());
         }
+        // Also without a look: the page shows what the next one waits for.
         self.shown.wait_for(self.looks.waits_for());
         for what in &given_up {
             let _ = self.give_up.send(what.clone());
