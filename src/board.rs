@@ -108,10 +108,12 @@ impl Board {
     }
 
     fn merge_into(&self, shared: &Gated, pair: PairId, delta: &PairDelta) {
+        // The lock on the progress is released before an arm is locked.
         let until_ms = shared.with_progress(|progress| {
             progress.set_reach(pair, delta.reach);
             progress.until_ms()
         });
+        // Without the records that were shed, sums are not exact either.
         if !delta.reach.is_exact {
             self.note(Err(Overflow));
         }
@@ -144,6 +146,7 @@ impl Board {
     /// Adds a pair with the settled numbers of its ledger: totals, and spans as long as the cells of each window. The
     /// deltas that follow continue from there.
     pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
+        // Computed before the gate is taken, to keep scrapes waiting as briefly as possible.
         let base = base::of(ledger, &self.shape.cells_ms);
         self.begin(&mut self.alone(), pair, ledger, reach, base);
     }
@@ -216,6 +219,7 @@ impl Board {
             covering,
             ..
         } = shared;
+        // Arms are numbered in the order of admission, so new ones go to the end.
         pairs.entry(pair).or_default().extend_from_slice(admitted);
         for arm in admitted {
             let new = || {
@@ -225,6 +229,7 @@ impl Board {
             };
             let mut windows = arms.entry(arm.clone()).or_insert_with(new);
             windows.admit(pair, &self.shape);
+            // Coverage has its own memory bound, which may leave the arm out.
             if let Some(covering) = covering {
                 covering.admit(&mut windows.covered, pair);
             }
@@ -339,10 +344,12 @@ impl Board {
             if let Some(covering) = covering {
                 covering.remove(&mut windows.covered, pair);
             }
+            // The arm stays if another pair has it, or if it is about to be admitted again.
             if windows.is_empty() && !kept.contains(&arm) {
                 if let Some(covering) = covering {
                     covering.forget(&windows.covered);
                 }
+                // Release the entry before changing the map: DashMap would deadlock.
                 drop(windows);
                 arms.remove(&arm);
                 order.remove(&arm);
@@ -420,6 +427,7 @@ fn of<T>(mutex: &mut Mutex<T>) -> &mut T {
 
 impl SnapshotSource for Board {
     fn snapshot_into(&self, timelines: Option<usize>, snapshot: &mut Snapshot) {
+        // Exclusive access, so that no hand-over is half done while the sums are copied.
         let mut shared = self.alone();
         let Gated {
             arms,
@@ -442,6 +450,7 @@ impl SnapshotSource for Board {
         snapshot.since_ms = begin_ms.or(first_ms);
         snapshot.folded_arms = progress.reaches().map(|reach| reach.n_folded).sum();
         snapshot.arms_without_coverage = self.n_arms_without_coverage();
+        // Rows of the earlier snapshot are reused, place by place.
         snapshot.arms.truncate(order.len());
         for (place, name) in order.iter().enumerate() {
             if place == snapshot.arms.len() {
@@ -454,6 +463,7 @@ impl SnapshotSource for Board {
             let Some(mut windows) = arms.get_mut(name) else {
                 continue;
             };
+            // A window without new lists has to slide to the current end as well, before it is added up.
             self.note(windows.advance(&shown, &ends, &self.shape));
             windows.add_up(&shown, &ends, arm);
             if let Some(covering) = covering {
@@ -501,6 +511,7 @@ fn name_of(arm: &ArmSnapshot) -> Arm {
 /// Returns the arms whose cells go into a snapshot. Cells of ten thousand arms would take gigabytes.
 fn with_most_lists(arms: &mut [ArmSnapshot]) -> impl Iterator<Item = &mut ArmSnapshot> {
     let mut arms: Vec<&mut ArmSnapshot> = arms.iter_mut().collect();
+    // The sort is stable, so equal arms keep their order by name.
     arms.sort_by_key(|arm| Reverse(arm.n_lists()));
     arms.into_iter().take(MAX_TIMELINES)
 }
@@ -549,6 +560,7 @@ impl Timeline {
     fn add<'a>(&mut self, width: usize, cells: impl Iterator<Item = (i64, &'a Cell)>) {
         let first = self.start_ms / self.cell_ms;
         for (number, cell) in cells {
+            // Cells may lie before the start, or beyond the end.
             let place = usize::try_from(number - first).ok();
             let Some(sums) = place.and_then(|place| self.cells.get_mut(place)) else {
                 continue;

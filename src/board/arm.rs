@@ -21,30 +21,30 @@ use crate::board::snapshot::{ArmSnapshot, Timeline};
 /// Maximum number of waiting tallies in a board: about 30 MB with the usual metrics.
 const MAX_AHEAD: usize = 65_536;
 
-/// What the windows of all arms share.
+/// Properties shared by the windows of all arms.
 #[derive(Debug)]
 pub(super) struct WindowShape {
-    /// Of each sliding window.
+    /// Cell length of each sliding window.
     pub cells_ms: Vec<i64>,
     /// Number of waiting tallies.
     pub n_ahead: AtomicUsize,
 }
 
-/// Where the windows end at one instant.
+/// Ends of the windows at one instant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowEnds {
-    /// Where they end (epoch ms), by view.
+    /// Ends by view, Unix ms.
     pub ends_ms: [Option<i64>; 2],
-    /// Slots that begin after this wait, by view.
+    /// Time by view, Unix ms: slots that start later wait.
     pub until_ms: [i64; 2],
 }
 
-/// What a pair has settled of an arm before, whichever view it is in.
+/// Settled numbers of an arm in a resumed pair, the same for both views.
 #[derive(Debug, Default)]
 pub(super) struct Base {
     pub last_list_ms: Option<i64>,
     pub total: Vec<i128>,
-    /// The window, the begin of a cell of it, epoch ms, and what is in it.
+    /// Cells: index of the window, start of the cell (Unix ms), and its sums.
     pub cells: Vec<(usize, i64, Vec<i64>)>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ArmWindows {
     pub covered: Covered,
 }
 
-/// What one pair adds to an arm.
+/// Sums that one pair adds to an arm.
 #[derive(Debug)]
 struct PairWindows {
     last_list_ms: i64,
@@ -64,12 +64,12 @@ struct PairWindows {
     views: [ViewWindows; 2],
 }
 
-/// What the slots of one view add up to.
+/// Sums over the slots of one view.
 #[derive(Debug)]
 struct ViewWindows {
     windows: Vec<Window>,
     total: Vec<i128>,
-    /// What begins beyond the shown ends: one event ahead of its time must not slide a window past everything else.
+    /// Slots that start beyond the shown ends: one event ahead of its time must not slide a window past all others.
     ahead: BTreeMap<Ahead, SlotAhead>,
 }
 
@@ -77,7 +77,7 @@ struct ViewWindows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ahead {
     start_ms: i64,
-    /// None: it is a slot, which is in all windows.
+    /// `None` for a slot, which is in all windows.
     window: Option<usize>,
 }
 
@@ -109,7 +109,7 @@ impl ArmWindows {
         }
     }
 
-    /// Whether it has no pair left.
+    /// Returns whether no pair is left.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
@@ -132,6 +132,7 @@ impl ArmWindows {
             return Ok(());
         };
         let slots = &mut views[view as usize];
+        // The total has no end that a slot could exceed, so the slot counts at once.
         if of.start_ms >= self.total_from_ms {
             add_wide(&mut slots.total, tally);
         }
@@ -140,6 +141,7 @@ impl ArmWindows {
             start_ms: of.start_ms,
             window: None,
         };
+        // The last list waits with its slot, and does not replace the shown one until then.
         if of.start_ms > until_ms {
             return slots.hold(ahead, of.last_list_ms, tally, shape).and(released);
         }
@@ -147,10 +149,10 @@ impl ArmWindows {
         slots.add(ahead, tally).and(released)
     }
 
-    /// Adds what a pair that was [admitted](Self::admit) has settled before, as [`Base`] has it.
+    /// Adds the numbers that an [admitted](Self::admit) pair had settled before it was resumed.
     ///
     /// # Errors
-    /// As those of [`Self::add`].
+    /// The same as [`Self::add`].
     pub fn resume(
         &mut self,
         pair: PairId,
@@ -164,6 +166,8 @@ impl ArmWindows {
         };
         *last_list_ms = (*last_list_ms).max(base.last_list_ms.unwrap_or(i64::MIN));
         for (slots, until_ms) in views.iter_mut().zip(until_ms) {
+            // Both views start with the settled numbers. Lists that are read again add to the live view only as far
+            // as they had not settled.
             slots.total.clone_from(&base.total);
             for (window, start_ms, tally) in &base.cells {
                 let (start_ms, window) = (*start_ms, Some(*window));
@@ -203,8 +207,8 @@ impl ArmWindows {
         exact
     }
 
-    /// Adds up what these pairs have of it; without any of them it has no last list. A last list beyond `ends` counts as one at
-    /// the end of what is shown.
+    /// Adds up the sums of these pairs. Without any of them, the arm has no last list. A last list beyond `ends` counts as one
+    /// at the end of the shown range.
     pub fn add_up(&self, pairs: &ShownPairs, ends: &WindowEnds, arm: &mut ArmSnapshot) {
         let until_ms = ends.until_ms[View::Live as usize];
         let parts = pairs.all().filter_map(|pair| self.parts.get(&pair));
@@ -214,6 +218,8 @@ impl ArmWindows {
             for (place, row) in rows.iter_mut().enumerate() {
                 let parts = self.parts_of(pairs.of(view));
                 let mut of_pairs = parts.map(|part| part.views[view as usize].sums(place));
+                // The row still has the numbers of an earlier snapshot: the first pair overwrites it, the others are
+                // added.
                 let first = of_pairs.next().unwrap_or_default();
                 let (sums, rest) = row.split_at_mut(first.len());
                 sums.copy_from_slice(first);
@@ -225,7 +231,7 @@ impl ArmWindows {
         }
     }
 
-    /// Whether one of these pairs adds to it.
+    /// Returns whether one of these pairs contributes to the arm.
     pub fn is_of(&self, pairs: &ShownPairs) -> bool {
         pairs.all().any(|pair| self.parts.contains_key(&pair))
     }
@@ -263,7 +269,7 @@ impl PairWindows {
 
     /// Returns the time of its last list, `until_ms` at the most, and `i64::MIN` without lists.
     fn last_list_ms(&self, until_ms: i64) -> i64 {
-        // Lists that wait are no last list yet, but they are in the total: an arm that has only these is shown as well.
+        // Waiting lists do not set the last list yet, but they are in the total: an arm that has only these is shown as well.
         let only_waiting =
             self.last_list_ms == i64::MIN && self.views.iter().any(|slots| !slots.total.is_empty());
         match only_waiting {
@@ -274,7 +280,7 @@ impl PairWindows {
 }
 
 impl ViewWindows {
-    /// What a window adds up to, or the total, which comes last.
+    /// Returns the sums of a window, or the total, which comes last.
     fn sums(&self, place: usize) -> &[i128] {
         self.windows.get(place).map_or(&self.total, Window::sums)
     }
@@ -296,6 +302,7 @@ impl ViewWindows {
         tally: &[i64],
         shape: &WindowShape,
     ) -> Result<(), Overflow> {
+        // A slot that waits already takes no additional place.
         if !self.ahead.contains_key(&of) {
             if shape.n_ahead.load(Ordering::Relaxed) >= MAX_AHEAD {
                 return Err(Overflow);
@@ -307,7 +314,7 @@ impl ViewWindows {
         ahead.tally.add(tally)
     }
 
-    /// Adds to the windows what begins by `until_ms`.
+    /// Adds the waiting slots that start by `until_ms` to the windows.
     fn release(
         &mut self,
         until_ms: i64,
@@ -315,6 +322,7 @@ impl ViewWindows {
         shape: &WindowShape,
     ) -> Result<(), Overflow> {
         let mut exact = Ok(());
+        // Waiting slots are ordered by time, so the first one that must wait ends the loop.
         while let Some(first) = self
             .ahead
             .first_entry()
@@ -384,7 +392,7 @@ mod tests {
     proptest! {
         /// Whatever is held back meanwhile: once its time has come, all is as if it had not been.
         #[test]
-        fn what_waited_is_added_as_if_it_had_not(
+        fn waiting_tallies_add_up_as_if_they_had_not_waited(
             rows in vec((0_i64..300, 0_usize..2), 1..100),
             until in vec(0_i64..300, 1..5),
         ) {
@@ -409,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_ahead_counts_in_the_total_alone_until_its_time_has_come() {
+    fn future_lists_count_only_in_the_total_until_their_time_has_come() {
         let shape = shape();
         let mut windows = windows(&shape);
         for start_ms in [20_000, 10_000, 20_000] {
@@ -428,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_when_too_much_waits_is_forgotten_and_told_until_there_is_room() {
+    fn drops_and_reports_tallies_beyond_the_bound_until_there_is_room() {
         let shape = shape();
         let mut windows = windows(&shape);
         let mut add = |start_ms| windows.add(PAIR, View::Live, &of(start_ms), &[1], -1, &shape);
@@ -445,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_has_the_sums_of_the_pairs_that_are_asked_for() {
+    fn an_arm_has_the_sums_of_the_requested_pairs() {
         let shape = shape();
         let mut windows = windows(&shape);
         windows.admit(4, &shape);

@@ -50,6 +50,7 @@ fn narrow(sums: &[i128], exact: &mut Result<(), Overflow>) -> Vec<i64> {
     let narrow = |sum: &i128| {
         i64::try_from(*sum).unwrap_or_else(|_| {
             *exact = Err(Overflow);
+            // Saturate, to be wrong by as little as possible. The numbers are marked as inexact.
             if *sum < 0 { i64::MIN } else { i64::MAX }
         })
     };

@@ -173,6 +173,7 @@ impl Covering {
         let views = View::BOTH.into_iter().zip(views.iter_mut());
         for (((view, coverage), end_ms), rows) in views.zip(ends.ends_ms).zip(&mut arm.sums) {
             let first_cell =
+                // The first cell of a window, as in the sums, so that coverage and sums cover the same lists.
                 |cell_ms: i64| end_ms.map_or(i64::MIN, |end_ms| end_ms.div_euclid(cell_ms) - N_CELLS + 1);
             let of_windows = cells_ms
                 .iter()
@@ -183,6 +184,7 @@ impl Covering {
                 for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {
                     *sum = i128::from(*count);
                 }
+                // The size of the catalogue is the denominator of coverage.
                 sums[self.columns.size] = self.catalogue.len() as i128;
             }
         }

@@ -62,6 +62,7 @@ impl Progress {
     }
 
     pub fn hide(&mut self, pair: PairId) {
+        // A hidden pair no longer moves the end, so the end that it had reached is kept.
         self.note_settled_end();
         if let Some(progress) = self.pairs.get_mut(&pair) {
             progress.shown = [false; 2];
@@ -77,6 +78,7 @@ impl Progress {
     pub fn shown(&self, lease: Option<&Lease>) -> ShownPairs {
         let mut shown = ShownPairs::default();
         for (number, pair) in &self.pairs {
+            // The lease is checked at each scrape: it may have expired since the pair was shown.
             let leased = lease.map_or([true; 2], |lease| lease(*number));
             for view in View::BOTH.map(|view| view as usize) {
                 if pair.shown[view] && leased[view] {
@@ -107,6 +109,7 @@ impl Progress {
     /// Returns the ends of the shown windows, which never move back.
     pub fn ends(&mut self) -> WindowEnds {
         self.note_settled_end();
+        // The live view is never behind the settled one.
         let ends_ms = [self.live_end_ms.max(self.settled_end_ms), self.settled_end_ms];
         let until_ms = self.until_ms();
         for (shown, (end, until_ms)) in self
@@ -114,6 +117,7 @@ impl Progress {
             .iter_mut()
             .zip(ends_ms.into_iter().zip(until_ms))
         {
+            // An end that was shown stays, even if the clock is set back.
             *shown = (*shown).max(end.map(|end| end.min(until_ms)));
         }
         WindowEnds {

@@ -160,7 +160,7 @@ fn named(expected: &[(&str, i128)]) -> Vec<(String, i128)> {
 }
 
 #[test]
-fn adds_up_what_the_shown_pairs_have() {
+fn adds_up_the_shown_pairs() {
     let board = board(&[]);
     board.merge(0, &delta(&[("a", 0), ("a", 100), ("b", 200)]));
     board.merge(1, &delta(&[("b", 0)]));
@@ -179,7 +179,7 @@ fn adds_up_what_the_shown_pairs_have() {
 
 /// `/metrics` left them out, so that the totals of all arms did not add up to the accepted lists.
 #[test]
-fn an_arm_is_shown_although_all_its_lists_lie_ahead_of_the_clock() {
+fn shows_an_arm_whose_lists_are_all_ahead_of_the_clock() {
     let board = board(&[]);
     board.show_until([T0 + 500, T0]);
     board.merge(0, &delta(&[("a", 0), ("b", 5_000), ("b", 6_000)]));
@@ -217,7 +217,7 @@ fn a_pair_may_be_shown_in_one_view_before_it_is_in_both() {
 }
 
 #[test]
-fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_inside() {
+fn a_settled_window_ends_with_the_furthest_pair() {
     let board = board(&[]);
     board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
     board.merge(1, &delta(&[("a", 0), ("a", 100_000)]));
@@ -237,7 +237,7 @@ fn a_settled_window_ends_with_the_furthest_pair_and_holds_what_the_others_have_i
 }
 
 #[test]
-fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
+fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_hidden() {
     let board = board(&[]);
     board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
     board.merge(1, &delta(&[("a", 0), ("a", 100_000)]));
@@ -257,7 +257,7 @@ fn a_settled_window_does_not_slide_back_when_the_furthest_pair_is_taken_away() {
 
 /// Regression: coverage slid with the pair's settled slots at once, but the sums only if a scrape came in between.
 #[test]
-fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_left_or_not() {
+fn a_settled_window_keeps_its_end_without_a_scrape_before_its_furthest_pair_leaves() {
     for leave in [Board::hide, Board::remove] {
         let board = board(&[]);
         board.merge(0, &delta(&[("a", 0), ("a", 20_000)]));
@@ -272,7 +272,7 @@ fn a_settled_window_ends_alike_whether_a_scrape_came_before_its_furthest_pair_le
 }
 
 #[test]
-fn a_total_begins_where_the_experiment_was_begun_afresh() {
+fn a_total_starts_at_the_start_of_its_experiment() {
     let board = board(&[("e", T0 + 5000)]);
     board.merge(0, &delta(&[("a", 0), ("a", 5000), ("a", 6000)]));
     board.set_live_end(T0 + 6000);
@@ -286,7 +286,7 @@ fn a_total_begins_where_the_experiment_was_begun_afresh() {
 }
 
 #[test]
-fn a_time_line_adds_cells_of_any_length() {
+fn a_timeline_adds_cells_of_any_length() {
     let cell = |tally: &[i64]| {
         let mut cell = Cell::default();
         cell.add(tally).expect("small sums");
@@ -303,7 +303,7 @@ fn a_time_line_adds_cells_of_any_length() {
 }
 
 #[test]
-fn time_lines_of_a_few_arms_are_those_of_a_snapshot_without_it() {
+fn timelines_of_a_few_arms_match_a_snapshot() {
     let board = board(&[]);
     board.merge(0, &delta(&[("a", 0), ("b", 20_000), ("b", 100_000)]));
     board.merge(1, &delta(&[("b", 3000), ("c", 4000)]));
@@ -332,7 +332,7 @@ fn time_lines_of_a_few_arms_are_those_of_a_snapshot_without_it() {
 }
 
 #[test]
-fn a_time_line_has_the_cells_of_its_window() {
+fn a_timeline_has_the_cells_of_its_window() {
     let board = board(&[]);
     board.merge(0, &delta(&[("a", 0), ("a", 500), ("a", 3000)]));
     board.set_live_end(T0 + 3000);
@@ -351,7 +351,7 @@ fn a_time_line_has_the_cells_of_its_window() {
 }
 
 #[test]
-fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
+fn a_reused_snapshot_equals_a_new_one() {
     let board = board(&[]);
     let mut snapshot = Snapshot::default();
     let mut look = || {
@@ -375,7 +375,7 @@ fn a_snapshot_over_an_earlier_one_is_as_a_new_one() {
 }
 
 #[test]
-fn an_arm_has_shown_the_union_of_what_its_shown_pairs_have() {
+fn coverage_is_the_union_over_the_shown_pairs() {
     let ranking = of_coverage();
     let config = defaults();
     let catalogue = catalogue(3);
@@ -399,7 +399,7 @@ fn an_arm_has_shown_the_union_of_what_its_shown_pairs_have() {
 }
 
 #[test]
-fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
+fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_removed() {
     let ranking = of_coverage();
     let mut config = defaults();
     let catalogue = catalogue(1);
@@ -423,7 +423,7 @@ fn an_arm_without_room_for_its_coverage_has_none_until_its_pairs_are_gone() {
 
 /// Regression: the arms were checked in the order of a hash map, so each start left out others.
 #[test]
-fn the_first_arms_by_name_keep_their_coverage_where_a_larger_catalogue_leaves_room_for_few() {
+fn a_larger_catalogue_keeps_coverage_for_the_first_arms_by_name() {
     let ranking = of_coverage();
     let mut config = defaults();
     let (small, large) = (catalogue(1), catalogue(2));

@@ -222,6 +222,7 @@ impl MetricVerdict {
             harm_since: metric.harm_since_ms,
             information: metric.information,
             per_user: metric.per_user.map(PerUserVerdict::new),
+            // Only the metrics that were part of a decision have a value at its look.
             decision: decided_at
                 .zip(metric.decision)
                 .map(|(at, metric)| MetricDecision::new(at, metric)),
@@ -265,6 +266,7 @@ impl Bounds {
 
 impl Checks {
     fn new(report: &Report, arm: &ArmReport) -> Checks {
+        // Without users there is no share.
         let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
         let [of_arm, control] = arm.refused;
         Checks {
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undefined_is_absent() {
+    fn undefined_values_are_absent() {
         let metric = MetricReport {
             role: Role::Secondary,
             control: Some(0.25),
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_and_strangers_have_none() {
+    fn the_control_and_unknown_arms_have_no_verdict() {
         let (settings, report) = (Settings::new("base"), report(known()));
         for arm in ["base", "other"] {
             assert!(of_arm("ranker", arm, &settings, &report, None).is_none());

@@ -59,6 +59,7 @@ pub struct Options {
 /// The port is taken, or a part failed.
 pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow::Result<()> {
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
+    // Event time reaches the present when the run is over.
     let start_ms = Clock::system().now_ms() - duration_ms;
     let (clock, hand) = Clock::simulated(start_ms);
     let topics = Topics {
@@ -99,6 +100,7 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
     });
     let show = async {
         let mut tick = tokio::time::interval(if screen.in_place() { REDRAW } else { LINE });
+        // The first tick comes at once, when there is nothing to show yet.
         tick.tick().await;
         loop {
             tick.tick().await;
@@ -117,6 +119,7 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
         error = daemon.ended() => (None, Err(error)),
         () = show => (None, Ok(())),
     };
+    // Whatever has ended the wait, the simulator must stop before its result is taken.
     cancel.store(true, Ordering::Relaxed);
     let produced = match produced {
         Some(produced) => produced,

@@ -111,6 +111,8 @@ impl Keeping {
     /// Returns this process's claim, which names it to other instances.
     fn claim(&self, identity: &Identity) -> Claim {
         let kafka = &self.config.kafka;
+        // A static member keeps its name across restarts. Without one, host and process id are the best that an
+        // operator can look up.
         let named = kafka.properties.0.get(GROUP_INSTANCE_ID);
         Claim {
             instance: named.cloned().unwrap_or_else(process),
@@ -152,6 +154,7 @@ impl Keeping {
         match self.topics.as_ref().map(Topics::answer).transpose()?.flatten() {
             Some(Found::Admission(admission)) => inputs.extend(self.take(admission)?),
             Some(Found::StateTopic(finding)) => {
+                // An absent finding is passed on, too: it clears the fault that was found before.
                 let told = finding.map(|finding| finding.told());
                 if let Some(told) = &told {
                     warn!("{told}");
@@ -172,6 +175,7 @@ impl Keeping {
         let identity = self.topics.as_ref().map(|topics| topics.identity(&admission));
         let (finding, kind) = match admission {
             Admission::Granted { doubts, has_read, .. } => {
+                // Doubts do not keep the state from being used.
                 doubts.iter().for_each(|doubt| warn!("{}", doubt.told()));
                 return identity.map_or(Ok(None), |identity| self.admit(identity, has_read));
             }

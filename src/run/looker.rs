@@ -146,6 +146,7 @@ impl HeavyUsers {
                 warnings.push(Warning::new(warning));
             }
         }
+        // Replaced as a whole, so an arm that improves and worsens again is logged again.
         self.told = told;
         self.telemetry.set_look_warnings(warnings);
     }
@@ -165,6 +166,7 @@ impl Taker {
         for found in self.looks.take_found() {
             given_up.extend(self.find(found));
         }
+        // News may complete several looks, which are taken in order.
         while let Some(looked) = self.looks.look() {
             is_new = true;
             if let Some(what) = &looked.given_up {
@@ -174,6 +176,7 @@ impl Taker {
             self.heavy_users.look(&looked);
             self.shown.show(looked, self.looks.waits_for());
         }
+        // Also without a look: the page shows what the next one waits for.
         self.shown.wait_for(self.looks.waits_for());
         for what in &given_up {
             let _ = self.give_up.send(what.clone());
@@ -275,6 +278,7 @@ struct Storing {
 impl Storing {
     /// Returns how long to wait for states before the next update is due.
     fn wait(&self) -> Duration {
+        // Without looks to store, only new states wake the thread.
         if self.is_due { self.left() } else { Duration::MAX }
     }
 

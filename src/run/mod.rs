@@ -96,6 +96,7 @@ impl Daemon {
     /// - an address that cannot be listened on
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
+        // Properties are checked before anything is opened, so that a refused one is the only error.
         properties::judge(kafka)?;
         let telemetry = Arc::new(Telemetry::new(
             &kafka.served_topic,
@@ -107,6 +108,7 @@ impl Daemon {
             .transpose()?;
         let (reloader, catalogues) = catalogue.unzip();
         let secured = Secured::open(&config.http, &Clock::system(), Arc::clone(&telemetry))?;
+        // Bound before the client starts, so that a taken port is reported at once.
         let listener = server::bind(config.http.listen)?;
         let address = listener.local_addr().context("read the address listened on")?;
         let ranking = Ranking::new(&config.measures);
@@ -196,7 +198,7 @@ impl Daemon {
                         looks_stored,
                     };
                     let result = consume(consumer, worker, keeping, &told, &clock, &stop);
-                    // The receiver is gone if nobody waited for the daemon's end.
+                    // The receiver is gone if the daemon was dropped before.
                     let _ = tell.send(result);
                 }
             })
@@ -329,6 +331,7 @@ fn consume(
             std::thread::sleep(WAIT);
         }
     }
+    // A clean stop hands over, stores and commits everything that was read.
     worker.finish();
     carry_out(&mut consumer, &mut keeping, &mut worker);
     // The keeper answers within its own time limit.

@@ -144,8 +144,8 @@ impl Audience for Listener {
 fn state_of(header: &Header, read: form::Read) -> looks::State {
     let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
     looks::State {
-        // An empty partition that was read to its end never settles, so looks do not wait for it.
         life: read.life,
+        // An empty partition that was read to its end never settles, so looks do not wait for it.
         holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
         until_ms: header.frontier_ms,
         ledger: read.ledger,

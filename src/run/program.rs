@@ -48,6 +48,7 @@ impl Settings {
     }
 
     fn take_over(&mut self, new: &Loaded) {
+        // Only warnings that the new file adds are logged.
         let before = self.config().warnings();
         let SettingChanges {
             taken_over,

@@ -1,4 +1,4 @@
-//! Settled numbers that outlive a process: who stores them, what is stored, and the numbers of all instances.
+//! Settled numbers that outlive a process: their keeper, their stored form, and the numbers of all instances.
 
 pub mod global;
 pub mod keeper;

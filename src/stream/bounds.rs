@@ -30,9 +30,9 @@ pub struct Bounds {
     fetched: u64,
     /// Windows of one arm of one partition.
     arm: u64,
-    /// The same in the view of all partitions, whoever holds them; none where that is not shown.
+    /// The same in the view of all partitions; `None` if it is not shown.
     global_arm: Option<u64>,
-    /// A copy of the sums of one arm, all partitions together: kept while anyone follows the page.
+    /// A copy of the sums of one arm, all partitions together: kept while the page is open somewhere.
     followed_arm: u64,
     /// Columns of the sums by user.
     user_columns: usize,
@@ -47,7 +47,7 @@ impl Bounds {
         let has_coverage = ranking.coverage().is_some();
         let n_cells = config.windows.len() as u64 * N_CELLS.unsigned_abs();
         let columns = ranking.width() as u64;
-        // Where it is found, and its columns.
+        // A cell has a number and its columns.
         let of_cell = size_of::<(i64, Cell)>() as u64 + columns * size_of::<i64>() as u64;
         let sums = (config.windows.len() as u64 + 1) * columns * size_of::<i128>() as u64;
         let of_view = n_cells * of_cell + sums;
@@ -58,6 +58,7 @@ impl Bounds {
                 None => 0,
             },
             coverage: if has_coverage {
+                // The global view has a board of its own, with the same bound.
                 (1 + u64::from(config.global)) * config.limits.max_coverage_bytes
             } else {
                 0
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_stored_takes_an_eighth_of_the_bound_on_state() {
+    fn unstored_data_may_take_an_eighth_of_the_bound_on_state() {
         let size = ("LIMITS__MAX_STATE", "1GiB");
         let [none, stored] = [vec![size], vec![size, ("STATE__TOPIC", "kept")]].map(|with| bounds(&with, 1));
         assert_eq!([none.unsealed, stored.unsealed], [0, 128 << 20]);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_by_user_have_a_column_more_than_the_ranking_in_each_bucket() {
+    fn sums_by_user_have_one_column_more_than_the_ranking() {
         let one = bounds(&[("METRICS__METRICS", "hit_rate"), ("METRICS__K", "1")], 1);
         // 256 buckets and 168 hours of refused lists, and 64 places of frequent users.
         let of_checks = 2 * (256 * 16 + 168 * 24) + 64 * 80;
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_window_of_whole_cells_takes_seven_bytes_of_each_sum() {
+    fn the_longest_window_of_whole_cells_takes_seven_bytes_per_sum() {
         let bounds = |windows| {
             bounds(
                 &[
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_take_nothing_where_nothing_is_asked_of_an_experiment() {
+    fn statistics_take_no_memory_without_experiments() {
         let bounds = |text: &str| {
             let text = format!("[kafka]\nbrokers = \"b:1\"\n[limits]\nmax_statistics = \"7MiB\"\n{text}");
             let config = settings::load_text("abgauge.toml", &text, std::iter::empty()).unwrap();

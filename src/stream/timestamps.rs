@@ -39,6 +39,7 @@ impl Timestamps {
             )
         };
         let (is_unguarded, text) = match self.after_max_ms {
+            // The broker is stricter than `join.max_future`, and its refusal takes the whole batch along.
             Some(ms) if ms <= max_future_ms => {
                 let ahead = display_ms(ms);
                 let text = format!(

@@ -68,7 +68,7 @@ fn is_shared_out([one, other]: &[Owned; 2]) -> bool {
 }
 
 #[test]
-fn range_on_the_server_gives_each_member_the_same_partitions_of_both_topics() {
+fn the_range_assignor_gives_each_member_the_same_partitions_of_both_topics() {
     for [first, second] in shared_out(Some("range")) {
         assert_eq!(first, second);
     }
@@ -76,7 +76,7 @@ fn range_on_the_server_gives_each_member_the_same_partitions_of_both_topics() {
 
 /// With a click in one member and its list in the other, no click would ever match.
 #[test]
-fn the_servers_default_gives_one_member_all_of_a_topic_and_the_other_all_of_the_other() {
+fn the_default_assignor_gives_each_member_a_whole_topic() {
     let all: BTreeSet<i32> = (0..N_PARTITIONS).collect();
     for owned in shared_out(None) {
         assert!(

@@ -8,7 +8,7 @@ use crate::support::wait;
 use crate::traffic::{Traffic, assert_all_counted, totals, wait_for_live, waits_for, warnings};
 
 #[test]
-fn a_broker_that_goes_and_comes_back_costs_nothing() {
+fn a_broker_outage_loses_nothing() {
     let mut kafka = Kafka::start();
     let traffic = Traffic::new(&kafka, 2);
     // The producer may reconnect many seconds after the daemon (`reconnect.backoff.max.ms`: 10 s). This must not count as

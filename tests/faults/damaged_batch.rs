@@ -45,7 +45,7 @@ fn send_groups(traffic: &Traffic, n: u32) {
 }
 
 #[test]
-fn a_damaged_batch_holds_its_partition_alone_until_it_is_mended() {
+fn a_damaged_batch_holds_only_its_partition_until_it_is_repaired() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     send_groups(&traffic, 3);
@@ -91,7 +91,7 @@ fn a_damaged_batch_holds_its_partition_alone_until_it_is_mended() {
 }
 
 #[test]
-fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_out() {
+fn a_held_partition_keeps_its_numbers_until_its_batch_is_skipped() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     let config = |more: &str| traffic.config(&kafka.brokers(), &kafka.unique("group"), more);
@@ -157,7 +157,7 @@ fn a_partition_that_comes_to_be_held_keeps_its_numbers_until_its_batch_is_left_o
 }
 
 #[test]
-fn a_batch_that_does_not_decompress_within_the_bound_holds_its_partition_alone() {
+fn a_batch_that_decompresses_beyond_the_bound_holds_only_its_partition() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     send_groups(&traffic, 1);
@@ -195,7 +195,7 @@ fn a_batch_that_does_not_decompress_within_the_bound_holds_its_partition_alone()
 }
 
 #[test]
-fn a_batch_larger_than_an_answer_may_be_holds_its_partition_alone() {
+fn a_batch_larger_than_an_answer_holds_only_its_partition() {
     let kafka = Kafka::shared();
     let traffic = Traffic::of(
         &kafka,

@@ -9,7 +9,7 @@ use crate::traffic::{Traffic, scrape};
 const N: u32 = 40;
 
 #[test]
-fn unreadable_records_become_dead_letters_at_least_once_though_the_broker_goes() {
+fn unreadable_records_become_dead_letters_at_least_once_despite_an_outage() {
     let mut kafka = Kafka::start();
     let traffic = Traffic::new(&kafka, 2);
     let letters = kafka.new_topic("letters", 1);

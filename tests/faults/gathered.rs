@@ -41,7 +41,7 @@ fn send(producer: &Producer, topics: [&str; 2], number: u32) {
 }
 
 #[test]
-fn records_of_one_item_each_are_counted_as_lists_also_after_a_kill() {
+fn single_item_records_count_as_lists_even_after_a_kill() {
     let kafka = Kafka::shared();
     let (served, clicks) = (kafka.new_topic("served", 2), kafka.new_topic("clicks", 2));
     let producer = kafka.producer();

@@ -10,7 +10,7 @@ use crate::traffic::{Traffic, lists_by_arm, now_ms, scrape, totals, wait_for_liv
 const N_PARTITIONS: i32 = 4;
 
 #[test]
-fn a_partition_that_is_taken_away_takes_its_numbers_with_it() {
+fn a_revoked_partition_takes_its_numbers_with_it() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, N_PARTITIONS);
     let config = traffic.config(&kafka.brokers(), &kafka.unique("group"), "");
@@ -70,7 +70,7 @@ fn a_partition_that_is_taken_away_takes_its_numbers_with_it() {
 
 /// During catch-up, one topic of a pair is often paused until the other has caught up.
 #[test]
-fn partitions_given_back_in_the_middle_of_catching_up_are_read_to_their_ends() {
+fn partitions_returned_during_catch_up_are_read_to_their_ends() {
     const N: u32 = 100_000;
     const STEP_MS: i64 = 200;
     let kafka = Kafka::shared();

@@ -268,7 +268,7 @@ fn looks_are_the_same_after_crashes_over_the_same_log() {
 }
 
 #[test]
-fn a_partition_that_is_late_holds_looks_back_and_lets_them_go_on() {
+fn a_late_partition_delays_looks_until_it_catches_up() {
     let world = World::new();
     let (first, second) = (0..700, 750..1_000);
     world.send(first.clone(), &[0, 1]);

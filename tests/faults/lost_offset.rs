@@ -6,7 +6,7 @@ use crate::support::daemon::Daemon;
 use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, log, proxied, scrape, wait_for_live};
 
 #[test]
-fn a_position_that_left_the_log_restarts_its_pair_visibly() {
+fn a_position_no_longer_in_the_log_restarts_its_pair_visibly() {
     let mut kafka = proxied();
     let traffic = Traffic::new(&kafka, 2);
     let start = |brokers: &str, more: &str| {

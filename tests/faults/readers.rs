@@ -97,13 +97,13 @@ fn check(crowd: &Crowd, trust: Option<&Trust>) {
 }
 
 #[test]
-fn readers_that_stall_keep_no_scrape_out() {
+fn stalled_readers_do_not_block_scrapes() {
     let http = format!("max_connections = {MAX_CONNECTIONS}\ntimeout = {TIMEOUT:?}\n");
     check(&Crowd::start_with(&http, None), None);
 }
 
 #[test]
-fn readers_that_stall_keep_no_scrape_out_over_tls() {
+fn stalled_readers_do_not_block_scrapes_over_tls() {
     let dir = tools::temporary_dir("certificates");
     let authority = Authority::new(dir.path(), "authority");
     let both = authority.sign("server", &["127.0.0.1"], Validity::Now).both;

@@ -73,7 +73,7 @@ fn a_missing_topic_is_named_until_it_is_created() {
 
 /// After the restart the client may need fifteen seconds to find the partitions again.
 #[test]
-fn topics_are_not_missed_while_their_broker_restarts() {
+fn does_not_report_missing_topics_while_their_broker_restarts() {
     let mut kafka = Kafka::start();
     let traffic = Traffic::new(&kafka, 2);
     traffic.send_clicked_lists(0..20);
@@ -112,7 +112,7 @@ fn topics_are_not_missed_while_their_broker_restarts() {
 }
 
 #[test]
-fn a_topic_that_goes_is_named() {
+fn reports_a_deleted_topic() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     let mut daemon = traffic.daemon(&kafka);
@@ -145,7 +145,7 @@ fn unequal_partition_counts_are_refused() {
 }
 
 #[test]
-fn a_taken_port_is_named() {
+fn reports_a_port_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address");
     let config = format!("kafka.brokers = \"127.0.0.1:1\"\nhttp.listen = \"{address}\"");
@@ -159,7 +159,7 @@ fn a_taken_port_is_named() {
 }
 
 #[test]
-fn refused_users_are_told_what_to_mend() {
+fn reports_refused_users_with_the_fix() {
     let kafka = Kafka::start_with(Options {
         secured: true,
         ..Options::default()

@@ -34,7 +34,7 @@ fn wait_for_partitions(daemon: &mut Daemon) {
 }
 
 #[test]
-fn a_static_member_that_is_set_to_other_topics_reads_these() {
+fn a_static_member_moved_to_other_topics_reads_them() {
     let kafka = Kafka::shared();
     let (before, after) = (Traffic::new(&kafka, 2), Traffic::new(&kafka, 2));
     let group = kafka.unique("group");
@@ -61,7 +61,7 @@ fn a_static_member_that_is_set_to_other_topics_reads_these() {
 }
 
 #[test]
-fn a_static_member_that_had_nothing_reads_other_topics() {
+fn an_idle_static_member_moved_to_other_topics_reads_them() {
     let kafka = Kafka::shared();
     let (before, after) = (Traffic::new(&kafka, 1), Traffic::new(&kafka, 2));
     let group = kafka.unique("group");

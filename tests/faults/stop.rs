@@ -51,7 +51,7 @@ fn a_signal_ends_a_daemon_whose_broker_is_gone() {
 }
 
 #[test]
-fn a_signal_waits_for_no_open_connection() {
+fn a_signal_does_not_wait_for_open_connections() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     let mut daemon = traffic.daemon(&kafka);
@@ -81,7 +81,7 @@ fn a_signal_waits_for_no_open_connection() {
 }
 
 #[test]
-fn a_signal_ends_a_daemon_that_catches_up() {
+fn a_signal_ends_a_daemon_that_is_catching_up() {
     const N: u32 = 150_000;
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
@@ -102,7 +102,7 @@ fn a_signal_ends_a_daemon_that_catches_up() {
 }
 
 #[test]
-fn a_static_member_stays_in_its_group_and_another_leaves() {
+fn a_static_member_stays_in_its_group_and_a_dynamic_one_leaves() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 2);
     let asker: BaseConsumer = ClientConfig::new()

@@ -151,7 +151,7 @@ impl Stage {
 }
 
 #[test]
-fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
+fn a_killed_daemon_resumes_totals_that_the_log_no_longer_has() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -179,7 +179,7 @@ fn a_killed_daemon_goes_on_with_totals_that_the_log_no_longer_holds() {
 
 /// An open transaction holds a partition up: its log cannot be read on, so the daemon is not ready.
 #[test]
-fn what_was_settled_is_shown_while_logs_are_still_read_again() {
+fn settled_numbers_are_shown_while_logs_are_replayed() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -219,7 +219,7 @@ fn state_topic_of(world: &World) -> String {
 
 /// Running maxima, first exposures and the window are of lists that the log no longer holds.
 #[test]
-fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
+fn a_killed_daemon_takes_the_same_looks_as_an_uninterrupted_one() {
     let world = World::new();
     let stored = state_topic_of(&world);
     world.send(BEGIN, &[0, 1]);
@@ -254,7 +254,7 @@ fn looks_of_a_killed_daemon_are_those_of_one_that_never_was() {
 
 /// The records in between were never counted: a silent restart would lose totals, and resuming would lose those records.
 #[test]
-fn a_pair_whose_place_has_left_the_log_is_refused_until_it_is_forgotten() {
+fn refuses_a_pair_whose_position_left_the_log_until_it_is_forgotten() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -313,7 +313,7 @@ fn a_pair_whose_place_has_left_the_log_is_refused_until_it_is_forgotten() {
 }
 
 #[test]
-fn what_is_stored_is_shown_and_verified_while_its_owner_lives_and_is_not_forgotten() {
+fn stored_state_can_be_shown_and_verified_but_not_forgotten_while_its_owner_runs() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -434,7 +434,7 @@ fn assert_exported(stage: &Stage) {
 
 /// Its memory is not restarted either: it falls back to the stored state, whose position is gone too.
 #[test]
-fn a_living_daemon_whose_place_has_left_the_log_is_refused_too() {
+fn a_running_daemon_whose_position_left_the_log_is_refused_too() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();

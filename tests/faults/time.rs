@@ -51,7 +51,7 @@ fn send_ahead(kafka: &Kafka, traffic: &Traffic, partition: i32, n_lists: i64) {
 /// Of ten lists of ten users, sent together, the clock of one is a minute fast. A bound on timestamps refuses all of them; a broker that
 /// stamps records takes all, and abgauge refuses the one.
 #[test]
-fn a_bound_on_timestamps_loses_the_events_of_others_and_stamping_brokers_do_not() {
+fn a_timestamp_bound_loses_other_events_but_a_stamping_broker_does_not() {
     let kafka = Kafka::shared();
     let bounded = [("message.timestamp.after.max.ms", "1000")];
     let stamped = [("message.timestamp.type", "LogAppendTime")];
@@ -93,7 +93,7 @@ fn a_bound_on_timestamps_loses_the_events_of_others_and_stamping_brokers_do_not(
 
 /// By `CreateTime` its producer sets both of its times, so that it passes the guard.
 #[test]
-fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
+fn events_two_days_ahead_empty_nothing_and_can_be_skipped() {
     let kafka = Kafka::shared();
     let traffic = Traffic::with(&kafka, 2, &UNGUARDED);
     let mut daemon = traffic.daemon(&kafka);
@@ -158,7 +158,7 @@ fn events_two_days_ahead_blank_nothing_and_are_undone_by_leaving_them_out() {
 
 /// Such an arm had no series, so the totals of all arms did not add up to the accepted lists.
 #[test]
-fn totals_add_up_although_all_lists_of_an_arm_lie_ahead_of_the_clock() {
+fn totals_include_an_arm_whose_lists_are_all_ahead_of_the_clock() {
     let kafka = Kafka::shared();
     let traffic = Traffic::with(&kafka, 2, &UNGUARDED);
     let mut daemon = traffic.daemon(&kafka);
@@ -182,7 +182,7 @@ fn totals_add_up_although_all_lists_of_an_arm_lie_ahead_of_the_clock() {
 
 /// The end that readers of committed records see stood before it: nothing seemed to be left, and time passed.
 #[test]
-fn a_transaction_left_open_is_told_and_loses_nothing_once_it_ends() {
+fn an_open_transaction_is_reported_and_loses_nothing_once_it_ends() {
     let kafka = Kafka::shared();
     let traffic = Traffic::new(&kafka, 1);
     let mut daemon = traffic.daemon(&kafka);

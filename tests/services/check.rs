@@ -104,7 +104,7 @@ fn assert_found(findings: &[Finding], texts: &[String]) {
 }
 
 #[test]
-fn a_fine_cluster_is_found_fine() {
+fn a_healthy_cluster_has_no_notable_findings() {
     let pair = Pair::filled(&[], "murmur2_random");
     let mut config = pair.config();
     let letters = pair.kafka.new_topic("letters", 1);
@@ -131,7 +131,7 @@ fn a_fine_cluster_is_found_fine() {
 
 /// There are two users. One of the clicks does not name its user.
 #[test]
-fn a_catalogue_is_counted_from_both_topics_from_their_begins() {
+fn counts_a_catalogue_from_the_starts_of_both_topics() {
     let pair = Pair::new();
     pair.create(&pair.served, 4, &[]);
     pair.create(&pair.clicks, 4, &[]);
@@ -183,7 +183,7 @@ fn catalogue_of(pair: &Pair) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn one_topic_for_both_needs_the_type_in_each_record() {
+fn a_shared_topic_needs_a_type_in_each_record() {
     let pair = Pair::filled(&[], "murmur2_random");
     let config = config(&pair.kafka.brokers(), &pair.served, &pair.served);
     let text = format!(
@@ -194,7 +194,7 @@ fn one_topic_for_both_needs_the_type_in_each_record() {
 }
 
 #[test]
-fn topics_that_do_not_exist_are_named_and_not_made() {
+fn missing_topics_are_reported_but_not_created() {
     let pair = Pair::new();
     pair.create(&pair.served, 4, &[]);
     let mut config = pair.config();
@@ -217,7 +217,7 @@ fn topics_that_do_not_exist_are_named_and_not_made() {
 }
 
 #[test]
-fn unequal_counts_are_refused() {
+fn unequal_partition_counts_are_refused() {
     let pair = Pair::new();
     pair.create(&pair.served, 4, &[]);
     pair.create(&pair.clicks, 3, &[]);
@@ -236,7 +236,7 @@ fn unequal_counts_are_refused() {
 }
 
 #[test]
-fn clicks_of_a_client_with_another_partitioner_are_named() {
+fn reports_clicks_from_another_partitioner() {
     let pair = Pair::filled(&[], "consistent_random");
     let text = format!(
         "about 3 of 4 clicks find no list, because producers use different partitioners: topic `{clicks}` is keyed with CRC32 \
@@ -250,7 +250,7 @@ fn clicks_of_a_client_with_another_partitioner_are_named() {
 }
 
 #[test]
-fn short_retention_and_timestamps_of_producers_are_named() {
+fn reports_short_retention_and_producer_timestamps() {
     let changes = [
         ("retention.ms", "3600000"),
         ("retention.bytes", "1000000000"),
@@ -274,7 +274,7 @@ fn short_retention_and_timestamps_of_producers_are_named() {
 }
 
 #[test]
-fn a_bound_on_timestamps_is_named_with_what_it_loses() {
+fn reports_a_timestamp_bound_and_its_losses() {
     let changes = [
         ("message.timestamp.type", "CreateTime"),
         ("message.timestamp.after.max.ms", "30000"),
@@ -306,7 +306,7 @@ fn a_compacted_topic_is_refused() {
 }
 
 #[test]
-fn the_state_topic_is_created_once_and_found_as_it_should_be() {
+fn creates_the_state_topic_once_with_the_right_settings() {
     let pair = Pair::filled(&[], "murmur2_random");
     let topic = pair.kafka.unique("state");
     let mut config = pair.config();
@@ -328,7 +328,7 @@ fn the_state_topic_is_created_once_and_found_as_it_should_be() {
 }
 
 #[test]
-fn brokers_that_are_not_there_are_told_by_address_soon() {
+fn absent_brokers_are_reported_soon_with_their_address() {
     let address = format!("127.0.0.1:{}", tools::free_port());
     let begin = Instant::now();
     let findings = notable(&config(&address, "served", "clicks"), 69);
@@ -338,7 +338,7 @@ fn brokers_that_are_not_there_are_told_by_address_soon() {
 }
 
 #[test]
-fn wrong_passwords_protocols_and_permissions_are_told_apart() {
+fn distinguishes_wrong_passwords_protocols_and_permissions() {
     let kafka = Kafka::start_with(Options {
         secured: true,
         ..Options::default()

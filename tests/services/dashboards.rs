@@ -205,7 +205,7 @@ fn wait_for_settled(busy: &mut Busy) {
 }
 
 #[test]
-fn every_family_is_listed_and_every_query_and_every_rule_gives_something() {
+fn every_family_is_listed_and_every_query_and_rule_returns_data() {
     let mut busy = Busy::start();
     let prometheus = Prometheus::start_with_rules(&[busy.daemon.address()], &[tools::repository(RULES)]);
     wait_for_settled(&mut busy);
@@ -374,7 +374,7 @@ fn objections<'a>(models: impl Iterator<Item = (String, &'a Value)>) -> String {
 
 /// The compiler runs once for valid and invalid models, because reading Grafana's types takes longer than everything else.
 #[test]
-fn dashboards_are_of_the_types_that_grafana_has_for_them() {
+fn dashboards_match_the_types_of_grafana() {
     let dashboards = Dashboard::all();
     let right = dashboards.iter().enumerate();
     let right = right.map(|(i, dashboard)| (format!("dashboard{i}"), dashboard.model.clone()));

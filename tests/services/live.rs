@@ -16,7 +16,7 @@ use crate::support::prometheus::{self, Prometheus};
 use crate::support::{browser, tools, wait};
 
 #[test]
-fn a_record_comes_back_as_it_was_sent() {
+fn a_record_is_read_as_it_was_sent() {
     let kafka = Kafka::shared();
     let topic = kafka.new_topic("roundtrip", 3);
     let producer = kafka.producer();
@@ -73,7 +73,7 @@ fn deleted_records_and_topics_are_gone() {
 
 /// The health check of docker-compose.yml speaks Kafka's protocol and starts no JVM.
 #[test]
-fn a_broker_is_well_once_it_answers() {
+fn a_broker_is_healthy_once_it_answers() {
     let compose = std::fs::read_to_string(tools::repository("docker-compose.yml")).expect("it can be read");
     let compose: serde_json::Value = serde_saphyr::from_str(&compose).expect("YAML");
     let test: Vec<String> =
@@ -109,7 +109,7 @@ fn a_broker_is_well_once_it_answers() {
 }
 
 #[test]
-fn a_broker_comes_back_with_its_records() {
+fn a_restarted_broker_keeps_its_records() {
     let mut kafka = Kafka::start();
     let topic = kafka.new_topic("kept", 1);
     let producer = kafka.producer();
@@ -129,7 +129,7 @@ fn a_broker_comes_back_with_its_records() {
 }
 
 #[test]
-fn a_cut_reaches_only_those_behind_the_proxy() {
+fn a_cut_affects_only_clients_behind_the_proxy() {
     let mut kafka = Kafka::start_with(Options {
         proxied: true,
         ..Options::default()
@@ -153,7 +153,7 @@ fn a_cut_reaches_only_those_behind_the_proxy() {
 }
 
 #[test]
-fn the_secured_listener_knows_its_users() {
+fn the_secured_listener_checks_its_users() {
     let kafka = Kafka::start_with(Options {
         secured: true,
         ..Options::default()
@@ -192,7 +192,7 @@ fn the_secured_listener_knows_its_users() {
 }
 
 #[test]
-fn topics_are_not_made_by_asking_for_them() {
+fn metadata_requests_do_not_create_topics() {
     let kafka = Kafka::shared();
     let client: AdminClient<_> = ClientConfig::new()
         .set("bootstrap.servers", kafka.brokers())
@@ -206,7 +206,7 @@ fn topics_are_not_made_by_asking_for_them() {
 }
 
 #[test]
-fn prometheus_scrapes_what_it_is_given() {
+fn prometheus_scrapes_its_targets() {
     let exporter = serve(
         "text/plain; version=0.0.4; charset=utf-8",
         "# TYPE up_down gauge\nup_down{side=\"left\"} 0.1\n",
@@ -223,7 +223,7 @@ fn prometheus_scrapes_what_it_is_given() {
 }
 
 #[test]
-fn promtool_objects_where_it_should() {
+fn promtool_rejects_bad_metrics() {
     prometheus::check_metrics("# HELP ok Fine.\n# TYPE ok gauge\nok 1\n").expect("a clean text");
     let objection =
         prometheus::check_metrics("# HELP x_total Said to be a gauge.\n# TYPE x_total gauge\nx_total 1\n");
@@ -232,7 +232,7 @@ fn promtool_objects_where_it_should() {
 }
 
 #[test]
-fn the_strict_reader_unescapes_and_objects() {
+fn the_strict_reader_unescapes_and_rejects_errors() {
     let read =
         Exposition::parse("# TYPE a gauge\na{l=\"q\\\"\\\\\\n\",m=\"\"} 1e-3\na 2\nb +Inf\n").expect("valid");
     assert_eq!(read.value("a", &[("l", "q\"\\\n")]), Some(0.001));
@@ -256,7 +256,7 @@ fn the_strict_reader_unescapes_and_objects() {
 }
 
 #[test]
-fn chromium_opens_a_page_and_tells_on_it() {
+fn chromium_opens_a_page_and_reports_its_errors() {
     let page = "<!doctype html><link rel=icon href='data:,'><script>document.title = 'tit' + 'le';
         console.error('oh'); fetch('http://127.0.0.1:1/').catch(() => {});</script>";
     let address = serve("text/html", page);

@@ -53,7 +53,7 @@ fn the_unit_is_valid() {
 }
 
 #[test]
-fn a_directive_that_does_not_exist_is_found() {
+fn detects_an_unknown_directive() {
     let dir = installed();
     let file = dir.path().join(UNIT);
     let unit = fs::read_to_string(&file).expect("just written");
@@ -64,7 +64,7 @@ fn a_directive_that_does_not_exist_is_found() {
 /// The exposure is out of 10, where 0 is a service that can do nothing. The rest is due to the network, sockets and the root
 /// directory.
 #[test]
-fn the_unit_leaves_little_open() {
+fn the_unit_has_little_exposure() {
     let output = analyze(
         &["security", "--offline=yes", "--threshold=15", "--no-pager"],
         &installed(),

@@ -39,7 +39,7 @@ fn keys(kafka: &Kafka, topic: &str, partition: usize) -> Vec<Key> {
 }
 
 #[test]
-fn the_script_has_the_outcome_that_it_has_on_the_model() {
+fn the_script_has_the_same_outcome_as_on_the_model() {
     let kafka = Kafka::shared();
     let topic = kafka.unique("state");
     kafka.create_topic(&topic, 2, &SETTINGS);
@@ -51,7 +51,7 @@ fn the_script_has_the_outcome_that_it_has_on_the_model() {
 }
 
 #[test]
-fn an_owner_writes_again_what_the_topic_has_lost() {
+fn an_owner_rewrites_a_lost_topic() {
     let kafka = Kafka::shared();
     let topic = kafka.unique("lost");
     kafka.create_topic(&topic, 2, &SETTINGS);

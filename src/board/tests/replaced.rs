@@ -19,7 +19,7 @@ proptest! {
     /// Checks that after any number of replacements, the last ledgers add up to the same as all deltas, and no end ever
     /// moves back.
     #[test]
-    fn pairs_that_are_replaced_add_up_to_what_they_were_told(
+    fn replaced_pairs_add_up_to_their_deltas(
         pairs in prop::collection::vec(steps(), 1..4),
         cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..6),
     ) {
@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn a_pair_that_is_replaced_is_shown_where_it_was_and_loses_what_it_lacks() {
+fn a_replaced_pair_stays_shown_and_drops_missing_sums() {
     let ranking = of_coverage();
     let board = Board::new(&config(&[]), &ranking);
     let state = |lists: &[(&str, i64)]| {

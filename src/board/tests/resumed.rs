@@ -46,7 +46,7 @@ fn shown(board: &Board) -> BTreeMap<String, String> {
 proptest! {
     /// Wherever the log is cut, a ledger up to the cut plus the re-read rest add up to the same, in both views.
     #[test]
-    fn a_pair_that_goes_on_from_its_ledger_is_shown_as_one_that_was_never_cut(
+    fn a_pair_resumed_from_its_ledger_equals_an_uninterrupted_one(
         steps in steps(),
         cut in any::<prop::sample::Index>(),
         start in prop::option::of(0..200_i64),

@@ -35,6 +35,7 @@ impl Compare {
     /// Returns the settings of each experiment that has its control. `arms` are all experiments with their arms.
     pub fn settings<'a>(&self, arms: &BTreeMap<&'a str, Vec<&str>>) -> BTreeMap<&'a str, Settings> {
         let with_control = arms.iter().filter_map(|(experiment, arms)| {
+            // Common settings are only a default.
             let settings = self.each.get(*experiment).or(self.all.as_ref())?;
             let has_control = arms.contains(&settings.control.as_str());
             has_control.then(|| (*experiment, settings.clone()))
@@ -51,6 +52,7 @@ impl Compare {
         };
         let mut without: Vec<(&&str, &mut Settings)> = all.iter_mut().collect();
         without.retain(|(_, settings)| settings.shares.is_empty());
+        // Several experiments may have equally many of these arms. All of them get the shares.
         let most = without.iter().map(|(experiment, _)| n_shared(experiment)).max();
         for (experiment, settings) in without {
             if Some(n_shared(experiment)) == most {
@@ -161,6 +163,7 @@ impl Compared<'_> {
     ) -> BTreeMap<String, Comparison> {
         let mut half = half.map(|half| (half.as_of_ms, half.sums));
         let mut top_users = beside.top_users.most();
+        // Lists beyond the cap do not count, so the most active user has no more than the cap either.
         if let Some(max_lists) = self.compare.max_lists_per_user {
             for n_lists in top_users.values_mut() {
                 *n_lists = max_lists.get().min(*n_lists);
@@ -171,6 +174,7 @@ impl Compared<'_> {
             let ids = (0..).zip(self.arms);
             let own = ids.filter(|(_, arm)| *arm.experiment == *experiment);
             let time = beside.times.of(own.map(|(id, _)| id));
+            // Each experiment is compared once, so its sums can be moved.
             let halfway = half.as_mut().and_then(|(as_of_ms, sums)| {
                 let (_, totals) = sums.remove(&experiment)?;
                 Some(Halfway {
@@ -213,6 +217,7 @@ impl Compared<'_> {
         let sums = settings.into_iter().map(|(experiment, settings)| {
             let arms = &experiments[experiment];
             let totals = totals(numbers, arms, self.ranking, &settings, top_users);
+            // Without any user, each list counts as a user of its own.
             let unit = if totals.multi_arm_users.is_some() {
                 Unit::User
             } else {
@@ -239,6 +244,7 @@ fn totals(
     top_users: &BTreeMap<ArmId, u32>,
 ) -> Totals {
     let exposed = |id: &ArmId| numbers.exposures.get(id);
+    // If no list has a user, the number of users is unknown, not zero.
     let counts_users = arms.iter().any(|(id, _)| exposed(id).is_some());
     let in_two = arms
         .iter()
@@ -277,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_one_experiment_takes_the_place_of_what_is_for_all() {
+    fn settings_of_an_experiment_override_common_settings() {
         let compare = Compare {
             all: Some(Settings::new("base")),
             each: [("layout".to_owned(), Settings::new("grid"))].into(),
@@ -294,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_all_are_for_the_experiments_that_have_most_of_their_arms() {
+    fn common_shares_apply_to_experiments_with_most_of_their_arms() {
         let shares = |arms: &[&str]| arms.iter().map(|arm| ((*arm).to_owned(), 0.5)).collect();
         let own = Settings {
             shares: shares(&["base", "grid"]),

@@ -1,4 +1,4 @@
-//! The numbers of a set of files: of all of it, and of each span of time where that was asked for.
+//! Numbers of a set of files: over all of it, and for each span of time if a series was requested.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub type Totals = BTreeMap<Arm, Box<[i128]>>;
 pub struct Evaluation {
     pub ranking: Ranking,
     pub total: Totals,
-    /// Length of a span, where a series was asked for.
+    /// Length of a span, if a series was requested.
     pub span_ms: Option<i64>,
     /// Totals by start of the span, Unix ms; spans without a list are absent.
     pub spans: BTreeMap<i64, Totals>,
@@ -45,14 +45,14 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// A metric of the first profile by its key, such as `hit_rate@5`; none where the arm has no list, or the metric
+    /// Returns a metric of the first profile by its key, such as `hit_rate@5`; `None` if the arm has no list, or the metric
     /// divides by 0.
     pub fn value(&self, experiment: &str, arm: &str, key: &str) -> Option<f64> {
         let first = self.ranking.profiles().first()?;
         self.value_of(&first.name, experiment, arm, key)
     }
 
-    /// The same of any of its profiles.
+    /// Returns a metric of any profile.
     pub fn value_of(&self, profile: &str, experiment: &str, arm: &str, key: &str) -> Option<f64> {
         let mut profiles = self.ranking.profiles().iter();
         let profile = profiles.position(|other| other.name == profile)?;
@@ -73,7 +73,7 @@ impl Evaluation {
     }
 }
 
-/// The sums of arms by name, distinct counts among them.
+/// Returns the sums of arms by name, including distinct counts.
 pub(super) fn totals(
     numbers: Numbers,
     arms: &[Arm],
@@ -82,6 +82,7 @@ pub(super) fn totals(
 ) -> Totals {
     let named = numbers.sums.iter().map(|(arm, sums)| {
         let mut sums = sums.clone();
+        // Distinct counts are not sums of lists: they are computed from the items seen, and need a catalogue.
         if let Some((catalogue, columns)) = catalogue.zip(ranking.coverage()) {
             sums[columns.size] = catalogue.len() as i128;
             if let Some(classes) = numbers.seen.get(arm) {

@@ -27,7 +27,7 @@ impl Evaluation {
         Report { evaluation: self }
     }
 
-    /// Names of experiments and of the arms of each, sorted.
+    /// Returns the names of experiments, and of the arms of each, sorted.
     pub fn arms(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut arms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for arm in self.total.keys() {
@@ -36,7 +36,7 @@ impl Evaluation {
         arms
     }
 
-    /// Lines that could not be read, whatever the reason.
+    /// Returns the number of lines that could not be read, for any reason.
     pub fn n_unreadable(&self) -> u64 {
         self.unreadable.values().map(|unreadable| unreadable.n).sum()
     }
@@ -46,6 +46,7 @@ impl Evaluation {
         let mut warnings = Vec::new();
         for (reason, unreadable) in &self.unreadable {
             let places = unreadable.places.join(", ");
+            // Only the first places are kept.
             let is_all = unreadable.n == unreadable.places.len() as u64;
             let more = if is_all { "" } else { ", …" };
             warnings.push(format!(
@@ -120,13 +121,13 @@ impl Evaluation {
 }
 
 impl<'a> Report<'a> {
-    /// The names of the profiles, each with its index.
+    /// Returns the names of the profiles, each with its index.
     fn profiles(self) -> impl Iterator<Item = (usize, &'a str)> {
         let profiles = self.evaluation.ranking.profiles().iter();
         profiles.map(|profile| profile.name.as_str()).enumerate()
     }
 
-    /// The metrics of a profile, in the order of export.
+    /// Returns the metrics of a profile, in the order of export.
     fn columns(self, profile: usize) -> impl Iterator<Item = &'a Column> {
         let columns = self.evaluation.ranking.columns().iter();
         columns.filter(move |column| column.profile == profile)
@@ -171,6 +172,7 @@ fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
         .iter()
         .map(|(arm, sums)| (&*arm.experiment, &*arm.arm, &**sums))
         .collect();
+    // Totals are sorted by experiment, so each chunk has all arms of one.
     let of_each: Vec<ExperimentSums> = all
         .chunk_by(|a, b| a.0 == b.0)
         .map(|arms| ExperimentSums {
@@ -199,13 +201,13 @@ impl Difference {
         }
     }
 
-    /// The difference of one metric; none where one of both is undefined.
+    /// Returns the difference of one metric; `None` if one of the two values is undefined.
     fn of_sums(column: &Column, sums: &[i128], control: &[i128]) -> Option<Difference> {
         Some(Difference::of(column.value(sums)?, column.value(control)?))
     }
 }
 
-/// A time as RFC 3339 in UTC.
+/// Formats a time as RFC 3339 in UTC.
 fn time(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.to_string(),

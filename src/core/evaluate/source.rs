@@ -61,7 +61,7 @@ pub fn read(
 /// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
 ///
 /// # Errors
-/// Where it cannot be read to its end, or is of a format that cannot be read.
+/// Fails if the stream cannot be read to its end, or has a format that cannot be read.
 pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
     stream(input, &mut record)
 }
@@ -75,8 +75,8 @@ pub fn has_own_columns(path: &Path) -> bool {
     is_file && format() == Some(FileFormat::Parquet)
 }
 
-/// The shape of the records that [`read`] makes of a file; `None` for our own. A file that has our fields as columns takes
-/// from the shape of other events how times are written.
+/// Returns the shape of the records that [`read`] makes of a file; `None` for our own. A file that has our fields as
+/// columns takes only the format of times from the shape of other events.
 pub fn shape_of(path: &Path, events: Option<&Shape>) -> Option<Shape> {
     match has_own_columns(path) {
         true => events?.own_with_times(),
@@ -93,7 +93,7 @@ pub fn name(path: &Path) -> Cow<'_, str> {
     }
 }
 
-/// Bytes of all files, where all are files.
+/// Returns the bytes of all files; `None` if one of them is not a file.
 pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
     paths
         .iter()
@@ -125,6 +125,7 @@ fn read_file(
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<LongLines> {
     let metadata = file.metadata()?;
+    // A pipe cannot be rewound, so the bytes that were read to detect the format are put in front again.
     if !metadata.is_file() {
         return stream(ProgressReader::new(file, watch), record);
     }
@@ -195,6 +196,7 @@ fn inner_lines(
         _ => anyhow::Error::new(error).context(format!("unpack {packing}")),
     };
     let (format, head) = sniff(&mut input).map_err(explain)?;
+    // Read as lines, a file within a file would only give unreadable records.
     if format != FileFormat::Lines {
         bail!("it is {format} within {packing}: decompress the {packing} first");
     }
@@ -285,6 +287,7 @@ impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
         self.n_untold += n_read as u64;
+        // The last report comes with the end, so that all reports add up to the size of the file.
         if n_read == 0 || self.n_untold >= TOLD_AT_A_TIME {
             (self.watch)(std::mem::take(&mut self.n_untold));
         }

@@ -41,6 +41,7 @@ impl Census {
             has_two_contents: false,
             written_ms,
         });
+        // I3: The first content stays known across tombstones, so that a later write of other bytes is noticed.
         written.has_two_contents |=
             content.is_some_and(|content| *written.content.get_or_insert(content) != content);
         written.value = value.map(Bytes::from);
@@ -212,6 +213,7 @@ impl Estate {
         }
         // A deleted key is harmless, whatever value it had.
         let Some(value) = &written.value else { return };
+        // The view notes malformed keys and keys of later versions, so it gets every record.
         self.view.take(text, Some(value));
         let Some((_, key)) = found else { return };
         if written.has_two_contents {
@@ -221,6 +223,7 @@ impl Estate {
         match key {
             Key::Claim(session) => _ = self.claims.insert(session, Claim::decode(value)),
             Key::Seal(id) => {
+                // The view keeps a seal that cannot be read, and reports it if it is the highest.
                 if let Ok(seal) = Seal::decode(value) {
                     self.seals.insert(id, Arc::new(seal));
                 }
@@ -265,6 +268,7 @@ impl Estate {
     pub fn weight(&self) -> Weight {
         let end = self.end();
         let seal = end.as_ref().and_then(|end| end.seal.as_ref());
+        // The highest claim is live even without a seal: without it, the pair would appear to have no owner.
         let mut live: BTreeSet<Key> = self
             .claims
             .keys()
@@ -295,6 +299,7 @@ impl Estate {
         let view = &self.view;
         breaches.extend(view.newer_key().map(|key| Breach::Newer(key.to_owned())));
         breaches.extend(view.malformed_key().map(|key| Breach::Malformed(key.to_owned())));
+        // No claim can be above this epoch, whether a claim or a seal has it.
         let top = view.top();
         let top = top.filter(|top| top.session().is_some_and(|session| session.epoch == u64::MAX));
         breaches.extend(top.map(|top| Breach::Unsurpassable(top.text(self.namespace))));
@@ -318,6 +323,7 @@ impl Estate {
                 session,
                 error: *error,
             }));
+            // If the claim has no seal in force, its owner has not sealed yet, or died before it did.
             let is_in_force = end.as_ref().is_some_and(|end| end.in_force().is_some());
             breaches.extend((!is_in_force).then_some(Breach::Waits(session)));
         }
@@ -328,6 +334,7 @@ impl Estate {
 
     /// Seals of other sessions need not have been in force, so they are not compared.
     fn steps_back(&self) -> impl Iterator<Item = Breach> {
+        // Ids ascend, so neighbors are consecutive seals.
         let later = self.seals.iter().skip(1);
         let pairs = self
             .seals
@@ -446,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn at_rest_there_is_nothing_to_say() {
+    fn a_partition_at_rest_has_no_breaches() {
         let desk = Desk::new();
         assert_eq!(desk.breaches(), []);
         let estate = desk.census.of(namespace());
@@ -457,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_is_garbage_and_no_damage() {
+    fn replaced_records_are_garbage_not_damage() {
         let mut desk = Desk::new();
         desk.seal(1, 50);
         let [Breach::Garbage(weight)] = desk.breaches()[..] else {
@@ -468,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_waits_for_its_seal_is_no_damage() {
+    fn a_claim_waiting_for_its_seal_is_not_damage() {
         let mut desk = Desk::new();
         let session = Session { epoch: 4, unique: 1 };
         desk.put(Key::Claim(session), b"of a newer version");
@@ -481,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_that_is_absent_or_another_one_is_damage() {
+    fn a_missing_or_changed_blob_is_damage() {
         let mut desk = Desk::new();
         let blob = desk.blobs[1];
         let damage = Breach::Damage {
@@ -499,7 +506,7 @@ mod tests {
 
     /// A tombstone in between does not reset the content.
     #[test]
-    fn a_key_has_one_content_however_often_it_comes() {
+    fn rewriting_a_key_with_other_content_is_a_breach() {
         let mut desk = Desk::new();
         let key = Key::Claim(SESSION);
         desk.put(key, &Claim::default().encode());
@@ -512,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_seal_must_be_one_that_can_be_read() {
+    fn an_unreadable_highest_seal_is_a_breach() {
         let mut desk = Desk::new();
         desk.put(Key::Seal(seal_id(9)), b"\x02 of a newer version");
         let found = desk.breaches();
@@ -520,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn within_a_session_nothing_goes_back() {
+    fn values_never_decrease_within_a_session() {
         let back = |change: fn(&mut Header)| {
             let mut desk = Desk::new();
             let mut header = header(40);
@@ -550,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left_alone() {
+    fn other_namespaces_are_ignored() {
         let mut desk = Desk::new();
         let other = Namespace::of("another", "group");
         desk.census
@@ -565,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_newer_version_is_named() {
+    fn reports_a_key_of_a_newer_version() {
         let mut desk = Desk::new();
         let newer = Key::Claim(SESSION).text(namespace()).replacen('1', "2", 1);
         desk.census.take(newer.as_bytes(), Some(b"x"), None);
@@ -573,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_key_is_named_and_does_no_harm() {
+    fn a_malformed_key_is_reported_but_harmless() {
         let mut desk = Desk::new();
         let malformed = format!("1|{}|clam|3", namespace());
         desk.census.take(malformed.as_bytes(), Some(b"x"), None);
@@ -582,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_no_other_can_be_above_is_damage() {
+    fn a_claim_of_the_highest_epoch_is_damage() {
         let mut desk = Desk::new();
         let key = Key::Claim(Session {
             epoch: u64::MAX,
@@ -593,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_key_harms_nobody_whatever_it_has_held() {
+    fn a_deleted_key_is_harmless() {
         let mut desk = Desk::new();
         let blob = Key::Blob(BlobId {
             unique: 99,
@@ -608,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_where_nothing_was_read_since_the_question() {
+    fn an_end_is_void_once_a_record_is_read_after_the_question() {
         let mut desk = Desk::new();
         let question = desk.census.question(1);
         assert!(desk.census.is_end(question));

@@ -66,6 +66,7 @@ impl Header {
     /// Returns whether this state was read at least as far as the other one, in each topic.
     pub fn reaches(&self, other: &Header) -> bool {
         let mut pairs = self.reaches.iter().zip(&other.reaches);
+        // Comparing the lengths matters: `zip` ends with the shorter one.
         self.reaches.len() == other.reaches.len()
             && pairs.all(|(here, there)| here.read_position >= there.read_position)
     }
@@ -79,6 +80,7 @@ impl Header {
         to.text(fingerprint);
         to.number(u64::from(*n_partitions));
         to.number(topics.len() as u64);
+        // There is one reach per topic, so one count serves both.
         for (topic, reach) in topics.iter().zip(&self.reaches) {
             to.text(&topic.name);
             to.bytes(&topic.id.to_le_bytes());
@@ -195,6 +197,7 @@ impl State {
             .into_iter()
             .map(|(role, bytes)| (role, parts(bytes, max_part_bytes)))
             .collect();
+        // Blob ids are not part of the hash: equal states have equal contents, wherever their bytes are.
         let lines = parts.iter().map(|(role, parts)| {
             let parts = parts.iter();
             (role, parts.map(|part| (part.bytes.len() as u64, part.hash)))
@@ -211,8 +214,10 @@ impl State {
 fn parts(bytes: Bytes, max_part_bytes: usize) -> Vec<Part> {
     match bytes.len() {
         0 => Vec::new(),
+        // A role that fits into one part shares its bytes instead of copying them.
         n_bytes if n_bytes <= max_part_bytes => vec![Part::new(bytes)],
         _ => {
+            // Parts start at fixed offsets, so bytes added at the end of a role leave its complete parts unchanged.
             let parts = bytes.chunks(max_part_bytes);
             parts.map(|part| Part::new(part.into())).collect()
         }
@@ -227,6 +232,7 @@ where
     let mut to = Writer::default();
     header.encode(&mut to);
     for (role, parts) in lines {
+        // Texts and counts are written with their lengths, so moving bytes between roles changes the hash.
         to.text(role);
         to.number(parts.len() as u64);
         for (length, hash) in parts {
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_cut_into_parts_that_fit() {
+    fn splits_a_role_into_parts_that_fit() {
         assert!(lengths(b"", 3).is_empty());
         assert_eq!(lengths(b"abc", 3), [3]);
         assert_eq!(lengths(b"abcd", 3), [3, 1]);
@@ -265,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_move_from_one_role_to_the_next_make_another_content() {
+    fn moving_bytes_between_roles_changes_the_content_hash() {
         let content = |roles: [(&str, &[u8]); 2]| {
             let roles = roles.map(|(role, bytes)| (role.into(), bytes.into()));
             State::cut(header(0), roles.into(), 1).content

@@ -42,6 +42,7 @@ impl Identity {
             let stored = names(stored);
             return Some(Difference::Topics { stored });
         }
+        // The names are equal, so both lists have the same order.
         let mut topics = self.topics.iter().zip(&stored.topics);
         let other = topics.find(|(now, stored)| now.id != stored.id && now.id != 0 && stored.id != 0);
         if let Some((now, stored)) = other {
@@ -113,7 +114,7 @@ mod tests {
     use crate::journal::fixture::identity;
 
     #[test]
-    fn a_log_is_another_one_by_its_rules_its_topics_their_ids_and_its_partitions() {
+    fn reports_each_kind_of_difference_between_logs() {
         let now = identity();
         let check = |change: fn(&mut Identity), text: &str| {
             let mut stored = identity();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_one_of_both_does_not_know_is_no_difference_and_is_learned() {
+    fn an_unknown_topic_id_is_not_a_difference_and_is_filled_in() {
         let (known, mut unknown) = (identity(), identity());
         unknown.topics[0].id = 0;
         assert_eq!(known.difference(&unknown), None);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_spelled_as_by_kafka() {
+    fn formats_ids_like_kafka() {
         // The id of the topic __cluster_metadata, which Kafka's sources contain in both forms.
         assert_eq!(id_text(1), "AAAAAAAAAAAAAAAAAAAAAQ");
         assert_eq!(id_text(0xfb << 120 | 0xff), "-wAAAAAAAAAAAAAAAAAA_w");

@@ -1,11 +1,11 @@
-//! Keys of the state topic: text that everybody may read, and that has one spelling.
+//! Keys of the state topic: readable text, with one spelling for each key.
 //!
 //! ```text
 //! 1|NS|claim|E|U       NS, U: 16 hexadecimal digits
 //! 1|NS|seal|E|U|I      E, I, K: decimal
 //! 1|NS|blob|U|K
 //! ```
-//! The format of a claim's key is for ever.
+//! The format of a claim's key never changes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,6 +21,7 @@ pub struct Namespace(u64);
 impl Namespace {
     /// Hashes the consumer group and the text that decides how events count.
     pub fn of(fingerprint: &str, group: &str) -> Namespace {
+        // Each text is preceded by its length, so the border between the two is part of the hash.
         let mut to = Writer::default();
         to.text(fingerprint);
         to.text(group);
@@ -105,6 +106,7 @@ impl Key {
 
     /// Parses a key; `None` if [`Key::text`] does not print any key like this.
     pub fn parse(text: &[u8]) -> Option<(Namespace, Key)> {
+        // To the broker, another spelling would be another key. So each key has exactly one.
         let mut parts = std::str::from_utf8(text).ok()?.split('|');
         let mut next = || parts.next();
         let (version, namespace, kind) = (next()?, Namespace(hexadecimal(next()?)?), next()?);
@@ -120,6 +122,7 @@ impl Key {
             }),
             _ => return None,
         };
+        // Text after the last field would give a key a second spelling.
         let is_whole = version == "1" && next().is_none();
         is_whole.then_some((namespace, key))
     }
@@ -134,12 +137,14 @@ fn session<'a>(next: &mut impl FnMut() -> Option<&'a str>) -> Option<Session> {
 
 /// Parses a number as it is printed: without sign and leading zeros.
 fn decimal(text: &str) -> Option<u64> {
+    // `parse` would accept a plus sign and leading zeros, too.
     let is_one_spelling = text == "0" || !text.starts_with(['0', '+']);
     text.parse().ok().filter(|_| is_one_spelling)
 }
 
 /// Parses a number as it is printed: 16 lower-case digits.
 fn hexadecimal(text: &str) -> Option<u64> {
+    // `from_str_radix` would accept a sign, capitals, and other lengths, too.
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_one_spelling = text.len() == 16 && text.bytes().all(is_digit);
     u64::from_str_radix(text, 16).ok().filter(|_| is_one_spelling)
@@ -162,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_read_as_it_was_written(namespace: u64, key in any_key()) {
+        fn keys_survive_a_round_trip(namespace: u64, key in any_key()) {
             let text = key.text(Namespace(namespace));
             prop_assert_eq!(Namespace(namespace).to_string().parse(), Ok(Namespace(namespace)));
             prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
@@ -170,7 +175,7 @@ mod tests {
 
         /// Otherwise two texts could be one key.
         #[test]
-        fn a_text_that_is_read_is_what_would_be_written(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
+        fn every_parsed_key_prints_as_the_same_text(key in any_key(), at in 0..60_usize, byte in b' '..b'~') {
             let mut text = key.text(Namespace(7)).into_bytes();
             let at = at % text.len();
             text[at] = byte;
@@ -181,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_spelled_as_documented() {
+    fn keys_have_the_documented_format() {
         let session = Session {
             epoch: 12,
             unique: 0xab,
@@ -209,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_key() {
+    fn rejects_malformed_keys() {
         for text in [
             "",
             "1",
@@ -232,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn the_later_epoch_is_the_greater_session_whatever_its_number() {
+    fn a_later_epoch_outranks_any_number() {
         let session = |epoch, unique| Session { epoch, unique };
         assert!(session(2, 0) > session(1, u64::MAX));
         assert!(session(2, 2) > session(2, 1));
     }
 
     #[test]
-    fn a_namespace_is_of_the_fingerprint_and_of_the_group() {
+    fn a_namespace_depends_on_fingerprint_and_group() {
         assert_ne!(Namespace::of("a", "b"), Namespace::of("a", "c"));
         assert_ne!(Namespace::of("a", "b"), Namespace::of("ab", ""));
     }

@@ -130,6 +130,8 @@ impl Follower {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
             return Answer::Nothing;
         };
+        // The log is shorter than what had been read at the time of the question: it was truncated or replaced. Later
+        // reads prove nothing, since those records may have been appended after the end was determined.
         if end < asked.position {
             return Answer::StartOver;
         }
@@ -149,6 +151,7 @@ impl Follower {
 
     /// Moves the read position forward: all records below `next` have been read or do not exist.
     pub fn reach(&mut self, next: i64, now_ms: i64) -> Answer {
+        // Compaction leaves gaps, so the position may jump. It moves back only through `start_over`.
         self.progress.position = self.progress.position.max(next);
         self.heard_ms = now_ms;
         self.look()
@@ -157,6 +160,7 @@ impl Follower {
     fn look(&mut self) -> Answer {
         let position = self.progress.position;
         let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
+        // Taking the question reports each end once.
         match self.asked.take_if(is_there) {
             Some(asked) => Answer::End(asked.question),
             None => Answer::Nothing,
@@ -164,6 +168,7 @@ impl Follower {
     }
 
     pub fn look_at_the_clock(&mut self, now_ms: i64) -> Answer {
+        // Without an answer nothing is known to be missing: the brokers may be down, which is not quiet.
         let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.heard_ms >= QUIET_MS;
         match self.asked.take_if(is_quiet) {
             Some(asked) => Answer::Quiet(asked.question),
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_reached_once_all_below_it_is_read() {
+    fn reaches_the_end_once_everything_below_it_is_read() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         assert_eq!(follower.answer(question(1), 7, 0), Answer::Nothing);
@@ -218,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_read_already_is_reached_at_the_answer() {
+    fn an_end_already_read_is_reached_with_the_answer() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         assert_eq!(follower.answer(question(1), 0, 0), Answer::End(question(1)));
     }
 
     #[test]
-    fn the_answer_to_an_earlier_question_is_none() {
+    fn ignores_the_answer_to_an_earlier_question() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         follower.ask(question(2));
@@ -235,7 +240,7 @@ mod tests {
 
     /// Records read since the question do not cause a restart.
     #[test]
-    fn an_end_before_what_was_read_at_the_question_means_to_start_over() {
+    fn starts_over_if_the_end_is_before_the_read_position() {
         let mut follower = Follower::default();
         follower.reach(8, 0);
         follower.ask(question(1));
@@ -250,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_begin_of_a_log_is_news_once_it_moves() {
+    fn reports_when_the_start_of_the_log_moves() {
         let mut follower = Follower::default();
         let moves = [0, 0, 7, 3, 7, 8].map(|offset| follower.begins(offset));
         assert_eq!(moves, [true, false, true, false, false, true]);
@@ -259,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_is_said_where_something_should_come_and_nothing_does() {
+    fn reports_quiet_if_missing_records_do_not_arrive() {
         let mut follower = Follower::default();
         follower.ask(question(1));
         assert_eq!(

@@ -109,6 +109,7 @@ impl Onlooker {
         if n_partitions > 0 {
             return Err(Withheld::Reading { n_partitions });
         }
+        // Every known partition has had an end, so the age is known.
         let ms = self.behind_ms(now_ms).unwrap_or(0);
         if ms > self.lease_ms {
             return Err(Withheld::Behind { ms });
@@ -129,6 +130,7 @@ impl Onlooker {
     /// Returns the time since all partitions were last read to their ends; `None` before the first time.
     pub fn behind_ms(&self, now_ms: i64) -> Option<i64> {
         let asked = self.partitions.iter().map(|partition| partition.asked_ms);
+        // `None` is less than any time, so one partition without an end makes the age unknown.
         let oldest = asked.min().flatten()?;
         Some(now_ms - oldest)
     }
@@ -139,16 +141,20 @@ impl Partition {
         let Some(end) = self.view.end(question) else {
             return Ok(None);
         };
+        // The age counts from the question, because records appended after it may be missing.
         self.asked_ms = Some(end.asked_ms);
+        // Without any seal there is no state to wait for.
         self.is_known |= end.seal.is_none();
         // While a claim waits for its seal, the last state stays.
         let Some((id, seal)) = end.in_force() else {
             return Ok(None);
         };
         let id = *id;
+        // A key never gets another content (I3), so the same seal need not be decoded again.
         if self.sealed.as_ref().is_some_and(|sealed| sealed.id == id) {
             return Ok(None);
         }
+        // If one of these fails, the last state stays in place.
         let seal = seal.clone().map_err(|error| Refusal::Seal { id, error })?;
         let roles = self.view.roles(&seal).map_err(Refusal::Damage)?;
         self.is_known = true;
@@ -223,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_state_stays_while_a_claim_waits_for_its_seal() {
+    fn keeps_the_last_state_while_a_claim_waits_for_its_seal() {
         let mut onlooker = onlooker(1);
         claim(&mut onlooker, 1);
         seal(&mut onlooker, 1, 40);
@@ -240,7 +246,7 @@ mod tests {
 
     /// Otherwise the pair would be missing from the view, though it has a state.
     #[test]
-    fn who_comes_while_a_claim_waits_for_its_seal_waits_too() {
+    fn a_new_onlooker_waits_for_a_pending_seal() {
         let mut onlooker = onlooker(1);
         seal(&mut onlooker, 1, 40);
         claim(&mut onlooker, 2);
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn withholds_what_is_older_than_a_lease() {
+    fn withholds_states_older_than_a_lease() {
         let mut onlooker = onlooker(2);
         assert_eq!(onlooker.behind_ms(0), None);
         end(&mut onlooker, 0, 0);
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_not_whole_is_named_and_the_last_one_stays() {
+    fn reports_an_incomplete_state_and_keeps_the_last_one() {
         let mut onlooker = onlooker(1);
         claim(&mut onlooker, 1);
         seal(&mut onlooker, 1, 40);

@@ -163,6 +163,7 @@ impl Owner {
     /// Takes an input at a time (ms of a clock that never goes back and counts suspension). At least one must come each second, if only a
     /// [`Input::Tick`].
     pub fn step(&mut self, now_ms: i64, input: Input) -> Vec<Command> {
+        // A stall must be noticed before the input can show anything again.
         self.note_time(now_ms);
         match input {
             Input::Assigned => self.assigned(),
@@ -178,6 +179,7 @@ impl Owner {
             Input::StartOver => self.start_over(),
             Input::Tick => {}
         }
+        // Deadlines are checked after every input, so they need no timers.
         self.look_at_the_clock();
         mem::take(&mut self.commands)
     }
@@ -227,10 +229,12 @@ impl Owner {
         };
         match &self.phase {
             Phase::Reading(_) => self.end_of_reading(&end),
+            // The own claim was read back, and with it every seal that landed before it.
             Phase::Claiming { session, .. } if self.view.has_claim(*session) => {
                 let session = *session;
                 self.hold(session, &end);
             }
+            // The end was asked for after the claim was acknowledged, but lacks it: the log has lost the claim.
             Phase::Claiming { acknowledged_ms, .. } if end.was_asked_after(*acknowledged_ms) => {
                 self.claim_again();
             }
@@ -259,6 +263,7 @@ impl Owner {
     fn start_over(&mut self) {
         self.lose_the_log();
         self.view.start_over();
+        // The held claim was in the log that is gone, so it must be made again.
         self.phase = match &self.phase {
             Phase::Away(_) => Phase::Away(None),
             _ => Phase::Reading(None),
@@ -273,12 +278,15 @@ impl Owner {
                 sent_ms,
                 acknowledged_ms: None,
             } if now_ms - *sent_ms >= answer_ms => {
+                // A claim that was read has landed, even if its answer is lost. The next end decides whether it
+                // holds.
                 let is_read = self.view.has_claim(*session);
                 if !is_read && self.rules.hold(Clause::ClaimAgainUnanswered) {
                     self.claim();
                 }
             }
             Phase::Holding(holding) => {
+                // The order matters: giving up an attempt makes room for sealing the base, or else the kept state.
                 holding.doubt(now_ms, answer_ms);
                 holding.seal_base_again(now_ms, &mut self.commands);
                 self.write_again();

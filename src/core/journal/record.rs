@@ -119,6 +119,7 @@ impl Seal {
         let table = decode_table(&mut from)?;
         let content = u128::from_le_bytes(from.array()?);
         from.end()?;
+        // The content is computed again, so a wrong one is noticed even if the checksum is right.
         let seal = Seal::new(header, table);
         (seal.content == content)
             .then_some(seal)
@@ -150,6 +151,7 @@ fn decode_table(from: &mut Reader) -> Result<BTreeMap<Role, Vec<Entry>>, Malform
     let mut table = BTreeMap::<Role, Vec<Entry>>::new();
     for _ in 0..from.length()? {
         let role: Role = from.text()?.into();
+        // Ascending roles make the encoding unique, and exclude duplicates.
         if table.last_key_value().is_some_and(|(last, _)| *last >= role) {
             return Err(Malformed::Number);
         }
@@ -171,6 +173,7 @@ fn is_cut_alike(entries: &[Entry]) -> bool {
     let Some((last, before)) = entries.split_last() else {
         return true;
     };
+    // A single part may be short. Otherwise the first part sets the length.
     let length = before.first().unwrap_or(last).length;
     (1..=length).contains(&last.length) && before.iter().all(|entry| entry.length == length)
 }
@@ -206,7 +209,7 @@ impl Claim {
     ///
     /// # Errors
     /// [`RecordError`] if no claim is [encoded](Claim::encode) to these bytes. The claim is valid nonetheless, because its key
-    /// says all.
+    /// is enough.
     pub fn decode(bytes: &[u8]) -> Result<Claim, RecordError> {
         let mut from = body(bytes, CLAIM_VERSION)?;
         let claim = Claim {
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn records_survive_a_round_trip() {
         assert_eq!(Seal::decode(&seal().encode()), Ok(seal()));
         assert_eq!(Claim::decode(&claim().encode()), Ok(claim()));
         let bare = Claim::default();
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_byte_is_noticed() {
+    fn detects_every_damaged_byte() {
         let (seal, claim) = (seal().encode(), claim().encode());
         for (bytes, is_read) in [
             (seal, (|bytes| Seal::decode(bytes).is_ok()) as fn(&[u8]) -> bool),
@@ -309,7 +312,7 @@ mod tests {
 
     /// Changed bytes get a correct checksum, as another program might write them.
     #[test]
-    fn bytes_that_are_read_are_those_that_would_be_written() {
+    fn accepts_only_canonical_bytes() {
         let bytes = seal().encode();
         let body = &bytes[..bytes.len() - 8];
         for at in 1..body.len() {
@@ -327,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named() {
+    fn reports_an_unknown_version() {
         let mut bytes = seal().encode();
         bytes[0] = 2;
         assert_eq!(Seal::decode(&bytes), Err(RecordError::Version(2)));
     }
 
     #[test]
-    fn the_same_state_has_the_same_content_wherever_its_blobs_are() {
+    fn the_content_hash_does_not_depend_on_blob_ids() {
         let one = seal();
         let mut elsewhere = one.table.clone();
         for entry in elsewhere.values_mut().flatten() {
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_not_cut_alike_are_refused() {
+    fn rejects_parts_of_uneven_length() {
         let seal = |lengths: &[u64]| {
             let entries = lengths.iter().map(|length| Entry {
                 blob: BlobId { unique: 5, number: 0 },
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn another_state_has_another_content() {
+    fn different_states_have_different_content_hashes() {
         let content = |number, roles: &[(&str, &str)]| state(number, roles).content;
         let one = content(40, &[("a", "b")]);
         assert_ne!(one, content(41, &[("a", "b")]));

@@ -104,6 +104,7 @@ impl View {
 
     /// Takes the next record of the partition. [`View::begins_at`] forgets it once the log begins behind its offset.
     pub fn take_at(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
+        // Any record makes earlier questions void, even one of another namespace.
         self.n_taken += 1;
         let Some((namespace, key)) = Key::parse(key) else {
             self.take_strange(offset, key, value.is_some());
@@ -123,6 +124,7 @@ impl View {
 
     fn take_strange(&mut self, offset: Offset, key: &[u8], is_put: bool) {
         let text = String::from_utf8_lossy(key);
+        // Other programs may use the topic. Only keys with our namespace matter.
         if text.split('|').nth(1) != Some(&*self.namespace.to_string()) {
             return;
         }
@@ -139,6 +141,7 @@ impl View {
     fn put(&mut self, offset: Offset, key: Key, value: &[u8]) {
         match key {
             Key::Claim(session) => {
+                // The value is not decoded: the key alone is the claim.
                 self.claims.insert(session, offset);
             }
             Key::Seal(id) => {
@@ -198,6 +201,7 @@ impl View {
         let seal = self.seals.last_key_value();
         let seal = seal.map(|(id, (_, seal))| (*id, seal.clone()));
         let session = seal.as_ref().map(|(id, _)| id.session);
+        // A seal without any claim is in force: its claim may have been deleted.
         let in_force = claim <= session || !self.rules.hold(Clause::NoClaimIsHigher);
         Some(End {
             asked_ms: question.asked_ms,
@@ -299,6 +303,7 @@ fn is_of_newer_version(key: &str) -> bool {
 
 fn join(parts: &[&Bytes]) -> Bytes {
     match parts {
+        // A role of one part shares its bytes with the view.
         [one] => Bytes::clone(one),
         _ => parts
             .iter()
@@ -358,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_at_the_end_once_more_was_read() {
+    fn an_end_is_void_once_another_record_is_read() {
         let mut view = View::new(namespace(), Rules::default());
         let question = view.question(0);
         assert!(view.end(question).is_some());
@@ -367,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn other_namespaces_are_noted_and_left_alone() {
+    fn other_namespaces_are_noted_but_ignored() {
         let mut view = View::new(namespace(), Rules::default());
         let other = Namespace::of("another", "group");
         let text = Key::Claim(session(9)).text(other);
@@ -389,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_key_is_of_no_newer_version() {
+    fn a_malformed_key_is_not_a_newer_version() {
         for key in [
             "1|NS|clam|3",
             "1|NS|claim|012|0000000000000007",
@@ -407,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_before_the_begin_of_the_log_is_forgotten() {
+    fn forgets_records_before_the_start_of_the_log() {
         let mut view = View::new(namespace(), Rules::default());
         let blob = Key::Blob(BlobId { unique: 5, number: 0 });
         let keys = [Key::Claim(session(1)), seal(1, 0), blob];
@@ -424,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_counts_whatever_it_says() {
+    fn a_claim_counts_even_if_its_value_is_unreadable() {
         let mut view = View::new(namespace(), Rules::default());
         let key = Key::Claim(session(9));
         let text = key.text(namespace());
@@ -433,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tombstone_deletes() {
+    fn a_tombstone_deletes_its_key() {
         let mut view = View::new(namespace(), Rules::default());
         let blob = Key::Blob(BlobId { unique: 5, number: 0 });
         let keys = [Key::Claim(session(1)), seal(1, 0), blob];

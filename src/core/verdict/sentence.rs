@@ -129,6 +129,7 @@ pub fn of_look(look: &Looked) -> Said {
         .nothing_to_test()
         .or_else(|| look.invalid())
         .unwrap_or_else(|| look.tested());
+    // Numbers that must not be used need no yardstick.
     said.chance = look.chance().filter(|_| said.badge != Badge::Invalid);
     said
 }
@@ -139,6 +140,7 @@ pub fn lower_ends<'a>(settings: &'a Settings, report: &'a Report) -> BTreeMap<&'
     let Some(key) = settings.primary.first() else {
         return BTreeMap::new();
     };
+    // Sorting picks the best of several arms, so the interval must hold for all of them together.
     let stretched = stretch(tested(settings, report).count(), settings.alpha);
     let ends = tested(settings, report).filter_map(|arm| {
         let metric = arm.of.metrics.get(key)?;
@@ -157,6 +159,7 @@ fn tested<'a>(settings: &'a Settings, report: &'a Report) -> impl Iterator<Item 
 
 fn lower_end(settings: &Settings, key: &str, metric: &MetricReport, stretched: f64) -> Option<f64> {
     let (lift, Interval { lower, upper }) = (metric.lift?, metric.interval?);
+    // Turned over if lower is better, so that a larger end always means a better arm.
     Some(match settings.lower_is_better.contains(key) {
         true => -lift - stretched * (upper - lift),
         false => lift - stretched * (lift - lower),
@@ -199,6 +202,7 @@ impl Arm<'_> {
     /// Returns the metric at the current decision. None if an earlier version decided: it stored only the state.
     fn decided_metric(&self, metric: &MetricReport) -> Option<(DecidedMetric, DecidedAt)> {
         let decided = metric.decision.zip(self.of.decided_at());
+        // In other states, such as harm, the stored decision is not what determines the state.
         decided.filter(|_| self.has_decided())
     }
 
@@ -253,6 +257,7 @@ impl<'a> Looked<'a> {
     fn invalid(&self) -> Option<Said> {
         let arms = self.arms();
         let said = Said::new(Badge::Invalid, None).text("do not trust this: ");
+        // In the order of the rules, so that the first failed check is named.
         if arms.iter().any(|arm| arm.is(&[State::InvalidSrm])) {
             return Some(self.split(said));
         }
@@ -292,6 +297,7 @@ impl<'a> Looked<'a> {
             .collect();
         let users = |arm: &str| self.sizes.get(arm).map_or(Some(0.0), |size| size.users);
         let seen: Option<Vec<f64>> = planned.iter().map(|(arm, _)| users(arm)).collect();
+        // Several epochs have no single planned split.
         let seen = seen.filter(|seen| self.is_one_epoch && seen.iter().sum::<f64>() > 0.0);
         let Some(seen) = seen else {
             return said.text("users are not split between the arms as planned");
@@ -300,6 +306,7 @@ impl<'a> Looked<'a> {
             seen.iter().sum::<f64>(),
             planned.iter().map(|(_, share)| share).sum(),
         ];
+        // Planned shares need not add up to 1.
         let arms = planned.iter().zip(&seen);
         let arms: Vec<(&str, [f64; 2])> = arms
             .map(|((arm, planned), seen)| (*arm, [seen / all_seen, planned / all_planned]))
@@ -316,6 +323,7 @@ impl<'a> Looked<'a> {
             });
             return named;
         }
+        // A ratio treats an arm with half of its users the same, whatever its share.
         let far = |of: &[f64; 2]| (of[0] / of[1]).ln().abs();
         let furthest = ordered.iter().max_by(|(_, a), (_, b)| far(a).total_cmp(&far(b)));
         let Some((arm, [seen, planned])) = furthest else {
@@ -335,6 +343,7 @@ impl<'a> Looked<'a> {
         let of =
             |states: &[State]| -> Vec<Arm> { arms.iter().filter(|arm| arm.is(states)).copied().collect() };
         let [wins, worse] = [of(&[State::Win]), of(&[State::Harm, State::Loss])];
+        // A winner is named even if other arms are worse. These follow after it.
         if let Some(best) = self.best(&wins).or_else(|| wins.first().copied()) {
             return self.win(best, wins.len(), &worse, arms.len());
         }
@@ -346,6 +355,7 @@ impl<'a> Looked<'a> {
             let said = said.text("not tested: the planned shares of users (shares) are not set");
             return self.so_far(said, "; ");
         }
+        // An arm without lists cannot show a difference.
         let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
         if arms
             .iter()
@@ -444,6 +454,7 @@ impl<'a> Looked<'a> {
     /// Returns the primary that lost with the smallest p.
     fn worst_at_decision<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         self.first_at_decision(arm, -1.0)
+            // An earlier version stored no numbers of its decision, so the test of harm names the metric.
             .or_else(|| self.worst_of_all_looks(arm))
     }
 
@@ -489,6 +500,7 @@ impl<'a> Looked<'a> {
         let next = self.report.next_decision_ms;
         let is_ahead = |end: &i64| *end > self.report.as_of_ms;
         let planned = self.report.planned_end_ms.filter(is_ahead);
+        // If both are the same look, it is named once; if both are absent, nothing is.
         let dates = match next == planned {
             true => [("next decision and planned end", next), ("", None)],
             false => [("next decision", next), ("planned end", planned)],
@@ -503,6 +515,7 @@ impl<'a> Looked<'a> {
     /// Adds the lift of the best arm so far.
     fn so_far(&self, said: Said, between: &str) -> Said {
         let arms = self.arms();
+        // Numbers of an arm with an invalid list ratio must not be used.
         let valid: Vec<Arm> = arms
             .iter()
             .filter(|arm| !arm.is(&[State::InvalidListRatio]))
@@ -658,6 +671,7 @@ impl Said {
         Said {
             badge,
             parts: Vec::new(),
+            // All parts make the claim until `resting_on` ends it.
             n_claiming: usize::MAX,
             arm: arm.map(str::to_owned),
             chance: None,

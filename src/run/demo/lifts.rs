@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_stands_beside_the_truth_and_says_whether_it_covers_it() {
+    fn shows_an_interval_next_to_the_truth_and_whether_it_covers_it() {
         check(
             Some((0.2, 0.1, 0.3)),
             0.25,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn all_simulated_arms_are_asked_about_in_their_shares() {
+    fn compares_all_simulated_arms_by_their_shares() {
         let asked = asked(&Design::default());
         let ranker = asked["ranker"].settings.as_ref().expect("it has a control");
         assert_eq!(ranker.control, "control");

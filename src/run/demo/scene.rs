@@ -137,6 +137,7 @@ impl Scene {
         elapsed: Duration,
     ) -> String {
         let lists = |view| -> i128 {
+            // A list is in an arm of each experiment, so lists of experiments do not add up.
             let arms = snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment);
             let lists = arms.map(|arms| arms.iter().map(|arm| total(arm, view)[LISTS]).sum());
             lists.max().unwrap_or(0)
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_records_are_told() {
+    fn reports_lost_records() {
         let mut status = status();
         status.records.get_mut("served").unwrap().insert("accepted", 90);
         assert!(closing(90, &status).starts_with("All 90 records"));

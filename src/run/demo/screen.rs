@@ -30,7 +30,7 @@ impl Screen {
     /// Prints text that stays on the screen.
     pub fn say(&mut self, text: &str) {
         self.drawn.clear();
-        // The demo continues even if nobody reads its output.
+        // The demo continues even if its output is not read.
         let _ = self.term.write_line(text);
     }
 

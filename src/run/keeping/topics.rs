@@ -100,12 +100,14 @@ fn ask_on(config: &Config, identity: &Identity, reply: &Sender<Found>, stopped: 
             _ => None,
         };
         let is_refused = matches!(answer, Admission::Refused(_));
+        // A refusal is final, because the program ends.
         if reply.send(Found::Admission(answer)).is_err() || is_refused {
             return;
         }
         if let Some(counted) = granted {
             return watch(config, &counted, &inputs, reply, stopped);
         }
+        // The wait ends early only if the handle was dropped.
         if stopped.recv_timeout(AGAIN) != Err(RecvTimeoutError::Timeout) {
             return;
         }
@@ -135,6 +137,7 @@ fn watch(
         let found = facts
             .ok()
             .and_then(|facts| unfit(config, &facts, counted.n_partitions));
+        // Only changes are reported.
         if let Some(unfit) = found.filter(|unfit| *unfit != last) {
             last.clone_from(&unfit);
             let _ = reply.send(Found::StateTopic(unfit));

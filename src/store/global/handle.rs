@@ -62,12 +62,14 @@ impl Handle {
     /// # Errors
     /// Reason why it may not.
     pub fn withheld(&self) -> Result<(), String> {
+        // One lock for both, so that they are from the same round.
         let (n_unread, behind_ms) = {
             let status = self.status();
             (status.n_unread, self.behind(&status))
         };
         let withheld = match (n_unread, behind_ms) {
             (None, _) => return Err("the number of partitions is not known yet".to_owned()),
+            // The age is computed now, so that the view is also withheld if its thread stalls.
             (Some(0), Some(ms)) if ms > self.lease_ms => Withheld::Behind { ms },
             (Some(0), Some(_)) => return Ok(()),
             (Some(n_partitions), _) => Withheld::Reading { n_partitions },

@@ -211,7 +211,7 @@ impl World {
 }
 
 #[test]
-fn nothing_is_shown_until_the_states_of_all_partitions_are() {
+fn shows_nothing_until_every_partition_has_a_current_state() {
     let mut world = World::new(2);
     assert_eq!(world.handle.n_partitions(), 0);
     world.sealed(0, 1, 3);
@@ -229,7 +229,7 @@ fn nothing_is_shown_until_the_states_of_all_partitions_are() {
 }
 
 #[test]
-fn a_state_takes_the_place_of_the_one_before_and_stays_while_its_owner_is_gone() {
+fn a_state_replaces_the_previous_one_and_stays_while_its_owner_is_gone() {
     let mut world = World::new(2);
     (0..2).for_each(|partition| world.sealed(partition, 1, 3));
     world.second();
@@ -248,7 +248,7 @@ fn a_state_takes_the_place_of_the_one_before_and_stays_while_its_owner_is_gone()
 }
 
 #[test]
-fn all_is_withheld_while_the_ends_are_older_than_the_lease() {
+fn withholds_everything_while_ends_are_older_than_the_lease() {
     let mut world = World::new(2);
     (0..2).for_each(|partition| world.sealed(partition, 1, 3));
     world.second();
@@ -270,7 +270,7 @@ fn all_is_withheld_while_the_ends_are_older_than_the_lease() {
 }
 
 #[test]
-fn a_state_that_is_not_whole_is_told_and_the_last_one_stays() {
+fn reports_an_incomplete_state_and_keeps_the_last_one() {
     let mut world = World::new(1);
     world.sealed(0, 1, 3);
     world.second();
@@ -288,7 +288,7 @@ fn a_state_that_is_not_whole_is_told_and_the_last_one_stays() {
 }
 
 #[test]
-fn a_pair_that_was_never_caught_up_is_in_no_view() {
+fn a_pair_that_never_caught_up_is_in_no_view() {
     let mut world = World::new(2);
     world.sealed(0, 1, 3);
     world.seal(1, 1, 4, false, false);
@@ -307,7 +307,7 @@ fn a_pair_that_was_never_caught_up_is_in_no_view() {
 }
 
 #[test]
-fn who_listens_hears_each_state_once() {
+fn a_listener_gets_each_state_once() {
     let mut world = World::new(2);
     world.sealed(0, 1, 3);
     world.second();

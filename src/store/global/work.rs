@@ -103,8 +103,10 @@ impl<L: Log> Work<L> {
     /// Does all work that is due; waits up to `wait_ms` if there is none.
     pub fn round(&mut self, wait_ms: u64) {
         let desk = &mut self.desk;
+        // A state that can be shown must not wait for the log.
         let wait_ms = if desk.is_due() { 0 } else { wait_ms };
         self.log.poll(wait_ms, &mut |happening| desk.happens(happening));
+        // One state per round, so that decoding does not hold up records and ends.
         desk.show_next();
         desk.publish();
         let now_ms = desk.clock.lasting_ms();
@@ -131,6 +133,7 @@ impl Desk {
                 }
             }
             Happening::End { partition, question } => {
+                // An end shows that the brokers answer again.
                 self.fault = None;
                 self.answered(partition, |desk, place| desk.end(place, question));
             }
@@ -141,6 +144,7 @@ impl Desk {
                 if let Some(place) = self.place(partition) {
                     self.onlooker.start_over(place);
                     let of = &mut self.partitions[place];
+                    // The open question is void. Something was read, so the next one comes soon.
                     (of.is_asked, of.is_read_on) = (false, true);
                 }
             }
@@ -168,6 +172,7 @@ impl Desk {
     /// Handles an end: everything below it has been read.
     fn end(&mut self, place: usize, question: Question) {
         match self.onlooker.end(place, question) {
+            // A state that waits already is not queued again: `show` takes the latest one.
             Ok(Some(_)) if !self.waiting.contains(&place) => self.waiting.push_back(place),
             Ok(_) => {}
             Err(refusal) => self.refuse(place, refusal.to_string()),
@@ -199,6 +204,7 @@ impl Desk {
         if !self.is_due() {
             return;
         }
+        // A pair without a state keeps the whole view hidden, so first states have priority.
         let is_first = |place: &usize| self.partitions[*place].content.is_none();
         let next = self.waiting.iter().position(is_first).unwrap_or(0);
         let Some(place) = self.waiting.remove(next) else {
@@ -207,6 +213,7 @@ impl Desk {
         let began_ms = self.clock.steady_ms();
         self.show(place);
         let now_ms = self.clock.steady_ms();
+        // The rest is proportional to the work, so that many states cannot occupy the core.
         self.free_from_ms = now_ms + REST * (now_ms - began_ms);
     }
 
@@ -215,6 +222,7 @@ impl Desk {
             return;
         };
         let (header, content) = (&sealed.seal.header, sealed.seal.content);
+        // A new owner seals the same content again, which needs no decoding.
         if self.partitions[place].content == Some(content) {
             return;
         }
@@ -223,7 +231,9 @@ impl Desk {
             Err(unusable) => return self.refuse(place, unusable.to_string()),
         };
         let pair = place as PairId;
+        // Replaced as a whole, so that a scrape sees the old state or the new one.
         self.board.replace(pair, &contents.ledger, contents.reach());
+        // A pair that never caught up lacks records, so it is in no view.
         match header.was_caught_up {
             true => self.board.show_in(View::Settled, pair),
             false => self.board.hide(pair),
@@ -244,6 +254,7 @@ impl Desk {
     fn publish(&mut self) {
         let until_ms = self.clock.now_ms() + self.settings.settled_ahead_ms;
         self.board.show_until([until_ms; 2]);
+        // A state that was read but is not shown yet counts as unread, so that the view appears complete.
         let is_unread = |place: &usize| {
             let is_shown = self.partitions[*place].content.is_some();
             !self.onlooker.is_known(*place) || (self.onlooker.sealed(*place).is_some() && !is_shown)
@@ -282,6 +293,7 @@ impl Desk {
             (false, true, true) => ASK_AGAIN_MS,
             (false, true, false) => ASK_EVERY_MS,
         };
+        // With a short lease, questions come often enough to renew it.
         if since_ms < pause_ms.min(self.settings.lease_ms / 3) {
             return None;
         }

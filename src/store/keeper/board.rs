@@ -134,6 +134,8 @@ impl Board {
         let Some((showing, memory)) = *lock(&place.showing) else {
             return Shown::default();
         };
+        // Acquire pairs with the release in `made`: a scrape that sees this memory also sees the board without the
+        // former one.
         let made = place.made.load(Ordering::Acquire);
         let is_obeyed = memory.is_some_and(|memory| memory.0 == made);
         let shown = showing.shown(now_ms);

@@ -31,6 +31,7 @@ impl Faults {
     /// Notes a fault and returns whether to log it.
     pub fn put(&self, what: What, message: &str, now_ms: i64) -> bool {
         let standing = &mut self.lock()[what as usize];
+        // Replaced even if it is not logged, because readiness shows the latest message.
         standing.message = Some(message.to_owned());
         let is_logged = standing
             .logged_ms
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_stands_until_its_own_opposite_is_seen() {
+    fn a_fault_lasts_until_the_same_operation_succeeds() {
         let faults = Faults::default();
         faults.put(What::Writing, "no WRITE", 0);
         faults.put(What::Reading, "no READ", 0);
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_lasts_is_logged_once_a_minute() {
+    fn a_lasting_fault_is_logged_once_a_minute() {
         let faults = Faults::default();
         assert!(faults.put(What::Writing, "no WRITE", 0));
         faults.clear(What::Writing);

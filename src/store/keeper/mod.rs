@@ -137,6 +137,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
+        // The thread ends at this message, so it must be sent before the join.
         if let Some(handle) = self.handle.take() {
             handle.end();
         }

@@ -17,8 +17,10 @@ impl Pace {
     }
 
     pub fn wrote(&mut self, n_bytes: u64, now_ms: i64) {
+        // Microseconds, so that small writes do not round to zero.
         let takes_us = u128::from(n_bytes) * 1_000_000 / u128::from(self.max_bytes_per_second);
         let takes_us = i64::try_from(takes_us).unwrap_or(i64::MAX);
+        // Idle time is not saved for a later burst.
         let from_us = self.busy_until_us.max(now_ms.saturating_mul(1_000));
         self.busy_until_us = from_us.saturating_add(takes_us);
     }
@@ -48,18 +50,18 @@ mod tests {
     }
 
     #[test]
-    fn little_is_written_at_each_interval() {
+    fn a_small_state_is_written_at_each_interval() {
         assert_eq!(written(500, 1_000, 10), 10 * 500);
     }
 
     #[test]
-    fn much_is_written_as_fast_as_the_bound_allows() {
+    fn a_large_state_is_written_as_fast_as_the_bound_allows() {
         assert_eq!(written(2_500, 1_000, 10), 4 * 2_500);
         assert_eq!(written(2_500, 1_000, 1_000), 400 * 2_500);
     }
 
     #[test]
-    fn what_many_write_adds_up() {
+    fn writes_of_several_pairs_add_up() {
         let mut pace = Pace::new(1_000);
         (0..3).for_each(|_| pace.wrote(1_000, 5_000));
         assert!(!pace.is_free(7_999));

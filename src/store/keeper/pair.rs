@@ -112,10 +112,12 @@ impl Pair {
 
     /// Returns the state, if it belongs to the present memory and can be sealed now.
     pub fn state(&mut self, offered: Offered, settings: &Settings, now_ms: i64) -> Option<State> {
+        // While the pair is leaving, only its last state is sealed.
         if self.leaving.is_some() || self.owner.wants() == Wanted::No {
             return None;
         }
         let state = self.remember(offered)?;
+        // Counted from now and not from the last deadline, so that a late state is not followed by a burst.
         self.due_ms = now_ms + settings.interval_ms;
         Some(state)
     }
@@ -132,6 +134,7 @@ impl Pair {
     /// Returns whether the pair can be given back now.
     pub fn has_left(&self, now_ms: i64) -> bool {
         self.leaving.as_ref().is_some_and(|leaving| {
+            // The last state need not be in force if nothing can bring it into force any more.
             let is_in_force = leaving.content.is_none() || leaving.content == self.shown;
             let is_idle = leaving.last.is_none() && !self.owner.awaits_end();
             let holds = self.owner.standing() == Standing::Holding;
@@ -140,6 +143,7 @@ impl Pair {
     }
 
     fn remember(&mut self, offered: Offered) -> Option<State> {
+        // The state is from a memory that was dropped since. Sealing it would undo the restored one.
         if self.memory != Some(offered.memory) {
             return None;
         }
@@ -174,7 +178,9 @@ impl Pair {
             self.status.n_sealed += 1;
             self.status.sealed_ms = Some(now_ms);
         }
+        // The latest offer with this content releases the most.
         let place = self.offers.iter().rposition(|(known, _)| *known == content)?;
+        // Earlier offers are part of this one.
         self.offers.drain(..place);
         self.offers.front().map(|(_, offer)| *offer)
     }
@@ -191,6 +197,7 @@ impl Pair {
             return Wanted::No;
         }
         match self.owner.wants() {
+            // The bound delays regular states only, not the ones that replace a seal in doubt.
             Wanted::WhenDue if !pace.is_free(now_ms) => Wanted::No,
             Wanted::WhenDue if now_ms >= self.due_ms => Wanted::AtOnce,
             wanted => wanted,
@@ -209,6 +216,7 @@ impl Pair {
         if n_lost != self.status.n_lost {
             (self.status.n_lost, self.status.lost_ms) = (n_lost, Some(now_ms));
         }
+        // Holding the pair for the first time since the assignment means that its stored state was found.
         if let (Standing::Holding, Some(assigned_ms), None) =
             (standing, self.status.assigned_ms, self.status.restored)
         {

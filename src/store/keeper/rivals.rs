@@ -52,6 +52,7 @@ fn rival(own: Namespace, us: &Claim, read: &Read<'_>) -> Option<Claim> {
     let (namespace, Key::Claim(_)) = Key::parse(read.key)? else {
         return None;
     };
+    // Old claims stay in the topic, and prove nothing about the present.
     let is_young = read.now_ms - read.written_ms? < YOUNG_MS;
     let claim = Claim::decode(read.value?).ok()?;
     (namespace != own && is_young && claim.group == us.group).then_some(claim)
@@ -102,7 +103,7 @@ mod tests {
     const OTHER: &str = "slot_ms 5000, key user";
 
     #[test]
-    fn who_counts_by_other_rules_in_our_group_is_told_with_what_differs() {
+    fn warns_of_a_member_that_counts_by_other_rules() {
         let told = told(&[("ours", OTHER, YOUNG_MS - 1, 0)]);
         let text = told[0].as_deref().expect("it is told");
         for part in [
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_claims_those_of_other_groups_and_those_of_the_past_are_not_told() {
+    fn ignores_own_claims_other_groups_and_old_claims() {
         let claims = [
             ("ours", "slot_ms 1000, key user", 0, 0),
             ("theirs", OTHER, 0, 0),
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_a_minute() {
+    fn warns_once_a_minute() {
         let times = [0, AGAIN_MS - 1, AGAIN_MS];
         let told = told(&times.map(|now_ms| ("ours", OTHER, 0, now_ms)));
         let told: Vec<bool> = told.iter().map(Option::is_some).collect();

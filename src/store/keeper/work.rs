@@ -78,6 +78,7 @@ pub fn work<L: Log>(
 impl<L: Log> Work<L> {
     /// Does all work that is due; waits up to `wait_ms` if there is none. Returns whether to continue.
     pub fn round(&mut self, wait_ms: u64) -> bool {
+        // Requests come first, so that a revoked pair seals nothing that is read below.
         loop {
             match self.desk.requests.try_recv() {
                 Ok((_, Request::End)) | Err(TryRecvError::Disconnected) => return false,
@@ -85,6 +86,7 @@ impl<L: Log> Work<L> {
                 Err(TryRecvError::Empty) => break,
             }
         }
+        // Appends must not wait for the poll.
         self.write();
         let is_busy = self.desk.pairs.values().any(Pair::is_busy);
         let wait_ms = if is_busy {
@@ -111,6 +113,7 @@ impl<L: Log> Work<L> {
     }
 
     fn request(&mut self, id: PairId, request: Request) {
+        // A pair is followed from its first assignment on. Its owner outlives revocations.
         if let Request::Assigned = request
             && !self.desk.pairs.contains_key(&id)
             && self.desk.board.has(id)
@@ -125,6 +128,7 @@ impl<L: Log> Work<L> {
         let now_ms = self.desk.clock.lasting_ms();
         let ids: Vec<PairId> = self.desk.pairs.keys().copied().collect();
         for id in ids {
+            // Owners notice a stall by the time between inputs, so each gets at least a tick.
             self.desk.step(id, Input::Tick);
             self.desk.leave(id, now_ms);
             self.write();
@@ -156,6 +160,7 @@ impl<L: Log> Work<L> {
 
 impl Desk {
     fn open(&mut self, id: PairId) {
+        // Owners draw random numbers from this, which must differ between pairs and processes.
         let seed = xxh3_64_with_seed(&id.to_le_bytes(), self.settings.seed);
         let owner = Owner::new(self.settings.owner.clone(), seed);
         self.pairs.insert(id, Pair::new(owner));
@@ -166,7 +171,7 @@ impl Desk {
     }
 
     fn order(&self, id: PairId, order: Order) {
-        // Where the worker has ended, so does the keeper soon.
+        // If the worker has ended, the keeper will end soon.
         let _ = self.orders.send((id, order));
     }
 
@@ -239,6 +244,7 @@ impl Desk {
     fn request(&mut self, id: PairId, request: Request) {
         let now_ms = self.clock.lasting_ms();
         let Some(pair) = self.pairs.get_mut(&id) else {
+            // A pair that was never opened has nothing to seal.
             if let Request::Leave(_) = request {
                 self.order(id, Order::Left);
             }
@@ -250,6 +256,7 @@ impl Desk {
                 self.step(id, Input::Assigned);
             }
             Request::Revoked => self.revoke(id),
+            // A late message about an earlier memory must not drop the present one.
             Request::Forgotten(memory) if pair.memory == Some(memory) => {
                 pair.forget(None);
                 self.step(id, Input::Forgotten);
@@ -282,6 +289,7 @@ impl Desk {
             return;
         };
         let is_wanted = pair.owner.wants() != abgauge_core::journal::Wanted::No;
+        // While another seal is in progress, the owner would ignore the state.
         let leaving = pair.leaving.as_mut();
         if let Some(state) = leaving.and_then(|leaving| leaving.last.take_if(|_| is_wanted)) {
             self.step(id, Input::State(state));

@@ -77,6 +77,7 @@ impl Terms {
         } = form::read(header, roles, self.sides).map_err(Unusable::Form)?;
         let ledger = Ledger::decode(&ledger, &self.ranking, &self.keep);
         let ledger = ledger.map_err(|error| Unusable::Form(FormError::Ledger(error)))?;
+        // Both come from one checkpoint, so a difference means that roles of two states were mixed.
         if ledger.until_ms() != checkpoint.until_ms {
             return Err(Unusable::Until {
                 ledger_ms: ledger.until_ms(),

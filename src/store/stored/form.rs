@@ -107,6 +107,7 @@ pub fn stored(
         .collect();
     roles.insert(CHECKPOINT.into(), encode(checkpoint).into());
     roles.insert(LIFE.into(), life.to_le_bytes().to_vec().into());
+    // An absent role is read as an empty one.
     if !checkpoint.folded.is_empty() {
         let hashes = checkpoint.folded.iter().flat_map(|hash| hash.to_le_bytes());
         roles.insert(FOLDED.into(), hashes.collect::<Vec<u8>>().into());
@@ -135,6 +136,7 @@ fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
         reach,
     } = &checkpoint.copies;
     let is_gathered = checkpoint.gathered != GatherCheckpoint::default();
+    // Without both, the bytes end here. Gathered lists come after copies, so they need the longer form.
     if checkpoint.copies == CopiesCheckpoint::default() && !is_gathered {
         return to.into_bytes();
     }
@@ -217,6 +219,7 @@ fn decode_gathered(from: &mut Reader) -> Result<GatherCheckpoint, Malformed> {
 /// # Errors
 /// [`FormError`] if it is damaged or belongs to other topics.
 pub fn read(header: &Header, roles: &Roles, sides: &[Side]) -> Result<Read, FormError> {
+    // Reaches are matched to sides by their order, so there must be one for each.
     if header.reaches.len() != sides.len() {
         return Err(FormError::Topics);
     }
@@ -271,6 +274,7 @@ fn folded(roles: &Roles) -> Result<Vec<u128>, FormError> {
     let bytes = roles.get(FOLDED).map_or(&[][..], |bytes| bytes);
     let (hashes, rest) = bytes.as_chunks();
     match rest {
+        // A remainder is part of a hash: the role was cut.
         [] => Ok(hashes.iter().map(|hash| u128::from_le_bytes(*hash)).collect()),
         _ => Err(FormError::Folded),
     }
@@ -283,6 +287,7 @@ fn read_looks(roles: &Roles) -> Result<Option<PairLooks>, FormError> {
             sequences: sequences.clone(),
         })),
         (None, None) => Ok(None),
+        // Both are always written together.
         (None, _) => Err(FormError::Missing(USERS)),
         (_, None) => Err(FormError::Missing(SEQUENCES)),
     }
@@ -309,6 +314,7 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
     };
     let newest_ms = (0..n_logs).map(|_| from.time()).collect::<Result<_, _>>()?;
     let mut copies = CopiesCheckpoint::default();
+    // Without copies and gathered lists, the bytes end here.
     if !from.rest().is_empty() {
         for _ in 0..from.length()? {
             copies.copied.push(Copied {
@@ -340,6 +346,7 @@ fn decode(bytes: &[u8], n_logs: usize) -> Result<Decoded, Malformed> {
         true => GatherCheckpoint::default(),
         false => decode_gathered(&mut from)?,
     };
+    // Further bytes belong to no format that this version writes.
     from.end()?;
     Ok((accepted, newest_ms, copies, gathered))
 }
@@ -349,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_comes_back_with_what_decides_on_copies() {
+    fn a_checkpoint_round_trip_keeps_copies() {
         let copied = |id| Copied {
             slot_ms: 20,
             id,
@@ -399,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_comes_back_with_what_decides_on_gathered_lists() {
+    fn a_checkpoint_round_trip_keeps_gathered_lists() {
         let head = EarlierHead {
             slot_ms: 20,
             id: u128::MAX,
@@ -423,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_arms_come_back_and_half_a_hash_is_refused() {
+    fn folded_arms_survive_a_round_trip_and_a_partial_hash_is_rejected() {
         let checkpoint = |folded| Checkpoint {
             until_ms: None,
             begin_ms: None,

@@ -12,7 +12,7 @@ use parquet::schema::parser::parse_message_type;
 
 use super::SettledRow;
 
-/// Rows of a group: so many are held.
+/// Rows of a group, which is held in memory until it is complete.
 const GROUP: usize = 65_536;
 
 /// Columns in the order in which they are written.
@@ -33,7 +33,7 @@ const SCHEMA: &str = "message settled {
     optional int64 denominator;
 }";
 
-/// Takes rows, and writes a group of them at a time.
+/// Writer that takes rows, and writes a group of them at a time.
 pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     rows: Vec<SettledRow>,
@@ -41,7 +41,7 @@ pub struct ParquetWriter<W: Write + Send> {
 
 impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if it cannot be written.
     pub fn new(out: W) -> anyhow::Result<ParquetWriter<W>> {
         let schema = parse_message_type(SCHEMA).context("read the schema of settled rows")?;
         let properties = WriterProperties::builder()
@@ -54,8 +54,9 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if it cannot be written.
     pub fn take(&mut self, row: SettledRow) -> anyhow::Result<()> {
+        // Rows are held until a group is full, because the format writes one column after another.
         self.rows.push(row);
         match self.rows.len() < GROUP {
             true => Ok(()),
@@ -63,11 +64,12 @@ impl<W: Write + Send> ParquetWriter<W> {
         }
     }
 
-    /// The footer.
+    /// Writes the remaining rows and the footer.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if it cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
+        // A group without rows would be valid, but useless.
         if !self.rows.is_empty() {
             self.write_group()?;
         }
@@ -80,6 +82,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         let rows = rows.iter();
         let text = |text: &String| ByteArray::from(text.as_bytes().to_vec());
         let mut group = self.file.next_row_group()?;
+        // The writer hands out columns in the order of the schema, so this order must be the same.
         optional::<Int32Type, _>(&mut group, rows.clone().map(|row| row.partition))?;
         required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.experiment)))?;
         required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.arm)))?;
@@ -112,6 +115,7 @@ fn optional<T: DataType, W: Write + Send>(
     values: impl Iterator<Item = Option<T::T>>,
 ) -> anyhow::Result<()> {
     let values: Vec<Option<T::T>> = values.collect();
+    // Absent values exist only as levels: the values themselves are those that are present.
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     let values: Vec<T::T> = values.into_iter().flatten().collect();
     write::<T, W>(group, &values, Some(&levels))
@@ -157,7 +161,7 @@ mod tests {
 
     /// Compares a row from Parquet's own reader with its JSON.
     #[test]
-    fn what_is_read_again_is_what_json_has() {
+    fn rows_read_back_equal_their_json() {
         let rows: Vec<SettledRow> = (0..4).map(row).collect();
         let path = tempfile::NamedTempFile::new().expect("a file");
         let mut writer = ParquetWriter::new(path.reopen().expect("it is there")).expect("a writer");

@@ -89,6 +89,7 @@ impl<L: Log> Reader<L> {
     /// [`Unread`] if it takes longer than `within`.
     pub fn read(&mut self, within: Duration) -> Result<(), Unread> {
         let deadline_ms = self.clock.steady_ms() + within.as_millis() as i64;
+        // An end from an earlier call proves nothing about the present one.
         for partition in self.partitions.values_mut() {
             (partition.is_at_end, partition.asked_ms) = (false, None);
         }
@@ -149,6 +150,7 @@ impl<L: Log> Reader<L> {
         };
         loop {
             let left = self.keys(namespace, partitions);
+            // Keys that were not there before come from a running instance, and are not deleted.
             let new = left.iter().filter(|key| !before.contains(key));
             forgotten
                 .written_again
@@ -188,6 +190,7 @@ impl<L: Log> Reader<L> {
 
 fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>, happening: Happening<'_>) {
     let at_end = |partition: &mut Partition, question: Question| {
+        // If a record was read since the question, the question is asked again.
         partition.is_at_end |= partition.census.is_end(question);
         partition.asked_ms = None;
     };

@@ -18,10 +18,10 @@ pub struct SettledRow {
     pub arm: String,
     /// `total`, or the length of a cell, such as `24m`.
     pub span: String,
-    /// Epoch ms; absent where counting began with the first record.
+    /// Unix ms; absent if counting began with the first record.
     #[serde(serialize_with = "as_time")]
     pub start: Option<i64>,
-    /// Exclusive. Of totals the frontier; over all pairs the furthest, though each has one of its own.
+    /// Exclusive end. For totals it is the frontier, and over all pairs the furthest one.
     #[serde(serialize_with = "as_time")]
     pub end: Option<i64>,
     /// True once nothing can be added any more; never for totals.
@@ -36,13 +36,14 @@ pub struct SettledRow {
     pub k: Option<u32>,
     /// `None` if the denominator is 0.
     pub value: Option<f64>,
-    /// Absent of `lists` and `clicks`.
+    /// Absent for `lists` and `clicks`.
     pub numerator: Option<f64>,
     pub denominator: Option<i64>,
 }
 
 fn as_time<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
     let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    // A time outside the calendar is written as a number: an unreadable value is better than a lost one.
     match (time, ms) {
         (Some(time), _) => serializer.collect_str(&time),
         (None, Some(ms)) => serializer.serialize_i64(*ms),
@@ -96,6 +97,7 @@ pub fn rows(
         }
     }
     let begins = pairs.iter().map(|(_, contents)| contents.checkpoint.begin_ms);
+    // `None` is the lowest: if one pair has counted since its first record, all of them together have no later begin.
     let begin_ms = begins.min().flatten();
     let until_ms = pairs
         .iter()
@@ -121,6 +123,7 @@ impl Part<'_> {
         let ledger = self.ledger;
         let of_total = |experiment: &str| When {
             span: "total".to_owned(),
+            // The later of the two times, because `None` is the lowest.
             start: ledger.total_start_ms(experiment).max(self.begin_ms),
             end: self.until_ms,
             complete: false,
@@ -136,6 +139,7 @@ impl Part<'_> {
                     start: Some(start_ms),
                     end: Some(start_ms.saturating_add(span.cell_ms)),
                     complete: ledger.is_complete(index, number),
+                    // A cell that began after the change has counted everything from its start.
                     since: since.filter(|since_ms| *since_ms > start_ms),
                 };
                 self.of(numbers, &of_cell, take)?;
@@ -150,7 +154,7 @@ impl Part<'_> {
         when: &dyn Fn(&str) -> When,
         take: &mut dyn FnMut(SettledRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // By name: numbers of arms are not the same in all pairs.
+        // Sorted by name, because the numbers of arms differ between pairs.
         let arms = self.ledger.arms();
         let by_name: BTreeSet<_> = numbers
             .sums
@@ -194,6 +198,7 @@ impl Part<'_> {
                         ..row(when(experiment).since, &profile.name, metric)
                     })?;
                 }
+                // Distinct counts do not add up, so they have no rows.
                 let columns = self.ranking.columns().iter();
                 for column in columns.filter(|column| column.profile == index && column.metric.is_additive())
                 {
@@ -218,6 +223,7 @@ impl Part<'_> {
     fn since(&self, when: &When, column: &Column) -> Option<i64> {
         let sums = [column.numerator, column.denominator];
         let since = sums.map(|sum| self.ledger.column_since_ms(sum));
+        // A value exists only from the time at which all its inputs were counted.
         let since = since.into_iter().chain([when.since]).max().flatten();
         since.filter(|since_ms| when.start.is_none_or(|start_ms| *since_ms > start_ms))
     }

@@ -96,6 +96,7 @@ impl Batches {
 
 impl Drop for Batches {
     fn drop(&mut self) {
+        // A fetch that is under way gives up at once, so the join does not wait for its deadline.
         self.closing.store(true, Ordering::Release);
         self.inspections = None;
         if let Some(thread) = self.thread.take()
@@ -112,6 +113,7 @@ fn config_of(group: &ClientConfig) -> ClientConfig {
     let mut config = group.clone();
     config.remove("group.instance.id");
     config.remove("max.partition.fetch.bytes");
+    // A broker returns at least one batch, so this limit means exactly one.
     config
         .set("fetch.message.max.bytes", "1")
         .set("queued.min.messages", "1")
@@ -140,6 +142,7 @@ impl BatchReader {
             FetchOutcome::Readable => Ok(OffsetState::Readable),
             FetchOutcome::Damaged(first, damage) => {
                 let damaged = (first, damage);
+                // The damage is reported even if the end of the batch is not found in time.
                 let last = to_its_end.then(|| self.last(partition, offset, damaged, high));
                 Ok(OffsetState::Damaged {
                     first,

@@ -17,6 +17,7 @@ pub fn base_config(kafka: &settings::Kafka) -> ClientConfig {
     client
         .set("bootstrap.servers", &kafka.brokers)
         .set("client.id", "abgauge");
+    // Set last, so that the operator can override the others.
     for (name, value) in &kafka.properties.0 {
         client.set(name, value);
     }
@@ -54,6 +55,7 @@ pub(super) fn too_large(reason: &str) -> Option<Damage> {
     if !reason.contains("receive.message.max.bytes") {
         return None;
     }
+    // The size is only used in messages, so it may be missing.
     let (_, after) = reason.split_once("Invalid response size ").unwrap_or_default();
     let n_digits = after.bytes().take_while(u8::is_ascii_digit).count();
     Some(Damage::TooLarge {

@@ -164,6 +164,7 @@ impl ClientContext for Notes {
 
 impl ConsumerContext for Notes {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, error: RDKafkaRespErr, list: &mut TopicPartitionList) {
+        // Only a note is taken here. The loop assigns the partitions once it knows where to start.
         if error == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
             return self.push(self.topics.sort(list));
         }
@@ -329,6 +330,7 @@ pub(super) fn client_config(kafka: &settings::Kafka, n_queues: usize) -> ClientC
         .set("partition.assignment.strategy", "range")
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
+        // A lost position must reach the worker. The client must not move it silently.
         .set("auto.offset.reset", "error")
         .set("check.crcs", "true");
     for (name, value) in defaults(n_queues) {
@@ -384,6 +386,7 @@ const MIN_QUEUED_KIB: usize = 8 << 10;
 impl Drop for Consumer {
     /// Leaves the group, unless this is a static member; librdkafka knows which.
     fn drop(&mut self) {
+        // The thread ends once the sender is dropped.
         self.questions = None;
         if let Some(prober) = self.prober.take() {
             // It may be waiting for a broker, but at most until its own deadline.

@@ -97,6 +97,7 @@ impl DeadLetters {
             // An empty payload rather than null, which would be a tombstone.
             letter.payload = Some(b"");
         }
+        // The largest time means that the record has none.
         letter.timestamp = (record.timestamp_ms != i64::MAX).then_some(record.timestamp_ms);
         if let Err((error, _)) = self.producer.send(letter) {
             let is_full = error == KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull);
@@ -147,6 +148,7 @@ impl LetterDeliveries {
         let now_ms = self.clock.uptime().as_millis() as u64;
         let quiet_until_ms = self.quiet_until_ms.load(Ordering::Relaxed);
         let next = now_ms + LOG_EVERY_MS;
+        // Callbacks may run at the same time. Only the one that moves the limit logs.
         let may_log = now_ms >= quiet_until_ms
             && self
                 .quiet_until_ms
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_the_record_with_headers_that_say_why() {
+    fn a_letter_is_the_record_with_its_reason_in_headers() {
         let embedded = Embedded::start(&["letters"], 1).unwrap();
         let telemetry = telemetry();
         let letters = DeadLetters::start(&kafka(embedded.bootstrap(), &[]), Arc::clone(&telemetry)).unwrap();
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_without_its_content_still_tells_which_record_it_is_of() {
+    fn a_letter_without_a_payload_still_identifies_its_record() {
         let embedded = Embedded::start(&["letters"], 1).unwrap();
         let telemetry = telemetry();
         let mut kafka = kafka(embedded.bootstrap(), &[]);
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn without_brokers_nothing_waits_and_what_does_not_fit_is_dropped() {
+    fn without_brokers_letters_do_not_block_and_excess_is_dropped() {
         // Port 1 (tcpmux) has no listener.
         let kafka = kafka("127.0.0.1:1", &[("queue.buffering.max.messages", "2")]);
         let telemetry = telemetry();

@@ -43,6 +43,7 @@ pub(super) fn state<C: ClientContext + ConsumerContext>(
 /// ```
 fn owned(mut assignment: &[u8]) -> Option<Vec<(String, i32)>> {
     let rest = &mut assignment;
+    // The version is not needed: all versions begin alike.
     take(rest, 2)?;
     let mut owned = Vec::new();
     for _ in 0..number(rest)? {
@@ -74,14 +75,14 @@ mod tests {
     const SERVED: &[u8] = b"\0\x03\0\0\0\x01\0\x06served\0\0\0\x02\0\0\0\0\0\0\0\x07\xff\xff\xff\xff";
 
     #[test]
-    fn an_assignment_tells_topics_and_partitions() {
+    fn an_assignment_lists_topics_and_partitions() {
         let served = |partition| ("served".to_owned(), partition);
         assert_eq!(owned(SERVED), Some(vec![served(0), served(7)]));
         assert_eq!(owned(b"\0\0\0\0\0\0"), Some(vec![]));
     }
 
     #[test]
-    fn what_is_cut_off_tells_nothing() {
+    fn a_truncated_assignment_is_unreadable() {
         for n in 0..26 {
             assert_eq!(owned(&SERVED[..n]), None, "{n} bytes");
         }

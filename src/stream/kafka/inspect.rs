@@ -170,6 +170,7 @@ impl Asker {
             let all_down = complaints.has(|failure| failure.code == Some(RDKafkaErrorCode::AllBrokersDown));
             let hopeless = complaints.has(|failure| hopeless.contains(&failure.trouble));
             let own = Failure::of(&error, "");
+            // A refusal is an answer, so trying again is useless.
             if own.is_final() {
                 return Err(own);
             }
@@ -301,6 +302,7 @@ impl TopicSettings {
     fn of(resource: &ConfigResource) -> TopicSettings {
         let text = |name| resource.get(name).and_then(|entry| entry.value.clone());
         let number = |name| text(name).and_then(|value| value.parse().ok());
+        // Before Kafka 3.6 there is one bound for both directions.
         let bounds = [
             "message.timestamp.after.max.ms",
             "message.timestamp.difference.max.ms",

@@ -52,6 +52,7 @@ pub(super) fn start(
     answers: Sender<Answer>,
 ) -> anyhow::Result<JoinHandle<()>> {
     let mut own = config.clone();
+    // Under the same instance id, this client would take the place of the group's own one.
     own.remove("group.instance.id");
     own.set("isolation.level", "read_uncommitted");
     let prober = Prober {
@@ -135,6 +136,7 @@ impl Prober {
                 | RDKafkaErrorCode::IllegalGeneration
                 | RDKafkaErrorCode::FencedInstanceId
                 | RDKafkaErrorCode::RebalanceInProgress => Some(false),
+                // Anything else, such as a timeout, proves neither.
                 _ => None,
             },
         }
@@ -188,6 +190,7 @@ impl Prober {
         let topic = self.topics.name(side);
         let metadata = self.client.fetch_metadata(Some(topic), DEADLINE);
         let metadata = metadata.map_err(|error| {
+            // Without an answer the topic may exist, so the time of its absence restarts.
             self.absent.set(None);
             fault(&error, "")
         })?;

@@ -239,6 +239,7 @@ impl ProducerContext for Deliveries {
         let Err((error, record)) = result else {
             return;
         };
+        // The message is stored before the count is raised, so that a reader of the count finds it.
         let mut first = lock(&self.first_failure);
         first.get_or_insert_with(|| {
             use rdkafka::Message;
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_property_is_named_and_its_value_is_not() {
+    fn a_refused_property_is_named_without_its_value() {
         let message = connect("127.0.0.1:1", "sasl.mechanism.s", "hunter2");
         assert!(message.contains("sasl.mechanism.s"), "{message}");
         let message = connect("127.0.0.1:1", "security.protocol", "hunter2");
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_waits_until_it_is_told_not_to() {
+    fn a_full_queue_waits_until_it_is_stopped() {
         let embedded = Embedded::start(&["served"], 1).unwrap();
         let properties = [("queue.buffering.max.messages".to_owned(), "1".to_owned())];
         // Longer than the test, so the first record stays in the queue.
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_broker_is_an_error_that_says_where_and_why() {
+    fn an_absent_broker_is_an_error_with_address_and_reason() {
         // Port 1 (tcpmux) has no listener.
         let message = connect("127.0.0.1:1", "client.id", "test");
         assert!(message.contains("no broker answers at 127.0.0.1:1"), "{message}");

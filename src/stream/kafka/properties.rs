@@ -118,6 +118,7 @@ fn why_no_file(name: &str, value: &str) -> Option<&'static str> {
 
 fn fault_of_all(kafka: &settings::Kafka) -> Option<PropertyError> {
     let mut config = consumer::client_config(kafka, 1);
+    // Without an address, the client connects to nothing.
     config.remove("bootstrap.servers");
     let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
     made.err().map(|error| PropertyError {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_usual_property_is_one() {
+    fn every_usual_property_is_known() {
         for name in USUAL {
             let fault = fault_of(str::to_owned, name, "some value");
             assert!(
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_refused_with_the_right_one() {
+    fn suggests_the_right_name_for_a_misspelled_property() {
         let faults = judged(&[("sasl.mechansim", "PLAIN"), ("zzz", "1"), ("client.rack", "a")]);
         let [misspelt, strange] = faults.as_slice() else {
             panic!("{faults:?}");
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_place_of_a_name_is_not_shown() {
+    fn does_not_print_a_secret_in_place_of_a_name() {
         for name in [
             "sasl.password=hunter2",
             "hunter2",
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_alone_must_fit_the_rest_and_its_files_be_there() {
+    fn properties_must_fit_together_and_their_files_must_exist() {
         assert_eq!(judged(&[("session.timeout.ms", "30000")]), []);
         for (properties, told) in [
             (

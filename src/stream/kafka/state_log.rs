@@ -91,7 +91,7 @@ impl StateLog {
         self.topic.to_str().unwrap_or_default()
     }
 
-    /// Reads partitions from their first records that are not read, or no longer.
+    /// Starts to read a waiting partition from its first record, if there is one.
     fn start_those_that_wait(&mut self) -> Option<Happening<'static>> {
         let partition = *self.starting.first()?;
         match self.read_from_the_first_record(partition) {
@@ -111,10 +111,11 @@ impl StateLog {
         if assigned.find_partition(topic, partition).is_some() {
             self.client.incremental_unassign(&list)?;
         }
-        // Before it is assigned, so that no record comes into the main queue.
+        // Forward before assigning, so that no record ends up in the main queue.
         self.queue.take_over(&self.client, &self.topic, partition);
         self.client.incremental_assign(&list)?;
-        // Again afterwards: a partition that was read is stopped first, which ends that, on the thread that answers this.
+        // Forward again: librdkafka stops a partition that was being read and thereby ends its forwarding, on the thread that
+        // answers this request.
         self.client.assignment()?;
         self.queue.take_over(&self.client, &self.topic, partition);
         Ok(())
@@ -139,6 +140,7 @@ impl StateLog {
                 }) => {
                     let follower = self.followers.get_mut(&partition);
                     let answer = follower.map(|follower| {
+                        // Reported before the end, so that an owner notices lost records at that end.
                         if let Some(offset) = begin.filter(|begin| follower.begins(*begin)) {
                             take(Happening::Begins { partition, offset });
                         }
@@ -179,7 +181,7 @@ impl StateLog {
         }
     }
 
-    /// The end of a partition is a sign that it can be read.
+    /// Clears a fault of reading at the end of a partition, which shows that it can be read.
     fn note_end(&mut self, code: RDKafkaErrorCode, take: &mut dyn FnMut(Happening<'_>)) {
         if code == RDKafkaErrorCode::PartitionEOF && std::mem::take(&mut self.is_unread) {
             take(Happening::Hindered(Hindered::Reading, None));
@@ -197,6 +199,7 @@ impl StateLog {
             written_ms: message.timestamp_ms(),
         });
         let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
+        // The end comes after the records below it, as `Log` requires.
         let follower = self.followers.get_mut(&partition);
         let answer = follower.map(|follower| follower.read(message.offset() + 1, n_bytes as u64, now_ms));
         let happening = answer.and_then(|answer| answer.happening(partition));
@@ -224,7 +227,7 @@ impl StateLog {
 
     fn take_complaints(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
         let strayed = match self.client.poll(Duration::ZERO) {
-            // It came past the queue, so it is missing there.
+            // The record bypassed the queue, so it is missing from its partition.
             Some(Ok(record)) => Some(record.partition()),
             Some(Err(error)) => {
                 take(fault(&error, "", self.topic()));
@@ -275,6 +278,7 @@ impl Log for StateLog {
         self.take_answers(take);
         self.take_complaints(take);
         self.take_messages(wait_ms, take);
+        // Comes last, so that everything that has arrived counts as progress.
         self.look_at_the_clock(take);
     }
 

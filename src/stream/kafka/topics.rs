@@ -31,6 +31,7 @@ pub fn create_topics(
     let mut absent = Vec::new();
     for topic in topics {
         match producer.n_partitions(topic)? {
+            // One topic may be named for both kinds.
             None if absent.contains(topic) => {}
             None => absent.push(*topic),
             Some(n) if n == n_partitions => {}

@@ -92,6 +92,7 @@ fn missed(one: Partitioner, other: Partitioner, n_partitions: NonZeroU32) -> Str
 /// Returns how to make all of them use murmur2. Each comes with the place to change.
 fn remedies(used: impl IntoIterator<Item = (Partitioner, String)>) -> String {
     let used = used.into_iter();
+    // Producers that use murmur2 already need no change.
     let others = used.filter(|(partitioner, _)| *partitioner != Partitioner::Murmur2);
     let remedies: Vec<String> = others
         .map(|(partitioner, place)| partitioner.remedy(&place))
@@ -118,10 +119,12 @@ pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
             findings.push(KeyFinding::NoKeys { topic });
         }
     }
+    // Two audits are compared only if each has a single clear result.
     if let [one, other] = &keyed[..]
         && one.1 != other.1
     {
         let mut topics = [one.clone(), other.clone()];
+        // In a fixed order, so that the same finding stays equal to itself and is logged once.
         topics.sort_by_key(|(_, partitioner)| std::cmp::Reverse(*partitioner));
         findings.push(KeyFinding::Different {
             topics,
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_librdkafka_side_is_told_to_change() {
+    fn advises_the_librdkafka_side_to_change() {
         let expected = "about 3 of 4 clicks find no list, because producers use different partitioners: topic `clicks` is \
                         keyed with CRC32 (librdkafka's default), topic `served` with murmur2 (Java's): set \
                         partitioner=murmur2_random in the producers of `clicks` (Rust's confluent-kafka ignores that: \
@@ -157,7 +160,7 @@ mod tests {
     /// The message names both with their remedies if neither is Java's. Related ones miss half of the clicks with any number of
     /// partitions.
     #[test]
-    fn any_two_partitioners_are_named_with_what_each_needs() {
+    fn names_any_two_partitioners_with_their_remedies() {
         let audits = [Fnv1a, Fnv1aMasked, Murmur2Unsigned].map(|used| audit_of("t", 12, used));
         let [text] = &messages(&[&audits[0], &audits[1]])[..] else {
             panic!()

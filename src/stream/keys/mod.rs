@@ -69,6 +69,7 @@ impl KeyCounts {
             self.null += 1;
             return;
         };
+        // With this number of partitions, some partitioners agree with an earlier one. They prove nothing.
         let mut telling = fitting.iter().filter(|one| one.differs(n_partitions));
         match (telling.next(), telling.next()) {
             (Some(only), None) => self.only_by[only as usize] += 1,
@@ -111,6 +112,7 @@ impl KeySampler {
         // Later samples are at multiples of the stride, so the choice does not depend on the sizes of batches.
         let later = before.max(N_FIRST) / STRIDE + 1..=self.n_observed / STRIDE;
         for number in first.chain(later.map(|stride| stride * STRIDE)) {
+            // Records are numbered from 1 over all batches, but `key` takes the index within this one.
             let key = key((number - before - 1) as usize);
             self.samples
                 .push(KeySample::of(key, partition, self.n_partitions));
@@ -180,6 +182,7 @@ impl KeyAudit {
         let mut seen = HashSet::new();
         let mut keys = Vec::new();
         for sample in &self.recent {
+            // A key that comes again is not new evidence: a bot may send one key many times.
             if let KeySample::Keyed { place, fitting } = sample
                 && seen.insert(place)
             {
@@ -196,6 +199,7 @@ impl KeyAudit {
             .iter()
             .filter(|sample| **sample == KeySample::NoKey)
             .count();
+        // With a single partition, keys do not matter.
         self.n_partitions.get() > 1 && n >= MIN_SAMPLES && without * TOLERANCE > n
     }
 }
@@ -291,7 +295,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_partition_tells_and_harms_nothing() {
+    fn one_partition_determines_and_harms_nothing() {
         let mut audit = audit_of("t", 1, Murmur2);
         for _ in 0..500 {
             audit.observe(None, 0);
@@ -308,7 +312,7 @@ pub(super) mod tests {
 
     /// A key that several partitioners explain counts for none of them.
     #[test]
-    fn telemetry_counts_what_only_one_partitioner_explains() {
+    fn telemetry_counts_keys_that_only_one_partitioner_explains() {
         let counts = audit_of("t", 12, Fnv1a).counts();
         let found: Vec<_> = counts.findings().filter(|(_, n)| *n > 0).collect();
         let [("fnv1a", only)] = found[..] else {
@@ -328,7 +332,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn many_records_at_a_time_are_sampled_as_one_by_one() {
+    fn batches_are_sampled_like_single_records() {
         let keys: Vec<String> = (0..5000).map(|id| format!("r-{id}")).collect();
         let mut single = KeySampler::new(partitions(4));
         for key in &keys {
@@ -346,7 +350,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_verdict_follows_producers_that_are_mended() {
+    fn a_verdict_follows_producers_that_are_fixed() {
         let mut audit = KeyAudit::new("t", partitions(4));
         feed(&mut audit, 0..2_000, Crc32);
         assert_eq!(audit.verdict(), Verdict::By(Crc32));

@@ -39,6 +39,7 @@ impl Partitioner {
         let hash = match self {
             Partitioner::Murmur2 => return partition_of_murmur2(murmur2(key), n_partitions),
             Partitioner::Crc32 => crc32fast::hash(key),
+            // The hash is signed, so its remainder may be negative.
             Partitioner::Fnv1a => return (fnv1a(key) % n_partitions.get().cast_signed()).unsigned_abs(),
             Partitioner::Fnv1aMasked => fnv1a(key).cast_unsigned() & 0x7fff_ffff,
             Partitioner::Murmur2Unsigned => murmur2(key).cast_unsigned(),
@@ -170,6 +171,7 @@ impl Partitioners {
 
 impl From<Partitioner> for Partitioners {
     fn from(one: Partitioner) -> Self {
+        // Each partitioner has a bit of its own. There must be at most eight.
         Partitioners(1 << one as u8)
     }
 }
@@ -190,6 +192,7 @@ pub fn murmur2(key: &[u8]) -> i32 {
         let k = u32::from_le_bytes(*word).wrapping_mul(M);
         hash = hash.wrapping_mul(M) ^ (k ^ (k >> 24)).wrapping_mul(M);
     }
+    // Java adds the remaining bytes in a switch without breaks.
     if !tail.is_empty() {
         for (i, byte) in tail.iter().enumerate() {
             hash ^= u32::from(*byte) << (8 * i);
@@ -207,6 +210,7 @@ pub fn murmur2_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
 
 /// Returns the partition of a key with this hash.
 pub fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
+    // Java clears the sign bit instead of taking the absolute value, which would overflow for the lowest hash.
     (hash as u32 & 0x7fff_ffff) % n_partitions
 }
 
@@ -245,6 +249,7 @@ fn murmur2_of_kafkajs(key: &[u8]) -> i32 {
 
 /// Computes `ToInt32` of JavaScript, for whole numbers that are products of 32 bits.
 fn to_int32(number: f64) -> i32 {
+    // Such products are below 2^63, so the first cast does not saturate, and the second keeps the low 32 bits.
     number as i64 as i32
 }
 
@@ -258,7 +263,7 @@ mod tests {
 
     /// Cases of Apache Kafka's `UtilsTest.testMurmur2`.
     #[test]
-    fn murmur2_is_that_of_java() {
+    fn murmur2_matches_java() {
         for (key, hash) in [
             ("21", -973932308),
             ("foobar", -790332482),
@@ -275,7 +280,7 @@ mod tests {
     /// 0xcbf43926 = 3421780262. The FNV-1a of `a` is published as 0xe40c292c = -468965076, which without its sign bit is
     /// 1678518572.
     #[test]
-    fn partitions_are_those_of_the_clients() {
+    fn partitions_match_the_clients() {
         let cases = [
             (Partitioner::Murmur2, "21", 1_173_551_340),
             (Partitioner::Murmur2Unsigned, "21", 3_321_034_988),
@@ -296,7 +301,7 @@ mod tests {
 
     /// Some key of a thousand distinguishes each partitioner from each other, unless `differs` denies it.
     #[test]
-    fn partitioners_differ_where_they_are_said_to() {
+    fn partitioners_differ_exactly_as_declared() {
         for n in 1..=70 {
             let n = partitions(n);
             for (place, one) in Partitioner::ALL.into_iter().enumerate() {

@@ -61,6 +61,7 @@ impl Verdict {
         if keys.len() < KEYS_OF_TWO {
             return one.undetermined(KEYS_OF_TWO);
         }
+        // Each pair counts once, since the order of the two does not matter.
         let others = |place: usize| singles[place + 1..].iter();
         let pairs = singles
             .iter()
@@ -169,7 +170,7 @@ mod tests {
 
     /// 12^6 < 10^7, so six keys are too few. Hashes below 2^31 do not distinguish related partitioners.
     #[test]
-    fn few_keys_name_every_partitioner_that_fits_and_no_other() {
+    fn few_keys_leave_exactly_the_partitioners_that_fit() {
         let possible = |verdict| match verdict {
             Verdict::Undetermined { possible, .. } => possible,
             other => panic!("{other:?}"),
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_are_told_apart_unless_they_do_the_same() {
+    fn distinguishes_related_partitioners_unless_they_agree() {
         assert_eq!(all_by(Murmur2Unsigned, 40, n(12)), Verdict::By(Murmur2Unsigned));
         assert_eq!(all_by(Murmur2Unsigned, 400, n(16)), Verdict::By(Murmur2));
         assert_eq!(all_by(Fnv1aMasked, 400, n(2)), Verdict::By(Fnv1a));
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn two_are_named_if_only_those_fit_and_none_if_no_two_do() {
+    fn names_two_partitioners_only_if_they_alone_fit() {
         let half = |id| (id, if id % 2 == 0 { Xxh32 } else { Fnv1a });
         let both = [Xxh32, Fnv1a].into_iter().collect();
         for p in [3, 12, 16] {
@@ -219,7 +220,7 @@ mod tests {
 
     /// With two partitions, a few keys of a second producer fit several hashes.
     #[test]
-    fn two_that_cannot_be_told_from_others_are_named_with_these() {
+    fn names_all_partitioners_that_cannot_be_distinguished() {
         let few_others = |id| (id, if id < 14 { Crc32 } else { Murmur2 });
         let verdict = judge((0..120).map(few_others), n(2));
         let Verdict::Mixed(named) = verdict else {

@@ -68,6 +68,7 @@ impl Pair {
         };
         let known = place.get_or_insert_default();
         let ahead_ms = newest_ms - now_ms;
+        // M does not fall, so the lead shrinks only as the clock advances.
         known.furthest_ms = known.furthest_ms.max(ahead_ms);
         if ahead_ms > lateness_ms {
             let is_new = known.over_ms.take().is_some() || ahead.n_records >= (2 * known.n_logged).max(1);
@@ -78,6 +79,7 @@ impl Pair {
         }
         let is_new = known.over_ms.is_none();
         let over_ms = *known.over_ms.get_or_insert(now_ms);
+        // Nothing was lost because of these events, or it has left every window.
         if ahead.n_late == 0 || now_ms - over_ms > keep_ms {
             *place = None;
             marks.forget_ahead(side);
@@ -181,6 +183,7 @@ pub fn messages(
     skips: &Skips,
     now_ms: i64,
 ) -> Vec<String> {
+    // Current ones come before past ones.
     told.sort_by_key(|told| (told.known.over_ms.is_some(), Reverse(told.newest_ms)));
     let mut messages: Vec<String> = told
         .iter()

@@ -22,6 +22,7 @@ impl Worker {
         };
         self.report.brokers_answer();
         let before = self.counts.replace(counts);
+        // A running daemon only reports the difference, and continues with what it can read.
         if self.phase == Phase::Topics
             && let Some(message) = self.unequal()
         {
@@ -31,10 +32,12 @@ impl Worker {
         if before == Some(counts) {
             return;
         }
+        // Keys have moved to the new partitions, so the stored state no longer fits.
         if let Some(message) = before.and_then(|before| self.outgrown(before)) {
             let kind = FaultKind::Fatal;
             return self.fault(Fault { message, kind });
         }
+        // The partition of a key depends on the number of partitions, so audits start again.
         if let Some(n) = u32::try_from(counts.served).ok().and_then(NonZeroU32::new) {
             let topics = &self.setup.topics[..self.setup.sides().len()];
             let audits: Vec<_> = topics.iter().map(|topic| KeyAudit::new(topic, n)).collect();
@@ -55,6 +58,7 @@ impl Worker {
         self.report.count_rebalance();
         self.questions.begin_epoch();
         self.phase = Phase::Owning;
+        // Records may have been produced while the group was rebalancing, so no idle time carries over.
         self.restart_clocks();
         let whole = self.whole_pairs(partitions);
         info!(partitions = ?whole, "assigned");
@@ -66,6 +70,7 @@ impl Worker {
             // Nothing is assigned, or its stored state is not known yet.
             self.orders.push(Order::Assign(Vec::new()));
         } else {
+            // The client reads nothing before the bounds of the logs are known.
             let question = self.ask_starts();
             self.questions.asked_at_once();
             self.orders.push(Order::Ask(question));
@@ -133,6 +138,7 @@ impl Worker {
 
     pub(super) fn revoked(&mut self) {
         self.report.count_rebalance();
+        // The last changes are handed over and committed while the pairs are still here.
         self.hand_over();
         self.commit();
         self.questions.begin_epoch();
@@ -160,6 +166,7 @@ impl Worker {
     /// Drops the state of a pair: clicks that waited for a list stay undecided.
     pub(super) fn forget(&mut self, partition: i32, pair: &Pair) {
         let mut counts = Counts::default();
+        // Every accepted click gets a result. Waiting ones get it here, since their lists can no longer be found.
         counts.count_results(ClickResult::Undecided, pair.engine().n_own_waiting());
         self.report.counts(&counts);
         self.stored.iter_mut().for_each(|stored| stored.forget(partition));
@@ -180,6 +187,7 @@ impl Worker {
         }
         let now_ms = self.clock.now_ms();
         for partition in locating {
+            // A pair needs the bounds of all its topics.
             let of_side = |side: &Side| Some((*side, *starts.get(&(*side, partition))?));
             let logs: Option<Vec<_>> = self.setup.sides().iter().map(of_side).collect();
             if let Some(logs) = logs {
@@ -192,6 +200,7 @@ impl Worker {
     /// A pair whose position is no longer in the log restarts by the start rule, and this is reported; but not where it is stored.
     fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
         self.give_up_copies(partition, logs);
+        // A stored pair is restored or refused, but never restarts from the log.
         if !self.is_where_it_was_stored(partition, logs) {
             return;
         }
@@ -223,6 +232,7 @@ impl Worker {
         }
         self.shards.change(partition, Life::position_lost);
         self.hide(partition);
+        // Open answers are about positions that are no longer valid.
         self.questions.begin_epoch();
         self.restart_clocks();
     }

@@ -67,6 +67,7 @@ impl Clocks {
     /// Takes an answer to a question asked at `asked_ms`: whether all partitions were at their ends. Returns the live end
     /// as of then, without the records read since.
     pub fn all_at_end(&mut self, all: bool, asked_ms: i64) -> Option<i64> {
+        // Taken even if not all are at their ends, because that interrupts the measurement.
         let before = self.all_at_end.take();
         let mut live_end_ms = self.asked_live_end_ms;
         // Time passes only between two answers that both found every partition at its end.
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_since_the_ends_were_asked_for_is_no_time_that_passed() {
+    fn an_answer_uses_the_live_end_at_the_time_of_its_question() {
         let mut clocks = Clocks::default();
         clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_live_end_moves_with_time_only_while_all_stand_at_their_ends() {
+    fn the_live_end_advances_with_time_only_while_all_are_at_their_ends() {
         let mut clocks = Clocks::default();
         answer(&mut clocks, true, 100);
         answer(&mut clocks, true, 200);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_events_have_brought_is_not_added_again() {
+    fn elapsed_time_covered_by_events_is_not_added_again() {
         let mut clocks = Clocks::default();
         clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_forgets_the_time_that_passed() {
+    fn a_restart_forgets_elapsed_time() {
         let mut clocks = Clocks::default();
         clocks.observe(Some(5000));
         answer(&mut clocks, true, 100);

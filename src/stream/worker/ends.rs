@@ -17,6 +17,7 @@ impl Worker {
         let ends = match ends {
             Ok(ends) => ends,
             Err(fault) => {
+                // Records may have been produced meanwhile, so the time without answers does not count (D7).
                 self.restart_clocks();
                 return self.fault(fault);
             }
@@ -27,6 +28,7 @@ impl Worker {
         let mut idle: Vec<(i32, Vec<Side>)> = Vec::new();
         for (partition, pair) in self.shards.pairs_mut() {
             if pair.is_held() {
+                // A held pair does not settle by silence. Only its lag is updated.
                 for log in &mut pair.logs {
                     log.end = ends
                         .get(&(log.side, partition))
@@ -49,6 +51,7 @@ impl Worker {
                 }
             }
             all_at_end &= at_end == n_logs;
+            // D7: silence counts only if all logs of the pair are at their ends.
             if at_end == n_logs && !stands.is_empty() {
                 idle.push((partition, stands));
             }
@@ -57,6 +60,7 @@ impl Worker {
         if !is_current {
             return;
         }
+        // Only once: from then on, elapsed time is measured directly.
         let is_start = all_at_end && !self.clocks.has_started();
         let live_end_ms = self.clocks.all_at_end(all_at_end, asked_ms);
         if is_start {
@@ -80,6 +84,7 @@ impl Worker {
         let Some((ts_ms, record_ms)) = newest.max() else {
             return;
         };
+        // The steady clock measures the time since the question, because the system clock may have been set.
         let asked_at_ms = self.clock.now_ms() - (self.clock.steady_ms() - asked_ms);
         let passed_ms = asked_at_ms.saturating_sub(record_ms).max(0);
         self.clocks.observe(Some(ts_ms + passed_ms));
@@ -105,6 +110,7 @@ impl Worker {
     fn make_idle_move(&mut self, partition: i32, sides: &[Side], live_end_ms: Option<i64>) {
         let [until_ms, _] = self.until_ms();
         if let Some(pair) = self.shards.get_mut(partition) {
+            // The live end applies only if both topics are silent. Otherwise the larger M does (D7).
             let both = sides.len() == pair.logs.len();
             for side in sides {
                 pair.tracker.idle(*side, live_end_ms.filter(|_| both), until_ms);

@@ -102,6 +102,7 @@ impl Worker {
         let Some(pair) = self.shards.get_mut(partition).filter(|pair| !pair.is_held()) else {
             return;
         };
+        // The report may lack the end of the batch, which the remedy needs. The inspection finds it.
         let offset = pair.log(side).map(|log| log.position);
         pair.held = Some(held);
         self.log_held(partition);
@@ -141,6 +142,7 @@ impl Worker {
             return false;
         };
         let first = log.position;
+        // A range may reach beyond the end of the log. Records appended later must still be read.
         log.position = range.end().saturating_add(1).min(end);
         let n_skipped = log.position.abs_diff(first);
         let last = log.position - 1;
@@ -160,6 +162,7 @@ impl Worker {
         let Some(pair) = self.shards.get_mut(partition) else {
             return;
         };
+        // The pair may have moved since the inspection was ordered.
         let stands = pair
             .log(side)
             .is_some_and(|log| log.position == inspection.offset);
@@ -173,6 +176,7 @@ impl Worker {
                 self.assign_pairs();
             }
             (Ok(OffsetState::Damaged { first, last, damage }), Some(held)) if held.side == side => {
+                // An end that was found before stays known while the same batch is reported.
                 let last = last.or(held.last.filter(|_| held.first == first));
                 *held = Held {
                     side,

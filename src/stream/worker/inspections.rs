@@ -23,12 +23,14 @@ pub struct StalledLog {
 impl Inspections {
     /// Notes the positions of these logs and forgets the others. Returns the first check that is due.
     pub fn due(&mut self, logs: &[StalledLog], uptime: Duration) -> Option<Inspection> {
+        // Logs that are not stalled any more start over.
         self.standing
             .retain(|partition, _| logs.iter().any(|log| log.inspection.partition == *partition));
         let mut due = None;
         for StalledLog { inspection, after } in logs {
             let here = (inspection.offset, uptime);
             let since = self.standing.entry(inspection.partition).or_insert(here);
+            // The log has advanced since, so the wait restarts.
             if since.0 != inspection.offset {
                 *since = here;
             }

@@ -46,6 +46,7 @@ impl Life {
     /// Continues with the pair made from the stored state, or with `None` if nothing is stored.
     pub fn restored(self, pair: Option<Pair>) -> Life {
         match self {
+            // Revoked while it was being restored: the next assignment decides.
             Life::Parked(_) => self,
             _ => Life::Locating(pair),
         }
@@ -60,6 +61,7 @@ impl Life {
                 (Life::Replaying(pair.resumed(logs)), None)
             }
             Life::Locating(Some(pair)) => {
+                // The caller removes the sums of the earlier pair, so the new one starts from zero.
                 let anew = begin().with_position_lost(true);
                 (Life::Replaying(anew), Some(pair))
             }
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transition_moves_the_states_that_it_fits_and_no_other() {
+    fn each_transition_applies_only_to_its_states() {
         let before = [
             "restoring",
             "locating nothing",
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_had_of_a_pair_goes_on_where_its_logs_still_have_its_position() {
+    fn a_pair_resumes_if_its_logs_still_have_its_position() {
         check_located(0, 7, 2, false);
         check_located(5, 5, 0, false);
         check_located(6, 9, 100, true);
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_caught_up_once_it_has_read_up_to_the_ends_noted() {
+    fn a_pair_has_caught_up_once_it_reaches_the_noted_ends() {
         let mut life = Life::Replaying(pair());
         assert!(!life.has_caught_up());
         let pair = life.reading_mut().expect("it is read");

@@ -76,6 +76,7 @@ impl Membership {
         ];
         match missing.into_iter().find(|(_, n)| *n > 0) {
             None => self.right(),
+            // Nothing was assigned here although partitions have no owner: the group uses an outdated assignment.
             Some((topic, n)) => self.wrong(
                 format!(
                     "the group assigned this member no partition, although {n} of `{topic}` have no owner: it leaves the group and joins again"
@@ -93,6 +94,7 @@ impl Membership {
         let rejoins = matches!(self.state, OwnershipState::Wrong(_)) && is_due;
         if rejoins {
             self.left = Some(uptime);
+            // Each attempt costs the group a rebalance, so the pauses grow.
             self.pause = (self.pause * 2).clamp(REJOIN, LONGEST);
         }
         rejoins
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_is_ready_where_others_own_all() {
+    fn a_member_without_partitions_is_ready_if_others_own_all() {
         check(true, [4, 4], true, false);
         check(true, [4, 3], false, true);
         check(true, [0, 0], false, true);
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_is_left_ever_more_seldom_until_it_gives_what_is_ours() {
+    fn leaves_the_group_with_growing_pauses_until_the_assignment_fits() {
         let mut membership = Membership::default();
         let mut left = Vec::new();
         for second in 0..300 {

@@ -190,6 +190,7 @@ impl Worker {
     }
 
     fn answer(&mut self, answer: Answer) {
+        // Commits are asked in addition to the one open question.
         if !matches!(answer, Answer::Commit { .. }) {
             self.questions.answered();
         }
@@ -314,6 +315,7 @@ impl Worker {
 
     /// Keeps the two topics of each pair abreast when memory requires it, and reads neither on while too much of it waits to be stored.
     fn balance(&mut self) {
+        // Shares are equal, so whether a pair pauses does not depend on the backlog of others.
         let n_pairs = self.shards.pairs().count().max(1) as u64;
         let room_bytes = self.setup.max_ahead_bytes / n_pairs;
         let unsealed_bytes = self.setup.max_unsealed_bytes / n_pairs;
@@ -331,6 +333,7 @@ impl Worker {
 
     /// Hands all changes to the board, and shows the pairs that have caught up.
     fn hand_over(&mut self) {
+        // The ends go first, so that the windows reach the lists that are merged below.
         for (_, pair) in self.shards.pairs() {
             self.clocks
                 .observe(pair.engine().accepted_ms().map(|(_, last)| last));
@@ -348,6 +351,7 @@ impl Worker {
         for (partition, pair) in self.shards.pairs_mut() {
             if pair.changed {
                 let mut delta = pair.tracker.take_delta();
+                // Settled numbers wait until a seal contains them.
                 if let Some(stored) = &mut self.stored {
                     delta = stored.withhold(partition, delta);
                 }
@@ -358,6 +362,7 @@ impl Worker {
             }
         }
         self.note_told(told);
+        // Shown after the merge, so that a pair appears with all its numbers.
         self.show_caught_up();
         self.report_engines();
     }
@@ -376,6 +381,7 @@ impl Worker {
     /// Stops keeping the users of an experiment apart once its statistics are given up.
     fn give_up(&mut self, given_up: GivenUp) {
         if let GivenUp::Experiment(experiment) = &given_up {
+            // Parked pairs are included, because they may return.
             let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
             for pair in all {
                 pair.tracker.forget_users(experiment);
@@ -390,6 +396,7 @@ impl Worker {
         let partitions: Vec<i32> = lives.map(|(partition, _)| partition).collect();
         for partition in partitions {
             self.shards.change(partition, Life::caught_up);
+            // With stored state, the settled view is complete only once a state of this memory is in force.
             let stored = self.stored.as_mut();
             let complete = stored.map_or(&View::BOTH[..], |stored| stored.caught_up(partition));
             complete

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_over_takes_a_twentieth_of_the_time_at_most_and_comes_each_second_at_least() {
+    fn hand_overs_take_at_most_a_twentieth_of_the_time_and_come_each_second() {
         check(0, 50, 0);
         check(2, 50, 40);
         check(4, 80, 80);

@@ -84,6 +84,7 @@ impl PartitionLog {
 
     /// Returns the ranges to leave out that overlap these offsets.
     pub fn skips_within(&self, offsets: &RangeInclusive<i64>) -> Offsets {
+        // Ranges ascend, so the first candidate is found by bisection.
         let first = self.skips.partition_point(|skip| skip.end() < offsets.start());
         let within = self.skips[first..]
             .iter()
@@ -105,6 +106,7 @@ impl PartitionLog {
         if std::mem::replace(&mut self.paused, true) {
             return None;
         }
+        // A paused log is not silent.
         self.idle_since_ms = None;
         Some(Flow::Pause(self.side))
     }
@@ -134,6 +136,7 @@ impl PartitionLog {
 
     /// Looks for an open transaction that blocks it, in an answer asked at `asked_ms`.
     pub fn look_for_open_transaction(&mut self, answer: &LogEnd, asked_ms: i64) {
+        // All readable records are read, but the log has more: an open transaction hides them.
         let stable = answer
             .stable
             .filter(|stable| self.position >= *stable && *stable < answer.end);
@@ -236,6 +239,7 @@ impl Pair {
     pub fn strayed(&self, logs: &[(Side, LogStart)]) -> Option<Strayed> {
         self.logs.iter().find_map(|log| {
             let start = logs.iter().find(|(side, _)| *side == log.side);
+            // A log without bounds has no valid position.
             let (low, high) = start.map_or((0, -1), |(_, start)| (start.low, start.high));
             let strayed = Strayed {
                 side: log.side,
@@ -292,6 +296,7 @@ impl Pair {
             ..
         } = self;
         let engine = tracker.engine();
+        // A shared topic has no twin to wait for.
         let [one, two] = logs.as_mut_slice() else {
             return logs.iter_mut().find_map(PartitionLog::go_on);
         };
@@ -301,6 +306,7 @@ impl Pair {
             }
             match (engine.newest_ms(log.side), engine.newest_ms(twin.side)) {
                 (Some(own), Some(other)) => own - other,
+                // The twin has not delivered any event yet.
                 (Some(_), None) => i64::MAX,
                 (None, _) => 0,
             }

@@ -11,6 +11,7 @@ impl Worker {
         waiting.extend(self.membership.waiting_for());
         match self.phase {
             Phase::Topics => waiting.push("waiting for the brokers to describe the topics".into()),
+            // With stored state, nothing is subscribed to before the keeper is there.
             Phase::Joining if self.setup.keeps_state() && self.stored.is_none() => {
                 waiting.push("waiting for the brokers to describe the state topic".into());
             }
@@ -82,6 +83,7 @@ impl Worker {
     /// Pairs that are catching up.
     fn replaying(&self) -> Vec<String> {
         let message = |(partition, life): (i32, &Life)| {
+            // A held pair reads nothing until it is released, and is reported with its own remedy.
             let pair = life.replaying().filter(|pair| !pair.is_held())?;
             let stored = self.stored.as_ref();
             if let Some(message) = stored.and_then(|stored| stored.reading_again(partition, pair)) {

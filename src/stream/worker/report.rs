@@ -242,6 +242,7 @@ impl WorkerReport {
     /// A partition is held. Logged once a minute while this lasts, and when more is known about it.
     pub fn held(&mut self, message: &str, partition: i32, uptime: Duration) {
         let told = self.held_logged.get(&partition);
+        // A changed message is logged at once, because it has new details.
         let is_told =
             told.is_some_and(|(told, at)| told == message && uptime.saturating_sub(*at) < LOG_AGAIN);
         if !is_told {
@@ -286,6 +287,7 @@ impl WorkerReport {
             limit.n_silent += 1;
             return;
         }
+        // The sentinel means that this reason was never logged: `last` cannot show it while the uptime is short.
         let unlogged_before = if limit.n_silent == u64::MAX {
             0
         } else {
@@ -313,11 +315,14 @@ impl WorkerReport {
         let words = what_is_wrong(&fault);
         self.faults_logged
             .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
+        // Brokers that have just started may soon answer otherwise, so an uncertain fault keeps the worker from being
+        // ready, but is not logged.
         if fault.kind != FaultKind::Uncertain && !self.faults_logged.contains_key(words) {
             warn!("{}", fault.message);
             self.faults_logged.insert(words.to_owned(), uptime);
             self.fault_told = true;
         }
+        // An answer of another kind supersedes the earlier faults, so only faults of this kind stay.
         self.faults.retain(|standing| standing.kind == fault.kind);
         match self
             .faults
@@ -326,6 +331,7 @@ impl WorkerReport {
         {
             Some(same) => self.faults[same] = fault,
             None => {
+                // The latest fault comes first, and the oldest is dropped.
                 self.faults.truncate(MAX_FAULTS - 1);
                 self.faults.insert(0, fault);
             }
@@ -334,6 +340,7 @@ impl WorkerReport {
 
     pub fn brokers_answer(&mut self) {
         let answered = !std::mem::take(&mut self.faults).is_empty();
+        // A fault that was never logged has no end to log.
         if answered && std::mem::take(&mut self.fault_told) {
             info!("the brokers answer");
         }
@@ -349,7 +356,7 @@ impl WorkerReport {
             .refreshed
             .is_none_or(|last| uptime.saturating_sub(last) >= REFRESH);
         if is_other || due {
-            // First: a reader that sees it ready must also see the gauges.
+            // Gauges come first: a reader that sees the daemon ready must see them, too.
             self.refresh(&round, uptime);
         }
         if is_other {
@@ -386,6 +393,7 @@ impl WorkerReport {
         let [not_cleaned, unsealed, lost] = [not_cleaned(&states), unsealed(stored, &states), lost(&states)];
         let malformed = malformed(stored.malformed_key(round.shards).as_ref());
         let n_lost = states.values().map(|state| state.lost).sum();
+        // The count only grows, so each loss is logged once, however long its warning stays on the page.
         if let Some(warning) = lost.as_ref().filter(|_| n_lost > self.n_lost_told) {
             warn!("{}", warning.message);
             self.n_lost_told = n_lost;
@@ -399,6 +407,8 @@ impl WorkerReport {
         {
             warn!("{}", warning.message);
         }
+        // This one has both edges in the log: an operator who sees partitions paused looks for the moment at which
+        // reading continued.
         let was_told = std::mem::replace(&mut self.unsealed_told, unsealed.is_some());
         match &unsealed {
             Some(warning) if !was_told => warn!("{}", warning.message),
@@ -419,6 +429,8 @@ impl WorkerReport {
         for (side, timestamps) in of.iter().filter(|(_, timestamps)| timestamps.kind.is_some()) {
             let topic = &self.topics[*side as usize];
             let now = timestamps.judge(topic, brokers, max_future_ms);
+            // The earlier fault is removed in any case: the brokers have answered for this topic, and that answer
+            // replaces it.
             let place = self.timestamp_faults.iter().position(|(other, _)| other == side);
             let before = place.map(|place| self.timestamp_faults.remove(place).1);
             match (&before, &now) {
@@ -463,6 +475,7 @@ impl WorkerReport {
             self.telemetry.set_log_lines_lost(n_lost);
         }
         log.seen = log.seen.filter(|seen| uptime.saturating_sub(*seen) < TELL_LOSSES);
+        // The log can report its own losses only once it is writable again.
         if n_lost > log.n_told && !log.losses.is_failing() {
             let lost = n_lost - std::mem::replace(&mut log.n_told, n_lost);
             warn!(lost, "log lines are lost: cannot write to standard error");
@@ -482,6 +495,7 @@ impl WorkerReport {
                     held: pair.held.is_some_and(|held| held.side == log.side),
                     watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
                     event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
+                    // Steady time has no date, so its age is subtracted from the wall time.
                     open_transaction_since_seconds: held_since_ms
                         .map(|since_ms| (round.now_ms - (round.steady_ms - since_ms)) as f64 / 1000.0),
                 };
@@ -491,12 +505,14 @@ impl WorkerReport {
             self.telemetry
                 .set_frontier(partition, pair.tracker.settled_until_ms());
         }
+        // The page is only as far as its slowest pair.
         let slowest_ms = pairs
             .filter_map(|(_, pair)| pair.tracker.settled_until_ms())
             .min();
         self.telemetry
             .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + round.settle_after_ms)));
         let serving = round.shards.serving().map(|pair| pair.engine());
+        // Only from the latest begin on does every pair contribute to the totals.
         let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
         let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())
@@ -507,7 +523,7 @@ impl WorkerReport {
 
     pub fn set_audits(&mut self, audits: Vec<KeyAudit>) {
         self.audits = audits;
-        // They start at zero.
+        // The new audits start at zero.
         self.reported_keys.clear();
     }
 
@@ -521,6 +537,7 @@ impl WorkerReport {
     fn look_at_keys(&mut self) {
         for audit in &self.audits {
             let counts = audit.counts();
+            // The counters only grow, so the difference to the last report is added.
             let before = self
                 .reported_keys
                 .insert(audit.topic().to_owned(), counts)
@@ -548,12 +565,14 @@ impl WorkerReport {
             let share = self.shares.of(excess, sides).unwrap_or(0.0);
             let conflicts = self.shares.of_conflicts().unwrap_or(0.0);
             let warning = (share > limit).then(|| match excess {
+                // The more specific explanation goes first: several lists under one id, or an old log.
                 Excess::Duplicate if conflicts > limit && sides.contains(&Side::Served) => {
                     shares::conflict_warning(topic, conflicts, limit)
                 }
                 Excess::Late if self.shares.is_old_log(sides) => shares::old_log_warning(topic, share),
                 _ => shares::warning(excess, topic, share, limit),
             });
+            // A topic that serves both sides is judged once, under its first side.
             let raised = &mut self.raised[sides[0] as usize][excess as usize];
             match (std::mem::replace(raised, warning.is_some()), &warning) {
                 (false, Some(warning)) => warn!("{}", warning.message),
@@ -604,6 +623,7 @@ impl WorkerReport {
             "topic `{topic}`: {:.1}% of the records of the last minutes are lists that share one request id: in a slot they count as one list, and a click counts for the lists of many slots: let the producer give each list its own id",
             100.0 * share,
         );
+        // The edge is logged, but the warning is made in each round, because its share changes.
         match (std::mem::replace(&mut self.ids_are_shared, is_above), is_above) {
             (false, true) => warn!("{warning}"),
             (true, false) => info!(topic, "lists have their own request ids again"),
@@ -659,7 +679,7 @@ impl WorkerReport {
         };
         warnings.extend(self.findings.iter().map(of_keys));
         warnings.extend(particular);
-        // Batches that were refused are in no number shown: the log names them, and `check`.
+        // Refused batches change no shown number. The log and `check` name them.
         let unguarded = self.timestamp_faults.iter().filter(|(_, fault)| fault.unguarded);
         warnings.extend(unguarded.map(|(_, fault)| Warning::new(fault.to_string()).see("AbgaugeEventAhead")));
         if self.shed {

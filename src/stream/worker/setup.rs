@@ -84,6 +84,7 @@ impl Setup {
 
     /// Returns the identity of the counted topics, as far as it is known before the brokers answer.
     pub fn identity(&self, n_pairs: i32) -> Identity {
+        // Only the brokers know topic ids. They are filled in before the identity is stored.
         let topic = |side: &Side| Topic {
             name: self.topic(*side).to_owned(),
             id: 0,

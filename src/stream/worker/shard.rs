@@ -130,6 +130,7 @@ impl RecordReader {
         let Some(&Record { side, partition, .. }) = records.first() else {
             return;
         };
+        // Records fetched before a revocation or a hold may arrive after it. They are not counted.
         let pair = self.pairs.get_mut(&partition).and_then(Life::reading_mut);
         let Some(pair) = pair.filter(|pair| !pair.is_held()) else {
             return;
@@ -141,6 +142,7 @@ impl RecordReader {
         let Some(last) = records.last() else { return };
         // `skips` is almost always empty.
         let skips = log.skips_within(&(records[0].offset..=last.offset));
+        // Keys are sampled from all records, readable or not.
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
         }
@@ -156,6 +158,7 @@ impl RecordReader {
                 offset: record.offset,
                 record_ts_ms: record.timestamp_ms,
             };
+            // D1, step 0: the record counts as skipped, and its payload is not read.
             if range_at(skips, record.offset).is_some() {
                 let body = Body::Skipped;
                 self.batch.events.push(Event::new(at, body));
@@ -185,6 +188,7 @@ impl RecordReader {
                 log.position = next;
                 log.idle_since_ms = None;
             }
+            // All states share one bound, so this pair may grow by all that is free now.
             let room_bytes = pair.engine().state_bytes() + self.free_bytes;
             pair.tracker.apply(&self.batch, room_bytes);
             self.free_bytes = room_bytes.saturating_sub(pair.engine().state_bytes());

@@ -175,6 +175,7 @@ impl Shards {
     /// A thread panicked or could not be started: its shard is lost.
     pub fn read(&mut self) -> Result<(), Broken> {
         let waiting: Vec<usize> = self.shards.iter().map(Shard::n_waiting).collect();
+        // Measured once: the read keeps to what is free now.
         let free_bytes = self.max_state_bytes.saturating_sub(self.state_bytes());
         let n_large = waiting.iter().filter(|n| **n >= WORTH_A_THREAD).count();
         let share_bytes = free_bytes / self.shards.len() as u64;
@@ -198,6 +199,7 @@ impl Shards {
         let mut home = Vec::with_capacity(waiting.len());
         let mut away = Vec::new();
         for (index, shard) in std::mem::take(&mut self.shards).into_iter().enumerate() {
+            // The first shard stays: the worker's own thread would otherwise just wait.
             if index > 0 && waiting[index] >= WORTH_A_THREAD {
                 self.thread(index)?.send(shard, share_bytes);
                 away.push(index);
@@ -293,6 +295,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        // Closing the channel ends the loop of the thread.
         self.shards = None;
         if let Some(handle) = self.handle.take() {
             // Its panic, if any, was printed when it happened.

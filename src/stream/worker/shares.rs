@@ -85,6 +85,7 @@ impl TopicShares {
     /// Forgets the spans that have passed by `uptime`.
     pub fn advance(&mut self, uptime: Duration) {
         let now = uptime.as_secs() / SPAN.as_secs();
+        // After a long pause it is enough to clear each span once.
         let n_passed = now.saturating_sub(self.span).min(N_SPANS as u64);
         for _ in 0..n_passed {
             self.span += 1;
@@ -93,6 +94,7 @@ impl TopicShares {
                 .iter_mut()
                 .for_each(|spans| spans[place] = Tally::default());
         }
+        // After a long pause the loop stops before the current span.
         self.span = self.span.max(now);
     }
 
@@ -101,6 +103,7 @@ impl TopicShares {
         let spans = sides.iter().flat_map(|side| &self.tallies[*side as usize]);
         let (whole, n) = spans.fold((0, 0), |(whole, n), tally| {
             let of = match excess {
+                // Results become known later than records, so they are compared among themselves.
                 Excess::Unmatched => tally.n_results,
                 _ => tally.n_records,
             };
@@ -141,6 +144,7 @@ impl TopicShares {
         let spans = &self.tallies[Side::Served as usize];
         let n_records: u64 = spans.iter().map(|tally| tally.n_records).sum();
         let n: u64 = spans.iter().map(n).sum();
+        // A gathered list has several records, and only its head counts as a list.
         let n_further: u64 = spans.iter().map(|tally| tally.n_further_rows).sum();
         let n_lists = n_records.saturating_sub(n_further);
         (n_lists >= MIN_RECORDS).then(|| n as f64 / n_lists as f64)
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_share_an_id_and_clicks_that_are_cut_are_told_until_they_have_left() {
+    fn reports_shared_ids_and_cut_clicks_until_they_have_left() {
         let mut shares = TopicShares::new();
         let mut shared = counts(Side::Served, 99, 0);
         (shared.shared_id_lists, shared.cut_clicks) = (30, 7);
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_share_of_the_last_minutes_of_each_topic() {
+    fn shares_cover_the_last_minutes_of_each_topic() {
         let mut shares = TopicShares::new();
         let of = |shares: &TopicShares, sides: &[Side]| shares.of(Excess::Invalid, sides);
         shares.count(&counts(Side::Served, 90, 9));
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_a_share_of_lists_though_these_have_several_records() {
+    fn conflicts_are_a_share_of_lists_not_of_records() {
         let mut counts = Counts::default();
         counts.count_many(Side::Served, Outcome::Accepted, 900);
         counts.count_many(Side::Served, Outcome::Duplicate, 100);
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_counted_for_itself_and_results_by_results() {
+    fn causes_and_click_results_have_separate_shares() {
         let mut counts = Counts::default();
         for (outcome, n) in [
             (Outcome::Accepted, 60),

@@ -21,6 +21,7 @@ impl StartRule {
     pub fn new(config: &Config) -> StartRule {
         let join = &config.join;
         let longest = config.windows.iter().max_by_key(|window| window.span_ms);
+        // Without windows, counting begins at a slot boundary.
         let (span_ms, cell_ms) =
             longest.map_or((0, join.slot_ms), |window| (window.span_ms, window.cell_ms()));
         let margin_ms = join.max_future_ms + join.click_skew_ms;
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn where_retention_took_records_the_first_one_left_decides() {
+    fn after_retention_the_first_remaining_record_decides() {
         check(
             [log(7, 9, Some(7), Some(95_970)), log(0, 5, Some(0), None)],
             [7, 0],
@@ -146,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_partition_takes_no_part() {
+    fn an_empty_partition_is_ignored() {
         check([log(0, 9, Some(0), None), log(3, 3, None, None)], [0, 3], None);
     }
 
     #[test]
-    fn a_record_that_came_between_the_questions_is_not_passed_over() {
+    fn does_not_skip_records_written_between_the_questions() {
         // The partition was empty when the time was asked for, and had two records when the end was.
         check([log(0, 2, Some(0), None), log(0, 5, Some(0), None)], [0, 0], None);
         // All records were older when the time was asked for.
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_log_has_nothing_before_it() {
+    fn reading_the_whole_log_starts_at_its_first_record() {
         let rule = StartRule {
             start: settings::Start::Earliest,
             ..RULE

@@ -31,7 +31,7 @@ use crate::store::stored::form::{self, FormError};
 use crate::store::stored::reach;
 use crate::stream::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 
-/// The pairs of this process, and who keeps their state.
+/// The pairs of this process, and the keeper of their state.
 pub struct Stored {
     topic: String,
     keeper: Handle,
@@ -89,6 +89,7 @@ impl StoredPair {
     /// Encodes the pair at a checkpoint.
     fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &Identity) -> (Header, Roles) {
         let parts = pair.tracker.encode_ledger();
+        // Ids that the brokers do not report now are kept, so that a recreated topic is still noticed later.
         let identity = self.known.as_ref().map(|known| now.knowing(known));
         form::stored(
             checkpoint,
@@ -177,6 +178,7 @@ impl Worker {
         let lease = keeper.clone();
         let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
         self.board.show_while(Arc::new(move |pair| {
+            // Live numbers also wait until this instance was ready once.
             let shown = lease.shown(pair, clock.lasting_ms());
             [shown.live && telemetry.was_ready(), shown.settled.is_some()]
         }));
@@ -197,6 +199,7 @@ impl Worker {
         };
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
+                // A pair that is still replaying has no checkpoint: its last seal stays the current state.
                 let checkpoint = pair.checkpoint();
                 let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
                 let state = state.map(|(header, roles)| (own.memory, header, roles));
@@ -256,6 +259,7 @@ impl Worker {
             stored.pairs.insert(partition, StoredPair::new(memory, life));
         }
         self.shards.change(partition, |life| life.restored(None));
+        // Open answers are about other positions. The start of this pair is asked for at once.
         self.questions.begin_epoch();
         self.questions.hasten_starts();
         self.restart_clocks();
@@ -273,6 +277,7 @@ impl Worker {
         if !self.is_ours(partition, memory) {
             return Ok(());
         }
+        // The board adds the restored sums, so the former ones must be gone.
         self.forget_memory(partition);
         let sides = self.setup.sides();
         let read = form::read(header, roles, sides).map_err(Refused::Form)?;
@@ -290,7 +295,7 @@ impl Worker {
             .setup
             .resume(partition, &checkpoint, ledger)
             .map_err(Refused::Resume)?;
-        // They stay among its bytes until looks need them no more.
+        // The bytes of the cells stay until looks no longer need them.
         pair.tracker.take_cells();
         if let Some(catalogue) = &self.catalogue {
             pair.tracker.set_catalogue(Arc::clone(catalogue));
@@ -306,6 +311,7 @@ impl Worker {
                 known: Some(header.identity.clone()),
                 ..StoredPair::new(memory, read.life)
             };
+            // From here on, scrapes may show the settled numbers of this memory.
             stored.keeper.made(partition, memory);
             stored.pairs.insert(partition, own);
         }
@@ -323,6 +329,7 @@ impl Worker {
             .stored
             .as_ref()
             .and_then(|stored| stored.pairs.get(&partition));
+        // Only right after a restore: later the pair has read on, and needs all of its positions.
         if own.is_none_or(|own| own.is_located) {
             return;
         }
@@ -406,6 +413,7 @@ impl Worker {
             let reached: Vec<(Side, i64)> = pair.logs.iter().map(|log| (log.side, log.position)).collect();
             for (side, position) in reached {
                 pair.tracker.reached(side, position);
+                // The digest of the replayed events differs from the stored one.
                 if pair.tracker.replayed(side) == Some(Replayed::Other) {
                     others.push((partition, side));
                 }
@@ -437,6 +445,7 @@ impl Worker {
         for delta in own.withheld.show(offer) {
             self.board.merge(partition, &delta);
         }
+        // A pair that has never caught up is in no view, although its state is stored.
         if is_complete {
             self.board.show_in(View::Settled, partition);
             self.note_restored();

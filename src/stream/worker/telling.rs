@@ -58,6 +58,7 @@ impl Telling {
             serving.is_none_or(|pair| pair.tracker.settled_until_ms().is_some())
         };
         let owned: BTreeMap<PairId, bool> = lives.map(|(pair, life)| (pair, holds(life))).collect();
+        // Checked in each hand-over, and sent only if it has changed.
         if owned == self.owned {
             return Ok(());
         }
@@ -71,6 +72,7 @@ impl Telling {
             return Ok(());
         }
         let told = self.pairs.entry(pair).or_default();
+        // Cells refer to arms by number, so new arms are collected until the next cell is sent.
         told.arms.extend_from_slice(&delta.arms);
         let until_ms = delta.reach.settled_end_ms.map(|end_ms| end_ms + 1);
         let n_covered = until_ms.map(|until_ms| until_ms.div_euclid(self.every_ms));

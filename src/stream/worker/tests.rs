@@ -314,7 +314,7 @@ fn a_pair_is_shown_once_it_has_reached_the_ends_noted_at_its_assignment() {
 }
 
 #[test]
-fn a_pair_that_has_caught_up_is_shown_however_long_the_last_round_took() {
+fn a_caught_up_pair_is_shown_even_after_a_slow_round() {
     let mut stage = Stage::owning([2, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.round();
@@ -325,7 +325,7 @@ fn a_pair_that_has_caught_up_is_shown_however_long_the_last_round_took() {
 }
 
 #[test]
-fn events_of_another_shape_count_as_they_are_mapped() {
+fn events_of_another_shape_count_as_mapped() {
     let mut stage = Stage::with(&[("EVENTS__PRESET", "metarank")]);
     stage.own(&[0], [0, 0]);
     let click = |kind: &str| {
@@ -345,7 +345,7 @@ fn events_of_another_shape_count_as_they_are_mapped() {
 }
 
 #[test]
-fn records_are_left_out_by_their_offsets_and_counted() {
+fn skips_and_counts_records_by_offset() {
     let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", "served/0/1-2,clicks/1/0")]);
     stage.own(&[0], [0, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -380,7 +380,7 @@ fn unequal_partition_counts_end_the_program_with_a_remedy() {
 }
 
 #[test]
-fn a_round_does_not_wait_for_a_scrape_and_what_is_new_comes_behind_it() {
+fn a_round_does_not_wait_for_a_scrape_and_hands_over_after_it() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     let board = Arc::clone(&stage.board);
@@ -404,7 +404,7 @@ fn a_round_does_not_wait_for_a_scrape_and_what_is_new_comes_behind_it() {
 }
 
 #[test]
-fn a_record_that_is_fetched_again_counts_once() {
+fn a_refetched_record_counts_once() {
     let mut stage = Stage::owning([0, 0]);
     for _ in 0..2 {
         stage.list(0, 0, "r-1", T0);
@@ -415,7 +415,7 @@ fn a_record_that_is_fetched_again_counts_once() {
 }
 
 #[test]
-fn a_revoked_pair_takes_its_numbers_with_it_and_goes_on_when_it_comes_back() {
+fn a_revoked_pair_is_hidden_and_resumes_when_it_returns() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.round();
@@ -436,7 +436,7 @@ fn a_revoked_pair_takes_its_numbers_with_it_and_goes_on_when_it_comes_back() {
 }
 
 #[test]
-fn a_pair_that_went_elsewhere_is_forgotten() {
+fn forgets_a_pair_that_is_assigned_elsewhere() {
     let mut stage = Stage::new();
     stage.round();
     stage.answer_topics(2, 2);
@@ -461,7 +461,7 @@ fn a_pair_that_went_elsewhere_is_forgotten() {
 }
 
 #[test]
-fn a_quiet_stream_settles_once_attribution_has_passed_in_elapsed_time() {
+fn a_quiet_stream_settles_after_attribution_in_elapsed_time() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.ends.insert(SERVED, 1);
@@ -477,7 +477,7 @@ fn a_quiet_stream_settles_once_attribution_has_passed_in_elapsed_time() {
 }
 
 #[test]
-fn nothing_settles_while_the_broker_does_not_answer_and_the_clocks_begin_at_zero_after_it() {
+fn nothing_settles_while_the_broker_is_silent_and_clocks_restart_at_zero() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.ends.insert(SERVED, 1);
@@ -505,7 +505,7 @@ fn nothing_settles_while_the_broker_does_not_answer_and_the_clocks_begin_at_zero
 }
 
 #[test]
-fn nothing_settles_by_the_time_for_which_the_loop_was_stopped() {
+fn time_while_the_loop_was_stopped_settles_nothing() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.ends.insert(SERVED, 1);
@@ -541,7 +541,7 @@ fn a_partition_behind_its_end_is_not_idle() {
 }
 
 #[test]
-fn the_live_window_empties_while_nothing_comes() {
+fn the_live_window_empties_while_no_records_arrive() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.ends.insert(SERVED, 1);
@@ -554,7 +554,7 @@ fn the_live_window_empties_while_nothing_comes() {
 }
 
 #[test]
-fn the_topic_that_runs_ahead_is_paused_once_it_takes_much_memory_until_the_other_has_followed() {
+fn pauses_the_topic_ahead_while_it_takes_too_much_memory() {
     const N: i64 = 8_000;
     let mut stage = Stage::with(&[("LIMITS__MAX_STATE", "32MiB")]);
     stage.own(&[0], [N, N]);
@@ -592,7 +592,7 @@ fn the_topic_that_runs_ahead_is_paused_once_it_takes_much_memory_until_the_other
 }
 
 #[test]
-fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
+fn a_position_no_longer_in_the_log_restarts_the_pair_visibly() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.round();
@@ -620,7 +620,7 @@ fn a_position_that_has_left_the_log_restarts_the_pair_visibly() {
 }
 
 #[test]
-fn a_position_that_is_still_in_the_log_goes_on_whatever_the_client_says() {
+fn a_position_still_in_the_log_resumes_despite_a_client_error() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.round();
@@ -648,7 +648,7 @@ fn inspection(stage: &Stage) -> Inspection {
 }
 
 #[test]
-fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
+fn a_damaged_batch_stops_only_its_own_pair() {
     let mut stage = Stage::new();
     stage.own(&[0, 1], [0, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -693,7 +693,7 @@ fn a_pair_with_a_damaged_batch_stands_still_and_the_others_go_on() {
 /// The client continues in the middle of a damaged batch and takes bytes of it for an offset. All records after the batch were
 /// considered read.
 #[test]
-fn where_the_client_stood_in_a_damaged_batch_is_nothing_to_go_by() {
+fn ignores_the_client_position_inside_a_damaged_batch() {
     let text = i64::from_be_bytes(*br#"":["i0"."#);
     for position in [2, 9, text] {
         let mut stage = Stage::owning([1, 0]);
@@ -727,7 +727,7 @@ fn where_the_client_stood_in_a_damaged_batch_is_nothing_to_go_by() {
 }
 
 #[test]
-fn a_position_beyond_the_end_is_not_believed() {
+fn ignores_a_position_beyond_the_end() {
     let mut stage = Stage::owning([1, 0]);
     stage.uptime += Duration::from_millis(500);
     stage.round();
@@ -743,7 +743,7 @@ fn a_position_beyond_the_end_is_not_believed() {
 }
 
 #[test]
-fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactness() {
+fn a_skipped_damaged_batch_is_passed_over_and_costs_exactness() {
     let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", "served/0/1-8")]);
     stage.own(&[0], [20, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -765,7 +765,7 @@ fn a_damaged_batch_that_the_operator_leaves_out_is_passed_over_and_costs_exactne
 
 /// A range that covered a part was accepted with a message to add the rest, but then blocked at the part.
 #[test]
-fn a_range_that_covers_a_part_of_a_damaged_batch_is_told_to_be_too_short() {
+fn warns_of_a_skip_range_that_covers_part_of_a_damaged_batch() {
     for (skip, begin) in [("served/0/1-4", 5), ("served/0/3-5", 1)] {
         let mut stage = Stage::with(&[("INGEST__SKIP_RECORDS", &format!("{skip},clicks/7/3"))]);
         stage.own(&[0], [20, 0]);
@@ -797,7 +797,7 @@ fn a_range_that_covers_a_part_of_a_damaged_batch_is_told_to_be_too_short() {
 }
 
 #[test]
-fn a_partition_held_during_the_start_has_no_numbers_that_stand_still() {
+fn a_partition_held_during_startup_is_reported_as_missing_not_frozen() {
     let told = |caught_up: bool| {
         let mut stage = Stage::new();
         stage.own(&[0], [if caught_up { 1 } else { 2 }, 0]);
@@ -816,7 +816,7 @@ fn a_partition_held_during_the_start_has_no_numbers_that_stand_still() {
 }
 
 #[test]
-fn a_log_that_stands_still_for_no_known_reason_is_looked_at() {
+fn inspects_a_log_that_stalls_for_no_known_reason() {
     let mut stage = Stage::owning([5, 0]);
     stage.pass(4_000);
     assert!(
@@ -837,7 +837,7 @@ fn a_log_that_stands_still_for_no_known_reason_is_looked_at() {
 }
 
 #[test]
-fn positions_are_committed_for_lag_monitors_once_they_have_moved() {
+fn commits_positions_for_lag_monitors_once_they_have_moved() {
     let mut stage = Stage::owning([0, 0]);
     stage.orders.clear();
     stage.list(0, 0, "r-1", T0);
@@ -851,7 +851,7 @@ fn positions_are_committed_for_lag_monitors_once_they_have_moved() {
 }
 
 #[test]
-fn answers_to_an_earlier_assignment_are_void() {
+fn ignores_answers_to_an_earlier_assignment() {
     let mut stage = Stage::owning([0, 0]);
     stage.uptime += Duration::from_secs(1);
     stage.round();
@@ -891,7 +891,7 @@ fn answers_to_an_earlier_assignment_are_void() {
 }
 
 #[test]
-fn what_was_read_of_a_pair_before_its_position_was_lost_has_been_read() {
+fn counts_records_that_were_read_before_the_position_was_lost() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     stage.worker.handle(Input::OffsetLost(SERVED));
@@ -900,7 +900,7 @@ fn what_was_read_of_a_pair_before_its_position_was_lost_has_been_read() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_does_not_assign_again() {
+fn a_repeated_answer_does_not_assign_again() {
     let mut stage = Stage::owning([0, 0]);
     let n_orders = stage.orders.len();
     let starts = [SERVED, CLICKED].map(|key| {
@@ -921,7 +921,7 @@ fn an_answer_that_comes_twice_does_not_assign_again() {
 }
 
 #[test]
-fn a_silence_that_is_explained_does_not_hide_the_explanation() {
+fn a_silence_does_not_hide_its_explanation() {
     let mut stage = Stage::new();
     let mut check = |message: &str, kind: FaultKind, expected: &str| {
         stage.worker.handle(Input::Fault(fault(message, kind)));
@@ -937,7 +937,7 @@ fn a_silence_that_is_explained_does_not_hide_the_explanation() {
 
 /// A user without any permission got the two refusals in turn, so each message named half of the fix.
 #[test]
-fn refusals_that_stand_side_by_side_are_all_told() {
+fn reports_all_concurrent_refusals() {
     let mut stage = Stage::new();
     let mut told_after = |message: &str| {
         let input = Input::Fault(fault(message, FaultKind::Refusal));
@@ -959,7 +959,7 @@ fn refusals_that_stand_side_by_side_are_all_told() {
 }
 
 #[test]
-fn topics_that_come_to_differ_in_partitions_are_named() {
+fn reports_topics_whose_partition_counts_diverge() {
     let mut stage = Stage::owning([0, 0]);
     assert!(
         stage.questions.contains(&Question::Topics),
@@ -980,7 +980,7 @@ fn topics_that_come_to_differ_in_partitions_are_named() {
 
 /// The counts of keys restarted at zero, and earlier reports were subtracted from them.
 #[test]
-fn keys_are_counted_on_when_topics_get_more_partitions() {
+fn key_counts_continue_when_topics_get_more_partitions() {
     let mut stage = Stage::owning([0, 0]);
     for (n, without_key) in [(2, 5), (4, 2)] {
         let counts = TopicCounts { served: n, clicks: n };

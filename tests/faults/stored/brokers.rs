@@ -39,7 +39,7 @@ const FAULTS: [Fault; 5] = [
 ];
 
 #[test]
-fn leaders_that_move_brokers_that_die_and_answers_that_are_lost_change_no_number() {
+fn moved_leaders_dead_brokers_and_lost_answers_change_no_number() {
     let wanted = Wanted::or(FAULTS.len());
     let mut run = Run::begin("leader moved, broker killed, answer lost", wanted.seed);
     let mut random = wanted.random();

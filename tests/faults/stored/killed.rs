@@ -45,7 +45,7 @@ const LONG: Pace = Pace {
 };
 
 #[test]
-fn instances_that_are_killed_at_random_points_add_up_to_a_recount() {
+fn instances_killed_at_random_points_add_up_to_a_recount() {
     let wanted = Wanted::or(10);
     let pace = if wanted.is_long { LONG } else { SHORT };
     let mut run = Run::begin("killed", wanted.seed);

@@ -24,7 +24,7 @@ fn n_partitions(daemon: &Daemon) -> Option<usize> {
 }
 
 #[test]
-fn all_instances_look_at_all_partitions_as_one_does_and_go_on_when_one_is_killed() {
+fn all_instances_take_the_same_looks_even_after_one_is_killed() {
     let world = World::new();
     world.send(BEGIN, &[0, 1]);
     let mut whole = Daemon::run(&world.config("alone"));

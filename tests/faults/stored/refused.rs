@@ -20,7 +20,7 @@ fn assert_refused(daemon: &mut Daemon, parts: &[&str]) {
 
 /// The second topic's log has other records, beyond the position of the first one.
 #[test]
-fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
+fn refuses_a_recreated_event_topic_until_all_state_is_forgotten() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -49,7 +49,7 @@ fn a_topic_of_events_that_was_made_anew_is_refused_until_all_is_forgotten() {
 }
 
 #[test]
-fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
+fn refuses_added_partitions_while_running_and_at_startup() {
     let stage = Stage::with("kafka.properties.\"topic.metadata.refresh.interval.ms\" = 1000");
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -82,7 +82,7 @@ fn partitions_that_were_added_are_refused_by_who_lives_and_by_who_starts() {
 }
 
 #[test]
-fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
+fn refuses_a_newer_seal_and_a_missing_blob() {
     let stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -136,7 +136,7 @@ fn a_newer_seal_and_a_blob_that_is_gone_are_refused() {
 }
 
 #[test]
-fn topics_that_are_not_cleaned_as_they_must_be_are_refused_with_the_command_that_mends_it() {
+fn refuses_wrong_cleanup_policies_and_prints_the_fix() {
     let stage = Stage::shared(&[("cleanup.policy", "compact,delete")]);
     let state = &stage.state;
     let found = format!("the state topic `{state}` has cleanup.policy=compact,delete");
@@ -152,7 +152,7 @@ fn topics_that_are_not_cleaned_as_they_must_be_are_refused_with_the_command_that
 
 /// Daemons count only by their own rules, so a pair that moves between them has gaps.
 #[test]
-fn two_sets_of_rules_in_one_group_are_told_and_so_is_that_nothing_is_stored_by_ones_own() {
+fn warns_of_two_sets_of_rules_in_one_group_and_of_missing_own_state() {
     let stage = Stage::new();
     let mut first = stage.daemon();
     first.wait_until_ready();

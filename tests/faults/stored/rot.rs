@@ -335,7 +335,7 @@ fn broker() -> Arc<Kafka> {
 }
 
 #[test]
-fn whatever_becomes_of_the_state_topic_totals_are_equal_or_a_start_is_refused_aloud_before() {
+fn a_rotten_state_topic_keeps_totals_or_is_reported_before_a_refused_start() {
     let mut random = Wanted::or(CASES.len()).random();
     let kafka = broker();
     let mut cases: Vec<(&Case, i32)> = CASES

@@ -20,7 +20,7 @@ const LOAD: Load = Load {
 };
 
 #[test]
-fn an_instance_that_is_suspended_at_any_step_hides_what_others_have_taken_over() {
+fn an_instance_suspended_at_any_step_hides_pairs_that_others_took_over() {
     let wanted = Wanted::or(Step::ALL.len());
     let mut run = Run::begin("suspended", wanted.seed);
     let mut random = wanted.random();

@@ -72,7 +72,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
+fn stored_state_gauges_follow_writes_and_report_a_restore() {
     let stage = Stage::shared(&STATE);
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -123,7 +123,7 @@ fn gauges_of_stored_state_move_with_what_is_stored_and_tell_of_a_restore() {
 }
 
 #[test]
-fn a_claim_of_another_is_counted_and_what_settles_is_stored_all_the_same() {
+fn a_foreign_claim_is_counted_and_settled_numbers_are_still_stored() {
     let stage = Stage::shared(&STATE);
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -145,7 +145,7 @@ fn a_claim_of_another_is_counted_and_what_settles_is_stored_all_the_same() {
 
 /// The gate holds the claim on its way to the broker.
 #[test]
-fn who_waits_for_a_claim_is_told_so_until_it_lands() {
+fn reports_waiting_for_a_claim_until_it_lands() {
     let stage = Stage::on(Arc::new(proxied()), &STATE, "");
     let gate = Gate::new(Kept::Request, |request| request.api == PRODUCE);
     stage.kafka.set_gate(&gate);

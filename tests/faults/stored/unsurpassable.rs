@@ -53,7 +53,7 @@ fn run_as_the_runbook_says(words: &[(&str, &str)]) {
 
 /// Settled numbers vanished for good while `/readyz` was 200, and a restart waited without a reason.
 #[test]
-fn a_junk_claim_of_the_highest_epoch_is_told_with_its_key_and_the_runbook_brings_totals_back() {
+fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
     let stage = Stage::shared(&STATE);
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();

@@ -28,7 +28,7 @@ fn wait_for_all(daemon: &mut Daemon, n_lists: f64) {
 
 /// Both instances show the sum of their lists, and each shows a part as its own.
 #[test]
-fn each_instance_shows_all_partitions_and_goes_on_showing_those_of_one_that_is_killed() {
+fn each_instance_shows_all_partitions_even_after_one_is_killed() {
     let stage = Stage::new();
     let [mut first, mut second] = [stage.daemon(), stage.daemon()];
     for daemon in [&mut first, &mut second] {

@@ -112,7 +112,7 @@ fn a_hundred_thousand_arms_are_folded_and_a_scrape_stays_small() {
 }
 
 #[test]
-fn a_full_state_sheds_and_says_so() {
+fn a_full_state_sheds_records_and_reports_it() {
     const N: u32 = 30_000;
     const MAX_STATE: f64 = 1_048_576.0;
     let kafka = Kafka::shared();
@@ -213,7 +213,7 @@ fn a_list_of_ten_thousand_experiments_is_refused_and_takes_no_arm() {
 }
 
 #[test]
-fn arms_beyond_the_bound_are_a_warning_that_says_what_to_do() {
+fn arms_beyond_the_bound_raise_a_warning_with_the_fix() {
     let kafka = Kafka::shared();
     let mut feed = Feed::new(&kafka, 1);
     for number in 0..10 {

@@ -163,7 +163,7 @@ const HOSTILE: [&str; 8] = [
 ];
 
 #[test]
-fn each_kind_is_counted_by_its_reason_and_disturbs_nothing() {
+fn each_kind_of_bad_record_is_counted_by_reason_and_harmless() {
     let kafka = Kafka::shared();
     let mut feed = Feed::new(&kafka, 2);
     let (served, clicks) = (feed.served.clone(), feed.clicks.clone());

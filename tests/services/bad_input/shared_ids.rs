@@ -9,7 +9,7 @@ const SLOT_MS: i64 = 5_000;
 
 /// A template with an unset variable has this effect: every list of a producer is "undefined".
 #[test]
-fn one_request_id_for_most_lists_is_named_and_its_clicks_are_bounded() {
+fn reports_a_request_id_shared_by_most_lists_and_bounds_its_clicks() {
     const N_SLOTS: i64 = 100;
     let kafka = Kafka::shared();
     let mut feed = Feed::new(&kafka, 1);

@@ -116,7 +116,7 @@ fn list_of_size(id: &str, n_bytes: usize) -> String {
 
 /// Every record is sent with a key and without.
 #[test]
-fn odd_spellings_mean_what_they_spell_or_are_refused_by_their_reason() {
+fn odd_spellings_are_understood_or_refused_with_their_reason() {
     let kafka = Kafka::shared();
     let mut feed = Feed::new(&kafka, 2);
     let (served, clicks) = (feed.served.clone(), feed.clicks.clone());

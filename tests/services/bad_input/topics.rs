@@ -48,7 +48,7 @@ fn one_topic(kafka: &Kafka, n: u32, more: &str) -> (Feed, Daemon, Exposition) {
 
 /// The topic used to decide "served" for every record without a type.
 #[test]
-fn one_topic_for_both_kinds_says_nothing_of_a_record_without_a_type() {
+fn a_shared_topic_does_not_imply_the_type_of_a_record() {
     let kafka = Kafka::shared();
     let (feed, _, scrape) = one_topic(&kafka, 5, "");
     assert_eq!(invalid(&scrape, &feed.served, "missing_field"), 6.0);
@@ -58,7 +58,7 @@ fn one_topic_for_both_kinds_says_nothing_of_a_record_without_a_type() {
 }
 
 #[test]
-fn without_type_says_it_in_one_topic() {
+fn without_type_sets_the_missing_type_in_a_shared_topic() {
     let kafka = Kafka::shared();
     let (feed, _, scrape) = one_topic(&kafka, 5, "events.without_type = \"click\"");
     assert_eq!(matched(&scrape), 5.0, "each click found its list");

@@ -71,7 +71,7 @@ fn series(name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_asked_of_what_comes_with_time_gives_something_where_it_is() {
+fn queries_of_series_that_come_with_time_return_data() {
     let documents = DOCUMENTS.into_iter().flat_map(of_document);
     let queries = of_dashboards(METRIC).into_iter().chain(documents);
     let queries: Vec<Query> = queries
@@ -133,7 +133,7 @@ pub const OF_LOOKS: [&str; 22] = [
 ];
 
 #[test]
-fn dashboards_show_what_looks_say_of_a_demo() {
+fn dashboards_show_the_looks_of_a_demo() {
     let mut demo = Daemon::demo(&["--duration", "10m", "--rate", "300"]);
     demo.wait_until_ready();
     let prometheus = Prometheus::start(&[demo.address()]);

@@ -59,7 +59,7 @@ fn check_refused(brokers: &str, properties: &Properties, what: &str, settings: &
 }
 
 #[test]
-fn certificates_of_brokers_that_are_not_what_they_should_be() {
+fn invalid_broker_certificates_are_refused() {
     let kafka = kafka();
     let listeners = kafka.encrypted();
     let mut stranger = sasl(&kafka, "PLAIN", READER);
@@ -76,7 +76,7 @@ fn certificates_of_brokers_that_are_not_what_they_should_be() {
 }
 
 #[test]
-fn wrong_passwords_of_every_mechanism() {
+fn wrong_passwords_are_refused_by_every_mechanism() {
     let kafka = kafka();
     let settings = ["kafka.properties.\"sasl.mechanism\"", "\"sasl.password\""];
     for mechanism in ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] {
@@ -86,7 +86,7 @@ fn wrong_passwords_of_every_mechanism() {
 }
 
 #[test]
-fn a_client_without_the_certificate_that_is_asked_for() {
+fn a_client_without_the_required_certificate_is_refused() {
     let kafka = kafka();
     let settings = [
         "kafka.properties.\"ssl.certificate.location\"",

@@ -61,7 +61,7 @@ fn said(arguments: &[&str], input: &str) -> String {
 const TALKATIVE: &str = "log.filter = \"trace\"\njoin.hash_seed = 8152391047662\n";
 
 #[test]
-fn no_output_of_a_run_holds_a_secret() {
+fn no_output_of_a_run_contains_a_secret() {
     let kafka = kafka();
     let dir = tools::temporary_dir("secrets");
     let password_file = dir.path().join("password");
@@ -116,7 +116,7 @@ fn no_output_of_a_run_holds_a_secret() {
 }
 
 #[test]
-fn no_refusal_holds_a_secret() {
+fn no_refusal_contains_a_secret() {
     let kafka = kafka();
     let brokers = &kafka.encrypted().sasl;
     let key = fs::read_to_string(&kafka.encrypted().client.key).expect("a key");

@@ -11,7 +11,7 @@ const WRITE: Operation = Operation::RD_KAFKA_ACL_OPERATION_WRITE;
 const DESCRIBE: Operation = Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE;
 
 #[test]
-fn each_right_that_is_missing_on_the_state_topic_is_named_and_waited_for() {
+fn each_missing_right_on_the_state_topic_is_reported_and_awaited() {
     let kafka = kafka();
     let (state, group) = (kafka.unique("kept"), kafka.unique("group"));
     let settings = [("cleanup.policy", "compact"), ("max.message.bytes", "1048576")];

@@ -39,7 +39,7 @@ fn check_carries(kafka: &Kafka, brokers: &str, arm: &str, properties: &Propertie
 }
 
 #[test]
-fn plain_and_scram_over_tls() {
+fn plain_and_scram_work_over_tls() {
     let kafka = kafka();
     let brokers = &kafka.encrypted().sasl;
     for mechanism in ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] {
@@ -48,7 +48,7 @@ fn plain_and_scram_over_tls() {
 }
 
 #[test]
-fn certificates_of_both_sides() {
+fn mutual_tls_works() {
     let kafka = kafka();
     check_carries(&kafka, &kafka.encrypted().mutual, "mutual", &mutual(&kafka));
 }

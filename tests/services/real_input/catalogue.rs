@@ -21,7 +21,7 @@ fn other_catalogue() -> String {
 }
 
 #[test]
-fn a_hangup_takes_a_new_catalogue_and_no_faulty_one() {
+fn a_hangup_loads_a_valid_catalogue_and_rejects_a_faulty_one() {
     let mut feed = Feed::new(Topics::Two, Key::Request);
     let mut run = Run::start(&feed);
     feed.send(&shuffled(events()));

@@ -15,7 +15,7 @@ use feed::{Feed, Key, Topics};
 use run::Run;
 
 #[test]
-fn the_gauges_are_the_reference_values() {
+fn gauges_equal_the_reference_values() {
     let mut feed = Feed::new(Topics::Two, Key::Request);
     feed.send(&shuffled(events()));
     Run::start(&feed).check(feed);
@@ -30,7 +30,7 @@ fn keys_may_be_users() {
 }
 
 #[test]
-fn one_topic_may_carry_both() {
+fn one_topic_may_carry_both_kinds() {
     let mut feed = Feed::new(Topics::One, Key::Request);
     let run = Run::start(&feed);
     feed.send(&shuffled(events()));
@@ -53,7 +53,7 @@ fn clicks_wait_for_their_lists() {
 }
 
 #[test]
-fn records_that_come_twice_count_once() {
+fn repeated_records_count_once() {
     let mut feed = Feed::new(Topics::Two, Key::Request);
     let run = Run::start(&feed);
     feed.send(&shuffled(doubled(events())));

@@ -44,7 +44,7 @@ mod tests {
     use crate::metrics::ListOutcome;
 
     #[test]
-    fn arms_together_were_served_from_the_first_list_of_any_to_the_last_one() {
+    fn a_group_of_arms_spans_from_its_first_to_its_last_list() {
         let mut times = Times::default();
         for (ts_ms, arms) in [(50, [0, 1]), (20, [1, 2]), (90, [3, 3])] {
             times.see(&SettledList {

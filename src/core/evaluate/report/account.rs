@@ -85,6 +85,7 @@ impl Evaluation {
         if !self.is_empty() {
             return None;
         }
+        // The first cause that applies explains the rest.
         Some(match () {
             () if self.n_read() == 0 => {
                 "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",\

@@ -52,6 +52,7 @@ impl<'a> Report<'a> {
 
     /// Renders the comparisons for people, one arm after the other. `table` renders their metrics.
     pub(super) fn compared(self, table: impl Fn(&Grid) -> String) -> Vec<String> {
+        // Only the first profile is compared.
         let order: Vec<String> = self.columns(0).map(Column::key).collect();
         let order = &order;
         let comparisons = self.evaluation.comparisons.iter().flatten();
@@ -103,6 +104,7 @@ impl Versus<'_> {
         let [lists, of_control] = names.map(|name| comparison.lists(name));
         let experiment = visible(self.experiment);
         let mut head = format!("{experiment}: {arm} vs {control}\nlists {lists} vs {of_control}");
+        // Only if both are counted: a number of users on one side alone compares with nothing.
         if let [Some(users), Some(of_control)] = names.map(|name| comparison.users(name)) {
             head += &format!(", users {users} vs {of_control}");
         }
@@ -132,6 +134,7 @@ impl Versus<'_> {
         let state = match &self.report.decision {
             Some(decision) if decision.reason.is_empty() => decision.state.name().to_owned(),
             Some(decision) => format!("{}: {}", decision.state.name(), decision.reason),
+            // Burn-in is over, so only a missing share keeps it from being tested.
             None if self.report.burn_in.is_done() => "not tested: it has no share".to_owned(),
             None => format!("not tested: {lacks}"),
         };
@@ -140,6 +143,7 @@ impl Versus<'_> {
 
     fn grid(&self) -> Grid {
         let mut metrics: Vec<(&String, &MetricReport)> = self.report.metrics.iter().collect();
+        // Metrics without a column of their own, such as metrics per user, come last.
         let place = |id: &String| {
             self.order
                 .iter()

@@ -76,9 +76,11 @@ impl<'a> Report<'a> {
                 let Some(value) = column.value(sums) else {
                     continue;
                 };
+                // The control has no difference to itself.
                 let control =
                     control.filter(|(control, _)| control != arm && self.is_comparable(experiment.name, arm));
                 let difference = control.and_then(|(_, control)| Difference::of_sums(column, sums, control));
+                // Statistics cover the first profile over the whole time only.
                 let is_compared = profile == 0 && start.is_empty();
                 let metric = is_compared
                     .then(|| self.compared_metric(experiment.name, arm, column))
@@ -108,6 +110,7 @@ impl<'a> Report<'a> {
         numbers: [&str; 3],
         comparison: [&str; N_COMPARISON],
     ) -> csv::Result<()> {
+        // The header goes through here as well, so it always has the fields of the rows.
         let [profile, start, names @ ..] = names;
         let start = self.evaluation.span_ms.map(|_| start);
         let comparison = self.evaluation.comparisons.as_ref().map(|_| comparison);

@@ -28,6 +28,7 @@ impl Grid {
     pub fn text(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut groups = self.groups.as_slice();
+        // There is at least one part: the lead alone is a table, too.
         loop {
             let (abreast, left) = groups.split_at(self.n_abreast(groups));
             parts.push(self.part(abreast));
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_cannot_hold_is_cut_between_groups_and_the_lead_stands_in_every_part() {
+    fn a_wide_grid_is_cut_between_groups_and_repeats_the_lead() {
         let arm = "a".repeat(20);
         let text = grid(&[&arm, &arm, &arm, "b"]).text();
         let parts: Vec<&str> = text.split("\n\n").collect();
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_too_wide_stands_alone_and_uncut() {
+    fn an_oversized_group_is_printed_alone_and_uncut() {
         let arm = "a".repeat(128);
         let text = grid(&[&arm, &arm]).text();
         assert_eq!(text.split("\n\n").count(), 2);
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_of_the_lead_alone_is_one_part() {
+    fn a_grid_without_groups_is_one_part() {
         assert_eq!(
             grid(&[]).text(),
             " e     control\n───────────────\n ctr       0.1"
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_shows_names_as_they_are() {
+    fn markdown_escapes_names() {
         let shown = grid(&["a|b", "_x_y_", "\\*\n"]).markdown();
         let header = shown.lines().next();
         assert_eq!(

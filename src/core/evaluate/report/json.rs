@@ -84,6 +84,7 @@ impl<'a> Report<'a> {
     pub fn json(self, mut out: impl Write) -> anyhow::Result<()> {
         let documents = self.profiles().map(|(index, name)| (name, self.document(index)));
         let mut documents: BTreeMap<&str, ProfileReport> = documents.collect();
+        // A single profile needs no level of its own.
         match documents.pop_first() {
             Some((_, only)) if documents.is_empty() => self.write(&mut out, only)?,
             first => {
@@ -132,6 +133,7 @@ impl<'a> Report<'a> {
             lists: sums[LISTS],
             clicks: sums[CLICKS],
             metrics: metrics_map(&self.evaluation.ranking, profile, sums),
+            // The control has no difference to itself, and that of an incomparable arm would mislead.
             differences: control
                 .filter(|(control, _)| *control != name && self.is_comparable(experiment.name, name))
                 .map(|(_, control)| Differences {

@@ -51,6 +51,7 @@ impl TableCell {
                 let percent = percent.map(|percent| format!("{percent:+.1}"));
                 (format!("{absolute:+.4}"), percent.unwrap_or_else(undefined))
             }
+            // Counts follow the split of traffic, so their difference shows nothing about an arm.
             (TableCell::Count(_), _) => (String::new(), String::new()),
             _ => (undefined(), undefined()),
         }
@@ -149,6 +150,7 @@ impl<'a> Report<'a> {
             (metric, column.k.is_none(), column.k)
         };
         columns.sort_by_key(|column| place(column));
+        // The same metric of different profiles is adjacent now.
         columns.dedup_by_key(|column| place(column));
         columns
     }
@@ -158,6 +160,7 @@ impl<'a> Report<'a> {
         let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
         let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
             let here = experiments(totals).find(|here| here.name == experiment.name);
+            // An arm without a list in this span has empty cells.
             let sums = |arm: &&str| here.as_ref().and_then(|here| here.sums(arm));
             (self.span_name(*start_ms), names.iter().map(sums).collect())
         });
@@ -246,6 +249,7 @@ fn side_by_side(corner: String, names: &[&str], contrast: Option<&Contrast>, row
         if let Some(Contrast { control, comparable }) = contrast {
             let differences = rows.iter().map(|row| match comparable.contains(&index) {
                 true => row.cells[index].less(row.cells[*control]),
+                // An incomparable arm keeps these columns, so that all rows and groups line up.
                 false => TableCell::Undefined.less(TableCell::Undefined),
             });
             let (absolute, percent) = differences.unzip();
@@ -253,6 +257,7 @@ fn side_by_side(corner: String, names: &[&str], contrast: Option<&Contrast>, row
         }
         columns
     };
+    // The control has no difference to itself, so it is in the lead and not in a group.
     let others = (0..names.len()).filter(|index| Some(*index) != control);
     Grid {
         corner,

@@ -88,11 +88,13 @@ pub(super) fn each(
     let (mut number, mut n_lines) = (0, 0);
     let mut hand_over = |bytes: &[u8], n_dropped: u64| {
         number += 1;
+        // Elsewhere these bytes are content.
         let bytes = match bytes.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) if number == 1 => rest,
             _ => bytes,
         };
         let record = bytes.trim_ascii();
+        // A line without its beginning must not be decoded.
         if n_dropped > 0 {
             long.add(number, n_dropped + bytes.len() as u64);
             line(number, b"");
@@ -101,6 +103,7 @@ pub(super) fn each(
         }
     };
     loop {
+        // The beginning of a long line is dropped, which bounds the memory. Its other bytes are only counted.
         if n_open >= bounds.line {
             n_dropped += n_open as u64;
             n_open = 0;
@@ -108,6 +111,7 @@ pub(super) fn each(
         if n_dropped >= bounds.end {
             return Err(endless(n_lines + 1, bounds.end));
         }
+        // Doubling keeps the number of copies of a long line small.
         if n_open == buffer.len() {
             buffer.resize((2 * n_open).min(bounds.line), 0);
         }
@@ -118,6 +122,7 @@ pub(super) fn each(
             Err(error) => return Err(error),
         };
         let mut start = 0;
+        // The unfinished line has no line end in the bytes that were searched before.
         for line_end in memchr::memchr_iter(b'\n', &buffer[n_open..end]) {
             let line_end = n_open + line_end;
             hand_over(&buffer[start..line_end], n_dropped);
@@ -125,9 +130,11 @@ pub(super) fn each(
             n_dropped = 0;
             start = line_end + 1;
         }
+        // The next read continues the unfinished line.
         buffer.copy_within(start..end, 0);
         n_open = end - start;
     }
+    // The last line may lack a line end.
     if n_open > 0 || n_dropped > 0 {
         hand_over(&buffer[..n_open], n_dropped);
     }
@@ -179,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_needs_no_end() {
+    fn the_last_line_needs_no_newline() {
         check("", &[]);
         check("a", &[(1, "a")]);
         check("a\n", &[(1, "a")]);
@@ -187,23 +194,23 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_counted_and_passed_over() {
+    fn blank_lines_are_skipped_but_counted() {
         check("\n\na\n \t\r\n\nb\n\n", &[(3, "a"), (6, "b")]);
     }
 
     #[test]
-    fn line_ends_may_be_those_of_windows() {
+    fn accepts_windows_line_endings() {
         check("a\r\nb\r\n", &[(1, "a"), (2, "b")]);
     }
 
     #[test]
-    fn a_byte_order_mark_is_passed_over_at_the_begin_only() {
+    fn skips_a_byte_order_mark_only_at_the_start() {
         check("\u{feff}{}\n\u{feff}{}\n", &[(1, "{}"), (2, "\u{feff}{}")]);
         check("\u{feff}", &[]);
     }
 
     #[test]
-    fn a_line_beyond_the_bound_comes_empty_and_those_after_it_whole() {
+    fn an_overlong_line_is_empty_and_later_lines_are_complete() {
         for buffer in [1, 4, 5, 16] {
             let bounds = || ReadBounds {
                 buffer,
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_ends_the_reading() {
+    fn an_endless_line_stops_reading() {
         let bounds = ReadBounds {
             buffer: 16,
             line: 64,
@@ -239,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_comes_after_the_lines_before_it() {
+    fn delivers_the_lines_before_a_read_error() {
         struct Fails;
         impl Read for Fails {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -256,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_those_of_the_text_however_it_arrives(
+        fn lines_do_not_depend_on_how_the_text_arrives(
             parts in proptest::collection::vec("[ab \r\n\u{e9}]{0,12}", 0..12),
             buffer in 1_usize..20,
         ) {

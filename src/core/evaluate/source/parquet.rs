@@ -94,6 +94,8 @@ fn each_row(
     row: &mut dyn FnMut(u64, &mut [RecordField]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let n_bytes = file.metadata()?.len();
+    // The footer is at the end, so a file that is still being written has none. Report that, and not a damaged
+    // footer.
     if !is_whole(&mut file, n_bytes)? {
         bail!("it ends early: its Parquet is truncated, or still being written");
     }
@@ -112,6 +114,7 @@ fn each_row(
         sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group)))?;
         let mut n_left = usize::try_from(row_group.metadata().num_rows()).context(Damaged)?;
         while n_left > 0 {
+            // A row group may have millions of rows, so only some of them are in memory.
             let n_rows = n_left.min(BATCH);
             sound(|| all_leaves(&mut fields, |leaf| leaf.load(n_rows)))?;
             for _ in 0..n_rows {
@@ -122,6 +125,7 @@ fn each_row(
             progress.read(number);
         }
     }
+    // If the footer and the row groups disagree, rows are missing.
     if number != n_rows_in_all {
         return Err(Damaged.into());
     }
@@ -157,6 +161,7 @@ fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
         json.extend_from_slice(if before > 1 { b",\"" } else { b"\"" });
         json.extend_from_slice(name.as_bytes());
         json.extend_from_slice(b"\":");
+        // The name was written already, so an absent field is taken back.
         if !write_field(shape, json) {
             json.truncate(before);
         }
@@ -178,6 +183,7 @@ fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
                     LeafValue::Json(value) => write_all(json, &[value, b","]),
                     LeafValue::Null => json.extend_from_slice(b"null,"),
                     LeafValue::EmptyList => {}
+                    // The list itself is null, so the field is absent.
                     LeafValue::NoList => return false,
                 }
             }
@@ -229,6 +235,7 @@ struct ReadProgress<'a> {
 
 impl ReadProgress<'_> {
     fn read(&mut self, n_rows: u64) {
+        // The product may exceed 64 bits.
         let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
         (self.watch)(n_read - self.n_told);

@@ -12,13 +12,13 @@ use super::{
     FileFormat, PACKED_BUFFER, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name, open, sniff,
 };
 
-/// Bytes of a line.
+/// Bound on the bytes of a line.
 const MAX_LINE: u64 = 64 << 20;
 
 /// Bytes of the header that are searched for the delimiter.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// A table has no such column.
+/// Error: the table has no such column.
 #[derive(Debug)]
 pub struct NoColumn {
     pub column: String,
@@ -47,7 +47,7 @@ impl NoColumn {
     }
 }
 
-/// The text of each wanted cell of a row; none where it is empty or null.
+/// Text of each requested cell of a row; `None` if it is empty or null.
 pub type Cells = Vec<Option<String>>;
 
 /// Calls back with the number of each row, counted from 1 without the header, and its cells in the order of `columns`.
@@ -107,7 +107,7 @@ fn rows(
     bail!("it is Parquet, which this build cannot read: build with the feature `parquet`, or write CSV");
 }
 
-/// CSV, whatever it is packed in.
+/// Reads CSV, compressed or not.
 fn text(
     input: impl Read,
     columns: &[&str],
@@ -140,6 +140,7 @@ fn csv(
     others: Option<&mut Vec<String>>,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    // The bound must come before the parser, which would collect an endless line in memory.
     let mut input = BufReader::new(BoundedLines::new(input));
     let mut header = Vec::new();
     input.by_ref().take(MAX_HEADER).read_until(b'\n', &mut header)?;
@@ -151,6 +152,7 @@ fn csv(
         Some(_) => {}
     }
     let delimiter = delimiter(&header);
+    // The parser reads the header again, now that the delimiter is known.
     let input = Cursor::new(header).chain(input);
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
     let header = reader.headers().map_err(in_words)?.clone();
@@ -186,7 +188,7 @@ fn csv(
     Ok(())
 }
 
-/// Fails at a line that is too long to be kept in memory, as one without end is.
+/// Reader that fails at a line too long to be kept in memory, such as an endless one.
 struct BoundedLines<R> {
     input: R,
     /// Bytes since the last end of a line.
@@ -202,6 +204,7 @@ impl<R> BoundedLines<R> {
 impl<R: Read> Read for BoundedLines<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.input.read(buffer)?;
+        // Only bytes after the last line end belong to an unfinished line.
         match memchr::memrchr(b'\n', &buffer[..n_read]) {
             Some(last) => self.n_bytes = (n_read - last - 1) as u64,
             None => self.n_bytes += n_read as u64,
@@ -238,7 +241,7 @@ fn in_words(error: csv::Error) -> anyhow::Error {
 /// Returns the delimiter of the first line.
 fn delimiter(header: &[u8]) -> u8 {
     let n = |delimiter: u8| header.iter().filter(|byte| **byte == delimiter).count();
-    // The first of equals.
+    // Of equal counts, `max_by_key` returns the last: a comma is preferred.
     let best = [b'\t', b';', b',']
         .into_iter()
         .max_by_key(|delimiter| n(*delimiter));
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_found_by_the_header_whatever_stands_between_them() {
+    fn finds_cells_by_header_with_any_separator() {
         let cell = |text: &str| Some(text.to_owned());
         for text in [
             "\u{feff}user,score,item\nu1,0.5,\"i,1\"\r\nu2,,i2\n",
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn other_columns_come_after_those_that_are_asked_for() {
+    fn other_columns_follow_the_requested_columns() {
         let (mut others, mut rows) = (Vec::new(), Vec::new());
         let text = "rel,user,,item\n0,u1,7,i1\n";
         csv(
@@ -295,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused() {
+    fn rejects_an_endless_line() {
         let endless = b"user,item\n1,".chain(io::repeat(b'2'));
         let error = csv(endless, &["user"], None, &mut |_, _| Ok(())).expect_err("it has no end");
         let told = "it has a line of more than 64 MiB: it is not a table of rows";
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_absent_and_a_short_row_are_told() {
+    fn reports_a_missing_column_and_a_short_row() {
         let error = read_text("user,item\n1,2\n", &["users"]).expect_err("no such column");
         assert_eq!(
             error.to_string(),

@@ -66,7 +66,7 @@ fn check_refused(content: &[u8], told: &[&str]) {
 }
 
 #[test]
-fn records_are_the_same_whatever_they_are_packed_in() {
+fn records_do_not_depend_on_compression() {
     let (first, second) = EVENTS.split_at(7);
     let (first, second) = (first.as_bytes(), second.as_bytes());
     for content in [
@@ -92,7 +92,7 @@ fn records_are_the_same_whatever_they_are_packed_in() {
 }
 
 #[test]
-fn a_byte_order_mark_may_be_packed_too() {
+fn skips_a_compressed_byte_order_mark() {
     for content in [gzip(b"\xEF\xBB\xBF{}\r\n"), zstd(b"\xEF\xBB\xBF{}\r\n")] {
         check(&content, &[(1, "{}")]);
     }
@@ -100,7 +100,7 @@ fn a_byte_order_mark_may_be_packed_too() {
 
 /// `zstd --long` writes such.
 #[test]
-fn a_zstd_frame_may_need_a_large_window() {
+fn reads_a_zstd_frame_with_a_large_window() {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     encoder.window_log(28).unwrap();
     encoder.write_all(b"{}").unwrap();
@@ -115,7 +115,7 @@ fn an_empty_file_has_no_records() {
 }
 
 #[test]
-fn a_file_that_ends_early_is_refused_wherever_it_ends() {
+fn rejects_a_truncated_file() {
     let [first, second] = EVENTS.split_inclusive('\n').collect::<Vec<_>>()[..] else {
         panic!("two lines");
     };
@@ -134,7 +134,7 @@ fn a_file_that_ends_early_is_refused_wherever_it_ends() {
 }
 
 #[test]
-fn a_damaged_file_is_refused() {
+fn rejects_a_damaged_file() {
     let mut packed = gzip(EVENTS.as_bytes());
     let checksum = packed.len() - 8;
     packed[checksum] ^= 1;
@@ -150,7 +150,7 @@ fn a_damaged_file_is_refused() {
 }
 
 #[test]
-fn formats_that_cannot_be_read_are_named() {
+fn names_unsupported_formats() {
     for (content, name) in [
         (&b"\xfd7zXZ\0"[..], "xz"),
         (b"BZh91AY", "bzip2"),
@@ -178,12 +178,12 @@ fn formats_that_cannot_be_read_are_named() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn a_build_without_parquet_says_so() {
+fn a_build_without_parquet_names_the_missing_feature() {
     check_refused(b"PAR1", &["build with the feature `parquet`"]);
 }
 
 #[test]
-fn what_is_no_file_is_named() {
+fn reports_a_path_that_is_not_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let name = dir.path().to_string_lossy();
     let error = format!("{:#}", records(dir.path()).unwrap_err());
@@ -201,7 +201,7 @@ fn what_is_no_file_is_named() {
 }
 
 #[test]
-fn all_bytes_of_a_file_are_told_as_it_holds_them() {
+fn reports_progress_in_bytes_on_disk() {
     let many = EVENTS.repeat(100_000);
     for content in [
         b"{}".to_vec(),
@@ -218,14 +218,14 @@ fn all_bytes_of_a_file_are_told_as_it_holds_them() {
 }
 
 #[test]
-fn how_much_comes_from_standard_input_is_unknown() {
+fn the_size_of_standard_input_is_unknown() {
     let (_dir, path) = file(b"{}");
     assert_eq!(total_bytes(&[path, PathBuf::from("-")]), None);
 }
 
 /// Random bytes were called a table where they had a comma in their first line.
 #[test]
-fn bytes_that_are_no_text_are_told_with_what_is_read() {
+fn rejects_bytes_that_are_not_text_and_lists_accepted_formats() {
     let mut random = 7_u64;
     let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

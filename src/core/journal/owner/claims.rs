@@ -15,6 +15,7 @@ use crate::journal::view::End;
 
 impl Owner {
     pub(super) fn assigned(&mut self) {
+        // In any other phase the pair is assigned already.
         if let Phase::Away(held) = &mut self.phase {
             self.phase = Phase::Reading(held.take());
         }
@@ -23,6 +24,7 @@ impl Owner {
     pub(super) fn revoked(&mut self) {
         let held = match mem::replace(&mut self.phase, Phase::Away(None)) {
             Phase::Holding(mut holding) => {
+                // The claim is kept: if the pair returns before another session claims it, no new claim is needed.
                 holding.rest();
                 Some(holding)
             }
@@ -37,7 +39,9 @@ impl Owner {
         self.forget_memory();
         match &mut self.phase {
             Phase::Away(held) | Phase::Reading(held) => *held = None,
+            // A claim without memory cannot seal anything, so the pair is claimed again and restored.
             Phase::Holding(_) => self.phase = Phase::Reading(None),
+            // In these phases, the next hold finds no memory, and restores it.
             Phase::Claiming { .. } | Phase::Superseded { .. } | Phase::Refused => {}
         }
         self.hide();
@@ -59,6 +63,7 @@ impl Owner {
         if !self.rules.hold(Clause::AskTheGroup) {
             return self.claim();
         }
+        // Commits are numbered, so that a late answer to an earlier one is not taken for this one.
         self.n_commits += 1;
         self.ask_the_group(self.n_commits);
     }
@@ -71,7 +76,7 @@ impl Owner {
         };
     }
 
-    /// S6: who the group knows claims again.
+    /// S6: a member that the group knows claims again.
     pub(super) fn committed(&mut self, answered: u64, is_known: bool) {
         let Phase::Superseded { number, .. } = &self.phase else {
             return;
@@ -82,6 +87,7 @@ impl Owner {
         if is_known || !self.rules.hold(Clause::DropWhatTheGroupTook) {
             return self.claim();
         }
+        // The pair belongs to another member, so neither the claim nor the memory may be used again.
         self.phase = Phase::Away(None);
         self.forget_memory();
         self.hide();
@@ -90,6 +96,7 @@ impl Owner {
 
     /// Resumes the held claim if it is the highest; otherwise claims.
     pub(super) fn end_of_reading(&mut self, end: &End) {
+        // Check the base first, so that a pair that cannot be resumed is not claimed.
         if let Err(refusal) = self.base(end) {
             return self.refuse(refusal);
         }
@@ -172,6 +179,8 @@ impl Owner {
 
     /// S3: holds the pair by the highest claim, and resumes from the highest seal.
     pub(super) fn hold(&mut self, session: Session, end: &End) {
+        // This end has the own claim, so seals of earlier sessions that land later are not in force. The base cannot
+        // change any more.
         let base = match self.base(end).and_then(|base| self.remember(base)) {
             Ok(base) => base,
             Err(refusal) => return self.refuse(refusal),
@@ -182,16 +191,19 @@ impl Owner {
             self.show(*id, base.content);
         }
         let mut holding = Holding::new(session, base, self.rules);
+        // The claim is above the base's session, so no seal is in force until the base is sealed again.
         holding.seal_base_again(self.now_ms, &mut self.commands);
         self.visible = Some(session);
         self.phase = Phase::Holding(holding);
         self.keep();
+        // If blobs of the base are lost, there is no base to seal again, and the kept bytes are written instead.
         self.write_again();
         self.has_the_pair(end);
     }
 
     /// Returns the highest seal, or a refusal if it cannot be resumed.
     pub(super) fn base(&self, end: &End) -> Result<Option<Arc<Seal>>, Refusal> {
+        // Records of a newer version may change the meaning of all others, so nothing else is read.
         if let Some(key) = self.view.newer_key() {
             return Err(Refusal::Key(key.to_owned()));
         }
@@ -213,6 +225,7 @@ impl Owner {
     /// S6: keeps memory that has passed through the base; otherwise orders it made again. Returns the seal to be sealed again, if any.
     pub(super) fn remember(&mut self, base: Option<Arc<Seal>>) -> Result<Option<Arc<Seal>>, Refusal> {
         let Some(base) = base else {
+            // Memory may exist although nothing was sealed: it has begun, and its first seal was lost.
             if self.memory.is_none() {
                 self.memory = Some(Passed::default());
                 self.commands.push(Command::Begin);
@@ -230,6 +243,7 @@ impl Owner {
             // Blobs that are lost are written again.
             return Ok(roles.is_ok().then_some(base));
         }
+        // From here on memory must be rebuilt, so a damaged base is a refusal.
         let roles = roles.map_err(Refusal::Damage)?;
         self.memory = Some(Passed::from_base(base.content));
         self.commands.push(Command::Restore {

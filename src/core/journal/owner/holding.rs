@@ -94,10 +94,13 @@ impl Holding {
     pub fn wants(&self) -> Wanted {
         match &self.on_top_of {
             OnTopOf::Base(_) if !self.rules.hold(Clause::TheBaseComesFirst) => Wanted::AtOnce,
+            // One attempt at a time: the next state builds on its outcome.
             _ if self.attempt.is_some() => Wanted::No,
             OnTopOf::Nothing => Wanted::AtOnce,
             OnTopOf::Base(_) if self.rules.hold(Clause::SealTheBaseAgain) => Wanted::No,
+            // The last seal that was sent is in force, so the next one may wait for its interval.
             OnTopOf::Own(id, _) if self.last_sent == Some(*id) => Wanted::WhenDue,
+            // The last seal was given up but may still land, so another one must follow.
             _ => Wanted::AtOnce,
         }
     }
@@ -116,6 +119,7 @@ impl Holding {
             }
             OnTopOf::Base(seal) => self.continues(seal, state) && seal.content != state.content,
             OnTopOf::Own(id, seal) => {
+                // Equal content is sealed again only while the last seal sent is not known to be in force.
                 let is_same = seal.content == state.content && self.last_sent == Some(*id);
                 self.continues(seal, state) && !is_same
             }
@@ -166,6 +170,7 @@ impl Holding {
             table.insert(role, entries);
         }
         let seal = Arc::new(Seal::new(state.header, table));
+        // Checked before anything is sent, since blobs without a seal would be garbage.
         let n_bytes = seal.encode().len();
         if n_bytes >= MAX_RECORD_BYTES {
             return Err(Refusal::TooLarge { n_bytes });
@@ -251,6 +256,7 @@ impl Holding {
                 acknowledged_ms,
                 ..
             }) if *id == acknowledged => {
+                // The first answer counts: an end asked for after it must contain the seal.
                 acknowledged_ms.get_or_insert(now_ms);
                 Some(Arc::clone(seal))
             }
@@ -261,6 +267,7 @@ impl Holding {
     /// Notes that an own seal is current.
     pub fn found(&mut self, found: SealId, seal: &Arc<Seal>) {
         self.on_top_of = OnTopOf::Own(found, Arc::clone(seal));
+        // A seal that was given up may land after all. A later one that is in flight stays in progress.
         if let Some(Attempt::Seal { id, .. }) = &self.attempt
             && *id <= found
         {
@@ -303,9 +310,11 @@ impl Holding {
     pub fn lacks_its_seal(&self, end: &End) -> bool {
         let own = end.seal.as_ref().filter(|(id, _)| id.session == self.session);
         match &self.on_top_of {
+            // A later own seal may be at the end. An earlier, changed or unreadable one is a loss.
             OnTopOf::Own(id, seal) => !own.is_some_and(|(read, value)| {
                 value.is_ok() && read >= id && (read > id || value.as_ref() == Ok(seal))
             }),
+            // Nothing of this session is known to be in force yet, so only an unreadable own seal is a fault.
             OnTopOf::Nothing | OnTopOf::Base(_) => own.is_some_and(|(_, value)| value.is_err()),
         }
     }
@@ -356,7 +365,9 @@ impl Holding {
 
     /// S5: returns whether everything except this current seal and its blobs is garbage.
     pub fn may_collect(&self, in_force: SealId) -> bool {
+        // A later seal that was sent may name blobs that the seal in force does not.
         let is_last = self.last_sent == Some(in_force) || !self.rules.hold(Clause::CollectAfterTheLastSeal);
+        // Blobs of the next seal may be in the log already, and no seal names them yet.
         let is_between = !matches!(self.attempt, Some(Attempt::Blobs { .. }))
             || !self.rules.hold(Clause::CollectBetweenSeals);
         is_last && is_between && self.rules.hold(Clause::CollectGarbage)

@@ -211,9 +211,11 @@ impl Showing {
 
     /// Returns what a scrape may show at this time (S7).
     pub fn shown(&self, now_ms: i64) -> Shown {
+        // A stalled loop shows nothing: the pair may have a new owner by now.
         if self.session.is_none() || now_ms > self.still_ms {
             return Shown::default();
         }
+        // A lease ends by itself, so an instance that is cut off from the log stops showing old numbers.
         let has_lease = now_ms <= self.lease_ms;
         Shown {
             live: has_lease || self.is_holder,

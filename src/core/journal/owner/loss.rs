@@ -28,6 +28,7 @@ impl Owner {
         let top = self.view.top()?;
         let is_in_the_way = match &self.phase {
             Phase::Away(_) | Phase::Refused => false,
+            // A holder is blocked only by records above its own claim.
             Phase::Holding(holding) => top.session() > Some(holding.session),
             Phase::Reading(_) | Phase::Claiming { .. } | Phase::Superseded { .. } => true,
         };
@@ -55,6 +56,7 @@ impl Owner {
         let loss = if holding.lacks_its_seal(end) {
             Loss::Seal
         } else if self.kept.as_ref().is_none_or(|kept| kept.is_whole(&self.view)) {
+            // A loss is over once an own seal is in force again, or if there is no state that could be lost.
             if holding.has_sealed() || self.kept.is_none() {
                 self.lost = None;
             }
@@ -64,6 +66,7 @@ impl Owner {
         } else {
             return false; // It is on its way.
         };
+        // The next seal must not name blobs of the damaged one.
         holding.lose();
         self.note_loss(loss);
         self.write_again();
@@ -82,6 +85,8 @@ impl Owner {
         let Phase::Holding(holding) = &mut self.phase else {
             return;
         };
+        // Memory may have offered a newer state. Writing an older one back would undo it, so that state is wanted
+        // instead.
         let newest = self.memory.as_ref().and_then(|passed| passed.last());
         let is_newest = |kept: &&Kept| newest == Some(kept.content());
         if !holding.has_nothing() {

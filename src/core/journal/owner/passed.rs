@@ -19,6 +19,7 @@ impl Passed {
         if self.0.back() == Some(&content) {
             return;
         }
+        // Memory that is too far behind to be found here is restored from the base.
         if self.0.len() == N_KEPT {
             self.0.pop_front();
         }
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remembers_the_base_and_what_came_after_it_within_bounds() {
+    fn remembers_a_bounded_number_of_states() {
         let mut passed = Passed::from_base(0);
         for content in 0..N_KEPT as u128 {
             passed.push(content);

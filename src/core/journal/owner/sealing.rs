@@ -24,6 +24,7 @@ impl Owner {
         let Phase::Holding(holding) = &mut self.phase else {
             return;
         };
+        // The offer may be older than the owner's last change, so it is checked here.
         if !holding.takes(&state) {
             return;
         }
@@ -33,6 +34,7 @@ impl Owner {
         if let Err(refusal) = sealed {
             return self.refuse(refusal);
         }
+        // Memory has passed through this state, whether its seal lands or not.
         if let Some(passed) = &mut self.memory {
             passed.push(content);
         }
@@ -79,11 +81,13 @@ impl Owner {
         if !is_claimed || is_topped {
             return self.lose_the_pair();
         }
+        // An end that lacks an acknowledged seal ends the wait for it.
         holding.miss(end, &self.view);
         let own = match end.in_force() {
             Some((id, Ok(seal))) if id.session == holding.session => Some((*id, Arc::clone(seal))),
             _ => None,
         };
+        // If only an earlier own seal is found, the log has lost the later one: `look_for_loss` handles that.
         let own = own.filter(|(id, _)| holding.is_no_earlier(*id));
         if let Some((id, seal)) = &own {
             holding.found(*id, seal);
@@ -94,6 +98,7 @@ impl Owner {
         let Some((id, seal)) = own.filter(|_| !is_lost) else {
             return self.has_the_pair(end);
         };
+        // Show first, because the lease is renewed only if the shown state is the highest seal.
         self.show(id, seal.content);
         self.has_the_pair(end);
         self.collect(id, &seal);
@@ -115,6 +120,7 @@ impl Owner {
         // Those that were read are gone from the view; others may be lost.
         self.buried.retain(|key, _| garbage.contains(key));
         for key in garbage {
+            // Tombstones may be lost too, so they are repeated until they are read.
             let sent_ms = self.buried.get(&key);
             if sent_ms.is_none_or(|sent_ms| self.now_ms - sent_ms >= self.settings.answer_ms) {
                 self.buried.insert(key, self.now_ms);

@@ -11,6 +11,7 @@ impl Owner {
         let Settings {
             lease_ms, still_ms, ..
         } = self.settings;
+        // Before the first end that has the own claim, there is no lease.
         let lease_ms = match self.rules.hold(Clause::ShowForALease) {
             true => self.lease_from_ms.map_or(i64::MIN, |from_ms| from_ms + lease_ms),
             false => i64::MAX,
@@ -30,6 +31,7 @@ impl Owner {
 
     /// S7: a loop that stalled may have lost the pair without having been notified.
     pub(super) fn note_time(&mut self, now_ms: i64) {
+        // `now_ms` starts at the minimum, so the first input counts as a stall: nothing is shown before an end.
         let stood_still = now_ms.saturating_sub(self.now_ms) > self.settings.still_ms;
         if stood_still && self.rules.hold(Clause::ShowAgainAfterAnEnd) {
             self.went_on_ms = Some(now_ms);
@@ -50,6 +52,7 @@ impl Owner {
             Phase::Holding(holding) => Some(holding.session),
             _ => None,
         };
+        // Seals of earlier sessions may land late. Only one above the shown session makes the numbers outdated.
         let is_of_another = Some(id.session) != own && Some(id.session) > self.visible;
         if is_of_another && self.rules.hold(Clause::HideAtAHigherSeal) {
             self.hide();
@@ -58,6 +61,7 @@ impl Owner {
 
     /// S7: renews the lease, unless the highest seal contains more than what is shown: then others may have shown more meanwhile.
     fn renew_lease(&mut self, end: &End) {
+        // Nothing is shown or sealed yet, so nothing can be outdated.
         let (Some((_, shown)), Some((_, Ok(seal)))) = (self.settled, &end.seal) else {
             return self.renew_lease_from(end);
         };

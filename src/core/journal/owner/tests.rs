@@ -174,7 +174,7 @@ fn buried(commands: &[Command]) -> BTreeSet<Key> {
 }
 
 #[test]
-fn claims_at_the_end_and_higher_than_what_it_has_read() {
+fn claims_at_the_end_above_everything_it_has_read() {
     let mut desk = Desk::new(1);
     assert_eq!(desk.step(Input::Assigned), []);
     assert_eq!(desk.read(&claim(6)), []);
@@ -182,7 +182,7 @@ fn claims_at_the_end_and_higher_than_what_it_has_read() {
 }
 
 #[test]
-fn an_end_that_was_asked_for_before_the_last_record_is_none() {
+fn ignores_an_end_requested_before_the_last_record() {
     let mut desk = Desk::new(1);
     desk.step(Input::Assigned);
     let question = desk.owner.question(desk.now_ms);
@@ -191,7 +191,7 @@ fn an_end_that_was_asked_for_before_the_last_record_is_none() {
 }
 
 #[test]
-fn who_hears_nothing_more_claims_and_does_nothing_else() {
+fn a_quiet_partition_allows_a_claim_and_nothing_else() {
     let quiet = |desk: &mut Desk| {
         let question = desk.owner.question(desk.now_ms);
         desk.step(Input::Quiet(question))
@@ -205,7 +205,7 @@ fn who_hears_nothing_more_claims_and_does_nothing_else() {
 }
 
 #[test]
-fn claims_again_higher_and_as_another_one_if_no_answer_comes() {
+fn repeats_an_unanswered_claim_with_a_higher_epoch_and_a_new_number() {
     let mut desk = Desk::new(1);
     desk.step(Input::Assigned);
     let first = claim_of(&desk.end());
@@ -218,7 +218,7 @@ fn claims_again_higher_and_as_another_one_if_no_answer_comes() {
 }
 
 #[test]
-fn an_acknowledged_claim_is_waited_for_until_an_end_that_was_asked_for_since_lacks_it() {
+fn waits_for_an_acknowledged_claim_until_a_later_end_lacks_it() {
     let mut desk = Desk::new(1);
     desk.step(Input::Assigned);
     let lost = claim_of(&desk.end());
@@ -233,7 +233,7 @@ fn an_acknowledged_claim_is_waited_for_until_an_end_that_was_asked_for_since_lac
 
 /// A replica that lacked it has become the leader.
 #[test]
-fn an_acknowledged_seal_is_waited_for_until_an_end_that_was_asked_for_since_lacks_it() {
+fn waits_for_an_acknowledged_seal_until_a_later_end_lacks_it() {
     let mut desk = Desk::sealed();
     let offered = state(20, &[("totals", "2")]);
     let seals = |desk: &mut Desk| {
@@ -253,7 +253,7 @@ fn an_acknowledged_seal_is_waited_for_until_an_end_that_was_asked_for_since_lack
 }
 
 #[test]
-fn a_base_whose_seal_was_acknowledged_and_is_lost_is_sealed_again() {
+fn seals_the_base_again_if_its_acknowledged_seal_is_lost() {
     let mut desk = Desk::new(1);
     desk.read_all(&state_of_another(&state(10, &[("totals", "1")])));
     desk.claims();
@@ -265,7 +265,7 @@ fn a_base_whose_seal_was_acknowledged_and_is_lost_is_sealed_again() {
 }
 
 #[test]
-fn begins_and_wants_a_state_at_once_where_there_is_none() {
+fn starts_and_requests_a_state_at_once_if_none_is_stored() {
     let mut desk = Desk::new(1);
     desk.claims();
     assert_eq!(desk.owner.wants(), Wanted::No);
@@ -284,7 +284,7 @@ fn state_of_another(content: &State) -> Vec<Sent> {
 }
 
 #[test]
-fn goes_on_from_the_highest_seal_and_seals_it_again_with_its_blobs() {
+fn restores_the_highest_seal_and_seals_it_again_with_its_blobs() {
     let base = state(10, &[("totals", "1")]);
     let records = state_of_another(&base);
     let mut desk = Desk::new(1);
@@ -302,7 +302,7 @@ fn goes_on_from_the_highest_seal_and_seals_it_again_with_its_blobs() {
 }
 
 #[test]
-fn the_base_is_shown_once_it_is_sealed_again() {
+fn shows_the_base_once_it_is_sealed_again() {
     let base = state(10, &[("totals", "1")]);
     let mut desk = Desk::new(1);
     desk.read_all(&state_of_another(&base));
@@ -322,7 +322,7 @@ fn the_base_is_shown_once_it_is_sealed_again() {
 }
 
 #[test]
-fn a_base_that_is_not_answered_is_sealed_again_under_another_key() {
+fn seals_an_unanswered_base_again_under_a_new_key() {
     let mut desk = Desk::new(1);
     desk.read_all(&state_of_another(&state(10, &[("totals", "1")])));
     desk.claims();
@@ -333,7 +333,7 @@ fn a_base_that_is_not_answered_is_sealed_again_under_another_key() {
 }
 
 #[test]
-fn a_seal_is_sent_once_its_blobs_are_acknowledged() {
+fn sends_a_seal_once_its_blobs_are_acknowledged() {
     let mut desk = Desk::holder();
     let offered = state(10, &[("arms", "a"), ("totals", "1")]);
     let blobs = sent(&desk.step(Input::State(offered.clone())));
@@ -345,7 +345,7 @@ fn a_seal_is_sent_once_its_blobs_are_acknowledged() {
 }
 
 #[test]
-fn blobs_that_did_not_change_are_named_again() {
+fn reuses_unchanged_blobs() {
     let mut desk = Desk::sealed();
     let offered = state(20, &[("arms", "a"), ("totals", "2")]);
     let records = desk.seals(&offered);
@@ -357,7 +357,7 @@ fn blobs_that_did_not_change_are_named_again() {
 }
 
 #[test]
-fn of_a_role_that_grows_only_the_last_part_is_sent_again() {
+fn resends_only_the_last_part_of_a_growing_role() {
     let cut = |position, bytes: &str| State::cut(header(position), roles(&[("arms", bytes)]), 4);
     let mut desk = Desk::holder();
     assert_eq!(desk.seals(&cut(10, "onestwos")).len(), 3, "two blobs, one seal");
@@ -373,7 +373,7 @@ fn of_a_role_that_grows_only_the_last_part_is_sent_again() {
 }
 
 #[test]
-fn equal_bytes_are_one_blob() {
+fn equal_bytes_share_a_blob() {
     let mut desk = Desk::holder();
     let offered = state(10, &[("cell 0 1", "same"), ("cell 1 1", "same")]);
     let records = desk.seals(&offered);
@@ -382,7 +382,7 @@ fn equal_bytes_are_one_blob() {
 }
 
 #[test]
-fn a_state_whose_seal_would_not_fit_into_a_record_is_refused_and_not_sent() {
+fn refuses_a_state_whose_seal_does_not_fit_into_a_record() {
     let mut desk = Desk::holder();
     let bytes: String = (0..20_000).map(|number| format!("{number:08}")).collect();
     let large = State::cut(header(10), roles(&[("totals", &bytes)]), 8);
@@ -394,7 +394,7 @@ fn a_state_whose_seal_would_not_fit_into_a_record_is_refused_and_not_sent() {
 }
 
 #[test]
-fn blobs_that_are_answered_one_by_one_are_waited_for() {
+fn each_acknowledged_blob_restarts_the_timeout() {
     let mut desk = Desk::holder();
     let blobs = sent(&desk.step(Input::State(state(10, &[("arms", "a"), ("totals", "1")]))));
     desk.later(ANSWER_MS - 1);
@@ -404,7 +404,7 @@ fn blobs_that_are_answered_one_by_one_are_waited_for() {
 }
 
 #[test]
-fn memory_that_is_gone_is_made_anew_by_a_new_claim() {
+fn restores_lost_memory_with_a_new_claim() {
     for is_away in [false, true] {
         let mut desk = Desk::sealed();
         if is_away {
@@ -419,7 +419,7 @@ fn memory_that_is_gone_is_made_anew_by_a_new_claim() {
 }
 
 #[test]
-fn a_state_is_shown_once_it_is_in_force() {
+fn shows_a_state_once_it_is_in_force() {
     let mut desk = Desk::holder();
     let offered = state(10, &[]);
     let records = sent(&desk.step(Input::State(offered.clone())));
@@ -439,7 +439,7 @@ fn a_state_is_shown_once_it_is_in_force() {
 }
 
 #[test]
-fn the_same_state_is_not_sealed_twice() {
+fn does_not_seal_the_same_state_twice() {
     let mut desk = Desk::sealed();
     assert_eq!(desk.owner.wants(), Wanted::WhenDue);
     let same = state(10, &[("arms", "a"), ("totals", "1")]);
@@ -447,14 +447,14 @@ fn the_same_state_is_not_sealed_twice() {
 }
 
 #[test]
-fn a_state_that_was_read_less_far_is_not_sealed() {
+fn does_not_seal_a_state_that_has_read_less() {
     let mut desk = Desk::sealed();
     assert_eq!(desk.step(Input::State(state(9, &[]))), []);
     assert_ne!(desk.step(Input::State(state(11, &[]))), []);
 }
 
 #[test]
-fn in_doubt_the_next_seal_has_other_keys_and_is_wanted_at_once() {
+fn a_seal_in_doubt_is_replaced_at_once_under_a_new_key() {
     let mut desk = Desk::sealed();
     let (lost, _) = seal_of(&sent(&desk.step(Input::State(state(20, &[])))));
     assert_eq!(desk.owner.wants(), Wanted::No);
@@ -465,7 +465,7 @@ fn in_doubt_the_next_seal_has_other_keys_and_is_wanted_at_once() {
 }
 
 #[test]
-fn a_seal_whose_blobs_are_not_answered_is_given_up() {
+fn gives_up_a_seal_whose_blobs_are_not_acknowledged() {
     let mut desk = Desk::sealed();
     let first = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
     desk.later(ANSWER_MS);
@@ -476,7 +476,7 @@ fn a_seal_whose_blobs_are_not_answered_is_given_up() {
 }
 
 #[test]
-fn an_acknowledged_seal_is_waited_for() {
+fn waits_for_an_acknowledged_seal() {
     let mut desk = Desk::sealed();
     let (id, _) = seal_of(&sent(&desk.step(Input::State(state(20, &[])))));
     desk.step(Input::Acknowledged(Key::Seal(id)));
@@ -485,7 +485,7 @@ fn an_acknowledged_seal_is_waited_for() {
 }
 
 #[test]
-fn all_but_the_seal_in_force_its_blobs_and_the_claim_is_buried() {
+fn deletes_everything_but_the_current_seal_its_blobs_and_the_claim() {
     let mut desk = Desk::new(1);
     let others = state_of_another(&state(10, &[("arms", "a"), ("totals", "1")]));
     desk.read_all(&others);
@@ -504,7 +504,7 @@ fn all_but_the_seal_in_force_its_blobs_and_the_claim_is_buried() {
 }
 
 #[test]
-fn nothing_is_buried_while_the_next_seal_is_under_way() {
+fn deletes_nothing_while_the_next_seal_is_in_progress() {
     let mut desk = Desk::sealed();
     desk.read(&claim(0));
     let blobs = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
@@ -526,7 +526,7 @@ fn supersede(desk: &mut Desk, epoch: u64) -> u64 {
 }
 
 #[test]
-fn who_is_superseded_seals_nothing_and_asks_the_group() {
+fn a_superseded_owner_seals_nothing_and_asks_the_group() {
     let mut desk = Desk::sealed();
     let blobs = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
     supersede(&mut desk, 9);
@@ -536,7 +536,7 @@ fn who_is_superseded_seals_nothing_and_asks_the_group() {
 }
 
 #[test]
-fn whom_the_group_knows_claims_again() {
+fn a_member_known_to_the_group_claims_again() {
     let mut desk = Desk::sealed();
     let number = supersede(&mut desk, 9);
     let known = Input::Committed {
@@ -547,7 +547,7 @@ fn whom_the_group_knows_claims_again() {
 }
 
 #[test]
-fn whom_the_group_does_not_know_drops_the_pair() {
+fn a_member_unknown_to_the_group_drops_the_pair() {
     let mut desk = Desk::sealed();
     let number = supersede(&mut desk, 9);
     let unknown = Input::Committed {
@@ -561,7 +561,7 @@ fn whom_the_group_does_not_know_drops_the_pair() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_question_says_nothing() {
+fn ignores_the_answer_to_an_earlier_commit() {
     let mut desk = Desk::sealed();
     let first = supersede(&mut desk, 9);
     let answer = |number| Input::Committed {
@@ -577,7 +577,7 @@ fn an_answer_to_an_earlier_question_says_nothing() {
 }
 
 #[test]
-fn a_commit_without_an_answer_is_repeated() {
+fn repeats_an_unanswered_commit() {
     let mut desk = Desk::sealed();
     let number = supersede(&mut desk, 9);
     assert_eq!(desk.later(ANSWER_MS), [Command::Commit { number }]);
@@ -596,7 +596,7 @@ fn claim_again(desk: &mut Desk) -> Vec<Command> {
 }
 
 #[test]
-fn memory_that_has_passed_through_the_base_is_kept() {
+fn keeps_memory_that_has_passed_through_the_base() {
     let mut desk = Desk::sealed();
     let late = desk.seals(&state(20, &[("totals", "2")]));
     let commands = claim_again(&mut desk);
@@ -606,7 +606,7 @@ fn memory_that_has_passed_through_the_base_is_kept() {
 }
 
 #[test]
-fn memory_that_has_not_is_made_anew() {
+fn restores_memory_that_has_not_passed_through_the_base() {
     let mut desk = Desk::sealed();
     let mut other = Desk::new(2);
     other.read(&claim(5));
@@ -619,7 +619,7 @@ fn memory_that_has_not_is_made_anew() {
 }
 
 #[test]
-fn what_is_shown_stays_until_a_higher_claim_has_sealed() {
+fn keeps_showing_until_a_higher_claim_has_sealed() {
     let mut desk = Desk::sealed();
     supersede(&mut desk, 9);
     assert!(desk.shown().live && desk.shown().settled.is_some());
@@ -633,7 +633,7 @@ fn what_is_shown_stays_until_a_higher_claim_has_sealed() {
 }
 
 #[test]
-fn what_is_settled_is_shown_for_a_lease_after_the_question() {
+fn settled_numbers_expire_with_their_lease() {
     let mut desk = Desk::sealed();
     let question = desk.owner.question(desk.now_ms);
     desk.later(4_000);
@@ -655,7 +655,7 @@ fn what_is_settled_is_shown_for_a_lease_after_the_question() {
 }
 
 #[test]
-fn the_lease_is_not_prolonged_while_the_highest_seal_holds_more() {
+fn the_lease_is_not_renewed_while_the_highest_seal_contains_more() {
     let mut desk = Desk::sealed();
     desk.seals(&state(20, &[]));
     for _ in 0..16 {
@@ -669,14 +669,14 @@ fn the_lease_is_not_prolonged_while_the_highest_seal_holds_more() {
 }
 
 #[test]
-fn nothing_is_shown_of_a_loop_that_stands_still() {
+fn a_stalled_loop_shows_nothing() {
     let desk = Desk::sealed();
     assert!(desk.owner.showing().shown(desk.now_ms + 5_000).live);
     assert_eq!(desk.owner.showing().shown(desk.now_ms + 5_001), Shown::default());
 }
 
 #[test]
-fn a_loop_that_stood_still_shows_nothing_until_an_end_that_was_asked_for_since() {
+fn a_resumed_loop_shows_nothing_until_an_end_requested_since() {
     let mut desk = Desk::sealed();
     let before = desk.owner.question(desk.now_ms);
     desk.later(5_001);
@@ -688,7 +688,7 @@ fn a_loop_that_stood_still_shows_nothing_until_an_end_that_was_asked_for_since()
 }
 
 #[test]
-fn a_pair_that_comes_back_goes_on_with_its_claim() {
+fn a_returning_pair_resumes_its_claim() {
     let mut desk = Desk::sealed();
     assert_eq!(desk.step(Input::Revoked), []);
     assert_eq!(desk.shown(), Shown::default());
@@ -700,7 +700,7 @@ fn a_pair_that_comes_back_goes_on_with_its_claim() {
 }
 
 #[test]
-fn a_pair_that_comes_back_from_another_is_claimed() {
+fn a_pair_returning_from_another_owner_is_claimed_again() {
     let mut desk = Desk::sealed();
     desk.step(Input::Revoked);
     assert_eq!(desk.read(&claim(9)), []);
@@ -709,7 +709,7 @@ fn a_pair_that_comes_back_from_another_is_claimed() {
 }
 
 #[test]
-fn state_of_another_log_is_refused_before_it_is_claimed() {
+fn refuses_state_of_another_log_before_claiming() {
     let mut foreign = state(10, &[]).header;
     foreign.identity.topics[0].id += 1;
     let id = SealId {
@@ -746,7 +746,7 @@ fn state_of_another_log_is_refused_before_it_is_claimed() {
 
 /// Brokers that reported no ids report them after an upgrade.
 #[test]
-fn state_that_was_stored_without_ids_of_topics_is_gone_on_from_with_them() {
+fn resumes_state_that_was_stored_without_topic_ids() {
     let state = State::new(
         {
             let mut header = state(10, &[]).header;
@@ -762,7 +762,7 @@ fn state_that_was_stored_without_ids_of_topics_is_gone_on_from_with_them() {
 }
 
 #[test]
-fn what_a_newer_version_has_written_is_not_gone_on_from() {
+fn refuses_state_written_by_a_newer_version() {
     let mut desk = Desk::new(1);
     desk.step(Input::Assigned);
     let key = format!("2|{}|seal|3", namespace());
@@ -771,7 +771,7 @@ fn what_a_newer_version_has_written_is_not_gone_on_from() {
 }
 
 #[test]
-fn a_base_that_is_not_whole_is_refused() {
+fn refuses_an_incomplete_base() {
     let mut records = state_of_another(&state(10, &[("totals", "1")]));
     for damage in [None, Some(Bytes::from(&b"2"[..]))] {
         records[1].1 = damage;
@@ -787,7 +787,7 @@ fn a_base_that_is_not_whole_is_refused() {
 }
 
 #[test]
-fn who_lives_writes_again_what_the_topic_has_lost() {
+fn a_running_owner_rewrites_a_lost_log() {
     let mut desk = Desk::sealed();
     assert_eq!(desk.step(Input::StartOver), []);
     let claim = sent(&desk.end());
@@ -801,7 +801,7 @@ fn who_lives_writes_again_what_the_topic_has_lost() {
 }
 
 #[test]
-fn an_answer_to_a_question_before_the_loss_is_none() {
+fn ignores_an_end_requested_before_the_loss() {
     let mut desk = Desk::sealed();
     let question = desk.owner.question(desk.now_ms);
     desk.step(Input::StartOver);

@@ -116,7 +116,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
 }
 
 #[test]
-fn a_win_says_who_by_how_much_how_sure_and_on_what() {
+fn a_win_shows_arm_lift_interval_and_sample() {
     World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]).check(
         Badge::Win,
         "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
@@ -124,7 +124,7 @@ fn a_win_says_who_by_how_much_how_sure_and_on_what() {
 }
 
 #[test]
-fn of_several_winners_the_one_with_the_highest_lower_end_is_named_and_all_are_counted() {
+fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
     let mut world = World::new(&[
         ("blend", State::Win, [0.10, 0.31, 0.52]),
         ("draft", State::NoDecision, [-0.1, 0.0, 0.1]),
@@ -147,7 +147,7 @@ fn of_several_winners_the_one_with_the_highest_lower_end_is_named_and_all_are_co
 }
 
 #[test]
-fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
+fn a_leading_arm_is_not_a_winner_before_the_decision() {
     let mut world = World::new(&[("neural", State::NoDecision, [0.24, 0.29, 0.34])]);
     world.report.next_decision_ms = Some(WEEK_MS);
     world.check(
@@ -173,7 +173,7 @@ fn an_arm_that_leads_is_no_winner_before_it_is_decided() {
 }
 
 #[test]
-fn what_is_open_has_the_days_of_the_next_and_of_the_planned_decision() {
+fn an_open_experiment_shows_the_next_and_planned_decision_days() {
     let world = |as_of_ms: i64, next_decision_ms: Option<i64>, planned_end_ms: Option<i64>| {
         let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
         (world.report.as_of_ms, world.report.next_decision_ms) = (as_of_ms, next_decision_ms);
@@ -238,7 +238,7 @@ fn a_win_shows_the_lift_and_the_day_of_its_decision() {
 }
 
 #[test]
-fn a_win_whose_interval_has_come_back_over_zero_says_so() {
+fn a_win_reports_that_its_interval_now_includes_zero() {
     let world = World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]);
     world.decided("neural", [0.009, 0.041, 0.073]).open_again("neural").check(
         Badge::Win,
@@ -248,7 +248,7 @@ fn a_win_whose_interval_has_come_back_over_zero_says_so() {
 }
 
 #[test]
-fn a_decision_of_an_earlier_version_is_named_as_such() {
+fn a_decision_by_an_earlier_version_is_marked() {
     let mut world = World::new(&[("neural", State::Win, [0.01, 0.03, 0.07])]).decided("neural", [0.1; 3]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decided.as_mut().expect("it was decided").at = None;
@@ -260,7 +260,7 @@ fn a_decision_of_an_earlier_version_is_named_as_such() {
 }
 
 #[test]
-fn lists_without_a_user_are_not_to_be_read() {
+fn invalid_users_are_reported_as_untrustworthy() {
     let mut world = World::new(&[("neural", State::InvalidUsers, [0.01, 0.03, 0.07])]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
@@ -272,7 +272,7 @@ fn lists_without_a_user_are_not_to_be_read() {
 }
 
 #[test]
-fn arms_that_lose_different_shares_of_their_lists_are_not_to_be_read() {
+fn unequal_shares_of_refused_lists_are_reported_as_untrustworthy() {
     let mut world = World::new(&[("neural", State::InvalidRefused, [0.01, 0.03, 0.07])]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
@@ -284,7 +284,7 @@ fn arms_that_lose_different_shares_of_their_lists_are_not_to_be_read() {
 }
 
 #[test]
-fn harm_says_since_when_and_whether_it_has_turned() {
+fn harm_shows_its_start_and_whether_it_has_reversed() {
     let mut world = World::new(&[("neural", State::Harm, [-0.2, -0.05, 0.1])]);
     let harm_since = |world: &mut World| {
         let arm = world.report.arms.get_mut("neural").expect("it is there");
@@ -306,7 +306,7 @@ fn harm_says_since_when_and_whether_it_has_turned() {
 }
 
 #[test]
-fn where_less_is_more_a_fall_is_a_win() {
+fn a_decrease_is_a_win_if_lower_is_better() {
     let mut world = World::new(&[
         ("blend", State::Win, [-0.2, -0.1, -0.05]),
         ("neural", State::Win, [-0.34, -0.29, -0.24]),
@@ -320,7 +320,7 @@ fn where_less_is_more_a_fall_is_a_win() {
 }
 
 #[test]
-fn harm_is_told_with_the_worst_arm() {
+fn harm_names_the_worst_arm() {
     World::new(&[("neural", State::Harm, [-0.3, -0.2, -0.1])]).check(
         Badge::Harm,
         "neural is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), 8.00% against 10.00%, 18,211 against 18,311 lists, split as planned",
@@ -372,7 +372,7 @@ fn a_small_and_uncertain_arm_is_not_called_the_worst() {
 }
 
 #[test]
-fn a_mismatch_says_seen_and_planned_before_anything_else() {
+fn a_mismatch_comes_first_with_seen_and_planned_splits() {
     let mut world = World::new(&[("neural", State::InvalidSrm, [0.24, 0.29, 0.34])]);
     world.sizes.get_mut("control").unwrap().users = Some(5_300.0);
     world.sizes.get_mut("neural").unwrap().users = Some(4_700.0);
@@ -394,7 +394,7 @@ fn a_mismatch_says_seen_and_planned_before_anything_else() {
 }
 
 #[test]
-fn of_a_mismatch_of_many_arms_the_one_furthest_from_its_share_is_named() {
+fn a_mismatch_of_many_arms_names_the_furthest_from_its_share() {
     let names = ["a", "b", "c", "d", "e"];
     let mut world = World::new(&names.map(|name| (name, State::InvalidSrm, [0.0; 3])));
     world.sizes.get_mut("d").unwrap().users = Some(2_000.0);
@@ -405,7 +405,7 @@ fn of_a_mismatch_of_many_arms_the_one_furthest_from_its_share_is_named() {
 }
 
 #[test]
-fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
+fn users_in_two_arms_and_unequal_list_ratios_are_reported_as_untrustworthy() {
     let mut world = World::new(&[("neural", State::InvalidMultiArm, [0.24, 0.29, 0.34])]);
     world.report.multi_arm = Some(MultiArm {
         in_two: 320.0,
@@ -432,7 +432,7 @@ fn users_in_two_arms_and_lists_that_differ_are_not_to_be_read() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn names_missing_data_and_settings() {
     World::new(&[("neural", State::Collecting, [0.0; 3])]).check(
         Badge::Early,
         "too early: too few users or clicks (users in 131 of 220 buckets)",
@@ -457,7 +457,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn arms_that_do_not_differ_by_what_matters_are_told_as_such() {
+fn reports_arms_without_a_difference_that_matters() {
     World::new(&[("neural", State::NoEffect, [-0.02, 0.003, 0.026])]).check(
         Badge::NoEffect,
         "no difference that matters (±5.0%): neural against control: CTR@10 +0.3% (−2.0% to +2.6%), 10.03% against 10.00%, 18,211 against 18,311 lists, split as planned",
@@ -465,7 +465,7 @@ fn arms_that_do_not_differ_by_what_matters_are_told_as_such() {
 }
 
 #[test]
-fn before_the_first_look_it_says_when_something_settles() {
+fn shows_when_lists_settle_before_the_first_look() {
     let words = |said: Said| said.sentence(str::to_owned);
     assert_eq!(
         words(waiting(false, Some(720_000), 1_920_000)),
@@ -483,7 +483,7 @@ fn before_the_first_look_it_says_when_something_settles() {
 }
 
 #[test]
-fn what_chance_gives_the_best_of_many_stands_beside_it() {
+fn shows_the_lift_that_chance_gives_the_best_of_many_arms() {
     let names: Vec<&'static str> = (0..300).map(|n| &*format!("arm-{n}").leak()).collect();
     let arms: Vec<_> = names
         .iter()
@@ -498,7 +498,7 @@ fn what_chance_gives_the_best_of_many_stands_beside_it() {
 }
 
 #[test]
-fn a_small_arm_stands_behind_a_large_one_that_is_as_sure() {
+fn a_small_arm_ranks_below_a_large_one_with_the_same_lower_end() {
     // Both intervals start at 0.1. Stretched for two arms, the interval of the small arm starts lower.
     let world = World::new(&[
         ("large", State::NoDecision, [0.1, 0.12, 0.14]),
@@ -510,7 +510,7 @@ fn a_small_arm_stands_behind_a_large_one_that_is_as_sure() {
 }
 
 #[test]
-fn names_are_parts_of_their_own() {
+fn names_are_separate_parts() {
     let said = World::new(&[("<b>", State::Win, [0.24, 0.29, 0.34])]).said();
     let json = serde_json::to_value(&said).expect("JSON");
     assert_eq!(json["badge"], "win");
@@ -535,7 +535,7 @@ fn names_are_parts_of_their_own() {
 }
 
 #[test]
-fn a_loss_whose_interval_has_come_back_over_0_is_said_to_be_open_again() {
+fn a_loss_reports_that_its_interval_now_includes_zero() {
     let world = World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]);
     world.decided("neural", [-0.09, -0.06, -0.03]).open_again("neural").check(
         Badge::Harm,
@@ -545,7 +545,7 @@ fn a_loss_whose_interval_has_come_back_over_0_is_said_to_be_open_again() {
 }
 
 #[test]
-fn who_wins_by_another_metric_wins_though_the_first_has_no_interval() {
+fn a_win_by_another_metric_counts_without_an_interval_for_the_first() {
     let world = World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]);
     let mut world = world.decided("neural", [0.24, 0.29, 0.34]);
     world.settings.primary = vec!["mrr@10".to_owned(), "ctr@10".to_owned()];
@@ -556,7 +556,7 @@ fn who_wins_by_another_metric_wins_though_the_first_has_no_interval() {
 }
 
 #[test]
-fn an_arm_that_is_not_to_be_read_is_named_beside_a_winner() {
+fn an_invalid_arm_is_named_next_to_a_winner() {
     World::new(&[
         ("draft", State::InvalidListRatio, [0.3, 0.4, 0.5]),
         ("neural", State::Win, [0.24, 0.29, 0.34]),

@@ -8,6 +8,7 @@ const MINUTE_MS: i64 = 60_000;
 /// Writes a relative difference with its sign: "+29.1%", "−4.0%", "±0.0%".
 pub fn percent(lift: f64) -> String {
     let words = share(lift.abs(), 1);
+    // The digits decide: a lift that is rounded to 0.0% has no sign.
     let sign = match words.contains(|char: char| ('1'..='9').contains(&char)) {
         false => '±',
         true if lift < 0.0 => '−',
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_on_the_page() {
+    fn numbers_match_the_page() {
         let written = [0.2909, -0.04, 0.0001, 0.0, 12.345].map(percent);
         assert_eq!(written, ["+29.1%", "−4.0%", "±0.0%", "±0.0%", "+1,234.5%"]);
         assert_eq!(
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_on_the_page() {
+    fn values_match_the_page() {
         let written = [
             ("ctr@10", "7.12%"),
             ("mrr", "0.0712"),
@@ -124,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn shares_have_the_digits_that_tell_them_apart() {
+    fn shares_get_enough_digits_to_differ() {
         assert_eq!(split(&[[0.53, 0.5], [0.47, 0.5]]), ["53:47", "50:50"]);
         assert_eq!(split(&[[0.503, 0.5], [0.497, 0.5]]), ["50.3:49.7", "50.0:50.0"]);
         assert_eq!(split(&[[0.5, 0.5], [0.5, 0.5]]), ["50.00:50.00", "50.00:50.00"]);
     }
 
     #[test]
-    fn dates_are_those_of_utc() {
+    fn dates_are_in_utc() {
         assert_eq!(date(1_764_028_799_999).as_deref(), Some("Mon 24 Nov"));
         assert_eq!(date(1_764_547_200_000).as_deref(), Some("Mon 1 Dec"));
         assert_eq!(date(i64::MAX), None);

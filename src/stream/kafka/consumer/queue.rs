@@ -70,6 +70,7 @@ impl RecordQueue {
 
     /// Takes the messages that are waiting, or else waits for the first one.
     pub fn wait(&self, wait_ms: u64) -> Vec<Message> {
+        // A wait for a whole batch would delay the first records, so it waits for one record only.
         let messages = self.take();
         match messages.is_empty() && wait_ms > 0 {
             true => self.take_at_most(1, i32::try_from(wait_ms).unwrap_or(i32::MAX)),

@@ -125,7 +125,7 @@ impl Stage {
 }
 
 #[test]
-fn partitions_that_are_being_read_go_on_after_they_are_assigned_again() {
+fn reading_continues_after_a_reassignment() {
     let mut stage = Stage::new();
     for _ in 0..3 {
         stage.assign();
@@ -149,7 +149,7 @@ fn an_assignment_ends_a_pause() {
 
 /// The commit serves to ask the group whether the pair is ours, and an empty commit would not ask.
 #[test]
-fn of_a_pair_that_is_not_read_yet_is_committed_what_the_group_has_of_it() {
+fn commits_the_known_offsets_of_a_pair_that_is_not_read_yet() {
     let mut stage = Stage::new();
     stage.execute(Order::Subscribe);
     stage.wait_for(|input| matches!(input, Input::Assigned(_)).then_some(()));

@@ -154,6 +154,7 @@ impl Asker {
                         if !take(partition, record.key(), record.payload()) {
                             return Ok(Heard::All);
                         }
+                        // Each record extends the time, so that only silence ends the read.
                         if patience == Patience::Silence {
                             give_up = clock.uptime() + SILENCE;
                         }
@@ -172,6 +173,7 @@ impl Asker {
             };
             open.remove(&partition);
         }
+        // A part of the sample is enough to judge, but no record at all is a failure.
         if n_taken == 0 && !open.is_empty() && patience == Patience::Seconds {
             let silence = || Failure::new(Trouble::Unreachable, "no record came within 5 s");
             return Err(self.consumer.context().most_telling().unwrap_or_else(silence));

@@ -61,6 +61,8 @@ impl Survey {
     /// Same as [`Survey::n_partitions`].
     pub fn logs(&self, topic: &str) -> Result<Vec<LogSpan>, Failure> {
         let n_partitions = self.n_partitions(topic)?;
+        // The low offset goes first: both only grow, so it cannot exceed the high one even if records are deleted in
+        // between.
         let low = self.asker.offsets(topic, n_partitions, Offset::Beginning)?;
         let high = self.asker.offsets(topic, n_partitions, Offset::End)?;
         let spans = low.into_iter().zip(high);
@@ -77,7 +79,9 @@ impl Survey {
         mut take: impl FnMut(Option<&[u8]>) -> bool,
     ) -> Result<(), Failure> {
         let logs = self.logs(topic)?;
+        // The ends are fixed here, so that the read ends although the topic is being written to.
         let ends: Vec<i64> = logs.iter().map(|log| log.high).collect();
+        // An empty partition delivers nothing that could end the wait for it.
         let holding = (0..).zip(&logs).filter(|(_, log)| log.low < log.high);
         let starts: BTreeMap<i32, i64> = holding.map(|(partition, log)| (partition, log.low)).collect();
         if starts.is_empty() {
@@ -93,6 +97,7 @@ impl Survey {
             Heard::Part => {
                 let silence = || Failure::new(Trouble::Unreachable, "no record came within a minute");
                 let complaints = self.asker.consumer.context();
+                // A complaint of the client explains the silence better than the silence itself.
                 Err(complaints.most_telling().unwrap_or_else(silence))
             }
         }
@@ -115,6 +120,7 @@ impl Survey {
         let group = &self.group_id;
         let listed = self.asker.ask(&[Trouble::GroupForbidden], |consumer| {
             match consumer.fetch_group_list(Some(group), ATTEMPT) {
+                // The brokers do not know a group before its first member, which is no failure.
                 Err(KafkaError::GroupListFetch(RDKafkaErrorCode::GroupIdNotFound)) => Ok(None),
                 listed => listed.map(Some),
             }

@@ -38,7 +38,7 @@ fn produce(brokers: &str, topic: &str, n: usize, partitioner: &str, payload: &st
 }
 
 #[test]
-fn the_last_records_of_every_partition_are_looked_at() {
+fn samples_the_last_records_of_every_partition() {
     let embedded = Embedded::start(&["served", "clicks"], 4).unwrap();
     let brokers = embedded.bootstrap();
     // Records before the sample are not read.
@@ -78,7 +78,7 @@ fn the_last_records_of_every_partition_are_looked_at() {
 }
 
 #[test]
-fn a_topic_that_is_absent_fails_alone_and_one_that_is_empty_has_an_empty_sample() {
+fn a_missing_topic_fails_alone_and_an_empty_one_has_an_empty_sample() {
     let embedded = Embedded::start(&["served"], 2).unwrap();
     let mut config = config(embedded.bootstrap());
     config.kafka.clicks_topic = "served".to_owned();
@@ -91,7 +91,7 @@ fn a_topic_that_is_absent_fails_alone_and_one_that_is_empty_has_an_empty_sample(
 }
 
 #[test]
-fn brokers_that_do_not_answer_are_told_apart_from_names_that_do_not_exist() {
+fn distinguishes_silent_brokers_from_unknown_names() {
     // Port 1 (tcpmux) has no listener.
     let failure = look(&config("127.0.0.1:1")).unwrap_err();
     assert_eq!(failure.trouble, Trouble::Unreachable);

@@ -35,6 +35,7 @@ impl<C: ProducerContext + 'static> Polled<C> {
             let (producer, is_over) = (Arc::clone(&producer), Arc::clone(&is_over));
             move || {
                 while !is_over.load(Ordering::Relaxed) {
+                    // Bounded, so that a stream of events cannot keep the thread from ending.
                     (0..N_EVENTS).for_each(|_| producer.poll(Duration::ZERO));
                     thread::park_timeout(PAUSE);
                 }

@@ -19,7 +19,7 @@ pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> Happening
     }
 }
 
-/// A record was not written.
+/// Reports that a record was not written.
 pub(super) fn unwritten(error: &KafkaError, topic: &str) -> Happening<'static> {
     let message = match is_forbidden(error) {
         true => grant("WRITE", topic, error),
@@ -28,7 +28,7 @@ pub(super) fn unwritten(error: &KafkaError, topic: &str) -> Happening<'static> {
     Happening::Hindered(Hindered::Writing, Some(message))
 }
 
-/// Something else does not work.
+/// Reports any other problem.
 pub(super) fn fault(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
     Happening::Fault(match is_forbidden(error) {
         true => grant("DESCRIBE", topic, error),

@@ -82,8 +82,9 @@ fn answer_all(
 ) {
     let mut begins_asked: BTreeMap<i32, Instant> = BTreeMap::new();
     while let Ok(first) = asked.recv() {
-        // Of two questions about a partition the later one counts.
+        // If a partition was asked about twice, the later question counts.
         let questions: BTreeMap<i32, Question> = [first].into_iter().chain(asked.try_iter()).collect();
+        // Asked before the ends, because a log only grows: so a begin is not beyond its end.
         let begins = begins(client, topic, &questions, &mut begins_asked);
         let answers = match ends(client, topic, &questions, &begins) {
             Ok(answers) => answers,

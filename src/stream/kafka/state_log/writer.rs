@@ -115,6 +115,7 @@ impl Writer {
             self.n_bytes_in_flight = self.n_bytes_in_flight.saturating_sub(n_bytes);
             match result {
                 Ok(()) if is_put => take(Happening::Acknowledged { partition, key }),
+                // A tombstone is confirmed by reading it, not by its answer.
                 Ok(()) => {}
                 Err(error) => take(unwritten(&error, &self.topic)),
             }
@@ -125,7 +126,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Tombstones, if anything: who waited for a seal has seen it.
+        // At most tombstones are lost here, because a pair that leaves waits for its last seal.
         if self.producer.flush(FLUSH_WITHIN).is_err() {
             tracing::debug!("records for the state topic were still in flight at the end");
         }
@@ -144,6 +145,7 @@ fn writer_config(kafka: &settings::Kafka) -> ClientConfig {
         .set("linger.ms", "2")
         .set("enable.idempotence", "false")
         .set("allow.auto.create.topics", "false");
+    // A transaction is not wanted, and the others are aliases that would override the settings above.
     for name in ["transactional.id", "request.required.acks", "delivery.timeout.ms"] {
         config.remove(name);
     }
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_waits_while_much_is_in_flight() {
+    fn appends_wait_while_too_many_bytes_are_in_flight() {
         let mut writer = writer(MAX_IN_FLIGHT);
         writer.append(0, claim(1), Some(vec![7; 100].into()));
         assert_eq!(waiting(&writer), [claim(1)]);
@@ -228,7 +230,7 @@ mod tests {
 
     /// Another record is in its place by then, and who restores would read both.
     #[test]
-    fn what_has_waited_for_so_long_that_nobody_waits_for_it_is_given_up() {
+    fn gives_up_records_that_waited_too_long() {
         let mut writer = writer(MAX_IN_FLIGHT);
         for epoch in [1, 2] {
             writer.append(0, claim(epoch), Some(vec![7; 100].into()));

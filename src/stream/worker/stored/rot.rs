@@ -22,10 +22,12 @@ impl Stored {
     pub fn rot(&self, shards: &Shards, now_ms: i64) -> Vec<String> {
         let mut found: Vec<String> = self.unfit.iter().cloned().collect();
         for (pair, life) in shards.lives() {
+            // A parked pair is not ours until the next assignment.
             if matches!(life, Life::Parked(_)) {
                 continue;
             }
             let status = self.keeper.status(pair);
+            // If a pair has a known fault, hidden numbers may be only its effect.
             if let Some(trouble) = &status.trouble {
                 found.push(format!("partition {pair}: {trouble}"));
             } else if self.is_hidden(pair, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
@@ -68,6 +70,7 @@ impl Worker {
 pub fn lost(states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let recent = states.iter().filter_map(|(pair, state)| {
         let seconds = state.seconds_since_loss?;
+        // While it is not whole, readiness reports it.
         (state.whole && seconds < TELL_LOSS_SECONDS).then_some((seconds, pair))
     });
     let (seconds, pair) = recent.min_by(|one, other| one.0.total_cmp(&other.0))?;

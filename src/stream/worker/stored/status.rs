@@ -29,6 +29,7 @@ impl Stored {
             .filter(|(_, life)| !matches!(life, Life::Parked(_)));
         let states = ours.filter_map(|(pair, _)| {
             let mut state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
+            // A fault of the topic affects every pair.
             state.whole &= self.unfit.is_none();
             Some((pair, state))
         });
@@ -66,6 +67,8 @@ fn state(status: &Status, own: Option<&StoredPair>, now_ms: i64) -> Option<Store
     let restored = status.restored;
     Some(StoredState {
         standing: name(status.standing),
+        // While the pair was elsewhere, its state was not ours to store, so the age counts from the assignment at the
+        // earliest.
         age_seconds: seconds(now_ms - status.sealed_ms.map_or(assigned_ms, |ms| ms.max(assigned_ms))),
         states: status.n_sealed,
         superseded: status.n_superseded,
@@ -105,7 +108,9 @@ fn restoring(pairs: &[PairId], statuses: &[Status]) -> Option<String> {
         [..] => format!("{} partitions", pairs.len()),
     };
     let progress = statuses.iter().map(|status| status.progress);
+    // The sum is `None` until all ends are known.
     let end: Option<i64> = progress.clone().map(|progress| progress.end).sum();
+    // Records behind the end do not count, so the progress does not exceed the total.
     let position = |Progress { position, end, .. }: Progress| position.min(end.unwrap_or(position));
     let position: i64 = progress.clone().map(position).sum();
     let megabytes = progress.map(|progress| progress.n_bytes).sum::<u64>() as f64 / 1e6;
@@ -130,6 +135,7 @@ fn reading_again(
         .collect();
     let n_read = |(side, range): &(Side, Range<i64>)| {
         let position = positions.get(&(*side as usize)).copied().unwrap_or(range.start);
+        // Outside its range, a log has nothing that is read again.
         position.clamp(range.start, range.end) - range.start
     };
     let n_read: i64 = counted.iter().map(n_read).sum();
@@ -202,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_of_stored_state_is_told_in_records_and_bytes() {
+    fn reports_restore_progress_in_records_and_bytes() {
         assert_eq!(restoring(&[], &[]), None);
         assert_eq!(
             restoring(&[3], &[status(0, None, 0)]).as_deref(),
@@ -224,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_told_over_both_topics() {
+    fn reports_replay_progress_over_both_topics() {
         let counted = [(Side::Served, 100..180), (Side::Clicks, 30..50)];
         let told = |positions: [i64; 2]| {
             let positions = [(Side::Served, positions[0]), (Side::Clicks, positions[1])];
@@ -238,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_as_old_as_the_last_one_in_force_since_the_assignment() {
+    fn age_counts_from_the_last_state_in_force_since_the_assignment() {
         assert_eq!(state(&Status::default(), None, 5_000), None, "not known yet");
         let age = |sealed_ms| {
             let status = Status {
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_nobody_cleans_is_told_once_a_segment_of_it_was_read() {
+    fn warns_of_an_uncleaned_topic_once_a_segment_was_read() {
         let told = |n_bytes_read, n_bytes_live| {
             let status = Status {
                 restored: Some(Restored {

@@ -79,6 +79,7 @@ impl Withheld {
 
     /// Releases the deltas of the state that is now current, in the order in which they were taken.
     pub fn show(&mut self, in_force: Offer) -> Vec<PairDelta> {
+        // Offers ascend, so the state contains everything before this point.
         let n_shown = self.offered.partition_point(|(offer, _)| *offer <= in_force);
         let shown = self.offered.drain(..n_shown).map(|(_, delta)| delta);
         let shown: Vec<PairDelta> = shown.collect();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_settled_waits_for_the_first_state_that_holds_it() {
+    fn settled_deltas_wait_for_the_first_state_that_contains_them() {
         let [seven, eight] = [7, 8].map(Offer::of);
         let mut withheld = Withheld::shown_to(Some(9));
         for start_ms in [10, 20] {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_measured_until_it_is_let_go() {
+    fn measures_waiting_deltas_until_they_are_released() {
         let mut withheld = Withheld::default();
         for n in 1..=100 {
             withheld.take(settled(n, 3, 1));
@@ -181,7 +182,7 @@ mod tests {
 
     /// While nothing can be stored, a state is offered every few seconds.
     #[test]
-    fn offers_of_the_same_take_nothing() {
+    fn repeated_offers_take_no_memory() {
         let mut withheld = Withheld::default();
         withheld.take(settled(10, 1, 1));
         withheld.offered(Offer::of(1));

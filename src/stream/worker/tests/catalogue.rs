@@ -53,7 +53,7 @@ fn live(stage: &Stage, key: &str) -> Option<f64> {
 }
 
 #[test]
-fn lists_of_an_open_slot_keep_its_catalogue_and_those_of_new_slots_take_the_new_one() {
+fn an_open_slot_keeps_its_catalogue_and_new_slots_take_the_new_one() {
     let mut stage = measuring(&[]);
     let first = take(&mut stage, &[("x", "one", 1), ("y", "one", 1)], None);
     stage.own(&[0], [0, 0]);
@@ -89,7 +89,7 @@ fn lists_of_an_open_slot_keep_its_catalogue_and_those_of_new_slots_take_the_new_
 }
 
 #[test]
-fn a_retired_item_leaves_coverage_and_a_new_one_counts_from_its_first_list_on() {
+fn a_retired_item_leaves_coverage_and_a_new_one_counts_from_its_first_list() {
     let mut stage = measuring(&[]);
     let first = take(&mut stage, &[("x", "", 1), ("y", "", 1)], None);
     stage.own(&[0], [0, 0]);
@@ -140,7 +140,7 @@ fn a_retired_item_leaves_coverage_and_a_new_one_counts_from_its_first_list_on() 
 }
 
 #[test]
-fn a_pair_that_is_taken_away_takes_away_what_it_alone_has_shown() {
+fn a_removed_pair_takes_its_own_coverage_with_it() {
     let mut stage = measuring(&[]);
     let items = [("x", "", 1), ("y", "", 1), ("z", "", 1), ("w", "", 1)];
     let first = take(&mut stage, &items, None);
@@ -163,7 +163,7 @@ fn a_pair_that_is_taken_away_takes_away_what_it_alone_has_shown() {
 }
 
 #[test]
-fn a_pair_that_is_new_counts_by_the_catalogue_of_the_day() {
+fn a_new_pair_uses_the_current_catalogue() {
     let mut stage = measuring(&[]);
     stage.own(&[0], [0, 0]);
     let first = take(&mut stage, &[("x", "", 1)], None);
@@ -204,7 +204,7 @@ fn an_arm_beyond_the_bound_on_memory_has_no_coverage_and_is_counted() {
 }
 
 #[test]
-fn telemetry_tells_which_catalogue_is_in_use() {
+fn telemetry_shows_the_catalogue_in_use() {
     let mut stage = measuring(&[]);
     assert_eq!(stage.telemetry.status().catalog, None);
     let first = take(&mut stage, &[("x", "", 1)], None);

@@ -43,7 +43,7 @@ fn lists(looked: &Looked) -> f64 {
 }
 
 #[test]
-fn a_look_has_what_all_pairs_have_settled_up_to_its_time() {
+fn a_look_covers_lists_that_all_pairs_have_settled_by_its_time() {
     let (mut stage, mut looks) = stage();
     stage.own(&[0, 1], [0, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -70,7 +70,7 @@ fn a_look_has_what_all_pairs_have_settled_up_to_its_time() {
 }
 
 #[test]
-fn a_pair_that_begins_anew_adds_up_from_nothing() {
+fn a_restarted_pair_adds_up_from_zero() {
     let (mut stage, mut looks) = stage();
     stage.own(&[0], [2, 1]);
     let fill = |stage: &mut Stage| {
@@ -101,7 +101,7 @@ fn a_pair_that_begins_anew_adds_up_from_nothing() {
 }
 
 #[test]
-fn users_of_an_experiment_that_was_given_up_are_told_no_more() {
+fn a_given_up_experiment_has_no_more_looks() {
     let (mut stage, mut looks) = stage();
     stage.own(&[0], [0, 0]);
     stage
@@ -122,7 +122,7 @@ fn users_of_an_experiment_that_was_given_up_are_told_no_more() {
 }
 
 #[test]
-fn a_window_that_was_given_up_is_warned_of_and_looks_go_on() {
+fn a_given_up_window_raises_a_warning_and_looks_continue() {
     let (mut stage, mut looks) = stage();
     stage.own(&[0], [0, 0]);
     let window = GivenUp::Window("ranker".to_owned());
@@ -142,7 +142,7 @@ fn a_window_that_was_given_up_is_warned_of_and_looks_go_on() {
 }
 
 #[test]
-fn the_daemon_cannot_go_on_without_whoever_takes_looks() {
+fn losing_the_looks_thread_is_fatal() {
     let (mut stage, _) = stage();
     let (_, gone) = mpsc::sync_channel(1);
     stage.news = gone;

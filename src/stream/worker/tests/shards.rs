@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn what_is_counted_does_not_depend_on_the_number_of_workers(steps in prop::collection::vec(step(), 1..12)) {
+    fn counts_do_not_depend_on_the_number_of_workers(steps in prop::collection::vec(step(), 1..12)) {
         let one = run(1, &steps);
         for n_workers in [2, 3] {
             prop_assert_eq!(&run(n_workers, &steps), &one);
@@ -176,7 +176,7 @@ fn laden(n_lists: i64, more: &[(&str, &str)]) -> Stage {
 }
 
 #[test]
-fn much_is_read_by_several_threads_and_little_by_one() {
+fn only_large_backlogs_are_read_by_several_threads() {
     let mut stage = laden(10, &[]);
     assert_eq!(stage.worker.read(), 50);
     assert_eq!(stage.worker.shards.n_threads(), 0);
@@ -189,7 +189,7 @@ fn much_is_read_by_several_threads_and_little_by_one() {
 
 /// Five partitions of three workers share one bound. Records that do not fit are shed, whichever worker reads them.
 #[test]
-fn the_bound_on_memory_is_one_for_all_workers() {
+fn all_workers_share_one_memory_bound() {
     let mut stage = laden(4000, &[("LIMITS__MAX_STATE", "1MiB")]);
     while stage.worker.read() > 0 {
         let used = stage.worker.shards.state_bytes();
@@ -211,7 +211,7 @@ fn the_bound_on_memory_is_one_for_all_workers() {
 /// Regression: memory held by a pair did not count while its position was being located, so the others used that much
 /// again.
 #[test]
-fn a_pair_that_is_not_read_at_the_moment_counts_against_the_bound() {
+fn a_pair_that_is_being_located_counts_against_the_bound() {
     let mut stage = laden(4000, &[("LIMITS__MAX_STATE", "1MiB")]);
     while stage.worker.read() > 0 {}
     stage.worker.handle(Input::OffsetLost((Side::Served, 0)));
@@ -247,7 +247,7 @@ impl Source for Faulty {
 }
 
 #[test]
-fn a_panic_of_a_worker_thread_ends_the_program_with_its_words() {
+fn a_panic_in_a_worker_thread_is_fatal_with_its_message() {
     let mut stage = laden(1000, &[]);
     stage.worker.shards.set_source(1, Box::new(Faulty));
     stage.worker.read();

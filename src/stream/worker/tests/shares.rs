@@ -16,7 +16,7 @@ fn is_raised(stage: &Stage, topic: &str) -> bool {
 }
 
 #[test]
-fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
+fn warns_of_too_many_unreadable_records_until_they_have_passed() {
     let mut stage = Stage::with(&[("LIMITS__MAX_INVALID_SHARE", "0.1")]);
     stage.own(&[0], [0, 0]);
     for offset in 0..90 {
@@ -37,7 +37,7 @@ fn too_many_unreadable_records_of_a_topic_are_told_until_they_have_passed() {
 /// A page with several shelves under one request id loses all but one of them. A retry loses nothing, so it must not raise the
 /// same warning.
 #[test]
-fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
+fn copies_with_different_items_are_reported_as_a_shared_id() {
     for (items, told) in [
         ("y", "repeated lists"),
         ("z", "do your pages show several shelves?"),
@@ -62,7 +62,7 @@ fn copies_with_other_items_are_told_as_lists_that_share_one_id() {
 
 /// Kafka stamps the records now, so only their disorder distinguishes them from late ones.
 #[test]
-fn an_old_log_that_was_loaded_out_of_order_is_named_as_that() {
+fn recognizes_an_old_log_that_was_loaded_out_of_order() {
     const HOUR_MS: i64 = 60 * 60 * 1000;
     for (step_ms, told) in [
         (
@@ -97,7 +97,7 @@ fn an_old_log_that_was_loaded_out_of_order_is_named_as_that() {
 }
 
 #[test]
-fn times_that_went_through_a_float_of_32_bits_are_told_until_they_have_passed() {
+fn warns_of_times_rounded_to_32_bit_floats_until_they_have_passed() {
     let mut stage = Stage::new();
     stage.own(&[0], [0, 0]);
     let told = |stage: &Stage| -> Vec<String> {

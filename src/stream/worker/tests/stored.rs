@@ -162,7 +162,7 @@ fn kept_with(seed: u64, more: &[(&str, &str)]) -> (Stage, Keeper) {
 }
 
 #[test]
-fn the_group_is_joined_once_it_is_known_that_state_can_be_stored() {
+fn joins_the_group_once_state_can_be_stored() {
     assert_eq!(kept().0.orders[1..], [Order::Subscribe]);
 }
 
@@ -184,7 +184,7 @@ fn topics_that_get_more_partitions_end_the_program_with_a_remedy() {
 
 /// Its memory is empty then, and gone. The keeper assumed that it would be resumed, and gave no further orders.
 #[test]
-fn a_pair_that_was_revoked_before_it_was_located_begins_when_it_comes_back() {
+fn a_pair_revoked_before_it_was_located_starts_when_it_returns() {
     let (mut stage, mut keeper) = kept();
     let both: Vec<_> = Side::BOTH.map(|side| (side, 1)).to_vec();
     for _ in 0..2 {
@@ -199,7 +199,7 @@ fn a_pair_that_was_revoked_before_it_was_located_begins_when_it_comes_back() {
 
 /// The stored state of one pair may be read a moment before the others.
 #[test]
-fn a_pair_that_is_restored_while_another_is_read_is_located_at_once() {
+fn a_restored_pair_is_located_without_waiting_for_others() {
     let (mut stage, mut keeper) = kept();
     let given = [0, 1].map(|pair| Side::BOTH.map(|side| (side, pair))).concat();
     stage.ends.extend(given.iter().map(|partition| (*partition, 0)));
@@ -268,7 +268,7 @@ fn told_of_waiting(stage: &Stage) -> Option<String> {
 }
 
 #[test]
-fn a_pair_of_which_too_much_waits_to_be_stored_is_read_on_once_it_is_stored() {
+fn a_pair_paused_for_unstored_data_resumes_once_it_is_stored() {
     let (mut stage, mut keeper) = kept_with(1, &[("LIMITS__MAX_STATE", "1MiB")]);
     own(&mut stage, &mut keeper, 0);
     traffic(&mut stage, &mut keeper, 0..30);
@@ -308,7 +308,7 @@ fn a_pair_of_which_too_much_waits_to_be_stored_is_read_on_once_it_is_stored() {
 
 /// Between the order to make memory again and the round in which the worker obeys, the board has the earlier settled numbers.
 #[test]
-fn nothing_that_had_settled_is_shown_while_an_order_to_make_memory_anew_is_not_obeyed() {
+fn hides_settled_numbers_until_an_order_to_restore_is_obeyed() {
     let (mut stage, mut keeper) = kept();
     own(&mut stage, &mut keeper, 0);
     traffic(&mut stage, &mut keeper, 0..30);

@@ -23,7 +23,7 @@ fn n_records(stage: &Stage, topic: &str, outcome: &str) -> u64 {
 }
 
 #[test]
-fn one_event_two_days_ahead_blanks_no_window() {
+fn one_event_two_days_ahead_empties_no_window() {
     let mut stage = Stage::new();
     stage.own(&[0, 1], [0, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -58,7 +58,7 @@ fn one_event_two_days_ahead_blanks_no_window() {
 
 /// Only the newest event was named, so each one needed its own restart.
 #[test]
-fn one_setting_leaves_all_events_ahead_out() {
+fn one_setting_skips_all_events_ahead() {
     let play = |settings: &[(&str, &str)]| {
         let mut stage = Stage::with(settings);
         stage.own(&[0, 1], [0, 0]);
@@ -93,7 +93,7 @@ fn one_setting_leaves_all_events_ahead_out() {
 
 /// The warning was cleared as soon as the clock had come near, with a day of numbers wrong.
 #[test]
-fn what_was_lost_for_an_event_ahead_is_told_as_long_as_a_window_lacks_it() {
+fn warns_of_losses_to_an_event_ahead_while_a_window_lacks_them() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-0", T0);
     stage.list(0, 1, "ahead", T0 + 30_000);
@@ -144,7 +144,7 @@ fn an_event_far_ahead_settles_no_idle_partition() {
 }
 
 #[test]
-fn leaving_the_record_out_mends_the_numbers() {
+fn skipping_the_record_repairs_the_numbers() {
     let play = |settings: &[(&str, &str)], with_it: bool| {
         let mut stage = Stage::with(settings);
         stage.own(&[0], [0, 0]);
@@ -164,7 +164,7 @@ fn leaving_the_record_out_mends_the_numbers() {
 }
 
 #[test]
-fn what_lies_ahead_counts_once_its_time_has_come() {
+fn future_lists_count_once_their_time_has_come() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-0", T0);
     stage.list(0, 1, "r-1", T0 + 3000);
@@ -181,7 +181,7 @@ fn what_lies_ahead_counts_once_its_time_has_come() {
 
 /// Records in between had moved the live end, and lists written to the quiet partition meanwhile were refused.
 #[test]
-fn an_idle_move_goes_by_the_live_end_when_the_ends_were_asked_for() {
+fn an_idle_move_uses_the_live_end_at_the_time_of_the_question() {
     let mut stage = Stage::new();
     stage.own(&[0, 1], [1, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -205,7 +205,7 @@ fn an_idle_move_goes_by_the_live_end_when_the_ends_were_asked_for() {
 
 /// Twelve minutes after its last event the live window of a minute was full of it.
 #[test]
-fn a_start_on_a_dead_stream_shows_it_dead() {
+fn a_start_on_a_dead_stream_shows_empty_live_windows() {
     let mut stage = Stage::new();
     stage.now_ms = T0 + 12 * 60_000;
     stage.hand.advance_to(stage.now_ms);
@@ -218,7 +218,7 @@ fn a_start_on_a_dead_stream_shows_it_dead() {
 }
 
 #[test]
-fn a_stream_of_old_events_that_was_written_just_now_keeps_its_own_time() {
+fn a_freshly_written_stream_of_old_events_keeps_its_own_time() {
     let mut stage = Stage::new();
     stage.now_ms = T0 + 12 * 60_000;
     stage.hand.advance_to(stage.now_ms);
@@ -232,7 +232,7 @@ fn a_stream_of_old_events_that_was_written_just_now_keeps_its_own_time() {
 /// A replay of yesterday's events, stamped with their own times, had begun when the daemon was ready: all its live windows
 /// stayed empty.
 #[test]
-fn a_stream_of_old_timestamps_that_goes_on_keeps_its_own_time() {
+fn a_running_stream_of_old_timestamps_keeps_its_own_time() {
     let mut stage = Stage::new();
     stage.now_ms = T0 + 25 * 60 * 60_000;
     stage.hand.advance_to(stage.now_ms);
@@ -249,7 +249,7 @@ fn a_stream_of_old_timestamps_that_goes_on_keeps_its_own_time() {
 }
 
 #[test]
-fn an_open_transaction_is_told_and_no_time_passes_for_its_partition() {
+fn an_open_transaction_is_reported_and_stops_time_for_its_partition() {
     let mut stage = Stage::new();
     stage.own(&[0], [1, 0]);
     stage.list(0, 0, "r-0", T0);
@@ -312,7 +312,7 @@ fn unguarded() -> Vec<(Side, Timestamps)> {
 }
 
 #[test]
-fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers() {
+fn warns_of_an_unguarded_topic_once_a_start_has_its_numbers() {
     let mut stage = Stage::new();
     stage.timestamps = unguarded();
     stage.own(&[0], [0, 0]);
@@ -334,7 +334,7 @@ fn a_topic_that_takes_records_from_any_time_is_told_once_a_start_has_its_numbers
 
 /// Topics were asked only once, so the warning lasted until a restart.
 #[test]
-fn a_topic_that_has_come_to_be_guarded_is_told_no_more() {
+fn the_warning_clears_once_a_topic_is_guarded() {
     let mut stage = Stage::new();
     stage.timestamps = unguarded();
     stage.own(&[0], [0, 0]);
@@ -350,7 +350,7 @@ fn a_topic_that_has_come_to_be_guarded_is_told_no_more() {
 }
 
 #[test]
-fn a_start_that_takes_long_does_not_keep_the_warning_back() {
+fn a_slow_start_does_not_suppress_the_warning() {
     let mut stage = Stage::new();
     stage.timestamps = unguarded();
     stage.own(&[0], [1000, 0]);
@@ -362,7 +362,7 @@ fn a_start_that_takes_long_does_not_keep_the_warning_back() {
 
 /// Rounds with records settled only their own pairs.
 #[test]
-fn what_has_settled_of_a_quiet_pair_is_told_while_others_are_busy() {
+fn hands_over_a_quiet_pair_while_others_are_busy() {
     let mut stage = Stage::new();
     stage.own(&[0, 1], [0, 0]);
     for n in 0..50 {

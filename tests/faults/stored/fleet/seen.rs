@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_lease_before_is_a_fall_whoever_shows_it() {
+    fn less_than_a_lease_before_is_a_fall_on_any_instance() {
         let old_owner_within_its_lease = seen(&[(0, 0, Some(5)), (1, 1, Some(9)), (0, 2, Some(5))]);
         assert_eq!(old_owner_within_its_lease.falls(LEASE), Vec::<String>::new());
         let beyond_it = seen(&[(0, 0, Some(5)), (1, 1, Some(9)), (0, 3, Some(5))]);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn two_may_show_an_arm_for_a_lease() {
+    fn two_instances_may_show_an_arm_for_a_lease() {
         let both = |seconds: u64| {
             let of = (0..=seconds).flat_map(|second| [(0, second, Some(1)), (1, second, Some(1))]);
             seen(&of.collect::<Vec<_>>())
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_between_what_anybody_shows() {
+    fn a_gap_is_a_time_when_no_instance_shows_an_arm() {
         let handed_over = seen(&[
             (0, 0, Some(1)),
             (0, 1, None),

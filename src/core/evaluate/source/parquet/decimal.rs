@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moves_the_point_and_drops_zeros_behind_it() {
+    fn moves_the_point_and_drops_trailing_zeros() {
         for (integer, scale, expected) in [
             ("5", 0, "5"),
             ("-5", 0, "-5"),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_an_integer_of_any_number_of_bytes_that_fits() {
+    fn reads_integers_of_any_length_that_fit() {
         assert_eq!(unscaled(&[]), Some(0));
         assert_eq!(unscaled(&[0x80]), Some(-128));
         assert_eq!(unscaled(&[0x00, 0x80]), Some(128));
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_back_any_integer_with_repeated_signs(value: i128, n_more in 0_usize..20) {
+        fn reads_integers_with_repeated_sign_bytes(value: i128, n_more in 0_usize..20) {
             let sign = if value < 0 { 0xff } else { 0 };
             let bytes = [vec![sign; n_more], value.to_be_bytes().to_vec()].concat();
             prop_assert_eq!(unscaled(&bytes), Some(value));

@@ -95,6 +95,7 @@ impl Leaf {
     /// Starts reading a row group.
     pub(super) fn open(&mut self, row_group: &dyn RowGroupReader) -> anyhow::Result<()> {
         let metadata = row_group.metadata().column(self.index);
+        // There is no decoder for these.
         let foreign = match metadata.compression() {
             Compression::BROTLI(_) => Some("brotli"),
             Compression::LZO => Some("LZO"),
@@ -143,6 +144,7 @@ impl Leaf {
 
     /// Returns the entries of the next row, in order. There is at least one.
     pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
+        // The next entry with level 0 starts another row.
         let rest = self
             .batch
             .repetition
@@ -154,6 +156,7 @@ impl Leaf {
         self.next_place = end;
         let mut value = self.next_value;
         let levels = self.levels;
+        // Nulls have no value, so values are counted separately from entries.
         self.next_value += places.iter().filter(|level| **level == levels.value).count();
         let batch = &self.batch;
         places.iter().map(move |level| match *level {

@@ -7,12 +7,12 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
-/// Values and nulls that a page may hold: those that repeat take next to nothing in it, and 4 bytes each once they are read.
+/// Bound on the values and nulls of a page: repeated ones take next to nothing in it, but 4 bytes each once they are read.
 const MAX_VALUES: usize = 1 << 26;
 
 pub(super) struct Checked {
     pages: Box<dyn PageReader>,
-    /// Bytes that a value takes at least.
+    /// Smallest number of bytes of a value.
     n_value_bytes: usize,
 }
 
@@ -74,6 +74,7 @@ impl Iterator for Checked {
 
 fn check(page: &Page, n_value_bytes: usize) -> Result<()> {
     let most = match page {
+        // The values of a dictionary are stored one by one, so their bytes bound their number.
         Page::DictionaryPage { buf, .. } => buf.len() / n_value_bytes,
         Page::DataPage { .. } | Page::DataPageV2 { .. } => MAX_VALUES,
     };
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_no_more_values_than_fit() {
+    fn rejects_a_page_with_more_values_than_fit() {
         let dictionary = |num_values| Page::DictionaryPage {
             buf: vec![0; 103].into(),
             num_values,

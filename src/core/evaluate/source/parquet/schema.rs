@@ -121,6 +121,7 @@ pub(super) fn fields(schema: &SchemaDescriptor, times: Times) -> anyhow::Result<
             }
             continue;
         };
+        // Without a value the writer could not determine a type, so the column counts as absent.
         if is_only_nulls(column) {
             continue;
         }
@@ -161,6 +162,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
 pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<RecordField>) {
     let all = schema.root_schema().get_fields().iter();
     let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
+    // Columns that were not requested by name are left out if they have another type.
     let readable = others.filter_map(|name| {
         let fields = columns(schema, &[name]).ok()?;
         Some((name.to_owned(), fields))
@@ -241,12 +243,14 @@ fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
     let text_or_null = |column: &ColumnDescriptor| text(column).or(nulls(column));
     match found {
         [it] if is_plain(it) => scalar(found, json),
+        // A map has two leaves that repeat together.
         [key, value] if is_in_one_list(key) && is_in_one_list(value) => Some(FieldShape::Map {
             key: leaf(key, text)?,
             value: leaf(value, text_or_null)?,
         }),
         _ => {
             let field = |it: &LeafColumn| {
+                // Fields of a struct are exactly one level below it.
                 let is_direct = it.column.max_rep_level() == 0 && it.column.path().parts().len() == 2;
                 let name = serde_json::to_vec(it.column.name()).ok()?;
                 is_direct.then_some((name, leaf(it, text_or_null)?))
@@ -308,6 +312,7 @@ fn uuid(column: &ColumnDescriptor) -> Option<Render> {
 
 /// Renders decimals of up to 38 digits as numbers.
 fn decimal(column: &ColumnDescriptor) -> Option<Render> {
+    // The logical type takes precedence. Older writers set only the converted one.
     let scale = match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Decimal(decimal)), _) => decimal.scale,
         (None, ConvertedType::DECIMAL) => column.type_scale(),
@@ -371,6 +376,7 @@ fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
         (Some(LogicalType::Timestamp(timestamp)), _) => (timestamp.unit, timestamp.is_adjusted_to_u_t_c),
         (None, ConvertedType::TIMESTAMP_MILLIS) => (TimeUnit::MILLIS, true),
         (None, ConvertedType::TIMESTAMP_MICROS) => (TimeUnit::MICROS, true),
+        // Older writers, such as Impala, store timestamps as INT96, without a logical type.
         _ if column.physical_type() == Physical::INT96 => {
             return Some(Render::Int96(Rc::new(move |value: &Int96, out| {
                 write_ms(value.to_millis(), times.unit, out);
@@ -385,6 +391,7 @@ fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
     };
     let ahead_ms = times.zone.filter(|_| !is_utc).map_or(0, Zone::ahead_ms);
     Some(Render::Int64(Rc::new(move |value, out| {
+        // Rounding down treats times before 1970 like later ones.
         write_ms(
             value.div_euclid(divisor).saturating_sub(ahead_ms),
             times.unit,
@@ -408,6 +415,7 @@ fn number(column: &ColumnDescriptor) -> Option<Render> {
 fn nulls(column: &ColumnDescriptor) -> Option<Render> {
     let is_unknown = column.logical_type_ref() == Some(&LogicalType::Unknown);
     (is_unknown && column.physical_type() == Physical::INT32)
+        // A column without values never calls this.
         .then(|| Render::Int32(Rc::new(|value, out| write_integer(*value, out))))
 }
 
@@ -418,6 +426,7 @@ fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
 /// Writes Unix milliseconds as a number of this unit.
 fn write_ms(ms: i64, unit: Option<TsUnit>, out: &mut Vec<u8>) {
     write_integer(ms, out);
+    // An exponent keeps all digits, where a multiplication could overflow.
     out.extend_from_slice(match unit {
         None | Some(TsUnit::Milliseconds) => b"",
         Some(TsUnit::Seconds) => b"e-3",

@@ -173,7 +173,7 @@ fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
 }
 
 #[test]
-fn a_table_gives_the_texts_of_the_columns_that_are_asked_for() {
+fn a_table_returns_the_requested_columns_as_text() {
     let cell = |text: &str| Some(text.to_owned());
     let rows = [
         vec![cell("0.5"), cell("u \"1\""), cell("5")],

@@ -33,7 +33,7 @@ fn heals(desk: &mut Desk, loss: Loss, again: Vec<Sent>) -> Vec<Sent> {
 
 /// A worker that reads its logs again has no state to offer.
 #[test]
-fn a_blob_that_is_deleted_is_written_again_with_all_others_and_without_the_worker() {
+fn rewrites_all_blobs_after_one_is_deleted_without_the_worker() {
     let (mut desk, _, records) = sealed();
     delete(&mut desk, records[0].0);
     let again = sent(&desk.end());
@@ -50,7 +50,7 @@ fn a_blob_that_is_deleted_is_written_again_with_all_others_and_without_the_worke
 }
 
 #[test]
-fn a_blob_that_somebody_overwrites_is_written_again() {
+fn rewrites_an_overwritten_blob() {
     let (mut desk, _, records) = sealed();
     desk.read(&(records[1].0, Some(Bytes::from(&b"junk"[..]))));
     let again = sent(&desk.end());
@@ -59,7 +59,7 @@ fn a_blob_that_somebody_overwrites_is_written_again() {
 
 /// The same bytes again are not a loss: an append may land twice.
 #[test]
-fn a_record_that_comes_twice_is_no_loss() {
+fn a_repeated_record_is_not_a_loss() {
     let (mut desk, _, records) = sealed();
     desk.read_all(&records);
     assert_eq!(desk.end(), []);
@@ -67,7 +67,7 @@ fn a_record_that_comes_twice_is_no_loss() {
 }
 
 #[test]
-fn a_seal_that_is_deleted_or_overwritten_is_written_again() {
+fn rewrites_a_deleted_or_overwritten_seal() {
     for value in [None, Some(Bytes::from(&b"junk"[..]))] {
         let (mut desk, _, records) = sealed();
         let (id, _) = seal_of(&records[2..]);
@@ -79,7 +79,7 @@ fn a_seal_that_is_deleted_or_overwritten_is_written_again() {
 }
 
 #[test]
-fn a_claim_that_is_deleted_is_made_again() {
+fn claims_again_if_its_claim_is_deleted() {
     let (mut desk, session, _) = sealed();
     delete(&mut desk, Key::Claim(session));
     let commands = desk.end();
@@ -92,7 +92,7 @@ fn a_claim_that_is_deleted_is_made_again() {
 
 /// Records vanish as with retention: no tombstone is read.
 #[test]
-fn what_lies_before_the_begin_of_the_log_is_written_again() {
+fn rewrites_records_that_retention_removed() {
     let (mut desk, session, records) = sealed();
     desk.step(Input::Begins(desk.end));
     let claim = desk.end();
@@ -105,7 +105,7 @@ fn what_lies_before_the_begin_of_the_log_is_written_again() {
 
 /// Its logs are not replayed yet, so the bytes are the ones it was restored from.
 #[test]
-fn a_base_that_is_lost_once_it_was_restored_is_written_again() {
+fn rewrites_a_restored_base_that_is_lost() {
     let base = state(10, &[("totals", "1")]);
     let records = state_of_another(&base);
     let mut desk = Desk::new(1);
@@ -122,7 +122,7 @@ fn a_base_that_is_lost_once_it_was_restored_is_written_again() {
 }
 
 #[test]
-fn memory_that_has_a_newer_state_is_asked_for_that() {
+fn requests_a_newer_state_if_memory_has_one() {
     let (mut desk, _, records) = sealed();
     // It never lands.
     desk.step(Input::State(state(20, &[("arms", "a"), ("totals", "2")])));
@@ -137,7 +137,7 @@ fn memory_that_has_a_newer_state_is_asked_for_that() {
 
 /// Records that do not land are sent again under other keys.
 #[test]
-fn what_is_written_again_is_written_until_it_is_there() {
+fn keeps_rewriting_until_the_records_land() {
     let (mut desk, _, records) = sealed();
     delete(&mut desk, records[0].0);
     let lost = sent(&desk.end());
@@ -148,7 +148,7 @@ fn what_is_written_again_is_written_until_it_is_there() {
 }
 
 #[test]
-fn a_claim_of_the_highest_epoch_is_named_until_it_is_deleted() {
+fn reports_a_claim_of_the_highest_epoch_until_it_is_deleted() {
     let junk = Session {
         epoch: u64::MAX,
         unique: 0,
@@ -190,7 +190,7 @@ fn claims_above_seals_whose_claim_was_deleted() {
 
 /// No seal of the owner could be in force below it.
 #[test]
-fn a_seal_that_nobody_has_claimed_for_is_claimed_above_and_refused_if_it_cannot_be_read() {
+fn claims_above_a_foreign_seal_and_refuses_it_if_unreadable() {
     let (mut desk, session, _) = sealed();
     for number in [1, u64::MAX] {
         let junk = SealId { session, number };
@@ -208,7 +208,7 @@ fn a_seal_that_nobody_has_claimed_for_is_claimed_above_and_refused_if_it_cannot_
 }
 
 #[test]
-fn a_key_of_a_newer_version_is_named_to_who_lives() {
+fn a_running_owner_reports_a_key_of_a_newer_version() {
     let (mut desk, ..) = sealed();
     let key = format!("2|{}|seal|3", namespace());
     desk.read_text(&key, Some(b""));
@@ -372,7 +372,7 @@ impl World {
 }
 
 #[test]
-fn whatever_the_topic_loses_the_next_reader_finds_what_was_shown_last_or_it_is_refused() {
+fn after_any_loss_the_next_reader_finds_the_shown_state_or_a_refusal() {
     let (mut n_lost, mut n_refused) = (0, 0);
     for seed in 1..=500 {
         let mut world = World::new(seed);

@@ -108,7 +108,7 @@ fn properties() -> impl Strategy<Value = WriterProperties> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn rows_are_the_records_that_were_written_however_they_are_stored(
+    fn rows_match_the_written_records_in_any_encoding(
         rows in proptest::collection::vec(row(), 1..700),
         properties in properties(),
     ) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn a_column_of_another_type_is_named_with_what_to_write() {
+fn reports_a_column_of_the_wrong_type_with_the_accepted_types() {
     let ids = "strings, integers, UUIDs or DECIMALs of up to 38 digits";
     let items = "lists of strings, integers, UUIDs or DECIMALs of up to 38 digits, or strings of JSON arrays";
     for (column, stored, written, may_hold) in [
@@ -63,7 +63,7 @@ fn a_column_of_another_type_is_named_with_what_to_write() {
 }
 
 #[test]
-fn times_of_other_types_are_refused() {
+fn rejects_times_of_other_types() {
     for column in [
         "REQUIRED FLOAT ts",
         "REQUIRED INT32 ts (DATE)",
@@ -87,7 +87,7 @@ fn times_of_other_types_are_refused() {
 }
 
 #[test]
-fn a_name_of_several_columns_is_refused() {
+fn rejects_duplicate_column_names() {
     let stored = [click(), vec![texts(["i"]).required(), texts(["j"]).required()]].concat();
     let columns = format!("{CLICK} required binary item; required binary item;");
     let file = file(&columns, &stored, 1, WriterProperties::default());
@@ -96,7 +96,7 @@ fn a_name_of_several_columns_is_refused() {
 }
 
 #[test]
-fn a_column_that_every_file_has_must_be_there() {
+fn rejects_a_file_without_a_required_column() {
     let columns = "required binary type; required binary request_id;";
     let stored = [texts(["click"]), texts(["r"])].map(Values::required);
     let error = records(file(columns, &stored, 1, WriterProperties::default())).unwrap_err();
@@ -121,7 +121,7 @@ fn outcome(content: &[u8]) -> Result<usize, String> {
 }
 
 #[test]
-fn a_file_that_ends_early_is_refused_wherever_it_ends() {
+fn rejects_a_truncated_file() {
     let whole = click_file();
     assert_eq!(outcome(&whole), Ok(1));
     for end in 4..whole.len() {
@@ -132,7 +132,7 @@ fn a_file_that_ends_early_is_refused_wherever_it_ends() {
 
 /// The Parquet reader panics on some of these files.
 #[test]
-fn a_damaged_file_gives_its_rows_or_an_error() {
+fn a_damaged_file_yields_its_rows_or_an_error() {
     let whole = click_file();
     let mut errors = BTreeSet::new();
     for (at, byte) in (4..whole.len()).flat_map(|at| [(at, 0x00), (at, 0x08), (at, 0xff)]) {
@@ -154,7 +154,7 @@ fn a_damaged_file_gives_its_rows_or_an_error() {
 
 /// The reader would allocate memory for that many entries before it finds that they are missing.
 #[test]
-fn a_dictionary_that_says_more_than_it_has_is_refused() {
+fn rejects_a_dictionary_that_claims_too_many_entries() {
     let mut damaged = click_file();
     let entries = b"\x4c\x15\x02";
     let place = damaged.windows(3).position(|bytes| bytes == entries);

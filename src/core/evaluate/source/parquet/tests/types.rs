@@ -34,7 +34,7 @@ fn ids_are_strings_or_integers() {
 }
 
 #[test]
-fn a_uuid_is_its_text_and_a_decimal_a_number() {
+fn uuids_become_text_and_decimals_become_numbers() {
     let fixed = |bytes: &[u8]| Values::Fixed(vec![FixedLenByteArray::from(bytes.to_vec())]);
     let uuid = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_be_bytes();
     for (column, stored, expected) in [
@@ -78,7 +78,7 @@ fn a_uuid_is_its_text_and_a_decimal_a_number() {
 
 /// A value takes fewer bytes than the length of a text would.
 #[test]
-fn a_dictionary_of_short_values_is_read() {
+fn reads_a_dictionary_of_short_values() {
     let n = 100_u8;
     let values = (0..n).map(|byte| FixedLenByteArray::from(vec![byte])).collect();
     let many = |value: Values| value.required();
@@ -97,7 +97,7 @@ fn a_dictionary_of_short_values_is_read() {
 }
 
 #[test]
-fn text_that_is_no_utf_8_makes_a_record_that_is_none() {
+fn text_that_is_not_utf_8_makes_an_unreadable_record() {
     let file = file(
         "required binary type; required binary request_id; required int64 ts;",
         &[
@@ -172,7 +172,7 @@ fn times_of_any_unit_become_milliseconds() {
 
 /// Every case has the decoder's unit of numbers and its zone of times without one.
 #[test]
-fn timestamps_are_the_same_times_whatever_the_unit_of_numbers_is() {
+fn timestamps_do_not_depend_on_the_unit_of_numbers() {
     let ts_ms = |unit, zone, column: &str, stored: Values| {
         let shape = Shape {
             ts_unit: unit,
@@ -273,7 +273,7 @@ fn timestamps_are_the_same_times_whatever_the_unit_of_numbers_is() {
 }
 
 #[test]
-fn lists_are_null_or_empty_or_hold_strings_integers_or_nulls() {
+fn lists_may_be_null_or_empty_or_hold_strings_integers_and_nulls() {
     let column = "optional group items (LIST) { repeated group list { optional binary element (STRING); } }";
     for (values, definition, repetition, expected) in [
         (&[][..], &[0][..], &[0][..], ""),
@@ -350,7 +350,7 @@ fn experiments_may_be_a_struct() {
 }
 
 #[test]
-fn experiments_may_be_json_and_what_is_none_is_a_string() {
+fn experiments_may_be_json_or_else_become_a_string() {
     let column = "required binary experiments (JSON);";
     check(
         column,
@@ -387,7 +387,7 @@ fn lists_may_be_json() {
 }
 
 #[test]
-fn strings_of_a_column_of_json_are_quoted_in_it() {
+fn bare_strings_in_a_json_column_are_quoted() {
     for (text, expected) in [("\"i\"", "\"i\""), ("5", "5"), ("i", "\"i\"")] {
         check(
             "required binary item (JSON);",
@@ -423,7 +423,7 @@ fn nulls_and_columns_of_nulls_are_absent() {
 }
 
 #[test]
-fn other_columns_are_not_looked_at() {
+fn ignores_other_columns() {
     let column = "required double score; required group deep { required binary item (STRING); }";
     check(
         column,
@@ -433,7 +433,7 @@ fn other_columns_are_not_looked_at() {
 }
 
 #[test]
-fn rows_are_counted_through_row_groups_and_all_bytes_are_told() {
+fn counts_rows_across_row_groups_and_reports_all_bytes() {
     let file = file(CLICK, &click(), 3, WriterProperties::default());
     let n_bytes = file.metadata().unwrap().len();
     let n_told = Cell::new(0);
