@@ -55,7 +55,9 @@ fn a_static_member_moved_to_other_topics_reads_them() {
         .collect();
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(
-        told[0].contains(&before.served) && told[0].contains(&after.served) && told[0].contains("joins anew"),
+        told[0].contains(&before.served)
+            && told[0].contains(&after.served)
+            && told[0].contains("joins again"),
         "{told:#?}"
     );
 }

@@ -7,6 +7,7 @@ mod kafka_security;
 mod live;
 mod packages;
 mod real_input;
+mod recorded_state;
 mod rules;
 mod stored_state;
 #[path = "../support/mod.rs"]
