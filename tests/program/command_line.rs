@@ -97,6 +97,8 @@ fn the_version_lists_compiler_commit_and_librdkafka() {
     assert!(told["commit"].is_null() || told["commit"].is_string(), "{told}");
     let client = told["librdkafka"].as_str().expect("a version");
     assert!(client.starts_with(|c: char| c.is_ascii_digit()), "{client}");
+    assert_eq!(told["kafka_tls"], cfg!(feature = "kafka-tls"));
+    assert_eq!(told["parquet"], cfg!(feature = "parquet"));
 }
 
 #[test]

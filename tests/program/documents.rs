@@ -37,7 +37,7 @@ enum Look {
 /// Prefix of each command that is not run, the reason, and the check instead.
 const NOT_RUN: [(&str, &str, Look); 41] = [
     (
-        "cargo run --release -- demo",
+        "cargo demo",
         "builds for minutes; tests/program/demo.rs runs the demo",
         Look::Arguments,
     ),
@@ -398,13 +398,30 @@ impl Look {
 
 #[track_caller]
 fn look_at_arguments(command: &str) {
-    let ours = command
-        .strip_prefix("abgauge ")
-        .or_else(|| command.strip_prefix("cargo run --release -- "));
-    let arguments = ours.expect("our program").split(' ');
+    let arguments = match command.strip_prefix("cargo ") {
+        Some(alias) => aliased(alias),
+        None => command.strip_prefix("abgauge ").expect("our program").to_owned(),
+    };
+    let arguments = arguments.split(' ');
     if let Err(error) = Cli::try_parse_from(["abgauge"].into_iter().chain(arguments)) {
         panic!("{command}: {error}");
     }
+}
+
+/// Returns the arguments that an alias in .cargo/config.toml passes to our program, and checks its profile.
+#[track_caller]
+fn aliased(alias: &str) -> String {
+    let config: toml::Table = read(".cargo/config.toml").parse().expect("TOML");
+    let (name, more) = alias.split_once(' ').unwrap_or((alias, ""));
+    let command = config["alias"][name].as_str().expect("an alias");
+    let (of_cargo, ours) = command.split_once(" -- ").expect("it passes arguments on");
+    let profile = of_cargo.split_once("--profile ").expect("a profile").1;
+    let profile = profile.split(' ').next().expect("a name");
+    assert!(
+        read("Cargo.toml").contains(&format!("\n[profile.{profile}]\n")),
+        "{alias}: no profile {profile}"
+    );
+    format!("{ours} {more}").trim_end().to_owned()
 }
 
 /// Checks cargo's long flags against its help, and then the bench and its arguments.

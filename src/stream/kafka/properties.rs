@@ -82,6 +82,9 @@ fn fault_of(setting: impl Fn(&str) -> String, name: &str, value: &str) -> Option
             remedy: "name a file that abgauge's user may read".to_owned(),
         });
     }
+    if !cfg!(feature = "kafka-tls") && needs_tls(name, value) {
+        return Some(without_tls(setting(name)));
+    }
     let error = ClientConfig::new()
         .set(name, value)
         .create_native_config()
@@ -105,6 +108,26 @@ fn fault_of(setting: impl Fn(&str) -> String, name: &str, value: &str) -> Option
         message,
         remedy,
     })
+}
+
+/// Returns true if librdkafka has this property or value only with OpenSSL, which the feature `kafka-tls` links.
+fn needs_tls(name: &str, value: &str) -> bool {
+    let value = value.to_ascii_uppercase();
+    match name {
+        "security.protocol" => value.contains("SSL"),
+        "sasl.mechanism" | "sasl.mechanisms" => value.starts_with("SCRAM-") || value == "OAUTHBEARER",
+        _ => ["ssl.", "enable.ssl.", "sasl.oauthbearer."]
+            .iter()
+            .any(|begin| name.starts_with(begin)),
+    }
+}
+
+fn without_tls(setting: String) -> PropertyError {
+    PropertyError {
+        setting,
+        message: "needs OpenSSL, but this abgauge was built without it (feature `kafka-tls`)".to_owned(),
+        remedy: "install it with all features: cargo install --locked --profile dist --path .".to_owned(),
+    }
 }
 
 /// Returns why librdkafka would block forever when opening this file.
@@ -204,6 +227,41 @@ mod tests {
             assert_eq!(faults.len(), 1);
             assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
         }
+    }
+
+    #[test]
+    fn only_tls_scram_and_oauth_need_openssl() {
+        for (name, value) in [
+            ("security.protocol", "ssl"),
+            ("security.protocol", "SASL_SSL"),
+            ("sasl.mechanism", "SCRAM-SHA-512"),
+            ("sasl.mechanisms", "OAUTHBEARER"),
+            ("sasl.oauthbearer.method", "oidc"),
+            ("ssl.ca.location", "/etc/ca.crt"),
+            ("enable.ssl.certificate.verification", "false"),
+        ] {
+            assert!(needs_tls(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("security.protocol", "SASL_PLAINTEXT"),
+            ("sasl.mechanism", "PLAIN"),
+            ("sasl.password", "ssl.password"),
+            ("client.id", "SSL"),
+        ] {
+            assert!(!needs_tls(name, value), "{name}");
+        }
+    }
+
+    #[cfg(not(feature = "kafka-tls"))]
+    #[test]
+    fn a_build_without_tls_refuses_it_and_names_the_feature() {
+        let faults = judged(&[("security.protocol", "SASL_SSL"), ("sasl.mechanism", "PLAIN")]);
+        let [fault] = faults.as_slice() else {
+            panic!("{faults:?}");
+        };
+        assert_eq!(fault.setting, "kafka.properties.security.protocol");
+        assert!(fault.message.contains("`kafka-tls`"), "{fault:?}");
+        assert!(fault.remedy.contains("cargo install"), "{fault:?}");
     }
 
     #[test]

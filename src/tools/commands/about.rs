@@ -46,6 +46,7 @@ pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
         "librdkafka": kafka::client_version(),
         "os": std::env::consts::OS,
         "arch": std::env::consts::ARCH,
+        "kafka_tls": cfg!(feature = "kafka-tls"),
         "parquet": cfg!(feature = "parquet"),
     });
     print(&format!("{told:#}\n"))?;
