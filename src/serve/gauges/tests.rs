@@ -314,6 +314,16 @@ fn what_is_no_mean_over_all_lists_has_its_denominator_beside_it() {
 }
 
 #[test]
+fn each_family_has_a_row_with_its_labels() {
+    for (name, labels) in both_scopes(100_000).keys() {
+        let row = series::rows().find(|row| row.name == *name).expect(name);
+        for (label, _) in labels {
+            assert!(row.labels.contains(&&**label), "{name} has no label {label}");
+        }
+    }
+}
+
+#[test]
 fn an_empty_board_says_only_that_nothing_is_left_out() {
     let scrape = scrape(&Snapshot::default(), &export());
     let names: Vec<_> = scrape.keys().map(|(name, _)| name.as_str()).collect();
