@@ -62,7 +62,7 @@ struct Family<T> {
     number: fn(&T) -> Option<Number>,
 }
 
-static INTERVALS: [Family<Interval>; 2] = [
+const INTERVALS: &[Family<Interval>] = &[
     Family {
         row: Series::gauge(
             "abgauge_ci_lower",
@@ -81,7 +81,7 @@ static INTERVALS: [Family<Interval>; 2] = [
     },
 ];
 
-static OF_METRICS: [Family<MetricReport>; 7] = [
+const OF_METRICS: &[Family<MetricReport>] = &[
     Family {
         row: Series::gauge(
             "abgauge_lift",
@@ -141,7 +141,7 @@ static OF_METRICS: [Family<MetricReport>; 7] = [
 ];
 
 /// Families of primary and guardrail metrics only.
-static OF_DECISIONS: [Family<MetricReport>; 4] = [
+const OF_DECISIONS: &[Family<MetricReport>] = &[
     Family {
         row: Series::gauge(
             "abgauge_decision_lift",
@@ -176,7 +176,7 @@ static OF_DECISIONS: [Family<MetricReport>; 4] = [
     },
 ];
 
-static OF_ARMS: [Family<ArmReport>; 3] = [
+const OF_ARMS: &[Family<ArmReport>] = &[
     Family {
         row: Series::gauge(
             "abgauge_list_ratio",
@@ -206,7 +206,7 @@ static OF_ARMS: [Family<ArmReport>; 3] = [
     },
 ];
 
-static OF_EXPERIMENTS: [Family<Report>; 2] = [
+const OF_EXPERIMENTS: &[Family<Report>] = &[
     Family {
         row: Series::gauge(
             "abgauge_srm_p_value",
@@ -261,11 +261,11 @@ const IN_WINDOW_BY_METRIC: &[&str] = &["experiment", "arm", "window", "view", "s
 
 /// Returns the rows of all series of looks.
 pub(super) fn rows() -> impl Iterator<Item = Series> {
-    fn of<T>(families: &[Family<T>]) -> impl Iterator<Item = Series> {
+    fn of<T>(families: &'static [Family<T>]) -> impl Iterator<Item = Series> {
         families.iter().map(|family| family.row.clone())
     }
-    let of_metrics = of(&INTERVALS).chain(of(&OF_METRICS)).chain(of(&OF_DECISIONS));
-    let of_all = of_metrics.chain(of(&OF_ARMS)).chain(of(&OF_EXPERIMENTS));
+    let of_metrics = of(INTERVALS).chain(of(OF_METRICS)).chain(of(OF_DECISIONS));
+    let of_all = of_metrics.chain(of(OF_ARMS)).chain(of(OF_EXPERIMENTS));
     of_all.chain([USERS, WITHOUT_USER, DECISION, LOWER_IS_BETTER, TIMESTAMP])
 }
 
@@ -416,21 +416,21 @@ impl<'a> LookGauges<'a> {
         of_arms(text, &WITHOUT_USER, arms, |text, begin, arm| {
             text.known([begin[0], begin[1], "} "], arm.without_user.map(Number::Float));
         });
-        for family in &INTERVALS {
+        for family in INTERVALS {
             of_arms(text, &family.row, arms, |text, begin, arm| {
                 for (end, interval) in &arm.intervals {
                     text.known([begin[0], begin[1], end], (family.number)(interval));
                 }
             });
         }
-        for family in OF_METRICS.iter().chain(&OF_DECISIONS) {
+        for family in OF_METRICS.iter().chain(OF_DECISIONS) {
             of_arms(text, &family.row, arms, |text, begin, arm| {
                 for (ends, metric) in &arm.metrics {
                     text.known([begin[0], begin[1], &ends.compared], (family.number)(metric));
                 }
             });
         }
-        for family in &OF_ARMS {
+        for family in OF_ARMS {
             of_arms(text, &family.row, arms, |text, begin, arm| {
                 let number = arm.report.and_then(family.number);
                 text.known([begin[0], begin[1], "} "], number);
@@ -442,7 +442,7 @@ impl<'a> LookGauges<'a> {
                 text.sample([begin[0], begin[1], &end], Number::Integer(1));
             }
         });
-        for family in &OF_EXPERIMENTS {
+        for family in OF_EXPERIMENTS {
             text.family(&family.row, |text| {
                 for experiment in experiments {
                     let number = (family.number)(experiment.report);
@@ -510,8 +510,8 @@ impl LookedArm<'_> {
         let metrics = self
             .metrics
             .iter()
-            .map(|(_, metric)| n_shown(&OF_METRICS, *metric) + n_shown(&OF_DECISIONS, *metric));
-        let of_arm = self.report.map_or(0, |report| n_shown(&OF_ARMS, report));
+            .map(|(_, metric)| n_shown(OF_METRICS, *metric) + n_shown(OF_DECISIONS, *metric));
+        let of_arm = self.report.map_or(0, |report| n_shown(OF_ARMS, report));
         usize::from(self.users.is_some())
             + usize::from(self.without_user.is_some())
             + INTERVALS.len() * self.intervals.len()
@@ -527,7 +527,7 @@ impl LookedArm<'_> {
 
 impl LookedExperiment<'_> {
     pub fn n_series(&self) -> usize {
-        n_shown(&OF_EXPERIMENTS, self.report) + self.lower_is_better.len()
+        n_shown(OF_EXPERIMENTS, self.report) + self.lower_is_better.len()
     }
 }
 
