@@ -6,6 +6,7 @@
 mod bound;
 mod looks;
 mod of_arm;
+mod series;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -19,9 +20,11 @@ use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking
 use self::bound::{Room, choose};
 use self::looks::{LookGauges, LookedArm, LookedExperiment};
 pub use self::of_arm::SeriesOfArm;
+pub use self::series::rows as series;
 use super::{Scope, TOTAL, control_of, shown_arms};
 use crate::board::snapshot::{ArmSnapshot, Snapshot};
 use crate::settings::{Export, WindowSpan};
+use crate::telemetry::Series;
 
 /// Input of the gauges at one instant.
 pub struct Scrape<'a> {
@@ -81,7 +84,7 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let mut text = ExpositionText::new(out);
     // The text format requires all samples of a family in one block, so both scopes are written family by family.
     for (of_own, of_global) in of_own.iter().zip(&of_global) {
-        text.family(&of_own.name, &of_own.help, |text| {
+        text.family(&of_own.row, |text| {
             scopes[0].render(of_own, text);
             scopes[1].render(of_global, text);
         });
@@ -93,48 +96,29 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
         .filter_map(|(row, block)| Some((row.looked.as_ref()?, block.as_str())))
         .collect();
     looks.render(&looked, &experiments, &mut text);
-    let name = "abgauge_arm_last_list_timestamp_seconds";
-    let begin = format!("{name}{{");
-    text.family(
-        name,
-        "Event time of the newest accepted list of an arm, at most the clock + max_future.",
-        |text| {
-            for (row, block) in scopes.iter().flat_map(ScopeRows::told) {
-                let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);
-                text.sample([&begin, block, "} "], seconds);
-            }
-        },
-    );
-    let name = "abgauge_control_arm";
-    let begin = format!("{name}{{");
-    text.family(
-        name,
-        "1 for the arm that the others of its experiment are compared with.",
-        |text| {
-            let told = scopes.iter().flat_map(ScopeRows::told);
-            for (_, block) in told.filter(|(row, _)| row.is_control) {
-                text.sample([&begin, block, "} "], Number::Integer(1));
-            }
-        },
-    );
-    text.single(
-        "abgauge_arms_folded",
-        "Arms beyond max_arms, counted as __other__.",
-        i128::from(snapshot.folded_arms),
-    );
+    text.family(&series::LAST_LIST, |text| {
+        let begin = format!("{}{{", series::LAST_LIST.name);
+        for (row, block) in scopes.iter().flat_map(ScopeRows::told) {
+            let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);
+            text.sample([&begin, block, "} "], seconds);
+        }
+    });
+    text.family(&series::CONTROL, |text| {
+        let begin = format!("{}{{", series::CONTROL.name);
+        let told = scopes.iter().flat_map(ScopeRows::told);
+        for (_, block) in told.filter(|(row, _)| row.is_control) {
+            text.sample([&begin, block, "} "], Number::Integer(1));
+        }
+    });
+    text.single(&series::ARMS_FOLDED, i128::from(snapshot.folded_arms));
     if ranking.coverage().is_some() {
         let of_all_without_coverage = scrape.global.map_or(0, |global| global.arms_without_coverage);
         text.single(
-            "abgauge_coverage_arms_left_out",
-            "Arms without coverage because limits.max_coverage was reached.",
+            &series::WITHOUT_COVERAGE,
             i128::from(snapshot.arms_without_coverage.max(of_all_without_coverage)),
         );
     }
-    text.single(
-        "abgauge_series_dropped",
-        "Ranking series left out because max_series was reached.",
-        room.n_dropped() as i128,
-    );
+    text.single(&series::DROPPED, room.n_dropped() as i128);
 }
 
 /// Arms exported in a scope, with their labels.
@@ -157,7 +141,7 @@ impl<'a, 'b> ScopeRows<'a, 'b> {
         if self.rows.is_empty() {
             return;
         }
-        let begin = format!("{}{{", family.name);
+        let begin = format!("{}{{", family.row.name);
         let ends = family.ends(self.places);
         for (row, block) in self.rows.iter().zip(&self.blocks) {
             for (place, ends) in self.places.iter().zip(&ends) {
@@ -221,9 +205,8 @@ fn places(config: &Export, windows: &[WindowSpan], scope: Scope) -> Vec<WindowLa
 
 /// Series with the same name.
 struct Family {
-    name: String,
-    help: String,
-    series: Vec<Series>,
+    row: Series,
+    series: Vec<FamilySeries>,
 }
 
 impl Family {
@@ -240,7 +223,7 @@ impl Family {
 }
 
 /// Series of a family that every place has.
-struct Series {
+struct FamilySeries {
     /// Labels that vary within the place, then the closing brace and a space: `,k="5"} `.
     tail: String,
     what: What,
@@ -296,38 +279,28 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
         .iter()
         .filter(|column| wanted_k(config, column))
         .collect();
-    let base = |name: &str, help: &str, column| Family {
-        name: format!("abgauge_{name}"),
-        help: help.to_owned(),
-        series: vec![Series {
+    let base = |row, column| Family {
+        row,
+        series: vec![FamilySeries {
             tail: "} ".to_owned(),
             what: What::Sum(column),
         }],
     };
     let mut families = vec![
-        base("lists", "Served lists.", LISTS),
-        base(
-            "items_shown",
-            "Items shown, including copies within a list.",
-            ITEMS_SHOWN,
-        ),
-        base(
-            "clicks",
-            "Distinct clicked items, counted once for each served list.",
-            CLICKS,
-        ),
+        base(series::LISTS, LISTS),
+        base(series::ITEMS_SHOWN, ITEMS_SHOWN),
+        base(series::CLICKS, CLICKS),
     ];
     for metric in METRICS
         .iter()
         .filter(|metric| config.metrics.iter().any(|id| id == metric.id))
     {
         families.push(Family {
-            name: format!("abgauge_{}", metric.gauge),
-            help: metric.help.to_owned(),
+            row: series::of_metric(metric),
             series: columns
                 .iter()
                 .filter(|column| column.metric.id == metric.id)
-                .map(|column| Series {
+                .map(|column| FamilySeries {
                     tail: format!("{}{}}} ", k_label(column), profile_label(ranking, column)),
                     what: What::Value(**column),
                 })
@@ -342,36 +315,24 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
         let is_weight = column.metric.is_additive() && column.denominator != LISTS;
         is_named(column) || is_shown && is_weight && scope == Scope::Own
     };
-    let parts =
-        |name: &str, help: &str, what: fn(Column) -> What, is_wanted: &dyn Fn(&Column) -> bool| Family {
-            name: format!("abgauge_metric_{name}"),
-            help: help.to_owned(),
-            series: columns
-                .iter()
-                .filter(|column| is_wanted(column))
-                .map(|column| Series {
-                    tail: format!(
-                        r#",metric="{}"{}{}}} "#,
-                        column.metric.id,
-                        k_label(column),
-                        profile_label(ranking, column)
-                    ),
-                    what: what(**column),
-                })
-                .collect(),
-        };
-    families.push(parts(
-        "numerator",
-        "Numerator of the metric: sum over instances, then divide.",
-        What::Numerator,
-        &is_named,
-    ));
-    families.push(parts(
-        "denominator",
-        "Denominator of the metric: sum over instances, then divide.",
-        What::Denominator,
-        &needs_denominator,
-    ));
+    let parts = |row: Series, what: fn(Column) -> What, is_wanted: &dyn Fn(&Column) -> bool| Family {
+        row,
+        series: columns
+            .iter()
+            .filter(|column| is_wanted(column))
+            .map(|column| FamilySeries {
+                tail: format!(
+                    r#",metric="{}"{}{}}} "#,
+                    column.metric.id,
+                    k_label(column),
+                    profile_label(ranking, column)
+                ),
+                what: what(**column),
+            })
+            .collect(),
+    };
+    families.push(parts(series::NUMERATOR, What::Numerator, &is_named));
+    families.push(parts(series::DENOMINATOR, What::Denominator, &needs_denominator));
     families
 }
 
@@ -492,7 +453,8 @@ impl<'a> ExpositionText<'a> {
     }
 
     /// Writes a heading and the `samples`, or nothing if there are no samples.
-    fn family(&mut self, name: &str, help: &str, samples: impl FnOnce(&mut Self)) {
+    fn family(&mut self, row: &Series, samples: impl FnOnce(&mut Self)) {
+        let Series { name, help, .. } = row;
         let begin = self.out.len();
         let _ = write!(self.out, "# HELP {name} {help}\n# TYPE {name} gauge\n");
         let heading_end = self.out.len();
@@ -503,9 +465,9 @@ impl<'a> ExpositionText<'a> {
     }
 
     /// Writes a family of one series without labels.
-    fn single(&mut self, name: &str, help: &str, value: i128) {
-        self.family(name, help, |text| {
-            text.sample([name, " ", ""], Number::Integer(value))
+    fn single(&mut self, row: &Series, value: i128) {
+        self.family(row, |text| {
+            text.sample([&row.name, " ", ""], Number::Integer(value))
         });
     }
 

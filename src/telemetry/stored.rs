@@ -1,10 +1,11 @@
 //! Gauges of stored state for each pair of this process, including the result of its restore.
 
-use prometheus::core::{Collector, GenericCounterVec, GenericGaugeVec};
-use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Registry};
+use prometheus::Registry;
 use serde::Serialize;
 
-use super::{family, forget, saturated};
+use super::families::StoredFamilies;
+use super::saturated;
+use super::series::forget;
 
 /// Stored state of a pair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -54,110 +55,25 @@ pub struct StoredStatus {
     pub state: StoredState,
 }
 
-/// Families of gauges, labeled by partition.
-pub(super) struct StoredGauges {
-    age: GaugeVec,
-    states: IntCounterVec,
-    superseded: IntCounterVec,
-    bytes_written: IntCounterVec,
-    bytes_read: IntCounterVec,
-    lag: IntGaugeVec,
-    restoring: IntGaugeVec,
-    restore_seconds: GaugeVec,
-    restore_read_bytes: IntGaugeVec,
-    restore_live_bytes: IntGaugeVec,
-    caught_up: IntGaugeVec,
-    exact: IntGaugeVec,
-    whole: IntGaugeVec,
-    lost: IntCounterVec,
-}
+/// Gauges of stored state, labeled by partition.
+pub(super) struct StoredGauges(StoredFamilies);
 
 impl StoredGauges {
     pub fn new(registry: &Registry) -> StoredGauges {
-        StoredGauges {
-            age: gauge(
-                registry,
-                "abgauge_stored_age_seconds",
-                "Time since a stored state of a partition was last confirmed as current, or since the partition was assigned.",
-            ),
-            states: counter(
-                registry,
-                "abgauge_stored_states_total",
-                "Stored states of a partition that were confirmed as current.",
-            ),
-            superseded: counter(
-                registry,
-                "abgauge_stored_superseded_total",
-                "Times that another instance claimed the stored state of a partition.",
-            ),
-            bytes_written: counter(
-                registry,
-                "abgauge_stored_bytes_written_total",
-                "Bytes of keys and values handed over for storing.",
-            ),
-            bytes_read: counter(
-                registry,
-                "abgauge_stored_bytes_read_total",
-                "Bytes of keys and values read from the state topic.",
-            ),
-            lag: gauge(
-                registry,
-                "abgauge_stored_lag_records",
-                "Offsets between the read position in the state topic and its end.",
-            ),
-            restoring: gauge(
-                registry,
-                "abgauge_stored_restoring",
-                "1 while the stored state of a partition is being read, else 0.",
-            ),
-            restore_seconds: gauge(
-                registry,
-                "abgauge_stored_restore_seconds",
-                "Time that reading the stored state of a partition took, or has taken so far.",
-            ),
-            restore_read_bytes: gauge(
-                registry,
-                "abgauge_stored_restore_read_bytes",
-                "Bytes of keys and values read to restore a partition.",
-            ),
-            restore_live_bytes: gauge(
-                registry,
-                "abgauge_stored_restore_live_bytes",
-                "Bytes of live state within abgauge_stored_restore_read_bytes.",
-            ),
-            caught_up: gauge(
-                registry,
-                "abgauge_stored_caught_up",
-                "1 once a partition has reached the ends of its topics, here or before, else 0.",
-            ),
-            exact: gauge(
-                registry,
-                "abgauge_stored_exact",
-                "1 if no record of a partition was ever shed since its stored state began, else 0.",
-            ),
-            whole: gauge(
-                registry,
-                "abgauge_stored_whole",
-                "1 while the state topic has all of the stored state of a partition and takes more, else 0.",
-            ),
-            lost: counter(
-                registry,
-                "abgauge_stored_lost_total",
-                "How often the state topic had lost some of the stored state of a partition, which was then written again.",
-            ),
-        }
+        StoredGauges(StoredFamilies::new(registry))
     }
 
     pub fn set(&self, partition: i32, state: &StoredState) {
+        let StoredGauges(families) = self;
         let labels = [&*partition.to_string()];
         let restore = &state.restore;
-        self.age.with_label_values(&labels).set(state.age_seconds);
+        families.age.with_label_values(&labels).set(state.age_seconds);
         for (counter, n) in [
-            (&self.states, state.states),
-            (&self.superseded, state.superseded),
-            (&self.bytes_written, state.bytes_written),
-            (&self.bytes_read, state.bytes_read),
-            (&self.lost, state.lost),
+            (&families.states, state.states),
+            (&families.superseded, state.superseded),
+            (&families.bytes_written, state.bytes_written),
+            (&families.bytes_read, state.bytes_read),
+            (&families.lost, state.lost),
         ] {
             let counter = counter.with_label_values(&labels);
             // The state has totals, but a counter takes increments. A total that starts over must not lower the counter.
@@ -165,66 +81,49 @@ impl StoredGauges {
         }
         let flag = |is: bool| Some(i64::from(is));
         for (gauge, value) in [
-            // The end is queried from time to time, so the position may have passed it.
-            (&self.lag, state.end.map(|end| (end - state.position).max(0))),
-            (&self.restoring, flag(restore.under_way)),
-            (&self.restore_read_bytes, restore.read_bytes.map(saturated)),
-            (&self.restore_live_bytes, restore.live_bytes.map(saturated)),
-            (&self.caught_up, flag(state.caught_up)),
-            (&self.exact, flag(state.exact)),
-            (&self.whole, flag(state.whole)),
+            (&families.lag, state.end.map(|end| (end - state.position).max(0))),
+            (&families.restoring, flag(restore.under_way)),
+            (&families.restore_read_bytes, restore.read_bytes.map(saturated)),
+            (&families.restore_live_bytes, restore.live_bytes.map(saturated)),
+            (&families.caught_up, flag(state.caught_up)),
+            (&families.exact, flag(state.exact)),
+            (&families.whole, flag(state.whole)),
         ] {
             match value {
                 Some(value) => gauge.with_label_values(&labels).set(value),
                 None => forget(gauge, &labels),
             }
         }
-        self.restore_seconds
+        families
+            .restore_seconds
             .with_label_values(&labels)
             .set(restore.seconds);
     }
 
     pub fn forget(&self, partition: i32) {
+        let StoredGauges(families) = self;
         let labels = [&*partition.to_string()];
-        forget(&self.age, &labels);
-        forget(&self.restore_seconds, &labels);
+        forget(&families.age, &labels);
+        forget(&families.restore_seconds, &labels);
         for counter in [
-            &self.states,
-            &self.superseded,
-            &self.bytes_written,
-            &self.bytes_read,
-            &self.lost,
+            &families.states,
+            &families.superseded,
+            &families.bytes_written,
+            &families.bytes_read,
+            &families.lost,
         ] {
             forget(counter, &labels);
         }
         for gauge in [
-            &self.lag,
-            &self.restoring,
-            &self.restore_read_bytes,
-            &self.restore_live_bytes,
-            &self.caught_up,
-            &self.exact,
-            &self.whole,
+            &families.lag,
+            &families.restoring,
+            &families.restore_read_bytes,
+            &families.restore_live_bytes,
+            &families.caught_up,
+            &families.exact,
+            &families.whole,
         ] {
             forget(gauge, &labels);
         }
     }
-}
-
-const LABELS: [&str; 1] = ["partition"];
-
-fn gauge<P>(registry: &Registry, name: &str, help: &str) -> GenericGaugeVec<P>
-where
-    P: prometheus::core::Atomic + 'static,
-    GenericGaugeVec<P>: Collector + Clone,
-{
-    family(registry, GenericGaugeVec::new, name, help, &LABELS)
-}
-
-fn counter<P>(registry: &Registry, name: &str, help: &str) -> GenericCounterVec<P>
-where
-    P: prometheus::core::Atomic + 'static,
-    GenericCounterVec<P>: Collector + Clone,
-{
-    family(registry, GenericCounterVec::new, name, help, &LABELS)
 }

@@ -7,9 +7,11 @@ use abgauge_core::metrics::Ranking;
 use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use abgauge_core::statistics::{ArmReport, Interval, MetricReport, Report, Role, Settings, State};
 
+use super::series::{IN_WINDOW, OF_ARM};
 use super::{ExpositionText, Number, Scope, TOTAL, escape, k_label, wanted_k};
 use crate::board::snapshot::ArmSnapshot;
 use crate::settings::{Experiment, Export};
+use crate::telemetry::Series;
 
 /// Latest look, and the labels of its metrics.
 pub(super) struct LookGauges<'a> {
@@ -54,102 +56,149 @@ pub(super) struct LookedExperiment<'a> {
     lower_is_better: Vec<&'a MetricEnds>,
 }
 
-/// Series with the same name, and the function that extracts their number.
+/// Row of a series, and the function that extracts its number.
 struct Family<T> {
-    name: &'static str,
-    help: &'static str,
+    row: Series,
     number: fn(&T) -> Option<Number>,
 }
 
-const INTERVALS: [Family<Interval>; 2] = [
+const INTERVALS: &[Family<Interval>] = &[
     Family {
-        name: "abgauge_ci_lower",
-        help: "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
+        row: Series::gauge(
+            "abgauge_ci_lower",
+            IN_WINDOW_BY_METRIC,
+            "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
+        ),
         number: |interval| Some(Number::Float(interval.lower)),
     },
     Family {
-        name: "abgauge_ci_upper",
-        help: "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
+        row: Series::gauge(
+            "abgauge_ci_upper",
+            IN_WINDOW_BY_METRIC,
+            "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
+        ),
         number: |interval| Some(Number::Float(interval.upper)),
     },
 ];
 
-const OF_METRICS: [Family<MetricReport>; 7] = [
+const OF_METRICS: &[Family<MetricReport>] = &[
     Family {
-        name: "abgauge_lift",
-        help: "Difference of an arm's metric from the control's, divided by the control's: 0.05 is 5% more.",
+        row: Series::gauge(
+            "abgauge_lift",
+            OF_METRIC,
+            "Difference of an arm's metric from the control's, divided by the control's: 0.05 is 5% more.",
+        ),
         number: |metric| metric.lift.map(Number::Float),
     },
     Family {
-        name: "abgauge_lift_lower",
-        help: "Lower end of the interval of abgauge_lift. Valid under repeated looks.",
+        row: Series::gauge(
+            "abgauge_lift_lower",
+            OF_METRIC,
+            "Lower end of the interval of abgauge_lift. Valid under repeated looks.",
+        ),
         number: |metric| metric.interval.map(|interval| Number::Float(interval.lower)),
     },
     Family {
-        name: "abgauge_lift_upper",
-        help: "Upper end of the interval of abgauge_lift. Valid under repeated looks.",
+        row: Series::gauge(
+            "abgauge_lift_upper",
+            OF_METRIC,
+            "Upper end of the interval of abgauge_lift. Valid under repeated looks.",
+        ),
         number: |metric| metric.interval.map(|interval| Number::Float(interval.upper)),
     },
     Family {
-        name: "abgauge_p_value",
-        help: "p-value of no difference from the control, over all looks so far, corrected for the number of metrics and arms.",
+        row: Series::gauge(
+            "abgauge_p_value",
+            OF_METRIC,
+            "p-value of no difference from the control, over all looks so far, corrected for the number of metrics and arms.",
+        ),
         number: |metric| metric.p_adjusted.map(Number::Float),
     },
     Family {
-        name: "abgauge_harm_p_value",
-        help: "p-value of being no worse than the control, corrected for repeated looks but not for the number of metrics.",
+        row: Series::gauge(
+            "abgauge_harm_p_value",
+            OF_METRIC,
+            "p-value of being no worse than the control, corrected for repeated looks but not for the number of metrics.",
+        ),
         number: |metric| metric.p_harm.map(Number::Float),
     },
     Family {
-        name: "abgauge_power_information",
-        help: "Information so far, divided by the information needed to find the smallest effect that matters: 1 is enough.",
+        row: Series::gauge(
+            "abgauge_power_information",
+            OF_METRIC,
+            "Information so far, divided by the information needed to find the smallest effect that matters: 1 is enough.",
+        ),
         number: |metric| metric.information.map(Number::Float),
     },
     Family {
-        name: "abgauge_top_bucket_share",
-        help: "Share of the largest of 256 user buckets in the variance of a difference. A single heavy user raises it.",
+        row: Series::gauge(
+            "abgauge_top_bucket_share",
+            OF_METRIC,
+            "Share of the largest of 256 user buckets in the variance of a difference. A single heavy user raises it.",
+        ),
         number: |metric| metric.top_bucket_share.map(Number::Float),
     },
 ];
 
 /// Families of primary and guardrail metrics only.
-const OF_DECISIONS: [Family<MetricReport>; 4] = [
+const OF_DECISIONS: &[Family<MetricReport>] = &[
     Family {
-        name: "abgauge_decision_lift",
-        help: "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides.",
+        row: Series::gauge(
+            "abgauge_decision_lift",
+            OF_METRIC,
+            "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides.",
+        ),
         number: |metric| Some(Number::Float(metric.decision?.lift?)),
     },
     Family {
-        name: "abgauge_decision_lift_lower",
-        help: "Lower end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
+        row: Series::gauge(
+            "abgauge_decision_lift_lower",
+            OF_METRIC,
+            "Lower end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
+        ),
         number: |metric| Some(Number::Float(metric.decision?.interval?.lower)),
     },
     Family {
-        name: "abgauge_decision_lift_upper",
-        help: "Upper end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
+        row: Series::gauge(
+            "abgauge_decision_lift_upper",
+            OF_METRIC,
+            "Upper end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
+        ),
         number: |metric| Some(Number::Float(metric.decision?.interval?.upper)),
     },
     Family {
-        name: "abgauge_decision_p_value",
-        help: "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms.",
+        row: Series::gauge(
+            "abgauge_decision_p_value",
+            OF_METRIC,
+            "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms.",
+        ),
         number: |metric| Some(Number::Float(metric.decision?.p_adjusted)),
     },
 ];
 
-const OF_ARMS: [Family<ArmReport>; 3] = [
+const OF_ARMS: &[Family<ArmReport>] = &[
     Family {
-        name: "abgauge_list_ratio",
-        help: "Served lists per assigned user, divided by the control's: 1 if they are equal.",
+        row: Series::gauge(
+            "abgauge_list_ratio",
+            OF_ARM,
+            "Served lists per assigned user, divided by the control's: 1 if they are equal.",
+        ),
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.value)),
     },
     Family {
-        name: "abgauge_list_ratio_p_value",
-        help: "p-value of as many lists per assigned user as in the control, corrected for repeated looks.",
+        row: Series::gauge(
+            "abgauge_list_ratio_p_value",
+            OF_ARM,
+            "p-value of as many lists per assigned user as in the control, corrected for repeated looks.",
+        ),
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.p)),
     },
     Family {
-        name: "abgauge_verdict",
-        help: "Recommended action for a rollout of an arm: 1 pass, 0 hold, -1 roll back.",
+        row: Series::gauge(
+            "abgauge_verdict",
+            OF_ARM,
+            "Recommended action for a rollout of an arm: 1 pass, 0 hold, -1 roll back.",
+        ),
         number: |arm| {
             let decision = arm.decision.as_ref()?;
             Some(Number::Integer(decision.state.verdict().value().into()))
@@ -157,15 +206,21 @@ const OF_ARMS: [Family<ArmReport>; 3] = [
     },
 ];
 
-const OF_EXPERIMENTS: [Family<Report>; 2] = [
+const OF_EXPERIMENTS: &[Family<Report>] = &[
     Family {
-        name: "abgauge_srm_p_value",
-        help: "p-value of users being split as expected (sample ratio), corrected for repeated looks.",
+        row: Series::gauge(
+            "abgauge_srm_p_value",
+            OF_EXPERIMENT,
+            "p-value of users being split as expected (sample ratio), corrected for repeated looks.",
+        ),
         number: |report| report.srm_p.map(Number::Float),
     },
     Family {
-        name: "abgauge_multi_arm_users",
-        help: "Users of an experiment who were seen in two of its arms.",
+        row: Series::gauge(
+            "abgauge_multi_arm_users",
+            OF_EXPERIMENT,
+            "Users of an experiment who were seen in two of its arms.",
+        ),
         number: |report| {
             report
                 .multi_arm
@@ -174,17 +229,45 @@ const OF_EXPERIMENTS: [Family<Report>; 2] = [
     },
 ];
 
-const USERS: &str = "abgauge_users";
-const USERS_HELP: &str = "Users, each in the arm of their first list since the experiment's start.";
-const WITHOUT_USER: &str = "abgauge_lists_without_user_ratio";
-const WITHOUT_USER_HELP: &str = "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.";
-const DECISION: &str = "abgauge_decision";
-const DECISION_HELP: &str = "1 for the state of an arm, compared with the control.";
-const LOWER_IS_BETTER: &str = "abgauge_lower_is_better";
-const LOWER_IS_BETTER_HELP: &str = "1 for a metric that is better lower in this experiment.";
-const TIMESTAMP: &str = "abgauge_look_timestamp_seconds";
-const TIMESTAMP_HELP: &str =
-    "Event time of the last look: intervals, comparisons and decisions date from it.";
+const USERS: Series = Series::gauge(
+    "abgauge_users",
+    IN_WINDOW,
+    "Users, each in the arm of their first list since the experiment's start.",
+);
+const WITHOUT_USER: Series = Series::gauge(
+    "abgauge_lists_without_user_ratio",
+    OF_ARM,
+    "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.",
+);
+const DECISION: Series = Series::gauge(
+    "abgauge_decision",
+    &["experiment", "arm", "state"],
+    "1 for the state of an arm, compared with the control.",
+);
+const LOWER_IS_BETTER: Series = Series::gauge(
+    "abgauge_lower_is_better",
+    &["experiment", "metric", "k"],
+    "1 for a metric that is better lower in this experiment.",
+);
+const TIMESTAMP: Series = Series::gauge(
+    "abgauge_look_timestamp_seconds",
+    &[],
+    "Event time of the last look: intervals, comparisons and decisions date from it.",
+);
+
+const OF_EXPERIMENT: &[&str] = &["experiment"];
+const OF_METRIC: &[&str] = &["experiment", "arm", "metric", "k"];
+const IN_WINDOW_BY_METRIC: &[&str] = &["experiment", "arm", "window", "view", "scope", "metric", "k"];
+
+/// Returns the rows of all series of looks.
+pub(super) fn rows() -> impl Iterator<Item = Series> {
+    fn of<T>(families: &'static [Family<T>]) -> impl Iterator<Item = Series> {
+        families.iter().map(|family| family.row.clone())
+    }
+    let of_metrics = of(INTERVALS).chain(of(OF_METRICS)).chain(of(OF_DECISIONS));
+    let of_all = of_metrics.chain(of(OF_ARMS)).chain(of(OF_EXPERIMENTS));
+    of_all.chain([USERS, WITHOUT_USER, DECISION, LOWER_IS_BETTER, TIMESTAMP])
+}
 
 /// Returns the labels of numbers from the settled lists of a window.
 fn window_labels(window: &str, scope: Scope) -> String {
@@ -327,60 +410,60 @@ impl<'a> LookGauges<'a> {
         text: &mut ExpositionText,
     ) {
         let ends = window_labels(TOTAL, self.scope) + "} ";
-        of_arms(text, USERS, USERS_HELP, arms, |text, begin, arm| {
+        of_arms(text, &USERS, arms, |text, begin, arm| {
             if let Some(users) = arm.users {
                 text.sample([begin[0], begin[1], &ends], Number::Integer(users as i128));
             }
         });
-        of_arms(text, WITHOUT_USER, WITHOUT_USER_HELP, arms, |text, begin, arm| {
+        of_arms(text, &WITHOUT_USER, arms, |text, begin, arm| {
             text.known([begin[0], begin[1], "} "], arm.without_user.map(Number::Float));
         });
-        for family in &INTERVALS {
-            of_arms(text, family.name, family.help, arms, |text, begin, arm| {
+        for family in INTERVALS {
+            of_arms(text, &family.row, arms, |text, begin, arm| {
                 for (end, interval) in &arm.intervals {
                     text.known([begin[0], begin[1], end], (family.number)(interval));
                 }
             });
         }
-        for family in OF_METRICS.iter().chain(&OF_DECISIONS) {
-            of_arms(text, family.name, family.help, arms, |text, begin, arm| {
+        for family in OF_METRICS.iter().chain(OF_DECISIONS) {
+            of_arms(text, &family.row, arms, |text, begin, arm| {
                 for (ends, metric) in &arm.metrics {
                     text.known([begin[0], begin[1], &ends.compared], (family.number)(metric));
                 }
             });
         }
-        for family in &OF_ARMS {
-            of_arms(text, family.name, family.help, arms, |text, begin, arm| {
+        for family in OF_ARMS {
+            of_arms(text, &family.row, arms, |text, begin, arm| {
                 let number = arm.report.and_then(family.number);
                 text.known([begin[0], begin[1], "} "], number);
             });
         }
-        of_arms(text, DECISION, DECISION_HELP, arms, |text, begin, arm| {
+        of_arms(text, &DECISION, arms, |text, begin, arm| {
             if let Some(state) = arm.state() {
                 let end = format!(r#",state="{state}"}} "#);
                 text.sample([begin[0], begin[1], &end], Number::Integer(1));
             }
         });
-        for family in &OF_EXPERIMENTS {
-            text.family(family.name, family.help, |text| {
+        for family in OF_EXPERIMENTS {
+            text.family(&family.row, |text| {
                 for experiment in experiments {
                     let number = (family.number)(experiment.report);
-                    text.known([family.name, &experiment.labels, "} "], number);
+                    text.known([&family.row.name, &experiment.labels, "} "], number);
                 }
             });
         }
-        text.family(LOWER_IS_BETTER, LOWER_IS_BETTER_HELP, |text| {
+        text.family(&LOWER_IS_BETTER, |text| {
             for experiment in experiments {
                 for ends in &experiment.lower_is_better {
-                    let series = [LOWER_IS_BETTER, &experiment.labels, &ends.compared];
+                    let series = [&*LOWER_IS_BETTER.name, &experiment.labels, &ends.compared];
                     text.sample(series, Number::Integer(1));
                 }
             }
         });
         // Before the first look there is no time. A 0 would be read as 1970.
         if let Some(ms) = self.shown.as_of_ms {
-            text.family(TIMESTAMP, TIMESTAMP_HELP, |text| {
-                text.sample([TIMESTAMP, " ", ""], Number::Float(ms as f64 / 1000.0));
+            text.family(&TIMESTAMP, |text| {
+                text.sample([&TIMESTAMP.name, " ", ""], Number::Float(ms as f64 / 1000.0));
             });
         }
     }
@@ -389,13 +472,12 @@ impl<'a> LookGauges<'a> {
 /// Writes a family with samples per arm. `each` writes the samples of one arm, which all start with these two parts.
 fn of_arms(
     text: &mut ExpositionText,
-    name: &str,
-    help: &str,
+    row: &Series,
     arms: &[(&LookedArm, &str)],
     each: impl Fn(&mut ExpositionText, [&str; 2], &LookedArm),
 ) {
-    let begin = format!("{name}{{");
-    text.family(name, help, |text| {
+    let begin = format!("{}{{", row.name);
+    text.family(row, |text| {
         for (arm, block) in arms {
             each(text, [&begin, block], arm);
         }
@@ -431,8 +513,8 @@ impl LookedArm<'_> {
         let metrics = self
             .metrics
             .iter()
-            .map(|(_, metric)| n_shown(&OF_METRICS, *metric) + n_shown(&OF_DECISIONS, *metric));
-        let of_arm = self.report.map_or(0, |report| n_shown(&OF_ARMS, report));
+            .map(|(_, metric)| n_shown(OF_METRICS, *metric) + n_shown(OF_DECISIONS, *metric));
+        let of_arm = self.report.map_or(0, |report| n_shown(OF_ARMS, report));
         usize::from(self.users.is_some())
             + usize::from(self.without_user.is_some())
             + INTERVALS.len() * self.intervals.len()
@@ -448,7 +530,7 @@ impl LookedArm<'_> {
 
 impl LookedExperiment<'_> {
     pub fn n_series(&self) -> usize {
-        n_shown(&OF_EXPERIMENTS, self.report) + self.lower_is_better.len()
+        n_shown(OF_EXPERIMENTS, self.report) + self.lower_is_better.len()
     }
 }
 

@@ -314,6 +314,16 @@ fn a_mean_over_some_lists_is_exported_with_its_denominator() {
 }
 
 #[test]
+fn each_family_has_a_row_with_its_labels() {
+    for (name, labels) in both_scopes(100_000).keys() {
+        let row = series::rows().find(|row| row.name == *name).expect(name);
+        for (label, _) in labels {
+            assert!(row.labels.contains(&&**label), "{name} has no label {label}");
+        }
+    }
+}
+
+#[test]
 fn an_empty_board_exports_only_counts_of_omissions() {
     let scrape = scrape(&Snapshot::default(), &export());
     let names: Vec<_> = scrape.keys().map(|(name, _)| name.as_str()).collect();

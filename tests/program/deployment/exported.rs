@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::deployment::read;
+use abgauge::serve::gauges;
+use abgauge::telemetry::{self, Series};
+
+use crate::deployment::{path, read};
 use crate::support::promql::{Selector, selectors};
 
 /// Series that Prometheus adds for each target.
@@ -83,6 +86,58 @@ pub fn names(name: &str) -> Vec<String> {
         Some((begin, ends)) => ends.split('|').map(|end| format!("{begin}{end}")).collect(),
         None => vec![name],
     }
+}
+
+/// Returns the rows of all series.
+fn rows() -> impl Iterator<Item = Series> {
+    gauges::series().chain(telemetry::rows().cloned())
+}
+
+/// Compares the file with the rows. With the variable `RENEW_EXPORTED_NAMES` it writes the file first.
+#[test]
+fn exported_names_are_those_of_the_rows() {
+    const FILE: &str = "tests/data/exported-names.tsv";
+    let mut text =
+        "# Series that /metrics may show: name, kind, labels. Rules and dashboards may use nothing else.\n"
+            .to_owned();
+    for row in rows() {
+        text += &format!("{row}\n");
+    }
+    if std::env::var_os("RENEW_EXPORTED_NAMES").is_some() {
+        std::fs::write(path(FILE), &text).expect("the file can be written");
+    }
+    assert!(
+        read(FILE) == text,
+        "{FILE} is not what src/telemetry/families.rs and src/serve/gauges/ have: renew it as in CONTRIBUTING.md"
+    );
+}
+
+#[test]
+fn the_page_of_gauges_has_the_name_labels_and_help_of_each_row() {
+    let page = read("docs/gauges.md");
+    let documented: BTreeSet<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| `abgauge_") || line.starts_with("| `process_"))
+        .collect();
+    let expected: BTreeSet<String> = rows()
+        .map(|row| {
+            let labels: Vec<String> = row.labels.iter().map(|label| format!("`{label}`")).collect();
+            format!("| `{}` | {} | {} |", row.name, labels.join(", "), row.help)
+        })
+        .collect();
+    let missing: Vec<&String> = expected
+        .iter()
+        .filter(|row| !documented.contains(row.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "docs/gauges.md lacks {missing:#?}");
+    let unknown: Vec<&&str> = documented
+        .iter()
+        .filter(|row| !expected.contains(**row))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "no series has these rows of docs/gauges.md: {unknown:#?}"
+    );
 }
 
 #[test]
