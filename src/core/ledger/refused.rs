@@ -347,7 +347,8 @@ impl Aggregate for Refused {
                 };
                 insert_last(&mut self.unlisted, arm, RefusedCounts::decode(from)?)?;
             }
-            self.unlisted.retain(|arm, _| stored.users_go_on_in(&arm.experiment));
+            self.unlisted
+                .retain(|arm, _| stored.users_go_on_in(&arm.experiment));
         }
         Ok(())
     }
@@ -478,10 +479,7 @@ mod tests {
         // Before the start of its experiment, and of one whose users are not tracked.
         refuse_unlisted(&mut refused, &named("late", "new"), 7, 0);
         refuse_unlisted(&mut refused, &named("untracked", "new"), 7, 0);
-        assert_eq!(
-            refused.unlisted().collect::<Vec<_>>(),
-            [(&named("e", "new"), 2)]
-        );
+        assert_eq!(refused.unlisted().collect::<Vec<_>>(), [(&named("e", "new"), 2)]);
         // A slot without the arm takes nothing, also once the arm is admitted.
         refused.admit(&[named("e", "new")]);
         accept_in(&mut refused, 0, &[0]);
