@@ -250,6 +250,7 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
 
 fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     let n_lists = draft.split.lists.len();
+    of_clicked(notes, draft);
     if let Some(row) = &draft.row {
         return of_row(notes, row, trial);
     }
@@ -272,13 +273,6 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
         let note = "some lists have none: treated as empty lists, since some producers omit empty arrays";
         notes.add("served.no_items", note.to_owned());
     }
-    let in_list = "lists have their clicks within them; both topics must then be the same";
-    if draft.shape.served.clicked.is_some() {
-        notes.add("served.clicked", in_list.to_owned());
-    }
-    if draft.shape.served.clicked_items.is_some() {
-        notes.add("served.clicked_items", in_list.to_owned());
-    }
     if items.n_others > 0 {
         let note = format!(
             "elements that are not items: {}",
@@ -298,6 +292,19 @@ fn of_row(notes: &mut Notes, row: &RowDraft, trial: &Trial) {
     );
     if row.position.is_some() {
         notes.add("served.position", "items of a list rank by it".to_owned());
+    }
+}
+
+fn of_clicked(notes: &mut Notes, draft: &Draft) {
+    let served = &draft.shape.served;
+    let in_list = "lists have their clicks within them; both topics must then be the same";
+    for (key, is_drafted) in [
+        ("served.clicked", served.clicked.is_some()),
+        ("served.clicked_items", served.clicked_items.is_some()),
+    ] {
+        if is_drafted {
+            notes.add(key, in_list.to_owned());
+        }
     }
 }
 
