@@ -36,6 +36,7 @@ pub struct Telemetry {
     shows_events: Once,
     invalid: [[IntCounter; Reason::ALL.len()]; 2],
     excess: IntGaugeVec,
+    float_times: IntGaugeVec,
     click_results: [IntCounter; ClickResult::ALL.len()],
     conflicting_lists: IntCounter,
     repeated_items: IntCounter,
@@ -385,6 +386,13 @@ impl Telemetry {
                 "1 while the recent share of invalid, late, future or duplicate records, or of unmatched clicks, exceeds its setting in [limits], else 0.",
                 &["topic", "of"],
             ),
+            float_times: family(
+                &registry,
+                IntGaugeVec::new,
+                "abgauge_float_times",
+                "1 while most recent event times of a topic are multiples of 131,072 ms, like 32-bit floats, else 0.",
+                &["topic"],
+            ),
             bad_arms: counters(
                 &registry,
                 "abgauge_bad_arms_total",
@@ -623,6 +631,13 @@ impl Telemetry {
         self.excess
             .with_label_values(&[topic, of.name()])
             .set(is_above.into());
+    }
+
+    /// Sets whether the times of a topic look like 32-bit floats.
+    pub fn set_float_times(&self, topic: &str, are_floats: bool) {
+        self.float_times
+            .with_label_values(&[topic])
+            .set(are_floats.into());
     }
 
     pub fn add_dead_letters(&self, result: DeadLetter, n: u64) {

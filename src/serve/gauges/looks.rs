@@ -38,6 +38,8 @@ pub(super) struct LookedArm<'a> {
     users: Option<f64>,
     /// Share of lists without a user.
     without_user: Option<f64>,
+    /// Share of lists of the user with the most.
+    top_user: Option<f64>,
     /// Intervals, each with the text that follows the arm's labels.
     intervals: Vec<(&'a str, Interval)>,
     /// Absent for the control, and in an experiment without one.
@@ -178,6 +180,8 @@ const USERS: &str = "abgauge_users";
 const USERS_HELP: &str = "Users, each in the arm of their first list since the experiment's start.";
 const WITHOUT_USER: &str = "abgauge_lists_without_user_ratio";
 const WITHOUT_USER_HELP: &str = "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.";
+const TOP_USER: &str = "abgauge_top_user_lists_ratio";
+const TOP_USER_HELP: &str = "Share of an arm's settled lists since the experiment's start that come from the user with the most, estimated, from 0 to 1.";
 const DECISION: &str = "abgauge_decision";
 const DECISION_HELP: &str = "1 for the state of an arm, compared with the control.";
 const LOWER_IS_BETTER: &str = "abgauge_lower_is_better";
@@ -278,6 +282,10 @@ impl<'a> LookGauges<'a> {
         Some(LookedArm {
             users: own.users.filter(|_| self.has_total),
             without_user: (own.lists > 0.0).then(|| own.lists_without_user / own.lists),
+            top_user: own
+                .top_user_lists
+                .filter(|_| own.lists > 0.0)
+                .map(|of_user| of_user / own.lists),
             intervals: intervals.collect(),
             report,
             metrics: metrics.into_iter().flatten().collect(),
@@ -332,6 +340,9 @@ impl<'a> LookGauges<'a> {
         });
         of_arms(text, WITHOUT_USER, WITHOUT_USER_HELP, arms, |text, begin, arm| {
             text.known([begin[0], begin[1], "} "], arm.without_user.map(Number::Float));
+        });
+        of_arms(text, TOP_USER, TOP_USER_HELP, arms, |text, begin, arm| {
+            text.known([begin[0], begin[1], "} "], arm.top_user.map(Number::Float));
         });
         for family in &INTERVALS {
             of_arms(text, family.name, family.help, arms, |text, begin, arm| {
@@ -432,6 +443,7 @@ impl LookedArm<'_> {
         let of_arm = self.report.map_or(0, |report| n_shown(&OF_ARMS, report));
         usize::from(self.users.is_some())
             + usize::from(self.without_user.is_some())
+            + usize::from(self.top_user.is_some())
             + INTERVALS.len() * self.intervals.len()
             + metrics.sum::<usize>()
             + of_arm
