@@ -143,7 +143,7 @@ impl HeavyUsers {
                     warn!("{warning}");
                 }
                 told.insert(of_arm);
-                warnings.push(Warning::new(warning));
+                warnings.push(Warning::new(warning).see("AbgaugeTopUser"));
             }
         }
         self.told = told;

@@ -9,7 +9,7 @@ use super::join::Engine;
 use super::open_list::half_of_user;
 use super::outcome::Outcome;
 
-/// The arm of a refused list. A refused list admits no arm, so that unreadable names cannot use up `max_arms`.
+/// The arm of a refused list. A refused list admits no arm, so that names in broken records cannot use up `max_arms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusedArm {
     Admitted(ArmId),
