@@ -244,8 +244,8 @@ impl<'a> LookGauges<'a> {
         };
         // One more series for the state of the decision.
         let of_arm = settings.map_or(0, |_| OF_ARMS.len() + 1);
-        // One more series for the share of lists without a user.
-        1 + usize::from(self.has_total)
+        // Two more series, for the shares of lists without a user and of the most active user.
+        2 + usize::from(self.has_total)
             + of_arm
             + shown.map(|(key, ends)| of_metric(key, ends)).sum::<usize>()
     }
