@@ -398,6 +398,7 @@ fn records_of_one_shown_item_may_have_a_click_flag() {
     let expected = [(n_lists("a"), hits_of_a), (n_lists("b"), hits_of_b)];
     let settings = [
         "gather = \"10s\"",
+        "click_skew = \"10s\"",
         "clicked = \"clicked\"",
         "position = \"position\"",
     ];

@@ -365,8 +365,19 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
             "No field of the lists looks like the user: intervals treat each list as a separate user. If there is one, set user_id.",
         );
     }
+    let settings = event_settings(&draft.shape, |setting| notes.0.contains_key(setting));
+    let mut gather = settings.iter().filter(|(setting, _)| setting == "served.gather");
+    if let Some((_, span)) = gather.next().filter(|_| served.clicked.is_some()) {
+        let _ = writeln!(text, "\n[join]");
+        // A clicked item may come in a record with an earlier time than the first record of its list.
+        remark(
+            text,
+            "clicks have the times of their records: at least `gather`; merge it into [join] of your settings",
+        );
+        let _ = writeln!(text, "click_skew = {span}");
+    }
     let mut section = None;
-    for (setting, value) in event_settings(&draft.shape, |setting| notes.0.contains_key(setting)) {
+    for (setting, value) in settings {
         let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
         // A topic with one kind of event needs no settings for the other.
         let is_of_other = match topic_says {
