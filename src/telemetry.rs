@@ -370,6 +370,14 @@ impl Telemetry {
             .set(is_above.into());
     }
 
+    /// Sets whether the times of a topic look like 32-bit floats.
+    pub fn set_float_times(&self, topic: &str, are_floats: bool) {
+        self.families
+            .float_times
+            .with_label_values(&[topic])
+            .set(are_floats.into());
+    }
+
     pub fn add_dead_letters(&self, result: DeadLetter, n: u64) {
         self.dead_letters[result as usize].inc_by(n);
     }

@@ -58,7 +58,7 @@ use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
 use crate::engine::settling::Settled;
-use crate::engine::{Engine, Rules};
+use crate::engine::{Arm, Engine, RefusedArm, Rules};
 use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
 use crate::metrics::catalogue::Catalogue;
 use crate::metrics::{Measures, Ranking};
@@ -345,6 +345,14 @@ impl Evaluator {
         let refused = self.engine.take_refused();
         refused.iter().for_each(|list| ledger.refuse(list));
         let arms = self.engine.arms().to_vec();
+        let mut unlisted: BTreeMap<Arm, u64> = BTreeMap::new();
+        for list in refused {
+            if let RefusedArm::Unlisted(arm) = list.arm {
+                *unlisted.entry(arm).or_default() += 1;
+            }
+        }
+        // Most of them were accepted later in the file.
+        arms.iter().for_each(|arm| _ = unlisted.remove(arm));
         let totals = |numbers: Numbers<'_>| {
             evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
         };
@@ -403,6 +411,7 @@ impl Evaluator {
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,
+            unlisted,
             float_times: self.float_times,
             exact,
             max_duplicate_share: self.max_duplicate_share,

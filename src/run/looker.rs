@@ -143,7 +143,7 @@ impl HeavyUsers {
                     warn!("{warning}");
                 }
                 told.insert(of_arm);
-                warnings.push(Warning::new(warning));
+                warnings.push(Warning::new(warning).see("AbgaugeTopUser"));
             }
         }
         // Replaced as a whole, so an arm that improves and worsens again is logged again.

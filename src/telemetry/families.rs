@@ -16,6 +16,8 @@ families! {
         "Records that could not be decoded, by the first reason that applies.";
     excess: IntGaugeVec = "abgauge_share_exceeded" ["topic", "of"]
         "1 while the recent share of invalid, late, future or duplicate records, or of unmatched clicks, exceeds its setting in [limits], else 0.";
+    float_times: IntGaugeVec = "abgauge_float_times" ["topic"]
+        "1 while most recent event times of a topic are multiples of 131,072 ms, like 32-bit floats, else 0.";
     click_results: IntCounterVec = "abgauge_click_results_total" ["result"]
         "Accepted clicks, by result.";
     conflicting_lists: IntCounter = "abgauge_conflicting_lists_total" []

@@ -373,6 +373,45 @@ fn records_of_single_items_are_gathered_into_lists() {
 }
 
 #[test]
+fn records_of_one_shown_item_may_have_a_click_flag() {
+    let sample = |flag: &dyn Fn(bool) -> Value| {
+        let mut text = String::new();
+        for shown in world() {
+            // A table of rows has none for an empty list.
+            for (position, item) in shown.items.iter().enumerate() {
+                let is_clicked = shown.clicked.as_ref() == Some(item);
+                let row = json!({"request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(), "experiment": "ranker",
+                    "arm": shown.arm, "position": position + 1, "item": item, "clicked": flag(is_clicked)});
+                text.push_str(&format!("{row}\n"));
+            }
+        }
+        text
+    };
+    let n_lists = |arm: &str| {
+        let world = world();
+        world
+            .iter()
+            .filter(|shown| shown.arm == arm && !shown.items.is_empty())
+            .count() as u64
+    };
+    let [(_, hits_of_a), (_, hits_of_b)] = expected();
+    let expected = [(n_lists("a"), hits_of_a), (n_lists("b"), hits_of_b)];
+    let settings = [
+        "gather = \"10s\"",
+        "click_skew = \"10s\"",
+        "clicked = \"clicked\"",
+        "position = \"position\"",
+    ];
+    check(&sample(&Value::from), &settings, ["a", "b"], expected);
+    check(
+        &sample(&|is_clicked| u8::from(is_clicked).into()),
+        &settings,
+        ["a", "b"],
+        expected,
+    );
+}
+
+#[test]
 fn arms_in_separate_events_are_reported() {
     let list = |shown: &Shown| {
         let mut list = shown.list();

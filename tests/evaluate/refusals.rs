@@ -295,3 +295,38 @@ fn an_endless_device_is_refused() {
     assert_eq!(ran.code, Some(78));
     assert!(ran.stderr.contains("it is larger than 16 MiB"), "{}", ran.stderr);
 }
+
+/// All lists of `b` lack their items. They are counted by arm, so the loss has a name even without a single accepted list.
+#[test]
+fn an_arm_whose_lists_are_all_refused_has_no_lift_and_is_named() {
+    let lists = (0..40).map(|number| {
+        let arm = ["a", "b"][number % 2];
+        let list = list(
+            &number.to_string(),
+            MIDNIGHT_MS + number as i64,
+            &format!(r#"{{"e":"{arm}"}}"#),
+        );
+        if arm == "b" {
+            list.replace(r#""items":["i","j"]"#, r#""items":null"#)
+        } else {
+            list
+        }
+    });
+    let clicks = (0..40).map(|number| click(&number.to_string(), MIDNIGHT_MS + 5000, "i"));
+    let events = lists.chain(clicks).collect::<Vec<_>>().join("\n");
+    let arguments = ["evaluate", "-", "--compare", "a", "--format", "json"];
+    let ran = run_with_input(&arguments, &events);
+    let warning =
+        "warning: lists of arm b of e: all 20 were refused, so the arm has no numbers and is not compared";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let arms = json["experiments"]["e"]["arms"].as_object().expect("arms");
+    assert_eq!(arms.keys().collect::<Vec<_>>(), ["a"]);
+    assert!(!ran.stdout.contains("\"lift\""), "{}", ran.stdout);
+
+    // With one accepted list the arm is shown, and the warning is gone.
+    let accepted = list("40", MIDNIGHT_MS + 40, r#"{"e":"b"}"#);
+    let ran = run_with_input(&arguments, &format!("{events}\n{accepted}"));
+    assert!(!ran.stderr.contains("of arm b"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("\"b\""), "{}", ran.stdout);
+}

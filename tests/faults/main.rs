@@ -3,6 +3,7 @@
 mod assignors;
 mod broker_gone;
 mod chaos;
+mod copies;
 mod cut_off;
 mod damaged_batch;
 mod dead_letters;

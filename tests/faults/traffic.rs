@@ -66,6 +66,12 @@ impl Traffic {
         self.send(&self.served, partition, id, &list);
     }
 
+    /// Sends a list that counts in no arm.
+    pub fn list_without_arm(&self, partition: i32, id: &str, ts_ms: i64) {
+        let list = json!({"request_id": id, "ts": ts_ms, "experiments": {}, "items": ["i1"]});
+        self.send(&self.served, partition, id, &list);
+    }
+
     pub fn click(&self, partition: i32, id: &str, ts_ms: i64) {
         let click = json!({"request_id": id, "ts": ts_ms, "item": "i1"});
         self.send(&self.clicks, partition, id, &click);

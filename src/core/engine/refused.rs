@@ -1,18 +1,26 @@
-//! Refused lists whose arms are known.
+//! Refused lists whose arms can be read.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-use super::arms::ArmId;
-use super::event::{Batch, Position, Served, Side};
+use super::arms::{Arm, ArmId};
+use super::event::{ArmName, Batch, Position, Served, Side};
 use super::join::Engine;
 use super::open_list::half_of_user;
 use super::outcome::Outcome;
 
+/// The arm of a refused list. A refused list admits no arm, so that names in broken records cannot use up `max_arms`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusedArm {
+    Admitted(ArmId),
+    /// Name of an arm without an accepted list so far.
+    Unlisted(Arm),
+}
+
 /// A list that would have counted in an arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedList {
-    pub arm: ArmId,
+    pub arm: RefusedArm,
     /// Half of the keyed hash of its user, if that can be read.
     pub user: Option<NonZeroU32>,
     /// Time of the list, or its record's time if it has none, Unix ms.
@@ -33,7 +41,7 @@ impl Outcome {
 }
 
 impl Engine {
-    /// Takes the lists refused since the last call. An arm is known once it had a list.
+    /// Takes the lists refused since the last call.
     pub fn take_refused(&mut self) -> Vec<RefusedList> {
         std::mem::take(&mut self.refused)
     }
@@ -75,13 +83,31 @@ impl Engine {
         let with_ms = with_ms.div_euclid(self.settle_ms) * self.settle_ms;
         let user = user.and_then(|user| NonZeroU32::new(half_of_user(user)));
         let names = &batch.arms[arms.start as usize..arms.end as usize];
-        let arms = names.iter().filter_map(|name| self.arms.find(name, batch));
-        let refused = arms.map(|arm| RefusedList {
-            arm,
-            user,
-            ts_ms,
-            with_ms,
-        });
-        self.refused.extend(refused);
+        for name in names {
+            let arm = match self.arms.find(name, batch) {
+                Some(arm) => RefusedArm::Admitted(arm),
+                None => RefusedArm::Unlisted(self.unlisted(name, batch)),
+            };
+            self.refused.push(RefusedList {
+                arm,
+                user,
+                ts_ms,
+                with_ms,
+            });
+        }
+    }
+
+    /// Returns the name of an arm. Lists of one arm are often refused in a row, and then share one copy of it.
+    fn unlisted(&self, name: &ArmName, batch: &Batch) -> Arm {
+        let (experiment, arm) = (batch.text_of(&name.experiment), batch.text_of(&name.arm));
+        if let Some(RefusedArm::Unlisted(last)) = self.refused.last().map(|list| &list.arm)
+            && (&*last.experiment, &*last.arm) == (experiment, arm)
+        {
+            return last.clone();
+        }
+        Arm {
+            experiment: experiment.into(),
+            arm: arm.into(),
+        }
     }
 }

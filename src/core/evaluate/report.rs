@@ -56,6 +56,13 @@ impl Evaluation {
             ));
         }
         warnings.extend(self.long_lines.iter().cloned());
+        warnings.extend(self.unlisted.iter().map(|(arm, n)| {
+            format!(
+                "lists of arm {} of {}: all {n} were refused, so the arm has no numbers and is not compared",
+                visible(&arm.arm),
+                visible(&arm.experiment)
+            )
+        }));
         warnings.extend(self.losses());
         warnings.extend(self.float_times.warning("lists"));
         let n_conflicts = self.counts.conflicting_lists;

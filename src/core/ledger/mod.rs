@@ -160,9 +160,14 @@ impl Ledger {
         self.books.units.aggregate.reuse(capped);
     }
 
-    /// Counts a refused list, whose arm must be admitted.
+    /// Counts a refused list. Its arm must be registered if the engine has admitted it.
     pub fn refuse(&mut self, list: &RefusedList) {
         self.books.refused.aggregate.refuse(list);
+    }
+
+    /// Returns the arms of compared experiments that have refused lists and no settled one, with the number of refused lists.
+    pub fn unlisted(&self) -> impl Iterator<Item = (&Arm, u64)> {
+        self.books.refused.aggregate.unlisted()
     }
 
     /// Registers arms newly admitted by the engine, in its order. An arm must be registered before its first list.

@@ -300,6 +300,8 @@ impl Ledger {
             until_ms,
             columns: own_columns,
             users_go_on: arms.iter().map(users_go_on).collect(),
+            users: keep.users.clone(),
+            stored_users: stored_users.clone(),
             totals_go_on: arms.iter().map(total_goes_on).collect(),
             total,
             spans: decode_spans(&mut head, parts)?,

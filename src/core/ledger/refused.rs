@@ -13,12 +13,14 @@ use super::keep::{Keep, Users};
 use super::stored::Stored;
 use crate::bytes::{Reader, Writer, insert_last};
 use crate::engine::settling::SettledList;
-use crate::engine::{Arm, ArmId, RefusedList};
+use crate::engine::{Arm, ArmId, RefusedArm, RefusedList};
 use crate::metrics::Ranking;
 
 /// Hours of a week.
 pub const N_HOURS: usize = 7 * 24;
 const HOUR_MS: i64 = 60 * 60 * 1000;
+/// Arms without an accepted list whose refused lists are counted: at most 4 MiB. Further ones are not counted.
+const MAX_UNLISTED: usize = 256;
 
 /// Refused lists of an arm since the start of its experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +51,19 @@ impl RefusedCounts {
             let own = self.by_hour.entry(*hour).or_default();
             own.refused += n.refused;
             own.accepted += n.accepted;
+        }
+    }
+
+    /// Returns the number of refused lists.
+    pub fn refused(&self) -> u64 {
+        let of_hours = self.by_hour.values().map(|hour| hour.refused);
+        self.by_bucket.values().sum::<u64>() + of_hours.sum::<u64>()
+    }
+
+    fn refuse(&mut self, list: &RefusedList, salt: u64) {
+        match list.user {
+            Some(user) => *self.by_bucket.entry(bucket(user.get().into(), salt)).or_default() += 1,
+            None => self.by_hour.entry(hour(list.ts_ms)).or_default().refused += 1,
         }
     }
 
@@ -121,11 +136,14 @@ pub struct Refused {
     slot: ByArm<RefusedCounts>,
     /// Refused lists that count with a later slot, by the begin of the first that may take them, Unix ms.
     waiting: BTreeMap<i64, ByArm<RefusedCounts>>,
+    /// Refused lists of arms without an accepted list. They count with the first slot in which a list of the arm settles.
+    unlisted: BTreeMap<Arm, RefusedCounts>,
 }
 
-/// Bucket salt and start of an arm.
-#[derive(Debug, Clone, Copy)]
+/// An admitted arm.
+#[derive(Debug, Clone)]
 struct KnownArm {
+    name: Arm,
     salt: u64,
     /// Earlier lists do not count, Unix ms.
     start_ms: i64,
@@ -134,18 +152,37 @@ struct KnownArm {
 impl Refused {
     /// Counts a list that was refused with a slot that has not ended: its own may have.
     pub fn refuse(&mut self, list: &RefusedList) {
-        let arm = self.arms[list.arm as usize];
-        if list.ts_ms < arm.start_ms {
-            return;
-        }
-        let waiting = self.waiting.entry(list.with_ms).or_default();
-        let counts = waiting.entry(list.arm).or_default();
-        match list.user {
-            Some(user) => {
-                let bucket = bucket(user.get().into(), arm.salt);
-                *counts.by_bucket.entry(bucket).or_default() += 1;
+        match &list.arm {
+            RefusedArm::Admitted(id) => {
+                let arm = &self.arms[*id as usize];
+                if list.ts_ms >= arm.start_ms {
+                    let waiting = self.waiting.entry(list.with_ms).or_default();
+                    waiting.entry(*id).or_default().refuse(list, arm.salt);
+                }
             }
-            None => counts.by_hour.entry(hour(list.ts_ms)).or_default().refused += 1,
+            RefusedArm::Unlisted(arm) => self.refuse_unlisted(arm, list),
+        }
+    }
+
+    fn refuse_unlisted(&mut self, arm: &Arm, list: &RefusedList) {
+        let has_room = self.unlisted.len() < MAX_UNLISTED || self.unlisted.contains_key(arm);
+        if has_room && list.ts_ms >= self.users.start_ms(&arm.experiment) {
+            let counts = self.unlisted.entry(arm.clone()).or_default();
+            counts.refuse(list, salt(&arm.experiment));
+        }
+    }
+
+    /// Returns the arms that have refused lists and no settled one, with the number of refused lists.
+    pub fn unlisted(&self) -> impl Iterator<Item = (&Arm, u64)> {
+        self.unlisted.iter().map(|(arm, counts)| (arm, counts.refused()))
+    }
+
+    /// Moves the earlier refused lists of an arm to the current slot, which has its first accepted list. Independent of batches,
+    /// because that slot is the same however the records are read.
+    #[cold]
+    fn take_unlisted(&mut self, arm: ArmId) {
+        if let Some(counts) = self.unlisted.remove(&self.arms[arm as usize].name) {
+            self.slot.entry(arm).or_default().add(&counts);
         }
     }
 
@@ -192,11 +229,13 @@ impl Aggregate for Refused {
             touched: Vec::new(),
             slot: ByArm::new(),
             waiting: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
         }
     }
 
     fn admit(&mut self, arms: &[Arm]) {
         let known = arms.iter().map(|arm| KnownArm {
+            name: arm.clone(),
             salt: salt(&arm.experiment),
             start_ms: self.users.start_ms(&arm.experiment),
         });
@@ -206,6 +245,7 @@ impl Aggregate for Refused {
 
     fn forget_users(&mut self, experiment: &str, arms: &[ArmId]) {
         self.users.forget(experiment);
+        self.unlisted.retain(|arm, _| &*arm.experiment != experiment);
         for arm in arms {
             self.arms[*arm as usize].start_ms = i64::MAX;
             self.slot.remove(arm);
@@ -223,10 +263,14 @@ impl Aggregate for Refused {
         for arm in list.arms {
             if list.start_ms >= self.arms[*arm as usize].start_ms {
                 let accepted = &mut self.accepted[*arm as usize];
-                if *accepted == 0 {
-                    self.touched.push(*arm);
-                }
+                let is_first = *accepted == 0;
                 *accepted += 1;
+                if is_first {
+                    self.touched.push(*arm);
+                    if !self.unlisted.is_empty() {
+                        self.take_unlisted(*arm);
+                    }
+                }
             }
         }
     }
@@ -255,7 +299,8 @@ impl Aggregate for Refused {
         RefusedCounts::decode(from).map(Some)
     }
 
-    /// Refused lists that no slot has taken yet: n, (time, n, (arm, cell)…)…, ascending.
+    /// Refused lists that no slot has taken yet: n, (time, n, (arm, cell)…)…, ascending. Those of arms without an accepted list
+    /// follow if there are any: n, (experiment, arm, cell)…, ascending.
     fn encode_memory(&self, to: &mut Writer) {
         to.number(self.waiting.len() as u64);
         for (with_ms, waiting) in &self.waiting {
@@ -263,6 +308,14 @@ impl Aggregate for Refused {
             to.number(waiting.len() as u64);
             for (arm, counts) in waiting {
                 to.number((*arm).into());
+                counts.encode(to);
+            }
+        }
+        if !self.unlisted.is_empty() {
+            to.number(self.unlisted.len() as u64);
+            for (arm, counts) in &self.unlisted {
+                to.text(&arm.experiment);
+                to.text(&arm.arm);
                 counts.encode(to);
             }
         }
@@ -287,6 +340,18 @@ impl Aggregate for Refused {
             waiting.retain(|arm, _| stored.users_go_on[*arm as usize]);
             insert_last(&mut self.waiting, with_ms, waiting)?;
         }
+        self.unlisted.clear();
+        if !from.rest().is_empty() {
+            for _ in 0..from.length()? {
+                let arm = Arm {
+                    experiment: from.text()?.into(),
+                    arm: from.text()?.into(),
+                };
+                insert_last(&mut self.unlisted, arm, RefusedCounts::decode(from)?)?;
+            }
+            self.unlisted
+                .retain(|arm, _| stored.users_go_on_in(&arm.experiment));
+        }
         Ok(())
     }
 
@@ -296,6 +361,9 @@ impl Aggregate for Refused {
             for (arm, counts) in waiting {
                 own.entry(ids[*arm as usize]).or_default().add(counts);
             }
+        }
+        for (arm, counts) in &other.unlisted {
+            self.unlisted.entry(arm.clone()).or_default().add(counts);
         }
     }
 }
@@ -332,11 +400,15 @@ mod tests {
     }
 
     fn accept(refused: &mut Refused, start_ms: i64) {
+        accept_in(refused, start_ms, &[0, 1]);
+    }
+
+    fn accept_in(refused: &mut Refused, start_ms: i64, arms: &[ArmId]) {
         refused.add(&SettledList {
             start_ms,
             ts_ms: start_ms,
             user: None,
-            arms: &[0, 1],
+            arms,
             capped: &[],
             tags: &[],
             off_list: &[],
@@ -353,7 +425,7 @@ mod tests {
         for arm in [0, 1] {
             let user = NonZeroU32::new(user);
             refused.refuse(&RefusedList {
-                arm,
+                arm: RefusedArm::Admitted(arm),
                 user,
                 ts_ms,
                 with_ms: i64::MIN,
@@ -383,6 +455,62 @@ mod tests {
         assert_eq!(cells[&1].by_bucket, BTreeMap::from([(bucket("late"), 1)]));
         assert_eq!(hours(&cells[&1]), [(1, 0, 1), (2, 0, 1)]);
         assert!(refused.end_slot().is_empty());
+    }
+
+    fn refuse_unlisted(refused: &mut Refused, arm: &Arm, user: u32, ts_ms: i64) {
+        refused.refuse(&RefusedList {
+            arm: RefusedArm::Unlisted(arm.clone()),
+            user: NonZeroU32::new(user),
+            ts_ms,
+            with_ms: i64::MIN,
+        });
+    }
+
+    fn named(experiment: &str, arm: &str) -> Arm {
+        Arm {
+            experiment: experiment.into(),
+            arm: arm.into(),
+        }
+    }
+
+    #[test]
+    fn lists_refused_before_the_first_of_their_arm_count_with_its_first_slot() {
+        let mut refused = refused();
+        refuse_unlisted(&mut refused, &named("e", "new"), 7, 0);
+        refuse_unlisted(&mut refused, &named("e", "new"), 0, HOUR_MS);
+        // Before the start of its experiment, and of one whose users are not tracked.
+        refuse_unlisted(&mut refused, &named("late", "new"), 7, 0);
+        refuse_unlisted(&mut refused, &named("untracked", "new"), 7, 0);
+        assert_eq!(refused.unlisted().collect::<Vec<_>>(), [(&named("e", "new"), 2)]);
+        // A slot without the arm takes nothing, also once the arm is admitted.
+        refused.admit(&[named("e", "new")]);
+        accept_in(&mut refused, 0, &[0]);
+        assert_eq!(refused.end_slot().keys().collect::<Vec<_>>(), [&0]);
+        accept_in(&mut refused, HOUR_MS, &[2]);
+        let slot = refused.end_slot();
+        let counts = &slot[&2];
+        assert_eq!(counts.by_bucket, BTreeMap::from([(bucket(7, salt("e")), 1)]));
+        let of_hour = HourCounts {
+            refused: 1,
+            accepted: 1,
+        };
+        assert_eq!(counts.by_hour, BTreeMap::from([(1, of_hour)]));
+        assert_eq!(counts.refused(), 2);
+        assert_eq!(refused.unlisted().count(), 0);
+    }
+
+    #[test]
+    fn arms_without_a_list_are_bounded_and_forgotten_with_their_experiment() {
+        let mut refused = refused();
+        for arm in 0..=MAX_UNLISTED {
+            refuse_unlisted(&mut refused, &named("e", &arm.to_string()), 7, 0);
+        }
+        refuse_unlisted(&mut refused, &named("e", "0"), 7, 0);
+        let n_lists: Vec<u64> = refused.unlisted().map(|(_, n)| n).collect();
+        assert_eq!(n_lists.len(), MAX_UNLISTED);
+        assert_eq!(n_lists.iter().sum::<u64>(), MAX_UNLISTED as u64 + 1);
+        refused.forget_users("e", &[0]);
+        assert_eq!(refused.unlisted().count(), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::columns::OwnColumns;
-use super::{Aggregate, Kept, LedgerError, Span};
+use super::{Aggregate, Kept, LedgerError, Span, Users};
 use crate::bytes::Reader;
 
 /// Contents of a stored ledger, as seen by the ledger that resumes it.
@@ -13,6 +13,10 @@ pub struct Stored {
     pub until_ms: Option<i64>,
     /// Column of this ledger for each stored column.
     pub columns: OwnColumns,
+    /// Users tracked by the ledger that resumes.
+    pub users: Users,
+    /// Users tracked by the stored ledger.
+    pub stored_users: Users,
     /// For each arm, true if its tracked users can be resumed.
     pub users_go_on: Vec<bool>,
     /// For each arm, true if its total can be resumed.
@@ -56,6 +60,11 @@ impl Stored {
             return Err(LedgerError::Newer(A::ID));
         }
         Ok(())
+    }
+
+    /// Returns whether the tracked users of an experiment can be resumed.
+    pub fn users_go_on_in(&self, experiment: &str) -> bool {
+        self.users.go_on(&self.stored_users, experiment, self.until_ms)
     }
 
     /// Reads a row of sums into one with the width of this ledger. New columns are 0.

@@ -40,6 +40,8 @@ pub(super) struct LookedArm<'a> {
     users: Option<f64>,
     /// Share of lists without a user.
     without_user: Option<f64>,
+    /// Share of lists of the user with the most.
+    top_user: Option<f64>,
     /// Intervals, each with the text that follows the arm's labels.
     intervals: Vec<(&'a str, Interval)>,
     /// Absent for the control, and in an experiment without one.
@@ -239,6 +241,11 @@ const WITHOUT_USER: Series = Series::gauge(
     OF_ARM,
     "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.",
 );
+const TOP_USER: Series = Series::gauge(
+    "abgauge_top_user_lists_ratio",
+    OF_ARM,
+    "Share of an arm's settled lists since the experiment's start that come from the user with the most, estimated, from 0 to 1.",
+);
 const DECISION: Series = Series::gauge(
     "abgauge_decision",
     &["experiment", "arm", "state"],
@@ -266,7 +273,14 @@ pub(super) fn rows() -> impl Iterator<Item = Series> {
     }
     let of_metrics = of(INTERVALS).chain(of(OF_METRICS)).chain(of(OF_DECISIONS));
     let of_all = of_metrics.chain(of(OF_ARMS)).chain(of(OF_EXPERIMENTS));
-    of_all.chain([USERS, WITHOUT_USER, DECISION, LOWER_IS_BETTER, TIMESTAMP])
+    of_all.chain([
+        USERS,
+        WITHOUT_USER,
+        TOP_USER,
+        DECISION,
+        LOWER_IS_BETTER,
+        TIMESTAMP,
+    ])
 }
 
 /// Returns the labels of numbers from the settled lists of a window.
@@ -323,8 +337,8 @@ impl<'a> LookGauges<'a> {
         };
         // One more series for the state of the decision.
         let of_arm = settings.map_or(0, |_| OF_ARMS.len() + 1);
-        // One more series for the share of lists without a user.
-        1 + usize::from(self.has_total)
+        // Two more series, for the shares of lists without a user and of the most active user.
+        2 + usize::from(self.has_total)
             + of_arm
             + shown.map(|(key, ends)| of_metric(key, ends)).sum::<usize>()
     }
@@ -361,6 +375,10 @@ impl<'a> LookGauges<'a> {
         Some(LookedArm {
             users: own.users.filter(|_| self.has_total),
             without_user: (own.lists > 0.0).then(|| own.lists_without_user / own.lists),
+            top_user: own
+                .top_user_lists
+                .filter(|_| own.lists > 0.0)
+                .map(|of_user| of_user / own.lists),
             intervals: intervals.collect(),
             report,
             metrics: metrics.into_iter().flatten().collect(),
@@ -417,6 +435,9 @@ impl<'a> LookGauges<'a> {
         });
         of_arms(text, &WITHOUT_USER, arms, |text, begin, arm| {
             text.known([begin[0], begin[1], "} "], arm.without_user.map(Number::Float));
+        });
+        of_arms(text, &TOP_USER, arms, |text, begin, arm| {
+            text.known([begin[0], begin[1], "} "], arm.top_user.map(Number::Float));
         });
         for family in INTERVALS {
             of_arms(text, &family.row, arms, |text, begin, arm| {
@@ -517,6 +538,7 @@ impl LookedArm<'_> {
         let of_arm = self.report.map_or(0, |report| n_shown(OF_ARMS, report));
         usize::from(self.users.is_some())
             + usize::from(self.without_user.is_some())
+            + usize::from(self.top_user.is_some())
             + INTERVALS.len() * self.intervals.len()
             + metrics.sum::<usize>()
             + of_arm

@@ -598,6 +598,7 @@ impl WorkerReport {
                 (true, None) => info!(topic, "times are no longer like 32-bit floats"),
                 _ => {}
             }
+            self.telemetry.set_float_times(topic, warning.is_some());
             warnings.extend(warning.map(|text| Warning::critical(text).see("AbgaugeLateRecords")));
         }
         warnings

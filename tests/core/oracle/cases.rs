@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use abgauge_core::engine::Rules;
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::outcome::Outcome::{Accepted, AfterSettled, Duplicate, Future, Late, Replayed};
+use abgauge_core::engine::{RefusedArm, Rules};
 use abgauge_core::metrics::{Measures, Profile};
 
 use crate::oracle::drive::catalogue;
@@ -58,6 +58,25 @@ fn a_list_of_a_settled_slot_moves_the_watermark() {
     assert_eq!(pair.list(2, 500, &[]), AfterSettled);
     assert_eq!(pair.list(3, 494, &[]), Late);
     assert_eq!(pair.list(4, 960, &[]), Accepted);
+}
+
+#[test]
+fn an_arm_with_refused_lists_alone_is_named_and_takes_no_place_of_another() {
+    let mut pair = Pair::with(Rules { max_arms: 1, ..RULES }, None);
+    pair.list_of(&[], 1, 100, &[]);
+    assert_eq!(pair.list_of(&[(1, 1)], 2, 94, &[]), Late);
+    assert_eq!(pair.list_of(&[(1, 1)], 3, 93, &[]), Late);
+    assert_eq!(pair.engine.arms().len(), 0);
+    let refused = pair.engine.take_refused();
+    let names: Vec<&RefusedArm> = refused.iter().map(|list| &list.arm).collect();
+    assert!(
+        matches!(names[..], [RefusedArm::Unlisted(one), RefusedArm::Unlisted(other)] if one == other),
+        "{names:?}"
+    );
+    assert_eq!(pair.list_of(&[(0, 0)], 4, 100, &[]), Accepted);
+    assert_eq!(pair.list_of(&[(0, 0)], 5, 94, &[]), Late);
+    assert_eq!(pair.engine.take_refused()[0].arm, RefusedArm::Admitted(0));
+    assert_eq!((pair.engine.arms().len(), pair.engine.n_folded_arms()), (1, 0));
 }
 
 #[test]

@@ -272,13 +272,15 @@ impl<'a> Both<'a> {
             let engine = tracker.engine();
             let newest_ms = Side::BOTH.map(|side| engine.newest_ms(side));
             let settled = (engine.frontier_ms(), tracker.ledger().until_ms());
+            let unlisted = tracker.ledger().unlisted();
+            let unlisted: Vec<_> = unlisted.map(|(arm, n)| (arm.clone(), n)).collect();
             let accepted = (engine.accepted_ms(), engine.last_accepted());
             (
                 newest_ms,
                 settled,
                 engine.n_open_lists(),
                 accepted,
-                engine.arms().to_vec(),
+                (engine.arms().to_vec(), unlisted),
             )
         });
         assert_eq!(whole_state, cut_state, "{:?}", self.history);

@@ -107,7 +107,7 @@ fn queries_of_series_that_come_with_time_return_data() {
 }
 
 /// What a look at an experiment gives: it comes with time, if at all. A test beside its code holds docs/gauges.md to it.
-pub const OF_LOOKS: [&str; 22] = [
+pub const OF_LOOKS: [&str; 23] = [
     "abgauge_ci_lower",
     "abgauge_ci_upper",
     "abgauge_lift",
@@ -119,6 +119,7 @@ pub const OF_LOOKS: [&str; 22] = [
     "abgauge_decision_lift_upper",
     "abgauge_decision_p_value",
     "abgauge_lists_without_user_ratio",
+    "abgauge_top_user_lists_ratio",
     "abgauge_harm_p_value",
     "abgauge_power_information",
     "abgauge_top_bucket_share",

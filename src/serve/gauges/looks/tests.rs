@@ -68,6 +68,8 @@ fn an_arm_shows_its_own_intervals_and_users_as_values_of_total() {
         assert_eq!(bound("ci_upper"), Some(hit_rate + 0.05));
         assert_eq!(of("ci_upper", arm, "metric=ctr"), Some(0.15));
         assert_eq!(of("users", arm, ""), Some(500.0));
+        let top_user = value(&samples, "top_user_lists_ratio", &format!("arm={arm}"));
+        assert_eq!(top_user, Some(100.0 / 4000.0));
     }
     assert_eq!(
         of("ci_lower", "b", "metric=mrr k=1"),

@@ -124,7 +124,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
         lists: 1.0,
         users: Some(123_456.0),
         lists_without_user: 0.0,
-        top_user_lists: None,
+        top_user_lists: Some(0.123_456_789),
         metrics,
         windows: window.into_iter().collect(),
     };

@@ -2,10 +2,14 @@
 
 use super::*;
 
-fn is_raised(stage: &Stage, topic: &str) -> bool {
+fn exported(stage: &Stage) -> String {
     let mut text = Vec::new();
     stage.telemetry.render(&mut text).unwrap();
-    let text = String::from_utf8(text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn is_raised(stage: &Stage, topic: &str) -> bool {
+    let text = exported(stage);
     let raised = format!("abgauge_share_exceeded{{of=\"invalid\",topic=\"{topic}\"}} 1\n");
     let told = stage.telemetry.warnings();
     let told = told
@@ -110,11 +114,16 @@ fn warns_of_times_rounded_to_32_bit_floats_until_they_have_passed() {
             .filter(|message| message.contains("like 32-bit floats"))
             .collect()
     };
+    let shows = |stage: &Stage, value: u8| {
+        let line = format!("abgauge_float_times{{topic=\"served\"}} {value}\n");
+        exported(stage).contains(&line)
+    };
     for offset in 0..20 {
         stage.list(0, offset, &format!("r-{offset}"), T0 + 1 + offset);
     }
     stage.pass(1000);
     assert_eq!(told(&stage), [""; 0]);
+    assert!(shows(&stage, 0));
     let float_ms = T0 as f32 as i64;
     for offset in 20..50 {
         let json = format!(
@@ -130,6 +139,8 @@ fn warns_of_times_rounded_to_32_bit_floats_until_they_have_passed() {
           a 64-bit integer in its schema"
         ]
     );
+    assert!(shows(&stage, 1));
     stage.pass(5 * 60 * 1000);
     assert_eq!(told(&stage), [""; 0]);
+    assert!(shows(&stage, 0));
 }

@@ -148,7 +148,7 @@ impl Draft {
         put(&self.times.served, &mut served.ts);
         put_user(&self.users[0], &mut served.user_id, &split.lists);
         if let Some(row) = &self.row {
-            row.put(served);
+            row.put(served, !self.clicks.is_empty());
         }
         if let Some(items) = &self.items {
             served.items = items.path.clone().into();

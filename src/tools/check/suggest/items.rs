@@ -217,6 +217,12 @@ fn mostly(elements: &[&Value], is_one: impl Fn(&Value) -> bool) -> bool {
     2 * elements.iter().filter(|element| is_one(element)).count() > elements.len()
 }
 
+/// Returns whether a column has the name of a click, and only booleans, 0 and 1.
+pub(super) fn is_click_flag(column: &Column) -> bool {
+    let is_flag = |value: &Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
+    hints(&column.called(), &CLICK) && column.values.values().all(|value| is_flag(value))
+}
+
 /// Returns a draft for each field of objects that may be their ID.
 fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
     let objects = Columns::of(elements.iter().copied().filter(|element| element.is_object()));
@@ -228,11 +234,7 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .iter()
         .filter(|column| hints(&column.called(), &POSITION))
         .find(|column| column.values.values().all(|value| value.is_i64()));
-    let is_flag = |value: &Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
-    let clicked = objects
-        .iter()
-        .filter(|column| hints(&column.called(), &CLICK))
-        .find(|column| column.values.values().all(|value| is_flag(value)));
+    let clicked = objects.iter().find(|column| is_click_flag(column));
     // A position is only usable if each item has one.
     let of_all =
         |ids: &Column| position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)));

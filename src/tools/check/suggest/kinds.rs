@@ -8,6 +8,7 @@ use abgauge_core::engine::event::Kind;
 use super::columns::{Column, Columns, Members, share};
 use super::fields;
 use super::items;
+use super::rows;
 use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, TIME, hint, hints};
 
 /// Maximum number of values of a kind field.
@@ -63,7 +64,9 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
         return splits;
     }
     // Without a field for the kind, all records may be of the kind they look like.
-    let alike = match items::has_list(columns, &all) {
+    // A row of a shown item with a click flag belongs to a list, too.
+    let is_flagged = || rows::row(columns, &all).is_some_and(|row| row.clicked.is_some());
+    let alike = match items::has_list(columns, &all) || is_flagged() {
         true => Kind::Served,
         false => Kind::Click,
     };

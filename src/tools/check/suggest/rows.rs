@@ -6,6 +6,7 @@ use abgauge_core::decode::shape::{Path, ServedShape};
 
 use super::columns::Choice;
 use super::columns::{Column, Columns, Members, id, is_id};
+use super::items;
 use super::words::{ITEM, POSITION, REQUEST, hints};
 
 /// Spans that are drafted, the shortest first.
@@ -18,6 +19,8 @@ pub(super) struct RowDraft {
     pub request: Choice,
     pub item: Path,
     pub position: Option<Path>,
+    /// Path to a flag of clicked items.
+    pub clicked: Option<Path>,
 }
 
 /// Returns the paths if many records share an id, each with a different item or position.
@@ -42,6 +45,9 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
             && 10 * distinct(&[request, column], members) >= 9 * distinct(&[request, item], members)
     };
     let position = columns.iter().find(is_position);
+    let clicked = columns
+        .iter()
+        .find(|column| items::is_click_flag(column) && column.within(members).next().is_some());
     (request.path != item.path && is_shared).then(|| RowDraft {
         request: Choice {
             path: request.path.clone(),
@@ -50,6 +56,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
         },
         item: item.path.clone(),
         position: position.map(|position| position.path.clone()),
+        clicked: clicked.map(|clicked| clicked.path.clone()),
     })
 }
 
@@ -96,9 +103,11 @@ pub(super) fn shown(columns: &Columns, lists: &Members, row: &RowDraft) -> HashM
 }
 
 impl RowDraft {
-    pub fn put(&self, served: &mut ServedShape) {
+    /// Sets the paths of lists. Flags are left out if the sample has clicks of their own.
+    pub fn put(&self, served: &mut ServedShape, has_clicks: bool) {
         served.items = self.item.clone().into();
         served.position = self.position.clone().map(Into::into);
+        served.clicked = self.clicked.clone().filter(|_| !has_clicks).map(Into::into);
         served.gather_ms = Some(SPANS_MS[0]);
     }
 }

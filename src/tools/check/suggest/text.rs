@@ -251,6 +251,7 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
 
 fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     let n_lists = draft.split.lists.len();
+    of_clicked(notes, draft);
     if let Some(row) = &draft.row {
         return of_row(notes, row, trial);
     }
@@ -273,13 +274,6 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
         let note = "some lists have none: treated as empty lists, since some producers omit empty arrays";
         notes.add("served.no_items", note.to_owned());
     }
-    let in_list = "lists have their clicks within them; both topics must then be the same";
-    if draft.shape.served.clicked.is_some() {
-        notes.add("served.clicked", in_list.to_owned());
-    }
-    if draft.shape.served.clicked_items.is_some() {
-        notes.add("served.clicked_items", in_list.to_owned());
-    }
     if items.n_others > 0 {
         let note = format!(
             "elements that are not items: {}",
@@ -299,6 +293,19 @@ fn of_row(notes: &mut Notes, row: &RowDraft, trial: &Trial) {
     );
     if row.position.is_some() {
         notes.add("served.position", "items of a list rank by it".to_owned());
+    }
+}
+
+fn of_clicked(notes: &mut Notes, draft: &Draft) {
+    let served = &draft.shape.served;
+    let in_list = "lists have their clicks within them; both topics must then be the same";
+    for (key, is_drafted) in [
+        ("served.clicked", served.clicked.is_some()),
+        ("served.clicked_items", served.clicked_items.is_some()),
+    ] {
+        if is_drafted {
+            notes.add(key, in_list.to_owned());
+        }
     }
 }
 
@@ -359,8 +366,19 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
             "No field of the lists looks like the user: intervals treat each list as a separate user. If there is one, set user_id.",
         );
     }
+    let settings = event_settings(&draft.shape, |setting| notes.0.contains_key(setting));
+    let mut gather = settings.iter().filter(|(setting, _)| setting == "served.gather");
+    if let Some((_, span)) = gather.next().filter(|_| served.clicked.is_some()) {
+        let _ = writeln!(text, "\n[join]");
+        // A clicked item may come in a record with an earlier time than the first record of its list.
+        remark(
+            text,
+            "clicks have the times of their records: at least `gather`; merge it into [join] of your settings",
+        );
+        let _ = writeln!(text, "click_skew = {span}");
+    }
     let mut section = None;
-    for (setting, value) in event_settings(&draft.shape, |setting| notes.0.contains_key(setting)) {
+    for (setting, value) in settings {
         let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
         // A topic with one kind of event needs no settings for the other.
         let is_of_other = match topic_says {
