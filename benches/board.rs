@@ -20,13 +20,13 @@ use abgauge::stream::worker;
 use abgauge::telemetry::Telemetry;
 use abgauge_core::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served, Side};
 use abgauge_core::ledger::{Keep, PairDelta, PairTracker};
-use abgauge_core::looks::{ArmLook, ExperimentLook, Looked, MetricLook};
+use abgauge_core::looks::{ArmLook, ExperimentLook, Look, MetricLook};
 use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
 use abgauge_core::metrics::{Column, METRICS, Ranking, USUAL};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use abgauge_core::statistics::{
-    ArmReport, Basis, Decision, Interval, MetricReport, Report, Role, Settings, State,
+    ArmReport, ArmState, Basis, ComparisonReport, Decision, Interval, MetricReport, MetricRole, Settings,
 };
 use common::clock::thread_cpu_ns;
 use common::summary::Summary;
@@ -329,7 +329,7 @@ fn hand_overs(name: &str, config: &Config, n_arms: usize, n_rounds: usize, step_
 }
 
 /// Measures scrapes. Returns the CPU ns per series.
-fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: Option<Looked>) -> f64 {
+fn scrapes(name: &str, config: &Config, n_arms: usize, n_rounds: usize, looked: Option<Look>) -> f64 {
     let world = World::new(config, n_arms);
     let exporter = exporter(config, Arc::clone(&world.board));
     if let Some(looked) = looked {
@@ -379,7 +379,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
 }
 
 /// Returns a look in which all arms are compared.
-fn looked(config: &Config, n_arms: usize) -> Looked {
+fn looked(config: &Config, n_arms: usize) -> Look {
     let ranking = Ranking::new(&config.measures);
     let keys: Vec<String> = ranking.columns().iter().map(Column::key).collect();
     let interval = Some(Interval {
@@ -401,7 +401,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
     };
     let number = Some(0.012_345_678_901_234_5);
     let metric = MetricReport {
-        role: Role::Secondary,
+        role: MetricRole::Secondary,
         control: number,
         arm: number,
         lift: number,
@@ -420,7 +420,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
     let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER].map(str::to_owned);
     let against = ArmReport {
         decision: Some(Decision {
-            state: State::NoDecision,
+            state: ArmState::NoDecision,
             reason: String::new(),
             basis: Basis::Earlier,
         }),
@@ -441,7 +441,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
             .collect(),
     };
     let names: Vec<String> = (0..n_arms).map(|arm| format!("arm-{arm:05}")).collect();
-    let report = Report {
+    let report = ComparisonReport {
         as_of_ms: T0,
         look: 1,
         next_decision_ms: None,
@@ -460,7 +460,7 @@ fn looked(config: &Config, n_arms: usize) -> Looked {
         no_users: None,
         history: Arc::default(),
     };
-    Looked {
+    Look {
         as_of_ms: T0,
         experiments: [("ranker".to_owned(), Arc::new(look))].into(),
         given_up: None,

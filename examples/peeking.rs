@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use abgauge_core::statistics::{
-    ArmPair, ArmTotals, Comparison, Decided, Effect, Epoch, EpochWeights, Interval, Kept, RatioSums,
-    RefusedLists, Settings, Terms, Time, Totals, compare, look,
+    ArmPair, ArmTotals, Comparison, DecidedLook, Effect, Epoch, EpochWeights, Interval, LookSpan, RatioSums,
+    RefusedLists, Settings, Terms, TestState, Totals, compare, look,
 };
 
 /// Seeds 1 to this many.
@@ -111,7 +111,7 @@ struct Course {
     /// None before burn-in is done.
     looks: Vec<Option<Seen>>,
     /// Each decision look.
-    decisions: Vec<Decided>,
+    decisions: Vec<DecidedLook>,
     /// At the end, of independent lists: half the width of the interval of the lift, in percent.
     by_list: f64,
 }
@@ -121,13 +121,13 @@ impl Course {
         let mut lists = lists(plan, &mut Random(seed));
         lists.sort_by_key(|list| list.look);
         let mut lists = lists.into_iter().peekable();
-        let (settings, mut kept, mut totals) = (settings(), Kept::default(), nothing());
+        let (settings, mut kept, mut totals) = (settings(), TestState::default(), nothing());
         let (mut looks, mut decisions) = (Vec::new(), Vec::new());
         for number in 0..plan.n_weeks * N_LOOKS {
             while let Some(list) = lists.next_if(|list| list.look == number) {
                 add(&mut totals, &list);
             }
-            let time = Time {
+            let time = LookSpan {
                 start_ms: 0,
                 as_of_ms: (number as i64 + 1) * LOOK_MS,
             };

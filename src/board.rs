@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use abgauge_core::engine::View;
 use abgauge_core::engine::window::{Cell, N_CELLS, Overflow};
 use abgauge_core::engine::{Arm, ArmId, ArmInSlot};
-use abgauge_core::ledger::{Ledger, PairDelta, PairId, Reach};
+use abgauge_core::ledger::{CountingProgress, Ledger, PairDelta, PairId};
 use abgauge_core::metrics::Ranking;
 use abgauge_core::metrics::catalogue::Catalogue;
 use dashmap::DashMap;
@@ -33,7 +33,7 @@ use dashmap::DashMap;
 use self::arm::{ArmWindows, WindowEnds, WindowShape};
 use self::base::Bases;
 use self::covering::Covering;
-use self::progress::{Progress, ShownPairs};
+use self::progress::{BoardProgress, ShownPairs};
 use crate::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use crate::settings::{self, Config};
 
@@ -54,7 +54,7 @@ pub struct Board {
 /// State behind the gate.
 struct Gated {
     arms: DashMap<Arm, ArmWindows>,
-    progress: Mutex<Progress>,
+    progress: Mutex<BoardProgress>,
     /// Arms of each pair, indexed by their number in that pair. Like all fields below, changed only with exclusive access
     /// to the gate.
     pairs: BTreeMap<PairId, Vec<Arm>>,
@@ -145,7 +145,7 @@ impl Board {
 
     /// Adds a pair with the settled numbers of its ledger: totals, and spans as long as the cells of each window. The
     /// deltas that follow continue from there.
-    pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
+    pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: CountingProgress) {
         // Computed before the gate is taken, to keep scrapes waiting as briefly as possible.
         let base = base::of(ledger, &self.shape.cells_ms);
         self.begin(&mut self.alone(), pair, ledger, reach, base);
@@ -153,7 +153,7 @@ impl Board {
 
     /// Replaces the state of a pair, if it has one. No scrape sees an intermediate state, and the pair stays shown in the
     /// same views.
-    pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: Reach) {
+    pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: CountingProgress) {
         let base = base::of(ledger, &self.shape.cells_ms);
         let mut shared = self.alone();
         // The new state may have settled less far than the old one, and ends must not move back.
@@ -162,7 +162,7 @@ impl Board {
         self.begin(&mut shared, pair, ledger, reach, base);
     }
 
-    fn begin(&self, shared: &mut Gated, pair: PairId, ledger: &Ledger, reach: Reach, base: Bases) {
+    fn begin(&self, shared: &mut Gated, pair: PairId, ledger: &Ledger, reach: CountingProgress, base: Bases) {
         self.admit(shared, pair, ledger.arms());
         let until_ms = shared.with_progress(|progress| {
             progress.set_reach(pair, reach);
@@ -407,7 +407,7 @@ fn rows(delta: &PairDelta) -> impl Iterator<Item = ArmTally<'_>> {
 
 impl Gated {
     /// Runs `act` on the progress under its lock. The closure sees only the progress, so it cannot take another lock.
-    fn with_progress<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
+    fn with_progress<T>(&self, act: impl FnOnce(&mut BoardProgress) -> T) -> T {
         act(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -480,7 +480,7 @@ impl SnapshotSource for Board {
         }
     }
 
-    fn timelines(&self, window: usize, told: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
+    fn timelines(&self, window: usize, reported: &[&ArmSnapshot]) -> Vec<Option<[Timeline; 2]>> {
         let mut shared = self.alone();
         let Gated {
             arms,
@@ -497,7 +497,7 @@ impl SnapshotSource for Board {
             self.note(windows.advance(&shown, &ends, &self.shape));
             Some(self.timelines_of(&windows, &shown, &ends, window))
         };
-        told.iter().map(of_arm).collect()
+        reported.iter().map(of_arm).collect()
     }
 }
 

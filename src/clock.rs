@@ -20,9 +20,9 @@ enum TimeSource {
 
 /// Control of a simulated clock.
 #[derive(Debug)]
-pub struct Hand(Arc<AtomicI64>);
+pub struct ClockControl(Arc<AtomicI64>);
 
-impl Hand {
+impl ClockControl {
     /// Advances to `ms`, unless the clock is already past it.
     pub fn advance_to(&self, ms: i64) {
         self.0.fetch_max(ms, Ordering::Release);
@@ -38,13 +38,13 @@ impl Clock {
     }
 
     /// Creates a clock that shows `ms` until its hand moves it.
-    pub fn simulated(ms: i64) -> (Clock, Hand) {
+    pub fn simulated(ms: i64) -> (Clock, ClockControl) {
         let time = Arc::new(AtomicI64::new(ms));
         let clock = Clock {
             started: Instant::now(),
             source: TimeSource::Simulated(Arc::clone(&time)),
         };
-        (clock, Hand(time))
+        (clock, ClockControl(time))
     }
 
     /// Returns wall time, Unix ms.

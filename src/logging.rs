@@ -33,13 +33,13 @@ const MAX_WAITING: usize = 8 << 20;
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Log of this process. Dropping it first writes all waiting lines.
-pub struct Log {
+pub struct ProcessLog {
     /// Boxed because the handles for text and JSON have different types.
     replace: Box<dyn Fn(EnvFilter) -> Result<(), Error> + Send + Sync>,
     lines: Arc<Lines>,
 }
 
-impl Log {
+impl ProcessLog {
     /// Replaces the filter.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for ProcessLog {
     fn drop(&mut self) {
         self.lines.wait_until_written(LAST_LINES);
     }
@@ -95,7 +95,7 @@ impl Losses {
 ///
 /// # Errors
 /// If the filter is invalid, or the log was started before.
-pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
+pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<ProcessLog> {
     let filter = parse(filter)?;
     let lines = Arc::new(Lines::default());
     let writer = Arc::clone(&lines);
@@ -120,12 +120,12 @@ pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Log> {
             .with_filter_reloading();
         let handle = log.reload_handle();
         let replace = Box::new(move |filter| handle.reload(filter));
-        (log.try_init(), Log { replace, lines })
+        (log.try_init(), ProcessLog { replace, lines })
     } else {
         let log = log.json().flatten_event(true).with_filter_reloading();
         let handle = log.reload_handle();
         let replace = Box::new(move |filter| handle.reload(filter));
-        (log.try_init(), Log { replace, lines })
+        (log.try_init(), ProcessLog { replace, lines })
     };
     started.map_err(|error| anyhow::anyhow!("start the log: {error}"))?;
     Ok(log)

@@ -111,7 +111,7 @@ fn run(path: Option<PathBuf>, (runtime, signals): (Runtime, Signals)) -> anyhow:
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let notes = loaded.config.notes();
         notes.iter().for_each(|note| tracing::info!("{note}"));
-        anyhow::Ok(run::Settings::new(path, loaded, log))
+        anyhow::Ok(run::ProgramSettings::new(path, loaded, log))
     };
     let outcome = runtime.block_on(run::run(settings, signals));
     // A consumer whose brokers do not answer may exceed its time for leaving. It ends with the process.
@@ -153,7 +153,7 @@ fn as_bad_configuration(error: anyhow::Error) -> anyhow::Result<ExitCode> {
                 .map(|fault| vec![miette::Report::new(fault)])
         })
         .or_else(|error| {
-            let refused = error.downcast::<properties::Refused>()?;
+            let refused = error.downcast::<properties::RefusedProperties>()?;
             commands::error(&refused.to_string());
             anyhow::Ok(refused.faults.into_iter().map(miette::Report::new).collect())
         })?;
@@ -173,7 +173,7 @@ fn demo(args: &DemoArgs, (runtime, stop): (Runtime, StopSignal)) -> anyhow::Resu
     // Log lines of the daemon would break up the table. Anything that matters is returned as an error.
     let log = logging::start("error", LogFormat::Auto)?;
     run::take_huge_pages(false);
-    let options = demo::Options {
+    let options = demo::DemoOptions {
         duration: args.duration,
         rate: args.rate,
         speed: args.speed,
@@ -193,7 +193,7 @@ fn simulate(args: SimulateArgs, (runtime, mut stop): (Runtime, StopSignal)) -> a
         brokers: args.brokers,
         properties: Properties(args.properties.into_iter().collect()),
         output: args.output,
-        topics: simulate::Topics {
+        topics: simulate::TrafficTopics {
             served: args.served_topic,
             clicks: args.clicks_topic,
         },

@@ -179,8 +179,8 @@ fn run_ready_daemon(kafka: &Kafka, stream: &Stream, shape: &Shape) -> Cost {
         sleep(REST);
         let now = mark(&daemon, start, topics.n_records());
         let took = Duration::from_nanos(now.cpu_ns - after.cpu_ns);
-        let has_begun = after.cpu_ns - before.cpu_ns > (topics.n_records() - n_before) * 100;
-        n_rests = if has_begun && took < REST / 50 {
+        let has_started = after.cpu_ns - before.cpu_ns > (topics.n_records() - n_before) * 100;
+        n_rests = if has_started && took < REST / 50 {
             n_rests + 1
         } else {
             0

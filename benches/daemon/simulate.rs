@@ -47,8 +47,8 @@ fn records_per_cpu_second(arguments: &[&str]) -> f64 {
     let before = children_cpu_seconds();
     let ran = program::run(&[&["simulate"], arguments].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = ran.stderr.lines().last().unwrap_or_default();
-    let words = told.split_whitespace();
+    let reported = ran.stderr.lines().last().unwrap_or_default();
+    let words = reported.split_whitespace();
     let numbers = words.filter_map(|word| word.parse::<u64>().ok());
     numbers.sum::<u64>() as f64 / (children_cpu_seconds() - before)
 }

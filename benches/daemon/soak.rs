@@ -111,11 +111,11 @@ fn fifths(samples: &[Sample]) -> Vec<String> {
     let mean_mb =
         |of: &[Sample], value: fn(&Sample) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64 / 1e6;
     let fifths = samples.chunks(samples.len().div_ceil(5));
-    let told = fifths.map(|of| {
+    let reported = fifths.map(|of| {
         let (resident, state) = (mean_mb(of, |it| it.bytes), mean_mb(of, |it| it.state_bytes));
         format!("{resident:.0} ({state:.0})")
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Sends at `rate` records per second, or as fast as possible. Returns the number of records.

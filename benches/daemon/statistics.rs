@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use abgauge_core::engine::Arm;
 use abgauge_core::engine::settling::{Settled, SettledList};
 use abgauge_core::ledger::{Epochs, Keep, Ledger, Users};
-use abgauge_core::looks::{Experiment, Looks, News, Rules, Window};
+use abgauge_core::looks::{CellWindow, Experiment, LookRules, Looks, PairNews};
 use abgauge_core::metrics::{ListOutcome, Measures, Ranking};
 use abgauge_core::statistics::Settings;
 use rand::{Rng as _, SeedableRng as _};
@@ -106,11 +106,11 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
     let epochs = experiments.keys().map(|name| (name.clone(), Epochs::default()));
     let keep = Keep::of_users(Users::Of(epochs.collect()), EVERY_MS);
     // The window has few cells, so it fills up. Then each look adds a cell and removes one, as with the longest window.
-    let window = Window {
+    let window = CellWindow {
         name: "1h".to_owned(),
         n_cells: N_CELLS,
     };
-    let mut looks = Looks::new(Rules {
+    let mut looks = Looks::new(LookRules {
         every_ms: EVERY_MS,
         ranking: ranking.clone(),
         experiments,
@@ -119,7 +119,7 @@ pub fn look(n_rounds: usize) -> Vec<Figure> {
         max_bytes: u64::MAX,
         bounds_waiting: false,
     });
-    looks.take(News::Owned([(0, true)].into()));
+    looks.take(PairNews::Owned([(0, true)].into()));
     let mut pair = TestPair::new(&ranking, &keep);
     let mut once = |n_lists| {
         looks.take(pair.settle(n_lists));
@@ -170,7 +170,7 @@ impl TestPair {
     }
 
     /// Settles `n_lists` lists, and completes a cell.
-    fn settle(&mut self, n_lists: u32) -> News {
+    fn settle(&mut self, n_lists: u32) -> PairNews {
         let start_ms = self.number * EVERY_MS;
         self.number += 1;
         for _ in 0..n_lists {
@@ -199,7 +199,7 @@ impl TestPair {
         }
         let end_ms = start_ms + EVERY_MS;
         self.ledger.take(Settled::Slot { start_ms, end_ms });
-        News::Reached {
+        PairNews::Reached {
             pair: 0,
             arms: std::mem::take(&mut self.arms),
             cells: self.ledger.take_complete(0),

@@ -26,18 +26,18 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         "ABGAUGE_KAFKA__PROPERTIES__SSL_KEY_PASSWORD".to_owned(),
         SECRET.to_owned(),
     )];
-    let told = match settings::load_text("abgauge.toml", &file, variables.chain(password)) {
+    let reported = match settings::load_text("abgauge.toml", &file, variables.chain(password)) {
         Ok(config) => format!("{config:?}\n{}", config.warnings().join("\n")),
         Err(errors) => {
-            let mut told = format!("{errors}\n{errors:?}\n");
+            let mut reported = format!("{errors}\n{errors:?}\n");
             let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none());
             for error in errors.each() {
                 handler
-                    .render_report(&mut told, &error)
+                    .render_report(&mut reported, &error)
                     .expect("every error can be told");
             }
-            told
+            reported
         }
     };
-    assert!(!told.contains(SECRET), "{told}");
+    assert!(!reported.contains(SECRET), "{reported}");
 });

@@ -54,10 +54,10 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     } else {
         FILE.fill(content);
     }
-    let told = match Secured::open(http, &Clock::system(), Arc::clone(&TELEMETRY)) {
+    let reported = match Secured::open(http, &Clock::system(), Arc::clone(&TELEMETRY)) {
         Ok(_) => return,
         Err(unusable) => format!("{unusable} {unusable:?}"),
     };
-    assert!(told.starts_with("http."), "{told}");
-    assert!(!told.contains(SECRET), "{told}");
+    assert!(reported.starts_with("http."), "{reported}");
+    assert!(!reported.contains(SECRET), "{reported}");
 });

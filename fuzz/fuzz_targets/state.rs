@@ -8,7 +8,7 @@
 
 use std::fmt::Display;
 
-use abgauge_core::journal::{Claim, Key, Namespace, Rules, Seal, View};
+use abgauge_core::journal::{Claim, RecordKey, Namespace, JournalRules, Seal, PartitionView};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn with_checksum(body: &[u8]) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn both_ways<T, E: Display>(bytes: &[u8], read: Result<T, E>, write: impl Fn(&T)
 }
 
 fn key(input: &[u8]) {
-    if let Some((namespace, key)) = Key::parse(input) {
+    if let Some((namespace, key)) = RecordKey::parse(input) {
         assert_eq!(key.text(namespace).as_bytes(), input);
     }
 }
@@ -32,7 +32,7 @@ fn key(input: &[u8]) {
 /// Reads lines of records: key, tab, value. Without a tab the line is a tombstone.
 fn view(input: &[u8]) {
     let namespace = Namespace::of("fingerprint", "group");
-    let mut view = View::new(namespace, Rules::default());
+    let mut view = PartitionView::new(namespace, JournalRules::default());
     for line in input.split(|byte| *byte == b'\n') {
         let mut parts = line.splitn(2, |byte| *byte == b'\t');
         let key = parts.next().unwrap_or_default();

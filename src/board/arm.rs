@@ -70,12 +70,12 @@ struct ViewWindows {
     windows: Vec<Window>,
     total: Vec<i128>,
     /// Slots that start beyond the shown ends: one event ahead of its time must not slide a window past all others.
-    ahead: BTreeMap<Ahead, SlotAhead>,
+    ahead: BTreeMap<AheadSlot, SlotAhead>,
 }
 
 /// A slot, or the cell of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Ahead {
+struct AheadSlot {
     start_ms: i64,
     /// `None` for a slot, which is in all windows.
     window: Option<usize>,
@@ -137,7 +137,7 @@ impl ArmWindows {
             add_wide(&mut slots.total, tally);
         }
         let released = slots.release(until_ms, last_list_ms, shape);
-        let ahead = Ahead {
+        let ahead = AheadSlot {
             start_ms: of.start_ms,
             window: None,
         };
@@ -172,9 +172,9 @@ impl ArmWindows {
             for (window, start_ms, tally) in &base.cells {
                 let (start_ms, window) = (*start_ms, Some(*window));
                 exact = exact.and(if start_ms > until_ms {
-                    slots.hold(Ahead { start_ms, window }, None, tally, shape)
+                    slots.hold(AheadSlot { start_ms, window }, None, tally, shape)
                 } else {
-                    slots.add(Ahead { start_ms, window }, tally)
+                    slots.add(AheadSlot { start_ms, window }, tally)
                 });
             }
         }
@@ -285,7 +285,7 @@ impl ViewWindows {
         self.windows.get(place).map_or(&self.total, Window::sums)
     }
 
-    fn add(&mut self, of: Ahead, tally: &[i64]) -> Result<(), Overflow> {
+    fn add(&mut self, of: AheadSlot, tally: &[i64]) -> Result<(), Overflow> {
         let mut exact = Ok(());
         let windows = self.windows.iter_mut().enumerate();
         for (_, window) in windows.filter(|(place, _)| of.window.is_none_or(|window| window == *place)) {
@@ -297,7 +297,7 @@ impl ViewWindows {
     /// Lets a tally wait. If too many wait already, it is dropped.
     fn hold(
         &mut self,
-        of: Ahead,
+        of: AheadSlot,
         last_list_ms: Option<i64>,
         tally: &[i64],
         shape: &WindowShape,
@@ -342,7 +342,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::progress::Progress;
+    use super::super::progress::BoardProgress;
     use super::*;
 
     const PAIR: PairId = 3;
@@ -370,14 +370,14 @@ mod tests {
 
     /// These pairs in both views.
     fn both(pairs: &[PairId]) -> ShownPairs {
-        let mut progress = Progress::default();
+        let mut progress = BoardProgress::default();
         for (pair, view) in pairs.iter().flat_map(|pair| View::BOTH.map(|view| (*pair, view))) {
             progress.show(pair, view);
         }
         progress.shown(None)
     }
 
-    fn told(windows: &ArmWindows, ends: &WindowEnds) -> ArmSnapshot {
+    fn reported(windows: &ArmWindows, ends: &WindowEnds) -> ArmSnapshot {
         let mut arm = ArmSnapshot {
             experiment: "e".into(),
             arm: "a".into(),
@@ -411,7 +411,7 @@ mod tests {
             for windows in [&mut at_once, &mut held] {
                 windows.advance(&both(&[PAIR]), &ends, &shape).expect("small sums");
             }
-            prop_assert_eq!(format!("{:?}", told(&at_once, &ends)), format!("{:?}", told(&held, &ends)));
+            prop_assert_eq!(format!("{:?}", reported(&at_once, &ends)), format!("{:?}", reported(&held, &ends)));
             prop_assert_eq!(shape.n_ahead.into_inner(), 0);
         }
     }
@@ -430,7 +430,10 @@ mod tests {
                 until_ms: [until_ms; 2],
             };
             assert_eq!(windows.advance(&both(&[PAIR]), &ends, &shape), Ok(()));
-            let live: Vec<i128> = told(&windows, &ends).sums[0].iter().map(|sums| sums[0]).collect();
+            let live: Vec<i128> = reported(&windows, &ends).sums[0]
+                .iter()
+                .map(|sums| sums[0])
+                .collect();
             assert_eq!(live, [in_windows, in_windows, 3], "until {until_ms}");
         }
     }
@@ -465,7 +468,7 @@ mod tests {
             ends_ms: [None; 2],
             until_ms: [i64::MAX; 2],
         };
-        let mut arm = told(&windows, &ends);
+        let mut arm = reported(&windows, &ends);
         assert_eq!(arm.sums[1], vec![Box::from([1, 0]); 3]);
         windows.add_up(&both(&[PAIR, 4]), &ends, &mut arm);
         assert_eq!(arm.sums[1], vec![Box::from([11, 20]); 3]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::engine::View;
-use abgauge_core::ledger::{PairId, Reach};
+use abgauge_core::ledger::{CountingProgress, PairId};
 
 use super::Lease;
 use super::arm::WindowEnds;
@@ -24,7 +24,7 @@ impl ShownPairs {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct BoardProgress {
     live_end_ms: Option<i64>,
     /// Latest settled end of any pair ever shown. Without it, windows would slide back when that pair is removed.
     settled_end_ms: Option<i64>,
@@ -39,10 +39,10 @@ pub(super) struct Progress {
 struct PairProgress {
     /// Flags by `View as usize`: the pair is complete and owned.
     shown: [bool; 2],
-    reach: Reach,
+    reach: CountingProgress,
 }
 
-impl Progress {
+impl BoardProgress {
     /// Moves the end of the live windows forward. It never moves back.
     pub fn set_live_end(&mut self, ms: i64) {
         self.live_end_ms = self.live_end_ms.max(Some(ms));
@@ -53,7 +53,7 @@ impl Progress {
         self.until_ms = until_ms.map(Some);
     }
 
-    pub fn set_reach(&mut self, pair: PairId, reach: Reach) {
+    pub fn set_reach(&mut self, pair: PairId, reach: CountingProgress) {
         self.pairs.entry(pair).or_default().reach = reach;
     }
 
@@ -90,7 +90,7 @@ impl Progress {
     }
 
     /// Returns the progress of all shown pairs.
-    pub fn reaches(&self) -> impl Iterator<Item = &Reach> {
+    pub fn reaches(&self) -> impl Iterator<Item = &CountingProgress> {
         let shown = self.pairs.values().filter(|pair| pair.shown.contains(&true));
         shown.map(|pair| &pair.reach)
     }

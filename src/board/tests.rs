@@ -309,8 +309,8 @@ fn timelines_of_a_few_arms_match_a_snapshot() {
     board.merge(1, &delta(&[("b", 3000), ("c", 4000)]));
     board.set_live_end(T0 + 100_000);
     board.show(0);
-    let told = board.snapshot(None);
-    let [a, b] = [0, 1].map(|place| told.arms[place].clone());
+    let reported = board.snapshot(None);
+    let [a, b] = [0, 1].map(|place| reported.arms[place].clone());
     let of_hidden = ArmSnapshot {
         arm: "c".into(),
         ..a.clone()

@@ -59,12 +59,12 @@ use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
 use crate::engine::settling::Settled;
 use crate::engine::{Arm, Engine, RefusedArm, Rules};
-use crate::ledger::{Epochs, Keep, Kept, Ledger, Numbers, Span, Starts, Users};
+use crate::ledger::{Epochs, Keep, KeptAggregates, Ledger, Numbers, Span, Starts, Users};
 use crate::metrics::catalogue::Catalogue;
 use crate::metrics::{Measures, Ranking};
-use comparison::{Beside, Compared};
-pub use comparison::{Compare, Comparison, Halfway};
-pub use evaluation::{Evaluation, Totals};
+use comparison::{Beside, ComparisonInputs};
+pub use comparison::{Compare, ExperimentComparison, HalfTotals};
+pub use evaluation::{Evaluation, TotalsByArm};
 pub use report::Report;
 
 /// Records counted at a time.
@@ -324,10 +324,10 @@ impl Evaluator {
         let spans = self.span_ms.map(|cell_ms| Span {
             cell_ms,
             n_cells: None,
-            kept: Kept::All,
+            kept: KeptAggregates::All,
         });
         let keep = Keep {
-            total: Some(Kept::All),
+            total: Some(KeptAggregates::All),
             starts: Starts::default(),
             users: match &self.compare {
                 Some(compare) => Users::Everybody(Epochs {
@@ -362,7 +362,7 @@ impl Evaluator {
         if let Some((n_lists, n_without_arm)) = self.engine.n_gathered() {
             (self.n_lists, self.n_lists_without_arm) = (n_lists, n_without_arm);
         }
-        let compared = self.compare.as_ref().map(|compare| Compared {
+        let compared = self.compare.as_ref().map(|compare| ComparisonInputs {
             arms: &arms,
             ranking: &self.ranking,
             compare,

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::sentence::{
-    Badge, Chance, Looked, Part, Said, Size, given_up, lower_ends, of_look, uncompared, waiting,
+    Badge, Chance, ComparedLook, Headline, SentencePart, Size, given_up, lower_ends, of_look, uncompared,
+    waiting,
 };
 use crate::statistics::{
-    ArmReport, DecidedAt, DecidedMetric, Decision, Interval, ListRatio, MetricReport, PerUser, Report, Role,
-    Settings, Verdict,
+    ArmReport, ComparisonReport, DecidedAt, DecidedMetric, Decision, Interval, ListRatio, MetricReport,
+    MetricRole, PerUser, Settings, Verdict,
 };
 
 /// Version of the document. It changes whenever readers would have to.
@@ -55,7 +56,7 @@ pub fn of_arm<'a>(
     experiment: &'a str,
     arm: &str,
     settings: &'a Settings,
-    report: &'a Report,
+    report: &'a ComparisonReport,
     no_users: Option<&'a str>,
 ) -> Option<ArmVerdict<'a>> {
     let (arm, of_arm) = report.arms.get_key_value(arm)?;
@@ -86,7 +87,7 @@ pub fn of_arm<'a>(
 
 impl ArmVerdict<'_> {
     /// Removes metrics by their ids and roles.
-    pub fn retain_metrics(&mut self, is_wanted: impl Fn(&str, Role) -> bool) {
+    pub fn retain_metrics(&mut self, is_wanted: impl Fn(&str, MetricRole) -> bool) {
         self.metrics.retain(|id, metric| is_wanted(id, metric.role));
     }
 }
@@ -103,7 +104,7 @@ struct Decided<'a> {
 #[derive(Debug, Serialize)]
 struct MetricVerdict {
     #[serde(serialize_with = "name_of_role")]
-    role: Role,
+    role: MetricRole,
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ struct MetricVerdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     lift: Option<f64>,
     #[serde(flatten)]
-    interval: Option<Bounds>,
+    interval: Option<IntervalBounds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +141,7 @@ struct MetricDecision {
     #[serde(skip_serializing_if = "Option::is_none")]
     lift: Option<f64>,
     #[serde(flatten)]
-    interval: Option<Bounds>,
+    interval: Option<IntervalBounds>,
     p: f64,
     p_adjusted: f64,
 }
@@ -149,11 +150,11 @@ struct MetricDecision {
 struct PerUserVerdict {
     lift: f64,
     #[serde(flatten)]
-    interval: Option<Bounds>,
+    interval: Option<IntervalBounds>,
 }
 
 #[derive(Debug, Serialize)]
-struct Bounds {
+struct IntervalBounds {
     lower: f64,
     upper: f64,
 }
@@ -180,7 +181,7 @@ struct SampleRatio {
 struct ListRatioVerdict {
     value: f64,
     #[serde(flatten)]
-    interval: Option<Bounds>,
+    interval: Option<IntervalBounds>,
     p: f64,
 }
 
@@ -215,7 +216,7 @@ impl MetricVerdict {
             control: metric.control,
             arm: metric.arm,
             lift: metric.lift,
-            interval: metric.interval.map(Bounds::new),
+            interval: metric.interval.map(IntervalBounds::new),
             p: metric.p,
             p_adjusted: metric.p_adjusted,
             p_harm: metric.p_harm,
@@ -237,14 +238,14 @@ impl MetricDecision {
             at: at.as_of_ms,
             k: at.k,
             lift: metric.lift,
-            interval: metric.interval.map(Bounds::new),
+            interval: metric.interval.map(IntervalBounds::new),
             p: metric.p,
             p_adjusted: metric.p_adjusted,
         }
     }
 }
 
-fn name_of_role<S: serde::Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
+fn name_of_role<S: serde::Serializer>(role: &MetricRole, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(role.name())
 }
 
@@ -252,20 +253,20 @@ impl PerUserVerdict {
     fn new(per_user: PerUser) -> PerUserVerdict {
         PerUserVerdict {
             lift: per_user.lift,
-            interval: per_user.interval.map(Bounds::new),
+            interval: per_user.interval.map(IntervalBounds::new),
         }
     }
 }
 
-impl Bounds {
-    fn new(interval: Interval) -> Bounds {
+impl IntervalBounds {
+    fn new(interval: Interval) -> IntervalBounds {
         let Interval { lower, upper } = interval;
-        Bounds { lower, upper }
+        IntervalBounds { lower, upper }
     }
 }
 
 impl Checks {
-    fn new(report: &Report, arm: &ArmReport) -> Checks {
+    fn new(report: &ComparisonReport, arm: &ArmReport) -> Checks {
         // Without users there is no share.
         let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
         let [of_arm, control] = arm.refused;
@@ -284,7 +285,7 @@ impl ListRatioVerdict {
     fn new(ratio: ListRatio) -> ListRatioVerdict {
         ListRatioVerdict {
             value: ratio.value,
-            interval: ratio.interval.map(Bounds::new),
+            interval: ratio.interval.map(IntervalBounds::new),
             p: ratio.p,
         }
     }
@@ -295,10 +296,10 @@ mod tests {
     use super::*;
     use crate::statistics::burn_in::BurnIn;
     use crate::statistics::decision::MultiArm;
-    use crate::statistics::{Basis, Decided, State};
+    use crate::statistics::{ArmState, Basis, DecidedLook};
 
-    fn report(arm: ArmReport) -> Report {
-        Report {
+    fn report(arm: ArmReport) -> ComparisonReport {
+        ComparisonReport {
             as_of_ms: 1_763_596_800_000,
             look: 461,
             next_decision_ms: Some(1_763_925_120_000),
@@ -324,7 +325,7 @@ mod tests {
     fn known() -> ArmReport {
         let interval = |lower, upper| Some(Interval { lower, upper });
         let metric = MetricReport {
-            role: Role::Primary,
+            role: MetricRole::Primary,
             control: Some(0.25),
             arm: Some(0.27),
             lift: Some(0.08),
@@ -351,13 +352,13 @@ mod tests {
         };
         ArmReport {
             decision: Some(Decision {
-                state: State::NoDecision,
+                state: ArmState::NoDecision,
                 reason: "3.2 of 7 days".to_owned(),
                 basis: Basis::Earlier,
             }),
             incomparable: None,
-            decided: Some(Decided {
-                state: State::NoDecision,
+            decided: Some(DecidedLook {
+                state: ArmState::NoDecision,
                 reason: "the guardrail MRR is still open".to_owned(),
                 at: Some(DecidedAt {
                     look: 300,
@@ -402,7 +403,7 @@ mod tests {
     #[test]
     fn undefined_values_are_absent() {
         let metric = MetricReport {
-            role: Role::Secondary,
+            role: MetricRole::Secondary,
             control: Some(0.25),
             arm: None,
             lift: None,

@@ -26,7 +26,7 @@ use crate::settings::{self, Config, Start, TopicKey};
 use crate::stream::kafka::embedded::Embedded;
 use crate::stream::kafka::producer::Producer;
 use crate::telemetry::StreamStatus;
-use crate::tools::simulate::{Driver, Summary, Topics, Traffic, TrafficSettings, World};
+use crate::tools::simulate::{Driver, Summary, Traffic, TrafficSettings, TrafficTopics, World};
 
 const N_PARTITIONS: i32 = 4;
 const LINGER: Duration = Duration::from_millis(2);
@@ -39,7 +39,7 @@ const MAX_UNREAD: u64 = 10_000;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DemoOptions {
     /// Wall time.
     pub duration: Duration,
     /// Lists per second of wall time.
@@ -57,12 +57,12 @@ pub struct Options {
 ///
 /// # Errors
 /// The port is taken, or a part failed.
-pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow::Result<()> {
+pub async fn run(options: &DemoOptions, log: Losses, mut stop: StopSignal) -> anyhow::Result<()> {
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     // Event time reaches the present when the run is over.
     let start_ms = Clock::system().now_ms() - duration_ms;
     let (clock, hand) = Clock::simulated(start_ms);
-    let topics = Topics {
+    let topics = TrafficTopics {
         served: "served".into(),
         clicks: "clicks".into(),
     };
@@ -108,8 +108,8 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
             if screen.in_place() {
                 screen.draw(&table(&scene, &exporter, &snapshot, &status, wall.uptime()));
             } else {
-                let said = exporter.said(&snapshot);
-                screen.say(&scene.line(&snapshot, &said, &status, wall.uptime()));
+                let headlines = exporter.headlines(&snapshot);
+                screen.say(&scene.line(&snapshot, &headlines, &status, wall.uptime()));
             }
         }
     };
@@ -142,7 +142,7 @@ pub async fn run(options: &Options, log: Losses, mut stop: StopSignal) -> anyhow
 
 /// Returns the default configuration on the embedded broker, with comparisons in its experiments. The broker cannot seek by
 /// time, so everything is read.
-fn configuration(brokers: &str, options: &Options) -> anyhow::Result<Config> {
+fn configuration(brokers: &str, options: &DemoOptions) -> anyhow::Result<Config> {
     let set = |name: &str, value: String| (format!("ABGAUGE_{name}"), value);
     let settings = [
         set("KAFKA__BROKERS", brokers.to_owned()),
@@ -177,8 +177,8 @@ fn table(
     status: &StreamStatus,
     elapsed: Duration,
 ) -> Vec<String> {
-    let said = exporter.said(snapshot);
-    scene.table(snapshot, &said, &exporter.looks.shown(), status, elapsed)
+    let headlines = exporter.headlines(snapshot);
+    scene.table(snapshot, &headlines, &exporter.looks.shown(), status, elapsed)
 }
 
 fn look(exporter: &Exporter) -> (Snapshot, StreamStatus) {

@@ -1,12 +1,12 @@
 //! Composition root: assembles the parts of the daemon and shuts them down.
 
 pub mod demo;
-mod keeping;
-mod looker;
+mod look_thread;
 mod overview;
 mod program;
 mod reload;
 mod signals;
+mod storage;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use self::keeping::Keeping;
-use self::looker::Looker;
+use self::look_thread::LookChannels;
 use self::overview::Overview;
-pub use self::program::Settings;
+pub use self::program::ProgramSettings;
 use self::reload::Reloader;
 pub use self::signals::{Signals, StopSignal};
+use self::storage::Keeping;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::logging::Losses;
 use crate::serve::secured::Secured;
-use crate::serve::webhook::{self, Webhook};
+use crate::serve::webhook::{self, WebhookSender};
 use crate::serve::{Exporter, http, server};
 use crate::settings::catalogue_file::CatalogueFile;
 use crate::settings::{self, Config};
-use crate::stream::bounds::Bounds;
+use crate::stream::bounds::MemoryBounds;
 use crate::stream::kafka::consumer::Consumer;
 use crate::stream::kafka::dead_letters::DeadLetters;
 use crate::stream::kafka::properties;
@@ -92,7 +92,7 @@ impl Daemon {
     /// # Errors
     /// - [`UnusableCatalogue`](crate::settings::catalogue_file::UnusableCatalogue) for the catalogue
     /// - [`UnusableFile`](crate::settings::UnusableFile) for the files of `[http]` and `[webhook]`
-    /// - properties that librdkafka [refuses](properties::Refused)
+    /// - properties that librdkafka [refuses](properties::RefusedProperties)
     /// - an address that cannot be listened on
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
         let kafka = &config.kafka;
@@ -114,30 +114,30 @@ impl Daemon {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let looks = Arc::new(Published::default());
-        let looker = looker::start(
+        let look_channels = look_thread::start(
             config,
             &ranking,
             Arc::clone(&looks),
             Arc::clone(&telemetry),
             &clock,
         )?;
-        let looker = looker.map(
-            |Looker {
-                 told,
+        let look_channels = look_channels.map(
+            |LookChannels {
+                 inputs,
                  given_up,
                  stored,
-             }| (told, (given_up, stored)),
+             }| (inputs, (given_up, stored)),
         );
-        let (told_to_looks, told_by_looks) = looker.unzip();
-        let (given_up, looks_stored) = told_by_looks.unzip();
-        let (news, inbox) = match told_to_looks {
-            Some(looker::Told::News(news)) => (Some(news), None),
-            Some(looker::Told::States(inbox)) => (None, Some(inbox)),
+        let (sent_to_looks, received_from_looks) = look_channels.unzip();
+        let (given_up, looks_stored) = received_from_looks.unzip();
+        let (news, inbox) = match sent_to_looks {
+            Some(look_thread::LookInput::News(news)) => (Some(news), None),
+            Some(look_thread::LookInput::States(inbox)) => (None, Some(inbox)),
             None => (None, None),
         };
         let webhook = config.webhook.as_ref().map(|webhook| {
             let (looks, telemetry) = (Arc::clone(&looks), Arc::clone(&telemetry));
-            Webhook::open(webhook, looks, telemetry)
+            WebhookSender::open(webhook, looks, telemetry)
         });
         let overview = config.global.then(|| {
             let lease_ms = Keeping::lease_ms(config);
@@ -148,7 +148,7 @@ impl Daemon {
         let speaks = config
             .state
             .as_ref()
-            .map(|_| -> webhook::Speaks { Box::new(move || owner.owns(FIRST_PAIR)) });
+            .map(|_| -> webhook::IsSender { Box::new(move || owner.owns(FIRST_PAIR)) });
         let webhook = webhook.transpose()?.map(|webhook| webhook.while_it(speaks));
         let exporter = Arc::new(Exporter {
             telemetry: Arc::clone(&telemetry),
@@ -164,7 +164,7 @@ impl Daemon {
             settle_after_ms: config.join.settle_after_ms(),
             started_ms: clock.now_ms(),
         });
-        Bounds::of(config).log();
+        MemoryBounds::of(config).log();
         let (consumer, readers) = Consumer::new(&Keeping::kafka(config), config.ingest.n_workers())?;
         let sources = readers
             .into_iter()
@@ -185,21 +185,21 @@ impl Daemon {
         .with_looks(news)
         .with_log_losses(log);
         let stop = CancellationToken::new();
-        let (tell, ended) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         let consumer = std::thread::Builder::new()
             .name("consumer".into())
             .spawn({
                 let stop = stop.clone();
                 let keeping = Keeping::new(config, overview, clock.clone());
                 move || {
-                    let told = Told {
+                    let inputs = LoopInputs {
                         catalogues,
                         given_up,
                         looks_stored,
                     };
-                    let result = consume(consumer, worker, keeping, &told, &clock, &stop);
+                    let result = consume(consumer, worker, keeping, &inputs, &clock, &stop);
                     // The receiver is gone if the daemon was dropped before.
-                    let _ = tell.send(result);
+                    let _ = sender.send(result);
                 }
             })
             .context("start the thread of the consumer")?;
@@ -275,7 +275,7 @@ impl Daemon {
 }
 
 /// Inputs from other threads to the loop.
-struct Told {
+struct LoopInputs {
     catalogues: Option<Receiver<Arc<Catalogue>>>,
     /// Experiments, or their windows, given up at `limits.max_statistics`.
     given_up: Option<Receiver<GivenUp>>,
@@ -283,7 +283,7 @@ struct Told {
     looks_stored: Option<Receiver<StoredLooks>>,
 }
 
-impl Told {
+impl LoopInputs {
     fn inputs(&self) -> impl Iterator<Item = Input> {
         let catalogues = self.catalogues.iter().flat_map(Receiver::try_iter);
         let given_up = self.given_up.iter().flat_map(Receiver::try_iter);
@@ -300,12 +300,12 @@ fn consume(
     mut consumer: Consumer,
     mut worker: Worker,
     mut keeping: Keeping,
-    told: &Told,
+    inputs: &LoopInputs,
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Result<(), Fault> {
     while !stop.is_cancelled() {
-        for input in told.inputs() {
+        for input in inputs.inputs() {
             if let Input::Catalogue(catalogue) = &input {
                 keeping.set_catalogue(catalogue);
             }
@@ -386,7 +386,7 @@ fn carry_out(consumer: &mut Consumer, keeping: &mut Keeping, worker: &mut Worker
 /// [`UnusableCatalogue`](crate::settings::catalogue_file::UnusableCatalogue) for the catalogue and
 /// [`UnusableFile`](crate::settings::UnusableFile) for the files of `[http]` and `[webhook]`.
 pub async fn run(
-    settings: impl FnOnce() -> anyhow::Result<Settings> + Send + 'static,
+    settings: impl FnOnce() -> anyhow::Result<ProgramSettings> + Send + 'static,
     Signals { mut stop, mut reload }: Signals,
 ) -> anyhow::Result<()> {
     // Reading files may block, so the start has a thread of its own and can be interrupted.

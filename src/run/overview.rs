@@ -14,13 +14,13 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::serve::GlobalScope;
 use crate::settings::Config;
-use crate::store::global::{Audience, Global, Handle, Seen, Settings, Sources, Whole};
-use crate::store::stored::{Terms, form, sides};
+use crate::store::global::{Audience, Global, GlobalBoard, GlobalHandle, GlobalSettings, NewState, Sources};
+use crate::store::stored::{PairDecoder, codec, sides};
 use crate::stream::kafka::state_log::StateLog;
 
 pub struct Overview {
     board: Arc<Board>,
-    handle: Handle,
+    handle: GlobalHandle,
     clock: Clock,
     lease_ms: i64,
     /// Inbox for looks, if experiments are configured.
@@ -39,7 +39,7 @@ impl Overview {
     ) -> Overview {
         Overview {
             board: Arc::new(Board::new(config, ranking)),
-            handle: Handle::new(lease_ms, clock.clone()),
+            handle: GlobalHandle::new(lease_ms, clock.clone()),
             clock,
             lease_ms,
             looks,
@@ -49,7 +49,7 @@ impl Overview {
 
     pub fn scope(&self) -> GlobalScope {
         GlobalScope {
-            source: Arc::new(Whole::new(Arc::clone(&self.board), self.handle.clone())),
+            source: Arc::new(GlobalBoard::new(Arc::clone(&self.board), self.handle.clone())),
             handle: self.handle.clone(),
         }
     }
@@ -72,14 +72,14 @@ impl Overview {
         let log = StateLog::reading(&config.kafka, topic, self.clock.clone())
             .context("open the state topic for the global view")?;
         let join = &config.join;
-        let settings = Settings {
+        let settings = GlobalSettings {
             namespace,
             n_partitions: n_partitions as usize,
             lease_ms: self.lease_ms,
             settled_ahead_ms: join.max_future_ms - join.lateness_ms - join.attribution_ms,
         };
         let listener = self.looks.clone().map(|looks| -> Box<dyn Audience> {
-            Box::new(Listener {
+            Box::new(StateForwarder {
                 looks,
                 n_pairs: n_partitions as usize,
                 sides: sides(config),
@@ -88,7 +88,7 @@ impl Overview {
         let global = Global::start(Sources {
             log,
             settings,
-            terms: Terms::new(config),
+            terms: PairDecoder::new(config),
             board: Arc::clone(&self.board),
             handle: self.handle.clone(),
             audience: listener,
@@ -124,16 +124,16 @@ impl Drop for Overview {
 }
 
 /// Forwards current states to the looks.
-struct Listener {
+struct StateForwarder {
     looks: Arc<Inbox>,
     n_pairs: usize,
     sides: &'static [Side],
 }
 
-impl Audience for Listener {
-    fn seen(&mut self, seen: Seen<'_>) {
-        let Seen { pair, header, roles } = seen;
-        match form::read(header, roles, self.sides) {
+impl Audience for StateForwarder {
+    fn seen(&mut self, seen: NewState<'_>) {
+        let NewState { pair, header, roles } = seen;
+        match codec::read(header, roles, self.sides) {
             Ok(read) => self.looks.put(self.n_pairs, pair, state_of(header, read)),
             Err(error) => warn!(pair, "looks at experiments cannot resume from its state: {error}"),
         }
@@ -141,10 +141,10 @@ impl Audience for Listener {
 }
 
 /// Converts a state to the form that looks take.
-fn state_of(header: &Header, read: form::Read) -> looks::State {
+fn state_of(header: &Header, read: codec::DecodedPair) -> looks::PairState {
     let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
-    looks::State {
-        life: read.life,
+    looks::PairState {
+        incarnation_id: read.incarnation_id,
         // An empty partition that was read to its end never settles, so looks do not wait for it.
         holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
         until_ms: header.frontier_ms,

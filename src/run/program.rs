@@ -4,20 +4,20 @@ use std::path::PathBuf;
 
 use tracing::{error, info, warn};
 
-use crate::logging::{Log, Losses};
+use crate::logging::{Losses, ProcessLog};
 use crate::settings::{self, Config, Loaded, SettingChanges};
 
 /// Current configuration of the daemon and its origin.
-pub struct Settings {
+pub struct ProgramSettings {
     /// Absent if settings come from the environment alone.
     path: Option<PathBuf>,
     loaded: Loaded,
-    log: Log,
+    log: ProcessLog,
 }
 
-impl Settings {
-    pub fn new(path: Option<PathBuf>, loaded: Loaded, log: Log) -> Settings {
-        Settings { path, loaded, log }
+impl ProgramSettings {
+    pub fn new(path: Option<PathBuf>, loaded: Loaded, log: ProcessLog) -> ProgramSettings {
+        ProgramSettings { path, loaded, log }
     }
 
     /// Returns the current configuration.

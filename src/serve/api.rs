@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use abgauge_core::engine::View;
-use abgauge_core::looks::{Experiment, ExperimentLook, Shown};
+use abgauge_core::looks::{Experiment, ExperimentLook, PublishedLooks};
 use abgauge_core::metrics::by_name::{MetricKey, MetricsMap, metrics_map};
 use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-pub(super) use self::looks::{LookedArm, LooksEntry};
-use super::said;
+pub(super) use self::looks::{ArmDocument, LooksEntry};
+use super::headline;
 use super::scope::{GlobalStatus, Scope};
 use super::verdict::of_look;
 use super::{TOTAL, control_of};
@@ -22,7 +22,7 @@ use crate::settings::WindowSpan;
 use crate::telemetry::StreamStatus;
 
 /// Whole answer, ready to be written.
-pub(super) struct Document<'a> {
+pub(super) struct ApiDocument<'a> {
     pub snapshot: &'a Snapshot,
     /// Arms to show, sorted by experiment and name.
     pub arms: Vec<&'a ArmSnapshot>,
@@ -33,7 +33,7 @@ pub(super) struct Document<'a> {
     /// Configured experiments by name.
     pub asked: &'a BTreeMap<String, Experiment>,
     /// Latest look at the experiments.
-    pub looks: &'a Shown,
+    pub looks: &'a PublishedLooks,
     pub windows: &'a [WindowSpan],
     /// Index of the window whose cells are in the snapshot.
     pub timelines: Option<usize>,
@@ -46,7 +46,7 @@ pub(super) struct Document<'a> {
     pub status: StreamStatus,
 }
 
-impl Document<'_> {
+impl ApiDocument<'_> {
     fn window_names(&self) -> impl Iterator<Item = &str> {
         window_names(self.windows)
     }
@@ -57,7 +57,7 @@ pub(super) fn window_names(windows: &[WindowSpan]) -> impl Iterator<Item = &str>
     windows.iter().map(|window| window.name.as_str()).chain([TOTAL])
 }
 
-impl Serialize for Document<'_> {
+impl Serialize for ApiDocument<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("version", &1)?;
@@ -101,7 +101,7 @@ fn columns_of(ranking: &Ranking, profile: usize) -> impl Iterator<Item = &Column
     columns.filter(move |column| column.profile == profile)
 }
 
-struct Experiments<'a>(&'a Document<'a>);
+struct Experiments<'a>(&'a ApiDocument<'a>);
 
 impl Serialize for Experiments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -112,7 +112,7 @@ impl Serialize for Experiments<'_> {
 }
 
 struct ExperimentEntry<'a> {
-    of: &'a Document<'a>,
+    of: &'a ApiDocument<'a>,
     arms: &'a [&'a ArmSnapshot],
 }
 
@@ -136,9 +136,9 @@ impl Serialize for ExperimentEntry<'_> {
             map.serialize_entry("looks", &looks)?;
         }
         let asked = self.of.asked.get(self.name());
-        let moment = said::Moment::of(self.of.snapshot, self.of.settle_after_ms);
-        let said = said::of(self.name(), asked, self.of.looks, self.arms, moment);
-        map.serialize_entry("verdict", &said)?;
+        let moment = headline::Moment::of(self.of.snapshot, self.of.settle_after_ms);
+        let headlines = headline::of(self.name(), asked, self.of.looks, self.arms, moment);
+        map.serialize_entry("verdict", &headlines)?;
         map.serialize_entry("arms", &ArmEntries(self))?;
         map.end()
     }
@@ -155,7 +155,7 @@ impl Serialize for ArmEntries<'_> {
 }
 
 struct ArmEntry<'a> {
-    of: &'a Document<'a>,
+    of: &'a ApiDocument<'a>,
     arm: &'a ArmSnapshot,
     /// Latest look at its experiment.
     look: Option<&'a ExperimentLook>,
@@ -168,7 +168,7 @@ impl Serialize for ArmEntry<'_> {
         map.serialize_entry("windows", &Windows(self))?;
         if let Some(look) = self.look {
             if let Some(own) = look.arms.get(&*self.arm.arm) {
-                map.serialize_entry("look", &LookedArm::of(own))?;
+                map.serialize_entry("look", &ArmDocument::of(own))?;
             }
             if let Some(verdict) = of_look(&self.arm.experiment, &self.arm.arm, look) {
                 map.serialize_entry("comparison", &verdict)?;
@@ -211,7 +211,8 @@ impl Serialize for Views<'_> {
                     ranking: of.ranking,
                     sums,
                 },
-                timeline: timelines.map(|both| Cells::of(of.ranking, of.lines_of, &both[view as usize])),
+                timeline: timelines
+                    .map(|both| CellsDocument::of(of.ranking, of.lines_of, &both[view as usize])),
             };
             (place.lists != 0).then_some((view.name(), place))
         });
@@ -228,7 +229,7 @@ struct WindowMetrics<'a> {
     #[serde(skip_serializing_if = "OtherProfiles::is_empty")]
     profiles: OtherProfiles<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timeline: Option<Cells<'a>>,
+    timeline: Option<CellsDocument<'a>>,
 }
 
 /// Metrics of every profile but the first, by profile name.
@@ -253,17 +254,17 @@ impl Serialize for OtherProfiles<'_> {
 }
 
 #[derive(Serialize)]
-struct Cells<'a> {
+struct CellsDocument<'a> {
     start_ms: i64,
     cell_ms: i64,
     lists: Vec<i128>,
     metrics: CellValues<'a>,
 }
 
-impl<'a> Cells<'a> {
-    fn of(ranking: &'a Ranking, profile: usize, timeline: &'a Timeline) -> Cells<'a> {
+impl<'a> CellsDocument<'a> {
+    fn of(ranking: &'a Ranking, profile: usize, timeline: &'a Timeline) -> CellsDocument<'a> {
         let cells = timeline.cells.iter();
-        Cells {
+        CellsDocument {
             start_ms: timeline.start_ms,
             cell_ms: timeline.cell_ms,
             lists: cells

@@ -5,7 +5,7 @@
 //! password costs nothing. Passwords are checked one at a time, so guessing takes one core at most. Few clients may wait
 //! for a check; the others must retry.
 
-mod memory;
+mod credential_cache;
 mod queue;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,9 +22,9 @@ use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
 use tracing::{debug, warn};
 
-use self::memory::{Memory, Proof};
+use self::credential_cache::{CredentialCache, Proof};
 use self::queue::ClaimQueue;
-use super::seldom::Seldom;
+use super::rate_limit::RateLimit;
 use super::server::Peer;
 use crate::settings::access::{MAX_ENTRIES, NotAnEntry};
 use crate::settings::{Access, TokenHash, UnusableFile, User, files};
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Credentials {
     tokens: Vec<TokenHash>,
     users: Vec<User>,
-    memory: Memory,
+    memory: CredentialCache,
 }
 
 impl Credentials {
@@ -59,7 +59,7 @@ impl Credentials {
         }
         Ok(Credentials {
             tokens,
-            memory: Memory::new(users.len()),
+            memory: CredentialCache::new(users.len()),
             users,
         })
     }
@@ -75,7 +75,7 @@ impl Credentials {
     /// hash of an existing user, always the same one.
     fn check(&self, claim: &Password, proof: Proof) -> bool {
         let known = self.users.iter().position(|user| user.name == claim.name);
-        let index = known.unwrap_or_else(|| self.stand_in(&claim.name));
+        let index = known.unwrap_or_else(|| self.placeholder(&claim.name));
         let fits = bcrypt::verify(&claim.password, &self.users[index].hash).unwrap_or(false);
         let is_right = fits && known.is_some();
         match is_right {
@@ -85,7 +85,7 @@ impl Credentials {
         is_right
     }
 
-    fn stand_in(&self, name: &str) -> usize {
+    fn placeholder(&self, name: &str) -> usize {
         (self.memory.number_of(name) % self.users.len() as u64) as usize
     }
 }
@@ -129,7 +129,7 @@ where
 }
 
 /// Credentials in a request.
-enum Claim {
+enum PresentedCredentials {
     Token(Vec<u8>),
     Password(Password),
 }
@@ -139,14 +139,14 @@ struct Password {
     password: Vec<u8>,
 }
 
-impl Claim {
+impl PresentedCredentials {
     /// Parses the header. Returns `None` if it is missing or unreadable.
-    fn of(headers: &HeaderMap) -> Option<Claim> {
+    fn of(headers: &HeaderMap) -> Option<PresentedCredentials> {
         let value = headers.get(header::AUTHORIZATION)?.as_bytes();
         let border = value.iter().position(|byte| *byte == b' ')?;
         let (scheme, value) = (&value[..border], value[border..].trim_ascii());
         if scheme.eq_ignore_ascii_case(b"bearer") {
-            return Some(Claim::Token(value.to_vec()));
+            return Some(PresentedCredentials::Token(value.to_vec()));
         }
         if !scheme.eq_ignore_ascii_case(b"basic") {
             return None;
@@ -154,7 +154,7 @@ impl Claim {
         let both = BASE64_STANDARD.decode(value).ok()?;
         // A name has no colon, so the first one ends it. The password may contain others (RFC 7617, 2).
         let border = both.iter().position(|byte| *byte == b':')?;
-        Some(Claim::Password(Password {
+        Some(PresentedCredentials::Password(Password {
             name: String::from_utf8(both[..border].to_vec()).ok()?,
             password: both[border + 1..].to_vec(),
         }))
@@ -168,8 +168,8 @@ pub struct Gate {
     telemetry: Arc<Telemetry>,
     /// Queue for password checks, one at a time.
     queue: ClaimQueue,
-    told_wrong: Seldom,
-    told_too_many: Seldom,
+    reported_wrong: RateLimit,
+    reported_too_many: RateLimit,
 }
 
 /// Result of checking a claim.
@@ -197,8 +197,8 @@ impl Gate {
             open_probes,
             telemetry,
             queue: ClaimQueue::default(),
-            told_wrong: Seldom::default(),
-            told_too_many: Seldom::default(),
+            reported_wrong: RateLimit::default(),
+            reported_too_many: RateLimit::default(),
         }
     }
 
@@ -216,13 +216,15 @@ impl Gate {
         Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn judge(&self, claim: Claim, peer: Option<&Peer>) -> ClaimVerdict {
+    async fn judge(&self, claim: PresentedCredentials, peer: Option<&Peer>) -> ClaimVerdict {
         let credentials = self.credentials();
         match claim {
-            Claim::Token(token) => credentials.has_token(&token).into(),
+            PresentedCredentials::Token(token) => credentials.has_token(&token).into(),
             // Without users there is no hash that could stand in for an unknown name.
-            Claim::Password(_) if credentials.users.is_empty() => ClaimVerdict::Wrong,
-            Claim::Password(password) => self.judge_password(credentials, password, peer).await,
+            PresentedCredentials::Password(_) if credentials.users.is_empty() => ClaimVerdict::Wrong,
+            PresentedCredentials::Password(password) => {
+                self.judge_password(credentials, password, peer).await
+            }
         }
     }
 
@@ -261,8 +263,8 @@ impl Gate {
     }
 
     /// Logs wrong credentials for the operator. The response does not reveal what was wrong with them.
-    fn tell_wrong(&self, peer: Option<&Peer>) {
-        if let Some(unlogged_before) = self.told_wrong.n_unlogged() {
+    fn report_wrong(&self, peer: Option<&Peer>) {
+        if let Some(unlogged_before) = self.reported_wrong.n_unlogged() {
             let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
             warn!(
                 peer,
@@ -271,8 +273,8 @@ impl Gate {
         }
     }
 
-    fn tell_too_many(&self, peer: Option<&Peer>) {
-        if let Some(unlogged_before) = self.told_too_many.n_unlogged() {
+    fn report_too_many(&self, peer: Option<&Peer>) {
+        if let Some(unlogged_before) = self.reported_too_many.n_unlogged() {
             let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
             warn!(
                 peer,
@@ -323,7 +325,7 @@ async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Res
     if gate.open_probes && PROBES.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    let Some(claim) = Claim::of(request.headers()) else {
+    let Some(claim) = PresentedCredentials::of(request.headers()) else {
         debug!("asked for credentials");
         return gate.refuse(HttpRefusal::NoCredentials);
     };
@@ -331,11 +333,11 @@ async fn ask(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Res
     match gate.judge(claim, peer.as_ref()).await {
         ClaimVerdict::Right => next.run(request).await,
         ClaimVerdict::Wrong => {
-            gate.tell_wrong(peer.as_ref());
+            gate.report_wrong(peer.as_ref());
             gate.refuse(HttpRefusal::WrongCredentials)
         }
         ClaimVerdict::Unchecked => {
-            gate.tell_too_many(peer.as_ref());
+            gate.report_too_many(peer.as_ref());
             gate.send_away()
         }
     }

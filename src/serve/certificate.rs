@@ -32,9 +32,9 @@ fn ms(time: &x509_cert::time::Time) -> i64 {
 }
 
 /// Unix ms, formatted as RFC 3339.
-pub struct Time(pub i64);
+pub struct ExpiryTime(pub i64);
 
-impl fmt::Display for Time {
+impl fmt::Display for ExpiryTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(time) => time.fmt(f),
@@ -57,7 +57,8 @@ mod tests {
         params.not_after = date_time_ymd(2026, 4, 11);
         let certificate = params.self_signed(&key).expect("a certificate");
         let certificate = Certificate::read(certificate.der()).expect("it can be read");
-        let told = [certificate.valid_from_ms(), certificate.expires_ms()].map(|ms| Time(ms).to_string());
-        assert_eq!(told, ["2026-01-01T00:00:00Z", "2026-04-11T00:00:00Z"]);
+        let reported =
+            [certificate.valid_from_ms(), certificate.expires_ms()].map(|ms| ExpiryTime(ms).to_string());
+        assert_eq!(reported, ["2026-01-01T00:00:00Z", "2026-04-11T00:00:00Z"]);
     }
 }

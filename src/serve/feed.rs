@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::encoding::Piece;
-use super::view::{self, Query};
+use super::view::{self, ViewQuery};
 use super::{Exporter, Scope};
 use crate::board::snapshot::{Snapshot, Snapshots};
 
@@ -73,11 +73,11 @@ impl RenderedView {
 pub(super) struct ViewFailed;
 
 /// Latest rendering, or none before the first.
-type Latest = Option<Result<RenderedView, ViewFailed>>;
+type LatestRendering = Option<Result<RenderedView, ViewFailed>>;
 
-pub(super) type Watcher = watch::Receiver<Latest>;
+pub(super) type Watcher = watch::Receiver<LatestRendering>;
 
-pub(super) struct Feed {
+pub(super) struct ViewFeed {
     shared: Arc<FeedState>,
 }
 
@@ -91,18 +91,18 @@ struct FeedState {
 
 #[derive(Default)]
 struct WatchedViews {
-    views: Vec<(Query, watch::Sender<Latest>)>,
+    views: Vec<(ViewQuery, watch::Sender<LatestRendering>)>,
     /// Set while a task runs rounds.
     runs: bool,
 }
 
-impl Feed {
-    pub fn new(exporter: Arc<Exporter>) -> Feed {
-        Feed::with_pause(exporter, EVERY)
+impl ViewFeed {
+    pub fn new(exporter: Arc<Exporter>) -> ViewFeed {
+        ViewFeed::with_pause(exporter, EVERY)
     }
 
-    fn with_pause(exporter: Arc<Exporter>, every: Duration) -> Feed {
-        Feed {
+    fn with_pause(exporter: Arc<Exporter>, every: Duration) -> ViewFeed {
+        ViewFeed {
             shared: Arc::new(FeedState {
                 exporter,
                 watched: Mutex::default(),
@@ -113,7 +113,7 @@ impl Feed {
     }
 
     /// Returns the renderings of a view: the last one, if the view is watched already, and all future ones.
-    pub fn watch(&self, query: &Query) -> Watcher {
+    pub fn watch(&self, query: &ViewQuery) -> Watcher {
         let mut watched = self.shared.watched();
         let known = watched.views.iter().find(|(other, _)| other == query);
         let watcher = match known {
@@ -174,10 +174,15 @@ impl FeedState {
 
     /// Renders these views from a new snapshot if `anew`, else from the given one. Returns the snapshot and whether the
     /// task finished.
-    async fn render(&self, queries: Vec<Query>, mut snapshots: Snapshots, anew: bool) -> (Snapshots, bool) {
+    async fn render(
+        &self,
+        queries: Vec<ViewQuery>,
+        mut snapshots: Snapshots,
+        restarted: bool,
+    ) -> (Snapshots, bool) {
         let exporter = Arc::clone(&self.exporter);
         let rendered = tokio::task::spawn_blocking(move || {
-            if anew {
+            if restarted {
                 exporter.source.snapshot_into(None, &mut snapshots.own);
                 if let Some(global) = &exporter.global {
                     global.source.snapshot_into(None, &mut snapshots.global);
@@ -206,7 +211,7 @@ impl FeedState {
     }
 
     /// Returns the watched views. If there are none, marks the rounds as ended.
-    fn queries(&self) -> Option<Vec<Query>> {
+    fn queries(&self) -> Option<Vec<ViewQuery>> {
         let mut watched = self.watched();
         watched.views.retain(|(_, view)| view.receiver_count() > 0);
         // Decided under the lock: a watcher that comes later finds no running task and starts one.
@@ -216,13 +221,13 @@ impl FeedState {
     }
 
     /// Returns views that were requested but not rendered yet.
-    fn new_queries(&self) -> Vec<Query> {
+    fn new_queries(&self) -> Vec<ViewQuery> {
         let watched = self.watched();
         let views = watched.views.iter().filter(|(_, view)| is_new(view));
         views.map(|(query, _)| query.clone()).collect()
     }
 
-    fn publish(&self, queries: &[Query], views: &[Result<RenderedView, ViewFailed>]) {
+    fn publish(&self, queries: &[ViewQuery], views: &[Result<RenderedView, ViewFailed>]) {
         let watched = self.watched();
         for (query, view) in queries.iter().zip(views) {
             if let Some((_, publish)) = watched.views.iter().find(|(other, _)| other == query) {
@@ -243,11 +248,11 @@ impl FeedState {
 }
 
 /// Returns whether a request waits for a view that was never rendered.
-fn is_new(view: &watch::Sender<Latest>) -> bool {
+fn is_new(view: &watch::Sender<LatestRendering>) -> bool {
     view.receiver_count() > 0 && view.borrow().is_none()
 }
 
-fn render(exporter: &Exporter, query: &Query, snapshot: &Snapshot) -> Result<RenderedView, ViewFailed> {
+fn render(exporter: &Exporter, query: &ViewQuery, snapshot: &Snapshot) -> Result<RenderedView, ViewFailed> {
     let mut event = BEGIN.to_vec();
     match view::render(exporter, query, snapshot, &mut event) {
         Ok(()) => {

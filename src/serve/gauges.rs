@@ -14,11 +14,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use abgauge_core::engine::View;
-use abgauge_core::looks::Shown;
-use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, Unit};
+use abgauge_core::looks::PublishedLooks;
+use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking, SumUnit};
 
 use self::bound::{Room, choose};
-use self::looks::{LookGauges, LookedArm, LookedExperiment};
+use self::looks::{GaugedArm, LookGauges, LookedExperiment};
 pub use self::of_arm::SeriesOfArm;
 pub use self::series::rows as series;
 use super::{Scope, TOTAL, control_of, shown_arms};
@@ -32,7 +32,7 @@ pub struct Scrape<'a> {
     /// Numbers of all partitions, if they are shown.
     pub global: Option<&'a Snapshot>,
     /// Latest look at the experiments.
-    pub looks: &'a Shown,
+    pub looks: &'a PublishedLooks,
     /// Scope of the partitions that looks cover.
     pub looks_of: Scope,
     pub ranking: &'a Ranking,
@@ -92,21 +92,21 @@ pub fn render(scrape: &Scrape, out: &mut Vec<u8>) {
     let looked = scopes
         .iter()
         .flat_map(|scope| scope.rows.iter().zip(&scope.blocks));
-    let looked: Vec<(&LookedArm, &str)> = looked
+    let looked: Vec<(&GaugedArm, &str)> = looked
         .filter_map(|(row, block)| Some((row.looked.as_ref()?, block.as_str())))
         .collect();
     looks.render(&looked, &experiments, &mut text);
     text.family(&series::LAST_LIST, |text| {
         let begin = format!("{}{{", series::LAST_LIST.name);
-        for (row, block) in scopes.iter().flat_map(ScopeRows::told) {
+        for (row, block) in scopes.iter().flat_map(ScopeRows::reported) {
             let seconds = Number::Float(row.arm.last_list_ms as f64 / 1000.0);
             text.sample([&begin, block, "} "], seconds);
         }
     });
     text.family(&series::CONTROL, |text| {
         let begin = format!("{}{{", series::CONTROL.name);
-        let told = scopes.iter().flat_map(ScopeRows::told);
-        for (_, block) in told.filter(|(row, _)| row.is_control) {
+        let reported = scopes.iter().flat_map(ScopeRows::reported);
+        for (_, block) in reported.filter(|(row, _)| row.is_control) {
             text.sample([&begin, block, "} "], Number::Integer(1));
         }
     });
@@ -158,9 +158,9 @@ impl<'a, 'b> ScopeRows<'a, 'b> {
     }
 
     /// Returns the arms with further series besides sums.
-    fn told(&self) -> impl Iterator<Item = (&ExportedArm<'a>, &String)> {
+    fn reported(&self) -> impl Iterator<Item = (&ExportedArm<'a>, &String)> {
         let rows = self.rows.iter().copied().zip(&self.blocks);
-        rows.filter(|(row, _)| row.is_told)
+        rows.filter(|(row, _)| row.is_reported)
     }
 }
 
@@ -226,10 +226,10 @@ impl Family {
 struct FamilySeries {
     /// Labels that vary within the place, then the closing brace and a space: `,k="5"} `.
     tail: String,
-    what: What,
+    what: SeriesContent,
 }
 
-enum What {
+enum SeriesContent {
     Sum(usize),
     Value(Column),
     Numerator(Column),
@@ -241,13 +241,13 @@ enum Number {
     Float(f64),
 }
 
-impl What {
+impl SeriesContent {
     /// Returns the number, or none if its ratio is 0 ÷ 0.
     fn number(&self, sums: &[i128]) -> Option<Number> {
         let column = match self {
-            What::Sum(column) => return Some(Number::Integer(sums[*column])),
-            What::Value(column) => return column.value(sums).map(Number::Float),
-            What::Numerator(column) | What::Denominator(column) => column,
+            SeriesContent::Sum(column) => return Some(Number::Integer(sums[*column])),
+            SeriesContent::Value(column) => return column.value(sums).map(Number::Float),
+            SeriesContent::Numerator(column) | SeriesContent::Denominator(column) => column,
         };
         let denominator = column.denominator(sums);
         // Both parts are absent together with their ratio, so that a query that divides them never gets NaN.
@@ -255,8 +255,8 @@ impl What {
             return None;
         }
         Some(match self {
-            What::Denominator(_) => Number::Integer(denominator),
-            _ if column.unit == Unit::Fixed => Number::Float(column.numerator(sums)),
+            SeriesContent::Denominator(_) => Number::Integer(denominator),
+            _ if column.unit == SumUnit::Fixed => Number::Float(column.numerator(sums)),
             _ => Number::Integer(sums[column.numerator]),
         })
     }
@@ -264,10 +264,10 @@ impl What {
     /// Returns the column and factor of its denominator. A sum has none and is always present.
     fn divides_by(&self) -> Option<(usize, u32)> {
         match self {
-            What::Sum(_) => None,
-            What::Value(column) | What::Numerator(column) | What::Denominator(column) => {
-                Some((column.denominator, column.factor))
-            }
+            SeriesContent::Sum(_) => None,
+            SeriesContent::Value(column)
+            | SeriesContent::Numerator(column)
+            | SeriesContent::Denominator(column) => Some((column.denominator, column.factor)),
         }
     }
 }
@@ -283,7 +283,7 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
         row,
         series: vec![FamilySeries {
             tail: "} ".to_owned(),
-            what: What::Sum(column),
+            what: SeriesContent::Sum(column),
         }],
     };
     let mut families = vec![
@@ -302,7 +302,7 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
                 .filter(|column| column.metric.id == metric.id)
                 .map(|column| FamilySeries {
                     tail: format!("{}{}}} ", k_label(column), profile_label(ranking, column)),
-                    what: What::Value(**column),
+                    what: SeriesContent::Value(**column),
                 })
                 .collect(),
         });
@@ -315,24 +315,29 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
         let is_weight = column.metric.is_additive() && column.denominator != LISTS;
         is_named(column) || is_shown && is_weight && scope == Scope::Own
     };
-    let parts = |row: Series, what: fn(Column) -> What, is_wanted: &dyn Fn(&Column) -> bool| Family {
-        row,
-        series: columns
-            .iter()
-            .filter(|column| is_wanted(column))
-            .map(|column| FamilySeries {
-                tail: format!(
-                    r#",metric="{}"{}{}}} "#,
-                    column.metric.id,
-                    k_label(column),
-                    profile_label(ranking, column)
-                ),
-                what: what(**column),
-            })
-            .collect(),
-    };
-    families.push(parts(series::NUMERATOR, What::Numerator, &is_named));
-    families.push(parts(series::DENOMINATOR, What::Denominator, &needs_denominator));
+    let parts =
+        |row: Series, what: fn(Column) -> SeriesContent, is_wanted: &dyn Fn(&Column) -> bool| Family {
+            row,
+            series: columns
+                .iter()
+                .filter(|column| is_wanted(column))
+                .map(|column| FamilySeries {
+                    tail: format!(
+                        r#",metric="{}"{}{}}} "#,
+                        column.metric.id,
+                        k_label(column),
+                        profile_label(ranking, column)
+                    ),
+                    what: what(**column),
+                })
+                .collect(),
+        };
+    families.push(parts(series::NUMERATOR, SeriesContent::Numerator, &is_named));
+    families.push(parts(
+        series::DENOMINATOR,
+        SeriesContent::Denominator,
+        &needs_denominator,
+    ));
     families
 }
 
@@ -364,10 +369,10 @@ fn profile_label(ranking: &Ranking, column: &Column) -> String {
 struct ExportedArm<'a> {
     arm: &'a ArmSnapshot,
     /// Set if this row has the series without a scope: the last list and the mark of a control.
-    is_told: bool,
+    is_reported: bool,
     is_control: bool,
     /// Absent if nothing is configured for the experiment.
-    looked: Option<LookedArm<'a>>,
+    looked: Option<GaugedArm<'a>>,
 }
 
 /// Builds the rows of this instance's arms, in the order of the snapshot.
@@ -381,7 +386,7 @@ fn rows<'a>(
         let control = control_of(controls, arms);
         arms.iter().map(move |arm| ExportedArm {
             arm,
-            is_told: true,
+            is_reported: true,
             is_control: Some(&*arm.arm) == control,
             looked: looks.and_then(|looks| looks.arm(arm)),
         })
@@ -403,11 +408,11 @@ fn global_rows<'a>(
         let control = control_of(controls, arms);
         let own = &own;
         arms.iter().map(move |arm| {
-            let is_told = !own.contains(&name(arm));
+            let is_reported = !own.contains(&name(arm));
             ExportedArm {
                 arm,
-                is_told,
-                is_control: is_told && Some(&*arm.arm) == control,
+                is_reported,
+                is_control: is_reported && Some(&*arm.arm) == control,
                 looked: looks.and_then(|looks| looks.arm(arm)),
             }
         })

@@ -14,7 +14,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tracing::warn;
 
-use super::seldom::Seldom;
+use super::rate_limit::RateLimit;
 use super::server::Peer;
 use crate::settings::{self, Host};
 use crate::telemetry::{HttpRefusal, Telemetry};
@@ -26,7 +26,7 @@ pub(super) struct Hosts {
     named: Vec<Host>,
     is_loopback: bool,
     telemetry: Arc<Telemetry>,
-    told: Seldom,
+    reported: RateLimit,
 }
 
 /// Host named by a request.
@@ -67,7 +67,7 @@ impl Hosts {
             named: http.hosts.clone(),
             is_loopback: http.listen.ip().is_loopback(),
             telemetry,
-            told: Seldom::default(),
+            reported: RateLimit::default(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Hosts {
 
     fn refuse(&self, host: &Host, peer: Option<&Peer>) -> Response {
         self.telemetry.count_http_refusal(HttpRefusal::ForeignHost);
-        if let Some(unlogged_before) = self.told.n_unlogged() {
+        if let Some(unlogged_before) = self.reported.n_unlogged() {
             let peer = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
             warn!(
                 peer,

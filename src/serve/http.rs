@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 use self::assets::{Assets, PAGE};
 use self::events::Events;
 use super::encoding::{Encoding, gzip};
-use super::feed::Feed;
-use super::renderer::{Failed, Lent, Renderer};
-use super::view::{self, Wanted, charts};
+use super::feed::ViewFeed;
+use super::renderer::{BodyReader, Failed, Renderer};
+use super::view::{self, ViewParameters, charts};
 use super::{Exporter, Scope};
 use crate::board::snapshot::Snapshots;
 use crate::settings;
@@ -65,7 +65,7 @@ pub fn router(exporter: Arc<Exporter>, http: &settings::Http, shutdown: Cancella
             )
         })
         .with_state(Arc::new(Routes {
-            feed: Feed::new(Arc::clone(&exporter)),
+            feed: ViewFeed::new(Arc::clone(&exporter)),
             exporter,
             page: Assets::new(),
             metrics: Renderer::new(),
@@ -83,8 +83,8 @@ struct Routes {
     metrics: Renderer<()>,
     /// Renderer by scope, by index of the window with time lines, and by their profile.
     experiments: Renderer<(Scope, Option<usize>, usize)>,
-    charts: Renderer<charts::Query>,
-    feed: Feed,
+    charts: Renderer<charts::ChartQuery>,
+    feed: ViewFeed,
     page: Assets,
     /// One permit per stream.
     streams: Arc<Semaphore>,
@@ -97,7 +97,7 @@ async fn metrics(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Respo
     let render = move |snapshots: &mut Snapshots, out: &mut Vec<u8>| exporter.metrics(snapshots, out);
     let encoding = Encoding::wanted(&headers);
     let body = routes.metrics.body((), encoding, render).await;
-    lent(TEXT_FORMAT, encoding, body)
+    body_reader(TEXT_FORMAT, encoding, body)
 }
 
 #[derive(Deserialize)]
@@ -161,7 +161,7 @@ async fn experiments(
     let encoding = Encoding::wanted(&headers);
     let key = (scope, timelines, lines_of);
     let body = routes.experiments.body(key, encoding, render).await;
-    lent("application/json", encoding, body)
+    body_reader("application/json", encoding, body)
 }
 
 async fn ready(State(routes): State<Arc<Routes>>) -> Response {
@@ -189,10 +189,10 @@ async fn ready(State(routes): State<Arc<Routes>>) -> Response {
 /// Answers with the page's data, once.
 async fn view(
     State(routes): State<Arc<Routes>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<ViewParameters>,
     headers: HeaderMap,
 ) -> Response {
-    let mut watcher = routes.feed.watch(&view::Query::of(wanted, &routes.exporter));
+    let mut watcher = routes.feed.watch(&view::ViewQuery::of(wanted, &routes.exporter));
     // A view that is watched already is there at once. A new one waits for an early round of the feed.
     let rendered_view = tokio::time::timeout(PATIENCE, watcher.wait_for(Option::is_some)).await;
     let body = match rendered_view.ok().and_then(Result::ok).as_deref() {
@@ -214,7 +214,7 @@ async fn view(
 /// Answers with the page's data as server-sent events.
 async fn view_stream(
     State(routes): State<Arc<Routes>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<ViewParameters>,
     headers: HeaderMap,
 ) -> Response {
     // The stream owns the permit, so it is free again as soon as the page leaves.
@@ -222,7 +222,7 @@ async fn view_stream(
         let full = "too many pages follow the stream already: poll /api/v1/view instead\n";
         return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, full);
     };
-    let watcher = routes.feed.watch(&view::Query::of(wanted, &routes.exporter));
+    let watcher = routes.feed.watch(&view::ViewQuery::of(wanted, &routes.exporter));
     let encoding = Encoding::wanted(&headers);
     let events = Events::new(watcher, encoding, routes.beat, routes.shutdown.clone(), permit);
     let mut response = answer(StatusCode::OK, "text/event-stream", events.into_body());
@@ -230,17 +230,17 @@ async fn view_stream(
     let unbuffered = HeaderName::from_static("x-accel-buffering");
     let headers = response.headers_mut();
     headers.insert(unbuffered, HeaderValue::from_static("no"));
-    tell_encoding(headers, encoding);
+    set_encoding(headers, encoding);
     response
 }
 
 /// Answers with the data for an experiment's charts.
 async fn view_charts(
     State(routes): State<Arc<Routes>>,
-    Query(wanted): Query<charts::Wanted>,
+    Query(wanted): Query<charts::ChartParameters>,
     headers: HeaderMap,
 ) -> Response {
-    let query = match charts::Query::of(wanted, &routes.exporter) {
+    let query = match charts::ChartQuery::of(wanted, &routes.exporter) {
         Ok(query) => query,
         Err(message) => return answer(StatusCode::BAD_REQUEST, PLAIN, message + "\n"),
     };
@@ -249,7 +249,7 @@ async fn view_charts(
     let render = move |_: &mut Snapshots, out: &mut Vec<u8>| charts::render(&exporter, &asked, out);
     let encoding = Encoding::wanted(&headers);
     let body = routes.charts.body(query, encoding, render).await;
-    lent("application/json", encoding, body)
+    body_reader("application/json", encoding, body)
 }
 
 async fn page(State(routes): State<Arc<Routes>>, headers: HeaderMap) -> Response {
@@ -283,12 +283,12 @@ fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Body>)
 }
 
 /// Builds a response with a shared body. The server watches how fast it is read.
-fn lent(content_type: &'static str, encoding: Encoding, body: Result<Lent, Failed>) -> Response {
+fn body_reader(content_type: &'static str, encoding: Encoding, body: Result<BodyReader, Failed>) -> Response {
     match body {
         Err(failed) => rendered(content_type, encoding, Err(failed)),
-        Ok(Lent { bytes, loan }) => {
+        Ok(BodyReader { bytes, shared_body }) => {
             let mut response = rendered(content_type, encoding, Ok(bytes));
-            response.extensions_mut().insert(loan);
+            response.extensions_mut().insert(shared_body);
             response
         }
     }
@@ -301,11 +301,11 @@ fn rendered(content_type: &'static str, encoding: Encoding, body: Result<Bytes, 
         return answer(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, failed);
     };
     let mut response = answer(StatusCode::OK, content_type, body);
-    tell_encoding(response.headers_mut(), encoding);
+    set_encoding(response.headers_mut(), encoding);
     response
 }
 
-fn tell_encoding(headers: &mut HeaderMap, encoding: Encoding) {
+fn set_encoding(headers: &mut HeaderMap, encoding: Encoding) {
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if encoding == Encoding::Gzip {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

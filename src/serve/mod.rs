@@ -6,16 +6,16 @@ pub mod certificate;
 mod encoding;
 mod feed;
 pub mod gauges;
+mod headline;
 mod hosts;
 pub mod http;
 pub mod https;
-mod loan;
+mod rate_limit;
 mod renderer;
-mod said;
 mod scope;
 pub mod secured;
-mod seldom;
 pub mod server;
+mod shared_body;
 mod tls;
 mod verdict;
 mod view;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use abgauge_core::looks::{Experiment, Published};
 use abgauge_core::metrics::Ranking;
-use abgauge_core::verdict::Said;
+use abgauge_core::verdict::Headline;
 
 pub use self::scope::{GlobalScope, Scope};
 use crate::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Snapshots};
@@ -63,7 +63,7 @@ impl Exporter {
     /// instant. Reuses the memory of earlier snapshots.
     pub fn metrics(&self, snapshots: &mut Snapshots, out: &mut Vec<u8>) -> anyhow::Result<()> {
         // The gauges of the global view are part of the telemetry, so they are set before it is rendered.
-        self.tell_global();
+        self.report_global();
         self.telemetry.render(out)?;
         let Snapshots { own, global } = snapshots;
         self.take(Scope::Own, None, own);
@@ -91,20 +91,20 @@ impl Exporter {
     }
 
     /// Returns the headline of each experiment with arms in a snapshot, sorted by badge, then name.
-    pub fn said(&self, snapshot: &Snapshot) -> Vec<(String, Said)> {
+    pub fn headlines(&self, snapshot: &Snapshot) -> Vec<(String, Headline)> {
         let looks = self.looks.shown();
-        let moment = said::Moment::of(snapshot, self.settle_after_ms);
+        let moment = headline::Moment::of(snapshot, self.settle_after_ms);
         let arms = shown_arms(snapshot, self.export.forget_after_ms);
         let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
-        let said = experiments.map(|arms| {
+        let headlines = experiments.map(|arms| {
             let name = arms[0].experiment.to_string();
-            let said = said::of(&name, self.experiments.get(&name), &looks, arms, moment);
-            (name, said)
+            let headline = headline::of(&name, self.experiments.get(&name), &looks, arms, moment);
+            (name, headline)
         });
-        let mut said: Vec<_> = said.collect();
+        let mut headlines: Vec<_> = headlines.collect();
         // The sort is stable, so experiments with the same badge keep the order of their names.
-        said.sort_by_key(|(_, said)| said.badge);
-        said
+        headlines.sort_by_key(|(_, headline)| headline.badge);
+        headlines
     }
 
     /// Takes a snapshot of a scope into an earlier one. The result is empty if the scope has no numbers.
@@ -135,7 +135,7 @@ impl Exporter {
         };
         let looks = self.looks.shown();
         let n_left_out = leave_out_all_but(MAX_API_ARMS, &mut arms);
-        let document = api::Document {
+        let document = api::ApiDocument {
             snapshot,
             arms,
             arms_left_out: n_left_out,

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::encoding::{Encoding, gzip};
-use super::loan::{Loan, STALLED};
+use super::shared_body::{STALLED, SharedBody};
 use crate::board::snapshot::Snapshots;
 
 /// Maximum number of renderings of one route in memory.
@@ -35,10 +35,10 @@ const KEPT: Duration = Duration::from_secs(90);
 pub(super) struct Failed;
 
 /// Body for one reader.
-pub(super) struct Lent {
+pub(super) struct BodyReader {
     pub bytes: Bytes,
     /// Handle through which the sender reports progress and learns that the body is called back.
-    pub loan: Arc<Loan>,
+    pub shared_body: Arc<SharedBody>,
 }
 
 /// Renderer of the bodies for each `Key`.
@@ -53,15 +53,15 @@ struct RendererState<Key> {
     /// Renderings that have not started, which requests of the same kind can join.
     waiting: Mutex<Vec<(Key, Rendered)>>,
     /// Renderings in memory.
-    lent: Mutex<Vec<Weak<Rendering>>>,
-    spare: Arc<Mutex<Spare>>,
+    body_reader: Mutex<Vec<Weak<Rendering>>>,
+    spare: Arc<Mutex<SpareBuffers>>,
 }
 
 type Rendered = watch::Receiver<Option<Result<Arc<Rendering>, Failed>>>;
 
 /// Buffers of earlier renderings, for the next one.
 #[derive(Default)]
-struct Spare {
+struct SpareBuffers {
     snapshots: Snapshots,
     text: Vec<u8>,
     packed: Vec<u8>,
@@ -84,10 +84,10 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
                 bodies: Arc::new(Semaphore::new(MAX_BODIES)),
                 turn: Arc::default(),
                 waiting: Mutex::default(),
-                lent: Mutex::default(),
-                spare: Arc::new(Mutex::new(Spare {
+                body_reader: Mutex::default(),
+                spare: Arc::new(Mutex::new(SpareBuffers {
                     kept,
-                    ..Spare::default()
+                    ..SpareBuffers::default()
                 })),
             }),
         }
@@ -99,7 +99,7 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
         key: Key,
         encoding: Encoding,
         render: impl FnOnce(&mut Snapshots, &mut Vec<u8>) -> anyhow::Result<()> + Send + 'static,
-    ) -> Result<Lent, Failed> {
+    ) -> Result<BodyReader, Failed> {
         let mut rendered = self.join(key, render);
         let rendering = match rendered.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(result)) => result.clone()?,
@@ -112,12 +112,12 @@ impl<Key: PartialEq + Clone + Send + Sync + 'static> Renderer<Key> {
             let packed = tokio::task::spawn_blocking(move || rendering.pack());
             packed.await.map_err(|_| Failed)?;
         }
-        let loan = Arc::clone(&rendering.loan);
+        let shared_body = Arc::clone(&rendering.shared_body);
         // Lent only after compression, so that its time does not count as a stall of the reader.
-        loan.lend();
-        Ok(Lent {
+        shared_body.lend();
+        Ok(BodyReader {
             bytes: Bytes::from_owner(Sending { rendering, encoding }),
-            loan,
+            shared_body,
         })
     }
 
@@ -167,7 +167,7 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
             anyhow::Ok(Rendering {
                 text,
                 packed: OnceLock::new(),
-                loan: Arc::default(),
+                shared_body: Arc::default(),
                 spare: Arc::clone(&self.spare),
                 runtime,
                 _permit: permit,
@@ -176,7 +176,7 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
         match rendered.await.map_err(anyhow::Error::from) {
             Ok(Ok(rendering)) => {
                 let rendering = Arc::new(rendering);
-                lock(&shared.lent).push(Arc::downgrade(&rendering));
+                lock(&shared.body_reader).push(Arc::downgrade(&rendering));
                 Ok(rendering)
             }
             Ok(Err(error)) | Err(error) => {
@@ -202,12 +202,15 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
                 () = tokio::time::sleep_until(due) => {}
             }
             // Its readers may have made progress meanwhile, so the due time is checked again.
-            let Some(loan) =
-                next.and_then(|(_, loan)| loan.due().filter(|due| *due <= Instant::now()).map(|_| loan))
-            else {
+            let Some(shared_body) = next.and_then(|(_, shared_body)| {
+                shared_body
+                    .due()
+                    .filter(|due| *due <= Instant::now())
+                    .map(|_| shared_body)
+            }) else {
                 continue;
             };
-            loan.call_back();
+            shared_body.call_back();
             // Its readers are being cut, so no other body is called back for this one.
             if let Ok(permit) = tokio::time::timeout(STALLED, freed.as_mut()).await {
                 return permit.expect(OPEN);
@@ -216,14 +219,14 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
     }
 
     /// Returns the body that can be called back first, and from when on.
-    fn next_due(&self) -> Option<(Instant, Arc<Loan>)> {
-        let mut lent = lock(&self.lent);
-        lent.retain(|rendering| rendering.strong_count() > 0);
-        let loans = lent
+    fn next_due(&self) -> Option<(Instant, Arc<SharedBody>)> {
+        let mut body_reader = lock(&self.body_reader);
+        body_reader.retain(|rendering| rendering.strong_count() > 0);
+        let loans = body_reader
             .iter()
             .filter_map(Weak::upgrade)
-            .map(|rendering| Arc::clone(&rendering.loan));
-        let dues = loans.filter_map(|loan| Some((loan.due()?, loan)));
+            .map(|rendering| Arc::clone(&rendering.shared_body));
+        let dues = loans.filter_map(|shared_body| Some((shared_body.due()?, shared_body)));
         dues.min_by_key(|(due, _)| *due)
     }
 
@@ -237,21 +240,21 @@ impl<Key: PartialEq + Send + Sync + 'static> RendererState<Key> {
 struct Rendering {
     text: Vec<u8>,
     packed: OnceLock<Vec<u8>>,
-    loan: Arc<Loan>,
-    spare: Arc<Mutex<Spare>>,
+    shared_body: Arc<SharedBody>,
+    spare: Arc<Mutex<SpareBuffers>>,
     runtime: Handle,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Rendering {
     fn pack(&self) {
-        self.loan.prepares();
+        self.shared_body.prepares();
         self.packed.get_or_init(|| {
             let mut packed = take(&mut lock(&self.spare).packed);
             packed.clear();
             gzip(&self.text, packed)
         });
-        self.loan.prepared();
+        self.shared_body.prepared();
     }
 }
 
@@ -273,7 +276,7 @@ impl Drop for Rendering {
 }
 
 /// Frees the buffers once nothing was rendered for this long.
-async fn free_unused(spare: Weak<Mutex<Spare>>, kept: Duration) {
+async fn free_unused(spare: Weak<Mutex<SpareBuffers>>, kept: Duration) {
     let mut seen = 0;
     loop {
         tokio::time::sleep(kept).await;
@@ -282,9 +285,9 @@ async fn free_unused(spare: Weak<Mutex<Spare>>, kept: Duration) {
         let mut spare = lock(&spare);
         if spare.n_kept == seen {
             // This also clears `watched`, so the next buffers that are returned start a new task.
-            *spare = Spare {
+            *spare = SpareBuffers {
                 kept,
-                ..Spare::default()
+                ..SpareBuffers::default()
             };
             return;
         }

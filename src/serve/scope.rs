@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Exporter;
 use crate::board::snapshot::SnapshotSource;
-use crate::store::global::Handle;
+use crate::store::global::GlobalHandle;
 use crate::telemetry::{StreamStatus, Warning};
 
 /// Distance behind the furthest frontier from which a partition counts as lagging, ms. Longer than the time between two
@@ -36,7 +36,7 @@ impl Scope {
 /// Source of the numbers of all partitions.
 pub struct GlobalScope {
     pub source: Arc<dyn SnapshotSource>,
-    pub handle: Handle,
+    pub handle: GlobalHandle,
 }
 
 /// Status of the global view.
@@ -66,12 +66,12 @@ impl GlobalScope {
             .map(|(partition, ms)| (furthest_ms - ms, *partition));
         let mut lagging: Vec<(i64, i32)> = lag.filter(|(ms, _)| *ms > LAGGING_MS).collect();
         lagging.sort_unstable_by_key(|(ms, partition)| (-ms, *partition));
-        let told = lagging.iter().take(MAX_LAGGING);
+        let reported = lagging.iter().take(MAX_LAGGING);
         GlobalStatus {
-            withheld: self.handle.withheld().err(),
+            withheld: self.handle.unavailable().err(),
             behind_seconds: self.handle.behind_ms().map(|ms| ms as f64 / 1000.0),
             n_lagging: lagging.len(),
-            lagging: told
+            lagging: reported
                 .map(|(ms, partition)| Lagging {
                     partition: *partition,
                     seconds: *ms as f64 / 1000.0,
@@ -117,9 +117,9 @@ impl Exporter {
     }
 
     /// Updates the telemetry of the global view.
-    pub(super) fn tell_global(&self) {
+    pub(super) fn report_global(&self) {
         if let Some(GlobalScope { handle, .. }) = &self.global {
-            let is_shown = handle.withheld().is_ok();
+            let is_shown = handle.unavailable().is_ok();
             // A withheld view has no frontiers: their series disappear instead of showing old values.
             let frontiers_ms = if is_shown {
                 handle.frontiers_ms()

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use super::auth::{Credentials, Gate};
 use super::hosts::Hosts;
-use super::tls::{Doubt, Identity, Tls};
+use super::tls::{Doubt, Tls, TlsIdentity};
 use crate::clock::Clock;
 use crate::settings::{self, UnusableFile, files};
 use crate::telemetry::Telemetry;
@@ -29,9 +29,9 @@ pub struct Secured {
     tls: Option<Tls>,
     hosts: Arc<Hosts>,
     gate: Option<Arc<Gate>>,
-    identity: Option<Identity>,
+    identity: Option<TlsIdentity>,
     /// Last doubt about the certificate that was logged.
-    told: Option<Doubt>,
+    reported: Option<Doubt>,
     /// Fingerprints of the files when last read.
     seen: Vec<Option<Fingerprint>>,
 }
@@ -61,11 +61,11 @@ impl Secured {
             }),
             telemetry,
             identity,
-            told: None,
+            reported: None,
             seen,
         };
-        secured.tell_expiry();
-        secured.tell_doubt(clock.now_ms());
+        secured.report_expiry();
+        secured.report_doubt(clock.now_ms());
         Ok(secured)
     }
 
@@ -123,11 +123,11 @@ impl Secured {
                 self.seen = seen;
                 self.take(read);
             }
-            self.tell_doubt(clock.now_ms());
+            self.report_doubt(clock.now_ms());
         }
     }
 
-    fn take(&mut self, read: Result<(Option<Identity>, Option<Credentials>), UnusableFile>) {
+    fn take(&mut self, read: Result<(Option<TlsIdentity>, Option<Credentials>), UnusableFile>) {
         match read {
             Ok((identity, credentials)) => {
                 // Layers are fixed at startup. A reload only replaces the certificate and credentials in them.
@@ -140,7 +140,7 @@ impl Secured {
                     info!("reloaded the credentials");
                 }
                 self.identity = identity;
-                self.tell_expiry();
+                self.report_expiry();
             }
             Err(UnusableFile {
                 setting,
@@ -150,21 +150,21 @@ impl Secured {
         }
     }
 
-    fn tell_expiry(&self) {
-        let expires_ms = self.identity.as_ref().map(Identity::expires_ms);
+    fn report_expiry(&self) {
+        let expires_ms = self.identity.as_ref().map(TlsIdentity::expires_ms);
         self.telemetry.set_certificate_expiry(expires_ms);
     }
 
     /// Warns if a new doubt about the certificate's validity has come up.
-    fn tell_doubt(&mut self, now_ms: i64) {
+    fn report_doubt(&mut self, now_ms: i64) {
         let Some(identity) = &self.identity else {
             return;
         };
         let doubt = identity.doubt(now_ms);
-        if let Some(doubt) = doubt.filter(|_| doubt != self.told) {
+        if let Some(doubt) = doubt.filter(|_| doubt != self.reported) {
             warn!("{}", identity.say(doubt));
         }
-        self.told = doubt;
+        self.reported = doubt;
     }
 }
 
@@ -172,8 +172,8 @@ impl Secured {
 ///
 /// # Errors
 /// A file cannot be used.
-pub fn read(http: &settings::Http) -> Result<(Option<Identity>, Option<Credentials>), UnusableFile> {
-    let identity = http.tls.as_ref().map(Identity::read).transpose()?;
+pub fn read(http: &settings::Http) -> Result<(Option<TlsIdentity>, Option<Credentials>), UnusableFile> {
+    let identity = http.tls.as_ref().map(TlsIdentity::read).transpose()?;
     let is_guarded = !http.access.is_open();
     let credentials = is_guarded.then(|| Credentials::read(&http.access)).transpose()?;
     Ok((identity, credentials))

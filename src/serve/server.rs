@@ -36,7 +36,7 @@ use tracing::{debug, warn};
 
 use self::exchange::{Exchange, Stage, WatchedStream};
 use self::slots::{ConnectionSlot, ConnectionSlots};
-use super::seldom::Seldom;
+use super::rate_limit::RateLimit;
 use crate::settings;
 use crate::telemetry::{HttpRefusal, Telemetry};
 
@@ -105,7 +105,7 @@ pub async fn serve(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let slots = ConnectionSlots::new(http.max_connections);
     let cut = CancellationToken::new();
-    let told = Arc::new(Seldom::default());
+    let reported = Arc::new(RateLimit::default());
     let connections = TaskTracker::new();
     loop {
         let (stream, peer, slot) = tokio::select! {
@@ -118,7 +118,7 @@ pub async fn serve(
             peer,
             router: router.clone(),
             telemetry: Arc::clone(&telemetry),
-            told: Arc::clone(&told),
+            reported: Arc::clone(&reported),
             shutdown: shutdown.clone(),
         };
         let (tls, cut) = (tls.clone(), cut.clone());
@@ -157,8 +157,8 @@ async fn accept(
     }
 }
 
-fn tell_stalled(told: &Seldom, peer: Peer) {
-    if let Some(unlogged_before) = told.n_unlogged() {
+fn report_stalled(reported: &RateLimit, peer: Peer) {
+    if let Some(unlogged_before) = reported.n_unlogged() {
         warn!(
             peer = %peer.0,
             unlogged_before,
@@ -173,7 +173,7 @@ struct Connection {
     router: Router,
     telemetry: Arc<Telemetry>,
     /// Rate limit of log lines about clients that do not read.
-    told: Arc<Seldom>,
+    reported: Arc<RateLimit>,
     shutdown: CancellationToken,
 }
 
@@ -183,13 +183,13 @@ impl Connection {
         // An answer goes out in few pieces, and none should wait for the next. If this fails, answers are only slower.
         let _ = stream.set_nodelay(true);
         let (exchange, telemetry) = (Arc::clone(&self.exchange), Arc::clone(&self.telemetry));
-        let (told, peer) = (Arc::clone(&self.told), self.peer);
+        let (reported, peer) = (Arc::clone(&self.reported), self.peer);
         tokio::select! {
             () = self.talk(stream, tls) => {}
             reason = exchange.ended() => if !exchange.is_between_requests() {
                 telemetry.count_http_refusal(reason);
                 if reason == HttpRefusal::Stalled || exchange.is_stuck() {
-                    tell_stalled(&told, peer);
+                    report_stalled(&reported, peer);
                 }
             }
         }

@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use crate::serve::certificate::{Certificate, Time};
+use crate::serve::certificate::{Certificate, ExpiryTime};
 use crate::settings::{TlsFiles, UnusableFile, files};
 
 const CERTIFICATE: &str = "http.tls_certificate";
@@ -20,7 +20,7 @@ const KEY: &str = "http.tls_key";
 const DAY_MS: i64 = 86_400_000;
 
 /// Certificate with its chain and matching key.
-pub struct Identity {
+pub struct TlsIdentity {
     certified: Arc<CertifiedKey>,
     /// Start of validity, Unix ms.
     valid_from_ms: i64,
@@ -37,13 +37,13 @@ pub enum Doubt {
     Expired,
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Reads both files.
     ///
     /// # Errors
     /// A file cannot be read or parsed, or the key belongs to another certificate. An expired certificate is not an error
     /// but a [`Doubt`].
-    pub fn read(files: &TlsFiles) -> Result<Identity, UnusableFile> {
+    pub fn read(files: &TlsFiles) -> Result<TlsIdentity, UnusableFile> {
         let text = files::read_for(CERTIFICATE, &files.certificate)?;
         let chain = chain(&files.certificate, &text)?;
         // A file that holds both is read once, so that a replacement in between cannot mix two versions.
@@ -76,7 +76,7 @@ impl Identity {
             }
             Err(error) => return Err(no_certificate(&files.certificate, &error)),
         }
-        Ok(Identity {
+        Ok(TlsIdentity {
             certified: Arc::new(certified),
             valid_from_ms: own.valid_from_ms(),
             expires_ms: own.expires_ms(),
@@ -109,14 +109,14 @@ impl Identity {
         };
         format!(
             "{CERTIFICATE}: the certificate {what} {}, and clients refuse it outside of its validity: replace it, abgauge reads it again automatically",
-            Time(ms)
+            ExpiryTime(ms)
         )
     }
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for TlsIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "valid until {}", Time(self.expires_ms))
+        write!(f, "valid until {}", ExpiryTime(self.expires_ms))
     }
 }
 
@@ -185,7 +185,7 @@ impl ResolvesServerCert for Current {
 }
 
 impl Tls {
-    pub fn new(identity: &Identity) -> Tls {
+    pub fn new(identity: &TlsIdentity) -> Tls {
         let current = Arc::new(Current(RwLock::new(Arc::clone(&identity.certified))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
@@ -201,7 +201,7 @@ impl Tls {
     }
 
     /// Replaces the certificate for all new connections.
-    pub fn replace(&self, identity: &Identity) {
+    pub fn replace(&self, identity: &TlsIdentity) {
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&identity.certified);
     }
 

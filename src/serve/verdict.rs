@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use abgauge_core::looks::{Experiment, ExperimentLook, Shown};
-use abgauge_core::statistics::{ArmReport, Report, Settings, Verdict};
+use abgauge_core::looks::{Experiment, ExperimentLook, PublishedLooks};
+use abgauge_core::statistics::{ArmReport, ComparisonReport, Settings, Verdict};
 use abgauge_core::table::visible;
 use abgauge_core::verdict::{self, ArmVerdict};
 use axum::http::StatusCode;
@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 20;
 
 /// Parameters as received.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct VerdictParameters {
     pub experiment: Option<String>,
     /// Optional if only one arm is compared with the control.
     pub arm: Option<String>,
@@ -31,7 +31,7 @@ pub struct Wanted {
 
 /// Reason why there is no verdict, with advice on what to request or configure.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct VerdictRefusal {
     pub status: StatusCode,
     /// Single line, without a line break.
     pub message: String,
@@ -43,7 +43,10 @@ pub struct Refusal {
 /// - 400: a parameter is missing or unknown.
 /// - 404: the experiment or the arm does not exist, or is not compared with anything.
 /// - 503: nothing is known yet.
-pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<u8>), Refusal> {
+pub fn verdict(
+    exporter: &Exporter,
+    wanted: &VerdictParameters,
+) -> Result<(StatusCode, Vec<u8>), VerdictRefusal> {
     let known = "the parameters are `experiment`, `arm` and `gate`";
     if let Some(other) = wanted.others.keys().next() {
         return Err(bad(format!(
@@ -61,11 +64,11 @@ pub fn verdict(exporter: &Exporter, wanted: &Wanted) -> Result<(StatusCode, Vec<
     let shown = exporter.looks.shown();
     let (look, (settings, report)) = compared(name, &shown)?;
     let arm = arm(settings, report, wanted.arm.as_deref())?;
-    let json = serde_json::to_vec(&of_look(name, arm, look)).map_err(|error| Refusal {
+    let json = serde_json::to_vec(&of_look(name, arm, look)).map_err(|error| VerdictRefusal {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         message: error.to_string(),
     })?;
-    let is_open = gate.is_none_or(|gate| says(&report.arms[arm], gate));
+    let is_open = gate.is_none_or(|gate| has_verdict(&report.arms[arm], gate));
     let status = if is_open {
         StatusCode::OK
     } else {
@@ -84,29 +87,29 @@ pub(super) fn of_look<'a>(
     verdict::of_arm(experiment, arm, settings, report, look.no_users)
 }
 
-fn bad(message: String) -> Refusal {
-    Refusal {
+fn bad(message: String) -> VerdictRefusal {
+    VerdictRefusal {
         status: StatusCode::BAD_REQUEST,
         message,
     }
 }
 
-fn absent(message: String) -> Refusal {
-    Refusal {
+fn absent(message: String) -> VerdictRefusal {
+    VerdictRefusal {
         status: StatusCode::NOT_FOUND,
         message,
     }
 }
 
-fn unknown_yet(message: String) -> Refusal {
-    Refusal {
+fn unknown_yet(message: String) -> VerdictRefusal {
+    VerdictRefusal {
         status: StatusCode::SERVICE_UNAVAILABLE,
         message,
     }
 }
 
 /// Parses the verdict that the status should confirm.
-fn gate(wanted: Option<&str>) -> Result<Option<Verdict>, Refusal> {
+fn gate(wanted: Option<&str>) -> Result<Option<Verdict>, VerdictRefusal> {
     match wanted {
         None => Ok(None),
         Some("promote") => Ok(Some(Verdict::Pass)),
@@ -118,13 +121,13 @@ fn gate(wanted: Option<&str>) -> Result<Option<Verdict>, Refusal> {
     }
 }
 
-fn says(arm: &ArmReport, verdict: Verdict) -> bool {
+fn has_verdict(arm: &ArmReport, verdict: Verdict) -> bool {
     let decision = arm.decision.as_ref();
     decision.is_some_and(|decision| decision.state.verdict() == verdict)
 }
 
 /// Returns the experiment's name, if its arms are compared with a control.
-fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a str, Refusal> {
+fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a str, VerdictRefusal> {
     let has_control = |(_, experiment): &(&String, &Experiment)| experiment.settings.is_some();
     let compared = exporter.experiments.iter().filter(has_control);
     let compared = listed(compared.map(|(name, _)| name.as_str()));
@@ -152,8 +155,8 @@ fn experiment<'a>(exporter: &'a Exporter, wanted: Option<&str>) -> Result<&'a st
 /// Returns the latest look at an experiment, and its comparison.
 fn compared<'a>(
     name: &str,
-    shown: &'a Shown,
-) -> Result<(&'a ExperimentLook, &'a (Settings, Report)), Refusal> {
+    shown: &'a PublishedLooks,
+) -> Result<(&'a ExperimentLook, &'a (Settings, ComparisonReport)), VerdictRefusal> {
     if shown.given_up.iter().any(|given_up| given_up == name) {
         return Err(unknown_yet(format!(
             "experiment `{}` was given up, because statistics took more than limits.max_statistics: raise it, and restart abgauge",
@@ -171,7 +174,11 @@ fn compared<'a>(
 }
 
 /// Returns the arm to judge: the requested one, or the only tested one.
-fn arm<'a>(settings: &Settings, report: &'a Report, wanted: Option<&str>) -> Result<&'a str, Refusal> {
+fn arm<'a>(
+    settings: &Settings,
+    report: &'a ComparisonReport,
+    wanted: Option<&str>,
+) -> Result<&'a str, VerdictRefusal> {
     let arms = || report.arms.keys().map(String::as_str);
     let control = visible(&settings.control);
     if let Some(wanted) = wanted {

@@ -11,10 +11,10 @@ use std::num::NonZeroU32;
 use abgauge_core::metrics::Column;
 use serde::Serialize;
 
-use self::arms::{Looked, SelectedExperiment, Shown};
-pub(super) use self::query::{Query, Wanted};
+use self::arms::{LatestLook, SelectedExperiment, ShownExperiment};
+pub(super) use self::query::{ViewParameters, ViewQuery};
 use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
-use super::said::Moment;
+use super::headline::Moment;
 use super::scope::{GlobalScope, GlobalStatus, Scope};
 use super::{Exporter, shown_arms};
 use crate::board::snapshot::{ArmSnapshot, Snapshot};
@@ -39,7 +39,7 @@ struct ViewDocument<'a> {
     line_window: &'a str,
     k: &'a [NonZeroU32],
     profiles: Vec<MeasuredProfile<'a>>,
-    experiments: Vec<Shown<'a>>,
+    experiments: Vec<ShownExperiment<'a>>,
     /// Experiments with an arm that passes the filter.
     n_experiments: usize,
     /// Experiments before the filter.
@@ -81,7 +81,7 @@ struct Chosen<'a> {
 /// present.
 pub(super) fn render(
     exporter: &Exporter,
-    query: &Query,
+    query: &ViewQuery,
     snapshot: &Snapshot,
     out: &mut Vec<u8>,
 ) -> anyhow::Result<()> {
@@ -94,7 +94,7 @@ pub(super) fn render(
     let mut notes = query.notes.clone();
     let alone = alone(query, &arms, &mut notes);
     let looks = exporter.looks.shown();
-    let looked = Looked {
+    let looked = LatestLook {
         asked: &exporter.experiments,
         shown: &looks,
         moment: Moment::of(snapshot, exporter.settle_after_ms),
@@ -121,7 +121,7 @@ pub(super) fn render(
     };
     let found = found.into_iter().skip(skipped).take(EXPERIMENTS);
     let experiments = found.map(|found| found.show(first, n_arms, query, sort_by, &columns));
-    let experiments: Vec<Shown> = experiments.collect();
+    let experiments: Vec<ShownExperiment> = experiments.collect();
     // `total` has no cells, so the longest window replaces it.
     let line_window = query.window.min(exporter.windows.len() - 1);
     let experiments = arms::with_lines(
@@ -181,7 +181,7 @@ pub(super) fn render(
 }
 
 /// Returns the single experiment to show, if requested and present.
-fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
+fn alone<'a>(query: &'a ViewQuery, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -> Option<&'a str> {
     let wanted = query.experiment.as_deref()?;
     let is_there = arms.iter().any(|arm| *arm.experiment == *wanted);
     // Without any arm, the numbers are just not known yet, and the name may be right.
@@ -192,7 +192,7 @@ fn alone<'a>(query: &'a Query, arms: &[&ArmSnapshot], notes: &mut Vec<String>) -
 }
 
 /// Returns the column of each requested metric, or none if the profile does not define it at that cut-off.
-fn columns<'a>(exporter: &'a Exporter, query: &Query) -> Vec<Option<&'a Column>> {
+fn columns<'a>(exporter: &'a Exporter, query: &ViewQuery) -> Vec<Option<&'a Column>> {
     let column = |id: &&'static str| {
         let mut columns = exporter.ranking.columns().iter();
         columns.find(|it| it.metric.id == *id && it.profile == query.profile && it.k == query.k)

@@ -26,7 +26,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::outbox::{Notice, Outbox};
+use self::outbox::{Notice, NoticeOutbox};
 use self::post::Post;
 use crate::settings::{self, UnusableFile};
 use crate::telemetry::{Telemetry, Warning, WebhookResult};
@@ -41,17 +41,17 @@ const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 /// Callback that returns whether this process sends notifications.
-pub type Speaks = Box<dyn Fn() -> bool + Send + Sync>;
+pub type IsSender = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Sender of state changes, which runs until it is stopped.
-pub struct Webhook {
+pub struct WebhookSender {
     looks: Arc<Published>,
     telemetry: Arc<Telemetry>,
-    outbox: Outbox,
+    outbox: NoticeOutbox,
     post: Arc<Post>,
     attempts: FuturesUnordered<BoxFuture<'static, (Notice, anyhow::Result<()>)>>,
     /// Absent if this process always sends.
-    speaks: Option<Speaks>,
+    speaks: Option<IsSender>,
     look_every: Duration,
     patience: Duration,
 }
@@ -64,7 +64,7 @@ pub fn check(webhook: &settings::Webhook) -> Result<(), UnusableFile> {
     Post::new(webhook).check()
 }
 
-impl Webhook {
+impl WebhookSender {
     /// Creates a webhook and checks its files.
     ///
     /// # Errors
@@ -73,13 +73,13 @@ impl Webhook {
         webhook: &settings::Webhook,
         looks: Arc<Published>,
         telemetry: Arc<Telemetry>,
-    ) -> Result<Webhook, UnusableFile> {
+    ) -> Result<WebhookSender, UnusableFile> {
         let post = Post::new(webhook);
         post.check()?;
-        Ok(Webhook {
+        Ok(WebhookSender {
             looks,
             telemetry,
-            outbox: Outbox::default(),
+            outbox: NoticeOutbox::default(),
             post: Arc::new(post),
             attempts: FuturesUnordered::new(),
             speaks: None,
@@ -90,7 +90,7 @@ impl Webhook {
 
     /// Sends only while `speaks` returns true. Meanwhile the last change of each arm waits. It is sent as soon as `speaks`
     /// turns true, because the instance that was responsible before may have ended without sending it.
-    pub fn while_it(mut self, speaks: Option<Speaks>) -> Webhook {
+    pub fn while_it(mut self, speaks: Option<IsSender>) -> WebhookSender {
         self.speaks = speaks;
         self
     }
@@ -112,7 +112,7 @@ impl Webhook {
         }
         if self.speaks.as_ref().is_none_or(|speaks| speaks()) {
             self.telemetry.set_webhook_waiting(self.outbox.len());
-            self.begin_attempts();
+            self.start_attempts();
         } else {
             // Warnings and the waiting count belong to the instance that sends.
             self.telemetry.set_webhook_waiting(0);
@@ -124,7 +124,7 @@ impl Webhook {
         }
     }
 
-    fn begin_attempts(&mut self) {
+    fn start_attempts(&mut self) {
         while self.attempts.len() < AT_ONCE {
             let Some(notice) = self.outbox.begin(Instant::now()) else {
                 return;
@@ -144,7 +144,7 @@ impl Webhook {
             Ok(()) => {
                 info!(?experiment, ?arm, %state, "called the webhook");
                 self.telemetry.count_webhook_notice(WebhookResult::Sent);
-                self.outbox.told(notice);
+                self.outbox.reported(notice);
             }
             Err(error) => {
                 let wait = self.outbox.put_off(notice, now);

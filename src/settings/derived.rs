@@ -110,8 +110,8 @@ pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Ve
             None if is_list => "[]".to_owned(),
             None => "\"\"".to_owned(),
         };
-        let is_told = value != default || (wanted(&key) && value.is_some());
-        is_told.then_some((key, text))
+        let is_reported = value != default || (wanted(&key) && value.is_some());
+        is_reported.then_some((key, text))
     });
     settings.collect()
 }

@@ -201,7 +201,7 @@ impl ErrorReport {
     }
 
     /// Notes that the value of `key` is in these bytes of the file. A variable may still override it.
-    pub fn stands_at(&mut self, key: &str, span: Range<usize>) {
+    pub fn located_at(&mut self, key: &str, span: Range<usize>) {
         // Defaults and values of variables have no place in the file.
         if !span.is_empty() {
             self.written.insert(key.to_owned(), self.lines.at(span.start));

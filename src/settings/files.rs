@@ -86,7 +86,7 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
     const MAX_BYTES: u64 = 16 << 20;
     let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     // Dropped when this function returns, which cancels the message.
-    let _told = is_pipe.then(|| tell_after(Duration::from_secs(1), path));
+    let _told = is_pipe.then(|| report_after(Duration::from_secs(1), path));
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     match text.len() as u64 > MAX_BYTES {
@@ -96,7 +96,7 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// Logs that a pipe has no writer yet, unless the returned sender is dropped before `patience` is over.
-fn tell_after(patience: Duration, pipe: &Path) -> mpsc::Sender<()> {
+fn report_after(patience: Duration, pipe: &Path) -> mpsc::Sender<()> {
     let (sender, dropped) = mpsc::channel();
     let message = format!("waiting for a writer of the pipe {}", pipe.display());
     thread::spawn(move || {

@@ -104,11 +104,11 @@ mod tests {
             ("https://::1/hunter2", "not an HTTP address"),
             ("https://a~b/hunter2", "impossible host"),
         ] {
-            let (told, remedy) = HttpUrl::of_setting(text).expect_err(text);
-            assert!(told.contains(fault), "{text}: {told}");
+            let (reported, remedy) = HttpUrl::of_setting(text).expect_err(text);
+            assert!(reported.contains(fault), "{text}: {reported}");
             assert!(
-                !told.contains("hunter2") && remedy.starts_with("write "),
-                "{told}"
+                !reported.contains("hunter2") && remedy.starts_with("write "),
+                "{reported}"
             );
         }
         for text in [

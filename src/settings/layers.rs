@@ -12,8 +12,8 @@ use super::names::{self, EXPERIMENTS, PREFIX, known_settings, settings_of_an_exp
 use super::paths::PATHS;
 use super::raw::Raw;
 use super::redact::HASH_SEED;
-use super::strangers;
 use super::units::{BYTE_SIZE, TIME_SPAN};
+use super::unknown_variables;
 
 /// Variable, and its value in brackets for parsing as a TOML array.
 pub(super) struct Variable {
@@ -44,7 +44,7 @@ pub(super) fn variables(
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     others.sort();
     for (name, value) in others {
-        strangers::judge(name, &value, report);
+        unknown_variables::judge(name, &value, report);
     }
     variables
 }
@@ -152,7 +152,7 @@ impl<'i> Layers<'i, '_> {
     fn setting(&mut self, key: &str, value: Spanned<DeValue<'i>>) {
         match read(nested(key, value.clone())) {
             Ok(_) => {
-                self.report.stands_at(key, value.span());
+                self.report.located_at(key, value.span());
                 insert(&mut self.settings, key, value);
             }
             Err(error) => {

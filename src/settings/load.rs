@@ -9,7 +9,7 @@ use toml::de::{DeTable, Error};
 use super::error::{ConfigErrors, ErrorReport, Location};
 use super::raw::Raw;
 use super::validate::{counting, http, validate};
-use super::{Config, Counting, Http, InForce, Loaded, files, layers, redact, strangers};
+use super::{Config, Counting, CurrentSettings, Http, Loaded, files, layers, redact, unknown_variables};
 
 /// Conversion of raw settings to checked values, which reports all errors.
 type Check<T> = fn(Raw, &mut ErrorReport) -> T;
@@ -81,24 +81,24 @@ pub fn load_http(
 ///
 /// # Errors
 /// All other errors at once.
-pub fn in_force(
+pub fn current(
     path: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
-) -> Result<InForce, ConfigErrors> {
+) -> Result<CurrentSettings, ConfigErrors> {
     load_as(path, env, shown)
 }
 
-pub(super) fn shown(raw: Raw, report: &mut ErrorReport) -> InForce {
+pub(super) fn shown(raw: Raw, report: &mut ErrorReport) -> CurrentSettings {
     let loaded = loaded(raw, report);
     report.forgive_missing("kafka.brokers");
-    loaded.in_force
+    loaded.current
 }
 
 pub(super) fn loaded(raw: Raw, report: &mut ErrorReport) -> Loaded {
     let written = Table::try_from(&raw).expect("what was read as TOML can be written as TOML");
     let config = validate(raw, report);
-    let in_force = InForce::of(&written, &config, report);
-    Loaded { config, in_force }
+    let current = CurrentSettings::of(&written, &config, report);
+    Loaded { config, current }
 }
 
 fn load_as<T>(
@@ -131,7 +131,7 @@ fn load_as<T>(
 pub fn check_flags(env: impl Iterator<Item = (String, String)>) -> Result<(), ConfigErrors> {
     let mut report = ErrorReport::default();
     layers::variables(
-        env.filter(|(name, _)| strangers::is_of_a_command(name)),
+        env.filter(|(name, _)| unknown_variables::is_of_a_command(name)),
         &mut report,
     );
     match report.into_errors() {

@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 pub mod catalogue_file;
+mod current;
 mod derived;
 mod error;
 mod experiment;
@@ -14,7 +15,6 @@ pub(crate) mod files;
 mod fingerprint;
 mod hosts;
 mod http_url;
-mod in_force;
 mod layers;
 mod load;
 mod names;
@@ -22,30 +22,30 @@ mod paths;
 mod properties;
 mod raw;
 mod redact;
+mod reload;
 mod rules;
 mod sample;
 mod schema;
 pub mod skips;
-mod strangers;
-mod take_over;
 #[cfg(test)]
 mod tests;
 mod units;
+mod unknown_variables;
 mod validate;
 mod warnings;
 
 pub use abgauge_core::looks::{EpochStart, Experiment};
 pub use access::{Access, TokenHash, User};
+pub use current::CurrentSettings;
+use current::bare_or_quoted;
 pub(crate) use derived::event_settings;
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
 pub use files::UnusableFile;
 pub use hosts::Host;
 pub use http_url::HttpUrl;
-pub use in_force::InForce;
-use in_force::bare_or_quoted;
 pub use load::{
-    check_flags, environment, in_force, load, load_counting, load_http, load_text, load_with_origins,
+    check_flags, current, environment, load, load_counting, load_http, load_text, load_with_origins,
 };
 pub(crate) use properties::{USUAL, shown_name};
 pub use skips::TopicPartition;
@@ -57,7 +57,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 #[cfg(test)]
-pub(crate) use strangers::OF_COMMANDS;
+pub(crate) use unknown_variables::OF_COMMANDS;
 
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::decode::{Decoder, NoUser, UserKey};
@@ -65,7 +65,7 @@ use abgauge_core::looks;
 use abgauge_core::metrics::{Measures, Profile};
 use abgauge_core::statistics::after_days;
 use hyper::header::HeaderName;
-pub use take_over::{Loaded, SettingChanges};
+pub use reload::{Loaded, SettingChanges};
 pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};
@@ -116,10 +116,10 @@ impl Config {
 
     /// Returns the window in which arms of experiments have intervals: the longest one that is a multiple of the time between
     /// looks.
-    pub fn look_window(&self) -> Option<looks::Window> {
+    pub fn look_window(&self) -> Option<looks::CellWindow> {
         let windows = self.windows.iter();
         let windows = windows.map(|window| (&*window.name, window.span_ms));
-        looks::Window::longest(windows, looks::every_ms(self.join.slot_ms))
+        looks::CellWindow::longest(windows, looks::every_ms(self.join.slot_ms))
     }
 }
 

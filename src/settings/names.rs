@@ -8,7 +8,7 @@ use abgauge_core::metrics::profile::CHOICES;
 use serde_json::{Map, Value};
 
 use super::error::nearest;
-use super::properties::{is_known_begin, shown_name};
+use super::properties::{is_known_prefix, shown_name};
 use super::raw::{Raw, RawExperiment};
 
 pub(super) const PREFIX: &str = "ABGAUGE_";
@@ -31,7 +31,7 @@ pub(super) fn looks_like_a_setting(name: &str) -> bool {
     let is_short = name.len() <= LONGEST;
     is_short
         && name.bytes().all(is_plain)
-        && (is_known_begin(name) || nearest(name, known().iter().map(String::as_str)).is_some())
+        && (is_known_prefix(name) || nearest(name, known().iter().map(String::as_str)).is_some())
 }
 
 /// Returns whether a name is a setting, or a usual property of librdkafka.

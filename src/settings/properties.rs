@@ -106,7 +106,7 @@ pub(crate) fn shown_name(name: &str) -> String {
 }
 
 /// Returns true if a known property's name has this beginning, up to a dot or its end.
-pub(super) fn is_known_begin(begin: &str) -> bool {
+pub(super) fn is_known_prefix(begin: &str) -> bool {
     let inner = format!("{begin}.");
     shown_name(begin) == begin || shown_name(&inner) == format!("{inner}…")
 }

@@ -8,7 +8,7 @@ use toml::{Spanned, Value};
 
 use super::HttpUrl;
 use super::names::{self, EXPERIMENTS, known_settings, settings_of_an_experiment};
-use super::properties::is_known_begin;
+use super::properties::is_known_prefix;
 
 /// Words that mark a setting or a line as a possible secret.
 const SECRET_WORDS: [&str; 14] = [
@@ -74,7 +74,7 @@ fn is_secret(key: &str, value: &Value) -> bool {
         // Numbers and truth values reveal nothing, unless the name of the property marks them as secret.
         let is_plain = text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok();
         let is_open = is_plain || OPEN_PROPERTIES.contains(&property);
-        return telling_word(property).is_some() || !is_open;
+        return secret_word(property).is_some() || !is_open;
     }
     if key == HASH_SEED {
         // The default is public.
@@ -82,11 +82,11 @@ fn is_secret(key: &str, value: &Value) -> bool {
     }
     // The path of a file with a secret is not a secret.
     let is_path = key.starts_with("kafka.property_files.") || key.ends_with("_file");
-    !is_path && telling_word(key).is_some()
+    !is_path && secret_word(key).is_some()
 }
 
 /// Returns where the first of the secret words ends.
-pub(super) fn telling_word(text: &str) -> Option<usize> {
+pub(super) fn secret_word(text: &str) -> Option<usize> {
     let text = text.to_ascii_lowercase();
     let end = |word: &&str| text.find(*word).map(|at| at + word.len());
     // Some operators put a user and password in front of a broker.
@@ -106,10 +106,10 @@ pub(super) fn mask(text: &str, table: &DeTable) -> String {
     }
     unknown_settings(table, &known_settings(), &mut hidden);
     hidden.extend(repeated_in_headers(text, &hidden));
-    for line in Line::all(text) {
-        if line.is_telling && line.text.trim_start().starts_with('#') {
+    for line in ConfigLine::all(text) {
+        if line.has_secret_word && line.text.trim_start().starts_with('#') {
             hidden.push(line.range());
-        } else if let Some(word) = telling_word(line.text).filter(|_| !line.is_header) {
+        } else if let Some(word) = secret_word(line.text).filter(|_| !line.is_header) {
             // Without a `=` after the word, all of the line that follows the word is hidden.
             let value = line.text[word..].find('=').map_or(word, |at| word + at + 1);
             hidden.push(line.begin + value..line.range().end);
@@ -124,7 +124,7 @@ fn secret_values(table: &DeTable, inside: bool, hidden: &mut Vec<Range<usize>>) 
             name.get_ref() == BROKERS && value.get_ref().as_str().is_some_and(|text| text.contains('@'));
         secret_value(
             value,
-            inside || is_of_user || telling_word(name.get_ref()).is_some(),
+            inside || is_of_user || secret_word(name.get_ref()).is_some(),
             hidden,
         );
     }
@@ -134,7 +134,7 @@ fn secret_values(table: &DeTable, inside: bool, hidden: &mut Vec<Range<usize>>) 
 fn strange_names(table: &DeTable, begin: &str, hidden: &mut Vec<Range<usize>>) {
     for (name, value) in table {
         let whole = format!("{begin}{}", name.get_ref());
-        if !is_known_begin(&whole) {
+        if !is_known_prefix(&whole) {
             hidden.push(name.span());
         }
         if let DeValue::Table(inner) = value.get_ref() {
@@ -182,7 +182,7 @@ fn unknown_settings(table: &DeTable, known: &Map<String, serde_json::Value>, hid
 /// Returns the places in headers that repeat a hidden text. A parsed table has the place of its first header only.
 fn repeated_in_headers(text: &str, hidden: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut repeated = Vec::new();
-    for line in Line::all(text).filter(|line| line.is_header) {
+    for line in ConfigLine::all(text).filter(|line| line.is_header) {
         for hidden in hidden {
             let places = line.text.match_indices(&text[hidden.clone()]);
             repeated.extend(places.map(|(at, part)| line.begin + at..line.begin + at + part.len()));
@@ -205,7 +205,7 @@ fn secret_value(value: &Spanned<DeValue>, secret: bool, hidden: &mut Vec<Range<u
 /// the first secret word on, and each line that does not start with a setting.
 pub(super) fn mask_broken(text: &str) -> String {
     let mut hidden = Vec::new();
-    for line in Line::all(text) {
+    for line in ConfigLine::all(text) {
         let shown = if line.is_header {
             line.shown_of_header()
         } else {
@@ -219,28 +219,28 @@ pub(super) fn mask_broken(text: &str) -> String {
 /// Sections of tables under names that the operator chose.
 const LABELED: [&str; 2] = [EXPERIMENTS, "profile"];
 
-struct Line<'a> {
+struct ConfigLine<'a> {
     text: &'a str,
     begin: usize,
     /// True if the line is `[section]`, without anything that looks like a value.
     is_header: bool,
     /// True if a secret word is on this line, or above it in the same section.
-    is_telling: bool,
+    has_secret_word: bool,
 }
 
-impl Line<'_> {
-    fn all(text: &str) -> impl Iterator<Item = Line<'_>> {
+impl ConfigLine<'_> {
+    fn all(text: &str) -> impl Iterator<Item = ConfigLine<'_>> {
         let mut begin = 0;
-        let mut is_telling = false;
+        let mut has_secret_word = false;
         text.split_inclusive('\n').map(move |text| {
             let is_header = text.trim_start().starts_with('[') && !text.contains('=');
             // A secret may span several lines, so all lines after the word are suspicious, up to the next section.
-            is_telling = telling_word(text).is_some() || (is_telling && !is_header);
-            let line = Line {
+            has_secret_word = secret_word(text).is_some() || (has_secret_word && !is_header);
+            let line = ConfigLine {
                 text,
                 begin,
                 is_header,
-                is_telling,
+                has_secret_word,
             };
             begin += text.len();
             line
@@ -259,7 +259,7 @@ impl Line<'_> {
 
     /// Returns how many bytes of another line may be shown: the value only of a setting, the name only if it looks like one.
     fn shown_of_setting(&self) -> usize {
-        if self.is_telling {
+        if self.has_secret_word {
             return 0;
         }
         if self.text.trim_start().starts_with('#') {

@@ -27,14 +27,14 @@ pub(super) struct SettingNote {
 pub(super) fn entries() -> Vec<SampleEntry> {
     let mut entries = Vec::new();
     let mut comment: Vec<&str> = Vec::new();
-    let mut is_told = false;
+    let mut is_reported = false;
     let mut section = String::new();
     for line in Config::default_toml().lines() {
         // Commented-out settings have no space after the `#`.
         let written = line.strip_prefix('#').unwrap_or(line);
         if let Some(text) = line.strip_prefix("# ") {
             // Settings in a row share a comment. A comment after a setting starts a new one.
-            if std::mem::take(&mut is_told) {
+            if std::mem::take(&mut is_reported) {
                 comment.clear();
             }
             comment.push(text);
@@ -50,7 +50,7 @@ pub(super) fn entries() -> Vec<SampleEntry> {
                 note: SettingNote { text, value: None },
             });
         } else if let Some((name, value)) = written.split_once(" = ") {
-            is_told = true;
+            is_reported = true;
             entries.push(SampleEntry {
                 section: section.clone(),
                 name: Some(name.to_owned()),

@@ -405,8 +405,8 @@ mod tests {
         let mut all = Vec::new();
         settings("", &schema(), &mut all);
         for (key, schema) in all.iter().filter(|(_, schema)| !schema["default"].is_null()) {
-            let told = notes.get(key).and_then(|note| note.value.as_ref());
-            assert_eq!(told, Some(&schema["default"]), "{key}");
+            let reported = notes.get(key).and_then(|note| note.value.as_ref());
+            assert_eq!(reported, Some(&schema["default"]), "{key}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Tests of the way from a file and an environment to a configuration, or to its errors.
 
+mod current;
 mod events;
 mod experiments;
 mod faults;
-mod in_force;
 
 use std::io::Write;
 
@@ -40,8 +40,8 @@ fn refused(text: &str, env: &[(&str, &str)]) -> ConfigErrors {
 fn render(errors: &ConfigErrors) -> String {
     let mut text = errors.to_string() + "\n";
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none()).with_width(400);
-    for told in errors.each() {
-        handler.render_report(&mut text, &told).expect("renders");
+    for reported in errors.each() {
+        handler.render_report(&mut text, &reported).expect("renders");
     }
     text
 }
@@ -681,10 +681,10 @@ fn the_global_view_is_on_if_state_is_stored() {
 #[test]
 fn experiments_are_refused_with_stored_state_but_no_global_view() {
     let text = "[state]\ntopic = \"kept\"\n[global]\nenabled = false\n[experiments.e]\ncontrol = \"a\"\nshares = { a = 1, b = 1 }";
-    let told = render(&refused(text, &[]));
+    let reported = render(&refused(text, &[]));
     assert!(
-        told.contains("global.enabled") && told.contains("over all partitions"),
-        "{told}"
+        reported.contains("global.enabled") && reported.contains("over all partitions"),
+        "{reported}"
     );
 }
 

@@ -336,8 +336,8 @@ mod tests {
             ("much", "does not fit"),
             ("", "does not fit"),
         ] {
-            let told = unlike(text, &TIME_UNITS, TIME_SPAN);
-            assert!(told.contains(expected), "{text}: {told}");
+            let reported = unlike(text, &TIME_UNITS, TIME_SPAN);
+            assert!(reported.contains(expected), "{text}: {reported}");
         }
         for (text, expected) in [
             ("4gib", "\"4GiB\""),
@@ -345,8 +345,8 @@ mod tests {
             ("4Gi", "\"4GiB\""),
             ("4g", "\"4GB\""),
         ] {
-            let told = unlike(text, &SIZE_UNITS, BYTE_SIZE);
-            assert!(told.contains(expected), "{text}: {told}");
+            let reported = unlike(text, &SIZE_UNITS, BYTE_SIZE);
+            assert!(reported.contains(expected), "{text}: {reported}");
         }
     }
 

@@ -17,7 +17,7 @@ const OF_CHECKS: u64 = RefusedCounts::MAX_BYTES + FrequentUsers::MAX_BYTES;
 
 /// Bounds on memory, in bytes. Program, buffers of a scrape and the space between allocations come on top.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct MemoryBounds {
     /// Open lists and kept clicks, all partitions together.
     state: u64,
     /// Settled numbers that wait to be stored; 0 without `[state]`.
@@ -37,12 +37,12 @@ pub struct Bounds {
     /// Columns of the sums by user.
     user_columns: usize,
     /// The window of experiments, if one has intervals.
-    window: Option<looks::Window>,
+    window: Option<looks::CellWindow>,
     max_arms: u32,
 }
 
-impl Bounds {
-    pub fn of(config: &Config) -> Bounds {
+impl MemoryBounds {
+    pub fn of(config: &Config) -> MemoryBounds {
         let ranking = Ranking::new(&config.measures);
         let has_coverage = ranking.coverage().is_some();
         let n_cells = config.windows.len() as u64 * N_CELLS.unsigned_abs();
@@ -51,7 +51,7 @@ impl Bounds {
         let of_cell = size_of::<(i64, Cell)>() as u64 + columns * size_of::<i64>() as u64;
         let sums = (config.windows.len() as u64 + 1) * columns * size_of::<i128>() as u64;
         let of_view = n_cells * of_cell + sums;
-        Bounds {
+        MemoryBounds {
             state: config.limits.max_state_bytes,
             unsealed: match config.state {
                 Some(_) => config.limits.max_unsealed_bytes(),
@@ -80,7 +80,7 @@ impl Bounds {
     }
 }
 
-impl Bounds {
+impl MemoryBounds {
     /// Returns the part that does not depend on the number of arms.
     fn fixed(&self) -> u64 {
         self.state + self.unsealed + self.coverage + self.statistics + self.fetched
@@ -119,7 +119,7 @@ impl Bounds {
 }
 
 /// Prints the sum and its parts, one per line.
-impl fmt::Display for Bounds {
+impl fmt::Display for MemoryBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -206,7 +206,7 @@ mod tests {
     use crate::settings;
 
     /// The bounds under these settings, with so many workers.
-    fn bounds(settings: &[(&str, &str)], n_workers: usize) -> Bounds {
+    fn bounds(settings: &[(&str, &str)], n_workers: usize) -> MemoryBounds {
         let n_workers = n_workers.to_string();
         let common = [
             ("KAFKA__BROKERS", "localhost:9092"),
@@ -215,7 +215,7 @@ mod tests {
         let settings = common.iter().chain(settings);
         let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), (*value).to_owned()));
         let config = settings::load(None, settings).unwrap();
-        Bounds::of(&config)
+        MemoryBounds::of(&config)
     }
 
     #[test]
@@ -262,9 +262,9 @@ mod tests {
         // 256 buckets and 168 hours of refused lists, and 64 places of frequent users.
         let of_checks = 2 * (256 * 16 + 168 * 24) + 64 * 80;
         assert_eq!(one.epoch(), 256 * ((5 + 1) * 8 + 1) + of_checks);
-        let told = "\nstatistics: 34 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
+        let reported = "\nstatistics: 34 KiB for each arm and epoch of an experiment in a partition (256 buckets x 6 columns x 8 \
                     bytes, an index, and 21 KiB of refused lists and frequent users), and up to 32 bytes for each user; ";
-        assert!(one.to_string().contains(told), "{one}");
+        assert!(one.to_string().contains(reported), "{one}");
     }
 
     #[test]
@@ -284,9 +284,9 @@ mod tests {
             hour.window(),
             6 * (256 * (1 + 6 * 7) + 64 + 4) + 256 * ((5 + 1) * 8 + 1)
         );
-        let told = "; up to 78 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
+        let reported = "; up to 78 KiB for each arm of an experiment in a partition in the window 1h (6 cells x 256 buckets x 6 \
                     columns, packed), which are dropped first";
-        assert!(hour.to_string().ends_with(told), "{hour}");
+        assert!(hour.to_string().ends_with(reported), "{hour}");
         assert_eq!(minutes.window(), 0);
         assert!(
             minutes.to_string().ends_with("and up to 32 bytes for each user"),
@@ -299,7 +299,7 @@ mod tests {
         let bounds = |text: &str| {
             let text = format!("[kafka]\nbrokers = \"b:1\"\n[limits]\nmax_statistics = \"7MiB\"\n{text}");
             let config = settings::load_text("abgauge.toml", &text, std::iter::empty()).unwrap();
-            Bounds::of(&config)
+            MemoryBounds::of(&config)
         };
         let [none, one] = ["", "[experiments.a]"].map(bounds);
         assert_eq!([none.statistics, one.statistics], [0, 7 << 20]);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abgauge_core::engine::event::Side;
-use abgauge_core::journal::Identity;
+use abgauge_core::journal::LogIdentity;
 use abgauge_core::ledger::PairId;
 use abgauge_core::looks::{GivenUp, StoredLooks};
 use abgauge_core::metrics::catalogue::Catalogue;
@@ -40,7 +40,7 @@ pub enum Input {
     /// Report by the client that the log no longer has the position of a partition.
     OffsetLost(TopicPartition),
     /// Unreadable batch that begins at this offset. The partition delivers no more records.
-    Damaged(TopicPartition, i64, Damage),
+    Damaged(TopicPartition, i64, BatchDamage),
     /// Result of [`Order::Inspect`].
     Inspected(Inspection, Result<OffsetState, Fault>),
     Fault(Fault),
@@ -49,9 +49,9 @@ pub enum Input {
     Catalogue(Arc<Catalogue>),
     /// Keeper of the stored state, before anything is subscribed to, with the identity of the counted topics, as far as the
     /// brokers know it.
-    Keeper(keeper::Handle, Identity),
+    Keeper(keeper::KeeperHandle, LogIdentity),
     /// Order of the keeper of the stored state for a pair.
-    Kept(PairId, keeper::Order),
+    Kept(PairId, keeper::KeeperOrder),
     /// Current fault of the state topic with its remedy; none while the topic is fit.
     StateTopic(Option<String>),
     /// Experiment whose users need no longer be kept apart, because its statistics were given up.
@@ -84,7 +84,7 @@ pub enum FaultKind {
 
 /// Reason why a batch of records cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Damage {
+pub enum BatchDamage {
     /// Wrong checksum, or invalid layout.
     Checksum,
     /// Batch that cannot be decompressed within the bound on a response.
@@ -111,7 +111,7 @@ pub enum OffsetState {
     Damaged {
         first: i64,
         last: Option<i64>,
-        damage: Damage,
+        damage: BatchDamage,
     },
 }
 
@@ -119,7 +119,7 @@ pub enum OffsetState {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// Keeps the state of the pairs of this log; answered by [`Input::Keeper`].
-    Keep(Identity),
+    Keep(LogIdentity),
     Subscribe,
     /// Leaves and rejoins the group, for a new assignment.
     Rejoin,

@@ -9,8 +9,8 @@ pub mod timestamps;
 pub mod worker;
 
 pub use input::{
-    Answer, Damage, Fault, FaultKind, GroupState, Input, Inspection, LogEnd, LogStart, OffsetState, Order,
-    Question, Record, TopicCounts,
+    Answer, BatchDamage, Fault, FaultKind, GroupState, Input, Inspection, LogEnd, LogStart, OffsetState,
+    Order, Question, Record, TopicCounts,
 };
 pub use source::{Source, queue_of};
 

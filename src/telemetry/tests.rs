@@ -314,6 +314,6 @@ fn stored_state_covers_existing_pairs_and_its_counters_never_decrease() {
         !text(&telemetry).contains(r#"partition="0""#),
         "it went elsewhere"
     );
-    let told: Vec<i32> = telemetry.status().stored.iter().map(|of| of.partition).collect();
-    assert_eq!(told, [3]);
+    let reported: Vec<i32> = telemetry.status().stored.iter().map(|of| of.partition).collect();
+    assert_eq!(reported, [3]);
 }

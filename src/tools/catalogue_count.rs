@@ -37,12 +37,12 @@ pub struct ItemUsers {
     /// Clicked items of lists that have not arrived yet.
     waiting: HashMap<u128, Vec<u32>>,
     n_waiting: u64,
-    counted: Counted,
+    counted: CatalogueCounts,
 }
 
 /// Outcomes of records.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct CatalogueCounts {
     pub n_lists: u64,
     pub n_clicks: u64,
     pub n_ignored: u64,
@@ -64,7 +64,7 @@ pub struct CountedItems {
     pub n_users: usize,
     /// Clicks without a user, whose list has none either or is missing.
     pub n_clicks_without_user: u64,
-    pub counted: Counted,
+    pub counted: CatalogueCounts,
 }
 
 /// Line of a catalogue.
@@ -91,7 +91,7 @@ impl ItemUsers {
             of_lists: HashMap::new(),
             waiting: HashMap::new(),
             n_waiting: 0,
-            counted: Counted::default(),
+            counted: CatalogueCounts::default(),
         }
     }
 
@@ -100,14 +100,14 @@ impl ItemUsers {
         self.decoder = decoder;
     }
 
-    /// Counts a record. Records without a type are of the kind `topic_says`.
+    /// Counts a record. Records without a type are of the kind `topic_kind`.
     ///
     /// # Errors
     /// If it takes more memory than allowed. Everything counted so far is kept.
-    pub fn take(&mut self, record: &[u8], topic_says: Option<Kind>) -> Result<(), OutOfRoom> {
+    pub fn take(&mut self, record: &[u8], topic_kind: Option<Kind>) -> Result<(), OutOfRoom> {
         let hashes = self.decoder.hashes();
         // The first part of an id is enough to find the user, because lists that share it were shown to the same one.
-        for explained in self.decoder.explain(record, topic_says) {
+        for explained in self.decoder.explain(record, topic_kind) {
             match explained {
                 Explained::Served {
                     request_id,
@@ -308,7 +308,7 @@ mod tests {
         let expected = [("a", 2), ("b", 1), ("c", 0), ("d", 0), ("x", 0)];
         assert_eq!(found.items, expected.map(|(id, n)| (id.to_owned(), n)));
         assert_eq!((found.n_users, found.n_clicks_without_user), (3, 2));
-        let counted = Counted {
+        let counted = CatalogueCounts {
             n_lists: 4,
             n_clicks: 6,
             n_ignored: 1,

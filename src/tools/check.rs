@@ -7,7 +7,7 @@
 //! ```
 
 mod admission;
-mod form;
+mod file_type;
 mod judge;
 mod records;
 mod sample;
@@ -24,7 +24,7 @@ use crate::serve::secured;
 use crate::serve::webhook;
 use crate::settings::Config;
 use crate::settings::catalogue_file::CatalogueFile;
-use crate::stream::bounds::Bounds;
+use crate::stream::bounds::MemoryBounds;
 use crate::stream::kafka::inspect::inspect;
 use crate::stream::kafka::properties;
 use crate::stream::kafka::topics::create_state_topic;
@@ -36,7 +36,7 @@ pub use suggest::{Suggestion, Unmapped};
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    pub level: Level,
+    pub level: ResultLevel,
     /// Description of the finding.
     pub text: String,
     /// Remedy. Empty if nothing needs to be done or the text already names it.
@@ -44,7 +44,7 @@ pub struct Finding {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum ResultLevel {
     Ok,
     /// Useful information.
     Note,
@@ -66,7 +66,7 @@ pub enum CheckFailure {
 }
 
 impl Finding {
-    pub(crate) fn new(level: Level, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    pub(crate) fn new(level: ResultLevel, text: impl Into<String>, remedy: impl Into<String>) -> Finding {
         Finding {
             level,
             text: text.into(),
@@ -75,7 +75,7 @@ impl Finding {
     }
 
     /// Returns the finding as one sentence, including its remedy.
-    pub fn told(&self) -> String {
+    pub fn reported(&self) -> String {
         match self.remedy.is_empty() {
             true => self.text.clone(),
             false => format!("{}; to fix it: {}", self.text, self.remedy),
@@ -83,7 +83,7 @@ impl Finding {
     }
 
     fn ok(text: impl Into<String>) -> Finding {
-        Finding::new(Level::Ok, text, "")
+        Finding::new(ResultLevel::Ok, text, "")
     }
 }
 
@@ -101,7 +101,7 @@ pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
 pub fn create_topics(config: &Config) -> Finding {
     let Some(state) = &config.state else {
         let text = "there is no topic to create, because no state is stored";
-        return Finding::new(Level::Note, text, "set state.topic to the name of one");
+        return Finding::new(ResultLevel::Note, text, "set state.topic to the name of one");
     };
     let topic = &state.topic;
     match create_state_topic(&config.kafka, topic, &config.kafka.served_topic) {
@@ -110,7 +110,7 @@ pub fn create_topics(config: &Config) -> Finding {
             "the state topic `{topic}` already exists and was not changed"
         )),
         Err(error) => Finding::new(
-            Level::Error(CheckFailure::Unavailable),
+            ResultLevel::Error(CheckFailure::Unavailable),
             format!("the state topic `{topic}` could not be created: {error:#}"),
             "see the other messages about the brokers and the topics",
         ),
@@ -119,11 +119,11 @@ pub fn create_topics(config: &Config) -> Finding {
 
 /// Returns the first line of the report, which agrees with the exit code.
 fn verdict(findings: &[Finding]) -> Finding {
-    let is_fault = |finding: &&Finding| finding.level == Level::Error(CheckFailure::Configuration);
+    let is_fault = |finding: &&Finding| finding.level == ResultLevel::Error(CheckFailure::Configuration);
     match findings.iter().filter(is_fault).count() {
         0 => Finding::ok("the configuration is valid"),
         n => Finding::new(
-            Level::Note,
+            ResultLevel::Note,
             format!("the settings can be read, but abgauge cannot start; errors to fix: {n}"),
             "",
         ),
@@ -132,9 +132,9 @@ fn verdict(findings: &[Finding]) -> Finding {
 
 /// Runs all checks that need no cluster.
 fn offline(config: &Config) -> Vec<Finding> {
-    let told = |level| move |text| Finding::new(level, text, "");
-    let doubts = config.warnings().into_iter().map(told(Level::Warning));
-    let notes = config.notes().into_iter().map(told(Level::Note));
+    let reported = |level| move |text| Finding::new(level, text, "");
+    let doubts = config.warnings().into_iter().map(reported(ResultLevel::Warning));
+    let notes = config.notes().into_iter().map(reported(ResultLevel::Note));
     [bounds(config), series(config)]
         .into_iter()
         .chain(doubts)
@@ -148,7 +148,7 @@ fn offline(config: &Config) -> Vec<Finding> {
 
 /// Estimates the memory that a daemon may use.
 fn bounds(config: &Config) -> Finding {
-    Finding::new(Level::Note, Bounds::of(config).to_string(), "")
+    Finding::new(ResultLevel::Note, MemoryBounds::of(config).to_string(), "")
 }
 
 /// Counts the series exported to Prometheus.
@@ -170,14 +170,14 @@ fn series(config: &Config) -> Finding {
         "a scrape has up to {n} series for each arm ([export]){parts}; there is room for {} such arms (export.max_series)",
         max / n,
     );
-    Finding::new(Level::Note, text, "")
+    Finding::new(ResultLevel::Note, text, "")
 }
 
 /// Checks properties that the Kafka client refuses for any cluster.
 fn kafka_properties(config: &Config) -> Vec<Finding> {
     let faults = properties::judge(&config.kafka).map_or_else(|refused| refused.faults, |()| Vec::new());
     let finding = |fault: properties::PropertyError| {
-        let level = Level::Error(CheckFailure::Configuration);
+        let level = ResultLevel::Error(CheckFailure::Configuration);
         Finding::new(level, fault.to_string(), fault.remedy)
     };
     faults.into_iter().map(finding).collect()
@@ -201,11 +201,11 @@ fn catalogue(config: &Config) -> Vec<Finding> {
             let remedy =
                 "add them to the items of metrics.catalog, or remove these metrics from metrics.metrics";
             let lacks = catalogue.lacks(&config.measures.metrics).into_iter();
-            let lacks = lacks.map(|lack| Finding::new(Level::Warning, lack, remedy));
+            let lacks = lacks.map(|lack| Finding::new(ResultLevel::Warning, lack, remedy));
             std::iter::once(read).chain(lacks).collect()
         }
         Err(fault) => vec![Finding::new(
-            Level::Error(CheckFailure::Configuration),
+            ResultLevel::Error(CheckFailure::Configuration),
             fault.to_string(),
             fault.remedy,
         )],
@@ -217,12 +217,12 @@ fn http_files(config: &Config) -> Option<Finding> {
     let http = &config.http;
     match secured::read(http) {
         Err(fault) => Some(Finding::new(
-            Level::Error(CheckFailure::Configuration),
+            ResultLevel::Error(CheckFailure::Configuration),
             fault.to_string(),
             fault.remedy,
         )),
         Ok((Some(identity), _)) => Some(match identity.doubt(Clock::system().now_ms()) {
-            Some(doubt) => Finding::new(Level::Warning, identity.say(doubt), ""),
+            Some(doubt) => Finding::new(ResultLevel::Warning, identity.say(doubt), ""),
             None => Finding::ok(format!("the certificate of the HTTP server is {identity}")),
         }),
         Ok((None, Some(_))) => Some(Finding::ok("the credential files of the HTTP server can be read")),
@@ -239,7 +239,7 @@ fn webhook_files(config: &Config) -> Option<Finding> {
             settings.url
         )),
         Err(fault) => Finding::new(
-            Level::Error(CheckFailure::Configuration),
+            ResultLevel::Error(CheckFailure::Configuration),
             fault.to_string(),
             fault.remedy,
         ),
@@ -260,7 +260,7 @@ pub fn exit_code(findings: &[Finding]) -> u8 {
     let has = |fault| {
         findings
             .iter()
-            .any(|finding| finding.level == Level::Error(fault))
+            .any(|finding| finding.level == ResultLevel::Error(fault))
     };
     match () {
         () if has(CheckFailure::Configuration) => 78,
@@ -281,10 +281,10 @@ pub fn print(findings: &[Finding]) -> io::Result<()> {
 fn write(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
     for Finding { level, text, remedy } in findings {
         let (colour, word) = match level {
-            Level::Ok => (32, "ok"),
-            Level::Note => (36, "note"),
-            Level::Warning => (33, "warning"),
-            Level::Error(_) => (31, "error"),
+            ResultLevel::Ok => (32, "ok"),
+            ResultLevel::Note => (36, "note"),
+            ResultLevel::Warning => (33, "warning"),
+            ResultLevel::Error(_) => (31, "error"),
         };
         // Continuation lines of a broker's message are indented below its first line.
         let indent = |text: &str| text.replace('\n', "\n         ");

@@ -75,8 +75,8 @@ fn remark(kind: StyledObject<&str>, text: &str) {
 /// Reports all errors in a configuration on standard error.
 pub fn refuse(errors: &ConfigErrors) -> ExitCode {
     error(&errors.to_string());
-    for told in errors.each() {
-        say(format_args!("{:?}", miette::Report::new(told)));
+    for reported in errors.each() {
+        say(format_args!("{:?}", miette::Report::new(reported)));
     }
     ExitCode::from(BAD_CONFIGURATION)
 }

@@ -42,7 +42,7 @@ pub struct Writing {
 
 /// Counts of the output.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct ConvertedCounts {
     pub n_lists: u64,
     pub n_clicks: u64,
     /// Clicks on an item in their list.
@@ -60,7 +60,7 @@ pub struct Written {
 }
 
 #[derive(Serialize)]
-struct Served<'a> {
+struct ServedRecord<'a> {
     r#type: &'static str,
     request_id: &'a str,
     user_id: &'a str,
@@ -70,7 +70,7 @@ struct Served<'a> {
 }
 
 #[derive(Serialize)]
-struct Click<'a> {
+struct ClickRecord<'a> {
     r#type: &'static str,
     request_id: &'a str,
     user_id: &'a str,
@@ -117,8 +117,8 @@ impl Tables {
     ///
     /// # Errors
     /// If writing fails.
-    pub fn write(mut self, writing: &Writing, mut out: impl Write) -> io::Result<Written> {
-        let mut written = Written::default();
+    pub fn write(mut self, writing: &Writing, mut out: impl Write) -> io::Result<ConvertedCounts> {
+        let mut written = ConvertedCounts::default();
         for list in &mut self.lists {
             written.n_repeated +=
                 keep_first(&mut list.items, |(place, item)| (place.to_bits(), item.clone()));
@@ -217,14 +217,14 @@ fn events(
     items: &[&str],
     relevant: &[String],
     out: &mut impl Write,
-    written: &mut Written,
+    written: &mut ConvertedCounts,
 ) -> io::Result<()> {
     let request_id = number.to_string();
     let mut line = |event: serde_json::Result<Vec<u8>>| -> io::Result<()> {
         out.write_all(&event?)?;
         out.write_all(b"\n")
     };
-    line(serde_json::to_vec(&Served {
+    line(serde_json::to_vec(&ServedRecord {
         r#type: "served",
         request_id: &request_id,
         user_id: user,
@@ -234,7 +234,7 @@ fn events(
     }))?;
     written.n_lists += 1;
     for item in relevant {
-        line(serde_json::to_vec(&Click {
+        line(serde_json::to_vec(&ClickRecord {
             r#type: "click",
             request_id: &request_id,
             user_id: user,
@@ -251,7 +251,7 @@ fn events(
 mod tests {
     use super::*;
 
-    fn write(tables: Tables, empty_lists: bool) -> (String, Written) {
+    fn write(tables: Tables, empty_lists: bool) -> (String, ConvertedCounts) {
         let writing = Writing {
             experiment: "offline".to_owned(),
             at_ms: 1_763_596_800_000,
@@ -293,7 +293,7 @@ mod tests {
 {"type":"served","request_id":"3","user_id":"u2","ts":1763596800000,"experiments":{"offline":"als"},"items":["x","y"]}
 "#;
         assert_eq!(text, expected);
-        let counted = Written {
+        let counted = ConvertedCounts {
             n_lists: 3,
             n_clicks: 4,
             n_on_list: 1,

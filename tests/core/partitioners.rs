@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use abgauge::stream::keys::{KeyAudit, Partitioner, Verdict};
+use abgauge::stream::keys::{KeyAudit, Partitioner, PartitionerVerdict};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -118,14 +118,14 @@ fn no_number_of_keys_names_a_wrong_partitioner() {
         for (n_keys, (key, partition)) in (1..).zip(&placed) {
             audit.observe(Some(key.as_bytes()), *partition);
             match audit.verdict() {
-                Verdict::By(partitioner) => {
+                PartitionerVerdict::By(partitioner) => {
                     assert_eq!(
                         partitioner, expected,
                         "{client} {n_partitions} after {n_keys} keys"
                     );
                     n_keys_named.get_or_insert(n_keys);
                 }
-                Verdict::Undetermined {
+                PartitionerVerdict::Undetermined {
                     possible, n_needed, ..
                 } => {
                     assert!(possible.has(expected), "{client} {n_partitions}: {possible:?}");
@@ -157,8 +157,8 @@ proptest! {
         }
         let expected = named(used_by(&client), n_partitions);
         match audit.verdict() {
-            Verdict::By(partitioner) => prop_assert_eq!(partitioner, expected),
-            Verdict::Undetermined { possible, .. } => prop_assert!(possible.has(expected)),
+            PartitionerVerdict::By(partitioner) => prop_assert_eq!(partitioner, expected),
+            PartitionerVerdict::Undetermined { possible, .. } => prop_assert!(possible.has(expected)),
             other => prop_assert!(false, "{} {}: {:?}", client, n_partitions, other),
         }
     }

@@ -17,7 +17,7 @@ fn asked(status: &str, body: &str, arguments: &[&str]) -> Ran {
 }
 
 /// Returns the answer of a daemon with these `experiments` by name.
-fn told(experiments: &Value) -> String {
+fn reported(experiments: &Value) -> String {
     json!({"version": 1, "experiments": experiments, "windows": ["1h", "total"], "stream": {"ready": true, "waiting_for": []}})
         .to_string()
 }
@@ -61,7 +61,7 @@ fn ranker() -> Value {
 /// Such a span used to be reported as −20,774 days of lists, and a plan was computed from it.
 #[test]
 fn a_span_caused_by_a_wrong_timestamp_is_refused() {
-    for (as_of, told) in [
+    for (as_of, reported) in [
         (
             MIDNIGHT_MS - 20_774 * DAY_MS,
             "its lists would span -20774 days, and 0 to 3650 are believed: a time in it is wrong",
@@ -74,10 +74,10 @@ fn a_span_caused_by_a_wrong_timestamp_is_refused() {
     ] {
         let mut experiment = ranker();
         experiment["looks"]["as_of"] = as_of.into();
-        let ran = asked("200 OK", &self::told(&json!({"ranker": experiment})), &[]);
+        let ran = asked("200 OK", &self::reported(&json!({"ranker": experiment})), &[]);
         assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{as_of}");
         assert!(
-            ran.stderr.contains(&format!("error: ranker: {told}")),
+            ran.stderr.contains(&format!("error: ranker: {reported}")),
             "{}",
             ran.stderr
         );
@@ -88,7 +88,7 @@ fn a_span_caused_by_a_wrong_timestamp_is_refused() {
 fn a_daemon_with_a_planned_end_is_shown_with_its_date() {
     let mut experiment = ranker();
     experiment["arms"]["neural"]["comparison"]["planned_end"] = (MIDNIGHT_MS + 7 * DAY_MS).into();
-    let body = told(&json!({"ranker": experiment}));
+    let body = reported(&json!({"ranker": experiment}));
     let ran = asked("200 OK", &body, &[]);
     assert!(
         ran.stdout
@@ -114,7 +114,7 @@ fn a_daemon_with_a_planned_end_is_shown_with_its_date() {
 
 #[test]
 fn days_are_forecast_from_the_information_of_two_looks() {
-    let body = told(&json!({"ranker": ranker()}));
+    let body = reported(&json!({"ranker": ranker()}));
     let ran = asked("200 OK", &body, &[]);
     let expected = "\
 days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00Z
@@ -187,7 +187,7 @@ fn forecasts_within_the_first_two_days_are_proportional() {
     experiment["looks"]["power"]["earlier"] = Value::Null;
     let ran = asked(
         "200 OK",
-        &told(&json!({"ranker": experiment})),
+        &reported(&json!({"ranker": experiment})),
         &["--format=json"],
     );
     let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -271,7 +271,7 @@ fn experiments_without_a_forecast_give_the_reason() {
         .iter()
         .map(|(name, experiment, _)| ((*name).to_owned(), experiment.clone()))
         .collect();
-    let ran = asked("200 OK", &told(&json!(experiments)), &[]);
+    let ran = asked("200 OK", &reported(&json!(experiments)), &[]);
     assert_eq!((ran.code, &*ran.stdout), (Some(65), ""));
     all("error", &ran);
 
@@ -281,7 +281,7 @@ fn experiments_without_a_forecast_give_the_reason() {
     ranker["arms"]["blend"]["comparison"]["state"] = json!("invalid(srm)");
     ranker["arms"]["blend"]["comparison"]["reason"] = json!("sample ratio mismatch, p < 0.0001");
     experiments.insert("ranker".to_owned(), ranker);
-    let ran = asked("200 OK", &told(&json!(experiments)), &[]);
+    let ran = asked("200 OK", &reported(&json!(experiments)), &[]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     all("note", &ran);
     let doubt = "warning: ranker: blend: invalid(srm), sample ratio mismatch, p < 0.0001\n";
@@ -302,7 +302,7 @@ fn experiments_without_a_forecast_give_the_reason() {
 
 #[test]
 fn a_daemon_without_an_answer_is_named_with_a_fix() {
-    let empty = told(&json!({}));
+    let empty = reported(&json!({}));
     let waiting = empty.replace(
         "\"waiting_for\":[]",
         "\"waiting_for\":[\"partition 3 of topic served\"]",
@@ -446,7 +446,7 @@ fn flags_of_files_and_of_a_daemon_exclude_each_other() {
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
     }
     // These variables are for other commands and must be ignored.
-    let (url, _heads) = server("200 OK", &told(&json!({"ranker": ranker()})));
+    let (url, _heads) = server("200 OK", &reported(&json!({"ranker": ranker()})));
     let mut command = program(&["plan", "--from", &url]);
     command
         .env("ABGAUGE_CONFIG", "/absent.toml")

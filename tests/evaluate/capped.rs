@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
-use abgauge_core::evaluate::{Compare, Comparison, Evaluator, Options};
+use abgauge_core::evaluate::{Compare, Evaluator, ExperimentComparison, Options};
 use abgauge_core::statistics::{ArmTotals, Settings};
 
 /// A list of one item: its time in seconds, user, and arm.
@@ -23,7 +23,7 @@ fn events(lists: &[List]) -> String {
     lines
 }
 
-fn compared(lists: &[List], max: u32) -> Comparison {
+fn compared(lists: &[List], max: u32) -> ExperimentComparison {
     let options = Options {
         compare: Some(Compare {
             all: Some(Settings::new("a")),
@@ -41,7 +41,7 @@ fn compared(lists: &[List], max: u32) -> Comparison {
 }
 
 /// Returns the lists that count, the lists without a user, and the lists over the cap.
-fn counts(comparison: &Comparison, arm: &str) -> [f64; 3] {
+fn counts(comparison: &ExperimentComparison, arm: &str) -> [f64; 3] {
     let ArmTotals {
         lists,
         lists_without_user,

@@ -84,12 +84,12 @@ fn a_catalogue_is_built_from_any_shape_and_ignored_records_are_reported() {
         "{\n{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"items\":[5]}\n",
     );
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "{\"item\":\"5\"}\n"));
-    for told in [
+    for reported in [
         "records skipped as not_json: 1",
         "no event has a user",
         "lists without a user: 1",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
 }
 
@@ -106,11 +106,11 @@ fn metrics_without_catalogue_data_are_not_shown() {
         let ran = run(&["evaluate", &events, "--catalog", &catalogue]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_eq!(ran.stdout.contains("alpha_ndcg"), has_aspects, "{}", ran.stdout);
-        let told = "no item has aspects in the catalogue: there is nothing for alpha_ndcg";
-        assert_eq!(ran.stderr.contains(told), !has_aspects, "{}", ran.stderr);
-        let told =
+        let reported = "no item has aspects in the catalogue: there is nothing for alpha_ndcg";
+        assert_eq!(ran.stderr.contains(reported), !has_aspects, "{}", ran.stderr);
+        let reported =
             "no item has shares of users in the catalogue: there is nothing for popularity and surprisal";
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     }
 }
 

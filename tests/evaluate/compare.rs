@@ -13,8 +13,8 @@ fn every_format_compares_arms_if_the_control_exists() {
             &[&["evaluate", "-", "--format", format], &arguments[..]].concat(),
             &two_arms(),
         );
-        let told = "note: experiments without an arm a, not compared: f\n";
-        assert_eq!((ran.code, &*ran.stderr), (Some(0), told));
+        let reported = "note: experiments without an arm a, not compared: f\n";
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), reported));
         ran.stdout
     };
     let expected = " e             a        b         Δ      Δ %
@@ -71,8 +71,8 @@ lists 2 vs 2
 fn an_unknown_control_is_refused_with_the_existing_arms() {
     let ran = run_with_input(&["evaluate", "-", "--compare", "arm"], &two_arms());
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
-    for told in ["'arm'", "possible values: a, b, x]"] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    for reported in ["'arm'", "possible values: a, b, x]"] {
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
     let near = run_with_input(&["evaluate", "-", "--compare", "contrl"], EVENTS);
     assert!(
@@ -136,7 +136,7 @@ fn a_lift_has_an_interval_by_user_and_a_decision() {
         (&json!("win"), &json!("pass")),
         "{verdict}"
     );
-    let told = [
+    let reported = [
         "version",
         "experiment",
         "arm",
@@ -148,7 +148,7 @@ fn a_lift_has_an_interval_by_user_and_a_decision() {
     .map(|field| &verdict[field]);
     let last_ms = MIDNIGHT_MS + 1000 * 2999 + users[1].last().map_or(0, |user| user[1] as i64 - 1);
     assert_eq!(
-        told.map(Value::to_string),
+        reported.map(Value::to_string),
         ["1", "\"e\"", "\"b\"", "\"a\"", "1", &last_ms.to_string(), "[]"]
     );
     assert_eq!(verdict.get("next_decision"), None);
@@ -220,7 +220,7 @@ fn users_in_two_arms_invalidate_a_comparison() {
 
 #[test]
 fn wrong_comparison_settings_are_refused_with_a_fix() {
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["--shares", "a=0.5,b=0.4"][..], "add up to"),
         (&["--shares", "b=0.5,x=0.5"], "no share of the control"),
         (&["--shares", "a=1.5"], "write a number above 0 and below 1"),
@@ -241,7 +241,7 @@ fn wrong_comparison_settings_are_refused_with_a_fix() {
             "{arguments:?}: {}",
             ran.stderr
         );
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
     let ran = run_with_input(&["evaluate", "-", "--mde", "0.1"], &two_arms());
     assert_eq!(ran.code, Some(2));
@@ -453,9 +453,9 @@ fn a_dominant_user_causes_a_warning_without_the_id() {
             .output();
         String::from_utf8(ran.expect("abgauge starts").stderr).expect("UTF-8")
     };
-    let told = "warning: experiment `e`: one user has about 10.0% of the lists of the arm b, more than limits.max_user_share (5%): ";
+    let reported = "warning: experiment `e`: one user has about 10.0% of the lists of the arm b, more than limits.max_user_share (5%): ";
     let text = warned(&[], "0.05");
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(reported), "{text}");
     assert!(!text.contains("bot-") && !text.contains("arm a,"), "{text}");
     for (more, limit) in [(&[][..], "0.1"), (&["--max-lists-per-user", "20"][..], "0.05")] {
         let text = warned(more, limit);

@@ -160,9 +160,9 @@ fn the_catalogue_can_be_standard_input() {
 
 #[test]
 fn catalogue_metrics_are_omitted_with_a_note_or_refused_if_named() {
-    let told =
+    let reported =
         |arguments: &[&str]| run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms()).stderr;
-    let note = told(&["--convention", "rs_metrics,ranx"]);
+    let note = reported(&["--convention", "rs_metrics,ranx"]);
     for word in [
         "note: ",
         "alpha_ndcg, coverage, popularity, surprisal",
@@ -171,8 +171,8 @@ fn catalogue_metrics_are_omitted_with_a_note_or_refused_if_named() {
         assert!(note.contains(word), "{note}");
     }
     assert_eq!(note.lines().count(), 1, "{note}");
-    assert_eq!(told(&["--convention", "ranx"]), "");
-    assert_eq!(told(&["--metrics", "ctr"]), "");
+    assert_eq!(reported(&["--convention", "ranx"]), "");
+    assert_eq!(reported(&["--metrics", "ctr"]), "");
 
     let refused = run_with_input(&["evaluate", "-", "--metrics", "ctr,coverage"], &two_arms());
     assert_eq!((refused.code, &*refused.stdout), (Some(2), ""));

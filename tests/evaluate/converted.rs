@@ -51,13 +51,13 @@ fn tables_become_ranked_lists_and_clicks_on_relevant_items() {
     ];
     let ran = convert(&tables);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    for told in [
+    for reported in [
         "skipped rows without a user or an item: 1",
         "lists: 3, clicks: 2, of them on an item of their list: 2",
         "lists of users without relevant items: 1",
         "left out in an arm (--empty-lists counts them): 2",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
     let found = metrics(&ran.stdout, &["--metrics", "hit_rate,mrr", "--k", "1,5"]);
     let als = &found["als"];
@@ -180,7 +180,7 @@ fn a_relevance_column_selects_the_relevant_rows() {
     let convert =
         |more: &[&str]| convert(&[&["--recommendations", &table, "--truth", &judged], more].concat());
     let clicks = |ran: &Ran| ran.stdout.matches(r#""type":"click""#).count();
-    for (more, n_clicks, told) in [
+    for (more, n_clicks, reported) in [
         (&["--relevance", "rating"][..], 2, "that are not relevant: 2"),
         (
             &["--relevance", "rating", "--min-relevance", "4"],
@@ -201,10 +201,10 @@ fn a_relevance_column_selects_the_relevant_rows() {
             "{more:?}: {}",
             ran.stderr
         );
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
     // A pandas index in the first column is not a relevance column, and neither is `note`, which contains text.
-    for (more, code, told) in [
+    for (more, code, reported) in [
         (
             &[][..],
             65,
@@ -225,8 +225,8 @@ fn a_relevance_column_selects_the_relevant_rows() {
         let ran = convert(more);
         assert_eq!(ran.code, Some(code), "{}", ran.stderr);
         assert!(
-            ran.stdout.is_empty() && ran.stderr.contains(told),
-            "{told}: {}",
+            ran.stdout.is_empty() && ran.stderr.contains(reported),
+            "{reported}: {}",
             ran.stderr
         );
     }
@@ -243,11 +243,11 @@ fn lists_with_equal_scores_are_reported() {
     let truth = file(&dir, "test.csv", "user_id,item_id\nu1,a\n");
     let tables = ["--recommendations", &table, "--truth", &truth];
     let ran = convert(&[&tables[..], &["--score", "score"]].concat());
-    for told in [
+    for reported in [
         "lists with equal scores, left in the order of their rows: 1; trec_eval puts the larger id first",
         "equal only in single precision, which trec_eval treats as equal: 1",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
     let by_rank = convert(&[&tables[..], &["--rank", "score"]].concat());
     assert!(!by_rank.stderr.contains("equal"), "{}", by_rank.stderr);
@@ -260,7 +260,7 @@ fn an_invalid_table_is_explained() {
     let empty = file(&dir, "none.csv", "user_id,item_id,score\n");
     let commas = file(&dir, "commas.csv", "user_id;item_id;score\nu1;a;0,5\n");
     let truth = file(&dir, "test.csv", "user_id,item_id\nu1,5.0\n");
-    for (recommendations, more, code, told) in [
+    for (recommendations, more, code, reported) in [
         (
             &table,
             &["--score", "score"][..],
@@ -302,8 +302,8 @@ fn an_invalid_table_is_explained() {
         let ran = convert(&[&["--recommendations", recommendations, "--truth", &truth], more].concat());
         assert_eq!(ran.code, Some(code), "{}", ran.stderr);
         assert!(
-            ran.stdout.is_empty() && ran.stderr.contains(told),
-            "{told}: {}",
+            ran.stdout.is_empty() && ran.stderr.contains(reported),
+            "{reported}: {}",
             ran.stderr
         );
     }

@@ -155,12 +155,12 @@ fn check_own_arms(sample: &str, settings: &[&str]) {
 
 /// Checks that the draft is refused with these messages.
 #[track_caller]
-fn check_refused(sample: &str, told: &[&str]) {
+fn check_refused(sample: &str, reported: &[&str]) {
     let (code, draft, _dir) = drafted(sample);
     let words = draft.replace("\n# ", " ");
     assert_eq!(code, Some(65), "{draft}");
-    for told in told {
-        assert!(words.contains(told), "{told:?} is missing:\n{draft}");
+    for reported in reported {
+        assert!(words.contains(reported), "{reported:?} is missing:\n{draft}");
     }
 }
 
@@ -484,11 +484,11 @@ fn times_rounded_to_32_bit_floats_are_reported() {
         "{warned}"
     );
     let checked = run(&["check", "--sample", events.to_str().expect("UTF-8")]).stdout;
-    for told in [
+    for reported in [
         "times of 40 of 40 lists are multiples of 131072 ms",
         "of 13 clicks are multiples",
     ] {
-        assert!(checked.contains(told), "{checked}");
+        assert!(checked.contains(reported), "{checked}");
     }
     let (_, _, dir) = drafted(&lines(list_with(|_, _| ()), own_click));
     let events = dir.path().join("events.jsonl");

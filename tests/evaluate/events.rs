@@ -273,7 +273,7 @@ fn each_refusal_names_reason_field_and_fix() {
         format!("{{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"items\":[]{fields}}}")
     };
     let with_ts = |ts: &str| format!("{{\"type\":\"click\",\"request_id\":1,\"ts\":{ts},\"item\":1}}");
-    for (event, told) in [
+    for (event, reported) in [
         (
             "{\"type\"".to_owned(),
             ["refused as not_json\n", "one JSON object"],
@@ -332,7 +332,7 @@ fn each_refusal_names_reason_field_and_fix() {
         ),
     ] {
         let printed = check(&event, &[], 65);
-        for fragment in told {
+        for fragment in reported {
             assert!(
                 printed.contains(fragment),
                 "{fragment:?} is missing for {event}:\n{printed}"
@@ -384,8 +384,8 @@ fn a_sample_is_read_with_the_configuration() {
         "{printed}"
     );
     let printed = check(&list(r#"[{"id":"i5"}]"#), &with_config, 65);
-    let told = "missing_field: there is no `sku` in element 1 of `items`";
-    assert!(printed.contains(told), "{printed}");
+    let reported = "missing_field: there is no `sku` in element 1 of `items`";
+    assert!(printed.contains(reported), "{printed}");
     assert!(printed.contains("correct events.served.item_id"), "{printed}");
 
     let bad = file(&dir, "bad.toml", "[events.served]\nitem_id = \"a..b\"\n");
@@ -415,16 +415,16 @@ fn check_and_evaluate_read_a_fallback_user_id() {
         &["--config", &config],
         0,
     );
-    for told in [
+    for reported in [
         "served list 1 of user c-1 at",
         "items: 1\n         events.served.user_id: read at `cookie`\n",
         "click on 1 of list 1 of user c-1 at 2025-11-20T00:00:00.124Z\n         events.click.user_id: read at `cookie`\n",
     ] {
-        assert!(printed.contains(told), "{told}: {printed}");
+        assert!(printed.contains(reported), "{reported}: {printed}");
     }
     let printed = check(&event(1, ""), &["--config", &config], 0);
-    let told = "events.served.user_id: nothing at `user_id` or `cookie`\n";
-    assert!(printed.contains(told), "{printed}");
+    let reported = "events.served.user_id: nothing at `user_id` or `cookie`\n";
+    assert!(printed.contains(reported), "{printed}");
     let printed = check(
         &event(1, r#","user_id":"u","cookie":[]"#),
         &["--config", &config],
@@ -476,11 +476,11 @@ fn a_missing_field_is_reported_with_all_its_paths() {
         &["--config", &config],
         65,
     );
-    let told = "missing_field: there is no `ts`, `at` or `timestamp`\n         → send it, or correct events.click.ts";
-    assert!(printed.contains(told), "{printed}");
+    let reported = "missing_field: there is no `ts`, `at` or `timestamp`\n         → send it, or correct events.click.ts";
+    assert!(printed.contains(reported), "{printed}");
     let ran = run_with_input(&["config", "show", "--config", &config], "");
-    let told = "ts = { any = [\"ts\", \"at\", \"timestamp\"] }";
-    assert!(ran.stdout.contains(told), "{}{}", ran.stdout, ran.stderr);
+    let reported = "ts = { any = [\"ts\", \"at\", \"timestamp\"] }";
+    assert!(ran.stdout.contains(reported), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]
@@ -494,8 +494,12 @@ fn skipped_elements_are_counted() {
         "{printed}"
     );
     let ran = run_with_input(&["evaluate", "-", "--config", &config], list);
-    let told = "skipped elements of lists that are not items: 2";
-    assert!(ran.code == Some(0) && ran.stderr.contains(told), "{}", ran.stderr);
+    let reported = "skipped elements of lists that are not items: 2";
+    assert!(
+        ran.code == Some(0) && ran.stderr.contains(reported),
+        "{}",
+        ran.stderr
+    );
     assert!(check(list, &[], 65).contains("wrong_type: element 2 of `items` is null"));
 }
 

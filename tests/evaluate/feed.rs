@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use abgauge_core::evaluate::{Compare, Comparison, Evaluator, Options};
+use abgauge_core::evaluate::{Compare, Evaluator, ExperimentComparison, Options};
 use abgauge_core::statistics::Settings;
 
 use crate::MIDNIGHT_MS;
@@ -65,7 +65,7 @@ impl Users {
 }
 
 /// Evaluates events like `abgauge evaluate --compare`, and also returns the sums by bucket.
-pub fn compared(events: &str, control: &str, metrics: &[&'static str]) -> Comparison {
+pub fn compared(events: &str, control: &str, metrics: &[&'static str]) -> ExperimentComparison {
     let mut options = Options {
         compare: Some(Compare {
             all: Some(Settings::new(control)),

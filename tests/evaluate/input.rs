@@ -30,14 +30,14 @@ fn evaluated(path: &str, input: &[u8]) -> (String, String) {
 
 /// Evaluates the input, which must fail without a result and with this message.
 #[track_caller]
-fn refused(path: &str, input: &[u8], told: &str) {
+fn refused(path: &str, input: &[u8], reported: &str) {
     let Output {
         status,
         stdout,
         stderr,
     } = evaluate(path, input);
     assert_eq!((status.code(), &*stdout), (Some(1), &b""[..]));
-    assert_eq!(String::from_utf8_lossy(&stderr), format!("error: {told}\n"));
+    assert_eq!(String::from_utf8_lossy(&stderr), format!("error: {reported}\n"));
 }
 
 fn file(dir: &TempDir, content: &[u8]) -> String {
@@ -87,9 +87,9 @@ fn half_a_file_gives_no_numbers() {
     for (packing, packed) in [("gzip", gzip(EVENTS)), ("zstd", zstd(EVENTS))] {
         let half = &packed[..packed.len() / 2];
         let path = file(&dir, half);
-        let told = format!("it ends early: its {packing} is truncated");
-        refused(&path, b"", &format!("read {path}: {told}"));
-        refused("-", half, &format!("read standard input: {told}"));
+        let reported = format!("it ends early: its {packing} is truncated");
+        refused(&path, b"", &format!("read {path}: {reported}"));
+        refused("-", half, &format!("read standard input: {reported}"));
     }
 }
 
@@ -356,7 +356,7 @@ mod parquet {
         let path = file(&dir, b"");
         let seconds = [1_763_596_800, 1_763_596_805];
         let unit = |unit: &'static str| Some(("ABGAUGE_EVENTS__TS_UNIT", unit));
-        for (pair, told, remedy, setting) in [
+        for (pair, reported, remedy, setting) in [
             (
                 Pair {
                     ts: Column::Integer("", seconds.map(|s| s * 1_000_000_000)),
@@ -423,7 +423,7 @@ mod parquet {
         ] {
             pair.write(&path);
             let checked = printed(&["check", "--sample", &path], &[]);
-            for part in [told, remedy] {
+            for part in [reported, remedy] {
                 assert!(checked.contains(part), "{part}: {checked}");
             }
             // Paths do not apply to a file of columns.
@@ -468,8 +468,8 @@ mod parquet {
             let path = seed.expect("it can be read").path();
             let (result, notes) = evaluated(path.to_str().expect("UTF-8"), b"");
             // The notes say that there is no catalogue, and that one list has no experiment.
-            let told = notes.lines().filter(|line| !line.contains("name no experiment"));
-            assert_eq!(told.count(), 1, "{}: {notes}", path.display());
+            let reported = notes.lines().filter(|line| !line.contains("name no experiment"));
+            assert_eq!(reported.count(), 1, "{}: {notes}", path.display());
             let counts = r#"{"ranker":{"arms":{"neural":{"lists":1,"clicks":1,"#;
             assert!(result.contains(counts), "{}: {result}", path.display());
             n_tables += 1;
@@ -479,8 +479,8 @@ mod parquet {
 
     #[test]
     fn a_parquet_table_cannot_be_piped() {
-        let told = "it is Parquet, which can be read from a file only: write it to one and name that";
-        refused("-", b"PAR1PAR1", &format!("read standard input: {told}"));
-        refused("/dev/stdin", b"PAR1PAR1", &format!("read /dev/stdin: {told}"));
+        let reported = "it is Parquet, which can be read from a file only: write it to one and name that";
+        refused("-", b"PAR1PAR1", &format!("read standard input: {reported}"));
+        refused("/dev/stdin", b"PAR1PAR1", &format!("read /dev/stdin: {reported}"));
     }
 }

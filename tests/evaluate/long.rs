@@ -29,8 +29,8 @@ fn counted(n: i64, step_ms: i64) -> Value {
     });
     let output = child.wait_with_output().expect("abgauge ends");
     writer.join().expect("no panic").expect("all is taken");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{reported}");
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     document["experiments"]["e"]["arms"]["a"].clone()
 }

@@ -143,9 +143,9 @@ fn a_start_in_the_configuration_gives_dates() {
     let arguments = [&ASKED[..], &["--mde", "0.9", "--config", &path]].concat();
     let ran = plan(&arguments, &events);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = "\nin whole weeks: sequence 1 week (Thu 27 Nov 2025), planned 1 week (Thu 27 Nov 2025), strict 1 week (Thu 27 Nov 2025)\n\
+    let reported = "\nin whole weeks: sequence 1 week (Thu 27 Nov 2025), planned 1 week (Thu 27 Nov 2025), strict 1 week (Thu 27 Nov 2025)\n\
                 planned end: Thu 4 Dec 2025\n";
-    assert!(ran.stdout.ends_with(told), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with(reported), "{}", ran.stdout);
     assert!(!ran.stderr.contains("planned end"), "{}", ran.stderr);
     let plan_of_e = &document(&arguments, &events)["plans"]["e"];
     assert_eq!(plan_of_e["ends"]["planned"], 1_764_244_800_000_i64);
@@ -209,8 +209,9 @@ fn an_experiment_with_too_little_data_is_named_and_others_are_planned() {
     );
     let ran = plan(&ASKED, &events);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = "note: f: there is too little data yet, users in 1 of 220 buckets, 0 of 100 expected hits\n";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let reported =
+        "note: f: there is too little data yet, users in 1 of 220 buckets, 0 of 100 expected hits\n";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     let alone = plan(&ASKED, &two_arms());
     assert_eq!((alone.code, &*alone.stdout), (Some(65), ""));
     assert!(
@@ -227,7 +228,7 @@ fn an_experiment_with_too_little_data_is_named_and_others_are_planned() {
 #[test]
 fn wrong_plan_flags_are_refused_with_a_fix() {
     let (events, _) = with_users();
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["--primary", "hit_rate@1"][..], "--compare <CONTROL>"),
         (&["--compare", "a"], "--primary <METRIC,…>"),
         (
@@ -258,7 +259,7 @@ fn wrong_plan_flags_are_refused_with_a_fix() {
             "{arguments:?}: {}",
             ran.stderr
         );
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
 }
 
@@ -321,9 +322,9 @@ fn returning_users_make_an_experiment_longer() {
     let half_come_back = again(&events, |user| user % 4 < 2);
     assert!(growth(&half_come_back) < 0.8);
     assert!(growth(&again(&events, |_| true)) > 0.8);
-    let told = "hit_rate@1: doubling the duration adds only 1.";
+    let reported = "hit_rate@1: doubling the duration adds only 1.";
     let ran = plan(&ASKED, &half_come_back);
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
 }
 
 #[test]
@@ -331,12 +332,12 @@ fn an_unreachable_effect_is_reported() {
     let (events, _) = with_users();
     let ran = plan(&ASKED, &again(&events, |_| false));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    for told in [
+    for reported in [
         "hit_rate@1: doubling the duration adds only 1.0 times the information",
         "hit_rate@1: more days are not enough: use more users, or a larger --mde",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
-    let told = "in whole weeks: sequence –, planned –, strict –";
-    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+    let reported = "in whole weeks: sequence –, planned –, strict –";
+    assert!(ran.stdout.contains(reported), "{}", ran.stdout);
 }

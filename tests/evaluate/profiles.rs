@@ -191,8 +191,8 @@ fn the_table_has_the_choices_of_every_convention() {
         assert!(rows.iter().any(|cells| *cells == row), "{row:?}: {shown}");
     }
     for (name, source, also) in ALSO {
-        let is_told = |cells: &Vec<&str>| matches!(cells.as_slice(), [ours, of, rest] if *ours == name && *of == source && rest.starts_with(also));
-        assert!(rows.iter().any(is_told), "{name}: {shown}");
+        let is_reported = |cells: &Vec<&str>| matches!(cells.as_slice(), [ours, of, rest] if *ours == name && *of == source && rest.starts_with(also));
+        assert!(rows.iter().any(is_reported), "{name}: {shown}");
     }
     let widest = shown.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{widest:?}");
@@ -256,7 +256,7 @@ fn a_copied_profile_gives_the_same_numbers() {
 #[test]
 fn a_single_profile_is_shown_with_choices_metrics_and_note() {
     let shown = quietly(&["profiles", "jurity"]);
-    for told in [
+    for reported in [
         "jurity: Jurity 2.1.0\n",
         "metrics: ctr, precision, recall, map, ndcg\n",
         "note: NDCG's ideal list is not cut at k",
@@ -264,7 +264,7 @@ fn a_single_profile_is_shown_with_choices_metrics_and_note() {
         "ndcg_ideal              |G|                 all relevant items",
         "\nndcg_ideal = \"|G|\"\n",
     ] {
-        assert!(shown.contains(told), "{told}: {shown}");
+        assert!(shown.contains(reported), "{reported}: {shown}");
     }
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
 }
@@ -337,12 +337,12 @@ fn json_has_every_choice_of_every_profile_and_the_meaning_of_words() {
 fn an_unknown_profile_is_refused_with_a_suggestion() {
     let ran = run(&["profiles", "Ranks"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(2), ""));
-    for told in [
+    for reported in [
         "'Ranks'",
         "trec_eval",
         "similar value exists: 'ranx'",
         "abgauge profiles",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
 }

@@ -7,7 +7,7 @@ use crate::{MIDNIGHT_MS, click, list, two_arms};
 
 #[test]
 fn wrong_flags_are_refused_with_a_fix() {
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (
             &["--convention", "rankx"][..],
             &["'rankx'", "similar value exists: 'ranx'"][..],
@@ -42,7 +42,7 @@ fn wrong_flags_are_refused_with_a_fix() {
     ] {
         let ran = run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms());
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{arguments:?}");
-        for word in told.iter().chain(&["--help"]) {
+        for word in reported.iter().chain(&["--help"]) {
             assert!(ran.stderr.contains(word), "{arguments:?}, {word}: {}", ran.stderr);
         }
     }
@@ -82,14 +82,14 @@ fn bad_lines_are_counted_by_reason_and_place_and_fail_a_strict_run() {
         assert_eq!(ran.code, Some(code));
         let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(json["experiments"]["e"]["arms"]["a"]["metrics"]["hit_rate"], 1.0);
-        for told in [
+        for reported in [
             "warning: lines skipped as not_json: 4 (standard input:2, standard input:5, standard input:8, …)",
             "warning: lines skipped as missing_field: 2 (standard input:6, standard input:12)",
             "warning: lines skipped as wrong_type: 1 (standard input:7)",
             "note: ignored lines of another type: 1",
             "note: duplicate lists counted once: 1",
         ] {
-            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+            assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
         }
     }
     // A file without faulty lines passes `--strict`.
@@ -134,7 +134,7 @@ fn a_missing_file_is_named_and_empty_input_prints_empty_results() {
 fn input_without_events_fails_with_the_expected_format() {
     let nobody = list("r", MIDNIGHT_MS, "{}");
     let clicked = click("r", MIDNIGHT_MS, "j");
-    for (lines, told) in [
+    for (lines, reported) in [
         (
             "\n \n",
             "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",",
@@ -156,7 +156,7 @@ fn input_without_events_fails_with_the_expected_format() {
         let ran = run_with_input(&["evaluate", "-"], lines);
         assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{lines}");
         assert!(
-            ran.stderr.contains(&format!("error: {told}")),
+            ran.stderr.contains(&format!("error: {reported}")),
             "{lines}: {}",
             ran.stderr
         );
@@ -191,8 +191,8 @@ fn every_line_is_accounted_for() {
         let results = json!({ "matched": 1, "repeat": 1, "off_list": 1, "unmatched": 1, "undecided": 0 });
         assert_eq!(json["click_results"], results);
         assert_eq!(json["exact"], true);
-        let told = "note: lists that name no experiment, counted in no arm: 1";
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        let reported = "note: lists that name no experiment, counted in no arm: 1";
+        assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     }
 }
 
@@ -212,11 +212,11 @@ fn shed_events_are_reported_and_fail_the_run() {
     assert_eq!(json["experiments"]["e"]["arms"]["a"]["lists"], n("accepted"));
     assert!(n("accepted") > 0 && n("shed") > 0, "{}", ran.stdout);
     assert_eq!(n("accepted") + n("shed"), 2_000);
-    let told = format!(
+    let reported = format!(
         "warning: lines shed because lists and clicks reached --max-state: {}; the numbers are not exact\n",
         n("shed")
     );
-    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&reported), "{}", ran.stderr);
     let roomy = run_with_input(&[&arguments[..], &["--max-state", "1GiB"]].concat(), &events);
     assert_eq!((roomy.code, &*roomy.stderr), (Some(0), ""));
     let none = run_with_input(&["evaluate", "-", "--max-state", "1B"], &events);
@@ -243,10 +243,10 @@ fn many_copies_with_other_items_are_reported_as_a_shared_id() {
         });
         pages.collect::<Vec<_>>().join("\n")
     };
-    let told = "copies with other items or arms: 20 of 40 lists: several lists share one id; do your pages show several shelves?";
+    let reported = "copies with other items or arms: 20 of 40 lists: several lists share one id; do your pages show several shelves?";
     let ran = run_with_input(&["evaluate", "-"], &shelves(r#"["k"]"#));
     assert_eq!(ran.code, Some(0));
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     let retried = run_with_input(&["evaluate", "-"], &shelves(r#"["i","j"]"#)).stderr;
     assert!(!retried.contains("shelves"), "{retried}");
     let mut allowed = program(&["evaluate", "-"]);
@@ -262,12 +262,12 @@ fn many_copies_with_other_items_are_reported_as_a_shared_id() {
 #[test]
 fn an_oversized_line_is_reported_with_its_size_and_the_bound() {
     let long = format!("{{\"item\":\"{}\"}}", "x".repeat(65 << 20));
-    let told = format!(
+    let reported = format!(
         "standard input: line 7 has {} bytes; only lines of less than 64 MiB (67108864 bytes) are read: write one event a line",
         long.len()
     );
     let ran = run_with_input(&["evaluate", "-"], &[two_arms(), long].join("\n"));
-    assert!(ran.stderr.contains(&told), "{told}: {}", ran.stderr);
+    assert!(ran.stderr.contains(&reported), "{reported}: {}", ran.stderr);
     assert_eq!(ran.code, Some(0));
 }
 
@@ -288,8 +288,8 @@ fn an_endless_device_is_refused() {
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code != Some(0), &*ran.stdout), (true, ""), "{arguments:?}");
-        let told = "/dev/zero: it is neither text nor of a known format, which cannot be read";
-        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+        let reported = "/dev/zero: it is neither text nor of a known format, which cannot be read";
+        assert!(ran.stderr.contains(reported), "{arguments:?}: {}", ran.stderr);
     }
     let ran = run(&["check", "--config", "/dev/zero"]);
     assert_eq!(ran.code, Some(78));

@@ -84,8 +84,8 @@ fn a_general_control_combines_with_one_for_a_single_experiment() {
         ran.stderr,
         "note: experiments without an arm base, not compared: third\n"
     );
-    for told in ["layout: grid vs rows\n", "ranker: neural vs base\n"] {
-        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    for reported in ["layout: grid vs rows\n", "ranker: neural vs base\n"] {
+        assert!(ran.stdout.contains(reported), "{reported}: {}", ran.stdout);
     }
     let own = [&ctr[..], &["layout=rows"]].concat();
     let ran = run_with_input(&own, &events());
@@ -114,9 +114,9 @@ fn general_shares_apply_to_experiments_with_those_arms() {
         &events,
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = "note: layout is compared without shares: it has no arm neural; for its own arms (base, rows) give --shares \
+    let reported = "note: layout is compared without shares: it has no arm neural; for its own arms (base, rows) give --shares \
                 layout:ARM=SHARE,…\n";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     let json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let comparisons = &json["comparisons"];
     assert_eq!(comparisons["ranker"]["neural"]["checks"]["srm"]["p"], 1.0);
@@ -134,7 +134,7 @@ fn general_shares_apply_to_experiments_with_those_arms() {
     let effect = ["--mde", "layout:.1"];
     let ran = run_with_input(&[&["evaluate", "-"], &shares[..], &effect].concat(), &events);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
 }
 
 #[test]
@@ -143,19 +143,19 @@ fn a_missing_arm_with_a_share_is_a_mismatch() {
         let asked = ["--compare", "ranker=base", "--shares", shares];
         let ran = run_with_input(&[&["evaluate", "-"], &asked[..]].concat(), &events());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        let told = [
+        let reported = [
             "ranker: arms with a share but no list: neurl\n",
             "ranker: arms with lists but no share: neural; if the shares misspell an arm, correct its name there\n",
         ];
-        for told in told {
-            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        for reported in reported {
+            assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
         }
         assert!(ran.stdout.contains("ranker: neurl vs base\n"), "{}", ran.stdout);
-        for told in [
+        for reported in [
             "\ninvalid(srm): ",
             "\nnote: arms with a share but no list: neurl\n",
         ] {
-            assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+            assert!(ran.stdout.contains(reported), "{reported}: {}", ran.stdout);
         }
         let json = document(&asked, &events());
         let ranker = &json["comparisons"]["ranker"];
@@ -208,7 +208,7 @@ fn names_can_contain_separators() {
 
 #[test]
 fn unknown_names_are_refused_with_the_names_in_the_file() {
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (
             &["--compare", "rankr=base"][..],
             &[
@@ -291,8 +291,8 @@ fn unknown_names_are_refused_with_the_names_in_the_file() {
             "{arguments:?}: {}",
             ran.stderr
         );
-        for told in told {
-            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        for reported in reported {
+            assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
         }
     }
 }
@@ -317,6 +317,6 @@ fn metrics_per_assigned_user_can_decide_if_shares_are_given() {
     assert!(metrics["clicks_per_user"]["lift"].is_f64(), "{metrics}");
     let ran = run_with_input(&[&["evaluate", "-"], &asked[..]].concat(), &events());
     assert_eq!(ran.code, Some(2));
-    let told = "lists_per_user needs shares of users: give --shares";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let reported = "lists_per_user needs shares of users: give --shares";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
 }

@@ -79,11 +79,11 @@ fn check_shows_the_id_parts_of_a_click() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events/shelves.jsonl");
     let ran = run(&["check", "--sample", sample, "--config", CONFIG]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
-    for told in [
+    for reported in [
         "line 1: served list v-1 / top of user u-7",
         "click on i5 of list v-1 / top",
         "click on i9 of list v-1 / any",
     ] {
-        assert!(ran.stdout.contains(told), "{told}:\n{}", ran.stdout);
+        assert!(ran.stdout.contains(reported), "{reported}:\n{}", ran.stdout);
     }
 }

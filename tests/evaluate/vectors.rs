@@ -17,8 +17,8 @@
 
 use std::collections::BTreeSet;
 
-use abgauge_core::evaluate::Comparison;
-use abgauge_core::statistics::per_user::{Count, Counts, per_user};
+use abgauge_core::evaluate::ExperimentComparison;
+use abgauge_core::statistics::per_user::{Count, UserCounts, per_user};
 use abgauge_core::statistics::{ArmPair, ArmTotals, EpochWeights, Interval, RatioSums, compare, ratio};
 use serde_json::Value;
 
@@ -118,7 +118,7 @@ fn bucket_case(users: &Users, arms: &[&str], buckets: impl Fn(usize) -> Vec<usiz
     feed.lines
 }
 
-fn totals<'a>(comparison: &'a Comparison, arm: &str) -> &'a ArmTotals {
+fn totals<'a>(comparison: &'a ExperimentComparison, arm: &str) -> &'a ArmTotals {
     &comparison.totals.epochs[0].arms[arm]
 }
 
@@ -131,7 +131,7 @@ fn ratio_sums<'a>(totals: &'a ArmTotals, id: &str) -> RatioSums<'a> {
     }
 }
 
-fn pair(comparison: &Comparison, arm: &str, id: &str) -> abgauge_core::statistics::Comparison {
+fn pair(comparison: &ExperimentComparison, arm: &str, id: &str) -> abgauge_core::statistics::Comparison {
     let [arm, control] = [arm, "control"].map(|arm| ratio_sums(totals(comparison, arm), id));
     compare(&[ArmPair { arm, control }], EpochWeights::Overlap).expect("it is defined")
 }
@@ -183,7 +183,7 @@ fn events_give_the_sums_of_the_bucket_case_and_the_results_of_packages() {
 }
 
 /// Checks block `list_ratio`.
-fn check_per_user(found: &Comparison) {
+fn check_per_user(found: &ExperimentComparison) {
     for expected in rows(&block("list_ratio")["rows"]) {
         let arm = expected["arm"].as_str().expect("a name");
         let count = |name: &str| {
@@ -201,7 +201,7 @@ fn check_per_user(found: &Comparison) {
                 share: number(&expected["theta"][name]),
             }
         };
-        let counts = Counts {
+        let counts = UserCounts {
             arm: count(arm),
             control: count("control"),
         };

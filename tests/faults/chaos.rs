@@ -188,7 +188,7 @@ fn chaos_loses_no_record_changes_no_settled_number_and_refuses_no_scrape() {
         }
     }
     let expected = chaos.stream.expected();
-    let (n_answered, refused) = chaos.scraper.told();
+    let (n_answered, refused) = chaos.scraper.reported();
     let mut table = String::from("| what | figure |\n|---|---|\n");
     let mut row =
         |what: String, figure: String| writeln!(table, "| {what} | {figure} |").expect("to a string");

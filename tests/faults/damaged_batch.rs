@@ -71,16 +71,17 @@ fn a_damaged_batch_holds_only_its_partition_until_it_is_repaired() {
         (ready.status != 200).then_some(ready.body)
     });
     assert_eq!(other, None, "it stays ready");
-    let mut told = warnings(&daemon);
-    told.retain(|line| line.contains("is held"));
+    let mut reported = warnings(&daemon);
+    reported.retain(|line| line.contains("is held"));
     assert!(
-        told.len() <= 2,
-        "one line a minute, and one once the end is found: {told:#?}"
+        reported.len() <= 2,
+        "one line a minute, and one once the end is found: {reported:#?}"
     );
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| parts.iter().all(|part| line.contains(part))),
-        "{told:#?}"
+        "{reported:#?}"
     );
 
     assert_eq!(kafka.damage(topic, 0, 12), damaged);
@@ -147,12 +148,12 @@ fn a_held_partition_keeps_its_numbers_until_its_batch_is_skipped() {
     );
     assert_eq!(shown.value("abgauge_exact", &[]), Some(0.0));
     assert_eq!(is_held(&shown, &traffic.clicks, 0), Some(false));
-    let told = |line: &Value| {
+    let reported = |line: &Value| {
         let message = line["message"].as_str().unwrap_or_default();
         message.contains(&format!("offsets {offsets} are skipped")) && message.contains("no longer exact")
     };
     daemon.wait_until("the log to tell it", |daemon| {
-        log(daemon).iter().any(told).then_some(())
+        log(daemon).iter().any(reported).then_some(())
     });
 }
 

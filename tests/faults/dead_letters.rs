@@ -54,8 +54,9 @@ fn unreadable_records_become_dead_letters_at_least_once_despite_an_outage() {
         "one of each record at least: {places:?}"
     );
 
-    let told = scrape(&daemon).expect("it listens");
-    let raised = |topic: &str| told.value("abgauge_share_exceeded", &[("topic", topic), ("of", "invalid")]);
+    let reported = scrape(&daemon).expect("it listens");
+    let raised =
+        |topic: &str| reported.value("abgauge_share_exceeded", &[("topic", topic), ("of", "invalid")]);
     assert_eq!(raised(&traffic.served), Some(1.0), "40 of 140");
     assert_eq!(raised(&traffic.clicks), Some(0.0));
 }

@@ -21,9 +21,9 @@ enum Keyed {
 }
 
 /// Writes lists to one topic and clicks to the other. Waits until telemetry has counted each of `findings` (topic and
-/// finding). Each of `told` must appear once in the log and in the API, and nothing else about keys.
+/// finding). Each of `reported` must appear once in the log and in the API, and nothing else about keys.
 #[track_caller]
-fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str]) {
+fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], reported: &[&str]) {
     let kafka = Kafka::shared();
     let topics = [
         ("served", kafka.new_topic("served", 4)),
@@ -59,7 +59,7 @@ fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str])
         let lines = warnings(daemon).into_iter();
         lines.filter(|line| line.contains("key")).collect()
     };
-    let told: Vec<String> = told
+    let reported: Vec<String> = reported
         .iter()
         .map(|words| {
             words
@@ -69,10 +69,10 @@ fn check(served: Keyed, clicks: Keyed, findings: &[(&str, &str)], told: &[&str])
         .collect();
     let lines = daemon.wait_until("the log to tell", |daemon| {
         let lines = about_keys(daemon);
-        (lines.len() >= told.len()).then_some(lines)
+        (lines.len() >= reported.len()).then_some(lines)
     });
-    assert_eq!(lines.len(), told.len(), "{lines:#?}");
-    for words in &told {
+    assert_eq!(lines.len(), reported.len(), "{lines:#?}");
+    for words in &reported {
         assert!(
             lines.iter().any(|line| line.starts_with(words)),
             "{words:?} in {lines:#?}"

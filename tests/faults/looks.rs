@@ -249,12 +249,12 @@ fn looks_are_the_same_after_crashes_over_the_same_log() {
     assert_eq!(Said::by(&crashed), said);
 
     let of_primary = [("arm", "better"), ("metric", "hit_rate"), ("k", "5")];
-    let told = crashed
+    let reported = crashed
         .metrics()
         .value("abgauge_power_information", &of_primary)
         .expect("it is known");
     // The planned look is over. All others share the remaining alpha, so they need more information.
-    assert!(planned_information(&crashed) > told && told > 0.0);
+    assert!(planned_information(&crashed) > reported && reported > 0.0);
     let better: Value = serde_json::from_str(&said.verdicts[0]).expect("JSON");
     assert_eq!((&better["state"], &better["look"]), (&json!("win"), &json!(360)));
     for (name, at_least) in [
@@ -278,16 +278,16 @@ fn a_late_partition_delays_looks_until_it_catches_up() {
     world.send(second.clone(), &[0]);
     let of_first = [("partition", "0")];
     let until = Some(world.end_ms(&second) as f64 / 1000.0);
-    let told = daemon.wait_until("its lists to settle", |daemon| {
-        let told = scrape(daemon)?;
-        (told.value("abgauge_frontier_timestamp_seconds", &of_first) > until).then_some(told)
+    let reported = daemon.wait_until("its lists to settle", |daemon| {
+        let reported = scrape(daemon)?;
+        (reported.value("abgauge_frontier_timestamp_seconds", &of_first) > until).then_some(reported)
     });
     let looks = daemon.wait_until("looks to wait for the other one", |daemon| {
         let looks = experiment(daemon)?["looks"].take();
         (looks["waits_for"] == 1).then_some(looks)
     });
     assert_eq!(looks["as_of"], world.end_ms(&first));
-    let looked = told.value("abgauge_look_timestamp_seconds", &[]);
+    let looked = reported.value("abgauge_look_timestamp_seconds", &[]);
     assert_eq!(looked, Some(world.end_ms(&first) as f64 / 1000.0));
 
     world.send(second.clone(), &[1]);

@@ -69,12 +69,12 @@ fn assert_restarted(daemon: &mut Daemon) {
     assert!((1080.0..=1082.0).contains(&read), "{read}");
     let accepted = after.sum("abgauge_records_total", &[("outcome", "accepted")]);
     assert_eq!(accepted, read, "no other outcome");
-    let told = |line: &Value| {
+    let reported = |line: &Value| {
         line["message"]
             .as_str()
             .is_some_and(|text| text.contains("position is no longer in the log"))
     };
-    let told: Vec<_> = log(daemon).into_iter().filter(told).collect();
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert_eq!(told[0]["partition"], 0);
+    let reported: Vec<_> = log(daemon).into_iter().filter(reported).collect();
+    assert_eq!(reported.len(), 1, "{reported:#?}");
+    assert_eq!(reported[0]["partition"], 0);
 }

@@ -88,10 +88,10 @@ fn check(crowd: &Crowd, trust: Option<&Trust>) {
     println!("{n:?} were cut");
     assert!(n.is_some_and(|n| n > 5.0), "{n:?}");
     let log = crowd.daemon.log();
-    let n_told = log.matches("does not read its answer").count() as u64;
+    let n_reported = log.matches("does not read its answer").count() as u64;
     let n_minutes = start.elapsed().as_secs() / 60;
     assert!(
-        (1..=1 + n_minutes).contains(&n_told),
+        (1..=1 + n_minutes).contains(&n_reported),
         "it is told once a minute: {log}"
     );
 }

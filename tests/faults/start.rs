@@ -84,25 +84,25 @@ fn does_not_report_missing_topics_while_their_broker_restarts() {
 
     for restart in [Kafka::restart_in_order, Kafka::restart] {
         let is_back = AtomicBool::new(false);
-        let told = thread::scope(|scope| {
+        let reported = thread::scope(|scope| {
             let watch = scope.spawn(|| {
-                let mut told = Vec::new();
+                let mut reported = Vec::new();
                 wait::until("the daemon to be ready again", wait::LONG, || {
                     let was_back = is_back.load(Ordering::Acquire);
                     let why = waits_for(&daemon);
                     let is_ready = why.is_none();
-                    if told.last() != Some(&why) {
-                        told.push(why);
+                    if reported.last() != Some(&why) {
+                        reported.push(why);
                     }
                     (was_back && is_ready).then_some(())
                 });
-                told
+                reported
             });
             restart(&mut kafka);
             is_back.store(true, Ordering::Release);
             watch.join().expect("it watches to the end")
         });
-        let missed: Vec<_> = told
+        let missed: Vec<_> = reported
             .iter()
             .flatten()
             .filter(|why| why.contains("does not exist"))

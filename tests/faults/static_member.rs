@@ -49,16 +49,16 @@ fn a_static_member_moved_to_other_topics_reads_them() {
     wait_for_partitions(&mut daemon);
     wait_for_live(&mut daemon, 20);
     daemon.wait_until_ready();
-    let told: Vec<_> = warnings(&daemon)
+    let reported: Vec<_> = warnings(&daemon)
         .into_iter()
         .filter(|line| line.contains("other topics"))
         .collect();
-    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!(reported.len(), 1, "{reported:#?}");
     assert!(
-        told[0].contains(&before.served)
-            && told[0].contains(&after.served)
-            && told[0].contains("joins again"),
-        "{told:#?}"
+        reported[0].contains(&before.served)
+            && reported[0].contains(&after.served)
+            && reported[0].contains("joins again"),
+        "{reported:#?}"
     );
 }
 

@@ -7,10 +7,10 @@ mod killed;
 mod looked;
 mod moves;
 mod refused;
+mod reported;
 mod rot;
 mod step;
 mod suspended;
-mod told;
 mod unsurpassable;
 mod whole;
 

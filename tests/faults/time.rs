@@ -119,13 +119,13 @@ fn events_two_days_ahead_empty_nothing_and_can_be_skipped() {
         (in_window(&scrape(daemon)?) == 30.0).then_some(())
     });
     let of_first = [("topic", &*traffic.served), ("partition", "0")];
-    let (told, seconds) = daemon.wait_until("its gauge", |daemon| {
-        let told = scrape(daemon)?;
-        let seconds = told.value("abgauge_event_ahead_seconds", &of_first)?;
-        Some((told, seconds))
+    let (reported, seconds) = daemon.wait_until("its gauge", |daemon| {
+        let reported = scrape(daemon)?;
+        let seconds = reported.value("abgauge_event_ahead_seconds", &of_first)?;
+        Some((reported, seconds))
     });
     assert!((171_000.0..172_746.0).contains(&seconds), "{seconds}");
-    assert_eq!(told.value("abgauge_exact", &[]), Some(1.0));
+    assert_eq!(reported.value("abgauge_exact", &[]), Some(1.0));
     let api = daemon.get("/api/v1/experiments").body;
     let sentence = format!(
         "topic `{}`, partition 0: 6 events at offsets 10-15 lie up to 47 hours ahead of the clock; 10 later events in that \
@@ -135,9 +135,10 @@ fn events_two_days_ahead_empty_nothing_and_can_be_skipped() {
     assert!(api.contains(&sentence), "{api}");
     let skip = format!("{}/0/10-15", traffic.served);
     assert!(api.contains(&skip), "{api}");
-    let is_telling = |line: &&serde_json::Value| line["message"].to_string().contains("ingest.skip_records");
+    let has_secret_word =
+        |line: &&serde_json::Value| line["message"].to_string().contains("ingest.skip_records");
     let log = log(&daemon);
-    let lines: Vec<_> = log.iter().filter(is_telling).collect();
+    let lines: Vec<_> = log.iter().filter(has_secret_word).collect();
     // At one event, at two, and at four, if they come one by one.
     assert!((1..=3).contains(&lines.len()), "{lines:?}");
     assert_eq!(lines[0]["partition"], json!(0));
@@ -166,9 +167,9 @@ fn totals_include_an_arm_whose_lists_are_all_ahead_of_the_clock() {
     (0..20).for_each(|number| traffic.send_clicked_list(0, number));
     traffic.flush();
     send_ahead(&kafka, &traffic, 1, 6);
-    let told = daemon.wait_until("all to be accepted", |daemon| {
-        let told = scrape(daemon)?;
-        (outcome(&told, &traffic.served, "accepted") == 26.0).then_some(told)
+    let reported = daemon.wait_until("all to be accepted", |daemon| {
+        let reported = scrape(daemon)?;
+        (outcome(&reported, &traffic.served, "accepted") == 26.0).then_some(reported)
     });
     let in_total = [(arm(0), 20.0), (arm(1), 6.0)];
     daemon.wait_until("totals that add up to the accepted lists", |daemon| {
@@ -177,7 +178,7 @@ fn totals_include_an_arm_whose_lists_are_all_ahead_of_the_clock() {
         let lists: Vec<_> = lists.map(|(arm, n)| (arm.to_owned(), n)).collect();
         (lists == in_total && in_window(&shown) == 20.0).then_some(())
     });
-    assert_eq!(outcome(&told, &traffic.served, "future"), 0.0);
+    assert_eq!(outcome(&reported, &traffic.served, "future"), 0.0);
 }
 
 /// The end that readers of committed records see stood before it: nothing seemed to be left, and time passed.
@@ -205,9 +206,9 @@ fn an_open_transaction_is_reported_and_loses_nothing_once_it_ends() {
     });
     let labels = [("topic", topic), ("partition", "0")];
     let held_up = daemon.wait_until("its gauge", |daemon| {
-        let told = scrape(daemon)?;
-        told.value("abgauge_open_transaction_since_timestamp_seconds", &labels)?;
-        Some(told)
+        let reported = scrape(daemon)?;
+        reported.value("abgauge_open_transaction_since_timestamp_seconds", &labels)?;
+        Some(reported)
     });
     assert_eq!(held_up.value("abgauge_consumer_lag_records", &labels), Some(21.0));
     assert_eq!(held_up.value("abgauge_ready", &[]), Some(0.0));

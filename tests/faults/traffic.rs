@@ -228,8 +228,8 @@ pub fn wait_for_live(daemon: &mut Daemon, n: u32) {
     let all = (f64::from(n), f64::from(n));
     let are_live = || (totals(&scrape(daemon)?, "live") == all).then_some(());
     if wait::try_until(wait::LONG, are_live).is_none() {
-        let told = daemon.get("/metrics").body;
-        let is_telling = |line: &&str| {
+        let reported = daemon.get("/metrics").body;
+        let has_secret_word = |line: &&str| {
             [
                 "records_total",
                 "click_results",
@@ -241,12 +241,15 @@ pub fn wait_for_live(daemon: &mut Daemon, n: u32) {
             .iter()
             .any(|name| line.contains(name))
         };
-        let told: Vec<_> = told
+        let reported: Vec<_> = reported
             .lines()
-            .filter(is_telling)
+            .filter(has_secret_word)
             .filter(|line| !line.ends_with(" 0"))
             .collect();
-        panic!("{n} clicked lists are not live after {:?}: {told:#?}", wait::LONG);
+        panic!(
+            "{n} clicked lists are not live after {:?}: {reported:#?}",
+            wait::LONG
+        );
     }
 }
 

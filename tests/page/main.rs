@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use abgauge_core::statistics::State;
+use abgauge_core::statistics::ArmState;
 use serde_json::{Map, Value, json};
 use support::busy::{self, Busy};
 use support::certificates::{Authority, Validity};
@@ -210,9 +210,9 @@ fn arms_are_compared_with_their_control_by_the_last_look() {
     let url = format!("http://{}/", server.address);
     let mut page = browser::Script::start("looks.mjs", &[&url, crate::support::looked::HOSTILE]);
     page.wait_said("look", wait::LONG);
-    server.look(30 * MINUTE_MS, State::Collecting);
+    server.look(30 * MINUTE_MS, ArmState::Collecting);
     page.wait_said("look again", wait::LONG);
-    server.look(0, State::Win);
+    server.look(0, ArmState::Win);
     page.wait_said("look without shares", wait::LONG);
     server.look_without_shares();
     page.wait_said("look undecided", wait::LONG);
@@ -241,7 +241,7 @@ fn charts_start_with_the_first_look_and_escape_names() {
     let mut page = browser::Script::start("first-charts.mjs", &[&url, crate::support::looked::HOSTILE]);
     page.wait_said("look", wait::LONG);
     for number in (0..4).rev() {
-        server.look(number * LOOK_MS, State::Win);
+        server.look(number * LOOK_MS, ArmState::Win);
     }
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");

@@ -135,10 +135,10 @@ fn sighup_rereads_the_catalogue_and_an_invalid_one_is_not_used() {
     wait_for(&mut daemon, 2.0, 1.0);
     assert_eq!(loaded_seconds(&daemon), first_seconds);
     let log = daemon.log();
-    let told = log.lines().find(|line| line.contains("ERROR"));
-    let told = told.expect("the fault is logged");
+    let reported = log.lines().find(|line| line.contains("ERROR"));
+    let reported = reported.expect("the fault is logged");
     for words in ["items.jsonl, line 3", "stays in use"] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(reported.contains(words), "{words}: {reported}");
     }
     let answer = daemon.get("/api/v1/experiments").body;
     assert!(

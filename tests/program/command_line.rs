@@ -89,16 +89,19 @@ fn the_version_matches_the_package() {
 #[test]
 fn the_version_lists_compiler_commit_and_librdkafka() {
     assert_eq!(quietly(&["version"]), quietly(&["--version"]));
-    let told: Value = serde_json::from_str(&quietly(&["version", "--json"])).expect("JSON");
-    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
-    let rustc = told["rustc"].as_str().expect("a compiler");
+    let reported: Value = serde_json::from_str(&quietly(&["version", "--json"])).expect("JSON");
+    assert_eq!(reported["version"], env!("CARGO_PKG_VERSION"));
+    let rustc = reported["rustc"].as_str().expect("a compiler");
     assert!(rustc.starts_with("rustc 1."), "{rustc}");
     // Only a release build sets it.
-    assert!(told["commit"].is_null() || told["commit"].is_string(), "{told}");
-    let client = told["librdkafka"].as_str().expect("a version");
+    assert!(
+        reported["commit"].is_null() || reported["commit"].is_string(),
+        "{reported}"
+    );
+    let client = reported["librdkafka"].as_str().expect("a version");
     assert!(client.starts_with(|c: char| c.is_ascii_digit()), "{client}");
-    assert_eq!(told["kafka_tls"], cfg!(feature = "kafka-tls"));
-    assert_eq!(told["parquet"], cfg!(feature = "parquet"));
+    assert_eq!(reported["kafka_tls"], cfg!(feature = "kafka-tls"));
+    assert_eq!(reported["parquet"], cfg!(feature = "parquet"));
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn every_command_has_a_manual_page() {
 
 #[test]
 fn wrong_usage_is_reported_on_standard_error() {
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["evaluat"][..], "'evaluate'"),
         (&["evaluate"], "<FILE>"),
         (&["evaluate", "x", "--k", "0"], "--k"),
@@ -187,7 +190,7 @@ fn wrong_usage_is_reported_on_standard_error() {
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{arguments:?}");
-        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{arguments:?}: {}", ran.stderr);
     }
 }
 
@@ -281,10 +284,10 @@ fn a_start_inside_a_slot_is_noted_with_the_effective_time() {
     let dir = temporary_dir();
     let text = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\nstart = \"2026-01-31T09:00:02Z\"\n\
                 [experiments.page]\nstart = \"2026-01-31T09:00:05Z\"\n";
-    let told = quietly(&["check", "--config", &file(&dir, "abgauge.toml", text)]);
+    let reported = quietly(&["check", "--config", &file(&dir, "abgauge.toml", text)]);
     let note = "note     experiments.ranker.start (2026-01-31T09:00:02Z) lies inside a slot, but lists are counted by slot (join.slot, 5s): its total starts with the next slot, at 2026-01-31T09:00:05Z\n";
-    assert!(told.contains(note), "{told}");
-    assert!(!told.contains("experiments.page"), "{told}");
+    assert!(reported.contains(note), "{reported}");
+    assert!(!reported.contains("experiments.page"), "{reported}");
 }
 
 #[test]
@@ -292,28 +295,28 @@ fn doubtful_experiments_cause_warnings_and_impossible_ones_are_refused() {
     let dir = temporary_dir();
     let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\n";
     let text = format!("{kafka}control = \"base\"\n");
-    let told = quietly(&["check", "--config", &file(&dir, "legal.toml", &text)]);
+    let reported = quietly(&["check", "--config", &file(&dir, "legal.toml", &text)]);
     for part in [
         "\n         1024 MiB of sums by user",
         "\n         statistics: 86 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 8 bytes",
         "\nwarning  experiments.ranker has a control but no shares: nothing is decided",
         "\nwarning  kafka.key is \"request\"",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
     let text =
         format!("{kafka}control = \"base\"\nshares = {{ base = 0.9, neural = 0.1 }}\nplanned_days = 14\n");
     let path = file(&dir, "impossible.toml", &text);
     let ran = run(&["check", "--config", &path]);
     assert_eq!(ran.code, Some(78), "{}", ran.stdout);
-    let told = ran.stderr.replace("\n  │ ", " ");
+    let reported = ran.stderr.replace("\n  │ ", " ");
     for part in [
         "experiments.ranker.planned_days: plans one look",
         "differ more than fourfold",
         ":6:16]",
         "leave it out",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
 }
 
@@ -353,18 +356,18 @@ fn a_pipe_instead_of_a_file_is_refused_at_once() {
             });
             let _ = started.kill();
             let output = started.wait_with_output().expect("it has ended");
-            let told = [output.stdout, output.stderr].concat();
-            let told = String::from_utf8_lossy(&told);
+            let reported = [output.stdout, output.stderr].concat();
+            let reported = String::from_utf8_lossy(&reported);
             assert_eq!(
                 ended.and_then(|status| status.code()),
                 Some(78),
-                "{command}, {setting}: {told}"
+                "{command}, {setting}: {reported}"
             );
-            assert!(told.contains(setting), "{command}: {told}");
+            assert!(reported.contains(setting), "{command}: {reported}");
             let why = "it is a pipe, which cannot be read again: write its output to a file";
             assert!(
-                told.replace("\n  │ ", " ").contains(why),
-                "{command}, {setting}: {told}"
+                reported.replace("\n  │ ", " ").contains(why),
+                "{command}, {setting}: {reported}"
             );
         }
     }
@@ -417,11 +420,11 @@ fn unwritable_output_never_causes_a_panic() {
             .stdout(closed())
             .output()
             .expect("abgauge starts");
-        let told = String::from_utf8_lossy(&ran.stderr);
-        assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {told}");
+        let reported = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {reported}");
         assert!(
-            !told.contains("error") && !told.contains("panic"),
-            "{arguments:?}: {told}"
+            !reported.contains("error") && !reported.contains("panic"),
+            "{arguments:?}: {reported}"
         );
     }
     // The loss is reported if standard error still has a reader.
@@ -429,11 +432,11 @@ fn unwritable_output_never_causes_a_panic() {
         .stdout(full())
         .output()
         .expect("abgauge starts");
-    let told = String::from_utf8_lossy(&ran.stderr);
+    let reported = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(1));
     assert!(
-        told.contains("error: write to standard output: No space left"),
-        "{told}"
+        reported.contains("error: write to standard output: No space left"),
+        "{reported}"
     );
 }
 
@@ -475,13 +478,17 @@ fn config_show_prints_the_file_overridden_by_the_environment() {
         .output();
     let ran: Ran = output.expect("abgauge starts").into();
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    let told: Vec<String> = ran.stdout.lines().map(in_single_spaces).collect();
+    let reported: Vec<String> = ran.stdout.lines().map(in_single_spaces).collect();
     for line in [
         "brokers = \"two:9092\" # ABGAUGE_KAFKA__BROKERS",
         "attribution = \"30m\" # default",
         "\"sasl.password\" = \"***\" # line 4",
     ] {
-        assert!(told.iter().any(|told| told == line), "{line}: {}", ran.stdout);
+        assert!(
+            reported.iter().any(|reported| reported == line),
+            "{line}: {}",
+            ran.stdout
+        );
     }
     assert!(!ran.stdout.contains("hunter"), "{}", ran.stdout);
     let shown = file(&dir, "shown.toml", &ran.stdout);
@@ -532,7 +539,7 @@ fn check_reports_the_place_and_a_fix() {
     for command in ["check", "run"] {
         let ran = run_here(command, "abgauge.toml");
         assert_eq!((ran.code, &*ran.stdout), (Some(78), ""), "{command}");
-        for told in [
+        for reported in [
             "the configuration (abgauge.toml) has 2 errors",
             "kafka.brokrs: there is no such setting",
             "abgauge.toml:3:1",
@@ -541,14 +548,14 @@ fn check_reports_the_place_and_a_fix() {
             "abgauge.toml:5:15",
             "\"500ms\", \"30s\"",
         ] {
-            assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+            assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
         }
     }
     file(&dir, "broken.toml", "[kafka\n");
-    for (config, told) in [("broken.toml", "broken.toml:1:"), ("absent.toml", "absent.toml")] {
+    for (config, reported) in [("broken.toml", "broken.toml:1:"), ("absent.toml", "absent.toml")] {
         let ran = run_here("check", config);
         assert_eq!((ran.code, &*ran.stdout), (Some(78), ""), "{config}");
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     }
 }
 
@@ -562,7 +569,7 @@ fn environment_variables_override_settings_and_must_be_known() {
         command.output().expect("abgauge starts").into()
     };
     assert_eq!(check("ABGAUGE_JOIN__ATTRIBUTION", "1h").code, Some(0));
-    for (name, told) in [
+    for (name, reported) in [
         (
             "ABGAUGE_JOIN_ATTRIBUTION",
             "did you mean ABGAUGE_JOIN__ATTRIBUTION?",
@@ -575,7 +582,7 @@ fn environment_variables_override_settings_and_must_be_known() {
     ] {
         let ran = check(name, "much");
         assert_eq!((ran.code, &*ran.stdout), (Some(78), ""), "{name}");
-        assert!(ran.stderr.contains(told), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{name}: {}", ran.stderr);
     }
 }
 
@@ -590,14 +597,14 @@ fn a_property_that_librdkafka_refuses_is_a_bad_configuration() {
             .env("ABGAUGE_KAFKA__PROPERTIES__SASL_MECHANSIM", "hunter2");
         let ran: Ran = program.output().expect("abgauge starts").into();
         assert_eq!(ran.code, Some(78), "{command}");
-        let told = ran.stdout + &ran.stderr;
+        let reported = ran.stdout + &ran.stderr;
         for word in [
             "kafka.properties.sasl.…: librdkafka has no such property",
             "did you mean sasl.mechanism?",
         ] {
-            assert!(told.contains(word), "{command}: {told}");
+            assert!(reported.contains(word), "{command}: {reported}");
         }
-        assert!(!told.contains("hunter2"), "{command}: {told}");
+        assert!(!reported.contains("hunter2"), "{command}: {reported}");
     }
 }
 
@@ -631,7 +638,7 @@ fn simulated_traffic_is_the_same_for_the_same_seed_and_can_be_evaluated() {
 
 #[test]
 fn simulate_reports_missing_options() {
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["simulate", "--output", "endless"][..], "give --duration"),
         (
             &["simulate", "--output", "no/such/dir/x", "--duration", "1s"],
@@ -640,7 +647,7 @@ fn simulate_reports_missing_options() {
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{arguments:?}");
-        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{arguments:?}: {}", ran.stderr);
     }
 }
 

@@ -183,15 +183,15 @@ fn the_terminal_and_the_page_show_the_same_sentences() {
         (sentences.matches("split as planned").count() == 2).then_some(sentences)
     });
     // The page lags a moment behind, and a look is shown for two seconds.
-    let told = wait::until("both sentences on the page", wait::PATIENCE, || {
+    let reported = wait::until("both sentences on the page", wait::PATIENCE, || {
         on_the_page.extend(said(&page));
         let of_the_page = on_the_page.iter().filter(|said| block.contains(said.as_str()));
-        let told: Vec<String> = of_the_page.cloned().collect();
-        (told.len() == 2).then_some(told)
+        let reported: Vec<String> = of_the_page.cloned().collect();
+        (reported.len() == 2).then_some(reported)
     });
     assert!(
-        told[0].starts_with("layout: ") && told[1].starts_with("ranker: "),
-        "{told:?}"
+        reported[0].starts_with("layout: ") && reported[1].starts_with("ranker: "),
+        "{reported:?}"
     );
     assert!(block.contains("CTR@10"), "{block}");
     demo.process.signal(libc::SIGINT);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abgauge::settings::{self, Config, StateTopic};
-use abgauge::tools::check::{self, Finding, Level};
+use abgauge::tools::check::{self, Finding, ResultLevel};
 
 use crate::support::kafka::{Kafka, Options, READER, STRANGER};
 use crate::support::tools;
@@ -88,7 +88,7 @@ fn notable(config: &Config, expected_code: u8) -> Vec<Finding> {
     assert_eq!(check::exit_code(&findings), expected_code, "{findings:#?}");
     findings
         .into_iter()
-        .filter(|finding| finding.level != Level::Ok)
+        .filter(|finding| finding.level != ResultLevel::Ok)
         .collect()
 }
 
@@ -156,17 +156,17 @@ fn counts_a_catalogue_from_the_starts_of_both_topics() {
 {"item":"i0","users":0,"of_users":2}
 {"item":"i1","users":0,"of_users":2}
 "#;
-    let (code, catalogue, told) = catalogue_of(&pair);
-    assert_eq!((code, &*catalogue), (Some(0), expected), "{told}");
-    assert!(told.contains("of lists: 300 and clicks: 1"), "{told}");
+    let (code, catalogue, reported) = catalogue_of(&pair);
+    assert_eq!((code, &*catalogue), (Some(0), expected), "{reported}");
+    assert!(reported.contains("of lists: 300 and clicks: 1"), "{reported}");
     let absent = Pair {
         clicks: pair.kafka.unique("absent"),
         ..pair
     };
-    let (code, catalogue, told) = catalogue_of(&absent);
-    assert_eq!((code, &*catalogue), (Some(78), ""), "{told}");
+    let (code, catalogue, reported) = catalogue_of(&absent);
+    assert_eq!((code, &*catalogue), (Some(78), ""), "{reported}");
     let expected = format!("topic `{}` does not exist", absent.clicks);
-    assert!(told.contains(&expected), "{told}");
+    assert!(reported.contains(&expected), "{reported}");
 }
 
 /// Runs `catalog build --from-kafka`. Returns the exit code, the catalogue, and standard error.

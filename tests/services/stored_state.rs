@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use abgauge::clock::Clock;
 use abgauge::settings;
 use abgauge::stream::kafka::state_log::StateLog;
-use abgauge_core::journal::Key;
+use abgauge_core::journal::RecordKey;
 
 use crate::support::kafka::Kafka;
 
@@ -25,12 +25,12 @@ fn log(kafka: &Kafka, topic: &str) -> StateLog {
 }
 
 /// Returns the keys in a partition.
-fn keys(kafka: &Kafka, topic: &str, partition: usize) -> Vec<Key> {
+fn keys(kafka: &Kafka, topic: &str, partition: usize) -> Vec<RecordKey> {
     let mut held = BTreeMap::new();
     for record in kafka.read_all(topic) {
         if record.partition == partition as i32 {
             let key = record.key.expect("all have keys");
-            let (_, key) = Key::parse(&key).expect("all are ours");
+            let (_, key) = RecordKey::parse(&key).expect("all are ours");
             held.insert(key, record.payload.is_some());
         }
     }
@@ -43,11 +43,11 @@ fn the_script_has_the_same_outcome_as_on_the_model() {
     let kafka = Kafka::shared();
     let topic = kafka.unique("state");
     kafka.create_topic(&topic, 2, &SETTINGS);
-    let told = script::run(
+    let reported = script::run(
         || log(&kafka, &topic),
         |partition| keys(&kafka, &topic, partition),
     );
-    assert_eq!(told, script::OUTCOME);
+    assert_eq!(reported, script::OUTCOME);
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn an_owner_rewrites_a_lost_topic() {
     let kafka = Kafka::shared();
     let topic = kafka.unique("lost");
     kafka.create_topic(&topic, 2, &SETTINGS);
-    let told = script::run_while_the_topic_is_lost(
+    let reported = script::run_while_the_topic_is_lost(
         || log(&kafka, &topic),
         || {
             kafka.delete_topic(&topic);
             kafka.create_topic(&topic, 2, &SETTINGS);
         },
     );
-    assert_eq!(told, script::OUTCOME_OF_LOSS);
+    assert_eq!(reported, script::OUTCOME_OF_LOSS);
 }
 
 #[test]
@@ -70,6 +70,6 @@ fn a_state_of_many_parts_is_sealed_and_restored() {
     let kafka = Kafka::shared();
     let topic = kafka.unique("much");
     kafka.create_topic(&topic, 2, &SETTINGS);
-    let told = script::run_with_much(|| log(&kafka, &topic));
-    assert_eq!(told, script::OUTCOME_OF_MUCH);
+    let reported = script::run_with_much(|| log(&kafka, &topic));
+    assert_eq!(reported, script::OUTCOME_OF_MUCH);
 }

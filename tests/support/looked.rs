@@ -8,12 +8,12 @@ use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::serve::{Exporter, http, server};
 use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
-use abgauge_core::looks::{ArmLook, ExperimentLook, History, Looked, MetricLook, Published};
+use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published};
 use abgauge_core::metrics::{ListOutcome, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
-    ArmReport, Basis, Decided, DecidedAt, DecidedMetric, Decision, Grown, Interval, ListRatio, MetricReport,
-    PerUser, Report, Role, Settings, State,
+    ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision,
+    InformationGrowth, Interval, ListRatio, MetricReport, MetricRole, PerUser, Settings,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,10 +31,10 @@ const OWN_ARMS: [&str; 2] = ["long", "short"];
 /// Name of an arm that would have an effect if it were interpreted as HTML.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)>";
 /// Arms in order of their names, with their states.
-const ARMS: [(&str, Option<State>); 4] = [
-    (HOSTILE, Some(State::InvalidSrm)),
-    ("blend", Some(State::NoDecision)),
-    ("neural", Some(State::Collecting)),
+const ARMS: [(&str, Option<ArmState>); 4] = [
+    (HOSTILE, Some(ArmState::InvalidSrm)),
+    ("blend", Some(ArmState::NoDecision)),
+    ("neural", Some(ArmState::Collecting)),
     ("shadow", None),
 ];
 
@@ -80,17 +80,17 @@ impl LookedAt {
     }
 
     /// Shows a look that is `age_ms` older than the settled view, with `neural` in this state.
-    pub fn look(&self, age_ms: i64, neural: State) {
+    pub fn look(&self, age_ms: i64, neural: ArmState) {
         self.show(report(SETTLED_END_MS + 1 - age_ms, neural));
     }
 
     /// Shows a look at arms without expected shares.
     pub fn look_without_shares(&self) {
-        let mut report = report(SETTLED_END_MS + 1, State::NoDecision);
+        let mut report = report(SETTLED_END_MS + 1, ArmState::NoDecision);
         report.srm_p = None;
         for arm in report.arms.values_mut() {
             arm.decision = Some(Decision {
-                state: State::NoDecision,
+                state: ArmState::NoDecision,
                 reason: "no shares".to_owned(),
                 basis: Basis::Earlier,
             });
@@ -105,12 +105,12 @@ impl LookedAt {
 
     /// Shows a look at which no arm is decided, before the next decision look, with a planned one or none.
     pub fn look_undecided(&self, planned_end_ms: Option<i64>) {
-        let mut report = report(SETTLED_END_MS + 1, State::NoDecision);
+        let mut report = report(SETTLED_END_MS + 1, ArmState::NoDecision);
         report.srm_p = Some(0.8);
         report.next_decision_ms = Some(NEXT_DECISION_MS);
         report.planned_end_ms = planned_end_ms;
         for decision in report.arms.values_mut().filter_map(|arm| arm.decision.as_mut()) {
-            decision.state = State::NoDecision;
+            decision.state = ArmState::NoDecision;
         }
         let settings = Settings {
             planned_days: planned_end_ms.map(|_| 14.0),
@@ -119,11 +119,11 @@ impl LookedAt {
         self.show_by(settings, report);
     }
 
-    fn show(&self, report: Report) {
+    fn show(&self, report: ComparisonReport) {
         self.show_by(settings(), report);
     }
 
-    fn show_by(&self, settings: Settings, report: Report) {
+    fn show_by(&self, settings: Settings, report: ComparisonReport) {
         let as_of_ms = report.as_of_ms;
         let mut look = ExperimentLook {
             start_ms: as_of_ms - 3 * 86_400_000,
@@ -143,7 +143,7 @@ impl LookedAt {
             ..look.clone()
         };
         let experiments = [(EXPERIMENT, look), (UNCONTROLLED, own)];
-        let looked = Looked {
+        let looked = Look {
             as_of_ms,
             experiments: experiments
                 .map(|(name, look)| (name.to_owned(), Arc::new(look)))
@@ -284,20 +284,20 @@ fn own(arm: &str) -> ArmLook {
     }
 }
 
-fn report(as_of_ms: i64, neural: State) -> Report {
-    let state_of = |(arm, state): (&str, Option<State>)| match arm {
+fn report(as_of_ms: i64, neural: ArmState) -> ComparisonReport {
+    let state_of = |(arm, state): (&str, Option<ArmState>)| match arm {
         "neural" => Some(neural),
         _ => state,
     };
     let arms = ARMS.map(|arm| (arm.0.to_owned(), arm_report(state_of(arm))));
-    Report {
+    ComparisonReport {
         as_of_ms,
         look: 577,
         next_decision_ms: None,
         planned_end_ms: None,
         srm_p: Some(0.000_4),
         multi_arm: None,
-        grown: Grown::default(),
+        grown: InformationGrowth::default(),
         arms: arms.into(),
         notes: vec!["a note on what is compared".to_owned()],
     }
@@ -307,8 +307,8 @@ fn report(as_of_ms: i64, neural: State) -> Report {
 const DECIDED_MS: i64 = 1_763_942_400_000;
 
 /// Returns the report of an arm. Before burn-in it has only values.
-fn arm_report(state: Option<State>) -> ArmReport {
-    let is_known = state != Some(State::Collecting);
+fn arm_report(state: Option<ArmState>) -> ArmReport {
+    let is_known = state != Some(ArmState::Collecting);
     let interval = |lower, upper| Some(Interval { lower, upper }).filter(|_| is_known);
     let number = |number| Some(number).filter(|_| is_known && state.is_some());
     let metric = |role| MetricReport {
@@ -325,7 +325,7 @@ fn arm_report(state: Option<State>) -> ArmReport {
         top_bucket_share: None,
         harm_since_ms: None,
         interval_at_one_look: None,
-        decision: (is_known && state.is_some() && role != Role::Secondary).then_some(DecidedMetric {
+        decision: (is_known && state.is_some() && role != MetricRole::Secondary).then_some(DecidedMetric {
             lift: Some(0.1),
             interval: interval(0.01, 0.19),
             p: 0.01,
@@ -340,13 +340,13 @@ fn arm_report(state: Option<State>) -> ArmReport {
     let per_user = MetricReport {
         control: None,
         arm: None,
-        ..metric(Role::Secondary)
+        ..metric(MetricRole::Secondary)
     };
     let metrics = [
-        ("ctr", metric(Role::Guardrail)),
-        ("hit_rate", metric(Role::Secondary)),
+        ("ctr", metric(MetricRole::Guardrail)),
+        ("hit_rate", metric(MetricRole::Secondary)),
         ("lists_per_user", per_user),
-        ("mrr@5", metric(Role::Primary)),
+        ("mrr@5", metric(MetricRole::Primary)),
     ];
     ArmReport {
         decision: state.map(|state| Decision {
@@ -355,7 +355,7 @@ fn arm_report(state: Option<State>) -> ArmReport {
             basis: Basis::Earlier,
         }),
         incomparable: None,
-        decided: state.filter(|_| is_known).map(|state| Decided {
+        decided: state.filter(|_| is_known).map(|state| DecidedLook {
             state,
             reason: "MRR@5 is better, p = 0.02".to_owned(),
             at: Some(DecidedAt {

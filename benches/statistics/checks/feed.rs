@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use abgauge::tools::simulate::Design;
 use abgauge::tools::simulate::design::Combination;
-use abgauge::tools::simulate::draft::{Content, Draft};
+use abgauge::tools::simulate::draft::{Content, RecordDraft};
 use abgauge_core::engine::event::{ArmName, Batch, Body, Click, Event, Position, Served};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
@@ -71,7 +71,7 @@ impl Feed {
     }
 
     /// Adds a record, and after a list the crawler's lists of that time. Requests of different legs have different ids.
-    pub fn push(&mut self, leg: usize, draft: &Draft) {
+    pub fn push(&mut self, leg: usize, draft: &RecordDraft) {
         let name = format!("{leg}-{}", draft.origin.request);
         let user = self.user(draft.origin.user);
         let id = xxh3_128(name.as_bytes());
@@ -116,7 +116,15 @@ impl Feed {
         (share / (1.0 - share) + fraction(xxh3_64(request))) as usize
     }
 
-    fn push_list(&mut self, draft: &Draft, id: u128, user: Option<u64>, ts_ms: i64, items: &[u16], arm: u32) {
+    fn push_list(
+        &mut self,
+        draft: &RecordDraft,
+        id: u128,
+        user: Option<u64>,
+        ts_ms: i64,
+        items: &[u16],
+        arm: u32,
+    ) {
         let start = self.batch.items.len() as u32;
         self.batch.items.extend(items.iter().map(|item| hash(*item)));
         let body = Body::Served(Served {
@@ -129,7 +137,7 @@ impl Feed {
         self.push_body(draft, body);
     }
 
-    fn push_body(&mut self, draft: &Draft, body: Body) {
+    fn push_body(&mut self, draft: &RecordDraft, body: Body) {
         let at = Position {
             side: draft.side,
             offset: self.offset,

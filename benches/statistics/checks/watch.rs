@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abgauge_core::looks::{EpochStart, Experiment, ExperimentLook, Looks, News, Rules};
+use abgauge_core::looks::{EpochStart, Experiment, ExperimentLook, LookRules, Looks, PairNews};
 use abgauge_core::metrics::Ranking;
-use abgauge_core::statistics::{ArmReport, MetricReport, Report, Role, Settings, Validity};
+use abgauge_core::statistics::{ArmReport, ComparisonReport, MetricReport, MetricRole, Settings, Validity};
 
 use super::scenario::{ARM, CONTROL, DAY_MS, EXPERIMENT, START_MS, Scenario, Told};
 
@@ -82,7 +82,7 @@ impl Watch {
 
     /// Watches an experiment with these settings.
     pub fn of(experiment: Experiment, ranking: Ranking, every_ms: i64) -> Watch {
-        let mut looks = Looks::new(Rules {
+        let mut looks = Looks::new(LookRules {
             every_ms,
             ranking,
             experiments: [(EXPERIMENT.to_owned(), experiment)].into(),
@@ -91,17 +91,17 @@ impl Watch {
             max_bytes: u64::MAX,
             bounds_waiting: false,
         });
-        looks.take(News::Owned([(PAIR, true)].into()));
+        looks.take(PairNews::Owned([(PAIR, true)].into()));
         Watch { looks, last: None }
     }
 
     /// Takes all looks that are due, and passes each to `show`.
-    pub fn take_each(&mut self, told: &Told, mut show: impl FnMut(&ExperimentLook)) {
-        self.looks.take(News::Reached {
+    pub fn take_each(&mut self, reported: &Told, mut show: impl FnMut(&ExperimentLook)) {
+        self.looks.take(PairNews::Reached {
             pair: PAIR,
-            arms: told.arms.clone(),
-            cells: told.cells.clone(),
-            until_ms: told.until_ms,
+            arms: reported.arms.clone(),
+            cells: reported.cells.clone(),
+            until_ms: reported.until_ms,
         });
         while let Some(looked) = self.looks.look() {
             if let Some(look) = looked.experiments.get(EXPERIMENT) {
@@ -111,8 +111,8 @@ impl Watch {
         }
     }
 
-    pub fn take(&mut self, told: &Told) {
-        self.take_each(told, |_| ());
+    pub fn take(&mut self, reported: &Told) {
+        self.take_each(reported, |_| ());
     }
 
     /// Returns the last look. None before the first list has settled.
@@ -121,7 +121,7 @@ impl Watch {
     }
 
     /// Returns the last report on all arms. Its p-values run: they are the smallest over all looks.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &ComparisonReport {
         report(self.last.as_ref().expect("there were looks"))
     }
 
@@ -146,14 +146,18 @@ impl Watch {
     }
 }
 
-pub fn report(look: &ExperimentLook) -> &Report {
+pub fn report(look: &ExperimentLook) -> &ComparisonReport {
     let (_, report) = look.comparison.as_ref().expect("there is a control");
     report
 }
 
 /// Reports whether M · p_harm ≤ α for any of the M primary metrics. Before burn-in nothing harms.
 pub fn arm_harms(arm: &ArmReport, alpha: f64) -> bool {
-    let primaries = || arm.metrics.values().filter(|metric| metric.role == Role::Primary);
+    let primaries = || {
+        arm.metrics
+            .values()
+            .filter(|metric| metric.role == MetricRole::Primary)
+    };
     let n_metrics = primaries().count() as f64;
     primaries()
         .filter_map(|metric| metric.p_harm)

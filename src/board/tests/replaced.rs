@@ -26,8 +26,8 @@ proptest! {
         let ranking = of_coverage();
         let mut config = config(&[]);
         config.join.slot_ms = 1000;
-        let [told, replaced] = [(); 2].map(|()| Board::new(&config, &ranking));
-        for board in [&told, &replaced] {
+        let [reported, replaced] = [(); 2].map(|()| Board::new(&config, &ranking));
+        for board in [&reported, &replaced] {
             board.set_catalogue(catalogue(9));
         }
         let begin = |steps| (tracker(ranking.clone(), Some(catalogue(9)), &keep(&[])), steps, 0);
@@ -48,18 +48,18 @@ proptest! {
             }
             tracker.checkpoint(&[(Side::Served, *n_read as i64)]).expect("it replays nothing");
             let delta = tracker.take_delta();
-            told.merge(pair as PairId, &delta);
+            reported.merge(pair as PairId, &delta);
             let ledger = Ledger::decode(&tracker.encode_ledger(), &ranking, &keep(&[]));
             replaced.replace(pair as PairId, &ledger.expect("it was encoded"), delta.reach);
-            for board in [&told, &replaced] {
+            for board in [&reported, &replaced] {
                 board.show_in(View::Settled, pair as PairId);
             }
             let (end_ms, _) = settled(&replaced);
             prop_assert!(end_ms >= last_end_ms, "{end_ms:?} after {last_end_ms:?}");
             last_end_ms = end_ms;
         }
-        prop_assert_eq!(settled(&replaced), settled(&told));
-        prop_assert_eq!(replaced.is_exact(), told.is_exact());
+        prop_assert_eq!(settled(&replaced), settled(&reported));
+        prop_assert_eq!(replaced.is_exact(), reported.is_exact());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Property tests of a board that starts a pair from its ledger, compared with one that gets all deltas.
 
 use abgauge_core::engine::Checkpoint;
-use abgauge_core::ledger::{Kept, Span, Starts, Users};
+use abgauge_core::ledger::{KeptAggregates, Span, Starts, Users};
 use proptest::prelude::*;
 
 use super::*;
@@ -11,10 +11,10 @@ pub fn keep(starts: &[(&str, i64)]) -> Keep {
     let span = |cell_ms| Span {
         cell_ms,
         n_cells: Some(N_CELLS),
-        kept: Kept::ByArm,
+        kept: KeptAggregates::ByArm,
     };
     Keep {
-        total: Some(Kept::ByArm),
+        total: Some(KeptAggregates::ByArm),
         starts: starts
             .iter()
             .map(|(name, ms)| ((*name).to_owned(), *ms))

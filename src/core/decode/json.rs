@@ -98,7 +98,7 @@ pub(super) fn id(raw: &str) -> Result<Cow<'_, str>, Reason> {
 /// Returns the raw text of each element of an array, in order.
 pub(super) fn elements(array: &str) -> Result<impl Iterator<Item = &str>, Reason> {
     match array.strip_prefix('[') {
-        Some(inside) => Ok(Parts { inside, at: 0 }),
+        Some(inside) => Ok(JsonParts { inside, at: 0 }),
         None => Err(Reason::WrongType),
     }
 }
@@ -106,17 +106,17 @@ pub(super) fn elements(array: &str) -> Result<impl Iterator<Item = &str>, Reason
 /// Returns the raw text of each key and value of an object, in the order of the text.
 pub(super) fn entries(object: &str) -> Result<impl Iterator<Item = (&str, &str)>, Reason> {
     let inside = object.strip_prefix('{').ok_or(Reason::WrongType)?;
-    let mut parts = Parts { inside, at: 0 };
+    let mut parts = JsonParts { inside, at: 0 };
     Ok(std::iter::from_fn(move || Some((parts.next()?, parts.next()?))))
 }
 
 /// Parts between the commas and colons of an array or object. It is known to be valid JSON, so nothing is checked.
-struct Parts<'a> {
+struct JsonParts<'a> {
     inside: &'a str,
     at: usize,
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for JsonParts<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {

@@ -2,7 +2,7 @@
 
 /// Key with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum FieldKey {
     RequestId,
     Ts,
     Items,
@@ -12,28 +12,28 @@ pub(super) enum Key {
     Type,
 }
 
-const ALL: [Key; 7] = [
-    Key::RequestId,
-    Key::Ts,
-    Key::Items,
-    Key::Item,
-    Key::UserId,
-    Key::Experiments,
-    Key::Type,
+const ALL: [FieldKey; 7] = [
+    FieldKey::RequestId,
+    FieldKey::Ts,
+    FieldKey::Items,
+    FieldKey::Item,
+    FieldKey::UserId,
+    FieldKey::Experiments,
+    FieldKey::Type,
 ];
 
-impl Key {
+impl FieldKey {
     /// Returns the usual spelling, including the colon.
     #[inline(always)]
     pub fn spelling(self) -> &'static [u8] {
         match self {
-            Key::RequestId => b"\"request_id\":",
-            Key::Ts => b"\"ts\":",
-            Key::Items => b"\"items\":",
-            Key::Item => b"\"item\":",
-            Key::UserId => b"\"user_id\":",
-            Key::Experiments => b"\"experiments\":",
-            Key::Type => b"\"type\":",
+            FieldKey::RequestId => b"\"request_id\":",
+            FieldKey::Ts => b"\"ts\":",
+            FieldKey::Items => b"\"items\":",
+            FieldKey::Item => b"\"item\":",
+            FieldKey::UserId => b"\"user_id\":",
+            FieldKey::Experiments => b"\"experiments\":",
+            FieldKey::Type => b"\"type\":",
         }
     }
 
@@ -65,18 +65,18 @@ mod tests {
             "type",
         ] {
             let spelling = format!("\"{name}\":");
-            let is_spelt_so = |key: &&Key| key.spelling() == spelling.as_bytes();
+            let is_spelt_so = |key: &&FieldKey| key.spelling() == spelling.as_bytes();
             assert_eq!(ALL.iter().filter(is_spelt_so).count(), 1, "{name}");
-            assert!(Key::is_name(name.as_bytes()));
-            assert!(!Key::is_name(&name.as_bytes()[1..]));
+            assert!(FieldKey::is_name(name.as_bytes()));
+            assert!(!FieldKey::is_name(&name.as_bytes()[1..]));
         }
         assert_eq!(
-            ALL.map(Key::bit)
+            ALL.map(FieldKey::bit)
                 .iter()
                 .fold(0, |all, bit| all ^ bit)
                 .count_ones(),
             7
         );
-        assert!(!Key::is_name(b"sku"));
+        assert!(!FieldKey::is_name(b"sku"));
     }
 }

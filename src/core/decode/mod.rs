@@ -26,7 +26,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
-pub use self::mapped::{Explained, Place};
+pub use self::mapped::{DecidingField, Explained};
 use self::mapped::{Mapped, Sink};
 pub use self::no_user::NoUser;
 use self::shape::Shape;
@@ -109,16 +109,16 @@ impl Decoder {
         self.hash
     }
 
-    /// Appends the events of a record, at least one. `topic_says` is the kind in its topic, if there is only one: a record
+    /// Appends the events of a record, at least one. `topic_kind` is the kind in its topic, if there is only one: a record
     /// that names the other kind is invalid. Without it, the record needs a `type`, or [`Shape::without_kind`] decides. An
     /// invalid or ignored record leaves nothing in the arenas.
-    pub fn decode(&self, payload: Option<&[u8]>, topic_says: Option<Kind>, at: Position, batch: &mut Batch) {
+    pub fn decode(&self, payload: Option<&[u8]>, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
         if !self.is_own_shape {
-            return self.decode_by_paths(payload, topic_says, at, batch);
+            return self.decode_by_paths(payload, topic_kind, at, batch);
         }
-        match payload.and_then(|payload| self.usual::<Compact>(payload, topic_says, batch)) {
+        match payload.and_then(|payload| self.usual::<Compact>(payload, topic_kind, batch)) {
             Some(body) => batch.events.push(Event::new(at, body)),
-            None => self.decode_plain(payload, topic_says, at, batch),
+            None => self.decode_plain(payload, topic_kind, at, batch),
         }
     }
 
@@ -126,21 +126,21 @@ impl Decoder {
     fn decode_plain(
         &self,
         payload: Option<&[u8]>,
-        topic_says: Option<Kind>,
+        topic_kind: Option<Kind>,
         at: Position,
         batch: &mut Batch,
     ) {
-        if let Some(body) = payload.and_then(|payload| self.usual::<Spaced>(payload, topic_says, batch)) {
+        if let Some(body) = payload.and_then(|payload| self.usual::<Spaced>(payload, topic_kind, batch)) {
             batch.events.push(Event::new(at, body));
             return;
         }
-        let before = Ends::of(batch);
-        match payload.and_then(|payload| self.plain(payload, topic_says, batch)) {
+        let before = ArenaEnds::of(batch);
+        match payload.and_then(|payload| self.plain(payload, topic_kind, batch)) {
             Some(body) => before.append(body, at, batch),
             None => {
                 // The plain decoder may have left items and arms behind.
                 before.cut(batch);
-                self.decode_by_paths(payload, topic_says, at, batch);
+                self.decode_by_paths(payload, topic_kind, at, batch);
             }
         }
     }
@@ -151,7 +151,7 @@ impl Decoder {
     pub fn decode_by_paths(
         &self,
         payload: Option<&[u8]>,
-        topic_says: Option<Kind>,
+        topic_kind: Option<Kind>,
         at: Position,
         batch: &mut Batch,
     ) {
@@ -167,15 +167,15 @@ impl Decoder {
             unreadable: None,
         };
         self.mapped.each_event(payload, |fields| {
-            let mut before = Ends::of(sink.batch);
-            let said = fields.and_then(|fields| self.mapped.read(&fields, topic_says, &mut sink));
+            let mut before = ArenaEnds::of(sink.batch);
+            let event_values = fields.and_then(|fields| self.mapped.read(&fields, topic_kind, &mut sink));
             // The arms of an unreadable list stay, because its refusal is counted by arm.
             if sink.unreadable.is_some() {
                 before = before.with_arms(sink.batch);
             }
             // The clicks inside a list follow it, and must not cut off its items and arms.
             let mut is_first = true;
-            self.mapped.body(said, &mut sink, |batch, body| {
+            self.mapped.body(event_values, &mut sink, |batch, body| {
                 match std::mem::take(&mut is_first) {
                     true => before.append(body, at, batch),
                     false => batch.events.push(Event::new(at, body)),
@@ -206,15 +206,15 @@ impl Decoder {
 
 /// Ends of a batch's arenas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ends {
+struct ArenaEnds {
     items: usize,
     arms: usize,
     text: usize,
 }
 
-impl Ends {
-    fn of(batch: &Batch) -> Ends {
-        Ends {
+impl ArenaEnds {
+    fn of(batch: &Batch) -> ArenaEnds {
+        ArenaEnds {
             items: batch.items.len(),
             arms: batch.arms.len(),
             text: batch.text.len(),
@@ -222,17 +222,17 @@ impl Ends {
     }
 
     /// Keeps the arms that were added since.
-    fn with_arms(self, batch: &Batch) -> Ends {
-        Ends {
+    fn with_arms(self, batch: &Batch) -> ArenaEnds {
+        ArenaEnds {
             items: self.items,
-            ..Ends::of(batch)
+            ..ArenaEnds::of(batch)
         }
     }
 
     /// Appends an event that began here, and drops what it does not contain.
     #[inline(always)]
     fn append(self, body: Body, at: Position, batch: &mut Batch) {
-        if !matches!(body, Body::Served(_)) && Ends::of(batch) != self {
+        if !matches!(body, Body::Served(_)) && ArenaEnds::of(batch) != self {
             self.cut(batch);
         }
         batch.events.push(Event::new(at, body));
@@ -249,8 +249,8 @@ impl Ends {
 }
 
 /// Checks that a record is not of another kind than its topic.
-fn check_topic(kind: Kind, topic_says: Option<Kind>) -> Result<(), Reason> {
-    match topic_says {
+fn check_topic(kind: Kind, topic_kind: Option<Kind>) -> Result<(), Reason> {
+    match topic_kind {
         Some(other) if other != kind => Err(Reason::WrongTopic),
         _ => Ok(()),
     }

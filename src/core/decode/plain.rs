@@ -5,14 +5,14 @@
 use std::ops::Range;
 
 use super::arms;
-use super::keys::Key;
+use super::keys::FieldKey;
 use super::scan::Scanner;
 use super::{Decoder, check_topic, is_label, range, time};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// Known fields found so far. Items and arms are in the batch.
 #[derive(Default)]
-struct Fields<'a> {
+struct PlainFields<'a> {
     /// Bits of the keys found. The values of other fields have no meaning.
     seen: u8,
     /// `None` for a type that is not ours.
@@ -27,16 +27,16 @@ struct Fields<'a> {
     item: u64,
 }
 
-impl Fields<'_> {
+impl PlainFields<'_> {
     #[inline(always)]
-    fn has(&self, keys: &[Key]) -> bool {
+    fn has(&self, keys: &[FieldKey]) -> bool {
         let bits = keys.iter().fold(0, |bits, key| bits | key.bit());
         self.seen & bits == bits
     }
 
     /// Passes this key if it is next, and returns whether it was. `None` if the key was there before.
     #[inline(always)]
-    fn come(&mut self, key: Key, json: &mut Scanner) -> Option<bool> {
+    fn come(&mut self, key: FieldKey, json: &mut Scanner) -> Option<bool> {
         if !json.key(key) {
             return Some(false);
         }
@@ -49,19 +49,19 @@ impl Fields<'_> {
 impl Decoder {
     /// Decodes a plain record. `None` if it is not plain; then the arenas may contain parts of it.
     #[inline(always)]
-    pub(super) fn plain(&self, payload: &[u8], topic_says: Option<Kind>, batch: &mut Batch) -> Option<Body> {
+    pub(super) fn plain(&self, payload: &[u8], topic_kind: Option<Kind>, batch: &mut Batch) -> Option<Body> {
         let items_start = batch.items.len();
         let fields = self.plain_fields(payload, batch)?;
-        let kind = match fields.has(&[Key::Type]) {
+        let kind = match fields.has(&[FieldKey::Type]) {
             true => fields.kind,
-            false => Some(topic_says?),
+            false => Some(topic_kind?),
         };
         if let Some(kind) = kind {
-            check_topic(kind, topic_says).ok()?;
+            check_topic(kind, topic_kind).ok()?;
         }
         match kind {
             Some(Kind::Served) => {
-                if !fields.has(&[Key::RequestId, Key::Ts, Key::Items]) {
+                if !fields.has(&[FieldKey::RequestId, FieldKey::Ts, FieldKey::Items]) {
                     return None;
                 }
                 // Only now is it certain that the arms stay in the batch.
@@ -83,7 +83,7 @@ impl Decoder {
                     ts_ms: fields.ts_ms,
                     item: fields.item,
                 };
-                let has_all = fields.has(&[Key::RequestId, Key::Ts, Key::Item]);
+                let has_all = fields.has(&[FieldKey::RequestId, FieldKey::Ts, FieldKey::Item]);
                 has_all.then_some(Body::Click(click))
             }
             None => Some(Body::Ignored),
@@ -94,40 +94,40 @@ impl Decoder {
     ///
     /// Each round tries every key once, in the order of most events. Those take one round without detours.
     #[inline(always)]
-    fn plain_fields<'a>(&self, payload: &'a [u8], batch: &mut Batch) -> Option<Fields<'a>> {
+    fn plain_fields<'a>(&self, payload: &'a [u8], batch: &mut Batch) -> Option<PlainFields<'a>> {
         let mut json = Scanner::new(payload);
-        let mut fields = Fields::default();
+        let mut fields = PlainFields::default();
         let mut more = json.enter(b'{', b'}')?;
         while more {
             let before = json.n_passed();
-            if more && fields.come(Key::RequestId, &mut json)? {
+            if more && fields.come(FieldKey::RequestId, &mut json)? {
                 fields.request_id = self.hash.request(json.id()?);
                 more = json.more(b'}')?;
             }
-            if more && fields.come(Key::UserId, &mut json)? {
+            if more && fields.come(FieldKey::UserId, &mut json)? {
                 if !json.null() {
                     fields.user_id = Some(json.id()?);
                 }
                 more = json.more(b'}')?;
             }
-            if more && fields.come(Key::Ts, &mut json)? {
+            if more && fields.come(FieldKey::Ts, &mut json)? {
                 fields.ts_ms = epoch_ms(&mut json)?;
                 more = json.more(b'}')?;
             }
-            if more && fields.come(Key::Item, &mut json)? {
+            if more && fields.come(FieldKey::Item, &mut json)? {
                 fields.item = self.hash.item(json.id()?);
                 more = json.more(b'}')?;
             }
-            if more && fields.come(Key::Experiments, &mut json)? {
+            if more && fields.come(FieldKey::Experiments, &mut json)? {
                 (fields.arms, fields.new_object) = self.plain_arms(&mut json, batch)?;
                 more = json.more(b'}')?;
             }
-            if more && fields.come(Key::Items, &mut json)? {
+            if more && fields.come(FieldKey::Items, &mut json)? {
                 let behind = self.plain_items(payload, json.n_passed(), &mut batch.items)?;
                 json.pass_to(behind);
                 more = json.more(b'}')?;
             }
-            if more && fields.come(Key::Type, &mut json)? {
+            if more && fields.come(FieldKey::Type, &mut json)? {
                 fields.kind = kind(json.string()?);
                 more = json.more(b'}')?;
             }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::block::BLOCK;
 use super::digits::{integer_end, number_end, thirteen_digits};
-use super::keys::Key;
+use super::keys::FieldKey;
 use super::marks::{first_mark, marks_of_block};
 use super::{MAX_ID_BYTES, MAX_ID_DIGITS};
 
@@ -170,7 +170,7 @@ impl<'a> Scanner<'a> {
 
     /// Passes this key and its colon if they come next, without white space between them.
     #[inline(always)]
-    pub fn key(&mut self, key: Key) -> bool {
+    pub fn key(&mut self, key: FieldKey) -> bool {
         self.comes(key.spelling())
     }
 
@@ -315,7 +315,7 @@ impl<'a> Scanner<'a> {
     #[inline(never)]
     fn behind_unknown(mut self) -> Option<Self> {
         // A known name ends up here if white space precedes its colon. The parser reads such records.
-        if Key::is_name(self.string()?) {
+        if FieldKey::is_name(self.string()?) {
             return None;
         }
         self.expect(b':')?;

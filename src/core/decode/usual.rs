@@ -57,10 +57,10 @@ impl Decoder {
     pub(super) fn usual<L: Layout>(
         &self,
         payload: &[u8],
-        topic_says: Option<Kind>,
+        topic_kind: Option<Kind>,
         batch: &mut Batch,
     ) -> Option<Body> {
-        let kind = topic_says?;
+        let kind = topic_kind?;
         let mut json = Scanner::new(payload);
         json.expect_all(L::REQUEST_ID)?;
         let id = json.id_inside()?;

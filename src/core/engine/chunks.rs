@@ -15,7 +15,7 @@ use super::prefetch::prefetch;
 
 /// Location of a record. Valid until its chunk is closed; 0 means none.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Handle(u32);
+pub struct ChunkHandle(u32);
 
 /// A chunk, by the handle of its first words. Valid until it is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +43,11 @@ const LINE_WORDS: usize = 16;
 /// Spare chunks given back at a time.
 const GIVE_BACK: usize = 32;
 
-impl Handle {
-    pub const NONE: Handle = Handle(0);
+impl ChunkHandle {
+    pub const NONE: ChunkHandle = ChunkHandle(0);
 
-    fn new(chunk: ChunkId, word: usize) -> Handle {
-        Handle(chunk.0 + (word / UNIT) as u32)
+    fn new(chunk: ChunkId, word: usize) -> ChunkHandle {
+        ChunkHandle(chunk.0 + (word / UNIT) as u32)
     }
 
     pub fn is_none(self) -> bool {
@@ -59,8 +59,8 @@ impl Handle {
         self.0
     }
 
-    pub fn of_word(word: u32) -> Handle {
-        Handle(word)
+    pub fn of_word(word: u32) -> ChunkHandle {
+        ChunkHandle(word)
     }
 
     fn page(self) -> usize {
@@ -73,8 +73,8 @@ impl Handle {
 }
 
 impl ChunkId {
-    fn first(self) -> Handle {
-        Handle(self.0)
+    fn first(self) -> ChunkHandle {
+        ChunkHandle(self.0)
     }
 }
 
@@ -187,7 +187,7 @@ impl Chunks {
     /// Returns whether the page of a handle is in use. Its number may have been reused, or another part of the page may be
     /// open. Parts that are opened together are closed together, so few pages hold dead ones.
     #[inline(always)]
-    pub fn may_live(&self, handle: Handle) -> bool {
+    pub fn may_live(&self, handle: ChunkHandle) -> bool {
         has(&self.alive, handle.page())
     }
 
@@ -270,13 +270,13 @@ impl Chunks {
 
     /// A chunk that is open, and the word in it that a valid handle names.
     #[inline(always)]
-    fn at(&self, handle: Handle) -> (&Chunk, usize) {
+    fn at(&self, handle: ChunkHandle) -> (&Chunk, usize) {
         let found = self.pages[handle.page()].at(handle.place());
         found.expect("its chunk is open")
     }
 
     #[inline(always)]
-    fn at_mut(&mut self, handle: Handle) -> (&mut Chunk, usize) {
+    fn at_mut(&mut self, handle: ChunkHandle) -> (&mut Chunk, usize) {
         let found = self.pages[handle.page()].at_mut(handle.place());
         found.expect("its chunk is open")
     }
@@ -298,7 +298,7 @@ impl Chunks {
 
     /// Appends a record of `n_words`, whole units, to a chunk that has room: all of them are 0, and the caller's to write.
     #[inline(always)]
-    pub fn append(&mut self, id: ChunkId, n_words: usize) -> (Handle, &mut [u32]) {
+    pub fn append(&mut self, id: ChunkId, n_words: usize) -> (ChunkHandle, &mut [u32]) {
         let words = &mut self.at_mut(id.first()).0.words;
         let start = words.len();
         debug_assert!(
@@ -306,17 +306,17 @@ impl Chunks {
             "the caller has looked for room"
         );
         words.resize(start + n_words, 0);
-        (Handle::new(id, start), &mut words[start..])
+        (ChunkHandle::new(id, start), &mut words[start..])
     }
 
     /// The words from a handle on, which may be an old one: then they are arbitrary.
-    pub fn get(&self, handle: Handle) -> Option<&[u32]> {
+    pub fn get(&self, handle: ChunkHandle) -> Option<&[u32]> {
         let (chunk, word) = self.pages[handle.page()].at(handle.place())?;
         chunk.words.get(word..)
     }
 
     /// Prefetches the record at a handle, which may be an old one.
-    pub fn prefetch_record(&self, handle: Handle) {
+    pub fn prefetch_record(&self, handle: ChunkHandle) {
         let Some((chunk, start)) = self.pages[handle.page()].at(handle.place()) else {
             return;
         };
@@ -329,17 +329,17 @@ impl Chunks {
     }
 
     /// The words from a valid handle on, and whose they are.
-    pub fn owned(&self, handle: Handle) -> (u32, &[u32]) {
+    pub fn owned(&self, handle: ChunkHandle) -> (u32, &[u32]) {
         let (chunk, word) = self.at(handle);
         (chunk.owner, &chunk.words[word..])
     }
 
     /// The words from a valid handle on.
-    pub fn words(&self, handle: Handle) -> &[u32] {
+    pub fn words(&self, handle: ChunkHandle) -> &[u32] {
         self.owned(handle).1
     }
 
-    pub fn words_mut(&mut self, handle: Handle) -> &mut [u32] {
+    pub fn words_mut(&mut self, handle: ChunkHandle) -> &mut [u32] {
         let (chunk, word) = self.at_mut(handle);
         &mut chunk.words[word..]
     }
@@ -350,16 +350,16 @@ impl Chunks {
     }
 
     /// Returns the handle of the record that starts at a word of a chunk, which may have been [taken](Self::take).
-    pub fn handle_of(id: ChunkId, word: usize) -> Handle {
-        Handle::new(id, word)
+    pub fn handle_of(id: ChunkId, word: usize) -> ChunkHandle {
+        ChunkHandle::new(id, word)
     }
 
     /// Handles of the records of a chunk that all have `n_words`.
-    pub fn handles(&self, id: ChunkId, n_words: usize) -> impl Iterator<Item = Handle> + use<> {
+    pub fn handles(&self, id: ChunkId, n_words: usize) -> impl Iterator<Item = ChunkHandle> + use<> {
         let n_used = self.chunk(id).words.len();
         (0..n_used)
             .step_by(n_words)
-            .map(move |word| Handle::new(id, word))
+            .map(move |word| ChunkHandle::new(id, word))
     }
 
     /// Takes a chunk out of use.
@@ -437,7 +437,7 @@ mod tests {
 
     use super::*;
 
-    fn append(chunks: &mut Chunks, chunk: ChunkId, words: &[u32]) -> Handle {
+    fn append(chunks: &mut Chunks, chunk: ChunkId, words: &[u32]) -> ChunkHandle {
         let n_words = words.len().next_multiple_of(UNIT);
         let (handle, into) = chunks.append(chunk, n_words);
         into[..words.len()].copy_from_slice(words);
@@ -554,8 +554,8 @@ mod tests {
         #[test]
         fn chunks_behave_like_plain_vectors(steps in prop::collection::vec((0_usize..40, 0_usize..400), 1..300)) {
             let mut chunks = Chunks::new();
-            let mut twin: Vec<(ChunkId, Vec<(Handle, u32)>)> = Vec::new();
-            let mut closed: Vec<Handle> = Vec::new();
+            let mut twin: Vec<(ChunkId, Vec<(ChunkHandle, u32)>)> = Vec::new();
+            let mut closed: Vec<ChunkHandle> = Vec::new();
             for (step, (at, size)) in steps.into_iter().enumerate() {
                 let n_words = UNIT * (1 + size * size / 9);
                 if let Some((chunk, held)) = twin.get_mut(at) {
@@ -566,7 +566,7 @@ mod tests {
                         let (chunk, held) = twin.swap_remove(at);
                         chunks.close(chunk);
                         closed = held.into_iter().map(|(handle, _)| handle).collect();
-                        let is_gone = |handle: &Handle| chunks.get(*handle).is_none_or(<[u32]>::is_empty);
+                        let is_gone = |handle: &ChunkHandle| chunks.get(*handle).is_none_or(<[u32]>::is_empty);
                         prop_assert!(closed.iter().all(is_gone));
                     }
                 } else {

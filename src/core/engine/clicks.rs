@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chunks::{ChunkId, Handle, UNIT};
+use super::chunks::{ChunkHandle, ChunkId, UNIT};
 use super::event::Click;
 use super::lists::INDEX_BYTES;
 use super::store::{Handles, ID, IndexedKind, KIND, LookupKey, Store};
@@ -48,20 +48,20 @@ pub struct KeptClick {
 
 /// A click that an earlier process has counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Earlier {
+pub struct EarlierClick {
     /// A list that is not replayed may have taken it.
     pub may_be_decided: bool,
 }
 
 /// Clicks that wait for a list.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingClicks {
     n: u64,
     /// Waiting clicks that an earlier process has counted.
     n_counted: u64,
 }
 
-impl Waiting {
+impl WaitingClicks {
     /// Notes that a click waits no longer; returns whether its result is to be counted here.
     fn decide(&mut self, words: &mut [u32]) -> bool {
         let (waited, is_counted) = (words[KIND] & DECIDED == 0, words[KIND] & COUNTED != 0);
@@ -88,7 +88,7 @@ pub struct KeptClicks {
     places: Vec<Bucket>,
     free: Vec<u32>,
     n_kept: u64,
-    waiting: Waiting,
+    waiting: WaitingClicks,
     /// Clicks that were ever kept, modulo 2³².
     n_ever: u32,
     bytes: u64,
@@ -107,7 +107,7 @@ impl KeptClicks {
             places: Vec::new(),
             free: Vec::new(),
             n_kept: 0,
-            waiting: Waiting::default(),
+            waiting: WaitingClicks::default(),
             n_ever: 0,
             bytes: 0,
         }
@@ -140,8 +140,8 @@ impl KeptClicks {
         found: Handles,
         click: &Click,
         n_lists: u32,
-        earlier: Option<Earlier>,
-    ) -> Handle {
+        earlier: Option<EarlierClick>,
+    ) -> ChunkHandle {
         let place = self.bucket_of(click.ts_ms);
         let bucket = &mut self.places[place];
         let mut cost = 4 * N_WORDS as u64 + INDEX_BYTES;
@@ -173,7 +173,7 @@ impl KeptClicks {
         words[KIND] = kind.to_bits() | taken(n_lists) | decided | counted;
         set(words, TIME, click.ts_ms as u64);
         set(words, ITEM, click.item);
-        words[NEXT] = Handle::NONE.to_word();
+        words[NEXT] = ChunkHandle::NONE.to_word();
         words[ORDER] = self.n_ever;
         self.n_ever = self.n_ever.wrapping_add(1);
         if first.is_none() {
@@ -206,30 +206,30 @@ impl KeptClicks {
     }
 
     /// A click, and the next one of its id.
-    pub fn get(&self, store: &Store, click: Handle) -> (KeptClick, Handle) {
+    pub fn get(&self, store: &Store, click: ChunkHandle) -> (KeptClick, ChunkHandle) {
         let words = store.chunks.words(click);
-        (read(words), Handle::of_word(words[NEXT]))
+        (read(words), ChunkHandle::of_word(words[NEXT]))
     }
 
     /// Sorts clicks of any ids by the order in which they were kept.
-    pub fn sort(&self, store: &Store, clicks: &mut [(Handle, bool)]) {
+    pub fn sort(&self, store: &Store, clicks: &mut [(ChunkHandle, bool)]) {
         // Counted from the oldest that may still be kept: the counter wraps, and fewer than 2³² are.
-        let order = |click: Handle| store.chunks.words(click)[ORDER].wrapping_sub(self.n_ever);
+        let order = |click: ChunkHandle| store.chunks.words(click)[ORDER].wrapping_sub(self.n_ever);
         clicks.sort_unstable_by_key(|(click, _)| order(*click));
     }
 
     /// Returns the number of lists that have taken the click.
-    pub fn n_lists(&self, store: &Store, click: Handle) -> u32 {
+    pub fn n_lists(&self, store: &Store, click: ChunkHandle) -> u32 {
         (store.chunks.words(click)[KIND] & TAKEN) >> TAKEN_SHIFT
     }
 
     /// Returns whether an earlier process has counted the click.
-    pub fn is_counted(&self, store: &Store, click: Handle) -> bool {
+    pub fn is_counted(&self, store: &Store, click: ChunkHandle) -> bool {
         store.chunks.words(click)[KIND] & COUNTED != 0
     }
 
     /// Notes that one more list takes it; returns whether this decides its result.
-    pub fn take(&mut self, store: &mut Store, click: Handle) -> bool {
+    pub fn take(&mut self, store: &mut Store, click: ChunkHandle) -> bool {
         let n_lists = self.n_lists(store, click);
         let words = store.chunks.words_mut(click);
         let decides = self.waiting.decide(words);
@@ -239,10 +239,10 @@ impl KeptClicks {
 
     /// Removes a click that has had all its lists from the chain of its id, so that further lists skip it. The only one of an
     /// id stays.
-    pub fn leave(&mut self, store: &mut Store, click: Handle) {
+    pub fn leave(&mut self, store: &mut Store, click: ChunkHandle) {
         let words = store.chunks.words(click);
         let is_first = words[KIND] >> IndexedKind::SHIFT == IndexedKind::Click as u32;
-        if is_first && Handle::of_word(words[NEXT]).is_none() {
+        if is_first && ChunkHandle::of_word(words[NEXT]).is_none() {
             return;
         }
         take_out(store, click);
@@ -288,13 +288,13 @@ impl KeptClicks {
 }
 
 /// Takes a click out of the chain of its id.
-fn take_out(store: &mut Store, click: Handle) {
+fn take_out(store: &mut Store, click: ChunkHandle) {
     let words = store.chunks.words(click);
     if words[KIND] & LEFT != 0 {
         return;
     }
     let is_first = words[KIND] >> IndexedKind::SHIFT == IndexedKind::Click as u32;
-    let [next, back] = [NEXT, BACK].map(|at| Handle::of_word(words[at]));
+    let [next, back] = [NEXT, BACK].map(|at| ChunkHandle::of_word(words[at]));
     match (is_first, next.is_none()) {
         (true, true) => {} // The only one: its index entry dies with its chunk.
         (true, false) => {
@@ -305,7 +305,7 @@ fn take_out(store: &mut Store, click: Handle) {
             store.replace(click, next);
         }
         (false, true) => {
-            set_link(store, back, NEXT, Handle::NONE);
+            set_link(store, back, NEXT, ChunkHandle::NONE);
             // The first click must find the new last one.
             let first = store.find(&store.key_of(click)).click;
             set_link(store, first, BACK, back);
@@ -317,11 +317,11 @@ fn take_out(store: &mut Store, click: Handle) {
     }
 }
 
-fn link(store: &Store, click: Handle, at: usize) -> Handle {
-    Handle::of_word(store.chunks.words(click)[at])
+fn link(store: &Store, click: ChunkHandle, at: usize) -> ChunkHandle {
+    ChunkHandle::of_word(store.chunks.words(click)[at])
 }
 
-fn set_link(store: &mut Store, click: Handle, at: usize, to: Handle) {
+fn set_link(store: &mut Store, click: ChunkHandle, at: usize, to: ChunkHandle) {
     store.chunks.words_mut(click)[at] = to.to_word();
 }
 
@@ -364,7 +364,7 @@ mod tests {
             }
         }
 
-        fn keep(&mut self, id: u128, ts_ms: i64) -> Handle {
+        fn keep(&mut self, id: u128, ts_ms: i64) -> ChunkHandle {
             let key = self.store.key(id, self.store.tag(id));
             let found = self.store.find(&key);
             let click = Click {

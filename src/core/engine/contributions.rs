@@ -22,7 +22,7 @@ pub struct OutcomeKey {
 
 /// A list as it was before a click.
 #[derive(Debug, Clone, Copy)]
-pub enum Before {
+pub enum ListBeforeClick {
     Short(OutcomeKey),
     /// A longer list. Its contribution is kept in the [`Contributions`].
     Long,
@@ -144,24 +144,24 @@ impl Contributions {
             n_off_list: 0,
             mask: 0,
         };
-        self.difference(Before::Short(without), list, ranking)
+        self.difference(ListBeforeClick::Short(without), list, ranking)
     }
 
     /// Notes the outcome before a click; pass the result to [`Self::difference`] after it.
-    pub fn before(&mut self, list: &ListOutcome, ranking: &Ranking) -> Before {
+    pub fn before(&mut self, list: &ListOutcome, ranking: &Ranking) -> ListBeforeClick {
         match short(list) {
-            Some(short) => Before::Short(short),
+            Some(short) => ListBeforeClick::Short(short),
             None => {
                 ranking.contribute(list, &mut self.other);
-                Before::Long
+                ListBeforeClick::Long
             }
         }
     }
 
     /// Returns the difference that a click makes, as wide as the ranking.
-    pub fn difference(&mut self, before: Before, after: &ListOutcome, ranking: &Ranking) -> &[i64] {
+    pub fn difference(&mut self, before: ListBeforeClick, after: &ListOutcome, ranking: &Ranking) -> &[i64] {
         // A click does not change the length, so a long list was long before. Its old contribution is still in `other`.
-        let (Before::Short(before), Some(after)) = (before, short(after)) else {
+        let (ListBeforeClick::Short(before), Some(after)) = (before, short(after)) else {
             ranking.contribute(after, &mut self.scratch);
             subtract(&self.scratch, &mut self.other);
             return &self.other;
@@ -196,11 +196,11 @@ impl Contributions {
     }
 }
 
-impl Before {
+impl ListBeforeClick {
     /// Returns the length of a list without a click, if its first click can be counted by position.
     pub fn without_click(&self) -> Option<usize> {
         match self {
-            Before::Short(short) if short.mask == 0 && short.n_off_list == 0 => {
+            ListBeforeClick::Short(short) if short.mask == 0 && short.n_off_list == 0 => {
                 Some(short.n_items as usize).filter(|n_items| *n_items <= MAX_POSITIONS)
             }
             _ => None,

@@ -31,7 +31,7 @@ impl Copied {
 
 /// Offset from which lists before a time came after their slot was settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
+pub struct LateRefusal {
     pub offset: i64,
     /// start(F), Unix ms.
     pub until_ms: i64,
@@ -43,7 +43,7 @@ pub struct CopiesCheckpoint {
     /// Ascending.
     pub copied: Vec<Copied>,
     /// Offsets and times ascend.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<LateRefusal>,
     /// `None` if copies need no earlier records than open lists do.
     pub reach: Option<CopiesReach>,
 }
@@ -63,7 +63,7 @@ pub struct Copies {
     /// Time before a border within which rows may belong to gathered lists behind it.
     gather_ms: i64,
     copied: BTreeSet<Copied>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<LateRefusal>,
 }
 
 impl Copies {
@@ -120,7 +120,7 @@ impl Copies {
         let last = self.refusals.last();
         // The frontier never falls, so a new entry is needed only if it has moved since the last one.
         if last.is_none_or(|last| last.until_ms < until_ms) {
-            self.refusals.push(Refusal { offset, until_ms });
+            self.refusals.push(LateRefusal { offset, until_ms });
         }
     }
 
@@ -144,7 +144,7 @@ impl Copies {
         }
     }
 
-    fn is_needed(&self, refusal: &Refusal, from_ms: i64) -> bool {
+    fn is_needed(&self, refusal: &LateRefusal, from_ms: i64) -> bool {
         refusal.until_ms > from_ms - self.gather_ms
     }
 }
@@ -187,7 +187,7 @@ mod tests {
         assert!(!copies.refused(8, 150));
         assert!(copies.refused(9, 150) && copies.refused(9, 50));
         copies.forget_before(100);
-        let left = Refusal {
+        let left = LateRefusal {
             offset: 9,
             until_ms: 200,
         };

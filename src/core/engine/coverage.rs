@@ -29,7 +29,7 @@ pub struct Coverage {
     base: Option<i64>,
     /// Number of the newest slot that anything was shown in.
     newest: i32,
-    parts: Vec<Part>,
+    parts: Vec<CoveragePart>,
     known: KnownCounts,
 }
 
@@ -42,7 +42,7 @@ struct KnownCounts {
 }
 
 #[derive(Debug)]
-struct Part {
+struct CoveragePart {
     id: PartId,
     /// Number of the last slot that showed the item, by class (the first cut-off that a rank is within), then by place.
     last: Vec<i32>,
@@ -79,7 +79,7 @@ impl Coverage {
 
     /// Gives a pair a part.
     pub fn add_part(&mut self, id: PartId) {
-        self.parts.push(Part::new(id));
+        self.parts.push(CoveragePart::new(id));
         self.forget_counts();
     }
 
@@ -186,7 +186,7 @@ impl Coverage {
     /// Walks over the catalogue and counts, for each of `numbers` and by cut-off, the items whose last slot is that or a later one.
     fn count(&self, numbers: &[i32], catalogue: &Catalogue) -> Vec<(i32, Vec<u64>)> {
         let parts = self.parts.iter();
-        let shown: Vec<&Part> = parts.filter(|part| self.known.shown.contains(&part.id)).collect();
+        let shown: Vec<&CoveragePart> = parts.filter(|part| self.known.shown.contains(&part.id)).collect();
         let mut counts: Vec<(i32, Vec<u64>)> = numbers.iter().map(|number| (*number, Vec::new())).collect();
         // The last slot of each place within the cut-off that is counted.
         let mut within = vec![NEVER; catalogue.n_places()];
@@ -211,9 +211,9 @@ impl Coverage {
     }
 }
 
-impl Part {
-    fn new(id: PartId) -> Part {
-        Part {
+impl CoveragePart {
+    fn new(id: PartId) -> CoveragePart {
+        CoveragePart {
             id,
             last: Vec::new(),
             n_places: 0,
@@ -254,7 +254,12 @@ impl Part {
 }
 
 /// Returns the part of a pair, with room for all places of the catalogue.
-fn part_of<'a>(parts: &'a mut [Part], id: PartId, ks: &[u32], catalogue: &Catalogue) -> Option<&'a mut Part> {
+fn part_of<'a>(
+    parts: &'a mut [CoveragePart],
+    id: PartId,
+    ks: &[u32],
+    catalogue: &Catalogue,
+) -> Option<&'a mut CoveragePart> {
     let part = parts.iter_mut().find(|part| part.id == id)?;
     if part.n_places < catalogue.n_places() {
         part.make_room(catalogue.n_places(), ks);

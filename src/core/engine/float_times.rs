@@ -60,10 +60,10 @@ mod tests {
         };
         assert_eq!(warning(9, 0), None);
         assert_eq!(warning(10, 10), None);
-        let told = warning(11, 10).expect("more than half");
+        let reported = warning(11, 10).expect("more than half");
         assert!(
-            told.starts_with("times of 11 of 21 clicks are multiples of 131072 ms"),
-            "{told}"
+            reported.starts_with("times of 11 of 21 clicks are multiples of 131072 ms"),
+            "{reported}"
         );
     }
 }

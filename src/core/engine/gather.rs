@@ -78,7 +78,7 @@ struct Name {
 
 /// Rows of a list that is not complete.
 #[derive(Debug)]
-struct Waiting {
+struct IncompleteList {
     /// Position of the head.
     at: Position,
     user: Option<u64>,
@@ -94,7 +94,7 @@ struct Waiting {
 struct Gathered {
     place: RowPlace,
     /// `None` if the list is complete.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<IncompleteList>>,
 }
 
 /// A list on its way into the join.
@@ -315,7 +315,7 @@ impl Gathering {
         self.bytes += self.cost(row, true, batch) - Gathering::ROW_COST;
         self.n_lists += 1;
         self.n_without_arm += u64::from(arms.is_empty());
-        let waiting = Waiting {
+        let waiting = IncompleteList {
             at,
             user: row.user,
             names: self.names_of(arms, batch),
@@ -432,7 +432,7 @@ impl Batch {
     }
 }
 
-impl Waiting {
+impl IncompleteList {
     /// Ranks the items by their positions, equal ones by their places.
     fn into_list(mut self, id: u128, ts_ms: i64, batch: &mut Batch) -> CompleteList {
         // The sort is stable, so rows with the same position stay in the order of the log.

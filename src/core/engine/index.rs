@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use foldhash::quality::RandomState;
 
-use super::chunks::Handle;
+use super::chunks::ChunkHandle;
 use super::prefetch::prefetch;
 
 /// Lines of a segment: with its alignment it fills a block of 32 KiB. The allocator took 43 KB for 512 of them.
@@ -47,14 +47,14 @@ pub struct Tag(u32);
 #[repr(align(64))]
 struct CacheLine {
     tags: [u32; 8],
-    handles: [Handle; N_ENTRIES],
+    handles: [ChunkHandle; N_ENTRIES],
     /// The entry to replace next: the oldest one, which dies first.
     turn: u32,
 }
 
 const EMPTY: CacheLine = CacheLine {
     tags: [0; 8],
-    handles: [Handle::NONE; N_ENTRIES],
+    handles: [ChunkHandle::NONE; N_ENTRIES],
     turn: 0,
 };
 
@@ -104,7 +104,7 @@ impl Index {
     }
 
     /// Passes every entry of this tag to `to`, including dead ones and those of other ids.
-    pub fn find(&self, tag: Tag, mut to: impl FnMut(Handle)) {
+    pub fn find(&self, tag: Tag, mut to: impl FnMut(ChunkHandle)) {
         let lines: &[CacheLine; N_LINES] = &self.segments[self.place(tag)].lines;
         let home = home(tag);
         let mut displaced = lines[home].tags[DISPLACED];
@@ -129,7 +129,7 @@ impl Index {
     }
 
     /// Replaces the handle `old` by `new`; returns whether it was there.
-    pub fn replace(&mut self, tag: Tag, old: Handle, new: Handle) -> bool {
+    pub fn replace(&mut self, tag: Tag, old: ChunkHandle, new: ChunkHandle) -> bool {
         let place = self.place(tag);
         let lines = &mut self.segments[place].lines;
         for n_passed in 0..MAX_LINES {
@@ -145,7 +145,7 @@ impl Index {
     }
 
     /// Adds an entry in the place of a dead one.
-    pub fn insert(&mut self, tag: Tag, handle: Handle, is_living: &impl Fn(Handle) -> bool) {
+    pub fn insert(&mut self, tag: Tag, handle: ChunkHandle, is_living: &impl Fn(ChunkHandle) -> bool) {
         loop {
             let place = self.place(tag);
             if self.segments[place].insert(tag, handle, |line| line.take_turn(is_living)) {
@@ -158,7 +158,7 @@ impl Index {
     /// Drops the dead entries of a segment, and splits it if many are alive. Living entries stay in their line; displaced ones
     /// move to their own line if it has room.
     #[cold]
-    fn make_room(&mut self, place: usize, is_living: &impl Fn(Handle) -> bool) {
+    fn make_room(&mut self, place: usize, is_living: &impl Fn(ChunkHandle) -> bool) {
         let handles = self.segments[place].lines.iter().flat_map(|line| line.handles);
         let (n_entries, n_living) = handles.fold((0, 0), |(n_entries, n_living), handle| {
             let is_there = !handle.is_none();
@@ -187,7 +187,7 @@ impl Index {
     }
 
     /// Puts living entries back.
-    fn refill(&mut self, living: Vec<(Tag, Handle)>, is_living: &impl Fn(Handle) -> bool) {
+    fn refill(&mut self, living: Vec<(Tag, ChunkHandle)>, is_living: &impl Fn(ChunkHandle) -> bool) {
         for (tag, handle) in living {
             let place = self.place(tag);
             if !self.segments[place].insert(tag, handle, CacheLine::take_free) {
@@ -220,7 +220,7 @@ impl Index {
     }
 
     /// Merges at most two segments, if `n_living` entries need far fewer of them.
-    pub fn tidy(&mut self, n_living: usize, is_living: &impl Fn(Handle) -> bool) {
+    pub fn tidy(&mut self, n_living: usize, is_living: &impl Fn(ChunkHandle) -> bool) {
         let n_segments = self.segments.len();
         if n_segments == 1 || n_living.saturating_mul(ROOMY) > n_segments * N_LINES * N_ENTRIES {
             return;
@@ -236,7 +236,7 @@ impl Index {
         }
         let both = [self.cursor, twin].map(|place| &self.segments[place].lines);
         let of_both = both.into_iter().flat_map(|lines| entries(lines.as_slice()));
-        let living: Vec<(Tag, Handle)> = of_both.filter(|(_, handle)| is_living(*handle)).collect();
+        let living: Vec<(Tag, ChunkHandle)> = of_both.filter(|(_, handle)| is_living(*handle)).collect();
         // Leave room, so that the merged segment is not split again soon.
         if living.len() <= MAX_LIVING / 2 {
             self.join(self.cursor, twin);
@@ -270,7 +270,12 @@ impl Segment {
     }
 
     /// Adds an entry in the first place that `take` finds in its line or the following ones, if any.
-    fn insert(&mut self, tag: Tag, handle: Handle, take: impl Fn(&mut CacheLine) -> Option<usize>) -> bool {
+    fn insert(
+        &mut self,
+        tag: Tag,
+        handle: ChunkHandle,
+        take: impl Fn(&mut CacheLine) -> Option<usize>,
+    ) -> bool {
         let mut at = home(tag);
         for n_passed in 0..MAX_LINES {
             let line = &mut self.lines[at];
@@ -295,7 +300,7 @@ impl Segment {
 
 impl CacheLine {
     /// An entry that is free or dead.
-    fn take_turn(&mut self, is_living: &impl Fn(Handle) -> bool) -> Option<usize> {
+    fn take_turn(&mut self, is_living: &impl Fn(ChunkHandle) -> bool) -> Option<usize> {
         let turn = self.turn as usize;
         let is_open = |entry: &usize| {
             let handle = self.handles[*entry];
@@ -318,7 +323,7 @@ impl CacheLine {
     }
 
     /// Adds an entry; a place must be free.
-    fn push(&mut self, tag: Tag, handle: Handle) {
+    fn push(&mut self, tag: Tag, handle: ChunkHandle) {
         let entry = self.turn as usize;
         self.tags[entry] = tag.0;
         self.handles[entry] = handle;
@@ -326,7 +331,7 @@ impl CacheLine {
     }
 
     /// Returns its entries, usually oldest first.
-    fn oldest_first(&self) -> impl Iterator<Item = (Tag, Handle)> {
+    fn oldest_first(&self) -> impl Iterator<Item = (Tag, ChunkHandle)> {
         let entry = |n| {
             let entry = self.turn as usize + n;
             if entry < N_ENTRIES {
@@ -369,7 +374,7 @@ fn one_displaced(n_passed: usize) -> u32 {
     1 << (DISPLACED_BITS * n_passed)
 }
 
-fn entries(lines: &[CacheLine]) -> impl Iterator<Item = (Tag, Handle)> {
+fn entries(lines: &[CacheLine]) -> impl Iterator<Item = (Tag, ChunkHandle)> {
     lines.iter().flat_map(CacheLine::oldest_first)
 }
 
@@ -386,7 +391,7 @@ mod tests {
         chunks: Chunks,
         index: Index,
         /// Living entries by id.
-        twin: HashMap<u32, Handle>,
+        twin: HashMap<u32, ChunkHandle>,
         open: Vec<ChunkId>,
     }
 
@@ -415,7 +420,7 @@ mod tests {
             self.twin.retain(|_, handle| is_there(*handle));
         }
 
-        fn find(&self, id: u32) -> Option<Handle> {
+        fn find(&self, id: u32) -> Option<ChunkHandle> {
             let mut found = None;
             self.index.find(self.index.tag(u128::from(id)), |handle| {
                 let words = self.chunks.get(handle);

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use super::arms::{Arm, ArmId, Arms};
 use super::checkpoint::Checkpoint;
-use super::clicks::{Earlier, KeptClick, KeptClicks};
-use super::contributions::{Before, Contributions};
+use super::clicks::{EarlierClick, KeptClick, KeptClicks};
+use super::contributions::{Contributions, ListBeforeClick};
 use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
 use super::float_times::is_on_step;
 use super::gather::{GatherRules, Gathering};
 use super::lists::{
-    ArmInSlot, Crowded, Handle, Hit, NewList, OFF_LIST_BYTES, OfLength, OpenLists, Standing, Worth,
+    ArmInSlot, ChunkHandle, Crowded, Hit, LengthContribution, ListRelation, NewList, OFF_LIST_BYTES,
+    OpenLists, UnclickedContribution,
 };
 use super::open_events::{OpenEvents, hash_of_click, hash_of_list};
 use super::outcome::{ClickResult, Counts, Outcome};
@@ -137,7 +138,7 @@ struct Scratch {
     repeats: Repeats,
     lists: Vec<Crowded>,
     /// Kept clicks of a list, and whether each names fewer parts of its id.
-    clicks: Vec<(Handle, bool)>,
+    clicks: Vec<(ChunkHandle, bool)>,
 }
 
 impl Engine {
@@ -264,14 +265,14 @@ impl Engine {
     }
 
     /// Prefetches the lines of the index for a group.
-    fn prefetch_lines(&self, group: Option<Group>) {
+    fn prefetch_lines(&self, group: Option<EventGroup>) {
         let tags = group.into_iter().flat_map(|(_, tags)| tags);
         tags.for_each(|tag| self.store.prefetch_line(*tag));
     }
 
     /// Prefetches the records that these lines point to: the lists of clicks and, if it pays, the clicks that came before
     /// their lists.
-    fn prefetch_records(&self, group: Option<Group>, lists_have_clicks: bool) {
+    fn prefetch_records(&self, group: Option<EventGroup>, lists_have_clicks: bool) {
         let Some((events, tags)) = group else { return };
         for (event, tag) in events.iter().zip(tags) {
             if lists_have_clicks || matches!(event.body, Body::Click(_)) {
@@ -376,10 +377,10 @@ impl Engine {
         arm_ids.clear();
         let found = self.store.find(key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
-        if standing != Standing::Only && self.shared_id.observe(list.id) {
+        if standing != ListRelation::Only && self.shared_id.observe(list.id) {
             self.changes.counts.shared_id_lists += 1;
         }
-        if let Standing::CopyOf(original) = standing {
+        if let ListRelation::CopyOf(original) = standing {
             // A list that does not count does not admit an arm either.
             arm_ids.extend(names.iter().map_while(|name| self.arms.find(name, batch)));
             let are_known = arm_ids.len() == names.len();
@@ -428,7 +429,7 @@ impl Engine {
     #[cold]
     fn open_to_partial_clicks(
         &mut self,
-        handle: Handle,
+        handle: ChunkHandle,
         list: &Served,
         found: Handles,
         partial_ids: &[u128],
@@ -477,15 +478,15 @@ impl Engine {
     }
 
     /// Kept clicks of an id in the order of their offsets.
-    fn kept_of(&self, found: Handles) -> impl Iterator<Item = Handle> {
-        let existing = |click: Handle| (!click.is_none()).then_some(click);
+    fn kept_of(&self, found: Handles) -> impl Iterator<Item = ChunkHandle> {
+        let existing = |click: ChunkHandle| (!click.is_none()).then_some(click);
         std::iter::successors(existing(found.click), move |click| {
             existing(self.clicks.get(&self.store, *click).1)
         })
     }
 
     /// A list takes the kept clicks of its id, in the order of their offsets. A click that has had all its lists is removed.
-    fn take_kept_clicks(&mut self, handle: Handle, list: &Served, found: Handles) {
+    fn take_kept_clicks(&mut self, handle: ChunkHandle, list: &Served, found: Handles) {
         let mut next = found.click;
         while !next.is_none() {
             let place = next;
@@ -497,7 +498,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn take_kept_click(&mut self, place: Handle, click: KeptClick, handle: Handle, list: &Served) {
+    fn take_kept_click(&mut self, place: ChunkHandle, click: KeptClick, handle: ChunkHandle, list: &Served) {
         if !self.attributable(list.ts_ms, click.ts_ms) {
             return;
         }
@@ -605,9 +606,9 @@ impl Engine {
     }
 
     /// Settled lists are not read again: a click that one of them may have taken is not known to wait.
-    fn earlier(&self, click_ts_ms: i64) -> Earlier {
+    fn earlier(&self, click_ts_ms: i64) -> EarlierClick {
         let first_list_ms = click_ts_ms - self.rules.attribution_ms;
-        Earlier {
+        EarlierClick {
             may_be_decided: self
                 .frontier_ms()
                 .is_some_and(|frontier_ms| first_list_ms < frontier_ms),
@@ -635,7 +636,7 @@ impl Engine {
     }
 
     /// Records a click on a list and adds the difference that it makes.
-    fn record_click(&mut self, handle: Handle, item: u64) -> ClickResult {
+    fn record_click(&mut self, handle: ChunkHandle, item: u64) -> ClickResult {
         if !self.lists.tracks_live() {
             return self.lists.click(&mut self.store, handle, item).result();
         }
@@ -675,7 +676,7 @@ impl Engine {
 
     /// Adds the change that a click made to a list's outcome.
     #[inline(always)]
-    fn add_change(&mut self, handle: Handle, hit: Hit, before: Before) {
+    fn add_change(&mut self, handle: ChunkHandle, hit: Hit, before: ListBeforeClick) {
         let contributions = &mut self.scratch.contributions;
         // The usual case: the first click of its list, given by its position.
         if let (Hit::First(position), Some(n_items)) = (hit, before.without_click())
@@ -691,7 +692,7 @@ impl Engine {
     }
 
     /// Adds `sign` times the aspect contribution of a list's relevant items to the scratch. Returns whether there is any.
-    fn add_aspects(&mut self, handle: Handle, sign: i64) -> bool {
+    fn add_aspects(&mut self, handle: ChunkHandle, sign: i64) -> bool {
         let Some((catalogue, places)) = self.lists.places(&self.store, handle) else {
             return false;
         };
@@ -716,11 +717,11 @@ impl Engine {
     fn add_new_list(
         &mut self,
         key: &LookupKey,
-        (found, standing): (Handles, Standing),
+        (found, standing): (Handles, ListRelation),
         list: &Served,
         folded: u32,
         items: &[u64],
-    ) -> Handle {
+    ) -> ChunkHandle {
         let Engine {
             store,
             lists,
@@ -739,11 +740,11 @@ impl Engine {
         let list = &new_list(list, arms, folded, items);
         let n_items = items.len();
         let of_length = if contributions.remember_new_list(n_items, ranking) {
-            OfLength::Remembered(contributions)
+            LengthContribution::Remembered(contributions)
         } else {
-            OfLength::Terms(contributions.of_new_list(n_items, ranking))
+            LengthContribution::Terms(contributions.of_new_list(n_items, ranking))
         };
-        let mut worth = Worth {
+        let mut worth = UnclickedContribution {
             of_length,
             places: &[],
             of_catalogue: &[],
@@ -880,13 +881,13 @@ impl Engine {
     }
 
     /// Visits up to `n` lists with a final outcome, slot by slot, oldest first, each exactly once. Returns their number.
-    pub fn visit_settled(&mut self, n: usize, tell: impl FnMut(Settled)) -> usize {
-        let n_told = self.settling.visit(&mut self.store.chunks, n, tell);
+    pub fn visit_settled(&mut self, n: usize, visit: impl FnMut(Settled)) -> usize {
+        let n_reported = self.settling.visit(&mut self.store.chunks, n, visit);
         // A visit moves the border up to which lists are settled, so more of them may be forgotten.
         if self.lists.n_settled() > 0 || self.copies.bytes() > 0 || self.gathering.is_some() {
             self.forget_lists();
         }
-        n_told
+        n_reported
     }
 
     /// Returns whether lists wait for [`Self::visit_settled`].
@@ -941,8 +942,8 @@ impl Engine {
         } = self;
         clicks.expire(store, limit_ms - rules.click_skew_ms, |click| {
             // The click's list may be older than the first counted record, so that its absence proves nothing.
-            let before_begin = begin_ms.is_some_and(|begin| click.ts_ms <= begin + rules.attribution_ms);
-            let result = if before_begin {
+            let before_start = begin_ms.is_some_and(|begin| click.ts_ms <= begin + rules.attribution_ms);
+            let result = if before_start {
                 ClickResult::Undecided
             } else {
                 ClickResult::Unmatched
@@ -960,11 +961,11 @@ impl Engine {
     }
 
     /// Closes everything slot by slot, oldest first, and visits the lists, so that no second copy of a long file is in memory.
-    pub fn close_each(&mut self, mut tell: impl FnMut(Settled)) {
+    pub fn close_each(&mut self, mut visit: impl FnMut(Settled)) {
         self.close_gathered();
         self.frontier = Some(i64::MAX / self.settle_ms);
         while self.close_next() {
-            self.visit_settled(usize::MAX, &mut tell);
+            self.visit_settled(usize::MAX, &mut visit);
         }
         self.advance();
     }
@@ -1099,7 +1100,7 @@ fn copies_from_ms(next_ms: i64, same_list_ms: i64, slot_ms: i64) -> i64 {
 }
 
 /// Consecutive events, and the tag of each.
-type Group<'a> = (&'a [Event], &'a [Tag]);
+type EventGroup<'a> = (&'a [Event], &'a [Tag]);
 
 fn new_list<'a>(list: &Served, arms: &'a [ArmId], folded: u32, items: &'a [u64]) -> NewList<'a> {
     NewList {

@@ -24,7 +24,7 @@ use super::tally::SlotTally;
 use crate::metrics::ListOutcome;
 use crate::metrics::catalogue::Catalogue;
 
-pub use super::chunks::Handle;
+pub use super::chunks::ChunkHandle;
 pub use super::open_list::NewList;
 
 /// The lists of one slot that a partition has open.
@@ -38,7 +38,7 @@ pub struct OpenSlot {
     chunks: Vec<ChunkId>,
     n_lists: u64,
     /// Distinct off-list items clicked, by list, in the order of offsets.
-    off_list: HashMap<Handle, Vec<u64>>,
+    off_list: HashMap<ChunkHandle, Vec<u64>>,
     /// Ids of lists that share their id with others.
     crowded: Vec<u128>,
     /// Sums that its lists and clicks have added since the last hand-over, by arm.
@@ -58,8 +58,8 @@ pub struct ArmInSlot {
 
 /// Contribution of a list to the sums of its arms before its first click.
 #[derive(Debug, Clone, Copy)]
-pub struct Worth<'a> {
-    pub of_length: OfLength<'a>,
+pub struct UnclickedContribution<'a> {
+    pub of_length: LengthContribution<'a>,
     /// Places in rank order, if the slot uses a catalogue.
     pub places: &'a [u32],
     /// Terms of the catalogue, for the columns from `first` on.
@@ -69,7 +69,7 @@ pub struct Worth<'a> {
 
 /// Part of a contribution that depends on the list's length.
 #[derive(Debug, Clone, Copy)]
-pub enum OfLength<'a> {
+pub enum LengthContribution<'a> {
     /// Its contribution is cached, and usually it is only counted.
     Remembered(&'a Contributions),
     /// Terms for the first columns.
@@ -97,9 +97,9 @@ impl Hit {
 
 /// Relation of a new list to the others of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ListRelation {
     /// A copy: of the lists near its time, this one has the lowest offset.
-    CopyOf(Handle),
+    CopyOf(ChunkHandle),
     /// Another list: all others are farther away in time.
     Another,
     /// No other list of its id is known.
@@ -133,7 +133,7 @@ struct Crowd {
 pub struct Crowded {
     /// Rank in the order of offsets.
     pub arrival: u32,
-    pub list: Handle,
+    pub list: ChunkHandle,
 }
 
 #[derive(Debug)]
@@ -229,7 +229,7 @@ impl OpenLists {
     }
 
     /// Returns the maximum that a click on a list adds to [`Self::bytes`].
-    pub fn cost_of_click(&self, store: &Store, handle: Handle) -> u64 {
+    pub fn cost_of_click(&self, store: &Store, handle: ChunkHandle) -> u64 {
         let list = OpenList::at(store.chunks.words(handle), false);
         OFF_LIST_BYTES + self.cost_of_rows(list.arms().len())
     }
@@ -238,17 +238,17 @@ impl OpenLists {
         n_arms as u64 * SlotTally::max_row_bytes(self.width)
     }
 
-    fn slot(&self, store: &Store, handle: Handle) -> &OpenSlot {
+    fn slot(&self, store: &Store, handle: ChunkHandle) -> &OpenSlot {
         let slot = self.places[store.chunks.owned(handle).0 as usize].as_ref();
         slot.expect("a handle lives no longer than its slot")
     }
 
-    fn slot_mut(&mut self, store: &Store, handle: Handle) -> &mut OpenSlot {
+    fn slot_mut(&mut self, store: &Store, handle: ChunkHandle) -> &mut OpenSlot {
         let slot = self.places[store.chunks.owned(handle).0 as usize].as_mut();
         slot.expect("a handle lives no longer than its slot")
     }
 
-    fn list<'a>(&self, store: &'a Store, handle: Handle) -> OpenList<'a> {
+    fn list<'a>(&self, store: &'a Store, handle: ChunkHandle) -> OpenList<'a> {
         let (place, words) = store.chunks.owned(handle);
         let slot = self.places[place as usize].as_ref();
         OpenList::at(words, slot.is_some_and(|slot| slot.catalogue.is_some()))
@@ -282,11 +282,11 @@ impl OpenLists {
     }
 
     /// Returns the relation of a list with this id and time to the known ones.
-    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> Standing {
+    pub fn look_up(&self, store: &Store, id: u128, found: Handles, ts_ms: i64) -> ListRelation {
         let crowd = self.crowd_of(id);
         // The common case.
         if found.list.is_none() && crowd.is_none() {
-            return Standing::Only;
+            return ListRelation::Only;
         }
         let near_ms = ts_ms - self.same_list_ms..=ts_ms + self.same_list_ms;
         let original = match crowd {
@@ -296,7 +296,7 @@ impl OpenLists {
             }
             None => Some(found.list).filter(|list| near_ms.contains(&self.ts_ms(store, *list))),
         };
-        original.map_or(Standing::Another, Standing::CopyOf)
+        original.map_or(ListRelation::Another, ListRelation::CopyOf)
     }
 
     /// The latest time of a list that one of this id and time is a copy of. Unlike [`Self::look_up`] it does not depend on their
@@ -326,10 +326,10 @@ impl OpenLists {
         store: &mut Store,
         key: &LookupKey,
         found: Handles,
-        standing: Standing,
+        standing: ListRelation,
         list: &NewList,
-        worth: &Worth,
-    ) -> Handle {
+        worth: &UnclickedContribution,
+    ) -> ChunkHandle {
         let slot = self.slot_of(list.ts_ms);
         let handle = self.append(store, key, found, standing, slot, list, worth.places);
         self.n_lists += 1;
@@ -338,10 +338,10 @@ impl OpenLists {
         self.add_to_rows(place, list.arms, |tally, row| {
             tally.note_time(row, list_ms);
             match worth.of_length {
-                OfLength::Remembered(contributions) => {
+                LengthContribution::Remembered(contributions) => {
                     tally.count(row, list.items.len() as u32, contributions);
                 }
-                OfLength::Terms(terms) => tally.add(row, 0, terms),
+                LengthContribution::Terms(terms) => tally.add(row, 0, terms),
             }
             // A row that is only counted has no sums.
             if !worth.of_catalogue.is_empty() {
@@ -357,7 +357,7 @@ impl OpenLists {
         store: &mut Store,
         key: &LookupKey,
         found: Handles,
-        standing: Standing,
+        standing: ListRelation,
         list: &NewList,
     ) {
         let number = list.ts_ms.div_euclid(self.slot_ms);
@@ -386,11 +386,11 @@ impl OpenLists {
         store: &mut Store,
         key: &LookupKey,
         found: Handles,
-        standing: Standing,
+        standing: ListRelation,
         (start_ms, place): (i64, u32),
         list: &NewList,
         places: &[u32],
-    ) -> Handle {
+    ) -> ChunkHandle {
         let slot = self.places[place as usize].as_mut();
         let slot = slot.expect("a numbered slot has its place");
         debug_assert_eq!(
@@ -427,7 +427,7 @@ impl OpenLists {
         slot.bytes += cost;
         slot.n_lists += 1;
         self.bytes += cost;
-        if standing != Standing::Only {
+        if standing != ListRelation::Only {
             self.join_crowd(store, list.id, found, (list.ts_ms, handle));
         }
         handle
@@ -436,7 +436,7 @@ impl OpenLists {
     /// Adds a list and its time to the others of its id: those already grouped, or else the one that was found.
     #[cold]
     #[inline(never)]
-    fn join_crowd(&mut self, store: &Store, id: u128, found: Handles, list: (i64, Handle)) {
+    fn join_crowd(&mut self, store: &Store, id: u128, found: Handles, list: (i64, ChunkHandle)) {
         let is_new = self.crowd_of(id).is_none();
         // A crowd exists only once an id has a second list. The first one arrived earlier, so it gets the lower rank.
         let first = is_new.then(|| (self.ts_ms(store, found.list), found.list));
@@ -526,7 +526,7 @@ impl OpenLists {
     }
 
     /// Records a click on `item` and returns its effect. An item that is not in the list is remembered.
-    pub fn click(&mut self, store: &mut Store, handle: Handle, item: u64) -> Hit {
+    pub fn click(&mut self, store: &mut Store, handle: ChunkHandle, item: u64) -> Hit {
         let list = self.list(store, handle);
         let Some(position) = list.position(item) else {
             let max = self.max_off_list;
@@ -548,7 +548,7 @@ impl OpenLists {
     }
 
     /// Returns whether a click on this item would be a repeat.
-    pub fn has_click(&self, store: &Store, handle: Handle, item: u64) -> bool {
+    pub fn has_click(&self, store: &Store, handle: ChunkHandle, item: u64) -> bool {
         let list = self.list(store, handle);
         match list.position(item) {
             Some(position) => list.mask()[position / 32] >> (position % 32) & 1 != 0,
@@ -556,23 +556,23 @@ impl OpenLists {
         }
     }
 
-    pub fn shows(&self, store: &Store, handle: Handle, item: u64) -> bool {
+    pub fn shows(&self, store: &Store, handle: ChunkHandle, item: u64) -> bool {
         // Its places do not matter here.
         let list = OpenList::at(store.chunks.words(handle), false);
         list.position(item).is_some()
     }
 
-    pub fn ts_ms(&self, store: &Store, handle: Handle) -> i64 {
+    pub fn ts_ms(&self, store: &Store, handle: ChunkHandle) -> i64 {
         let list = OpenList::at(store.chunks.words(handle), false);
         self.start_ms(store, handle) + i64::from(list.ts_in_slot_ms())
     }
 
     /// Returns the start of a list's slot, Unix ms.
-    pub fn start_ms(&self, store: &Store, handle: Handle) -> i64 {
+    pub fn start_ms(&self, store: &Store, handle: ChunkHandle) -> i64 {
         self.slot(store, handle).start_ms
     }
 
-    pub fn outcome<'a>(&self, store: &'a Store, handle: Handle) -> ListOutcome<'a> {
+    pub fn outcome<'a>(&self, store: &'a Store, handle: ChunkHandle) -> ListOutcome<'a> {
         let (place, words) = store.chunks.owned(handle);
         let slot = self.places[place as usize].as_ref();
         let slot = slot.expect("a handle lives no longer than its slot");
@@ -585,18 +585,18 @@ impl OpenLists {
     }
 
     /// Distinct off-list items clicked, as far as they are remembered.
-    pub fn off_list(&self, store: &Store, handle: Handle) -> &[u64] {
+    pub fn off_list(&self, store: &Store, handle: ChunkHandle) -> &[u64] {
         self.slot(store, handle).off_list(handle)
     }
 
     /// The catalogue that a list counts by, and the places in it of the list's items in rank order.
-    pub fn places<'a>(&'a self, store: &'a Store, handle: Handle) -> Option<(&'a Catalogue, &'a [u32])> {
+    pub fn places<'a>(&'a self, store: &'a Store, handle: ChunkHandle) -> Option<(&'a Catalogue, &'a [u32])> {
         let catalogue = self.slot(store, handle).catalogue.as_deref()?;
         Some((catalogue, self.list(store, handle).places()))
     }
 
     /// Adds these terms to the columns from `first` on, of a list's arms in its slot.
-    pub fn add(&mut self, store: &Store, handle: Handle, first: usize, terms: &[i64]) {
+    pub fn add(&mut self, store: &Store, handle: ChunkHandle, first: usize, terms: &[i64]) {
         let (place, words) = store.chunks.owned(handle);
         // Its places do not matter here.
         let list = OpenList::at(words, false);
@@ -607,7 +607,7 @@ impl OpenLists {
     pub fn count_click(
         &mut self,
         store: &Store,
-        handle: Handle,
+        handle: ChunkHandle,
         n_items: usize,
         position: usize,
         contributions: &Contributions,
@@ -669,7 +669,7 @@ impl OpenLists {
     }
 
     /// Returns whether a list shows the same items in the same arms as its copy.
-    pub fn same_content(&self, store: &Store, handle: Handle, copy: &NewList) -> bool {
+    pub fn same_content(&self, store: &Store, handle: ChunkHandle, copy: &NewList) -> bool {
         self.list(store, handle).has_content_of(copy)
     }
 
@@ -789,14 +789,14 @@ impl OpenLists {
 }
 
 impl OpenSlot {
-    fn off_list(&self, list: Handle) -> &[u64] {
+    fn off_list(&self, list: ChunkHandle) -> &[u64] {
         if self.off_list.is_empty() {
             return &[];
         }
         self.off_list.get(&list).map_or(&[], Vec::as_slice)
     }
 
-    fn click_off_list(&mut self, list: Handle, item: u64, max: usize) -> Hit {
+    fn click_off_list(&mut self, list: ChunkHandle, item: u64, max: usize) -> Hit {
         if max == 0 {
             return Hit::OffList; // The bound is reached: it is not remembered.
         }

@@ -33,7 +33,7 @@ pub mod window;
 
 pub use arms::{Arm, ArmId, OTHER};
 pub use checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError};
-pub use copies::{Copied, CopiesCheckpoint, CopiesReach, Refusal};
+pub use copies::{Copied, CopiesCheckpoint, CopiesReach, LateRefusal};
 pub use gather::{EarlierHead, GatherCheckpoint, GatherRules, RowPlace, Silence};
 pub use join::{Changes, Engine, Rules};
 pub use lists::ArmInSlot;

@@ -12,12 +12,12 @@ use std::ops::RangeInclusive;
 
 use foldhash::HashMap;
 
-use super::lists::{Crowded, Handle};
+use super::lists::{ChunkHandle, Crowded};
 
 #[derive(Debug, Default)]
 pub struct PartialIds {
     /// The lists of each id with their times, in the order of their offsets.
-    lists: HashMap<u128, Vec<(i64, Handle)>>,
+    lists: HashMap<u128, Vec<(i64, ChunkHandle)>>,
     /// Ids that have lists in a slot, by the start of the slot, Unix ms.
     by_slot: BTreeMap<i64, Vec<u128>>,
     bytes: u64,
@@ -32,7 +32,7 @@ impl PartialIds {
     }
 
     /// Adds a list to the lists of an id.
-    pub fn add(&mut self, id: u128, ts_ms: i64, slot_ms: i64, list: Handle) {
+    pub fn add(&mut self, id: u128, ts_ms: i64, slot_ms: i64, list: ChunkHandle) {
         let start_ms = ts_ms.div_euclid(slot_ms) * slot_ms;
         self.lists.entry(id).or_default().push((ts_ms, list));
         self.by_slot.entry(start_ms).or_default().push(id);
@@ -82,11 +82,11 @@ mod tests {
     #[test]
     fn lists_keep_their_order_and_leave_with_their_slots() {
         let mut partial = PartialIds::default();
-        let lists: Vec<Handle> = (0..4).map(Handle::of_word).collect();
+        let lists: Vec<ChunkHandle> = (0..4).map(ChunkHandle::of_word).collect();
         for (id, ts_ms, list) in [(1, 17, 0), (1, 3, 1), (2, 4, 2), (1, 12, 3)] {
             partial.add(id, ts_ms, 10, lists[list]);
         }
-        let found = |partial: &PartialIds, id, times_ms| -> Vec<Handle> {
+        let found = |partial: &PartialIds, id, times_ms| -> Vec<ChunkHandle> {
             let mut all: Vec<Crowded> = partial.lists_of(id, times_ms).collect();
             all.sort_by_key(|other| other.arrival);
             all.iter().map(|other| other.list).collect()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 
 use super::arms::ArmId;
-use super::chunks::{ChunkId, Chunks, Handle};
+use super::chunks::{ChunkHandle, ChunkId, Chunks};
 use super::open_list::OpenList;
 use crate::metrics::ListOutcome;
 use crate::metrics::catalogue::Catalogue;
@@ -71,7 +71,7 @@ pub struct ClosedSlot {
     /// Chunks, each with its words; `None` if it still holds them itself.
     pub chunks: VecDeque<(ChunkId, Option<Vec<u32>>)>,
     /// Distinct off-list items clicked, by list.
-    pub off_list: HashMap<Handle, Vec<u64>>,
+    pub off_list: HashMap<ChunkHandle, Vec<u64>>,
     pub bytes: u64,
 }
 
@@ -101,12 +101,12 @@ impl Settling {
     }
 
     /// Visits up to `n` lists, and each slot after its last list; returns the number of lists. Visited slots are dropped.
-    pub fn visit(&mut self, chunks: &mut Chunks, n: usize, mut tell: impl FnMut(Settled)) -> usize {
+    pub fn visit(&mut self, chunks: &mut Chunks, n: usize, mut visit: impl FnMut(Settled)) -> usize {
         let mut left = n;
         while let Some(slot) = self.slots.front_mut() {
             while let Some((chunk, taken)) = slot.chunks.front() {
                 let words = taken.as_deref().unwrap_or_else(|| chunks.all(*chunk));
-                self.word = slot.tell(*chunk, words, self.word, &mut left, &mut tell);
+                self.word = slot.visit(*chunk, words, self.word, &mut left, &mut visit);
                 // The budget is used up inside this chunk: the next call continues at `word`.
                 if self.word < words.len() {
                     return n;
@@ -118,7 +118,7 @@ impl Settling {
             }
             let (start_ms, end_ms) = (slot.start_ms, slot.end_ms);
             self.bytes -= slot.bytes;
-            tell(Settled::Slot { start_ms, end_ms });
+            visit(Settled::Slot { start_ms, end_ms });
             self.slots.pop_front();
         }
         n - left
@@ -127,20 +127,20 @@ impl Settling {
 
 impl ClosedSlot {
     /// Visits the lists of a chunk from a word on, while any are `left`; returns the word of the next one.
-    fn tell(
+    fn visit(
         &self,
         chunk: ChunkId,
         words: &[u32],
         mut word: usize,
         left: &mut usize,
-        tell: &mut impl FnMut(Settled),
+        visit: &mut impl FnMut(Settled),
     ) -> usize {
         let catalogue = self.catalogue.as_deref();
         while word < words.len() && *left > 0 {
             let list = OpenList::at(&words[word..], catalogue.is_some());
             let parts = list.parts();
             let off_list = self.off_list_of(chunk, word);
-            tell(Settled::List(SettledList {
+            visit(Settled::List(SettledList {
                 start_ms: self.start_ms,
                 ts_ms: self.start_ms + i64::from(list.ts_in_slot_ms()),
                 user: list.user(),

@@ -9,7 +9,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::chunks::{Chunks, Handle};
+use super::chunks::{ChunkHandle, Chunks};
 use super::index::Index;
 
 pub use super::index::Tag;
@@ -51,9 +51,9 @@ pub struct LookupKey {
 /// Entries of the index for an id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Handles {
-    pub list: Handle,
+    pub list: ChunkHandle,
     /// The first click that was kept.
-    pub click: Handle,
+    pub click: ChunkHandle,
 }
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Store {
     }
 
     /// The key of a record.
-    pub fn key_of(&self, record: Handle) -> LookupKey {
+    pub fn key_of(&self, record: ChunkHandle) -> LookupKey {
         let id: [u32; ID] = *self
             .chunks
             .words(record)
@@ -136,14 +136,14 @@ impl Store {
     }
 
     /// Adds a record to the index: the first of its id and kind.
-    pub fn index(&mut self, key: &LookupKey, record: Handle) {
+    pub fn index(&mut self, key: &LookupKey, record: ChunkHandle) {
         let chunks = &self.chunks;
         self.index
             .insert(key.tag, record, &|other| chunks.may_live(other));
     }
 
     /// Replaces a record in the index by another of its id.
-    pub fn replace(&mut self, old: Handle, new: Handle) {
+    pub fn replace(&mut self, old: ChunkHandle, new: ChunkHandle) {
         let key = self.key_of(new);
         if !self.index.replace(key.tag, old, new) {
             self.index(&key, new);

@@ -25,11 +25,15 @@ impl Cell {
     /// # Errors
     /// [`Overflow`] if a sum exceeds 64 bits; that sum saturates.
     pub fn add(&mut self, tally: &[i64]) -> Result<(), Overflow> {
-        self.add_and_tell(tally, |_, _| ())
+        self.add_and_report(tally, |_, _| ())
     }
 
-    /// Adds a tally, and reports the change of each column to `told`.
-    fn add_and_tell(&mut self, tally: &[i64], mut told: impl FnMut(usize, i64)) -> Result<(), Overflow> {
+    /// Adds a tally, and reports the change of each column to `reported`.
+    fn add_and_report(
+        &mut self,
+        tally: &[i64],
+        mut reported: impl FnMut(usize, i64),
+    ) -> Result<(), Overflow> {
         make_room(&mut self.0, tally.len());
         let mut exact = Ok(());
         for (column, (sum, term)) in self.0.iter_mut().zip(tally).enumerate() {
@@ -37,7 +41,7 @@ impl Cell {
                 exact = Err(Overflow);
                 sum.saturating_add(*term)
             });
-            told(column, after - *sum);
+            reported(column, after - *sum);
             *sum = after;
         }
         exact
@@ -100,7 +104,7 @@ impl Window {
         let sums = &mut self.sums;
         let cell = self.cells.entry(number).or_default();
         // Add to the sum exactly what the cell takes, so that it can be subtracted again.
-        cell.add_and_tell(tally, |column, added| sums[column] += i128::from(added))
+        cell.add_and_report(tally, |column, added| sums[column] += i128::from(added))
     }
 
     /// Moves the end of the window forward (Unix ms). It never moves back.

@@ -6,7 +6,7 @@ mod top_users;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-pub(super) use self::times::Times;
+pub(super) use self::times::ArmTimes;
 pub(super) use self::top_users::TopUsers;
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -14,7 +14,7 @@ use crate::ledger::{BucketSums, Numbers};
 use crate::looks::{arm_totals, refused_lists};
 use crate::metrics::Ranking;
 use crate::statistics::per_user::is_per_user;
-use crate::statistics::{ArmTotals, Epoch, Report, Settings, Time, Totals, Unit, one_look};
+use crate::statistics::{ArmTotals, ComparisonReport, Epoch, LookSpan, Settings, Totals, Unit, one_look};
 
 /// Arms to compare with a control, and the settings of each comparison.
 #[derive(Debug, Clone, Default)]
@@ -80,26 +80,26 @@ impl Compare {
 
 /// Comparison of an experiment's arms with its control.
 #[derive(Debug)]
-pub struct Comparison {
+pub struct ExperimentComparison {
     pub settings: Settings,
     /// Totals of all arms, in one epoch.
     pub totals: Totals,
-    pub report: Report,
+    pub report: ComparisonReport,
     /// Time from the first list to the last one.
-    pub time: Time,
+    pub time: LookSpan,
     /// Totals at half of the time of all lists, if requested.
-    pub halfway: Option<Halfway>,
+    pub halfway: Option<HalfTotals>,
 }
 
 /// Totals of all arms at half of the time.
 #[derive(Debug)]
-pub struct Halfway {
+pub struct HalfTotals {
     pub epoch: Epoch,
     /// Time up to which events count, Unix ms.
     pub as_of_ms: i64,
 }
 
-impl Comparison {
+impl ExperimentComparison {
     /// Returns the number of lists of an arm.
     pub fn lists(&self, arm: &str) -> f64 {
         let lists = self.arm(arm).map(|arm| arm.lists.iter().sum());
@@ -130,7 +130,7 @@ impl Comparison {
 
 /// Inputs of the comparisons.
 #[derive(Clone, Copy)]
-pub(super) struct Compared<'a> {
+pub(super) struct ComparisonInputs<'a> {
     pub arms: &'a [Arm],
     pub ranking: &'a Ranking,
     pub compare: &'a Compare,
@@ -139,7 +139,7 @@ pub(super) struct Compared<'a> {
 /// Counts kept list by list, outside of the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    pub times: Times,
+    pub times: ArmTimes,
     pub top_users: TopUsers,
 }
 
@@ -151,16 +151,16 @@ impl Beside {
 }
 
 /// Settings and totals by experiment.
-type Sums = BTreeMap<String, (Settings, Totals)>;
+type SumsByExperiment = BTreeMap<String, (Settings, Totals)>;
 
-impl Compared<'_> {
+impl ComparisonInputs<'_> {
     /// Compares the arms of each experiment that has its control, by the metrics of the first profile.
     pub fn comparisons(
         self,
         numbers: Numbers,
         beside: &Beside,
-        half: Option<Half>,
-    ) -> BTreeMap<String, Comparison> {
+        half: Option<HalfSums>,
+    ) -> BTreeMap<String, ExperimentComparison> {
         let mut half = half.map(|half| (half.as_of_ms, half.sums));
         let mut top_users = beside.top_users.most();
         // Lists beyond the cap do not count, so the most active user has no more than the cap either.
@@ -177,12 +177,12 @@ impl Compared<'_> {
             // Each experiment is compared once, so its sums can be moved.
             let halfway = half.as_mut().and_then(|(as_of_ms, sums)| {
                 let (_, totals) = sums.remove(&experiment)?;
-                Some(Halfway {
+                Some(HalfTotals {
                     epoch: totals.epochs.into_iter().next()?,
                     as_of_ms: *as_of_ms,
                 })
             });
-            let comparison = Comparison {
+            let comparison = ExperimentComparison {
                 report: one_look(&settings, &totals, time),
                 settings,
                 totals,
@@ -195,15 +195,15 @@ impl Compared<'_> {
     }
 
     /// Returns the sums up to this time, Unix ms.
-    pub fn half(self, numbers: Numbers, as_of_ms: i64) -> Half {
-        Half {
+    pub fn half(self, numbers: Numbers, as_of_ms: i64) -> HalfSums {
+        HalfSums {
             as_of_ms,
             sums: self.sums(numbers, &BTreeMap::new()),
         }
     }
 
     /// Returns the sums of each experiment. `top_users` are the lists of the most active user, by arm.
-    fn sums(self, numbers: Numbers, top_users: &BTreeMap<ArmId, u32>) -> Sums {
+    fn sums(self, numbers: Numbers, top_users: &BTreeMap<ArmId, u32>) -> SumsByExperiment {
         let mut experiments: BTreeMap<&str, Vec<(ArmId, &str)>> = BTreeMap::new();
         for (id, arm) in (0..).zip(self.arms) {
             let arms = experiments.entry(&arm.experiment).or_default();
@@ -231,9 +231,9 @@ impl Compared<'_> {
 }
 
 /// Sums at half of the time.
-pub(super) struct Half {
+pub(super) struct HalfSums {
     as_of_ms: i64,
-    sums: Sums,
+    sums: SumsByExperiment,
 }
 
 fn totals(

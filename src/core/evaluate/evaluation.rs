@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::UnreadableLines;
-use super::comparison::Comparison;
+use super::comparison::ExperimentComparison;
 use crate::engine::Arm;
 use crate::engine::event::Reason;
 use crate::engine::float_times::FloatTimes;
@@ -13,18 +13,18 @@ use crate::metrics::Ranking;
 use crate::metrics::catalogue::Catalogue;
 
 /// Sums by arm, as wide as the ranking.
-pub type Totals = BTreeMap<Arm, Box<[i128]>>;
+pub type TotalsByArm = BTreeMap<Arm, Box<[i128]>>;
 
 /// The numbers of a set of files.
 pub struct Evaluation {
     pub ranking: Ranking,
-    pub total: Totals,
+    pub total: TotalsByArm,
     /// Length of a span, if a series was requested.
     pub span_ms: Option<i64>,
     /// Totals by start of the span, Unix ms; spans without a list are absent.
-    pub spans: BTreeMap<i64, Totals>,
+    pub spans: BTreeMap<i64, TotalsByArm>,
     /// Comparisons by experiment, for the ones with their control; `None` if nothing was to be compared.
-    pub comparisons: Option<BTreeMap<String, Comparison>>,
+    pub comparisons: Option<BTreeMap<String, ExperimentComparison>>,
     /// Outcome of each line.
     pub counts: Counts,
     /// Served lists that could be read.
@@ -66,7 +66,7 @@ impl Evaluation {
     }
 
     /// Returns the comparison of an experiment with its control; `None` if it has none.
-    pub fn comparison(&self, experiment: &str) -> Option<&Comparison> {
+    pub fn comparison(&self, experiment: &str) -> Option<&ExperimentComparison> {
         self.comparisons.as_ref()?.get(experiment)
     }
 
@@ -81,7 +81,7 @@ pub(super) fn totals(
     arms: &[Arm],
     ranking: &Ranking,
     catalogue: Option<&Catalogue>,
-) -> Totals {
+) -> TotalsByArm {
     let named = numbers.sums.iter().map(|(arm, sums)| {
         let mut sums = sums.clone();
         // Distinct counts are not sums of lists: they are computed from the items seen, and need a catalogue.

@@ -9,7 +9,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use super::{Evaluation, Totals};
+use super::{Evaluation, TotalsByArm};
 use crate::engine::outcome::{ClickResult, Outcome, SHELVES};
 use crate::metrics::Column;
 use crate::statistics::top_user::top_user_warning;
@@ -174,7 +174,7 @@ impl<'a> ExperimentSums<'a> {
 }
 
 /// Returns the experiments, sorted by name.
-fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
+fn experiments(totals: &TotalsByArm) -> impl Iterator<Item = ExperimentSums<'_>> {
     let all: Vec<(&str, &str, &[i128])> = totals
         .iter()
         .map(|(arm, sums)| (&*arm.experiment, &*arm.arm, &**sums))
@@ -192,25 +192,25 @@ fn experiments(totals: &Totals) -> impl Iterator<Item = ExperimentSums<'_>> {
 
 /// Difference of a value to the control's.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-struct Difference {
+struct ControlDifference {
     absolute: f64,
     /// Percentage of the control's value; none if that is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     percent: Option<f64>,
 }
 
-impl Difference {
-    fn of(value: f64, control: f64) -> Difference {
+impl ControlDifference {
+    fn of(value: f64, control: f64) -> ControlDifference {
         let absolute = value - control;
-        Difference {
+        ControlDifference {
             absolute,
             percent: (control != 0.0).then(|| absolute / control * 100.0),
         }
     }
 
     /// Returns the difference of one metric; `None` if one of the two values is undefined.
-    fn of_sums(column: &Column, sums: &[i128], control: &[i128]) -> Option<Difference> {
-        Some(Difference::of(column.value(sums)?, column.value(control)?))
+    fn of_sums(column: &Column, sums: &[i128], control: &[i128]) -> Option<ControlDifference> {
+        Some(ControlDifference::of(column.value(sums)?, column.value(control)?))
     }
 }
 

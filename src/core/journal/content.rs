@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::identity::{Identity, Topic};
+use super::identity::{CountedTopic, LogIdentity};
 use crate::bytes::{Malformed, Reader, Writer};
 
 /// The most that a blob holds: 256 KiB.
 pub const MAX_PART_BYTES: usize = 1 << 18;
 
 /// Bytes that many may hold.
-pub type Bytes = Arc<[u8]>;
+pub type SharedBytes = Arc<[u8]>;
 
 /// Names a part of the state, such as `totals` or `cell 0 29393280`.
 pub type Role = Arc<str>;
 
 /// Stands for the accepted events that are read again: their number, and the sum of their hashes, which wraps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Digest {
+pub struct ReplayDigest {
     pub n_events: u64,
     pub sum: u64,
 }
 
 /// Read progress in a topic partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reach {
+pub struct TopicProgress {
     /// Offset below which all records were read.
     pub read_position: i64,
     /// Offset from which open lists are replayed.
@@ -34,12 +34,12 @@ pub struct Reach {
     /// M as of the resume offset, Unix ms.
     pub resume_max_ms: Option<i64>,
     /// Digest of the accepted events before the read position that are open.
-    pub digest: Digest,
+    pub digest: ReplayDigest,
 }
 
 /// Something that has been counted since a time of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct CountedColumn {
     pub id: String,
     /// Epoch ms.
     pub since_ms: i64,
@@ -48,18 +48,18 @@ pub struct Column {
 /// A state without the bytes of its roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    pub identity: Identity,
+    pub identity: LogIdentity,
     /// Time at which counting started, Unix ms; `None` before the first record.
     pub begin_ms: Option<i64>,
     /// start(F), Unix ms; `None` before the first record.
     pub frontier_ms: Option<i64>,
     /// Read progress by topic, in the order of the identity.
-    pub reaches: Vec<Reach>,
+    pub reaches: Vec<TopicProgress>,
     /// The pair has reached the ends of its logs once. Before that it is in no view.
     pub was_caught_up: bool,
     /// True if no record was shed.
     pub is_exact: bool,
-    pub columns: Vec<Column>,
+    pub columns: Vec<CountedColumn>,
 }
 
 impl Header {
@@ -72,7 +72,7 @@ impl Header {
     }
 
     pub(super) fn encode(&self, to: &mut Writer) {
-        let Identity {
+        let LogIdentity {
             fingerprint,
             topics,
             n_partitions,
@@ -102,14 +102,14 @@ impl Header {
         let n_partitions = u32::try_from(from.number()?).map_err(|_| Malformed::Number)?;
         let (mut topics, mut reaches) = (Vec::new(), Vec::new());
         for _ in 0..from.length()? {
-            topics.push(Topic {
+            topics.push(CountedTopic {
                 name: from.text()?.to_owned(),
                 id: u128::from_le_bytes(from.array()?),
             });
-            reaches.push(Reach::decode(from)?);
+            reaches.push(TopicProgress::decode(from)?);
         }
         Ok(Header {
-            identity: Identity {
+            identity: LogIdentity {
                 fingerprint,
                 topics,
                 n_partitions,
@@ -124,7 +124,7 @@ impl Header {
     }
 }
 
-impl Reach {
+impl TopicProgress {
     fn encode(&self, to: &mut Writer) {
         to.signed(self.read_position.into());
         to.signed(self.resume_offset.into());
@@ -133,12 +133,12 @@ impl Reach {
         to.bytes(&self.digest.sum.to_le_bytes());
     }
 
-    fn decode(from: &mut Reader) -> Result<Reach, Malformed> {
-        Ok(Reach {
+    fn decode(from: &mut Reader) -> Result<TopicProgress, Malformed> {
+        Ok(TopicProgress {
             read_position: from.ms()?,
             resume_offset: from.ms()?,
             resume_max_ms: from.time()?,
-            digest: Digest {
+            digest: ReplayDigest {
                 n_events: from.number()?,
                 sum: u64::from_le_bytes(from.array()?),
             },
@@ -146,10 +146,10 @@ impl Reach {
     }
 }
 
-fn decode_columns(from: &mut Reader) -> Result<Vec<Column>, Malformed> {
+fn decode_columns(from: &mut Reader) -> Result<Vec<CountedColumn>, Malformed> {
     let mut columns = Vec::new();
     for _ in 0..from.length()? {
-        columns.push(Column {
+        columns.push(CountedColumn {
             id: from.text()?.to_owned(),
             since_ms: from.ms()?,
         });
@@ -159,14 +159,14 @@ fn decode_columns(from: &mut Reader) -> Result<Vec<Column>, Malformed> {
 
 /// Bytes of a role that fit into a record, and their hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    pub bytes: Bytes,
+pub struct RolePart {
+    pub bytes: SharedBytes,
     pub hash: u128,
 }
 
-impl Part {
-    fn new(bytes: Bytes) -> Part {
-        Part {
+impl RolePart {
+    fn new(bytes: SharedBytes) -> RolePart {
+        RolePart {
             hash: xxh3_128(&bytes),
             bytes,
         }
@@ -178,7 +178,7 @@ impl Part {
 pub struct State {
     pub header: Header,
     /// Parts of each role, in the order of its bytes; empty if it has no bytes.
-    pub parts: BTreeMap<Role, Vec<Part>>,
+    pub parts: BTreeMap<Role, Vec<RolePart>>,
     /// Hash of everything: equal states have equal contents, no matter which process writes them.
     pub content: u128,
 }
@@ -186,14 +186,14 @@ pub struct State {
 impl State {
     /// Creates a state. Roles may have any size: they are cut into parts of [`MAX_PART_BYTES`]. If a role only grows at its
     /// end, all its parts but the last stay the same.
-    pub fn new(header: Header, roles: BTreeMap<Role, Bytes>) -> State {
+    pub fn new(header: Header, roles: BTreeMap<Role, SharedBytes>) -> State {
         State::cut(header, roles, MAX_PART_BYTES)
     }
 
     /// Creates a state with parts of another size, for tests.
     #[doc(hidden)]
-    pub fn cut(header: Header, roles: BTreeMap<Role, Bytes>, max_part_bytes: usize) -> State {
-        let parts: BTreeMap<Role, Vec<Part>> = roles
+    pub fn cut(header: Header, roles: BTreeMap<Role, SharedBytes>, max_part_bytes: usize) -> State {
+        let parts: BTreeMap<Role, Vec<RolePart>> = roles
             .into_iter()
             .map(|(role, bytes)| (role, parts(bytes, max_part_bytes)))
             .collect();
@@ -211,15 +211,15 @@ impl State {
     }
 }
 
-fn parts(bytes: Bytes, max_part_bytes: usize) -> Vec<Part> {
+fn parts(bytes: SharedBytes, max_part_bytes: usize) -> Vec<RolePart> {
     match bytes.len() {
         0 => Vec::new(),
         // A role that fits into one part shares its bytes instead of copying them.
-        n_bytes if n_bytes <= max_part_bytes => vec![Part::new(bytes)],
+        n_bytes if n_bytes <= max_part_bytes => vec![RolePart::new(bytes)],
         _ => {
             // Parts start at fixed offsets, so bytes added at the end of a role leave its complete parts unchanged.
             let parts = bytes.chunks(max_part_bytes);
-            parts.map(|part| Part::new(part.into())).collect()
+            parts.map(|part| RolePart::new(part.into())).collect()
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::content::{Bytes, Column, Digest, Header, Reach, Role, State};
-use super::identity::{Identity, Topic};
+use super::content::{CountedColumn, Header, ReplayDigest, Role, SharedBytes, State, TopicProgress};
+use super::identity::{CountedTopic, LogIdentity};
 
-pub fn identity() -> Identity {
-    let topic = |name: &str, id| Topic {
+pub fn identity() -> LogIdentity {
+    let topic = |name: &str, id| CountedTopic {
         name: name.to_owned(),
         id,
     };
-    Identity {
+    LogIdentity {
         fingerprint: "attribution 30m; slot 5s".to_owned(),
         topics: vec![topic("served", 7), topic("clicks", 1 << 100)],
         n_partitions: 12,
@@ -19,11 +19,11 @@ pub fn identity() -> Identity {
 
 /// Returns the header of a pair with this read position.
 pub fn header(read_position: i64) -> Header {
-    let reach = |read_position| Reach {
+    let reach = |read_position| TopicProgress {
         read_position,
         resume_offset: read_position / 2,
         resume_max_ms: Some(1_763_596_800_000),
-        digest: Digest {
+        digest: ReplayDigest {
             n_events: 3,
             sum: u64::MAX,
         },
@@ -35,14 +35,14 @@ pub fn header(read_position: i64) -> Header {
         reaches: vec![reach(read_position), reach(300)],
         was_caught_up: true,
         is_exact: true,
-        columns: vec![Column {
+        columns: vec![CountedColumn {
             id: "hit_rate@5".to_owned(),
             since_ms: -1,
         }],
     }
 }
 
-pub fn roles(roles: &[(&str, &str)]) -> BTreeMap<Role, Bytes> {
+pub fn roles(roles: &[(&str, &str)]) -> BTreeMap<Role, SharedBytes> {
     let roles = roles.iter();
     roles
         .map(|(role, bytes)| ((*role).into(), bytes.as_bytes().into()))

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Topic of the counted log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topic {
+pub struct CountedTopic {
     pub name: String,
     /// Id from Kafka, which is new with each creation. 0 if it is not known.
     pub id: u128,
@@ -12,54 +12,54 @@ pub struct Topic {
 
 /// Identity of the log that state was counted from. State with another identity is not resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct LogIdentity {
     /// Settings that decide where an event counts, as text.
     pub fingerprint: String,
     /// Topic of lists, then topic of clicks, or one for both.
-    pub topics: Vec<Topic>,
+    pub topics: Vec<CountedTopic>,
     pub n_partitions: u32,
 }
 
 /// Difference between the log of a stored state and the current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Difference {
+pub enum LogDifference {
     Fingerprint { stored: String },
     Topics { stored: Vec<String> },
     MadeAnew { topic: String, stored: u128, now: u128 },
     Partitions { stored: u32, now: u32 },
 }
 
-impl Identity {
+impl LogIdentity {
     /// Returns the first difference from a stored identity. A topic id that is unknown on either side does not count as one.
-    pub fn difference(&self, stored: &Identity) -> Option<Difference> {
+    pub fn difference(&self, stored: &LogIdentity) -> Option<LogDifference> {
         if stored.fingerprint != self.fingerprint {
             let stored = stored.fingerprint.clone();
-            return Some(Difference::Fingerprint { stored });
+            return Some(LogDifference::Fingerprint { stored });
         }
         let names =
-            |of: &Identity| -> Vec<String> { of.topics.iter().map(|topic| topic.name.clone()).collect() };
+            |of: &LogIdentity| -> Vec<String> { of.topics.iter().map(|topic| topic.name.clone()).collect() };
         if names(stored) != names(self) {
             let stored = names(stored);
-            return Some(Difference::Topics { stored });
+            return Some(LogDifference::Topics { stored });
         }
         // The names are equal, so both lists have the same order.
         let mut topics = self.topics.iter().zip(&stored.topics);
         let other = topics.find(|(now, stored)| now.id != stored.id && now.id != 0 && stored.id != 0);
         if let Some((now, stored)) = other {
-            return Some(Difference::MadeAnew {
+            return Some(LogDifference::MadeAnew {
                 topic: now.name.clone(),
                 stored: stored.id,
                 now: now.id,
             });
         }
-        (stored.n_partitions != self.n_partitions).then_some(Difference::Partitions {
+        (stored.n_partitions != self.n_partitions).then_some(LogDifference::Partitions {
             stored: stored.n_partitions,
             now: self.n_partitions,
         })
     }
 
     /// Returns the same identity, with ids that only `other` knows filled in, so that no known id is lost.
-    pub fn knowing(&self, other: &Identity) -> Identity {
+    pub fn knowing(&self, other: &LogIdentity) -> LogIdentity {
         let mut both = self.clone();
         for (topic, known) in both.topics.iter_mut().zip(&other.topics) {
             if topic.id == 0 {
@@ -70,21 +70,21 @@ impl Identity {
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for LogDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Difference::Fingerprint { stored } => write!(f, "it was counted by other rules: {stored}"),
-            Difference::Topics { stored } => {
+            LogDifference::Fingerprint { stored } => write!(f, "it was counted by other rules: {stored}"),
+            LogDifference::Topics { stored } => {
                 write!(f, "it was counted from other topics: {}", stored.join(", "))
             }
-            Difference::MadeAnew { topic, stored, now } => {
+            LogDifference::MadeAnew { topic, stored, now } => {
                 let [now, stored] = [*now, *stored].map(id_text);
                 write!(
                     f,
                     "topic `{topic}` was recreated since: its id is {now}, and was {stored}"
                 )
             }
-            Difference::Partitions { stored, now } => {
+            LogDifference::Partitions { stored, now } => {
                 write!(
                     f,
                     "the event topics had {stored} partitions then, and have {now} now"
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn reports_each_kind_of_difference_between_logs() {
         let now = identity();
-        let check = |change: fn(&mut Identity), text: &str| {
+        let check = |change: fn(&mut LogIdentity), text: &str| {
             let mut stored = identity();
             change(&mut stored);
             let difference = now.difference(&stored).map(|difference| difference.to_string());

@@ -81,42 +81,44 @@ pub struct BlobId {
 
 /// Subject of a record within its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub enum RecordKey {
     Claim(Session),
     Seal(SealId),
     Blob(BlobId),
 }
 
-impl Key {
+impl RecordKey {
     pub fn text(self, namespace: Namespace) -> String {
         match self {
-            Key::Claim(session) => format!("1|{namespace}|claim|{session}"),
-            Key::Seal(SealId { session, number }) => format!("1|{namespace}|seal|{session}|{number}"),
-            Key::Blob(BlobId { unique, number }) => format!("1|{namespace}|blob|{unique:016x}|{number}"),
+            RecordKey::Claim(session) => format!("1|{namespace}|claim|{session}"),
+            RecordKey::Seal(SealId { session, number }) => format!("1|{namespace}|seal|{session}|{number}"),
+            RecordKey::Blob(BlobId { unique, number }) => {
+                format!("1|{namespace}|blob|{unique:016x}|{number}")
+            }
         }
     }
 
     /// The session of a claim or a seal.
     pub fn session(self) -> Option<Session> {
         match self {
-            Key::Claim(session) | Key::Seal(SealId { session, .. }) => Some(session),
-            Key::Blob(_) => None,
+            RecordKey::Claim(session) | RecordKey::Seal(SealId { session, .. }) => Some(session),
+            RecordKey::Blob(_) => None,
         }
     }
 
-    /// Parses a key; `None` if [`Key::text`] does not print any key like this.
-    pub fn parse(text: &[u8]) -> Option<(Namespace, Key)> {
+    /// Parses a key; `None` if [`RecordKey::text`] does not print any key like this.
+    pub fn parse(text: &[u8]) -> Option<(Namespace, RecordKey)> {
         // To the broker, another spelling would be another key. So each key has exactly one.
         let mut parts = std::str::from_utf8(text).ok()?.split('|');
         let mut next = || parts.next();
         let (version, namespace, kind) = (next()?, Namespace(hexadecimal(next()?)?), next()?);
         let key = match kind {
-            "claim" => Key::Claim(session(&mut next)?),
-            "seal" => Key::Seal(SealId {
+            "claim" => RecordKey::Claim(session(&mut next)?),
+            "seal" => RecordKey::Seal(SealId {
                 session: session(&mut next)?,
                 number: decimal(next()?)?,
             }),
-            "blob" => Key::Blob(BlobId {
+            "blob" => RecordKey::Blob(BlobId {
                 unique: hexadecimal(next()?)?,
                 number: decimal(next()?)?,
             }),
@@ -156,12 +158,13 @@ mod tests {
 
     use super::*;
 
-    fn any_key() -> impl Strategy<Value = Key> {
+    fn any_key() -> impl Strategy<Value = RecordKey> {
         let session = || any::<(u64, u64)>().prop_map(|(epoch, unique)| Session { epoch, unique });
         prop_oneof![
-            session().prop_map(Key::Claim),
-            (session(), any::<u64>()).prop_map(|(session, number)| Key::Seal(SealId { session, number })),
-            any::<(u64, u64)>().prop_map(|(unique, number)| Key::Blob(BlobId { unique, number })),
+            session().prop_map(RecordKey::Claim),
+            (session(), any::<u64>())
+                .prop_map(|(session, number)| RecordKey::Seal(SealId { session, number })),
+            any::<(u64, u64)>().prop_map(|(unique, number)| RecordKey::Blob(BlobId { unique, number })),
         ]
     }
 
@@ -170,7 +173,7 @@ mod tests {
         fn keys_survive_a_round_trip(namespace: u64, key in any_key()) {
             let text = key.text(Namespace(namespace));
             prop_assert_eq!(Namespace(namespace).to_string().parse(), Ok(Namespace(namespace)));
-            prop_assert_eq!(Key::parse(text.as_bytes()), Some((Namespace(namespace), key)));
+            prop_assert_eq!(RecordKey::parse(text.as_bytes()), Some((Namespace(namespace), key)));
         }
 
         /// Otherwise two texts could be one key.
@@ -179,7 +182,7 @@ mod tests {
             let mut text = key.text(Namespace(7)).into_bytes();
             let at = at % text.len();
             text[at] = byte;
-            if let Some((namespace, key)) = Key::parse(&text) {
+            if let Some((namespace, key)) = RecordKey::parse(&text) {
                 prop_assert_eq!(key.text(namespace).into_bytes(), text);
             }
         }
@@ -194,15 +197,15 @@ mod tests {
         let namespace = Namespace(0xf00d);
         for (key, text) in [
             (
-                Key::Claim(session),
+                RecordKey::Claim(session),
                 "1|000000000000f00d|claim|12|00000000000000ab",
             ),
             (
-                Key::Seal(SealId { session, number: 3 }),
+                RecordKey::Seal(SealId { session, number: 3 }),
                 "1|000000000000f00d|seal|12|00000000000000ab|3",
             ),
             (
-                Key::Blob(BlobId {
+                RecordKey::Blob(BlobId {
                     unique: 0xab,
                     number: 0,
                 }),
@@ -231,9 +234,9 @@ mod tests {
             "1|000000000000f00d|clam|12|00000000000000ab",
             "1|000000000000f00d|seal|12|00000000000000ab",
         ] {
-            assert_eq!(Key::parse(text.as_bytes()), None, "{text}");
+            assert_eq!(RecordKey::parse(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(Key::parse(b"1|\xff"), None);
+        assert_eq!(RecordKey::parse(b"1|\xff"), None);
     }
 
     #[test]

@@ -1,32 +1,32 @@
 //! The partitions of a state topic as a driver of owners uses them: followed, asked for their ends, appended to.
 
-use super::content::Bytes;
-use super::key::Key;
-use super::view::Question;
+use super::content::SharedBytes;
+use super::key::RecordKey;
+use super::view::EndQuestion;
 
 /// All partitions of a state topic. Only [`poll`](Log::poll) blocks, and for `wait_ms` at most.
 pub trait Log {
     /// Reads a partition from its first record on, from now on.
     fn follow(&mut self, partition: i32);
 
-    /// Asks where a partition ends: now, not earlier. [`Happening::End`] or [`Happening::StartOver`] is the answer, if there is one;
+    /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is one;
     /// a later question takes the place of an earlier one.
-    fn ask(&mut self, partition: i32, question: Question);
+    fn ask(&mut self, partition: i32, question: EndQuestion);
 
     /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is answered.
-    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>);
+    fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>);
 
     /// Hands over all events, or waits up to `wait_ms` if there are none. Within a partition, records come in order, and an end
     /// comes after the records below it.
-    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>));
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>));
 
     /// Returns how far a partition has been read.
-    fn progress(&self, partition: i32) -> Progress;
+    fn progress(&self, partition: i32) -> LogProgress;
 }
 
 /// Event of the state topic.
 #[derive(Debug)]
-pub enum Happening<'a> {
+pub enum LogEvent<'a> {
     /// The next record; a tombstone has no value.
     Record {
         partition: i32,
@@ -37,31 +37,31 @@ pub enum Happening<'a> {
         written_ms: Option<i64>,
     },
     /// Everything below the end that this question asked for has been read.
-    End { partition: i32, question: Question },
+    End { partition: i32, question: EndQuestion },
     /// The question was answered, but for a long time nothing came although records are missing below the end.
-    Quiet { partition: i32, question: Question },
+    Quiet { partition: i32, question: EndQuestion },
     /// The log now begins at this offset, later than before: retention or a person has deleted records.
     Begins { partition: i32, offset: i64 },
     /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
     StartOver { partition: i32 },
     /// The append of this key and value is acknowledged by all replicas in sync.
-    Acknowledged { partition: i32, key: Key },
+    Acknowledged { partition: i32, key: RecordKey },
     /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
     Fault(String),
     /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.
-    Hindered(Hindered, Option<String>),
+    Hindered(BlockedOperation, Option<String>),
 }
 
 /// Operation that is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hindered {
+pub enum BlockedOperation {
     Reading,
     Writing,
 }
 
 /// Read progress in one partition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct LogProgress {
     /// Next offset to be read.
     pub position: i64,
     /// End of the partition when last asked for.
@@ -75,18 +75,18 @@ const QUIET_MS: i64 = 10_000;
 
 /// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`].
 #[derive(Debug, Default)]
-pub struct Follower {
-    progress: Progress,
+pub struct Cursor {
+    progress: LogProgress,
     asked: Option<Asked>,
     /// Time of the last sign of progress.
-    heard_ms: i64,
+    received_ms: i64,
     /// First offset of the log when last asked for.
     begin: Option<i64>,
 }
 
 #[derive(Debug)]
 struct Asked {
-    question: Question,
+    question: EndQuestion,
     /// Read position at the time of the question.
     position: i64,
     end: Option<i64>,
@@ -94,23 +94,23 @@ struct Asked {
 
 /// Conclusion from the answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum EndAnswer {
     /// No conclusion yet, or no question any more.
     Nothing,
     /// Everything below the end has been read.
-    End(Question),
+    End(EndQuestion),
     /// Records below the end are missing, and nothing comes.
-    Quiet(Question),
+    Quiet(EndQuestion),
     /// Records that were read are gone.
     StartOver,
 }
 
-impl Follower {
-    pub fn progress(&self) -> Progress {
+impl Cursor {
+    pub fn progress(&self) -> LogProgress {
         self.progress
     }
 
-    pub fn ask(&mut self, question: Question) {
+    pub fn ask(&mut self, question: EndQuestion) {
         self.asked = Some(Asked {
             question,
             position: self.progress.position,
@@ -126,53 +126,53 @@ impl Follower {
     }
 
     /// The partition ended there when it was asked with this question.
-    pub fn answer(&mut self, question: Question, end: i64, now_ms: i64) -> Answer {
+    pub fn answer(&mut self, question: EndQuestion, end: i64, now_ms: i64) -> EndAnswer {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
-            return Answer::Nothing;
+            return EndAnswer::Nothing;
         };
         // The log is shorter than what had been read at the time of the question: it was truncated or replaced. Later
         // reads prove nothing, since those records may have been appended after the end was determined.
         if end < asked.position {
-            return Answer::StartOver;
+            return EndAnswer::StartOver;
         }
         asked.end = Some(end);
         // The same end as before is not a sign of progress.
         if self.progress.end.replace(end) != Some(end) {
-            self.heard_ms = now_ms;
+            self.received_ms = now_ms;
         }
         self.look()
     }
 
     /// A record was handed over: the next one is at this offset, or behind it.
-    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Answer {
+    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> EndAnswer {
         self.progress.n_bytes += n_bytes;
         self.reach(next, now_ms)
     }
 
     /// Moves the read position forward: all records below `next` have been read or do not exist.
-    pub fn reach(&mut self, next: i64, now_ms: i64) -> Answer {
+    pub fn reach(&mut self, next: i64, now_ms: i64) -> EndAnswer {
         // Compaction leaves gaps, so the position may jump. It moves back only through `start_over`.
         self.progress.position = self.progress.position.max(next);
-        self.heard_ms = now_ms;
+        self.received_ms = now_ms;
         self.look()
     }
 
-    fn look(&mut self) -> Answer {
+    fn look(&mut self) -> EndAnswer {
         let position = self.progress.position;
         let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
         // Taking the question reports each end once.
         match self.asked.take_if(is_there) {
-            Some(asked) => Answer::End(asked.question),
-            None => Answer::Nothing,
+            Some(asked) => EndAnswer::End(asked.question),
+            None => EndAnswer::Nothing,
         }
     }
 
-    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Answer {
+    pub fn look_at_the_clock(&mut self, now_ms: i64) -> EndAnswer {
         // Without an answer nothing is known to be missing: the brokers may be down, which is not quiet.
-        let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.heard_ms >= QUIET_MS;
+        let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.received_ms >= QUIET_MS;
         match self.asked.take_if(is_quiet) {
-            Some(asked) => Answer::Quiet(asked.question),
-            None => Answer::Nothing,
+            Some(asked) => EndAnswer::Quiet(asked.question),
+            None => EndAnswer::Nothing,
         }
     }
 
@@ -183,14 +183,14 @@ impl Follower {
     }
 }
 
-impl Answer {
+impl EndAnswer {
     /// Returns the event to hand over, if any.
-    pub fn happening(self, partition: i32) -> Option<Happening<'static>> {
+    pub fn happening(self, partition: i32) -> Option<LogEvent<'static>> {
         match self {
-            Answer::Nothing => None,
-            Answer::End(question) => Some(Happening::End { partition, question }),
-            Answer::Quiet(question) => Some(Happening::Quiet { partition, question }),
-            Answer::StartOver => Some(Happening::StartOver { partition }),
+            EndAnswer::Nothing => None,
+            EndAnswer::End(question) => Some(LogEvent::End { partition, question }),
+            EndAnswer::Quiet(question) => Some(LogEvent::Quiet { partition, question }),
+            EndAnswer::StartOver => Some(LogEvent::StartOver { partition }),
         }
     }
 }
@@ -199,88 +199,88 @@ impl Answer {
 mod tests {
     use super::*;
     use crate::journal::key::Namespace;
-    use crate::journal::rules::Rules;
-    use crate::journal::view::View;
+    use crate::journal::rules::JournalRules;
+    use crate::journal::view::PartitionView;
 
-    fn question(asked_ms: i64) -> Question {
-        View::new(Namespace::of("fingerprint", "group"), Rules::default()).question(asked_ms)
+    fn question(asked_ms: i64) -> EndQuestion {
+        PartitionView::new(Namespace::of("fingerprint", "group"), JournalRules::default()).question(asked_ms)
     }
 
     #[test]
     fn reaches_the_end_once_everything_below_it_is_read() {
-        let mut follower = Follower::default();
-        follower.ask(question(1));
-        assert_eq!(follower.answer(question(1), 7, 0), Answer::Nothing);
-        assert_eq!(follower.read(6, 100, 0), Answer::Nothing);
-        assert_eq!(follower.read(9, 20, 0), Answer::End(question(1)));
-        assert_eq!(follower.read(10, 0, 0), Answer::Nothing, "once");
-        let progress = Progress {
+        let mut cursor = Cursor::default();
+        cursor.ask(question(1));
+        assert_eq!(cursor.answer(question(1), 7, 0), EndAnswer::Nothing);
+        assert_eq!(cursor.read(6, 100, 0), EndAnswer::Nothing);
+        assert_eq!(cursor.read(9, 20, 0), EndAnswer::End(question(1)));
+        assert_eq!(cursor.read(10, 0, 0), EndAnswer::Nothing, "once");
+        let progress = LogProgress {
             position: 10,
             end: Some(7),
             n_bytes: 120,
         };
-        assert_eq!(follower.progress(), progress);
+        assert_eq!(cursor.progress(), progress);
     }
 
     #[test]
     fn an_end_already_read_is_reached_with_the_answer() {
-        let mut follower = Follower::default();
-        follower.ask(question(1));
-        assert_eq!(follower.answer(question(1), 0, 0), Answer::End(question(1)));
+        let mut cursor = Cursor::default();
+        cursor.ask(question(1));
+        assert_eq!(cursor.answer(question(1), 0, 0), EndAnswer::End(question(1)));
     }
 
     #[test]
     fn ignores_the_answer_to_an_earlier_question() {
-        let mut follower = Follower::default();
-        follower.ask(question(1));
-        follower.ask(question(2));
-        assert_eq!(follower.answer(question(1), 0, 0), Answer::Nothing);
-        assert_eq!(follower.answer(question(2), 0, 0), Answer::End(question(2)));
+        let mut cursor = Cursor::default();
+        cursor.ask(question(1));
+        cursor.ask(question(2));
+        assert_eq!(cursor.answer(question(1), 0, 0), EndAnswer::Nothing);
+        assert_eq!(cursor.answer(question(2), 0, 0), EndAnswer::End(question(2)));
     }
 
     /// Records read since the question do not cause a restart.
     #[test]
     fn starts_over_if_the_end_is_before_the_read_position() {
-        let mut follower = Follower::default();
-        follower.reach(8, 0);
-        follower.ask(question(1));
-        follower.reach(9, 0);
-        assert_eq!(follower.answer(question(1), 8, 0), Answer::End(question(1)));
-        follower.ask(question(2));
-        assert_eq!(follower.answer(question(2), 8, 0), Answer::StartOver);
-        follower.start_over();
-        follower.ask(question(3));
-        assert_eq!(follower.answer(question(3), 8, 0), Answer::Nothing);
-        assert_eq!(follower.reach(8, 0), Answer::End(question(3)));
+        let mut cursor = Cursor::default();
+        cursor.reach(8, 0);
+        cursor.ask(question(1));
+        cursor.reach(9, 0);
+        assert_eq!(cursor.answer(question(1), 8, 0), EndAnswer::End(question(1)));
+        cursor.ask(question(2));
+        assert_eq!(cursor.answer(question(2), 8, 0), EndAnswer::StartOver);
+        cursor.start_over();
+        cursor.ask(question(3));
+        assert_eq!(cursor.answer(question(3), 8, 0), EndAnswer::Nothing);
+        assert_eq!(cursor.reach(8, 0), EndAnswer::End(question(3)));
     }
 
     #[test]
     fn reports_when_the_start_of_the_log_moves() {
-        let mut follower = Follower::default();
-        let moves = [0, 0, 7, 3, 7, 8].map(|offset| follower.begins(offset));
+        let mut cursor = Cursor::default();
+        let moves = [0, 0, 7, 3, 7, 8].map(|offset| cursor.begins(offset));
         assert_eq!(moves, [true, false, true, false, false, true]);
-        follower.start_over();
-        assert!(follower.begins(0), "another log");
+        cursor.start_over();
+        assert!(cursor.begins(0), "another log");
     }
 
     #[test]
     fn reports_quiet_if_missing_records_do_not_arrive() {
-        let mut follower = Follower::default();
-        follower.ask(question(1));
+        let mut cursor = Cursor::default();
+        cursor.ask(question(1));
         assert_eq!(
-            follower.look_at_the_clock(2 * QUIET_MS),
-            Answer::Nothing,
+            cursor.look_at_the_clock(2 * QUIET_MS),
+            EndAnswer::Nothing,
             "no answer"
         );
-        follower.answer(question(1), 7, 0);
-        follower.reach(3, 5);
+        cursor.answer(question(1), 7, 0);
+        cursor.reach(3, 5);
         // It is asked again and again meanwhile.
-        follower.ask(question(2));
-        follower.answer(question(2), 7, 5_000);
-        assert_eq!(follower.look_at_the_clock(QUIET_MS + 4), Answer::Nothing);
+        cursor.ask(question(2));
+        cursor.answer(question(2), 7, 5_000);
+        assert_eq!(cursor.look_at_the_clock(QUIET_MS + 4), EndAnswer::Nothing);
         assert_eq!(
-            follower.look_at_the_clock(QUIET_MS + 5),
-            Answer::Quiet(question(2))
+            cursor.look_at_the_clock(QUIET_MS + 5),
+            EndAnswer::Quiet(question(2))
         );
     }
 }

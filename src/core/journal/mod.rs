@@ -12,39 +12,42 @@
 //! is written by one session only, and always with the same content, and no rule depends on the order of records. Claims are ordered by
 //! their sessions, and so are seals: a seal is *in force* if it is the highest and no claim is higher than its session's.
 //!
-//! - [`View`] holds the records that a reader of the partition has read. At an [`End`] it yields the current state.
+//! - [`PartitionView`] holds the records that a reader of the partition has read. At an [`NamespaceEnd`] it yields the current state.
 //! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S8. Its driver reads, appends
 //!   and asks; it makes no decisions.
-//! - [`Log`] is a driver's interface to the partitions, and [`Follower`] tracks how far one of them is read.
-//! - [`Onlooker`] reads all partitions and returns the current state of each.
-//! - [`Census`] has all records of a partition, in all namespaces, for tools.
-//! - [`Key`], [`Seal`] and [`Claim`] are the records, as text and bytes.
+//! - [`Log`] is a driver's interface to the partitions, and [`Cursor`] tracks how far one of them is read.
+//! - [`Follower`] reads all partitions and returns the current state of each.
+//! - [`Inventory`] has all records of a partition, in all namespaces, for tools.
+//! - [`RecordKey`], [`Seal`] and [`Claim`] are the records, as text and bytes.
 //!
 //! This module does not interpret states: roles are names with bytes.
 
-mod census;
 mod content;
 #[cfg(test)]
 mod fixture;
+mod follower;
 mod identity;
+mod inventory;
 mod key;
 mod log;
-mod onlooker;
 mod owner;
 mod record;
 mod rules;
 mod view;
 
-pub use self::census::{Breach, Census, Estate, Weight};
-pub use self::content::{Bytes, Column, Digest, Header, MAX_PART_BYTES, Part, Reach, Role, State};
-pub use self::identity::{Difference, Identity, Topic};
-pub use self::key::{BlobId, Key, Namespace, NoNamespace, SealId, Session};
-pub use self::log::{Answer, Follower, Happening, Hindered, Log, Progress};
-pub use self::onlooker::{Onlooker, Sealed, Withheld};
+pub use self::content::{
+    CountedColumn, Header, MAX_PART_BYTES, ReplayDigest, Role, RolePart, SharedBytes, State, TopicProgress,
+};
+pub use self::follower::{Follower, Sealed, Unavailable};
+pub use self::identity::{CountedTopic, LogDifference, LogIdentity};
+pub use self::inventory::{Breach, Inventory, NamespaceContents, Weight};
+pub use self::key::{BlobId, Namespace, NoNamespace, RecordKey, SealId, Session};
+pub use self::log::{BlockedOperation, Cursor, EndAnswer, Log, LogEvent, LogProgress};
 pub use self::owner::{
-    Command, Input, Loss, Owner, Refusal, Settings, Showing, Shown, Standing, Trouble, Wanted,
+    Loss, Owner, OwnerCommand, OwnerInput, OwnerSettings, OwnerStatus, Refusal, ShownState, StateFault,
+    Urgency, Visibility,
 };
 pub use self::record::{Claim, Entry, MAX_RECORD_BYTES, RecordError, Seal};
 #[doc(hidden)]
-pub use self::rules::{Clause, Rules};
-pub use self::view::{Damage, End, Question, ReadSeal, View};
+pub use self::rules::{Clause, JournalRules};
+pub use self::view::{DamagedBlob, EndQuestion, NamespaceEnd, PartitionView, ReadSeal};

@@ -10,7 +10,7 @@
 mod claims;
 mod holding;
 mod interface;
-mod kept;
+mod kept_seal;
 mod loss;
 mod passed;
 mod sealing;
@@ -22,16 +22,18 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use self::holding::Holding;
-pub use self::holding::Wanted;
-pub use self::interface::{Command, Input, Loss, Refusal, Settings, Showing, Shown, Trouble};
-use self::kept::Kept;
+pub use self::holding::Urgency;
+pub use self::interface::{
+    Loss, OwnerCommand, OwnerInput, OwnerSettings, Refusal, ShownState, StateFault, Visibility,
+};
+use self::kept_seal::KeptSeal;
 use self::passed::Passed;
-use super::key::{Key, SealId, Session};
-use super::rules::{Clause, Rules};
-use super::view::{Question, View};
+use super::key::{RecordKey, SealId, Session};
+use super::rules::{Clause, JournalRules};
+use super::view::{EndQuestion, PartitionView};
 
 #[derive(Debug)]
-enum Phase {
+enum OwnerPhase {
     /// The pair is not assigned. Contains the holding from before it was revoked.
     Away(Option<Holding>),
     /// Waits for the end, then claims or resumes.
@@ -53,7 +55,7 @@ enum Phase {
 
 /// Phase of an owner, as shown to people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum OwnerStatus {
     /// The group has not assigned the pair.
     #[default]
     Away,
@@ -73,38 +75,38 @@ pub enum Standing {
 ///
 /// # What a driver provides
 ///
-/// - One loop per pair, and one owner that learns what becomes of the pair's memory in this process: [`Input::Forgotten`] if it is
+/// - One loop per pair, and one owner that learns what becomes of the pair's memory in this process: [`OwnerInput::Forgotten`] if it is
 ///   dropped other than by a command. The seed is random, and new for each owner.
-/// - The time with each input, in ms of a clock that never goes back and counts suspension. An [`Input::Tick`] at least each second, even
+/// - The time with each input, in ms of a clock that never goes back and counts suspension. An [`OwnerInput::Tick`] at least each second, even
 ///   while nothing can be read. After each input the driver puts [`Owner::showing`] where scrapes find it without waiting for the loop;
 ///   scrapes evaluate it with the same clock.
 /// - The records of the state partition from its first one on, in the order of offsets, from the leader, including tombstones. While the pair
 ///   is away the driver keeps reading, or resumes from the same position when the pair comes back.
-/// - [`Input::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it with the ends.
-/// - Ends: the driver takes a [`Question`], asks the broker where the partition ends, and hands the question in as [`Input::End`] once its
+/// - [`OwnerInput::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it with the ends.
+/// - Ends: the driver takes a [`EndQuestion`], asks the broker where the partition ends, and hands the question in as [`OwnerInput::End`] once its
 ///   position is there. If records were read since the question, the answer proves nothing, and the driver asks again. While a claim or a
 ///   seal is pending it asks right after each record, otherwise about each second, and never less often than a third of the lease.
-///   [`Input::StartOver`] if the end lies before the position, followed by all records from the first one on.
-/// - Appends in any order, without transactions, `acks=all`. [`Input::Acknowledged`] for each key with a value that is acknowledged; a failure
+///   [`OwnerInput::StartOver`] if the end lies before the position, followed by all records from the first one on.
+/// - Appends in any order, without transactions, `acks=all`. [`OwnerInput::Acknowledged`] for each key with a value that is acknowledged; a failure
 ///   is not an answer. The driver holds nothing back: an append may land at any later time, or never.
-/// - Commits: [`Input::Committed`] with `is_known: false` only for an answer that means it (unknown member, illegal generation, fenced
+/// - Commits: [`OwnerInput::Committed`] with `is_known: false` only for an answer that means it (unknown member, illegal generation, fenced
 ///   instance, rebalance in progress). A timeout or an unreachable coordinator is not an answer, and the command comes again.
-/// - Memory: at [`Command::Begin`] by the start rule; at [`Command::Restore`] from header and roles, replaying from the resume offsets. A
+/// - Memory: at [`OwnerCommand::Begin`] by the start rule; at [`OwnerCommand::Restore`] from header and roles, replaying from the resume offsets. A
 ///   [`State`](super::State) at a batch border when [`Owner::wants`] asks for it, and not before the replay has met its digests. Equal states
 ///   must have equal bytes.
-/// - Settled deltas wait, by the content of the state that contains them, for [`Command::Show`]. Each Show releases all deltas up to that
-///   state. Until then the board keeps what was shown before, and [`Showing::shown`] decides whether it is visible.
-/// - A final state before it leaves, if time allows: the machine seals what it is offered until [`Input::Revoked`].
+/// - Settled deltas wait, by the content of the state that contains them, for [`OwnerCommand::Show`]. Each Show releases all deltas up to that
+///   state. Until then the board keeps what was shown before, and [`Visibility::shown`] decides whether it is visible.
+/// - A final state before it leaves, if time allows: the machine seals what it is offered until [`OwnerInput::Revoked`].
 #[derive(Debug)]
 pub struct Owner {
-    settings: Settings,
-    rules: Rules,
-    view: View,
-    phase: Phase,
+    settings: OwnerSettings,
+    rules: JournalRules,
+    view: PartitionView,
+    phase: OwnerPhase,
     /// Chain position of the memory that exists.
     memory: Option<Passed>,
     /// The current state that this memory has passed through, kept to be written again if the topic loses it.
-    kept: Option<Kept>,
+    kept: Option<KeptSeal>,
     /// Loss that is not repaired yet.
     lost: Option<Loss>,
     n_lost: u64,
@@ -122,26 +124,26 @@ pub struct Owner {
     /// Time of the last question whose end had the own claim as the highest.
     lease_from_ms: Option<i64>,
     /// Tombstones sent, and when.
-    buried: BTreeMap<Key, i64>,
+    buried: BTreeMap<RecordKey, i64>,
     /// Time of the last input.
     now_ms: i64,
-    commands: Vec<Command>,
+    commands: Vec<OwnerCommand>,
 }
 
 impl Owner {
     /// `seed` is random, and another one for each owner.
-    pub fn new(settings: Settings, seed: u64) -> Owner {
-        Owner::with_rules(settings, seed, Rules::default())
+    pub fn new(settings: OwnerSettings, seed: u64) -> Owner {
+        Owner::with_rules(settings, seed, JournalRules::default())
     }
 
     /// Creates an owner with weakened rules, for tests.
     #[doc(hidden)]
-    pub fn with_rules(settings: Settings, seed: u64, rules: Rules) -> Owner {
+    pub fn with_rules(settings: OwnerSettings, seed: u64, rules: JournalRules) -> Owner {
         Owner {
-            view: View::new(settings.namespace, rules),
+            view: PartitionView::new(settings.namespace, rules),
             settings,
             rules,
-            phase: Phase::Away(None),
+            phase: OwnerPhase::Away(None),
             memory: None,
             kept: None,
             lost: None,
@@ -161,23 +163,23 @@ impl Owner {
     }
 
     /// Takes an input at a time (ms of a clock that never goes back and counts suspension). At least one must come each second, if only a
-    /// [`Input::Tick`].
-    pub fn step(&mut self, now_ms: i64, input: Input) -> Vec<Command> {
+    /// [`OwnerInput::Tick`].
+    pub fn step(&mut self, now_ms: i64, input: OwnerInput) -> Vec<OwnerCommand> {
         // A stall must be noticed before the input can show anything again.
         self.note_time(now_ms);
         match input {
-            Input::Assigned => self.assigned(),
-            Input::Revoked => self.revoked(),
-            Input::Forgotten => self.forgotten(),
-            Input::Record { offset, key, value } => self.record(offset, key, value),
-            Input::Begins(offset) => self.view.begins_at(offset),
-            Input::End(question) => self.end(question),
-            Input::Quiet(question) => self.quiet(question),
-            Input::Acknowledged(key) => self.acknowledged(key),
-            Input::State(state) => self.state(state),
-            Input::Committed { number, is_known } => self.committed(number, is_known),
-            Input::StartOver => self.start_over(),
-            Input::Tick => {}
+            OwnerInput::Assigned => self.assigned(),
+            OwnerInput::Revoked => self.revoked(),
+            OwnerInput::Forgotten => self.forgotten(),
+            OwnerInput::Record { offset, key, value } => self.record(offset, key, value),
+            OwnerInput::Begins(offset) => self.view.starts_at(offset),
+            OwnerInput::End(question) => self.end(question),
+            OwnerInput::Quiet(question) => self.quiet(question),
+            OwnerInput::Acknowledged(key) => self.acknowledged(key),
+            OwnerInput::State(state) => self.state(state),
+            OwnerInput::Committed { number, is_known } => self.committed(number, is_known),
+            OwnerInput::StartOver => self.start_over(),
+            OwnerInput::Tick => {}
         }
         // Deadlines are checked after every input, so they need no timers.
         self.look_at_the_clock();
@@ -185,78 +187,78 @@ impl Owner {
     }
 
     /// Returns a question for the end of the state partition. Ask it now: it covers the records handed in so far.
-    pub fn question(&self, now_ms: i64) -> Question {
+    pub fn question(&self, now_ms: i64) -> EndQuestion {
         self.view.question(now_ms)
     }
 
     /// Returns whether the owner waits for an end. If so, ask for it right after each read.
     pub fn awaits_end(&self) -> bool {
         match &self.phase {
-            Phase::Reading(_) | Phase::Claiming { .. } => true,
-            Phase::Holding(holding) => holding.awaits_end(),
+            OwnerPhase::Reading(_) | OwnerPhase::Claiming { .. } => true,
+            OwnerPhase::Holding(holding) => holding.awaits_end(),
             _ => false,
         }
     }
 
     /// Returns the phase, for people.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> OwnerStatus {
         match &self.phase {
-            Phase::Away(_) => Standing::Away,
-            Phase::Reading(_) => Standing::Reading,
-            Phase::Claiming { .. } => Standing::Claiming,
-            Phase::Holding(_) => Standing::Holding,
-            Phase::Superseded { .. } => Standing::Superseded,
-            Phase::Refused => Standing::Refused,
+            OwnerPhase::Away(_) => OwnerStatus::Away,
+            OwnerPhase::Reading(_) => OwnerStatus::Reading,
+            OwnerPhase::Claiming { .. } => OwnerStatus::Claiming,
+            OwnerPhase::Holding(_) => OwnerStatus::Holding,
+            OwnerPhase::Superseded { .. } => OwnerStatus::Superseded,
+            OwnerPhase::Refused => OwnerStatus::Refused,
         }
     }
 
     /// Returns the records read so far.
-    pub fn view(&self) -> &View {
+    pub fn view(&self) -> &PartitionView {
         &self.view
     }
 
     fn record(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) {
         match self.view.take_at(offset, key, value) {
-            Some(Key::Claim(_)) => self.look_at_claims(),
-            Some(Key::Seal(id)) => self.look_at_a_seal(id),
+            Some(RecordKey::Claim(_)) => self.look_at_claims(),
+            Some(RecordKey::Seal(id)) => self.look_at_a_seal(id),
             _ => {}
         }
     }
 
-    fn end(&mut self, question: Question) {
+    fn end(&mut self, question: EndQuestion) {
         let Some(end) = self.view.end(question) else {
             return;
         };
         match &self.phase {
-            Phase::Reading(_) => self.end_of_reading(&end),
+            OwnerPhase::Reading(_) => self.end_of_reading(&end),
             // The own claim was read back, and with it every seal that landed before it.
-            Phase::Claiming { session, .. } if self.view.has_claim(*session) => {
+            OwnerPhase::Claiming { session, .. } if self.view.has_claim(*session) => {
                 let session = *session;
                 self.hold(session, &end);
             }
             // The end was asked for after the claim was acknowledged, but lacks it: the log has lost the claim.
-            Phase::Claiming { acknowledged_ms, .. } if end.was_asked_after(*acknowledged_ms) => {
+            OwnerPhase::Claiming { acknowledged_ms, .. } if end.was_asked_after(*acknowledged_ms) => {
                 self.claim_again();
             }
-            Phase::Holding(_) => self.end_of_holder(&end),
+            OwnerPhase::Holding(_) => self.end_of_holder(&end),
             _ => {}
         }
     }
 
     /// Treats a quiet partition as its end, but drops the held claim. A new claim is read back before it counts, so a missing
     /// record does no harm; resuming an old claim has no such check.
-    fn quiet(&mut self, question: Question) {
-        if let Phase::Reading(held) = &mut self.phase {
+    fn quiet(&mut self, question: EndQuestion) {
+        if let OwnerPhase::Reading(held) = &mut self.phase {
             *held = None;
             self.end(question);
         }
     }
 
-    fn acknowledged(&mut self, key: Key) {
+    fn acknowledged(&mut self, key: RecordKey) {
         match key {
-            Key::Claim(session) => self.claim_acknowledged(session),
-            Key::Seal(id) => self.seal_acknowledged(id),
-            Key::Blob(id) => self.blob_acknowledged(id),
+            RecordKey::Claim(session) => self.claim_acknowledged(session),
+            RecordKey::Seal(id) => self.seal_acknowledged(id),
+            RecordKey::Blob(id) => self.blob_acknowledged(id),
         }
     }
 
@@ -265,15 +267,15 @@ impl Owner {
         self.view.start_over();
         // The held claim was in the log that is gone, so it must be made again.
         self.phase = match &self.phase {
-            Phase::Away(_) => Phase::Away(None),
-            _ => Phase::Reading(None),
+            OwnerPhase::Away(_) => OwnerPhase::Away(None),
+            _ => OwnerPhase::Reading(None),
         };
     }
 
     fn look_at_the_clock(&mut self) {
         let (now_ms, answer_ms) = (self.now_ms, self.settings.answer_ms);
         match &mut self.phase {
-            Phase::Claiming {
+            OwnerPhase::Claiming {
                 session,
                 sent_ms,
                 acknowledged_ms: None,
@@ -285,13 +287,13 @@ impl Owner {
                     self.claim();
                 }
             }
-            Phase::Holding(holding) => {
+            OwnerPhase::Holding(holding) => {
                 // The order matters: giving up an attempt makes room for sealing the base, or else the kept state.
                 holding.doubt(now_ms, answer_ms);
                 holding.seal_base_again(now_ms, &mut self.commands);
                 self.write_again();
             }
-            Phase::Superseded { number, asked_ms } if now_ms - *asked_ms >= answer_ms => {
+            OwnerPhase::Superseded { number, asked_ms } if now_ms - *asked_ms >= answer_ms => {
                 let number = *number;
                 self.ask_the_group(number);
             }

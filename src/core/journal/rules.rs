@@ -118,15 +118,15 @@ impl Clause {
 
 /// Rules in use: all of them, except in tests.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rules {
+pub struct JournalRules {
     without: Option<Clause>,
 }
 
-impl Rules {
+impl JournalRules {
     /// Leaves out a clause, for tests that show its purpose.
     #[doc(hidden)]
-    pub fn without(clause: Clause) -> Rules {
-        Rules {
+    pub fn without(clause: Clause) -> JournalRules {
+        JournalRules {
             without: Some(clause),
         }
     }

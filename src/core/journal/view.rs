@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::content::{Bytes, Role};
-use super::key::{BlobId, Key, Namespace, SealId, Session};
+use super::content::{Role, SharedBytes};
+use super::key::{BlobId, Namespace, RecordKey, SealId, Session};
 use super::record::{Entry, RecordError, Seal};
-use super::rules::{Clause, Rules};
+use super::rules::{Clause, JournalRules};
 
 /// Place of a record in its partition.
 type Offset = i64;
@@ -18,14 +18,14 @@ type Offset = i64;
 pub type ReadSeal = Result<Arc<Seal>, RecordError>;
 
 /// The records of a namespace in a partition, by key. Between ends it may lack records that compaction has removed, so only an
-/// [`End`] shows the current state.
+/// [`NamespaceEnd`] shows the current state.
 #[derive(Debug)]
-pub struct View {
+pub struct PartitionView {
     namespace: Namespace,
-    rules: Rules,
+    rules: JournalRules,
     claims: BTreeMap<Session, Offset>,
     seals: BTreeMap<SealId, (Offset, ReadSeal)>,
-    blobs: BTreeMap<BlobId, (Offset, Bytes)>,
+    blobs: BTreeMap<BlobId, (Offset, SharedBytes)>,
     others: BTreeSet<Namespace>,
     /// Keys of this namespace that cannot be parsed.
     newer: BTreeMap<String, Offset>,
@@ -36,26 +36,26 @@ pub struct View {
 
 /// Request for the end of the partition: when it was made, and how many records had been read by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question {
+pub struct EndQuestion {
     pub asked_ms: i64,
     pub(super) n_taken: u64,
 }
 
 /// State of the namespace at the end of the partition.
 #[derive(Debug, Clone)]
-pub struct End {
+pub struct NamespaceEnd {
     pub asked_ms: i64,
     /// The highest claim.
     pub claim: Option<Session>,
     /// The highest.
     pub seal: Option<(SealId, ReadSeal)>,
-    in_force: bool,
+    current: bool,
 }
 
-impl End {
+impl NamespaceEnd {
     /// S1: the highest seal, if no claim is higher than its session's.
-    pub fn in_force(&self) -> Option<&(SealId, ReadSeal)> {
-        self.seal.as_ref().filter(|_| self.in_force)
+    pub fn current(&self) -> Option<&(SealId, ReadSeal)> {
+        self.seal.as_ref().filter(|_| self.current)
     }
 
     /// Returns whether a record acknowledged at that time must lie below this end.
@@ -66,24 +66,24 @@ impl End {
 
 /// A blob that a seal names is missing or has other bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct DamagedBlob {
     pub role: Role,
     pub blob: BlobId,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for DamagedBlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Damage { role, blob } = self;
+        let DamagedBlob { role, blob } = self;
         let BlobId { unique, number } = blob;
         write!(f, "blob {unique:016x}|{number} ({role}) is absent or damaged")
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for DamagedBlob {}
 
-impl View {
-    pub fn new(namespace: Namespace, rules: Rules) -> View {
-        View {
+impl PartitionView {
+    pub fn new(namespace: Namespace, rules: JournalRules) -> PartitionView {
+        PartitionView {
             namespace,
             rules,
             claims: BTreeMap::new(),
@@ -98,15 +98,15 @@ impl View {
 
     /// Takes the next record of the partition, for readers that do not track where the log begins. Returns its key if it has a
     /// value and belongs to this namespace.
-    pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
+    pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<RecordKey> {
         self.take_at(Offset::MAX, key, value)
     }
 
-    /// Takes the next record of the partition. [`View::begins_at`] forgets it once the log begins behind its offset.
-    pub fn take_at(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Option<Key> {
+    /// Takes the next record of the partition. [`PartitionView::starts_at`] forgets it once the log begins behind its offset.
+    pub fn take_at(&mut self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Option<RecordKey> {
         // Any record makes earlier questions void, even one of another namespace.
         self.n_taken += 1;
-        let Some((namespace, key)) = Key::parse(key) else {
+        let Some((namespace, key)) = RecordKey::parse(key) else {
             self.take_strange(offset, key, value.is_some());
             return None;
         };
@@ -138,16 +138,16 @@ impl View {
         };
     }
 
-    fn put(&mut self, offset: Offset, key: Key, value: &[u8]) {
+    fn put(&mut self, offset: Offset, key: RecordKey, value: &[u8]) {
         match key {
-            Key::Claim(session) => {
+            RecordKey::Claim(session) => {
                 // The value is not decoded: the key alone is the claim.
                 self.claims.insert(session, offset);
             }
-            Key::Seal(id) => {
+            RecordKey::Seal(id) => {
                 self.seals.insert(id, (offset, Seal::decode(value).map(Arc::new)));
             }
-            Key::Blob(id) => match self.blobs.get_mut(&id) {
+            RecordKey::Blob(id) => match self.blobs.get_mut(&id) {
                 // Keep the allocation if the bytes are the same: an owner compares pointers to see that no one has replaced them.
                 Some((at, bytes)) if bytes[..] == *value => *at = offset,
                 _ => _ = self.blobs.insert(id, (offset, value.into())),
@@ -156,7 +156,7 @@ impl View {
     }
 
     /// Forgets all records before an offset: the log now begins there, so the next reader does not find them.
-    pub fn begins_at(&mut self, offset: i64) {
+    pub fn starts_at(&mut self, offset: i64) {
         self.claims.retain(|_, at| *at >= offset);
         self.seals.retain(|_, (at, _)| *at >= offset);
         self.blobs.retain(|_, (at, _)| *at >= offset);
@@ -164,11 +164,11 @@ impl View {
         self.malformed.retain(|_, at| *at >= offset);
     }
 
-    fn remove(&mut self, key: Key) {
+    fn remove(&mut self, key: RecordKey) {
         match key {
-            Key::Claim(session) => drop(self.claims.remove(&session)),
-            Key::Seal(id) => drop(self.seals.remove(&id)),
-            Key::Blob(id) => drop(self.blobs.remove(&id)),
+            RecordKey::Claim(session) => drop(self.claims.remove(&session)),
+            RecordKey::Seal(id) => drop(self.seals.remove(&id)),
+            RecordKey::Blob(id) => drop(self.blobs.remove(&id)),
         }
     }
 
@@ -176,15 +176,15 @@ impl View {
     pub fn start_over(&mut self) {
         // Keep counting, so that answers to earlier questions do not match any more.
         let n_taken = self.n_taken + 1;
-        *self = View {
+        *self = PartitionView {
             n_taken,
-            ..View::new(self.namespace, self.rules)
+            ..PartitionView::new(self.namespace, self.rules)
         };
     }
 
     /// Returns a question, to be asked of the broker now: where does the partition end?
-    pub fn question(&self, now_ms: i64) -> Question {
-        Question {
+    pub fn question(&self, now_ms: i64) -> EndQuestion {
+        EndQuestion {
             asked_ms: now_ms,
             n_taken: self.n_taken,
         }
@@ -192,7 +192,7 @@ impl View {
 
     /// Returns the state at the end, once everything below the answer to the question is read. `None` if records were read
     /// since the question: compaction may have removed a record below that end and its replacement may lie behind it.
-    pub fn end(&self, question: Question) -> Option<End> {
+    pub fn end(&self, question: EndQuestion) -> Option<NamespaceEnd> {
         let is_end = question.n_taken == self.n_taken;
         if !is_end && self.rules.hold(Clause::EndIsAskedForAfterTheLastRecord) {
             return None;
@@ -202,12 +202,12 @@ impl View {
         let seal = seal.map(|(id, (_, seal))| (*id, seal.clone()));
         let session = seal.as_ref().map(|(id, _)| id.session);
         // A seal without any claim is in force: its claim may have been deleted.
-        let in_force = claim <= session || !self.rules.hold(Clause::NoClaimIsHigher);
-        Some(End {
+        let current = claim <= session || !self.rules.hold(Clause::NoClaimIsHigher);
+        Some(NamespaceEnd {
             asked_ms: question.asked_ms,
             claim,
             seal,
-            in_force,
+            current,
         })
     }
 
@@ -217,9 +217,9 @@ impl View {
     }
 
     /// Returns the claim or the seal of the highest session read so far. A claim may have been deleted while its seals remain.
-    pub fn top(&self) -> Option<Key> {
-        let claim = self.highest_claim().map(Key::Claim);
-        let seal = self.seals.last_key_value().map(|(id, _)| Key::Seal(*id));
+    pub fn top(&self) -> Option<RecordKey> {
+        let claim = self.highest_claim().map(RecordKey::Claim);
+        let seal = self.seals.last_key_value().map(|(id, _)| RecordKey::Seal(*id));
         match (claim, seal) {
             (Some(claim), Some(seal)) if claim.session() >= seal.session() => Some(claim),
             (claim, seal) => seal.or(claim),
@@ -237,37 +237,37 @@ impl View {
     /// The bytes of all roles of a seal.
     ///
     /// # Errors
-    /// [`Damage`], if one of them is absent, or not of the length and the hash that the seal has.
-    pub fn roles(&self, seal: &Seal) -> Result<BTreeMap<Role, Bytes>, Damage> {
+    /// [`DamagedBlob`], if one of them is absent, or not of the length and the hash that the seal has.
+    pub fn roles(&self, seal: &Seal) -> Result<BTreeMap<Role, SharedBytes>, DamagedBlob> {
         let roles = seal.table.iter().map(|(role, entries)| {
             let parts = entries.iter().map(|entry| {
-                self.part(entry).ok_or_else(|| Damage {
+                self.part(entry).ok_or_else(|| DamagedBlob {
                     role: role.clone(),
                     blob: entry.blob,
                 })
             });
-            let parts: Vec<&Bytes> = parts.collect::<Result<_, _>>()?;
+            let parts: Vec<&SharedBytes> = parts.collect::<Result<_, _>>()?;
             Ok((role.clone(), join(&parts)))
         });
         roles.collect()
     }
 
     /// The bytes of a part; none if they are absent, or not of its length and hash.
-    pub fn part(&self, entry: &Entry) -> Option<&Bytes> {
+    pub fn part(&self, entry: &Entry) -> Option<&SharedBytes> {
         let bytes = self.blob(entry.blob);
         bytes.filter(|bytes| bytes.len() as u64 == entry.length && xxh3_128(bytes) == entry.hash)
     }
 
     /// A blob as it was read, whatever it holds.
-    pub fn blob(&self, id: BlobId) -> Option<&Bytes> {
+    pub fn blob(&self, id: BlobId) -> Option<&SharedBytes> {
         self.blobs.get(&id).map(|(_, bytes)| bytes)
     }
 
     /// Returns all keys held.
-    pub fn keys(&self) -> impl Iterator<Item = Key> {
-        let claims = self.claims.keys().map(|session| Key::Claim(*session));
-        let seals = self.seals.keys().map(|id| Key::Seal(*id));
-        let blobs = self.blobs.keys().map(|id| Key::Blob(*id));
+    pub fn keys(&self) -> impl Iterator<Item = RecordKey> {
+        let claims = self.claims.keys().map(|session| RecordKey::Claim(*session));
+        let seals = self.seals.keys().map(|id| RecordKey::Seal(*id));
+        let blobs = self.blobs.keys().map(|id| RecordKey::Blob(*id));
         claims.chain(seals).chain(blobs)
     }
 
@@ -301,10 +301,10 @@ fn is_of_newer_version(key: &str) -> bool {
     version.parse::<u64>().is_ok_and(|version| version > 1)
 }
 
-fn join(parts: &[&Bytes]) -> Bytes {
+fn join(parts: &[&SharedBytes]) -> SharedBytes {
     match parts {
         // A role of one part shares its bytes with the view.
-        [one] => Bytes::clone(one),
+        [one] => SharedBytes::clone(one),
         _ => parts
             .iter()
             .copied()
@@ -327,44 +327,44 @@ mod tests {
         Session { epoch, unique: 5 }
     }
 
-    fn seal(epoch: u64, number: u64) -> Key {
+    fn seal(epoch: u64, number: u64) -> RecordKey {
         let session = session(epoch);
-        Key::Seal(SealId { session, number })
+        RecordKey::Seal(SealId { session, number })
     }
 
-    fn put(view: &mut View, key: Key) -> Option<Key> {
+    fn put(view: &mut PartitionView, key: RecordKey) -> Option<RecordKey> {
         let value = match key {
-            Key::Seal(_) => Seal::new(header(1), BTreeMap::new()).encode(),
+            RecordKey::Seal(_) => Seal::new(header(1), BTreeMap::new()).encode(),
             _ => Claim::default().encode(),
         };
         view.take(key.text(namespace()).as_bytes(), Some(&value))
     }
 
     /// Returns the current seal after these keys were read.
-    fn in_force(keys: &[Key]) -> Option<Key> {
-        let mut view = View::new(namespace(), Rules::default());
+    fn current(keys: &[RecordKey]) -> Option<RecordKey> {
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
         for key in keys {
             put(&mut view, *key);
         }
         let end = view.end(view.question(7)).expect("nothing was read since");
         assert_eq!(end.asked_ms, 7);
-        end.in_force().map(|(id, _)| Key::Seal(*id))
+        end.current().map(|(id, _)| RecordKey::Seal(*id))
     }
 
     #[test]
     fn the_highest_seal_is_in_force_if_no_claim_is_higher() {
-        let claim = |epoch| Key::Claim(session(epoch));
-        assert_eq!(in_force(&[]), None);
-        assert_eq!(in_force(&[claim(1)]), None);
-        assert_eq!(in_force(&[claim(1), seal(1, 0)]), Some(seal(1, 0)));
-        assert_eq!(in_force(&[seal(1, 1), claim(1), seal(1, 0)]), Some(seal(1, 1)));
-        assert_eq!(in_force(&[claim(2), seal(1, 9), claim(1)]), None);
-        assert_eq!(in_force(&[seal(1, 9), claim(2), seal(2, 0)]), Some(seal(2, 0)));
+        let claim = |epoch| RecordKey::Claim(session(epoch));
+        assert_eq!(current(&[]), None);
+        assert_eq!(current(&[claim(1)]), None);
+        assert_eq!(current(&[claim(1), seal(1, 0)]), Some(seal(1, 0)));
+        assert_eq!(current(&[seal(1, 1), claim(1), seal(1, 0)]), Some(seal(1, 1)));
+        assert_eq!(current(&[claim(2), seal(1, 9), claim(1)]), None);
+        assert_eq!(current(&[seal(1, 9), claim(2), seal(2, 0)]), Some(seal(2, 0)));
     }
 
     #[test]
     fn an_end_is_void_once_another_record_is_read() {
-        let mut view = View::new(namespace(), Rules::default());
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
         let question = view.question(0);
         assert!(view.end(question).is_some());
         view.take(b"of somebody else", None);
@@ -373,9 +373,9 @@ mod tests {
 
     #[test]
     fn other_namespaces_are_noted_but_ignored() {
-        let mut view = View::new(namespace(), Rules::default());
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
         let other = Namespace::of("another", "group");
-        let text = Key::Claim(session(9)).text(other);
+        let text = RecordKey::Claim(session(9)).text(other);
         assert_eq!(view.take(text.as_bytes(), Some(b"")), None);
         assert_eq!(view.highest_claim(), None);
         assert!(view.others().contains(&other));
@@ -383,8 +383,10 @@ mod tests {
 
     #[test]
     fn keys_of_a_newer_version_are_noted_until_they_are_deleted() {
-        let mut view = View::new(namespace(), Rules::default());
-        let newer = Key::Claim(session(9)).text(namespace()).replacen('1', "2", 1);
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
+        let newer = RecordKey::Claim(session(9))
+            .text(namespace())
+            .replacen('1', "2", 1);
         view.take(b"2|of|somebody else", Some(b""));
         assert_eq!(view.newer_key(), None);
         view.take(newer.as_bytes(), Some(b""));
@@ -402,7 +404,7 @@ mod tests {
             "0|NS|seal",
             "1|NS",
         ] {
-            let mut view = View::new(namespace(), Rules::default());
+            let mut view = PartitionView::new(namespace(), JournalRules::default());
             let key = key.replace("NS", &namespace().to_string());
             view.take(key.as_bytes(), Some(b"by hand"));
             assert_eq!((view.newer_key(), view.malformed_key()), (None, Some(&*key)));
@@ -413,25 +415,25 @@ mod tests {
 
     #[test]
     fn forgets_records_before_the_start_of_the_log() {
-        let mut view = View::new(namespace(), Rules::default());
-        let blob = Key::Blob(BlobId { unique: 5, number: 0 });
-        let keys = [Key::Claim(session(1)), seal(1, 0), blob];
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
+        let blob = RecordKey::Blob(BlobId { unique: 5, number: 0 });
+        let keys = [RecordKey::Claim(session(1)), seal(1, 0), blob];
         for (offset, key) in (10..).zip(keys) {
             view.take_at(offset, key.text(namespace()).as_bytes(), Some(b"value"));
         }
-        view.begins_at(10);
+        view.starts_at(10);
         assert_eq!(view.keys().count(), 3);
-        view.begins_at(12);
+        view.starts_at(12);
         assert_eq!(view.keys().collect::<Vec<_>>(), [blob]);
         view.take_at(20, blob.text(namespace()).as_bytes(), Some(b"value"));
-        view.begins_at(20);
+        view.starts_at(20);
         assert_eq!(view.keys().count(), 1, "it was written again");
     }
 
     #[test]
     fn a_claim_counts_even_if_its_value_is_unreadable() {
-        let mut view = View::new(namespace(), Rules::default());
-        let key = Key::Claim(session(9));
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
+        let key = RecordKey::Claim(session(9));
         let text = key.text(namespace());
         assert_eq!(view.take(text.as_bytes(), Some(b"of a newer version")), Some(key));
         assert_eq!(view.highest_claim(), Some(session(9)));
@@ -439,9 +441,9 @@ mod tests {
 
     #[test]
     fn a_tombstone_deletes_its_key() {
-        let mut view = View::new(namespace(), Rules::default());
-        let blob = Key::Blob(BlobId { unique: 5, number: 0 });
-        let keys = [Key::Claim(session(1)), seal(1, 0), blob];
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
+        let blob = RecordKey::Blob(BlobId { unique: 5, number: 0 });
+        let keys = [RecordKey::Claim(session(1)), seal(1, 0), blob];
         for key in keys {
             assert_eq!(put(&mut view, key), Some(key));
         }

@@ -12,8 +12,8 @@ use super::keep::Keep;
 use super::latest::Latest;
 use super::parts::Part;
 use super::refused::Refused;
-use super::seen::Seen;
-use super::stored::Stored;
+use super::seen::DistinctItems;
+use super::stored::StoredLedger;
 use super::sums::Sums;
 use super::units::Units;
 use crate::bytes::{Reader, Writer};
@@ -158,7 +158,7 @@ macro_rules! aggregates {
             }
 
             /// Sets all starts to the end of the stored ledger, for whatever cannot be resumed.
-            pub fn begin(&mut self, stored: &Stored) -> Result<(), LedgerError> {
+            pub fn begin(&mut self, stored: &StoredLedger) -> Result<(), LedgerError> {
                 $(
                     stored.check::<$aggregate>()?;
                     self.$name.begin(stored);
@@ -167,7 +167,7 @@ macro_rules! aggregates {
             }
 
             /// Resumes one stored part, as far as it is still kept.
-            pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+            pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &StoredLedger) -> Result<(), LedgerError> {
                 let mut found = BTreeMap::new();
                 for aggregate in &stored.aggregates {
                     found.insert(&*aggregate.id, from.part()?);
@@ -182,7 +182,7 @@ macro_rules! aggregates {
             }
 
             /// Drops resumed cells beyond the size of their span.
-            pub fn trim(&mut self, stored: &Stored) {
+            pub fn trim(&mut self, stored: &StoredLedger) {
                 $(self.$name.trim(stored);)+
                 self.align();
             }
@@ -220,7 +220,7 @@ aggregates! {
     /// Numerators and denominators of all metrics, as wide as the ranking.
     sums: Sums,
     /// Items of the catalogue that were shown. Empty unless coverage is measured.
-    seen: Seen,
+    seen: DistinctItems,
     /// Sums by user bucket. Empty unless users are tracked.
     buckets: Buckets,
     /// Number of users first seen in an arm. Empty unless users are tracked.

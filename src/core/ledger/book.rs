@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::LedgerError;
-use super::keep::{Keep, Kept, Span, Users};
+use super::keep::{Keep, KeptAggregates, Span, Users};
 use super::parts::Part;
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -61,7 +61,7 @@ pub trait Aggregate {
     ///
     /// # Errors
     /// Same as [`decode`](Self::decode).
-    fn decode_memory(&mut self, _from: &mut Reader, _stored: &Stored) -> Result<(), LedgerError> {
+    fn decode_memory(&mut self, _from: &mut Reader, _stored: &StoredLedger) -> Result<(), LedgerError> {
         Ok(())
     }
 
@@ -77,7 +77,7 @@ pub trait Aggregate {
     /// # Errors
     /// If [`encode`](Self::encode) would not write these bytes. Damaged bytes must neither panic nor allocate more than a
     /// bounded amount of memory.
-    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Self::Cell>, LedgerError>;
+    fn decode(&self, from: &mut Reader, stored: &StoredLedger) -> Result<Option<Self::Cell>, LedgerError>;
 }
 
 /// Cells by arm number.
@@ -88,7 +88,7 @@ pub type ByArm<C> = BTreeMap<ArmId, C>;
 pub(super) struct Book<A: Aggregate> {
     pub aggregate: A,
     keep: Keep,
-    tells_users_apart: bool,
+    distinguishes_users: bool,
     pub total: ByArm<A::Cell>,
     /// Start of each arm in the total, Unix ms. `None`: since the start of the ledger.
     starts_ms: Vec<Option<i64>>,
@@ -103,12 +103,12 @@ pub(super) struct Book<A: Aggregate> {
     /// Empty cell, returned for cells that do not exist.
     none: ByArm<A::Cell>,
     /// Slots that the aggregate has not ended yet.
-    open: Option<Stretch>,
+    open: Option<SlotRange>,
 }
 
 /// Slots that are ended together, from the start of the first to the end of the last, Unix ms.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct SlotRange {
     start_ms: i64,
     end_ms: i64,
 }
@@ -117,7 +117,7 @@ impl<A: Aggregate> Book<A> {
     pub fn new(aggregate: A, keep: &Keep) -> Book<A> {
         Book {
             aggregate,
-            tells_users_apart: keep.users != Users::Nobody,
+            distinguishes_users: keep.users != Users::Nobody,
             keep: keep.clone(),
             total: ByArm::new(),
             starts_ms: Vec::new(),
@@ -154,7 +154,7 @@ impl<A: Aggregate> Book<A> {
 
     #[inline(always)]
     pub fn add(&mut self, list: &SettledList) {
-        if A::BY_USER && !self.tells_users_apart {
+        if A::BY_USER && !self.distinguishes_users {
             return;
         }
         self.end_until(list.start_ms);
@@ -168,7 +168,7 @@ impl<A: Aggregate> Book<A> {
         let stretch_ms = self.keep.only_cell_ms(A::BY_USER).filter(|_| A::BY_USER);
         if let Some(cell_ms) = stretch_ms {
             let end_ms = (start_ms.div_euclid(cell_ms) + 1) * cell_ms;
-            self.open.get_or_insert(Stretch { start_ms, end_ms });
+            self.open.get_or_insert(SlotRange { start_ms, end_ms });
             return None;
         }
         Some(self.end(start_ms))
@@ -283,7 +283,7 @@ impl<A: Aggregate> Book<A> {
     }
 
     /// Returns the index of the span with such cells, if it is kept.
-    fn span_of(&self, kept: Kept, cell_ms: i64) -> Option<usize> {
+    fn span_of(&self, kept: KeptAggregates, cell_ms: i64) -> Option<usize> {
         let mut spans = self.kept_spans();
         let found = spans.find(|(_, span)| (span.kept, span.cell_ms) == (kept, cell_ms));
         found.map(|(index, _)| index)
@@ -298,7 +298,12 @@ impl<A: Aggregate> Book<A> {
     }
 
     /// Resumes one stored part. Anything without a stored part starts at the end of the stored ledger.
-    pub fn resume(&mut self, part: Part, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+    pub fn resume(
+        &mut self,
+        part: Part,
+        from: &mut Reader,
+        stored: &StoredLedger,
+    ) -> Result<(), LedgerError> {
         match part {
             Part::Head => self.resume_head(from, stored)?,
             Part::Arms(_) => {}
@@ -326,7 +331,7 @@ impl<A: Aggregate> Book<A> {
         Ok(())
     }
 
-    fn resume_head(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+    fn resume_head(&mut self, from: &mut Reader, stored: &StoredLedger) -> Result<(), LedgerError> {
         if stored.total.is_some_and(keeps::<A>) {
             // Read it even if it is no longer kept: the next field follows.
             let since_ms = from.time()?;
@@ -344,13 +349,13 @@ impl<A: Aggregate> Book<A> {
     }
 
     /// Sets all starts to the end of the stored ledger. [`resume`](Self::resume) then restores the stored ones.
-    pub fn begin(&mut self, stored: &Stored) {
+    pub fn begin(&mut self, stored: &StoredLedger) {
         self.total_since_ms = stored.until_ms;
         self.cells_since_ms.fill(stored.until_ms);
     }
 
     /// Drops resumed cells beyond the size of their span.
-    pub fn trim(&mut self, stored: &Stored) {
+    pub fn trim(&mut self, stored: &StoredLedger) {
         for (index, span) in self.kept_spans() {
             let cells = &mut self.cells[index];
             let of_span = |stored: &&Span| (stored.kept, stored.cell_ms) == (span.kept, span.cell_ms);
@@ -363,7 +368,7 @@ impl<A: Aggregate> Book<A> {
         }
     }
 
-    fn decode_all(&self, from: &mut Reader, stored: &Stored) -> Result<ByArm<A::Cell>, LedgerError> {
+    fn decode_all(&self, from: &mut Reader, stored: &StoredLedger) -> Result<ByArm<A::Cell>, LedgerError> {
         let (mut cells, mut last) = (ByArm::new(), None);
         for _ in 0..from.length()? {
             let arm = from.number()?;
@@ -386,7 +391,7 @@ impl<A: Aggregate> Book<A> {
 }
 
 /// Returns whether an aggregate belongs to a selection.
-fn keeps<A: Aggregate>(kept: Kept) -> bool {
+fn keeps<A: Aggregate>(kept: KeptAggregates) -> bool {
     kept.has(A::BY_USER)
 }
 

@@ -15,7 +15,7 @@ use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::bucket_sums::{BucketSums, N_BUCKETS};
 use super::keep::{Keep, Users};
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use super::sums::SlotSums;
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
@@ -186,7 +186,7 @@ impl Aggregate for Buckets {
         cell.encode(to);
     }
 
-    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<BucketSums>, LedgerError> {
+    fn decode(&self, from: &mut Reader, stored: &StoredLedger) -> Result<Option<BucketSums>, LedgerError> {
         let width = self.width();
         let cell = BucketSums::decode(from, |from| {
             let mut sums = stored.row(from, width + 1)?;
@@ -205,8 +205,8 @@ mod tests {
     use crate::ledger::Epochs;
     use crate::metrics::{CLICKS, LISTS, ListOutcome, Measures};
 
-    fn list(user: u32, arms: &[u32], clicked: u32, told: impl FnOnce(&SettledList)) {
-        told(&SettledList {
+    fn list(user: u32, arms: &[u32], clicked: u32, reported: impl FnOnce(&SettledList)) {
+        reported(&SettledList {
             start_ms: 0,
             ts_ms: 7,
             user: NonZeroU32::new(user),

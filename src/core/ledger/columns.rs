@@ -68,8 +68,8 @@ impl Columns {
         let mut distinct = self.ids[self.distinct.clone()].iter();
         let distinct_go_on = distinct.all(|id| stored.contains_key(&**id));
         for (column, id) in self.ids.iter().enumerate() {
-            let goes_on = distinct_go_on || !self.distinct.contains(&column);
-            let found = stored.get(&**id).filter(|_| goes_on);
+            let continues = distinct_go_on || !self.distinct.contains(&column);
+            let found = stored.get(&**id).filter(|_| continues);
             self.since_ms[column] = found.map_or(until_ms, |(_, since_ms)| *since_ms);
             found
                 .into_iter()

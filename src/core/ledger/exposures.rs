@@ -11,8 +11,8 @@ use foldhash::{HashMap, HashMapExt};
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::{Epochs, Keep, Users};
-use super::marks::{Gain, Mark, SeenUsers, State, add, gains};
-use super::stored::Stored;
+use super::sightings::{Gain, Mark, MarkSet, SeenUsers, add, gains};
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -46,7 +46,7 @@ pub const USER_BYTES: u64 = 32;
 #[derive(Debug)]
 pub struct Exposures {
     users: Users,
-    arms: Vec<KnownArm>,
+    arms: Vec<ExposureArm>,
     experiments: HashMap<Arc<str>, u32>,
     sets: Sets,
     seen: SeenUsers,
@@ -59,7 +59,7 @@ pub struct Exposures {
 
 /// Arm of a known experiment.
 #[derive(Debug)]
-struct KnownArm {
+struct ExposureArm {
     name: Arc<str>,
     experiment: u32,
     /// Epochs of the experiment, or `None` if its users are not tracked.
@@ -85,7 +85,7 @@ struct Slot {
     lists: Vec<Sighting>,
     n_processed: usize,
     /// States of users before each change in this slot.
-    before: Vec<(u32, State)>,
+    before: Vec<(u32, MarkSet)>,
     disputed: Vec<u32>,
     /// Experiments to forget when the slot ends.
     forgotten: Vec<u32>,
@@ -209,13 +209,13 @@ impl Exposures {
         }
         // In reverse order, the first change of each user is inserted last and wins.
         let before = self.slot.before.iter().rev().copied();
-        let before: HashMap<u32, State> = before.filter(|(user, _)| lists.contains_key(user)).collect();
+        let before: HashMap<u32, MarkSet> = before.filter(|(user, _)| lists.contains_key(user)).collect();
         for (user, lists) in lists {
             self.settle_dispute(user, before[&user], &lists);
         }
     }
 
-    fn settle_dispute(&mut self, user: u32, before: State, lists: &[Sighting]) {
+    fn settle_dispute(&mut self, user: u32, before: MarkSet, lists: &[Sighting]) {
         let seen = lists.iter().flat_map(|list| {
             let marks = &self.sets.marks[list.set as usize];
             marks.iter().map(|mark| (list.in_slot_ms, *mark))
@@ -270,7 +270,7 @@ impl Aggregate for Exposures {
         for arm in arms {
             let n_experiments = self.experiments.len() as u32;
             let experiment = self.experiments.entry(Arc::clone(&arm.experiment));
-            self.arms.push(KnownArm {
+            self.arms.push(ExposureArm {
                 name: Arc::clone(&arm.arm),
                 experiment: *experiment.or_insert(n_experiments),
                 epochs: self.users.epochs(&arm.experiment),
@@ -338,7 +338,7 @@ impl Aggregate for Exposures {
         to.number(cell.in_two);
     }
 
-    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<Exposed>, LedgerError> {
+    fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<Exposed>, LedgerError> {
         let mut count = || {
             from.number()
                 .ok()
@@ -355,7 +355,7 @@ impl Aggregate for Exposures {
         self.seen.encode(to);
     }
 
-    fn decode_memory(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+    fn decode_memory(&mut self, from: &mut Reader, stored: &StoredLedger) -> Result<(), LedgerError> {
         self.seen = SeenUsers::decode(from, &self.experiments(), &stored.users_go_on)?;
         Ok(())
     }

@@ -10,7 +10,7 @@
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::{Keep, Users};
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -22,15 +22,15 @@ const N_PLACES: usize = 64;
 const N_BITS: usize = 8;
 
 /// Lists of a place, then those whose user has each bit set.
-type Place<N> = [N; 1 + N_BITS];
+type PlaceCounts<N> = [N; 1 + N_BITS];
 
 /// Lists of an arm by place and bit of their users: places that have a list, ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FrequentUsers(Vec<(u8, Place<u64>)>);
+pub struct FrequentUsers(Vec<(u8, PlaceCounts<u64>)>);
 
 impl FrequentUsers {
     /// Maximum size in memory, in bytes.
-    pub const MAX_BYTES: u64 = (N_PLACES * size_of::<(u8, Place<u64>)>()) as u64;
+    pub const MAX_BYTES: u64 = (N_PLACES * size_of::<(u8, PlaceCounts<u64>)>()) as u64;
 
     /// Estimates the lists of the user with the most. It is accurate once that user has a few percent of all lists.
     pub fn most(&self) -> f64 {
@@ -53,7 +53,7 @@ impl FrequentUsers {
 
     /// Returns the size in memory, in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.0.len() * size_of::<(u8, Place<u64>)>()) as u64
+        (self.0.len() * size_of::<(u8, PlaceCounts<u64>)>()) as u64
     }
 
     /// n, (place, lists, lists with each bit…)…, ascending.
@@ -68,7 +68,7 @@ impl FrequentUsers {
     /// # Errors
     /// If the bytes are not those of [`encode`](Self::encode).
     pub(crate) fn decode(from: &mut Reader) -> Result<FrequentUsers, LedgerError> {
-        let mut places: Vec<(u8, Place<u64>)> = Vec::new();
+        let mut places: Vec<(u8, PlaceCounts<u64>)> = Vec::new();
         for _ in 0..from.length()? {
             let number = from.byte()?;
             let mut place = [0; 1 + N_BITS];
@@ -89,7 +89,7 @@ impl FrequentUsers {
 }
 
 /// Estimates the lists of the user with the most lists in a place.
-fn most([n_lists, bits @ ..]: &Place<u64>) -> f64 {
+fn most([n_lists, bits @ ..]: &PlaceCounts<u64>) -> f64 {
     let minorities = bits.iter().map(|n| *n.min(&(n_lists - n)));
     let others = 2.0 * minorities.sum::<u64>() as f64 / N_BITS as f64;
     *n_lists as f64 - others
@@ -101,13 +101,13 @@ pub struct Frequent {
     /// Start of counting by arm, Unix ms. It is `i64::MAX` if users are not tracked.
     starts_ms: Vec<i64>,
     /// Places of the current slot by arm. `None` before the first list with a user.
-    slot: Vec<Option<Box<[Place<u32>; N_PLACES]>>>,
+    slot: Vec<Option<Box<[PlaceCounts<u32>; N_PLACES]>>>,
     /// Arms with such a list.
     touched: Vec<ArmId>,
 }
 
 /// Counts a list of a user.
-fn count(places: &mut [Place<u32>; N_PLACES], user: u32) {
+fn count(places: &mut [PlaceCounts<u32>; N_PLACES], user: u32) {
     let [n_lists, bits @ ..] = &mut places[user as usize % N_PLACES];
     *n_lists += 1;
     // All users of a place have the same lower bits, which distinguish none of them.
@@ -190,7 +190,7 @@ impl Aggregate for Frequent {
         cell.encode(to);
     }
 
-    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<FrequentUsers>, LedgerError> {
+    fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<FrequentUsers>, LedgerError> {
         FrequentUsers::decode(from).map(Some)
     }
 }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     /// Returns the sums of a slot with lists of these users.
-    fn told(users: impl IntoIterator<Item = u32>) -> FrequentUsers {
+    fn reported(users: impl IntoIterator<Item = u32>) -> FrequentUsers {
         let mut places = Box::new([[0; 1 + N_BITS]; N_PLACES]);
         users.into_iter().for_each(|user| count(&mut places, user));
         let mut frequent = Frequent {
@@ -217,21 +217,21 @@ mod tests {
 
     #[test]
     fn a_user_alone_in_its_place_is_counted_exactly() {
-        assert_eq!(told([7, 7, 8, 7]).most(), 3.0);
+        assert_eq!(reported([7, 7, 8, 7]).most(), 3.0);
         assert_eq!(FrequentUsers::default().most(), 0.0);
     }
 
     #[test]
     fn users_in_one_place_by_hand() {
         // Users 1 and 1 + 64 × 0b1111 share place 1, and differ in half of the bits: five lists less twice the mean of 2, 2, 2, 2, 0, 0, 0, 0.
-        let users = told([1, 1, 1, 1 + 64 * 0b1111, 1 + 64 * 0b1111]);
+        let users = reported([1, 1, 1, 1 + 64 * 0b1111, 1 + 64 * 0b1111]);
         assert_eq!(users.0, [(1, [5, 2, 2, 2, 2, 0, 0, 0, 0])]);
         assert_eq!(users.most(), 3.0);
     }
 
     #[test]
     fn bytes_round_trip_and_damaged_ones_are_refused() {
-        let users = told([1, 2 + 64 * 0b101]);
+        let users = reported([1, 2 + 64 * 0b101]);
         let mut to = Writer::default();
         users.encode(&mut to);
         let bytes = to.into_bytes();
@@ -262,7 +262,7 @@ mod tests {
             let users = n_lists.iter().enumerate();
             let lists = users.flat_map(|(n, n_lists)| std::iter::repeat_n(user(n + 1), *n_lists));
             let lists = lists.chain(std::iter::repeat_n(user(0), n_own));
-            let error = (told(lists).most() - n_own as f64) / (others + n_own) as f64;
+            let error = (reported(lists).most() - n_own as f64) / (others + n_own) as f64;
             prop_assert!(error.abs() < 0.005, "{error} at {share}");
         }
 
@@ -270,7 +270,7 @@ mod tests {
         #[test]
         fn no_user_among_many_appears_frequent(seed in any::<u32>(), n_users in 200_u64..3000) {
             let user = |n: u64| xxh3_64(&[u64::from(seed).to_le_bytes(), n.to_le_bytes()].concat()) as u32;
-            let most = told((0..n_users).map(user)).most();
+            let most = reported((0..n_users).map(user)).most();
             prop_assert!(most < 0.05 * n_users as f64, "{most} of {n_users}");
         }
     }

@@ -11,7 +11,7 @@ use crate::bytes::{Reader, Writer, insert_last};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Aggregates with a running total since the start, if any.
-    pub total: Option<Kept>,
+    pub total: Option<KeptAggregates>,
     /// Start of each experiment in the total.
     pub starts: Starts,
     /// Experiments with tracked users. Differences between arms are judged by the sums of their buckets and of single
@@ -30,7 +30,7 @@ impl Keep {
         let span = Span {
             cell_ms,
             n_cells: None,
-            kept: Kept::ByUser,
+            kept: KeptAggregates::ByUser,
         };
         Keep {
             total: None,
@@ -52,7 +52,7 @@ impl Keep {
 
 /// Aggregates kept for a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kept {
+pub enum KeptAggregates {
     All,
     /// Aggregates by arm, independent of users.
     ByArm,
@@ -60,15 +60,16 @@ pub enum Kept {
     ByUser,
 }
 
-impl Kept {
-    pub const EACH: [Kept; 3] = [Kept::All, Kept::ByArm, Kept::ByUser];
+impl KeptAggregates {
+    pub const EACH: [KeptAggregates; 3] =
+        [KeptAggregates::All, KeptAggregates::ByArm, KeptAggregates::ByUser];
 
     /// Returns whether the selection contains aggregates of tracked users (`by_user`), or else of arms.
     pub fn has(self, by_user: bool) -> bool {
         match self {
-            Kept::All => true,
-            Kept::ByArm => !by_user,
-            Kept::ByUser => by_user,
+            KeptAggregates::All => true,
+            KeptAggregates::ByArm => !by_user,
+            KeptAggregates::ByUser => by_user,
         }
     }
 }
@@ -130,12 +131,12 @@ impl Users {
 
     /// Returns whether the stored users of an experiment can be resumed. It is also true if they are tracked neither then
     /// nor now.
-    pub(super) fn go_on(&self, stored: &Users, experiment: &str, until_ms: Option<i64>) -> bool {
+    pub(super) fn can_resume(&self, stored: &Users, experiment: &str, until_ms: Option<i64>) -> bool {
         match (self, stored) {
             // `Everybody` has a single start, which cannot be earlier for the experiments that were listed before.
             (Users::Everybody(_), Users::Of(_)) => false,
             _ => match (self.epochs(experiment), stored.epochs(experiment)) {
-                (Some(own), Some(stored)) => own.go_on(&stored, until_ms),
+                (Some(own), Some(stored)) => own.can_resume(&stored, until_ms),
                 (own, stored) => own == stored,
             },
         }
@@ -270,21 +271,22 @@ impl Epochs {
     /// Returns whether users kept under the epochs `stored` until `until_ms` can be resumed. They cannot if the new start
     /// is later (older data cannot be subtracted), if other epochs have started since, or if the cap on lists per user has
     /// changed.
-    fn go_on(&self, stored: &Epochs, until_ms: Option<i64>) -> bool {
-        let is_same = self.max_lists == stored.max_lists && self.begun(until_ms) == stored.begun(until_ms);
+    fn can_resume(&self, stored: &Epochs, until_ms: Option<i64>) -> bool {
+        let is_same =
+            self.max_lists == stored.max_lists && self.started(until_ms) == stored.started(until_ms);
         self.start_ms <= stored.start_ms && is_same
     }
 
     /// Returns the starts of later epochs that began before this time, Unix ms.
-    fn begun(&self, until_ms: Option<i64>) -> &[i64] {
-        let has_begun = |start_ms: &i64| Some(*start_ms) < until_ms;
-        &self.later_ms[..self.later_ms.partition_point(has_begun)]
+    fn started(&self, until_ms: Option<i64>) -> &[i64] {
+        let has_started = |start_ms: &i64| Some(*start_ms) < until_ms;
+        &self.later_ms[..self.later_ms.partition_point(has_started)]
     }
 
     /// Returns these epochs for a ledger resumed at `until_ms`. Resumed users keep their stored start; all others start at
     /// `until_ms`.
     fn resumed(&self, stored: Option<&Epochs>, until_ms: Option<i64>) -> Epochs {
-        let stored = stored.filter(|stored| self.go_on(stored, until_ms));
+        let stored = stored.filter(|stored| self.can_resume(stored, until_ms));
         Epochs {
             start_ms: stored.map_or(self.start_ms.max(until_ms), |stored| stored.start_ms),
             later_ms: self.later_ms.clone(),
@@ -325,7 +327,7 @@ pub struct Span {
     /// Number of cells kept, counted back from the newest. `None`: all cells.
     pub n_cells: Option<i64>,
     /// Aggregates kept in the cells.
-    pub kept: Kept,
+    pub kept: KeptAggregates,
 }
 
 impl Span {

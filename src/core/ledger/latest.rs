@@ -3,7 +3,7 @@
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::Keep;
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -77,7 +77,7 @@ impl Aggregate for Latest {
         to.signed((*cell).into());
     }
 
-    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<i64>, LedgerError> {
+    fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<i64>, LedgerError> {
         Ok(Some(from.ms()?))
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! # How to add an aggregate
 //!
-//! 1. Write a file here with an implementation of [`Aggregate`] and a case worked by hand. [`Seen`] is a good template. The
+//! 1. Write a file here with an implementation of [`Aggregate`] and a case worked by hand. [`DistinctItems`] is a good template. The
 //!    input is a [`SettledList`]. Its user and its items are halves of hashes, so among very many a few collide and count as
 //!    one. `Slot` is the change sent to the board; use `ByArm<Cell>` if the board does not need it.
 //! 2. Add a line to `aggregates.rs`. The aggregate is then kept, merged, encoded and decoded. [`Numbers`] and [`OfArm`] get a
@@ -18,7 +18,7 @@
 //!    where they end, and [`Since`] contains that time.
 //! 3. Show it. A metric has columns of the ranking (a `Term` of `TermSource::Window`). Fill them in `totals` in
 //!    `evaluate/evaluation.rs` and in `board/covering.rs`, as for coverage; gauges, JSON and files follow. Anything else goes
-//!    next to the sums in [`Totals`](crate::evaluate::Totals), into `evaluate/report/`, and into [`SettledSlot`], which the
+//!    next to the sums in [`Totals`](crate::evaluate::TotalsByArm), into `evaluate/report/`, and into [`SettledSlot`], which the
 //!    board adds to its windows. Then update the documents under docs/ and tests/evaluate/ that show it.
 //!
 //! The join does not change.
@@ -33,11 +33,11 @@ mod exposures;
 mod frequent;
 mod keep;
 mod latest;
-mod marks;
 mod packed;
 mod parts;
 mod refused;
 mod seen;
+mod sightings;
 mod starts;
 mod stored;
 mod sums;
@@ -57,14 +57,14 @@ use self::columns::Columns;
 pub use self::error::LedgerError;
 pub use self::exposures::{Exposed, USER_BYTES};
 pub use self::frequent::FrequentUsers;
-pub use self::keep::{Epochs, Keep, Kept, Span, Users};
+pub use self::keep::{Epochs, Keep, KeptAggregates, Span, Users};
 pub use self::packed::PackedBuckets;
-pub use self::parts::{NoPart, Part, Parts};
+pub use self::parts::{EncodedLedger, NoPart, Part};
 pub use self::refused::{HourCounts, N_HOURS, RefusedCounts};
-pub use self::seen::{Classes, Seen};
+pub use self::seen::{Classes, DistinctItems};
 pub use self::starts::Starts;
 pub use self::sums::Sums;
-pub use self::tracker::{PairDelta, PairId, PairTracker, Reach};
+pub use self::tracker::{CountingProgress, PairDelta, PairId, PairTracker};
 pub use self::units::{CAPPED_USER_BYTES, UnitCounts};
 use crate::engine::settling::{Settled, SettledList};
 use crate::engine::tally::Rows;
@@ -103,7 +103,7 @@ pub struct Ledger {
     users: Users,
     books: Books,
     /// Complete cells kept only in encoded form.
-    packed: Parts,
+    packed: EncodedLedger,
     /// True if removed cells stay among the packed ones.
     keeps_taken: bool,
 }
@@ -118,7 +118,7 @@ impl Ledger {
             columns: Columns::new(ranking, keep),
             users: keep.users.clone(),
             books: Books::new(ranking, keep),
-            packed: Parts::new(),
+            packed: EncodedLedger::new(),
             keeps_taken: false,
         }
     }

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use super::aggregates::Books;
 use super::columns::Columns;
-use super::stored::{Stored, StoredAggregate};
-use super::{Keep, Kept, Ledger, LedgerError, Span, Starts, Users};
+use super::stored::{StoredAggregate, StoredLedger};
+use super::{Keep, KeptAggregates, Ledger, LedgerError, Span, Starts, Users};
 use crate::bytes::{Reader, Writer};
 use crate::engine::Arm;
 use crate::metrics::Ranking;
@@ -52,7 +52,7 @@ pub enum Part {
     Total,
     /// Cell of a span. The span is identified by its contents and cell length.
     Cell {
-        kept: Kept,
+        kept: KeptAggregates,
         cell_ms: i64,
         number: i64,
     },
@@ -76,11 +76,11 @@ impl fmt::Display for Part {
     }
 }
 
-fn word(kept: Kept) -> &'static str {
+fn word(kept: KeptAggregates) -> &'static str {
     match kept {
-        Kept::All => "all",
-        Kept::ByArm => "arms",
-        Kept::ByUser => "users",
+        KeptAggregates::All => "all",
+        KeptAggregates::ByArm => "arms",
+        KeptAggregates::ByUser => "users",
     }
 }
 
@@ -88,11 +88,11 @@ fn word(kept: Kept) -> &'static str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPart;
 
-fn code(kept: Kept) -> u8 {
+fn code(kept: KeptAggregates) -> u8 {
     match kept {
-        Kept::All => 1,
-        Kept::ByArm => 2,
-        Kept::ByUser => 3,
+        KeptAggregates::All => 1,
+        KeptAggregates::ByArm => 2,
+        KeptAggregates::ByUser => 3,
     }
 }
 
@@ -128,7 +128,7 @@ impl FromStr for Part {
             ["arms", place] => Part::Arms(place.parse().map_err(|_| NoPart)?),
             ["total"] => Part::Total,
             ["cell", kept, cell_ms, number] => Part::Cell {
-                kept: Kept::EACH
+                kept: KeptAggregates::EACH
                     .into_iter()
                     .find(|each| word(*each) == kept)
                     .ok_or(NoPart)?,
@@ -144,9 +144,9 @@ impl FromStr for Part {
 }
 
 /// Complete encoding of a ledger.
-pub type Parts = BTreeMap<Part, Arc<[u8]>>;
+pub type EncodedLedger = BTreeMap<Part, Arc<[u8]>>;
 
-fn get(parts: &Parts, part: Part) -> Result<Reader<'_>, LedgerError> {
+fn get(parts: &EncodedLedger, part: Part) -> Result<Reader<'_>, LedgerError> {
     let bytes = parts.get(&part).ok_or(LedgerError::Missing(part))?;
     Ok(Reader::new(bytes))
 }
@@ -159,7 +159,7 @@ pub(super) fn is_complete(cell_ms: i64, number: i64, until_ms: Option<i64>) -> b
 
 impl Ledger {
     /// Encodes the ledger between two slots. Equal numbers have equal bytes.
-    pub fn encode(&mut self) -> Parts {
+    pub fn encode(&mut self) -> EncodedLedger {
         // Slots that wait for the end of their cell have no encoding of their own.
         self.books.end_until(i64::MAX);
         self.drop_packed_that_left();
@@ -177,7 +177,7 @@ impl Ledger {
         let by_arm = spans
             .iter()
             .enumerate()
-            .filter(|(_, span)| span.kept == Kept::ByArm);
+            .filter(|(_, span)| span.kept == KeptAggregates::ByArm);
         for (index, _) in by_arm {
             let mut numbers: Vec<i64> = self.cells(index).map(|(number, _)| number).collect();
             numbers.retain(|number| self.is_complete(index, *number));
@@ -280,7 +280,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] if the parts are not a ledger, or were written by a newer program.
-    pub fn decode(parts: &Parts, ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
+    pub fn decode(parts: &EncodedLedger, ranking: &Ranking, keep: &Keep) -> Result<Ledger, LedgerError> {
         let mut head = get(parts, Part::Head)?;
         if head.byte()? != VERSION {
             return Err(LedgerError::Version);
@@ -291,18 +291,18 @@ impl Ledger {
         let stored_users = Users::decode(&mut head)?;
         let arms = decode_arms(head.number()?, parts)?;
         let users = keep.users.resumed(&stored_users, until_ms);
-        let users_go_on = |arm: &Arm| keep.users.go_on(&stored_users, &arm.experiment, until_ms);
+        let users_go_on = |arm: &Arm| keep.users.can_resume(&stored_users, &arm.experiment, until_ms);
         let (total, stored_starts) = (decode_kept(&mut head)?, Starts::decode(&mut head)?);
-        let total_goes_on = |arm: &Arm| keep.starts.go_on(&stored_starts, &arm.experiment, until_ms);
+        let total_continues = |arm: &Arm| keep.starts.can_resume(&stored_starts, &arm.experiment, until_ms);
         let experiments = arms.iter().map(|arm| arm.experiment.to_string());
         let starts = keep.starts.resumed(&stored_starts, experiments, until_ms);
-        let stored = Stored {
+        let stored = StoredLedger {
             until_ms,
             columns: own_columns,
             users_go_on: arms.iter().map(users_go_on).collect(),
             users: keep.users.clone(),
             stored_users: stored_users.clone(),
-            totals_go_on: arms.iter().map(total_goes_on).collect(),
+            totals_go_on: arms.iter().map(total_continues).collect(),
             total,
             spans: decode_spans(&mut head, parts)?,
             aggregates: StoredAggregate::decode_all(&mut head)?,
@@ -324,7 +324,12 @@ impl Ledger {
         Ok(ledger)
     }
 
-    fn resume(&mut self, head: Reader, parts: &Parts, stored: &Stored) -> Result<(), LedgerError> {
+    fn resume(
+        &mut self,
+        head: Reader,
+        parts: &EncodedLedger,
+        stored: &StoredLedger,
+    ) -> Result<(), LedgerError> {
         self.books.begin(stored)?;
         let mut resume = |part, mut from: Reader| {
             self.books.resume(part, &mut from, stored)?;
@@ -349,7 +354,7 @@ impl Ledger {
     }
 }
 
-fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
+fn decode_arms(n_arms: u64, parts: &EncodedLedger) -> Result<Vec<Arm>, LedgerError> {
     let (mut arms, mut known) = (Vec::new(), HashSet::new());
     let n_arms = usize::try_from(n_arms).map_err(|_| LedgerError::Number)?;
     for place in 0..n_arms.div_ceil(ARMS) {
@@ -367,16 +372,16 @@ fn decode_arms(n_arms: u64, parts: &Parts) -> Result<Vec<Arm>, LedgerError> {
 }
 
 /// Decodes a selection of aggregates, or `None` for 0.
-fn decode_kept(from: &mut Reader) -> Result<Option<Kept>, LedgerError> {
+fn decode_kept(from: &mut Reader) -> Result<Option<KeptAggregates>, LedgerError> {
     let found = from.byte()?;
-    let kept = Kept::EACH.into_iter().find(|kept| code(*kept) == found);
+    let kept = KeptAggregates::EACH.into_iter().find(|kept| code(*kept) == found);
     (kept.is_some() || found == 0)
         .then_some(kept)
         .ok_or(LedgerError::Number)
 }
 
 /// Decodes the spans and checks that all of their cells exist.
-fn decode_spans(from: &mut Reader, parts: &Parts) -> Result<Vec<Span>, LedgerError> {
+fn decode_spans(from: &mut Reader, parts: &EncodedLedger) -> Result<Vec<Span>, LedgerError> {
     let (mut spans, mut known) = (Vec::new(), BTreeSet::new());
     for _ in 0..from.length()? {
         let span = Span {
@@ -409,7 +414,7 @@ mod tests {
             (Part::Total, "total"),
             (
                 Part::Cell {
-                    kept: Kept::ByArm,
+                    kept: KeptAggregates::ByArm,
                     cell_ms: 60_000,
                     number: -7,
                 },

@@ -10,7 +10,7 @@ use super::book::{Aggregate, ByArm};
 use super::bucket_sums::N_BUCKETS;
 use super::buckets::{bucket, salt};
 use super::keep::{Keep, Users};
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer, insert_last};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId, RefusedArm, RefusedList};
@@ -125,7 +125,7 @@ fn hour(ms: i64) -> u8 {
 pub struct Refused {
     users: Users,
     /// Arms by number.
-    arms: Vec<KnownArm>,
+    arms: Vec<AdmittedArm>,
     /// The slot of the last list, Unix ms.
     start_ms: i64,
     /// Lists of its hour that are not in `slot` yet, by arm.
@@ -142,7 +142,7 @@ pub struct Refused {
 
 /// An admitted arm.
 #[derive(Debug, Clone)]
-struct KnownArm {
+struct AdmittedArm {
     name: Arm,
     salt: u64,
     /// Earlier lists do not count, Unix ms.
@@ -186,7 +186,7 @@ impl Refused {
         }
     }
 
-    fn begin_slot(&mut self, start_ms: i64) {
+    fn start_slot(&mut self, start_ms: i64) {
         // `accepted` holds the counts of a single hour.
         if hour(start_ms) != hour(self.start_ms) {
             self.end_hour();
@@ -234,7 +234,7 @@ impl Aggregate for Refused {
     }
 
     fn admit(&mut self, arms: &[Arm]) {
-        let known = arms.iter().map(|arm| KnownArm {
+        let known = arms.iter().map(|arm| AdmittedArm {
             name: arm.clone(),
             salt: salt(&arm.experiment),
             start_ms: self.users.start_ms(&arm.experiment),
@@ -258,7 +258,7 @@ impl Aggregate for Refused {
     #[inline]
     fn add(&mut self, list: &SettledList) {
         if list.start_ms != self.start_ms {
-            self.begin_slot(list.start_ms);
+            self.start_slot(list.start_ms);
         }
         for arm in list.arms {
             if list.start_ms >= self.arms[*arm as usize].start_ms {
@@ -295,7 +295,7 @@ impl Aggregate for Refused {
         cell.encode(to);
     }
 
-    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<RefusedCounts>, LedgerError> {
+    fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<RefusedCounts>, LedgerError> {
         RefusedCounts::decode(from).map(Some)
     }
 
@@ -321,7 +321,7 @@ impl Aggregate for Refused {
         }
     }
 
-    fn decode_memory(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
+    fn decode_memory(&mut self, from: &mut Reader, stored: &StoredLedger) -> Result<(), LedgerError> {
         self.waiting.clear();
         for _ in 0..from.length()? {
             let with_ms = from.ms()?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::Keep;
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ShownLists;
 use crate::engine::settling::SettledList;
@@ -14,7 +14,7 @@ use crate::metrics::catalogue::{Catalogue, UNKNOWN};
 
 /// Distinct items by cut-off.
 #[derive(Debug)]
-pub struct Seen {
+pub struct DistinctItems {
     /// Columns of the ranking filled by this aggregate.
     columns: Range<usize>,
     /// Cut-offs, ascending, with the whole list last. Empty unless coverage is measured.
@@ -66,9 +66,9 @@ impl Classes {
     }
 }
 
-impl Seen {
+impl DistinctItems {
     /// Returns the class of an item first seen within a stored cut-off: the class of the next larger cut-off that still exists.
-    fn class(&self, column: u64, stored: &Stored) -> Option<u8> {
+    fn class(&self, column: u64, stored: &StoredLedger) -> Option<u8> {
         let columns = stored.columns.get(usize::try_from(column).ok()?..)?;
         let own = columns.iter().flatten().next()?;
         let is_own = self.columns.contains(own);
@@ -86,15 +86,15 @@ impl Seen {
     }
 }
 
-impl Aggregate for Seen {
+impl Aggregate for DistinctItems {
     type Cell = Classes;
     type Slot = ShownLists;
     const ID: &str = "seen";
     const VERSION: u64 = 1;
 
-    fn new(ranking: &Ranking, _: &Keep) -> Seen {
+    fn new(ranking: &Ranking, _: &Keep) -> DistinctItems {
         let columns = ranking.coverage();
-        Seen {
+        DistinctItems {
             columns: columns.map_or(0..0, |columns| columns.seen.clone()),
             ks: columns.map(|columns| columns.ks.clone()).unwrap_or_default(),
             shown: ShownLists::default(),
@@ -138,8 +138,8 @@ impl Aggregate for Seen {
         }
     }
 
-    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Classes>, LedgerError> {
-        let goes_on = self
+    fn decode(&self, from: &mut Reader, stored: &StoredLedger) -> Result<Option<Classes>, LedgerError> {
+        let continues = self
             .columns
             .clone()
             .any(|column| stored.columns.contains(&Some(column)));
@@ -151,13 +151,13 @@ impl Aggregate for Seen {
             if place >= MAX_PLACES {
                 return Err(LedgerError::Number);
             }
-            if goes_on {
+            if continues {
                 let class = self.class(column, stored).ok_or(LedgerError::Number)?;
                 cell.see(place as u32, class);
             }
             next = place + 1;
         }
-        Ok(goes_on.then_some(cell))
+        Ok(continues.then_some(cell))
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_item_counts_at_the_smallest_cut_off_that_shows_it() {
-        let seen = Seen {
+        let seen = DistinctItems {
             columns: 0..3,
             ks: vec![1, 3, u32::MAX],
             shown: ShownLists::default(),

@@ -24,7 +24,7 @@ impl Starts {
 
     /// Returns whether a total kept until `until_ms` with the starts `stored` can be resumed. It cannot if the new start is
     /// later, because older data cannot be subtracted.
-    pub(super) fn go_on(&self, stored: &Starts, experiment: &str, until_ms: Option<i64>) -> bool {
+    pub(super) fn can_resume(&self, stored: &Starts, experiment: &str, until_ms: Option<i64>) -> bool {
         let (own, stored) = (self.of(experiment), stored.of(experiment));
         // Before a stored start there is no data to continue.
         own <= stored && stored < until_ms
@@ -41,7 +41,7 @@ impl Starts {
         let mut starts = self.clone();
         let known = experiments.chain(self.0.keys().cloned());
         for experiment in known.collect::<Vec<_>>() {
-            let start_ms = if self.go_on(stored, &experiment, until_ms) {
+            let start_ms = if self.can_resume(stored, &experiment, until_ms) {
                 stored.of(&experiment)
             } else {
                 self.of(&experiment).max(until_ms)
@@ -82,7 +82,7 @@ mod tests {
 
     /// Checks whether a total of `e` kept until 100 is resumed, and its start afterwards.
     #[track_caller]
-    fn check(own: Option<i64>, stored: Option<i64>, goes_on: bool, resumed: Option<i64>) {
+    fn check(own: Option<i64>, stored: Option<i64>, continues: bool, resumed: Option<i64>) {
         let of = |start: Option<i64>| {
             start
                 .into_iter()
@@ -90,7 +90,7 @@ mod tests {
                 .collect::<Starts>()
         };
         let (own, stored) = (of(own), of(stored));
-        assert_eq!(own.go_on(&stored, "e", Some(100)), goes_on);
+        assert_eq!(own.can_resume(&stored, "e", Some(100)), continues);
         let experiments = std::iter::once("e".to_owned());
         assert_eq!(own.resumed(&stored, experiments, Some(100)).of("e"), resumed);
     }

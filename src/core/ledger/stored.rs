@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::columns::OwnColumns;
-use super::{Aggregate, Kept, LedgerError, Span, Users};
+use super::{Aggregate, KeptAggregates, LedgerError, Span, Users};
 use crate::bytes::Reader;
 
 /// Contents of a stored ledger, as seen by the ledger that resumes it.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredLedger {
     /// End of the covered time, Unix ms. Anything new starts here.
     pub until_ms: Option<i64>,
     /// Column of this ledger for each stored column.
@@ -21,7 +21,7 @@ pub struct Stored {
     pub users_go_on: Vec<bool>,
     /// For each arm, true if its total can be resumed.
     pub totals_go_on: Vec<bool>,
-    pub total: Option<Kept>,
+    pub total: Option<KeptAggregates>,
     pub spans: Vec<Span>,
     /// Aggregates in the order of their encoding.
     pub aggregates: Vec<StoredAggregate>,
@@ -49,7 +49,7 @@ impl StoredAggregate {
     }
 }
 
-impl Stored {
+impl StoredLedger {
     /// Checks that this program can read the stored version of an aggregate.
     ///
     /// # Errors
@@ -64,7 +64,8 @@ impl Stored {
 
     /// Returns whether the tracked users of an experiment can be resumed.
     pub fn users_go_on_in(&self, experiment: &str) -> bool {
-        self.users.go_on(&self.stored_users, experiment, self.until_ms)
+        self.users
+            .can_resume(&self.stored_users, experiment, self.until_ms)
     }
 
     /// Reads a row of sums into one with the width of this ledger. New columns are 0.

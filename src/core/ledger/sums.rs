@@ -3,7 +3,7 @@
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::Keep;
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::ArmId;
 use crate::engine::contributions::Contributions;
@@ -203,7 +203,7 @@ impl Aggregate for Sums {
         cell.iter().for_each(|sum| to.signed(*sum));
     }
 
-    fn decode(&self, from: &mut Reader, stored: &Stored) -> Result<Option<Box<[i128]>>, LedgerError> {
+    fn decode(&self, from: &mut Reader, stored: &StoredLedger) -> Result<Option<Box<[i128]>>, LedgerError> {
         let row = stored.row(from, self.0.width())?;
         Ok(Some(row.into()))
     }

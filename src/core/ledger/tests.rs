@@ -37,10 +37,10 @@ fn keep() -> Keep {
     let span = |n_slots, n_cells| Span {
         cell_ms: n_slots * SLOT_MS,
         n_cells,
-        kept: Kept::All,
+        kept: KeptAggregates::All,
     };
     Keep {
-        total: Some(Kept::All),
+        total: Some(KeptAggregates::All),
         starts: Starts::default(),
         users: Users::Everybody(Epochs::default()),
         spans: vec![span(1, Some(3)), span(2, None)],
@@ -49,7 +49,7 @@ fn keep() -> Keep {
 }
 
 /// Returns the parts with one of them changed.
-fn changed(parts: &Parts, part: Part, change: impl FnOnce(&mut Vec<u8>)) -> Parts {
+fn changed(parts: &EncodedLedger, part: Part, change: impl FnOnce(&mut Vec<u8>)) -> EncodedLedger {
     let mut all = parts.clone();
     let mut bytes = all[&part].to_vec();
     change(&mut bytes);
@@ -103,14 +103,14 @@ fn number_of(ledger: &mut Ledger, arm: &Arm) -> ArmId {
 }
 
 /// Returns a ledger that has settled these lists, with arms admitted in order of appearance.
-fn told(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
+fn reported(lists: &[List], ranking: &Ranking, catalogue: &Catalogue) -> Ledger {
     let mut ledger = Ledger::new(ranking, &keep());
-    tell(&mut ledger, lists, 0..N_SLOTS, catalogue);
+    settle_lists(&mut ledger, lists, 0..N_SLOTS, catalogue);
     ledger
 }
 
 /// Settles the lists of these slots.
-fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Catalogue) {
+fn settle_lists(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Catalogue) {
     for slot in slots {
         for list in lists.iter().filter(|list| list.slot == slot) {
             let arms: Vec<ArmId> = list.arms.iter().map(|n| number_of(ledger, &arm(*n))).collect();
@@ -122,7 +122,7 @@ fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Cata
                 clicked: &[list.clicked],
                 n_off_list: 0,
             };
-            let told = ledger.take(Settled::List(SettledList {
+            let reported = ledger.take(Settled::List(SettledList {
                 start_ms: slot * SLOT_MS,
                 ts_ms: list.ts_ms(),
                 user: list.user(),
@@ -136,16 +136,16 @@ fn tell(ledger: &mut Ledger, lists: &[List], slots: Range<i64>, catalogue: &Cata
                     places: &places,
                 }),
             }));
-            assert_eq!(told, None);
+            assert_eq!(reported, None);
         }
         let (start_ms, end_ms) = (slot * SLOT_MS, (slot + 1) * SLOT_MS);
-        let told = ledger.take(Settled::Slot { start_ms, end_ms });
-        assert_eq!(told.map(|told| told.start_ms), Some(start_ms));
+        let reported = ledger.take(Settled::Slot { start_ms, end_ms });
+        assert_eq!(reported.map(|reported| reported.start_ms), Some(start_ms));
     }
 }
 
 /// Settles an empty list of user 1 at the start of its slot.
-fn tell_empty(ledger: &mut Ledger, start_ms: i64, arms: &[ArmId]) {
+fn settle_empty(ledger: &mut Ledger, start_ms: i64, arms: &[ArmId]) {
     ledger.take(Settled::List(SettledList {
         start_ms,
         ts_ms: start_ms,
@@ -199,10 +199,10 @@ proptest! {
             own.map(|(list, _)| list.clone()).collect()
         };
         let whole: Vec<List> = lists.iter().map(|(list, _)| list.clone()).collect();
-        let whole = told(&whole, &ranking, &catalogue);
+        let whole = reported(&whole, &ranking, &catalogue);
         for order in [[true, false], [false, true]] {
             let [mut one, mut other] = order.map(|is_first| {
-                let bytes = told(&of(is_first), &ranking, &catalogue).encode();
+                let bytes = reported(&of(is_first), &ranking, &catalogue).encode();
                 Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded")
             });
             one.merge(&mut other);
@@ -214,7 +214,7 @@ proptest! {
     #[test]
     fn equal_ledgers_have_equal_bytes_and_round_trip(lists in prop::collection::vec(list(), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let mut ledger = told(&lists, &ranking, &catalogue);
+        let mut ledger = reported(&lists, &ranking, &catalogue);
         let bytes = ledger.encode();
         let mut again = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
         prop_assert_eq!(all(&again), all(&ledger));
@@ -222,8 +222,8 @@ proptest! {
         // Change the order within each slot, but admit arms in the same order.
         let mut turned = lists.clone();
         turned.sort_by_key(|list| list.arms.first().copied());
-        if lists.iter().all(|list| list.arms.len() < 2) && told(&turned, &ranking, &catalogue).arms() == ledger.arms() {
-            prop_assert_eq!(told(&turned, &ranking, &catalogue).encode(), bytes);
+        if lists.iter().all(|list| list.arms.len() < 2) && reported(&turned, &ranking, &catalogue).arms() == ledger.arms() {
+            prop_assert_eq!(reported(&turned, &ranking, &catalogue).encode(), bytes);
         }
     }
 
@@ -237,7 +237,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let parts = told(&lists, &ranking, &catalogue).encode();
+        let parts = reported(&lists, &ranking, &catalogue).encode();
         let part = *parts.keys().nth(part.index(parts.len())).expect("there is a head");
         let damaged = changed(&parts, part, |bytes| {
             let at = at.index(bytes.len());
@@ -260,12 +260,12 @@ proptest! {
     ) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut keep = keep();
-        keep.spans.iter_mut().for_each(|span| span.kept = Kept::ByArm);
+        keep.spans.iter_mut().for_each(|span| span.kept = KeptAggregates::ByArm);
         let mut ledgers = [(); 2].map(|()| Ledger::new(&ranking, &keep));
         for slot in 0..N_SLOTS {
             let [plain, other] = &mut ledgers;
-            tell(plain, &lists, slot..slot + 1, &catalogue);
-            tell(other, &lists, slot..slot + 1, &catalogue);
+            settle_lists(plain, &lists, slot..slot + 1, &catalogue);
+            settle_lists(other, &lists, slot..slot + 1, &catalogue);
             if packed.contains(&slot) {
                 other.pack();
                 let is_complete = |span| other.cells(span).any(|(number, _)| other.is_complete(span, number));
@@ -285,7 +285,7 @@ fn cells_leave_and_totals_stay() {
         first: 0,
     });
     let (ranking, catalogue) = (ranking(), catalogue());
-    let ledger = told(&lists, &ranking, &catalogue);
+    let ledger = reported(&lists, &ranking, &catalogue);
     let total = &ledger.total().sums[&0];
     assert_eq!(
         [LISTS, ITEMS_SHOWN, CLICKS].map(|column| total[column]),
@@ -326,14 +326,14 @@ fn cells_leave_and_totals_stay() {
 
 #[test]
 fn bytes_of_another_layout_are_refused() {
-    let parts = told(&[], &ranking(), &catalogue()).encode();
+    let parts = reported(&[], &ranking(), &catalogue()).encode();
     let decode = |change: fn(&mut Vec<u8>)| {
         let parts = changed(&parts, Part::Head, change);
         Ledger::decode(&parts, &ranking(), &keep()).err()
     };
     assert_eq!(decode(|bytes| bytes[0] = 9), Some(LedgerError::Version));
     assert_eq!(decode(|bytes| bytes.push(0)), Some(LedgerError::Length));
-    let nothing = Ledger::decode(&Parts::default(), &ranking(), &keep()).err();
+    let nothing = Ledger::decode(&EncodedLedger::default(), &ranking(), &keep()).err();
     assert_eq!(nothing, Some(LedgerError::Missing(Part::Head)));
 }
 
@@ -363,11 +363,11 @@ fn a_ledger_continues_after_it_is_decoded_or_merged() {
         first: 1,
     };
     let (ranking, catalogue) = (ranking(), catalogue());
-    let bytes = told(&[list(0, 3)], &ranking, &catalogue).encode();
+    let bytes = reported(&[list(0, 3)], &ranking, &catalogue).encode();
     let mut ledger = Ledger::decode(&bytes, &ranking, &keep()).expect("it was encoded");
-    ledger.merge(&mut told(&[list(0, 2)], &ranking, &catalogue));
+    ledger.merge(&mut reported(&[list(0, 2)], &ranking, &catalogue));
     for arm in [0, 1] {
-        tell_empty(&mut ledger, 0, &[arm]);
+        settle_empty(&mut ledger, 0, &[arm]);
     }
     ledger.take(Settled::Slot {
         start_ms: 0,
@@ -399,7 +399,7 @@ fn users_are_tracked_in_configured_experiments_from_their_start() {
         ..arm(0)
     };
     ledger.admit(&[arm(0), arm(1), other]);
-    let tell = |ledger: &mut Ledger, slot: i64| {
+    let settle_lists = |ledger: &mut Ledger, slot: i64| {
         ledger.take(Settled::List(SettledList {
             start_ms: slot * SLOT_MS,
             ts_ms: slot * SLOT_MS,
@@ -423,10 +423,10 @@ fn users_are_tracked_in_configured_experiments_from_their_start() {
             end_ms: (slot + 1) * SLOT_MS,
         })
     };
-    (2..6).for_each(|slot| _ = tell(&mut ledger, slot));
+    (2..6).for_each(|slot| _ = settle_lists(&mut ledger, slot));
     ledger.forget_users("e");
-    let told = tell(&mut ledger, 6).expect("a slot has ended");
-    assert_eq!(told.tallies.iter().count(), 2, "the board hears of all arms");
+    let reported = settle_lists(&mut ledger, 6).expect("a slot has ended");
+    assert_eq!(reported.tallies.iter().count(), 2, "the board hears of all arms");
     ledger.cover_until(Some(8 * SLOT_MS));
     let cells = ledger.take_complete(0);
     let found = cells.iter().map(|(number, cell)| {
@@ -447,7 +447,7 @@ proptest! {
     #[test]
     fn buckets_add_up_to_the_sums(lists in prop::collection::vec(list(), 0..40)) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let ledger = told(&lists, &ranking, &catalogue);
+        let ledger = reported(&lists, &ranking, &catalogue);
         let total = ledger.total();
         prop_assert_eq!(total.buckets.len(), total.sums.len());
         for (id, sums) in total.sums {
@@ -503,7 +503,7 @@ proptest! {
     #[test]
     fn exposures_equal_a_recount(lists in prop::collection::vec(list(), 0..60)) {
         let (ranking, catalogue) = (ranking(), catalogue());
-        let ledger = told(&lists, &ranking, &catalogue);
+        let ledger = reported(&lists, &ranking, &catalogue);
         let found = ledger.total().exposures.iter();
         let found: BTreeMap<Arm, Exposed> = found
             .map(|(id, exposed)| (ledger.arms()[*id as usize].clone(), *exposed))
@@ -516,11 +516,11 @@ proptest! {
     fn a_decoded_ledger_continues_without_a_difference(lists in prop::collection::vec(list(), 0..40), until in 0..N_SLOTS) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut whole = Ledger::new(&ranking, &keep());
-        tell(&mut whole, &lists, 0..N_SLOTS, &catalogue);
+        settle_lists(&mut whole, &lists, 0..N_SLOTS, &catalogue);
         let mut ledger = Ledger::new(&ranking, &keep());
-        tell(&mut ledger, &lists, 0..until, &catalogue);
+        settle_lists(&mut ledger, &lists, 0..until, &catalogue);
         let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &keep()).expect("it was encoded");
-        tell(&mut ledger, &lists, until..N_SLOTS, &catalogue);
+        settle_lists(&mut ledger, &lists, until..N_SLOTS, &catalogue);
         prop_assert_eq!(ledger.encode(), whole.encode());
     }
 
@@ -529,10 +529,10 @@ proptest! {
     fn slots_ended_together_add_up_to_the_same_cells(lists in prop::collection::vec(list(), 0..60)) {
         let (ranking, catalogue) = (ranking(), catalogue());
         let mut ledger = Ledger::new(&ranking, &Keep::of_users(Users::Everybody(Epochs::default()), 2 * SLOT_MS));
-        tell(&mut ledger, &lists, 0..N_SLOTS, &catalogue);
+        settle_lists(&mut ledger, &lists, 0..N_SLOTS, &catalogue);
         ledger.cover_until(Some(10 * SLOT_MS));
         let taken = ledger.take_complete(0);
-        let whole = told(&lists, &ranking, &catalogue);
+        let whole = reported(&lists, &ranking, &catalogue);
         prop_assert_eq!(taken.len(), whole.cells(1).count());
         for ((number, cell), (expected_number, expected)) in taken.iter().zip(whole.cells(1)) {
             prop_assert_eq!(*number, expected_number);
@@ -554,18 +554,18 @@ fn taken_cells_stay_encoded_until_released() {
             first: 1,
         })
         .collect();
-    let told = |keeps: bool| {
+    let reported = |keeps: bool| {
         let mut ledger = Ledger::new(&ranking(), &keep);
         if keeps {
             ledger.keep_taken();
         }
-        tell(&mut ledger, &lists, 0..N_SLOTS, &catalogue());
+        settle_lists(&mut ledger, &lists, 0..N_SLOTS, &catalogue());
         let untouched = ledger.encode();
         let taken = ledger.take_complete(0);
         (ledger, untouched, taken)
     };
     let numbers = |taken: &[(i64, Cell)]| taken.iter().map(|(number, _)| *number).collect::<Vec<_>>();
-    let (mut ledger, untouched, taken) = told(true);
+    let (mut ledger, untouched, taken) = reported(true);
     assert_eq!(numbers(&taken), [0, 1, 2, 3], "the fifth is not complete");
     assert_eq!(ledger.encode(), untouched);
     assert_eq!(ledger.cells(0).count(), 1);
@@ -573,7 +573,7 @@ fn taken_cells_stay_encoded_until_released() {
     let mut resumed = Ledger::decode(&ledger.encode(), &ranking(), &keep).expect("it was encoded");
     assert_eq!(resumed.take_complete(0), taken[2..]);
 
-    let (mut forgetful, _, _) = told(false);
+    let (mut forgetful, _, _) = reported(false);
     let mut resumed = Ledger::decode(&forgetful.encode(), &ranking(), &keep).expect("it was encoded");
     assert_eq!(resumed.take_complete(0), []);
 }

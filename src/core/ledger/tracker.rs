@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Cell, Keep, Kept, Ledger, Parts, SettledSlot};
+use super::{Cell, EncodedLedger, Keep, KeptAggregates, Ledger, SettledSlot};
 use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
 use crate::engine::tally::Rows;
@@ -38,12 +38,12 @@ pub struct PairDelta {
     pub cells: Vec<(i64, Cell)>,
     /// Outcomes of records.
     pub counts: Counts,
-    pub reach: Reach,
+    pub reach: CountingProgress,
 }
 
 /// Progress of a pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct CountingProgress {
     /// Last instant covered by settled slots, Unix ms.
     pub settled_end_ms: Option<i64>,
     /// Start of counting, Unix ms.
@@ -106,7 +106,10 @@ impl PairTracker {
         PairTracker {
             engine,
             settled: Vec::new(),
-            users: keep.spans.iter().position(|span| span.kept == Kept::ByUser),
+            users: keep
+                .spans
+                .iter()
+                .position(|span| span.kept == KeptAggregates::ByUser),
             n_arms: ledger.arms().len(),
             ledger,
             #[cfg(debug_assertions)]
@@ -181,10 +184,10 @@ impl PairTracker {
         }
         // The ledger must know an arm before its first list.
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
-        let n_told = engine.visit_settled(n_lists, |told| settled.extend(ledger.take(told)));
+        let n_reported = engine.visit_settled(n_lists, |reported| settled.extend(ledger.take(reported)));
         // Slots without lists are not visited, but they are covered as well.
         ledger.cover_until(engine.settled_until_ms());
-        n_told
+        n_reported
     }
 
     /// Settles everything, as at the end of a file.
@@ -232,7 +235,7 @@ impl PairTracker {
     }
 
     /// Encodes the ledger. Its complete cells are kept only in encoded form from now on.
-    pub fn encode_ledger(&mut self) -> Parts {
+    pub fn encode_ledger(&mut self) -> EncodedLedger {
         self.ledger.pack();
         self.ledger.encode()
     }
@@ -272,7 +275,7 @@ impl PairTracker {
             settled,
             cells: self.take_cells(),
             counts: changes.counts,
-            reach: Reach {
+            reach: CountingProgress {
                 settled_end_ms: self.settled_until_ms().map(|until_ms| until_ms - 1),
                 begin_ms: self.engine.begin_ms(),
                 first_accepted_ms: self.engine.accepted_ms().map(|(first, _)| first),
@@ -311,14 +314,14 @@ mod twin {
             }
             for slot in settled {
                 let mut expected = self.0.remove(&slot.start_ms).unwrap_or_default();
-                let mut told: BTreeMap<ArmId, Vec<i128>> = slot
+                let mut reported: BTreeMap<ArmId, Vec<i128>> = slot
                     .tallies
                     .iter()
                     .map(|(arm, sums)| (arm, sums.iter().map(|sum| i128::from(*sum)).collect()))
                     .collect();
-                expected.values_mut().chain(told.values_mut()).for_each(trim);
+                expected.values_mut().chain(reported.values_mut()).for_each(trim);
                 assert_eq!(
-                    told, expected,
+                    reported, expected,
                     "the slot of {} has settled as others than live",
                     slot.start_ms
                 );

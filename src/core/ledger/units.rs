@@ -13,7 +13,7 @@ use foldhash::{HashMap, HashMapExt};
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::{Epochs, Keep, Users};
-use super::stored::Stored;
+use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -40,7 +40,7 @@ pub const CAPPED_USER_BYTES: u64 = 2 * size_of::<((u32, NonZeroU32), u32)>() as 
 #[derive(Debug)]
 pub struct Units {
     users: Users,
-    arms: Vec<KnownArm>,
+    arms: Vec<UnitsArm>,
     experiments: HashMap<Arc<str>, u32>,
     has_caps: bool,
     /// Lists counted so far, by experiment and user. Only experiments with a cap have entries.
@@ -55,7 +55,7 @@ pub struct Units {
 
 /// Experiment and limits of an arm.
 #[derive(Debug, Clone, Copy)]
-struct KnownArm {
+struct UnitsArm {
     experiment: u32,
     /// Start of counting, Unix ms. Earlier slots do not count.
     start_ms: i64,
@@ -162,7 +162,7 @@ impl Aggregate for Units {
             let epochs: Option<Epochs> = self.users.epochs(&arm.experiment);
             let max_lists = epochs.as_ref().and_then(|epochs| epochs.max_lists);
             self.has_caps |= max_lists.is_some();
-            self.arms.push(KnownArm {
+            self.arms.push(UnitsArm {
                 experiment: *experiment.or_insert(n_experiments),
                 start_ms: self.users.start_ms(&arm.experiment),
                 max_lists,
@@ -210,7 +210,7 @@ impl Aggregate for Units {
         to.number(cell.capped);
     }
 
-    fn decode(&self, from: &mut Reader, _: &Stored) -> Result<Option<UnitCounts>, LedgerError> {
+    fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<UnitCounts>, LedgerError> {
         let mut count = || {
             let count = from.number().ok();
             count.filter(|n| *n < 1 << 56).ok_or(LedgerError::Number)
@@ -233,10 +233,10 @@ impl Aggregate for Units {
         }
     }
 
-    fn decode_memory(&mut self, from: &mut Reader, stored: &Stored) -> Result<(), LedgerError> {
-        let mut goes_on = vec![false; self.experiments.len()];
+    fn decode_memory(&mut self, from: &mut Reader, stored: &StoredLedger) -> Result<(), LedgerError> {
+        let mut continues = vec![false; self.experiments.len()];
         for (arm, users_go_on) in self.arms.iter().zip(&stored.users_go_on) {
-            goes_on[arm.experiment as usize] |= *users_go_on;
+            continues[arm.experiment as usize] |= *users_go_on;
         }
         let caps = self.caps();
         let mut last = None;
@@ -245,14 +245,14 @@ impl Aggregate for Units {
             let mut number = || u32::try_from(from.number()?).map_err(|_| LedgerError::Number);
             let (experiment, user, n_lists) = (number()?, number()?, number()?);
             let user = NonZeroU32::new(user).ok_or(LedgerError::Number)?;
-            let goes_on = goes_on.get(experiment as usize).ok_or(LedgerError::Number)?;
+            let continues = continues.get(experiment as usize).ok_or(LedgerError::Number)?;
             // The encoding has no empty entry, and its entries ascend.
             if n_lists == 0 || last >= Some((experiment, user)) {
                 return Err(LedgerError::Number);
             }
             last = Some((experiment, user));
             // Drop counts of users that restart, and of experiments that no longer have a cap.
-            if *goes_on && caps.contains_key(&experiment) {
+            if *continues && caps.contains_key(&experiment) {
                 self.counted.insert((experiment, user), n_lists);
             }
         }
@@ -281,8 +281,8 @@ mod tests {
     use super::*;
     use crate::metrics::{ListOutcome, Measures};
 
-    fn list(start_ms: i64, user: u32, arms: &[ArmId], told: impl FnOnce(&SettledList)) {
-        told(&SettledList {
+    fn list(start_ms: i64, user: u32, arms: &[ArmId], reported: impl FnOnce(&SettledList)) {
+        reported(&SettledList {
             start_ms,
             ts_ms: start_ms,
             user: NonZeroU32::new(user),

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::Rules;
+use super::LookRules;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::ledger::{BucketSums, FrequentUsers};
 use crate::metrics::Column;
-use crate::statistics::{ArmTotals, Interval, Level, Ratio, RatioShape, Sides, Totals, ratio};
+use crate::statistics::{ArmTotals, ErrorLevel, EstimatedRatio, Interval, RatioShape, Sides, Totals, ratio};
 
 /// One arm alone, over all epochs.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ pub(super) fn arms(
     totals: &Totals,
     sides: &Sides,
     pairs: &[(&PairUsers, &ExperimentUsers)],
-    rules: &Rules,
+    rules: &LookRules,
     alpha: Option<f64>,
 ) -> BTreeMap<String, ArmLook> {
     let mut by_arm: BTreeMap<&str, Vec<&ArmTotals>> = BTreeMap::new();
@@ -62,7 +62,7 @@ pub(super) fn arms(
     let windows = window_sums(pairs);
     let frequent = frequent_users(pairs);
     // Intervals of windows do not depend on the settings of an experiment.
-    let [level, level_of_window] = [alpha.unwrap_or(ALPHA), ALPHA].map(Level::new);
+    let [level, level_of_window] = [alpha.unwrap_or(ALPHA), ALPHA].map(ErrorLevel::new);
     let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
         let window = rules.window.as_ref().zip(windows.get(name));
         let arm = ArmLook {
@@ -113,7 +113,7 @@ fn window_sums<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&
     arms
 }
 
-fn window_look(sums: &[&BucketSums], rules: &Rules, level: &Level) -> WindowLook {
+fn window_look(sums: &[&BucketSums], rules: &LookRules, level: &ErrorLevel) -> WindowLook {
     let totals = [&arm_totals(sums, None, &rules.ranking)];
     WindowLook {
         lists: n_lists(&totals),
@@ -128,9 +128,9 @@ fn n_lists(parts: &[&ArmTotals]) -> f64 {
 /// Computes the metrics by id over several parts of time together. `ratios` returns the ratios of the given ids.
 fn metrics(
     parts: &[&ArmTotals],
-    rules: &Rules,
-    level: &Level,
-    ratios: impl FnOnce(&[String]) -> Vec<Option<Ratio>>,
+    rules: &LookRules,
+    level: &ErrorLevel,
+    ratios: impl FnOnce(&[String]) -> Vec<Option<EstimatedRatio>>,
 ) -> BTreeMap<String, MetricLook> {
     let n_hits: f64 = parts.iter().flat_map(|arm| &arm.hits).sum();
     let keys: Vec<String> = compared(&rules.ranking).map(Column::key).collect();
@@ -155,7 +155,7 @@ fn metrics(
 }
 
 /// Computes the ratios over the sums of all parts.
-fn ratios(parts: &[&ArmTotals], keys: &[String]) -> Vec<Option<Ratio>> {
+fn ratios(parts: &[&ArmTotals], keys: &[String]) -> Vec<Option<EstimatedRatio>> {
     let lists = sum(parts.iter().map(|arm| &arm.lists));
     let terms = keys.iter().map(|key| {
         let parts = || parts.iter().map(|arm| &arm.metrics[key]);

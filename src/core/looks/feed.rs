@@ -1,4 +1,4 @@
-//! Turns the current states of all pairs, from every instance, into [`News`], so that all instances take the same looks.
+//! Turns the current states of all pairs, from every instance, into [`PairNews`], so that all instances take the same looks.
 //!
 //! ```text
 //! states of a pair   ─ s1 ──── s2 ──── s3 ──── s4 ─▶        one chain; the feed may miss any of them
@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::stored::UpTo;
-use super::{AsOf, AsOfError, News, PairLooks, Resumed};
+use super::{AsOf, AsOfError, PairLooks, PairNews, Resumed};
 use crate::engine::Arm;
-use crate::ledger::{Keep, Ledger, LedgerError, PairId, Parts, Users};
+use crate::ledger::{EncodedLedger, Keep, Ledger, LedgerError, PairId, Users};
 use crate::metrics::Ranking;
 
 /// Index of the only span in these ledgers: the cells of users.
@@ -37,14 +37,14 @@ const ENOUGH: i64 = 3;
 
 /// A state of a pair that is or was current.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct PairState {
     /// Random id of the pair's incarnation. States that continue one another share it.
-    pub life: u64,
+    pub incarnation_id: u64,
     /// True if looks wait for the pair. False only if it was read to the ends of its logs and never had a record.
     pub holds: bool,
     /// No list before this can still settle, Unix ms.
     pub until_ms: Option<i64>,
-    pub ledger: Parts,
+    pub ledger: EncodedLedger,
     pub looks: Option<PairLooks>,
 }
 
@@ -70,22 +70,22 @@ impl std::error::Error for FeedError {}
 
 /// Takes states and returns news. There is none until every pair has a state.
 #[derive(Debug)]
-pub struct Feed {
+pub struct LookFeed {
     ranking: Ranking,
     /// Keeps users only.
     keep: Keep,
     every_ms: i64,
     n_pairs: usize,
     /// Latest state of each pair.
-    states: BTreeMap<PairId, State>,
+    states: BTreeMap<PairId, PairState>,
     /// Progress of each pair: empty, or complete for all pairs.
-    told: BTreeMap<PairId, Told>,
+    reported: BTreeMap<PairId, ReportedPair>,
 }
 
 /// Progress of one pair: the contents of the news so far.
 #[derive(Debug)]
-struct Told {
-    life: u64,
+struct ReportedPair {
+    incarnation_id: u64,
     holds: bool,
     until_ms: Option<i64>,
     arms: Vec<Arm>,
@@ -99,24 +99,24 @@ struct Since {
     users_ms: BTreeMap<String, i64>,
 }
 
-impl Feed {
+impl LookFeed {
     /// Creates a feed for `n_pairs` pairs, with `every_ms` of event time between two looks, that tracks `users`.
-    pub fn new(ranking: Ranking, users: Users, every_ms: i64, n_pairs: usize) -> Feed {
-        Feed {
+    pub fn new(ranking: Ranking, users: Users, every_ms: i64, n_pairs: usize) -> LookFeed {
+        LookFeed {
             ranking,
             keep: Keep::of_users(users, every_ms),
             every_ms,
             n_pairs,
             states: BTreeMap::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
     /// Drops an experiment: later news do not contain its users.
     pub fn forget(&mut self, experiment: &str) {
         self.keep.users.forget(experiment);
-        for told in self.told.values_mut() {
-            told.since.users_ms.remove(experiment);
+        for reported in self.reported.values_mut() {
+            reported.since.users_ms.remove(experiment);
         }
     }
 
@@ -125,12 +125,12 @@ impl Feed {
     /// # Errors
     /// [`FeedError`] if this state cannot be read, or another one that is due now. Then there is no news, the state is
     /// discarded, and the next state restarts all pairs.
-    pub fn take(&mut self, pair: PairId, state: State) -> Result<Vec<News>, FeedError> {
+    pub fn take(&mut self, pair: PairId, state: PairState) -> Result<Vec<PairNews>, FeedError> {
         let before = self.states.insert(pair, state);
         let news = self.news();
         if news.is_err() {
             // Some news of this call may be lost with the error, so the recorded progress is no longer true.
-            self.told.clear();
+            self.reported.clear();
             match before {
                 Some(before) => self.states.insert(pair, before),
                 None => self.states.remove(&pair),
@@ -139,16 +139,16 @@ impl Feed {
         news
     }
 
-    fn news(&mut self) -> Result<Vec<News>, FeedError> {
+    fn news(&mut self) -> Result<Vec<PairNews>, FeedError> {
         if self.states.len() < self.n_pairs {
             return Ok(Vec::new());
         }
         let mut news = Vec::new();
-        while let Some(pair) = self.next_to_tell() {
-            match self.go_on(pair)? {
+        while let Some(pair) = self.next_to_report() {
+            match self.new_part(pair)? {
                 Some(more) => news.extend(more),
                 // A restart contains all pairs, so it replaces the news collected so far.
-                None => return self.begin_over(),
+                None => return self.start_over(),
             }
         }
         Ok(news)
@@ -162,25 +162,25 @@ impl Feed {
     }
 
     /// Finds a pair with something to feed now.
-    fn next_to_tell(&self) -> Option<PairId> {
+    fn next_to_report(&self) -> Option<PairId> {
         let wanted = self.n_covered().map_or(i64::MIN, |n_covered| n_covered + ENOUGH);
         let mut pairs = self.states.iter();
         let found = pairs.find(|(pair, state)| {
-            let told = self.told.get(pair);
-            told.is_none_or(|told| told.lacks(state, wanted, self.every_ms))
+            let reported = self.reported.get(pair);
+            reported.is_none_or(|reported| reported.lacks(state, wanted, self.every_ms))
         });
         found.map(|(pair, _)| *pair)
     }
 
     /// Caps a frontier (Unix ms) at a few cells beyond those that all pairs have, but not below cell `least`.
-    fn told_until_ms(&self, until_ms: Option<i64>, least: i64) -> Option<i64> {
+    fn reported_until_ms(&self, until_ms: Option<i64>, least: i64) -> Option<i64> {
         let most = self.n_covered().map_or(i64::MIN, |n_covered| n_covered + AHEAD);
         let most_ms = most.max(least).saturating_mul(self.every_ms);
         until_ms.map(|until_ms| until_ms.min(most_ms))
     }
 
     /// Returns the new part of a pair. None if its state does not continue the one fed before, or none was fed yet.
-    fn go_on(&mut self, pair: PairId) -> Result<Option<Vec<News>>, FeedError> {
+    fn new_part(&mut self, pair: PairId) -> Result<Option<Vec<PairNews>>, FeedError> {
         let Some(state) = self.states.get(&pair) else {
             return Ok(None);
         };
@@ -190,40 +190,43 @@ impl Feed {
             Some(looks) => UpTo::of(&looks.users).map_err(FeedError::Looks)?.cells_from,
             None => i64::MIN,
         };
-        let until_ms = self.told_until_ms(state.until_ms, i64::MIN);
-        let Some(told) = self.told.get_mut(&pair) else {
+        let until_ms = self.reported_until_ms(state.until_ms, i64::MIN);
+        let Some(reported) = self.reported.get_mut(&pair) else {
             return Ok(None);
         };
         // New cells start here. Read it before the progress is updated below.
-        let end = told.end(self.every_ms);
-        let goes_on = state.life == told.life
-            && state.until_ms >= told.until_ms
-            && ledger.arms().starts_with(&told.arms)
-            && since == told.since
+        let end = reported.end(self.every_ms);
+        let continues = state.incarnation_id == reported.incarnation_id
+            && state.until_ms >= reported.until_ms
+            && ledger.arms().starts_with(&reported.arms)
+            && since == reported.since
             && let_go <= end;
-        if !goes_on {
+        if !continues {
             return Ok(None);
         }
-        let arms = ledger.arms()[told.arms.len()..].to_vec();
-        told.arms.extend_from_slice(&arms);
+        let arms = ledger.arms()[reported.arms.len()..].to_vec();
+        reported.arms.extend_from_slice(&arms);
         // The cap falls if looks start to wait for a pair that is behind, but cells that were fed stay fed.
-        (told.holds, told.until_ms) = (state.holds, told.until_ms.max(until_ms));
+        (reported.holds, reported.until_ms) = (state.holds, reported.until_ms.max(until_ms));
         // The state may still contain cells that were fed before, and cells beyond the cap.
-        let new = end..told.end(self.every_ms);
+        let new = end..reported.end(self.every_ms);
         let mut cells = ledger.take_complete(USERS);
         cells.retain(|(number, _)| new.contains(number));
-        let reached = News::Reached {
+        let reached = PairNews::Reached {
             pair,
             arms,
             cells,
-            until_ms: told.until_ms,
+            until_ms: reported.until_ms,
         };
-        let holds = self.told.iter().map(|(pair, told)| (*pair, told.holds));
-        Ok(Some(vec![reached, News::Owned(holds.collect())]))
+        let holds = self
+            .reported
+            .iter()
+            .map(|(pair, reported)| (*pair, reported.holds));
+        Ok(Some(vec![reached, PairNews::Owned(holds.collect())]))
     }
 
-    fn begin_over(&mut self) -> Result<Vec<News>, FeedError> {
-        let (mut all_told, mut resumed) = (BTreeMap::new(), Vec::new());
+    fn start_over(&mut self) -> Result<Vec<PairNews>, FeedError> {
+        let (mut all_reported, mut resumed) = (BTreeMap::new(), Vec::new());
         for (pair, state) in &self.states {
             let mut ledger = self.ledger(state)?;
             let since = since(&ledger, &self.keep.users);
@@ -234,38 +237,38 @@ impl Feed {
             let as_of = as_of.map_err(FeedError::Looks)?;
             // The stored users already contain the cells before this one. They are fed for windows only, and never again as new.
             let stored = as_of.as_ref().map_or(i64::MIN, |as_of| as_of.users.up_to.end);
-            let told = Told {
-                life: state.life,
+            let reported = ReportedPair {
+                incarnation_id: state.incarnation_id,
                 holds: state.holds,
-                until_ms: self.told_until_ms(state.until_ms, stored),
+                until_ms: self.reported_until_ms(state.until_ms, stored),
                 arms: ledger.arms().to_vec(),
                 since: since.clone(),
             };
             let mut cells = ledger.take_complete(USERS);
-            cells.retain(|(number, _)| *number < told.end(self.every_ms));
+            cells.retain(|(number, _)| *number < reported.end(self.every_ms));
             resumed.push(Resumed {
                 pair: *pair,
-                life: state.life,
+                incarnation_id: state.incarnation_id,
                 holds: state.holds,
-                arms: told.arms.clone(),
+                arms: reported.arms.clone(),
                 cells,
-                until_ms: told.until_ms,
+                until_ms: reported.until_ms,
                 whole_from_ms: since.whole_from_ms,
                 users_since_ms: since.users_ms,
                 as_of,
             });
-            all_told.insert(*pair, told);
+            all_reported.insert(*pair, reported);
         }
-        self.told = all_told;
-        Ok(vec![News::Resumed(resumed)])
+        self.reported = all_reported;
+        Ok(vec![PairNews::Resumed(resumed)])
     }
 
-    fn ledger(&self, state: &State) -> Result<Ledger, FeedError> {
+    fn ledger(&self, state: &PairState) -> Result<Ledger, FeedError> {
         Ledger::decode(&state.ledger, &self.ranking, &self.keep).map_err(FeedError::Ledger)
     }
 }
 
-impl Told {
+impl ReportedPair {
     /// Returns the number below which cells were fed.
     fn end(&self, every_ms: i64) -> i64 {
         self.until_ms
@@ -274,11 +277,11 @@ impl Told {
 
     /// Reports whether a state has something to feed now, if cells below `wanted` are due. Usually it has not, because looks need
     /// whole cells.
-    fn lacks(&self, state: &State, wanted: i64, every_ms: i64) -> bool {
+    fn lacks(&self, state: &PairState, wanted: i64, every_ms: i64) -> bool {
         let has = state
             .until_ms
             .map_or(i64::MIN, |until_ms| until_ms.div_euclid(every_ms));
-        state.life != self.life
+        state.incarnation_id != self.incarnation_id
             || state.holds != self.holds
             || state.until_ms < self.until_ms
             || (state.until_ms.is_some() && self.until_ms.is_none())

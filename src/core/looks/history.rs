@@ -115,7 +115,7 @@ impl History {
     }
 
     /// Returns an empty history that records a change of settings at a look at this time (Unix ms).
-    pub(super) fn asked_anew(&self, as_of_ms: i64) -> History {
+    pub(super) fn with_new_settings(&self, as_of_ms: i64) -> History {
         let changes = self.changes_ms.iter().copied().chain([as_of_ms]);
         let n_over = (self.changes_ms.len() + 1).saturating_sub(MAX_CHANGES);
         History {
@@ -177,7 +177,7 @@ fn point(look: &ExperimentLook, arm: &str, metric: &str) -> Point {
 mod tests {
     use super::*;
     use crate::looks::{ArmLook, MetricLook};
-    use crate::statistics::{Grown, Report, Settings};
+    use crate::statistics::{ComparisonReport, InformationGrowth, Settings};
 
     const EVERY_MS: i64 = 600_000;
 
@@ -205,14 +205,14 @@ mod tests {
             primary: vec!["ctr".to_owned()],
             ..Settings::new("a")
         };
-        let report = Report {
+        let report = ComparisonReport {
             as_of_ms: number * EVERY_MS,
             look: 1,
             next_decision_ms: None,
             planned_end_ms: None,
             srm_p: None,
             multi_arm: None,
-            grown: Grown::default(),
+            grown: InformationGrowth::default(),
             arms: BTreeMap::new(),
             notes: Vec::new(),
         };
@@ -305,7 +305,7 @@ mod tests {
     fn the_history_restarts_when_settings_change_and_records_the_times() {
         let mut history = after(1..9, &["a"]);
         for number in 9..29 {
-            history = history.asked_anew(number * EVERY_MS);
+            history = history.with_new_settings(number * EVERY_MS);
             history.add(&look(number, &["a"]), EVERY_MS);
         }
         assert_eq!(numbers(&history), [28]);

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::State;
+use super::PairState;
 use crate::ledger::PairId;
 
 /// Hand-over between the thread that follows the current states and the thread that takes looks. Neither waits for the other.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<InboxContents>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct InboxContents {
     n_pairs: usize,
-    states: BTreeMap<PairId, State>,
+    states: BTreeMap<PairId, PairState>,
     is_closed: bool,
     has_reader_left: bool,
 }
@@ -27,12 +27,12 @@ struct Waiting {
 pub struct Taken {
     /// Number of pairs in the inputs. Each of them has a state sooner or later.
     pub n_pairs: usize,
-    pub states: BTreeMap<PairId, State>,
+    pub states: BTreeMap<PairId, PairState>,
 }
 
 impl Inbox {
     /// Adds a current state. It replaces one of the same pair that was not taken yet.
-    pub fn put(&self, n_pairs: usize, pair: PairId, state: State) {
+    pub fn put(&self, n_pairs: usize, pair: PairId, state: PairState) {
         let mut waiting = self.lock();
         waiting.n_pairs = n_pairs;
         waiting.states.insert(pair, state);
@@ -47,7 +47,7 @@ impl Inbox {
 
     /// Takes everything as soon as there is something. Empty after `wait` without any state, and none once closed.
     pub fn take(&self, wait: Duration) -> Option<Taken> {
-        let is_idle = |waiting: &mut Waiting| waiting.states.is_empty() && !waiting.is_closed;
+        let is_idle = |waiting: &mut InboxContents| waiting.states.is_empty() && !waiting.is_closed;
         let waited = self.changed.wait_timeout_while(self.lock(), wait, is_idle);
         let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (!waiting.is_closed).then(|| Taken {
@@ -66,7 +66,7 @@ impl Inbox {
     }
 
     /// Ignores poisoning: values are only put in and taken out, so a panic cannot leave them half changed.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, InboxContents> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,9 +75,9 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    fn state(life: u64) -> State {
-        State {
-            life,
+    fn state(incarnation_id: u64) -> PairState {
+        PairState {
+            incarnation_id,
             holds: true,
             until_ms: None,
             ledger: BTreeMap::new(),
@@ -88,11 +88,14 @@ mod tests {
     #[test]
     fn the_newest_state_of_each_pair_waits_and_is_taken_once() {
         let inbox = Inbox::default();
-        for (pair, life) in [(0, 1), (1, 2), (0, 3)] {
-            inbox.put(2, pair, state(life));
+        for (pair, incarnation_id) in [(0, 1), (1, 2), (0, 3)] {
+            inbox.put(2, pair, state(incarnation_id));
         }
         let taken = inbox.take(Duration::ZERO).expect("it is open");
-        let lives = taken.states.iter().map(|(pair, state)| (*pair, state.life));
+        let lives = taken
+            .states
+            .iter()
+            .map(|(pair, state)| (*pair, state.incarnation_id));
         assert_eq!(lives.collect::<Vec<_>>(), [(0, 3), (1, 2)]);
         assert_eq!(taken.n_pairs, 2);
         let taken = inbox.take(Duration::ZERO).expect("it is open");

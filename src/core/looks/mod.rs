@@ -7,12 +7,12 @@
 //! ```
 //! A look is taken once every pair has settled all slots before its time. Looks are taken one after the other, also while the
 //! log is replayed, so the same log yields the same looks whenever the program started. A pair that is behind delays them. The
-//! module is pure: no clock, no I/O. [`Looks`] takes [`News`] of pairs and returns [`Looked`]. If pairs are stored, a [`Feed`]
+//! module is pure: no clock, no I/O. [`Looks`] takes [`PairNews`] of pairs and returns [`Look`]. If pairs are stored, a [`LookFeed`]
 //! derives the news from the current states of all pairs, whichever instance owns them, so all instances take the same looks.
 
 mod arms;
-mod course;
 mod experiment;
+mod experiment_progress;
 mod feed;
 mod history;
 mod inbox;
@@ -30,18 +30,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use self::arms::{ArmLook, MetricLook, WindowLook};
-use self::course::Course;
-pub use self::course::ExperimentLook;
 pub use self::experiment::{EpochStart, Experiment};
-pub use self::feed::{Feed, FeedError, State};
+pub use self::experiment_progress::ExperimentLook;
+use self::experiment_progress::ExperimentProgress;
+pub use self::feed::{FeedError, LookFeed, PairState};
 pub use self::history::{Estimate, History, Point};
 pub use self::inbox::{Inbox, Taken};
-use self::pair::{Bytes, PairUsers};
-pub use self::published::{Published, Shown};
-pub use self::resume::{Found, Resumed};
-pub use self::stored::{AsOf, AsOfError, PairLooks, StoredLooks, StoredPair, UpTo};
+use self::pair::{ExperimentBytes, PairUsers};
+pub use self::published::{Published, PublishedLooks};
+pub use self::resume::{ResumeFinding, Resumed};
+pub use self::stored::{AsOf, AsOfError, PairLooks, StoredLookPair, StoredLooks, UpTo};
 pub use self::sums::{arm_totals, compared, default_primary, refused_lists};
-pub use self::window::{Window, max_window_bytes, row_bytes};
+pub use self::window::{CellWindow, max_window_bytes, row_bytes};
 use crate::engine::Arm;
 use crate::ledger::{Cell, PairId};
 use crate::metrics::Ranking;
@@ -56,7 +56,7 @@ pub fn every_ms(slot_ms: i64) -> i64 {
 
 /// A change to the pairs.
 #[derive(Debug)]
-pub enum News {
+pub enum PairNews {
     /// The complete set of our pairs, each with a flag that looks wait for it. Sums of all other pairs are dropped.
     Owned(BTreeMap<PairId, bool>),
     /// Progress of a pair.
@@ -77,7 +77,7 @@ pub enum News {
 
 /// One look at all experiments.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct Look {
     /// Event time of the look, Unix ms: everything before it has settled.
     pub as_of_ms: i64,
     /// Results by experiment name.
@@ -97,7 +97,7 @@ pub enum GivenUp {
 
 /// Settings of all looks.
 #[derive(Debug)]
-pub struct Rules {
+pub struct LookRules {
     /// Event time between two looks, ms: a multiple of the slot.
     pub every_ms: i64,
     pub ranking: Ranking,
@@ -106,10 +106,10 @@ pub struct Rules {
     /// True if all lists of a user come through one pair. Otherwise users cannot be counted.
     pub counts_users: bool,
     /// Window in which arms have intervals, if one of the exported windows consists of whole cells.
-    pub window: Option<Window>,
+    pub window: Option<CellWindow>,
     /// Limit on the bytes of sums by bucket, seen users and history. Above it, windows are given up first, then experiments.
     pub max_bytes: u64,
-    /// Counts waiting cells toward the limit as soon as they come. False if a [`Feed`] bounds them: their number depends on
+    /// Counts waiting cells toward the limit as soon as they come. False if a [`LookFeed`] bounds them: their number depends on
     /// when it is read, and all instances must give up the same things.
     pub bounds_waiting: bool,
 }
@@ -117,18 +117,18 @@ pub struct Rules {
 /// State between looks.
 #[derive(Debug)]
 pub struct Looks {
-    rules: Rules,
+    rules: LookRules,
     pairs: BTreeMap<PairId, PairUsers>,
-    courses: BTreeMap<String, Course>,
+    courses: BTreeMap<String, ExperimentProgress>,
     /// Copy of `courses` from before the last look, for storing.
-    before: BTreeMap<String, Course>,
+    before: BTreeMap<String, ExperimentProgress>,
     /// Experiments that were given up.
     given_up: BTreeSet<String>,
     /// Experiments whose window was given up.
     without_window: BTreeSet<String>,
     /// Findings not taken yet. `all_found` keeps every finding, so that none is reported twice.
-    found: Vec<Found>,
-    all_found: BTreeSet<Found>,
+    found: Vec<ResumeFinding>,
+    all_found: BTreeSet<ResumeFinding>,
     /// Number of the next look, which is taken at the end of the cell with that number. None until there is a list.
     next: Option<i64>,
     /// True once this instance has taken the look before `next`.
@@ -136,11 +136,11 @@ pub struct Looks {
 }
 
 impl Looks {
-    pub fn new(rules: Rules) -> Looks {
+    pub fn new(rules: LookRules) -> Looks {
         let courses = rules
             .experiments
             .keys()
-            .map(|name| (name.clone(), Course::default()));
+            .map(|name| (name.clone(), ExperimentProgress::default()));
         Looks {
             courses: courses.collect(),
             pairs: BTreeMap::new(),
@@ -155,15 +155,15 @@ impl Looks {
         }
     }
 
-    pub fn take(&mut self, news: News) {
+    pub fn take(&mut self, news: PairNews) {
         match news {
-            News::Owned(owned) => {
+            PairNews::Owned(owned) => {
                 self.pairs.retain(|pair, _| owned.contains_key(pair));
                 for (pair, holds) in owned {
                     self.pairs.entry(pair).or_default().holds = holds;
                 }
             }
-            News::Reached {
+            PairNews::Reached {
                 pair,
                 arms,
                 cells,
@@ -177,8 +177,8 @@ impl Looks {
                     self.make_room();
                 }
             }
-            News::Resumed(pairs) => self.resume(pairs),
-            News::Dropped(pair) => {
+            PairNews::Resumed(pairs) => self.resume(pairs),
+            PairNews::Dropped(pair) => {
                 if let Some(pair) = self.pairs.get_mut(&pair) {
                     *pair = PairUsers::default();
                 }
@@ -187,7 +187,7 @@ impl Looks {
     }
 
     /// Takes the next look if it is due.
-    pub fn look(&mut self) -> Option<Looked> {
+    pub fn look(&mut self) -> Option<Look> {
         let number = self.next.or_else(|| self.first_number())?;
         if number >= self.n_covered()? {
             return None;
@@ -212,7 +212,7 @@ impl Looks {
             let look = course.look(name, rules, pairs, as_of_ms)?;
             Some((name.clone(), Arc::new(look)))
         });
-        Some(Looked {
+        Some(Look {
             as_of_ms,
             experiments: looks.collect(),
             given_up,
@@ -240,7 +240,7 @@ impl Looks {
     }
 
     /// Returns the bytes that each experiment takes.
-    fn bytes(&self) -> BTreeMap<&str, Bytes> {
+    fn bytes(&self) -> BTreeMap<&str, ExperimentBytes> {
         let mut bytes = BTreeMap::new();
         for pair in self.pairs.values() {
             pair.add_bytes(&self.rules, &mut bytes);
@@ -254,13 +254,13 @@ impl Looks {
     /// Gives up windows and experiments until the waiting cells fit.
     fn make_room(&mut self) {
         while let Some(given_up) = self.give_up(|of| of.own + of.window + of.waiting) {
-            self.find(Found::GivenUp(given_up));
+            self.find(ResumeFinding::GivenUp(given_up));
         }
     }
 
     /// Gives something up if all experiments together take too much memory: the largest window first, because decisions do not
     /// depend on windows. If there is no window left, the largest experiment.
-    fn give_up(&mut self, counted: impl Fn(&Bytes) -> u64) -> Option<GivenUp> {
+    fn give_up(&mut self, counted: impl Fn(&ExperimentBytes) -> u64) -> Option<GivenUp> {
         let bytes = self.bytes();
         if bytes.values().map(&counted).sum::<u64>() <= self.rules.max_bytes {
             return None;

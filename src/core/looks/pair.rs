@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Rules;
+use super::LookRules;
 use super::stored::{StoredUsers, UpTo};
 use super::waiting::{WaitingArm, WaitingCell};
 use super::window::WindowSums;
@@ -16,7 +16,7 @@ pub(super) struct PairUsers {
     /// True if looks wait for it.
     pub holds: bool,
     /// Random id of the pair's incarnation.
-    pub life: u64,
+    pub incarnation_id: u64,
     /// No list before this can still settle, Unix ms.
     pub until_ms: Option<i64>,
     arms: Vec<Arm>,
@@ -53,7 +53,7 @@ pub(super) struct ArmUsers {
 
 /// Memory of an experiment, in bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bytes {
+pub(super) struct ExperimentBytes {
     /// Window.
     pub window: u64,
     /// Everything else as of the last look.
@@ -67,7 +67,7 @@ impl Default for PairUsers {
     fn default() -> PairUsers {
         PairUsers {
             holds: true,
-            life: 0,
+            incarnation_id: 0,
             until_ms: None,
             arms: Vec::new(),
             end: i64::MIN,
@@ -92,7 +92,7 @@ impl PairUsers {
     }
 
     /// Restores the stored sums of these experiments, except `but`. Cells that they already contain count in windows only.
-    pub fn resume(&mut self, stored: StoredUsers, rules: &Rules, but: &BTreeSet<String>) {
+    pub fn resume(&mut self, stored: StoredUsers, rules: &LookRules, but: &BTreeSet<String>) {
         let UpTo {
             look,
             end,
@@ -102,13 +102,13 @@ impl PairUsers {
         // Cells before `end` are part of the stored sums. Adding them again would count them twice.
         let later = self.waiting.split_off(&end);
         let inside = std::mem::replace(&mut self.waiting, later);
-        let goes_on = |name: &str| rules.experiments.contains_key(name) && !but.contains(name);
+        let continues = |name: &str| rules.experiments.contains_key(name) && !but.contains(name);
         let begin = rules.window.as_ref().map(|window| window.begin(look));
         if let Some(begin) = begin {
             for (number, cell) in inside.into_iter().filter(|(number, _)| *number >= begin) {
                 for (arm, waiting) in cell.into_arms() {
                     let name = &*self.arms[arm as usize].experiment;
-                    if let Some(sums) = waiting.sums.filter(|_| goes_on(name)) {
+                    if let Some(sums) = waiting.sums.filter(|_| continues(name)) {
                         let users = self.experiments.entry(name.to_owned()).or_default();
                         let unpacked = sums.unpack();
                         users.window.add(number, arm, (sums, &unpacked), begin);
@@ -117,7 +117,7 @@ impl PairUsers {
             }
         }
         for (name, arms) in stored.experiments {
-            if goes_on(&name) {
+            if continues(&name) {
                 self.experiments.entry(name).or_default().arms = arms;
             }
         }
@@ -131,7 +131,7 @@ impl PairUsers {
     }
 
     /// Adds the cells up to this look. Windows advance to end with it, except those that were given up.
-    pub fn settle(&mut self, look: i64, rules: &Rules, without_window: &BTreeSet<String>) {
+    pub fn settle(&mut self, look: i64, rules: &LookRules, without_window: &BTreeSet<String>) {
         let begin = rules.window.as_ref().map(|window| window.begin(look));
         let later = self.waiting.split_off(&(look + 1));
         for (number, cell) in std::mem::replace(&mut self.waiting, later) {
@@ -159,7 +159,7 @@ impl PairUsers {
         if let Some(begin) = begin {
             // Windows move on even in experiments that got no cell.
             let windows = self.experiments.values_mut().map(|users| &mut users.window);
-            windows.for_each(|window| window.begin_at(begin));
+            windows.for_each(|window| window.start_at(begin));
         }
     }
 
@@ -188,7 +188,7 @@ impl PairUsers {
     }
 
     /// Adds the bytes of each experiment.
-    pub fn add_bytes<'a>(&'a self, rules: &Rules, bytes: &mut BTreeMap<&'a str, Bytes>) {
+    pub fn add_bytes<'a>(&'a self, rules: &LookRules, bytes: &mut BTreeMap<&'a str, ExperimentBytes>) {
         for (arm, n_bytes) in self.waiting.values().flat_map(WaitingCell::bytes) {
             let experiment = &*self.arms[arm as usize].experiment;
             bytes.entry(experiment).or_default().waiting += n_bytes;

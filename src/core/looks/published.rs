@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{ExperimentLook, GivenUp, Looked};
+use super::{ExperimentLook, GivenUp, Look};
 use crate::ledger::PairId;
 
 /// Results of all experiments with settings.
 #[derive(Debug, Clone, Default)]
-pub struct Shown {
+pub struct PublishedLooks {
     /// Time of the last look, Unix ms. None before the first look.
     pub as_of_ms: Option<i64>,
     /// Results by experiment name. Absent before an experiment's first list.
@@ -21,17 +21,17 @@ pub struct Shown {
 
 /// Holder of the last look. Readers never wait for a look in progress.
 #[derive(Debug, Default)]
-pub struct Published(RwLock<Arc<Shown>>);
+pub struct Published(RwLock<Arc<PublishedLooks>>);
 
 impl Published {
     /// Returns the last look.
-    pub fn shown(&self) -> Arc<Shown> {
+    pub fn shown(&self) -> Arc<PublishedLooks> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Publishes a look. An earlier look than the published one was retaken after a restart, and does not replace it.
-    pub fn show(&self, looked: Looked, waits_for: Option<PairId>) {
-        let mut shown = Shown::clone(&self.shown());
+    pub fn show(&self, looked: Look, waits_for: Option<PairId>) {
+        let mut shown = PublishedLooks::clone(&self.shown());
         if shown.as_of_ms <= Some(looked.as_of_ms) {
             shown.as_of_ms = Some(looked.as_of_ms);
             shown.experiments = looked.experiments;
@@ -43,7 +43,7 @@ impl Published {
 
     /// Publishes a loss that happened before looks resumed.
     pub fn give_up(&self, given_up: &GivenUp) {
-        let mut shown = Shown::clone(&self.shown());
+        let mut shown = PublishedLooks::clone(&self.shown());
         note(&mut shown, Some(given_up));
         self.set(shown);
     }
@@ -51,18 +51,18 @@ impl Published {
     /// Publishes the pair that delays the next look.
     pub fn wait_for(&self, pair: Option<PairId>) {
         if self.shown().waits_for != pair {
-            let mut shown = Shown::clone(&self.shown());
+            let mut shown = PublishedLooks::clone(&self.shown());
             shown.waits_for = pair;
             self.set(shown);
         }
     }
 
-    fn set(&self, shown: Shown) {
+    fn set(&self, shown: PublishedLooks) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
     }
 }
 
-fn note(shown: &mut Shown, given_up: Option<&GivenUp>) {
+fn note(shown: &mut PublishedLooks, given_up: Option<&GivenUp>) {
     if let Some(GivenUp::Experiment(name)) = given_up {
         shown.given_up.push(name.clone());
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pair::PairUsers;
 use super::stored::{AsOf, StoredSequences, StoredUsers};
-use super::{Course, GivenUp, Looks};
+use super::{ExperimentProgress, GivenUp, Looks};
 use crate::engine::Arm;
 use crate::ledger::{Cell, PairId};
 
@@ -13,7 +13,7 @@ use crate::ledger::{Cell, PairId};
 pub struct Resumed {
     pub pair: PairId,
     /// Random id of the pair's incarnation.
-    pub life: u64,
+    pub incarnation_id: u64,
     /// True if looks wait for it.
     pub holds: bool,
     /// Arms by number, complete.
@@ -32,7 +32,7 @@ pub struct Resumed {
 
 /// A finding when looks resume or pairs make progress.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Found {
+pub enum ResumeFinding {
     /// Given up, either before the restart or because waiting cells take too much memory.
     GivenUp(GivenUp),
     /// The sums of an experiment restart: the stored ones have other users, epochs or metrics.
@@ -43,24 +43,24 @@ pub enum Found {
 
 impl Looks {
     /// Returns the findings since the last call, each once.
-    pub fn take_found(&mut self) -> Vec<Found> {
+    pub fn take_found(&mut self) -> Vec<ResumeFinding> {
         std::mem::take(&mut self.found)
     }
 
-    pub(super) fn find(&mut self, found: Found) {
+    pub(super) fn find(&mut self, found: ResumeFinding) {
         if self.all_found.insert(found.clone()) {
             self.found.push(found);
         }
     }
 
     pub(super) fn resume(&mut self, pairs: Vec<Resumed>) {
-        let anew = self.experiments_anew(&pairs);
+        let restarted = self.restarted_experiments(&pairs);
         self.pairs.clear();
         self.next = None;
         self.has_looked = false;
         self.courses
             .values_mut()
-            .for_each(|course| *course = Course::default());
+            .for_each(|course| *course = ExperimentProgress::default());
         let mut latest: Option<StoredSequences> = None;
         let mut users_of: Vec<(PairId, Option<StoredUsers>)> = Vec::new();
         for resumed in pairs {
@@ -74,10 +74,10 @@ impl Looks {
         // `adopt` removes experiments that were given up, so their users must be restored after it.
         latest
             .into_iter()
-            .for_each(|sequences| self.adopt(sequences, &anew));
+            .for_each(|sequences| self.adopt(sequences, &restarted));
         for (id, users) in users_of {
             if let (Some(users), Some(pair)) = (users, self.pairs.get_mut(&id)) {
-                pair.resume(users, &self.rules, &anew);
+                pair.resume(users, &self.rules, &restarted);
             }
         }
         for pair in self.pairs.values_mut() {
@@ -90,7 +90,7 @@ impl Looks {
     fn known(&self, resumed: Resumed) -> (PairUsers, Option<AsOf>) {
         let every_ms = self.rules.every_ms;
         let mut pair = PairUsers::default();
-        (pair.life, pair.holds) = (resumed.life, resumed.holds);
+        (pair.incarnation_id, pair.holds) = (resumed.incarnation_id, resumed.holds);
         let whole_from_ms = resumed.whole_from_ms;
         // Round up: a cell that starts before this time is incomplete.
         pair.counts_from = whole_from_ms.map(|ms| (ms + every_ms - 1).div_euclid(every_ms));
@@ -100,26 +100,27 @@ impl Looks {
 
     /// Returns the experiments that restart in all pairs, because one pair cannot continue its stored sums: its users are
     /// tracked, or all metrics summed, only from a time after the stored sums end.
-    fn experiments_anew(&mut self, pairs: &[Resumed]) -> BTreeSet<String> {
+    fn restarted_experiments(&mut self, pairs: &[Resumed]) -> BTreeSet<String> {
         let every_ms = self.rules.every_ms;
-        let mut anew = BTreeSet::new();
+        let mut restarted = BTreeSet::new();
         let stored = pairs.iter().filter_map(|pair| Some((pair, pair.as_of.as_ref()?)));
         for (pair, AsOf { users, .. }) in stored {
             let end_ms = users.up_to.end.saturating_mul(every_ms);
             let is_whole = users.has_columns && pair.whole_from_ms <= Some(end_ms);
-            let goes_on = |name: &&String| is_whole && pair.users_since_ms.get(*name) < Some(&end_ms);
+            let continues = |name: &&String| is_whole && pair.users_since_ms.get(*name) < Some(&end_ms);
             let known = users.experiments.keys();
-            anew.extend(known.filter(|name| !goes_on(name)).cloned());
+            restarted.extend(known.filter(|name| !continues(name)).cloned());
         }
         // An experiment that is no longer configured has nothing to restart.
-        anew.retain(|name| self.rules.experiments.contains_key(name));
-        anew.iter()
-            .for_each(|name| self.find(Found::BeginsAnew(name.clone())));
-        anew
+        restarted.retain(|name| self.rules.experiments.contains_key(name));
+        restarted
+            .iter()
+            .for_each(|name| self.find(ResumeFinding::BeginsAnew(name.clone())));
+        restarted
     }
 
     /// Restores the state of the experiments.
-    fn adopt(&mut self, stored: StoredSequences, anew: &BTreeSet<String>) {
+    fn adopt(&mut self, stored: StoredSequences, restarted: &BTreeSet<String>) {
         // The look that was stored is taken again.
         self.next = Some(stored.look);
         let as_of_ms = (stored.look + 1) * self.rules.every_ms;
@@ -128,7 +129,7 @@ impl Looks {
             for experiment in stored.given_up {
                 if self.rules.experiments.contains_key(&experiment) {
                     self.give_up_experiment(&experiment);
-                    self.find(Found::GivenUp(GivenUp::Experiment(experiment)));
+                    self.find(ResumeFinding::GivenUp(GivenUp::Experiment(experiment)));
                 }
             }
         }
@@ -136,7 +137,7 @@ impl Looks {
             if self.rules.experiments.contains_key(&experiment) && !self.without_window.contains(&experiment)
             {
                 self.give_up_window(&experiment);
-                self.find(Found::GivenUp(GivenUp::Window(experiment)));
+                self.find(ResumeFinding::GivenUp(GivenUp::Window(experiment)));
             }
         }
         for (name, stored) in stored.courses {
@@ -144,14 +145,14 @@ impl Looks {
                 .rules
                 .experiments
                 .get(&name)
-                .filter(|_| !anew.contains(&name))
+                .filter(|_| !restarted.contains(&name))
             else {
                 continue;
             };
             let (course, is_same) = stored.resume(experiment.settings.as_ref(), as_of_ms);
             self.courses.insert(name.clone(), course);
             if !is_same {
-                self.find(Found::AsksAnew(name));
+                self.find(ResumeFinding::AsksAnew(name));
             }
         }
     }

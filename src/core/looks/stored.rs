@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 pub(super) use self::sequences::StoredSequences;
 pub(super) use self::users::StoredUsers;
-use super::{Looks, Rules};
+use super::{LookRules, Looks};
 use crate::bytes::Malformed;
 use crate::ledger::{LedgerError, PairId};
 use crate::metrics::Ranking;
@@ -36,14 +36,14 @@ pub type Bytes = Arc<[u8]>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLooks {
     pub sequences: Bytes,
-    pub pairs: BTreeMap<PairId, StoredPair>,
+    pub pairs: BTreeMap<PairId, StoredLookPair>,
 }
 
 /// Bytes to store for a pair, besides the sequences.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredPair {
+pub struct StoredLookPair {
     /// Incarnation of the pair that the users belong to.
-    pub life: u64,
+    pub incarnation_id: u64,
     pub users: Bytes,
     pub up_to: UpTo,
 }
@@ -75,7 +75,7 @@ impl UpTo {
         users::begin(users).map(|(up_to, _)| up_to)
     }
 
-    fn goes_on_from(&self, before: &UpTo) -> bool {
+    fn continues_from(&self, before: &UpTo) -> bool {
         self.look >= before.look && self.end >= before.end && self.cells_from >= before.cells_from
     }
 
@@ -84,14 +84,20 @@ impl UpTo {
     }
 }
 
-impl StoredPair {
+impl StoredLookPair {
     /// Reports whether these may be stored with a pair of this incarnation that has settled until `until_ms` (Unix ms), in
     /// place of those up to `before`. They need no cell that was dropped, and cover only settled slots. So a running pair never
     /// goes back.
-    pub fn fits(&self, life: u64, until_ms: Option<i64>, every_ms: i64, before: Option<&UpTo>) -> bool {
-        self.life == life
+    pub fn fits(
+        &self,
+        incarnation_id: u64,
+        until_ms: Option<i64>,
+        every_ms: i64,
+        before: Option<&UpTo>,
+    ) -> bool {
+        self.incarnation_id == incarnation_id
             && self.up_to.is_settled(until_ms, every_ms)
-            && before.is_none_or(|before| self.up_to.goes_on_from(before))
+            && before.is_none_or(|before| self.up_to.continues_from(before))
     }
 }
 
@@ -176,8 +182,8 @@ impl Looks {
                 end: pair.end,
                 cells_from: needed.max(pair.let_go),
             };
-            let stored = StoredPair {
-                life: pair.life,
+            let stored = StoredLookPair {
+                incarnation_id: pair.incarnation_id,
                 users: users::encode(&up_to, pair, &self.rules.ranking).into(),
                 up_to,
             };
@@ -191,7 +197,7 @@ impl Looks {
 }
 
 /// Returns the first cell of a look's window. Without a window, the cell after the look.
-fn cells_from(rules: &Rules, look: i64) -> i64 {
+fn cells_from(rules: &LookRules, look: i64) -> i64 {
     let window = rules.window.as_ref();
     window.map_or(look + 1, |window| window.begin(look))
 }

@@ -24,7 +24,7 @@ pub fn default_primary<'a>(columns: impl Iterator<Item = &'a Column> + Clone) ->
 /// Sums up an arm in an epoch over several pairs. `users` are its first exposures, if they are counted.
 pub fn arm_totals(pairs: &[&BucketSums], users: Option<f64>, ranking: &Ranking) -> ArmTotals {
     let sums = whole(pairs);
-    let columns = Columns::new(&sums);
+    let columns = FloatColumns::new(&sums);
     let metrics = compared(ranking).map(|column| {
         let numerators = columns.of(column.numerator).iter();
         let terms = Terms {
@@ -86,13 +86,13 @@ fn multiples(sums: &BucketSums, column: &Column) -> Vec<f64> {
 }
 
 /// Sums as floats, column by column, each converted once.
-struct Columns(Vec<f64>);
+struct FloatColumns(Vec<f64>);
 
 /// Distance from column to column. With a power of two, the numbers of a bucket would compete for the same cache sets.
 const STRIDE: usize = N_BUCKETS + 8;
 
-impl Columns {
-    fn new(sums: &BucketSums) -> Columns {
+impl FloatColumns {
+    fn new(sums: &BucketSums) -> FloatColumns {
         let mut numbers = vec![0.0; sums.n_columns() * STRIDE];
         for (bucket, row) in sums.rows() {
             let places = numbers.iter_mut().skip(bucket.into()).step_by(STRIDE);
@@ -103,7 +103,7 @@ impl Columns {
                     .for_each(|(number, sum)| *number = to_float(sum)),
             }
         }
-        Columns(numbers)
+        FloatColumns(numbers)
     }
 
     /// Returns a column by bucket, all zeros if no bucket has a list.

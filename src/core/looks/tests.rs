@@ -22,8 +22,8 @@ fn ranking() -> Ranking {
     Ranking::new(&Measures::usual(&[NonZeroU32::MIN]))
 }
 
-fn rules(asked: Experiment) -> Rules {
-    Rules {
+fn rules(asked: Experiment) -> LookRules {
+    LookRules {
         every_ms: LOOK_MS,
         ranking: ranking(),
         experiments: [("e".to_owned(), asked)].into(),
@@ -67,7 +67,7 @@ fn list(slot: i64, user: u32, arm: &'static str) -> List {
 struct Pair {
     id: PairId,
     ledger: Ledger,
-    n_told: usize,
+    n_reported: usize,
 }
 
 impl Pair {
@@ -80,24 +80,24 @@ impl Pair {
         Pair {
             id,
             ledger: Ledger::new(&ranking(), &Keep::of_users(users, LOOK_MS)),
-            n_told: 0,
+            n_reported: 0,
         }
     }
 
-    fn settle(&mut self, lists: &[List], until_slot: i64) -> News {
+    fn settle(&mut self, lists: &[List], until_slot: i64) -> PairNews {
         for slot in 0..until_slot {
             let lists: Vec<&List> = lists.iter().filter(|list| list.slot == slot).collect();
             if lists.is_empty() {
                 continue;
             }
-            lists.iter().for_each(|list| self.tell(list));
+            lists.iter().for_each(|list| self.settle_list(list));
             let (start_ms, end_ms) = (slot * SLOT_MS, (slot + 1) * SLOT_MS);
             self.ledger.take(Settled::Slot { start_ms, end_ms });
         }
         self.ledger.cover_until(Some(until_slot * SLOT_MS));
-        let arms = self.ledger.arms()[self.n_told..].to_vec();
-        self.n_told += arms.len();
-        News::Reached {
+        let arms = self.ledger.arms()[self.n_reported..].to_vec();
+        self.n_reported += arms.len();
+        PairNews::Reached {
             pair: self.id,
             arms,
             cells: self.ledger.take_complete(0),
@@ -105,7 +105,7 @@ impl Pair {
         }
     }
 
-    fn tell(&mut self, list: &List) {
+    fn settle_list(&mut self, list: &List) {
         let arm = Arm {
             experiment: "e".into(),
             arm: list.arm.into(),
@@ -134,15 +134,15 @@ impl Pair {
 }
 
 /// Takes all looks that are due.
-fn all(looks: &mut Looks) -> Vec<Looked> {
+fn all(looks: &mut Looks) -> Vec<Look> {
     std::iter::from_fn(|| looks.look()).collect()
 }
 
-fn owned(pairs: &[PairId]) -> News {
-    News::Owned(pairs.iter().map(|pair| (*pair, true)).collect())
+fn owned(pairs: &[PairId]) -> PairNews {
+    PairNews::Owned(pairs.iter().map(|pair| (*pair, true)).collect())
 }
 
-fn times(looked: &[Looked]) -> Vec<i64> {
+fn times(looked: &[Look]) -> Vec<i64> {
     looked.iter().map(|looked| looked.as_of_ms / LOOK_MS).collect()
 }
 
@@ -197,7 +197,7 @@ fn the_user_with_most_lists_of_an_arm_is_found_over_all_cells() {
     let of_other = [list(0, 5, "a"), list(1, 5, "a"), list(1, 5, "a"), list(1, 6, "b")];
     looks.take(other.settle(&of_other, 30));
     let looked = all(&mut looks);
-    let top = |look: &Looked| {
+    let top = |look: &Look| {
         let arms = &look.experiments["e"].arms;
         ["a", "b"].map(|arm| arms[arm].top_user_lists)
     };
@@ -212,7 +212,7 @@ fn a_pair_without_records_does_not_hold_looks_once_caught_up() {
     looks.take(owned(&[0, 1]));
     looks.take(pair.settle(&[list(0, 1, "a")], 12));
     assert_eq!(all(&mut looks).len(), 0);
-    looks.take(News::Owned([(0, true), (1, false)].into()));
+    looks.take(PairNews::Owned([(0, true), (1, false)].into()));
     assert_eq!(all(&mut looks).len(), 2);
 }
 
@@ -224,7 +224,7 @@ fn dropping_a_pair_drops_its_sums() {
     looks.take(one.settle(&[list(0, 1, "a")], 6));
     looks.take(other.settle(&[list(0, 2, "b")], 6));
     assert_eq!(all(&mut looks)[0].experiments["e"].arms.len(), 2);
-    looks.take(News::Dropped(1));
+    looks.take(PairNews::Dropped(1));
     looks.take(one.settle(&[], 12));
     assert_eq!(all(&mut looks).len(), 0, "it begins anew, and looks wait for it");
     looks.take(owned(&[0]));
@@ -314,7 +314,7 @@ fn without_a_control_arms_have_intervals_and_nothing_is_compared() {
 
 #[test]
 fn users_of_many_partitions_are_not_counted_and_the_reason_is_given() {
-    let mut looks = Looks::new(Rules {
+    let mut looks = Looks::new(LookRules {
         counts_users: false,
         ..rules(compared())
     });
@@ -331,7 +331,7 @@ fn users_of_many_partitions_are_not_counted_and_the_reason_is_given() {
 
 #[test]
 fn the_largest_experiment_is_given_up_at_the_memory_limit() {
-    let mut looks = Looks::new(Rules {
+    let mut looks = Looks::new(LookRules {
         max_bytes: 500,
         ..rules(compared())
     });
@@ -348,8 +348,8 @@ fn the_largest_experiment_is_given_up_at_the_memory_limit() {
 }
 
 /// Returns the waiting cells of a pair that settles nothing, and the findings, at this memory limit.
-fn waiting(max_bytes: u64, lists: &[List]) -> (u64, Vec<Found>) {
-    let mut looks = Looks::new(Rules {
+fn waiting(max_bytes: u64, lists: &[List]) -> (u64, Vec<ResumeFinding>) {
+    let mut looks = Looks::new(LookRules {
         max_bytes,
         bounds_waiting: true,
         ..rules(compared())
@@ -370,7 +370,7 @@ fn waiting_cells_are_given_up_with_their_experiment_at_the_memory_limit() {
     let (needed, found) = waiting(u64::MAX, &lists);
     assert!(needed > 4 * 30 && found.is_empty());
     assert_eq!(waiting(needed, &lists), (needed, vec![]));
-    let given_up = Found::GivenUp(GivenUp::Experiment("e".to_owned()));
+    let given_up = ResumeFinding::GivenUp(GivenUp::Experiment("e".to_owned()));
     assert_eq!(waiting(needed - 1, &lists), (0, vec![given_up]));
 }
 
@@ -380,7 +380,7 @@ fn waiting_cells_displace_windows_first() {
         .map(|user| list(i64::from(user % 24), user, "a"))
         .collect();
     let looks = |max_bytes| {
-        let mut looks = Looks::new(Rules {
+        let mut looks = Looks::new(LookRules {
             max_bytes,
             bounds_waiting: true,
             window: window::window(3),
@@ -399,8 +399,8 @@ fn waiting_cells_displace_windows_first() {
     let (of, found) = looks(u64::MAX);
     assert!(of.window > 1 && found.is_empty());
     let (left, found) = looks(of.own + of.window + of.waiting - 1);
-    assert_eq!(found, [Found::GivenUp(GivenUp::Window("e".to_owned()))]);
-    assert_eq!(left, Bytes { window: 0, ..of });
+    assert_eq!(found, [ResumeFinding::GivenUp(GivenUp::Window("e".to_owned()))]);
+    assert_eq!(left, ExperimentBytes { window: 0, ..of });
 }
 
 prop_compose! {
@@ -430,14 +430,14 @@ proptest! {
         steps.push(24);
         steps.sort_unstable();
         let mut found = Vec::new();
-        let mut told = 0;
+        let mut reported = 0;
         for step in steps {
             for (index, pair) in (0..).zip(&mut pairs) {
-                let own = lists.iter().filter(|list| list.slot >= told && list.user % 2 == index);
+                let own = lists.iter().filter(|list| list.slot >= reported && list.user % 2 == index);
                 let own: Vec<List> = own.copied().collect();
                 looks.take(pair.settle(&own, step));
             }
-            told = step;
+            reported = step;
             found.extend(all(&mut looks));
         }
         prop_assert_eq!(times(&found), times(&expected));

@@ -12,19 +12,19 @@ use crate::ledger::{BucketSums, N_BUCKETS, PackedBuckets};
 
 /// A sliding window that consists of whole cells of looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct CellWindow {
     pub name: String,
     /// Number of cells: the window of a look has the look's cell and those before it.
     pub n_cells: i64,
 }
 
-impl Window {
+impl CellWindow {
     /// Picks the longest window whose length is a multiple of the time between two looks. `windows` are names and lengths in ms.
-    pub fn longest<'a>(windows: impl Iterator<Item = (&'a str, i64)>, every_ms: i64) -> Option<Window> {
+    pub fn longest<'a>(windows: impl Iterator<Item = (&'a str, i64)>, every_ms: i64) -> Option<CellWindow> {
         let whole = windows.filter(|(_, span_ms)| span_ms % every_ms == 0);
         whole
             .max_by_key(|(_, span_ms)| *span_ms)
-            .map(|(name, span_ms)| Window {
+            .map(|(name, span_ms)| CellWindow {
                 name: name.to_owned(),
                 n_cells: span_ms / every_ms,
             })
@@ -61,12 +61,12 @@ impl WindowSums {
         own.n_bytes += cell_bytes(&cell);
         own.cells.push_back((number, cell));
         // Drop old cells at once, so that memory never holds more than a window.
-        own.begin_at(begin);
+        own.start_at(begin);
     }
 
     /// Drops the cells before this number.
-    pub fn begin_at(&mut self, number: i64) {
-        self.0.values_mut().for_each(|arm| arm.begin_at(number));
+    pub fn start_at(&mut self, number: i64) {
+        self.0.values_mut().for_each(|arm| arm.start_at(number));
         self.0.retain(|_, arm| !arm.cells.is_empty());
     }
 
@@ -82,7 +82,7 @@ impl WindowSums {
 }
 
 impl ArmCells {
-    fn begin_at(&mut self, number: i64) {
+    fn start_at(&mut self, number: i64) {
         let n_over = self.cells.partition_point(|(first, _)| *first < number);
         for (_, cell) in self.cells.drain(..n_over) {
             cell.take_from(&mut self.sums);

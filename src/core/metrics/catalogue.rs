@@ -220,8 +220,8 @@ impl Catalogue {
         ];
         let lacking = all.into_iter().filter_map(|(is_lacking, ids, why)| {
             let ids: Vec<&str> = ids.iter().copied().filter(|id| metrics.contains(id)).collect();
-            let is_told = is_lacking && !ids.is_empty();
-            is_told.then(|| {
+            let is_reported = is_lacking && !ids.is_empty();
+            is_reported.then(|| {
                 format!(
                     "{why} in the catalogue: there is nothing for {}",
                     ids.join(" and ")

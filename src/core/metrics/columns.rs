@@ -14,7 +14,7 @@ use super::ndcg::Discounts;
 use super::popularity::means_of_top;
 use super::term::TermSource;
 use super::{
-    ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, Term, USUAL, Unit,
+    ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, SumUnit, Term, USUAL,
     fixed, profile,
 };
 use crate::metrics::catalogue::{Catalogue, Shares, UNKNOWN};
@@ -65,7 +65,7 @@ pub struct Column {
     /// Cut-off; `None` for the whole list.
     pub k: Option<NonZeroU32>,
     pub numerator: usize,
-    pub unit: Unit,
+    pub unit: SumUnit,
     pub denominator: usize,
     /// Factor on the sum in the denominator's column.
     pub factor: u32,

@@ -39,7 +39,7 @@ pub use profile::{
     PrecisionDenominator, Profile, RecallDenominator, ReciprocalRank, Truncation, WithoutRelevant,
 };
 use term::WHOLE;
-pub use term::{FIXED_ONE, Term, Unit, fixed};
+pub use term::{FIXED_ONE, SumUnit, Term, fixed};
 
 /// Cut-off; `None` for the whole list.
 pub type Cut = Option<NonZeroU32>;

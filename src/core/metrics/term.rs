@@ -18,18 +18,18 @@ pub const WHOLE: u32 = u32::MAX;
 
 /// Unit of a sum's integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum SumUnit {
     Count,
     /// Multiples of 1 / [`FIXED_ONE`].
     Fixed,
 }
 
-impl Unit {
+impl SumUnit {
     /// Converts a sum to a number, in ones.
     pub fn to_number(self, sum: f64) -> f64 {
         match self {
-            Unit::Count => sum,
-            Unit::Fixed => sum / FIXED_ONE as f64,
+            SumUnit::Count => sum,
+            SumUnit::Fixed => sum / FIXED_ONE as f64,
         }
     }
 }
@@ -89,11 +89,11 @@ pub(super) enum TermSource {
 }
 
 impl Term {
-    pub fn unit(self) -> Unit {
+    pub fn unit(self) -> SumUnit {
         match self {
-            Term::Lists(..) | Term::Shown(..) | Term::WithShares | Term::Hit | Term::Hits => Unit::Count,
-            Term::Relevant(..) | Term::Seen | Term::CatalogueSize => Unit::Count,
-            _ => Unit::Fixed,
+            Term::Lists(..) | Term::Shown(..) | Term::WithShares | Term::Hit | Term::Hits => SumUnit::Count,
+            Term::Relevant(..) | Term::Seen | Term::CatalogueSize => SumUnit::Count,
+            _ => SumUnit::Fixed,
         }
     }
 

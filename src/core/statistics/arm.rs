@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::burn_in::BurnIn;
 use super::calendar::Calendar;
 use super::effect::Interval;
-use super::kept::{DecidedMetric, KeptArm};
 use super::list_ratio;
 use super::measure::{Judged, Measure};
 use super::report::{ArmReport, ListRatio, MetricReport};
-use super::settings::{Role, Settings};
+use super::settings::{MetricRole, Settings};
+use super::test_state::{DecidedMetric, KeptArm};
 use super::versus::Versus;
 
 /// An arm at a look.
@@ -24,7 +24,7 @@ pub(super) struct LookedArm {
 /// A metric of an arm at a look.
 #[derive(Debug)]
 pub(super) struct LookedMetric {
-    pub role: Role,
+    pub role: MetricRole,
     pub measure: Measure,
     /// Tests and intervals. None before burn-in is done.
     pub judged: Option<Judged>,

@@ -12,7 +12,7 @@ pub const MIN_EXPECTED_HITS: f64 = 100.0;
 
 /// Data of one arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct BurnInArm {
     /// Buckets with a list.
     pub occupied: usize,
     pub lists: f64,
@@ -30,7 +30,7 @@ pub struct BurnIn {
 }
 
 impl BurnIn {
-    pub fn new(arms: [Seen; 2]) -> BurnIn {
+    pub fn new(arms: [BurnInArm; 2]) -> BurnIn {
         let [one, other] = arms;
         let rate = (one.hits + other.hits) / (one.lists + other.lists);
         // Both arms share one rate, so an arm without clicks is not kept in burn-in.
@@ -73,19 +73,19 @@ mod tests {
 
     #[test]
     fn an_arm_without_a_click_leaves_burn_in() {
-        let control = Seen {
+        let control = BurnInArm {
             occupied: 256,
             lists: 900.0,
             hits: 200.0,
         };
-        let arm = Seen {
+        let arm = BurnInArm {
             occupied: 220,
             lists: 900.0,
             hits: 0.0,
         };
         assert_eq!(BurnIn::new([arm, control]).expected_hits, 100.0);
         assert!(BurnIn::new([arm, control]).is_done());
-        assert!(!BurnIn::new([Seen { occupied: 219, ..arm }, control]).is_done());
+        assert!(!BurnIn::new([BurnInArm { occupied: 219, ..arm }, control]).is_done());
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn no_hits_are_expected_before_the_first_list() {
-        let none = Seen {
+        let none = BurnInArm {
             occupied: 0,
             lists: 0.0,
             hits: 0.0,

@@ -7,7 +7,7 @@ use super::spending::DecisionLook;
 
 /// Time span of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Time {
+pub struct LookSpan {
     /// Start of the totals, Unix ms.
     pub start_ms: i64,
     /// End of the totals, Unix ms.
@@ -32,7 +32,7 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    pub fn new(settings: &Settings, time: Time, previous_ms: Option<i64>) -> Calendar {
+    pub fn new(settings: &Settings, time: LookSpan, previous_ms: Option<i64>) -> Calendar {
         let since_start = |ms: i64| ms.saturating_sub(time.start_ms).max(0);
         Calendar {
             min_ms: days(settings.min_days),
@@ -296,7 +296,7 @@ mod tests {
         let [previous_ms, as_of_ms] = [previous, now].map(|at| START_MS + days(at));
         Calendar::new(
             settings,
-            Time {
+            LookSpan {
                 start_ms: START_MS,
                 as_of_ms,
             },

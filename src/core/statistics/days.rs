@@ -17,28 +17,28 @@ mod traffic;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use self::traffic::Traffic;
+use self::traffic::PastTraffic;
 use super::burn_in::BurnIn;
-use super::power::Plan;
-use super::progress::Grown;
+use super::power::PlannedTest;
+use super::progress::InformationGrowth;
 use super::settings::{Settings, Validity};
 use super::spending::DecisionLook;
 use super::totals::Epoch;
 
 /// Test design, as chosen by `validity` and `planned_days`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Design {
+pub enum TestDesign {
     /// Decided every week, or at every look if `min_days` is below a week.
     Sequence,
     /// Decided mostly at one planned look.
     Planned,
-    /// Decided like [`Design::Sequence`], by separate intervals of each arm.
+    /// Decided like [`TestDesign::Sequence`], by separate intervals of each arm.
     Strict,
 }
 
 /// Sums of an experiment's arms.
 #[derive(Debug, Clone, Copy)]
-pub struct Sums<'a> {
+pub struct PlanningSums<'a> {
     pub epoch: &'a Epoch,
     /// Days since the first list.
     pub days: f64,
@@ -72,7 +72,7 @@ pub struct MetricDays {
     /// β. None if it is unknown, and taken as 1.
     pub growth: Option<f64>,
     /// Needs by design, for designs that finish within two years.
-    pub needs: BTreeMap<Design, Need>,
+    pub needs: BTreeMap<TestDesign, Need>,
 }
 
 /// Need of a test.
@@ -100,7 +100,7 @@ pub struct Needs {
 
 /// Reason why nothing can be estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Unknown {
+pub enum NoEstimate {
     /// Time span of 0: lists have the same time.
     NoTime,
     /// The control has no list.
@@ -121,29 +121,29 @@ const WEEK: f64 = 7.0;
 const MAX_UNEQUAL: f64 = 4.0;
 const DAY_MS: f64 = 86_400_000.0;
 
-impl Design {
-    pub const ALL: [Design; 3] = [Design::Sequence, Design::Planned, Design::Strict];
+impl TestDesign {
+    pub const ALL: [TestDesign; 3] = [TestDesign::Sequence, TestDesign::Planned, TestDesign::Strict];
 
     /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Design::Sequence => "sequence",
-            Design::Planned => "planned",
-            Design::Strict => "strict",
+            TestDesign::Sequence => "sequence",
+            TestDesign::Planned => "planned",
+            TestDesign::Strict => "strict",
         }
     }
 
     /// Returns the design with this name.
-    pub fn named(name: &str) -> Option<Design> {
-        Design::ALL.into_iter().find(|design| design.name() == name)
+    pub fn named(name: &str) -> Option<TestDesign> {
+        TestDesign::ALL.into_iter().find(|design| design.name() == name)
     }
 
     /// Returns the design that these settings choose.
-    pub fn of(settings: &Settings) -> Design {
+    pub fn of(settings: &Settings) -> TestDesign {
         match settings.validity {
-            _ if settings.has_planned_end() => Design::Planned,
-            Validity::Strict => Design::Strict,
-            Validity::Sequence | Validity::OneLook => Design::Sequence,
+            _ if settings.has_planned_end() => TestDesign::Planned,
+            Validity::Strict => TestDesign::Strict,
+            Validity::Sequence | Validity::OneLook => TestDesign::Sequence,
         }
     }
 }
@@ -162,25 +162,25 @@ impl Needs {
     }
 
     /// Iterates over the valid designs. A planned look is left out if shares are too far apart.
-    pub fn designs(&self) -> impl Iterator<Item = Design> {
+    pub fn designs(&self) -> impl Iterator<Item = TestDesign> {
         let may_plan = self.may_plan;
-        Design::ALL
+        TestDesign::ALL
             .into_iter()
-            .filter(move |design| may_plan || *design != Design::Planned)
+            .filter(move |design| may_plan || *design != TestDesign::Planned)
     }
 
     /// Returns the x that the k-th decision look needs, from 1. A planned look has no number.
-    pub fn x(&self, design: Design, k: u32) -> f64 {
+    pub fn x(&self, design: TestDesign, k: u32) -> f64 {
         let look = match design {
-            Design::Planned => DecisionLook::PLANNED,
+            TestDesign::Planned => DecisionLook::PLANNED,
             _ if self.every_look_decides() => DecisionLook::any(false),
-            Design::Strict => DecisionLook::strict(k),
-            Design::Sequence => DecisionLook::weekly(k, false),
+            TestDesign::Strict => DecisionLook::strict(k),
+            TestDesign::Sequence => DecisionLook::weekly(k, false),
         };
-        let plan = Plan {
+        let plan = PlannedTest {
             validity: match design {
-                Design::Sequence | Design::Planned => Validity::Sequence,
-                Design::Strict => Validity::Strict,
+                TestDesign::Sequence | TestDesign::Planned => Validity::Sequence,
+                TestDesign::Strict => Validity::Strict,
             },
             look,
             alpha: self.alpha,
@@ -191,10 +191,10 @@ impl Needs {
     }
 
     /// Finds the first decision look with enough information. `days` returns when an x is reached. None within two years.
-    fn need(&self, design: Design, days: impl Fn(f64) -> f64) -> Option<Need> {
+    fn need(&self, design: TestDesign, days: impl Fn(f64) -> f64) -> Option<Need> {
         let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
         // The need does not depend on the look: either there is one look, or all looks have the same weight.
-        if design == Design::Planned || self.every_look_decides() {
+        if design == TestDesign::Planned || self.every_look_decides() {
             let x = self.x(design, 1);
             let (days, first) = (days(x), whole_weeks(self.min_days));
             let weeks = whole_weeks(days).max(if self.every_look_decides() { 1 } else { first });
@@ -246,7 +246,7 @@ fn growth(before: f64, after: f64, stretch: f64) -> Option<f64> {
 
 impl ExperimentDays {
     /// Returns the weeks after which every primary of every arm has enough information. None if one of them never has.
-    pub fn weeks(&self, design: Design) -> Option<u32> {
+    pub fn weeks(&self, design: TestDesign) -> Option<u32> {
         let metrics = self.arms.values().flat_map(|arm| arm.metrics.values());
         let weeks = metrics.map(|metric| Some(metric.as_ref()?.needs.get(&design)?.weeks));
         weeks.collect::<Option<Vec<u32>>>()?.into_iter().max()
@@ -256,11 +256,15 @@ impl ExperimentDays {
 /// Estimates the requirements of an experiment's primaries from the sums of its arms, now and `halfway`.
 ///
 /// # Errors
-/// [`Unknown`] if there is too little data.
-pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<ExperimentDays, Unknown> {
-    let Sums { epoch, days: so_far } = sums;
+/// [`NoEstimate`] if there is too little data.
+pub fn days(
+    settings: &Settings,
+    sums: PlanningSums,
+    halfway: Option<PlanningSums>,
+) -> Result<ExperimentDays, NoEstimate> {
+    let PlanningSums { epoch, days: so_far } = sums;
     if so_far <= 0.0 {
-        return Err(Unknown::NoTime);
+        return Err(NoEstimate::NoTime);
     }
     // With shares, an arm is planned for even before its first list.
     let names: Vec<&String> = if settings.shares.is_empty() {
@@ -271,9 +275,9 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
     let treatments = names.into_iter().filter(|arm| **arm != settings.control);
     let treatments: Vec<&String> = treatments.collect();
     if treatments.is_empty() {
-        return Err(Unknown::NoTreatment);
+        return Err(NoEstimate::NoTreatment);
     }
-    let traffic = Traffic {
+    let traffic = PastTraffic {
         settings,
         sums,
         halfway: halfway.filter(|half| half.days > 0.0 && so_far > MIN_STRETCH * half.days),
@@ -284,12 +288,12 @@ pub fn days(settings: &Settings, sums: Sums, halfway: Option<Sums>) -> Result<Ex
         .map(|arm| Ok((arm.clone(), traffic.arm(arm)?)));
     Ok(ExperimentDays {
         so_far,
-        arms: arms.collect::<Result<_, Unknown>>()?,
+        arms: arms.collect::<Result<_, NoEstimate>>()?,
     })
 }
 
 /// Estimates the requirements of primaries from the x of looks at a running experiment. Arms without an x have no metric.
-pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
+pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
     let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
     let so_far = days(grown.now.as_of_ms);
     let metric = |id: &String, x: f64| {
@@ -321,13 +325,13 @@ pub fn of_looks(grown: &Grown, needs: &Needs) -> ExperimentDays {
 }
 
 /// Continues "nothing can be said: ".
-impl fmt::Display for Unknown {
+impl fmt::Display for NoEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unknown::NoTime => f.write_str("all lists have one time"),
-            Unknown::NoControl => f.write_str("its control has no list"),
-            Unknown::NoTreatment => f.write_str("it has no arm except the control"),
-            Unknown::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),
+            NoEstimate::NoTime => f.write_str("all lists have one time"),
+            NoEstimate::NoControl => f.write_str("its control has no list"),
+            NoEstimate::NoTreatment => f.write_str("it has no arm except the control"),
+            NoEstimate::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),
         }
     }
 }

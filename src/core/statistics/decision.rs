@@ -5,15 +5,15 @@
 
 use std::fmt;
 
-use super::kept::Decided;
 use super::names::name_of;
 use super::probability::in_words;
 use super::settings::Goal;
+use super::test_state::DecidedLook;
 use super::{harm, per_user, srm};
 
 /// The state of a treatment arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ArmState {
     NoDecision,
     /// Arms do not get their shares of users.
     InvalidSrm,
@@ -47,7 +47,7 @@ pub enum Verdict {
 /// State of an arm with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    pub state: State,
+    pub state: ArmState,
     /// Reason in words, without a full stop.
     pub reason: String,
     pub basis: Basis,
@@ -66,7 +66,7 @@ pub enum Basis {
 
 /// Input of the rules.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts<'a> {
+pub struct DecisionFacts<'a> {
     /// Shares of refused lists in the arm and in its control, if they differ.
     pub refused: Option<[f64; 2]>,
     /// True if shares of users are expected.
@@ -96,7 +96,7 @@ pub struct Facts<'a> {
     pub primaries: Vec<PrimaryFact>,
     pub guardrails: Vec<GuardrailFact>,
     /// The current decision, or the last decision look.
-    pub previous: Option<&'a Decided>,
+    pub previous: Option<&'a DecidedLook>,
 }
 
 /// Users seen in two arms within one epoch.
@@ -159,7 +159,7 @@ const MAX_WITHOUT_USER: f64 = 0.2;
 /// Share of an arm's lists above which the arm's numbers depend on a single user.
 const MAX_TOP_USER: f64 = 1.0 / 3.0;
 
-impl Facts<'_> {
+impl DecisionFacts<'_> {
     /// Applies the first rule that matches.
     pub fn decide(&self) -> Decision {
         let check = self
@@ -196,31 +196,31 @@ impl Facts<'_> {
         Some(reason)
     }
 
-    fn refused(&self) -> Option<Said> {
+    fn refused(&self) -> Option<ReasonedState> {
         let reason = refused_reason(self.refused?);
-        Some((State::InvalidRefused, reason))
+        Some((ArmState::InvalidRefused, reason))
     }
 
-    fn without_shares(&self) -> Option<Said> {
-        (!self.has_shares).then(|| (State::NoDecision, "no shares".to_owned()))
+    fn without_shares(&self) -> Option<ReasonedState> {
+        (!self.has_shares).then(|| (ArmState::NoDecision, "no shares".to_owned()))
     }
 
-    fn mismatch(&self) -> Option<Said> {
+    fn mismatch(&self) -> Option<ReasonedState> {
         let p = self.srm_p.filter(|p| *p <= srm::ALARM)?;
         Some((
-            State::InvalidSrm,
+            ArmState::InvalidSrm,
             format!("sample ratio mismatch, {}", in_words(p)),
         ))
     }
 
-    fn multi_arm(&self) -> Option<Said> {
+    fn multi_arm(&self) -> Option<ReasonedState> {
         let MultiArm { in_two, users } = self.multi_arm?;
         let is_invalid = users >= MIN_USERS && in_two > MAX_MULTI_ARM * users;
         let reason = || format!("{in_two} of {users} users were seen in two arms");
-        is_invalid.then(|| (State::InvalidMultiArm, reason()))
+        is_invalid.then(|| (ArmState::InvalidMultiArm, reason()))
     }
 
-    fn users(&self) -> Option<Said> {
+    fn users(&self) -> Option<ReasonedState> {
         let percent = |share: f64| format!("{:.0}%", 100.0 * share);
         // Intervals are too narrow as soon as either side lacks users.
         let without = self.without_user.map_or(0.0, |[arm, control]| arm.max(control));
@@ -229,14 +229,14 @@ impl Facts<'_> {
                 "{} of the lists of an arm have no user, so intervals would be too narrow",
                 percent(without)
             );
-            return Some((State::InvalidUsers, reason));
+            return Some((ArmState::InvalidUsers, reason));
         }
         let top = self.top_user.filter(|top| *top > MAX_TOP_USER)?;
         let reason = format!("one user has {} of the lists of an arm", percent(top));
-        Some((State::InvalidUsers, reason))
+        Some((ArmState::InvalidUsers, reason))
     }
 
-    fn harm_of(&self, which: impl Fn(&str) -> bool) -> Option<Said> {
+    fn harm_of(&self, which: impl Fn(&str) -> bool) -> Option<ReasonedState> {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
         // Before burn-in is done no p is calibrated, so there is no harm.
@@ -248,10 +248,10 @@ impl Facts<'_> {
         if harm.is_better_now {
             reason += ", but its interval is now on the better side of 0";
         }
-        Some((State::Harm, reason))
+        Some((ArmState::Harm, reason))
     }
 
-    fn list_ratio(&self) -> Option<Said> {
+    fn list_ratio(&self) -> Option<ReasonedState> {
         let ListRatioFact { g, p } = self.list_ratio?;
         // Bonferroni over the arms, because each has its own list ratio.
         let is_sure = p <= srm::ALARM / self.n_treatments.max(1) as f64;
@@ -262,16 +262,16 @@ impl Facts<'_> {
                 in_words(p)
             )
         };
-        (is_sure && g.abs() >= self.list_ratio_margin).then(|| (State::InvalidListRatio, reason()))
+        (is_sure && g.abs() >= self.list_ratio_margin).then(|| (ArmState::InvalidListRatio, reason()))
     }
 
-    fn collecting(&self) -> Option<Said> {
+    fn collecting(&self) -> Option<ReasonedState> {
         let lacks = self.lacks.clone();
-        lacks.map(|lacks| (State::Collecting, lacks))
+        lacks.map(|lacks| (ArmState::Collecting, lacks))
     }
 
     /// Returns the state between two decision looks.
-    fn between(&self) -> Said {
+    fn between(&self) -> ReasonedState {
         let nothing = || {
             self.wait
                 .clone()
@@ -283,27 +283,29 @@ impl Facts<'_> {
                 let reason = "decided by the rule of an earlier version; the next decision look replaces it";
                 (previous.state, reason.to_owned())
             }
-            _ => self.standing().unwrap_or_else(|| (State::NoDecision, nothing())),
+            _ => self
+                .standing()
+                .unwrap_or_else(|| (ArmState::NoDecision, nothing())),
         }
     }
 
     /// Returns an earlier decision by the rule of this version.
-    fn standing(&self) -> Option<Said> {
+    fn standing(&self) -> Option<ReasonedState> {
         let previous = self.previous.filter(|previous| previous.is_decision())?;
         let at = previous.at?;
         Some((previous.state, dated(&previous.reason, at.day)))
     }
 
-    fn loss(&self) -> Option<Said> {
+    fn loss(&self) -> Option<ReasonedState> {
         let is_worse = |primary: &&PrimaryFact| primary.lies_beyond_zero(-1.0);
         let worse = self.significant().find(is_worse)?;
         Some((
-            State::Loss,
+            ArmState::Loss,
             format!("{} is worse, {}", name_of(&worse.metric), in_words(worse.p)),
         ))
     }
 
-    fn win(&self) -> Option<Said> {
+    fn win(&self) -> Option<ReasonedState> {
         let reason = match self.goal {
             Goal::Superior => {
                 let better = self.significant().find(|primary| primary.lies_beyond_zero(1.0))?;
@@ -317,20 +319,20 @@ impl Facts<'_> {
             }
         };
         // A win also needs every guardrail to pass.
-        self.failing().is_none().then_some((State::Win, reason))
+        self.failing().is_none().then_some((ArmState::Win, reason))
     }
 
-    fn no_effect(&self) -> Option<Said> {
+    fn no_effect(&self) -> Option<ReasonedState> {
         let is_small = |primary: &PrimaryFact| {
             let lower = primary.lower.is_some_and(|lower| lower > -primary.mde);
             lower && primary.upper.is_some_and(|upper| upper < primary.mde)
         };
         let all = !self.primaries.is_empty() && self.primaries.iter().all(is_small);
         let reason = || "all lifts are within the smallest effect that matters".to_owned();
-        (all && self.failing().is_none()).then(|| (State::NoEffect, reason()))
+        (all && self.failing().is_none()).then(|| (ArmState::NoEffect, reason()))
     }
 
-    fn open(&self) -> Said {
+    fn open(&self) -> ReasonedState {
         let reason = match self.failing() {
             _ if self.primaries.is_empty() => "no primary metric".to_owned(),
             Some(guardrail) if self.significant().next().is_some() => {
@@ -338,7 +340,7 @@ impl Facts<'_> {
             }
             _ => "no primary metric differs significantly".to_owned(),
         };
-        (State::NoDecision, reason)
+        (ArmState::NoDecision, reason)
     }
 
     /// Returns the primaries that differ. The lift and the tested difference have slightly different errors, so p may be small
@@ -378,45 +380,45 @@ pub(super) fn dated(reason: &str, day: u32) -> String {
 }
 
 /// State and reason.
-type Said = (State, String);
+type ReasonedState = (ArmState, String);
 
-impl State {
+impl ArmState {
     /// States in the order of export.
-    pub const ALL: [State; 11] = [
-        State::NoDecision,
-        State::InvalidSrm,
-        State::InvalidMultiArm,
-        State::InvalidUsers,
-        State::InvalidRefused,
-        State::InvalidListRatio,
-        State::Collecting,
-        State::Harm,
-        State::Loss,
-        State::Win,
-        State::NoEffect,
+    pub const ALL: [ArmState; 11] = [
+        ArmState::NoDecision,
+        ArmState::InvalidSrm,
+        ArmState::InvalidMultiArm,
+        ArmState::InvalidUsers,
+        ArmState::InvalidRefused,
+        ArmState::InvalidListRatio,
+        ArmState::Collecting,
+        ArmState::Harm,
+        ArmState::Loss,
+        ArmState::Win,
+        ArmState::NoEffect,
     ];
 
     /// Returns its name in labels and JSON.
     pub fn name(self) -> &'static str {
         match self {
-            State::NoDecision => "no_decision",
-            State::InvalidSrm => "invalid(srm)",
-            State::InvalidMultiArm => "invalid(multi_arm)",
-            State::InvalidUsers => "invalid(users)",
-            State::InvalidRefused => "invalid(refused)",
-            State::InvalidListRatio => "invalid(list_ratio)",
-            State::Collecting => "collecting",
-            State::Harm => "harm",
-            State::Loss => "loss",
-            State::Win => "win",
-            State::NoEffect => "no_effect",
+            ArmState::NoDecision => "no_decision",
+            ArmState::InvalidSrm => "invalid(srm)",
+            ArmState::InvalidMultiArm => "invalid(multi_arm)",
+            ArmState::InvalidUsers => "invalid(users)",
+            ArmState::InvalidRefused => "invalid(refused)",
+            ArmState::InvalidListRatio => "invalid(list_ratio)",
+            ArmState::Collecting => "collecting",
+            ArmState::Harm => "harm",
+            ArmState::Loss => "loss",
+            ArmState::Win => "win",
+            ArmState::NoEffect => "no_effect",
         }
     }
 
     pub fn verdict(self) -> Verdict {
         match self {
-            State::Win => Verdict::Pass,
-            State::Loss | State::Harm => Verdict::Rollback,
+            ArmState::Win => Verdict::Pass,
+            ArmState::Loss | ArmState::Harm => Verdict::Rollback,
             _ => Verdict::Hold,
         }
     }
@@ -442,7 +444,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ArmState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

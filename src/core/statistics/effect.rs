@@ -34,16 +34,16 @@ pub struct Interval {
 /// Error probability of an interval at one look. All metrics of an arm have the same degrees of freedom, so the last quantile is
 /// cached.
 #[derive(Debug, Clone)]
-pub struct Level {
+pub struct ErrorLevel {
     alpha: f64,
     /// Degrees of freedom and their t.
     last: Cell<Option<(f64, f64)>>,
 }
 
-impl Level {
+impl ErrorLevel {
     /// Creates the level of intervals that hold with probability 1 − `alpha`.
-    pub fn new(alpha: f64) -> Level {
-        Level {
+    pub fn new(alpha: f64) -> ErrorLevel {
+        ErrorLevel {
             alpha,
             last: Cell::new(None),
         }
@@ -77,7 +77,7 @@ impl Spread {
 
     /// Returns t_ν √V, the half width of an interval that holds with probability 1 − `alpha` at one look.
     pub fn half_width(&self, alpha: f64) -> f64 {
-        Level::new(alpha).half_width(self)
+        ErrorLevel::new(alpha).half_width(self)
     }
 
     /// Returns the spread of a multiple.

@@ -2,12 +2,12 @@
 
 use super::arm::{LookedArm, LookedMetric};
 use super::calendar::Calendar;
-use super::decision::{Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact};
+use super::decision::{DecisionFacts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact};
 use super::effect::Interval;
-use super::kept::Decided;
 use super::measure::AtDecision;
 use super::settings::{Settings, Validity};
-use super::units::Units;
+use super::test_state::DecidedLook;
+use super::units::UnitShares;
 
 /// Facts that all arms of an experiment share.
 #[derive(Debug)]
@@ -21,7 +21,12 @@ pub(super) struct Shared<'a> {
 
 impl Shared<'_> {
     /// Collects the facts about an arm. `previous` is the current decision, or the last decision look.
-    pub fn facts<'a>(&self, arm: &LookedArm, units: &Units, previous: Option<&'a Decided>) -> Facts<'a> {
+    pub fn facts<'a>(
+        &self,
+        arm: &LookedArm,
+        units: &UnitShares,
+        previous: Option<&'a DecidedLook>,
+    ) -> DecisionFacts<'a> {
         let settings = self.settings;
         let harms = settings
             .watched()
@@ -35,7 +40,7 @@ impl Shared<'_> {
             .guardrails
             .iter()
             .map(|(metric, margin)| arm.guardrail(metric, *margin));
-        Facts {
+        DecisionFacts {
             refused: units.refused.differ.then_some(units.refused.shares),
             has_shares: !settings.shares.is_empty(),
             srm_p: self.srm_p,

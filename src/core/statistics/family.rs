@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 
 use super::arm::{LookedArm, LookedMetric};
 use super::multiple;
-use super::settings::{Role, Settings, Validity};
+use super::settings::{MetricRole, Settings, Validity};
 
 /// Corrects the metrics of all tested arms.
 pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTreeMap<String, LookedArm>) {
     let n_primaries = n_treatments * settings.primary.len();
-    let mut primaries = of_role(settings, arms, Role::Primary);
+    let mut primaries = of_role(settings, arms, MetricRole::Primary);
     for (p, set) in P_VALUES {
         holm(&mut primaries, n_primaries, p, set);
     }
     // All guardrails must pass, so one false pass alone has no effect, and they need no correction.
-    for guardrail in of_role(settings, arms, Role::Guardrail) {
+    for guardrail in of_role(settings, arms, MetricRole::Guardrail) {
         for (p, set) in P_VALUES {
             set(guardrail, p(guardrail));
         }
     }
-    let mut others = of_role(settings, arms, Role::Secondary);
+    let mut others = of_role(settings, arms, MetricRole::Secondary);
     let adjusted = match settings.validity {
         Validity::OneLook => {
             let p: Vec<f64> = others.iter().map(|metric| metric.p().unwrap_or(1.0)).collect();
@@ -77,7 +77,7 @@ fn holm(
 fn of_role<'a>(
     settings: &Settings,
     arms: &'a mut BTreeMap<String, LookedArm>,
-    role: Role,
+    role: MetricRole,
 ) -> Vec<&'a mut LookedMetric> {
     let tested = arms.iter_mut().filter(|(name, _)| settings.tests(name));
     let metrics = tested.flat_map(|(_, arm)| arm.metrics.values_mut());

@@ -3,12 +3,12 @@
 //! The two-sided test of lists per assigned user with τ = 0.03. It needs buckets, but no clicks.
 
 use super::effect::Effect;
-use super::kept::{KeptArm, raise};
 use super::measure::half_width;
 use super::per_user::{LISTS_PER_USER, per_user_of};
 use super::report::ListRatio;
 use super::sequence;
 use super::settings::{Settings, Validity};
+use super::test_state::{KeptArm, raise};
 use super::versus::Versus;
 
 /// Difference that the test is designed for.

@@ -8,28 +8,34 @@
 use std::collections::BTreeMap;
 
 use super::arm::LookedArm;
-use super::calendar::{Calendar, Time};
-use super::decision::{Basis, Decision, State, dated};
+use super::calendar::{Calendar, LookSpan};
+use super::decision::{ArmState, Basis, Decision, dated};
 use super::facts::Shared;
 use super::family;
-use super::kept::{Decided, DecidedAt, Kept, KeptArm, raise};
 use super::notes::{notes, notes_on_arms, open_again, open_again_note};
-use super::power::Plan;
+use super::power::PlannedTest;
 use super::progress::Known;
-use super::report::Report;
+use super::report::ComparisonReport;
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
+use super::test_state::{DecidedAt, DecidedLook, KeptArm, TestState, raise};
 use super::totals::{STICKY_NOTE, Totals};
-use super::units::Units;
+use super::units::UnitShares;
 use super::versus::{Sides, Versus};
 
 /// Takes one look. Looks must be taken in order of time, each once, so that running maxima do not depend on restarts.
-pub fn look(settings: &Settings, kept: &mut Kept, totals: &Totals, time: Time) -> Report {
+pub fn look(settings: &Settings, kept: &mut TestState, totals: &Totals, time: LookSpan) -> ComparisonReport {
     look_at(settings, kept, totals, &Sides::new(&totals.epochs), time)
 }
 
 /// Takes one look with the arms of `totals` already prepared as `sides`.
-pub fn look_at(settings: &Settings, kept: &mut Kept, totals: &Totals, sides: &Sides, time: Time) -> Report {
+pub fn look_at(
+    settings: &Settings,
+    kept: &mut TestState,
+    totals: &Totals,
+    sides: &Sides,
+    time: LookSpan,
+) -> ComparisonReport {
     // The calendar needs the time of the look before, which is overwritten next.
     let calendar = Calendar::new(settings, time, kept.last_look_ms);
     kept.n_looks += 1;
@@ -49,17 +55,17 @@ pub fn look_at(settings: &Settings, kept: &mut Kept, totals: &Totals, sides: &Si
 }
 
 /// Takes a single look that was fixed in advance, with t intervals, fixed p and no first days to wait for.
-pub fn one_look(settings: &Settings, totals: &Totals, time: Time) -> Report {
+pub fn one_look(settings: &Settings, totals: &Totals, time: LookSpan) -> ComparisonReport {
     let settings = Settings {
         validity: Validity::OneLook,
         ..settings.clone()
     };
-    look(&settings, &mut Kept::default(), totals, time)
+    look(&settings, &mut TestState::default(), totals, time)
 }
 
 fn look_at_arms(
     settings: &Settings,
-    kept: &mut Kept,
+    kept: &mut TestState,
     totals: &Totals,
     sides: &Sides,
     calendar: &Calendar,
@@ -79,7 +85,7 @@ fn look_at_arms(
 }
 
 /// Computes the p of the sample ratio. None if users are not counted, or no shares are expected.
-fn srm_p(settings: &Settings, kept: &mut Kept, totals: &Totals) -> Option<f64> {
+fn srm_p(settings: &Settings, kept: &mut TestState, totals: &Totals) -> Option<f64> {
     let is_tested = settings.unit == Unit::User && !settings.shares.is_empty();
     let now = totals.ln_bayes_factor().filter(|_| is_tested)?;
     // The largest factor so far decides, so the test is valid at every look.
@@ -87,13 +93,18 @@ fn srm_p(settings: &Settings, kept: &mut Kept, totals: &Totals) -> Option<f64> {
     Some(sequence::p_of(kept.max_ln_bayes_factor))
 }
 
-fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<String, LookedArm>) -> Report {
+fn report(
+    shared: &Shared,
+    kept: &mut TestState,
+    totals: &Totals,
+    arms: &BTreeMap<String, LookedArm>,
+) -> ComparisonReport {
     let settings = shared.settings;
     let x_plan = plan(shared).x();
     let n_compared = totals.compared(settings.sticky).len();
     let report = |(name, arm): (&String, &LookedArm)| {
         let is_tested = settings.tests(name);
-        let units = Units::new(totals, settings, name);
+        let units = UnitShares::new(totals, settings, name);
         let kept_arm = kept.arms.entry(name.clone()).or_default();
         let mut report = arm.report(is_tested, x_plan);
         let incomparable = shared.facts(arm, &units, None).incomparable();
@@ -132,7 +143,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
     let sticky_note = (n_compared < totals.epochs.len()).then_some(STICKY_NOTE);
     let as_of_ms = kept.last_look_ms.unwrap_or_default();
     let grown = kept.progress.take(Known::new(settings, arms, as_of_ms));
-    Report {
+    ComparisonReport {
         arms: arms_report,
         as_of_ms,
         grown,
@@ -150,7 +161,7 @@ fn report(shared: &Shared, kept: &mut Kept, totals: &Totals, arms: &BTreeMap<Str
 }
 
 /// Decides an arm, and keeps the result of a decision look. A check that fails at one ends the current decision.
-fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut KeptArm) -> Decision {
+fn decide(shared: &Shared, arm: &LookedArm, units: &UnitShares, look: u64, kept: &mut KeptArm) -> Decision {
     let facts = shared.facts(arm, units, kept.decided.as_ref());
     let is_comparable = facts.incomparable().is_none();
     let mut decision = facts.decide();
@@ -161,12 +172,12 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
     let state = match decision.basis {
         Basis::ThisLook => decision.state,
         // A check that fails at a decision look withdraws the decision.
-        Basis::Check => State::NoDecision,
+        Basis::Check => ArmState::NoDecision,
         Basis::Earlier => return decision,
     };
     // Wrong numbers are not kept either, or they would be shown once the arm is comparable again.
     let metrics = arm.metrics.iter().filter(|_| is_comparable);
-    let decided = Decided {
+    let decided = DecidedLook {
         state,
         reason: decision.reason.clone(),
         at: Some(DecidedAt {
@@ -188,9 +199,9 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &Units, look: u64, kept: &mut
 }
 
 /// Returns the plan of this decision look, or else of the next one.
-fn plan(shared: &Shared) -> Plan {
+fn plan(shared: &Shared) -> PlannedTest {
     let settings = shared.settings;
-    Plan {
+    PlannedTest {
         validity: settings.validity,
         look: shared.calendar.decision_or_next(),
         alpha: settings.alpha,

@@ -3,12 +3,12 @@
 use super::calendar::Calendar;
 use super::comparison::{self, Comparison};
 use super::effect::{Effect, Interval};
-use super::kept::{KeptMetric, raise};
 use super::per_user::{is_per_user, per_user_of};
 use super::report::PerUser;
 use super::sequence::Evidence;
-use super::settings::{Role, Settings, Validity};
+use super::settings::{MetricRole, Settings, Validity};
 use super::spending::DecisionLook;
+use super::test_state::{KeptMetric, raise};
 use super::versus::Versus;
 use super::{harm, sequence};
 
@@ -135,7 +135,7 @@ impl Measure {
         let known = self.tested().zip(kept.tau);
         let evidence = known.map(|(effect, tau)| Evidence::new(effect, tau));
         self.raise(settings.validity, evidence, kept);
-        let is_watched = settings.role(metric) != Role::Secondary;
+        let is_watched = settings.role(metric) != MetricRole::Secondary;
         let p_harm = sequence::p_of(kept.max_ln_e_harm);
         if is_watched && harm::is_harm(p_harm, settings.watched().len(), settings.alpha) {
             // The first time stays, even if the effect changes its sign later.

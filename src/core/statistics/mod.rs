@@ -13,8 +13,8 @@
 //! |---|---|
 //! | [`Settings`] | configuration of an experiment |
 //! | [`Totals`] | sums as of a look |
-//! | [`Kept`] | state between looks |
-//! | [`Report`] | result of a look |
+//! | [`TestState`] | state between looks |
+//! | [`ComparisonReport`] | result of a look |
 //!
 //! The claim to hold under peeking is asymptotic and checked by simulation, not proved: with returning users the error of Δ is
 //! not a martingale in any filtration (Lindon and Kallus, arXiv 2603.25971v2).
@@ -34,7 +34,6 @@ mod epochs;
 mod facts;
 mod family;
 pub mod harm;
-mod kept;
 mod linear;
 pub mod list_ratio;
 mod look;
@@ -57,23 +56,24 @@ pub mod spending;
 pub mod srm;
 pub mod student;
 mod sums;
+mod test_state;
 pub mod top_user;
 mod totals;
 mod units;
 mod versus;
 
-pub use self::calendar::{Time, after_days};
+pub use self::calendar::{LookSpan, after_days};
 pub use self::comparison::{ArmPair, Comparison, compare};
-pub use self::decision::{Basis, Decision, State, Verdict};
-pub use self::effect::{Effect, Interval, Level, Spread};
+pub use self::decision::{ArmState, Basis, Decision, Verdict};
+pub use self::effect::{Effect, ErrorLevel, Interval, Spread};
 pub use self::epochs::EpochWeights;
-pub use self::kept::{Decided, DecidedAt, DecidedMetric, Kept, KeptArm, KeptMetric};
 pub use self::look::{look, look_at, one_look};
 pub use self::names::name_of;
-pub use self::progress::{Grown, Known, Progress};
-pub use self::ratio::{Ratio, RatioShape, RatioSums};
+pub use self::progress::{InformationGrowth, Known, TestProgress};
+pub use self::ratio::{EstimatedRatio, RatioShape, RatioSums};
 pub use self::refused::RefusedLists;
-pub use self::report::{ArmReport, ListRatio, MetricReport, PerUser, Report};
-pub use self::settings::{Goal, Role, Settings, Unit, Validity};
+pub use self::report::{ArmReport, ComparisonReport, ListRatio, MetricReport, PerUser};
+pub use self::settings::{Goal, MetricRole, Settings, Unit, Validity};
+pub use self::test_state::{DecidedAt, DecidedLook, DecidedMetric, KeptArm, KeptMetric, TestState};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};
 pub use self::versus::Sides;

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::arm::LookedArm;
-use super::decision::State;
+use super::decision::ArmState;
 use super::effect::Interval;
-use super::kept::{Decided, DecidedMetric};
 use super::names::name_of;
 use super::settings::Settings;
+use super::test_state::{DecidedLook, DecidedMetric};
 use super::totals::Totals;
-use super::units::Units;
+use super::units::UnitShares;
 
 /// Share of lists without a user from which on there is a note.
 const WITHOUT_USER: f64 = 0.01;
@@ -19,7 +19,7 @@ const REFUSED: f64 = 0.01;
 const TOP_BUCKET: f64 = 0.5;
 
 /// Returns the notes on an arm, most important first.
-pub(super) fn notes(name: &str, arm: &LookedArm, units: &Units, settings: &Settings) -> Vec<String> {
+pub(super) fn notes(name: &str, arm: &LookedArm, units: &UnitShares, settings: &Settings) -> Vec<String> {
     let mut notes = Vec::new();
     let sides = [name, &settings.control];
     for (side, share) in sides.iter().zip(units.without_user.iter().flatten()) {
@@ -100,8 +100,8 @@ pub(super) fn open_again_note(metric: &str, day: u32) -> String {
 }
 
 /// Returns the metric by which a current win or loss is open again: 0 now lies in its t interval for one look, or in its band.
-pub(super) fn open_again(arm: &LookedArm, decided: &Decided) -> Option<String> {
-    if !matches!(decided.state, State::Win | State::Loss) {
+pub(super) fn open_again(arm: &LookedArm, decided: &DecidedLook) -> Option<String> {
+    if !matches!(decided.state, ArmState::Win | ArmState::Loss) {
         return None;
     }
     let is_open = |(id, then): &(&String, &DecidedMetric)| -> bool {

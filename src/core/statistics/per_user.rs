@@ -16,7 +16,7 @@ use super::{ratio, sums};
 
 /// Counts of an arm and its control in one epoch, with their expected shares of users.
 #[derive(Debug, Clone, Copy)]
-pub struct Counts<'a> {
+pub struct UserCounts<'a> {
     pub arm: Count<'a>,
     pub control: Count<'a>,
 }
@@ -48,8 +48,8 @@ pub fn is_per_user(metric: &str) -> bool {
 }
 
 /// Computes g over the epochs in which both arms have a list and a count.
-pub fn per_user(epochs: &[Counts], weights: EpochWeights) -> Option<Effect> {
-    let parts: Vec<[CountPart; 2]> = epochs.iter().filter_map(Counts::parts).collect();
+pub fn per_user(epochs: &[UserCounts], weights: EpochWeights) -> Option<Effect> {
+    let parts: Vec<[CountPart; 2]> = epochs.iter().filter_map(UserCounts::parts).collect();
     let parts: Vec<[&CountPart; 2]> = parts.iter().map(|[arm, control]| [arm, control]).collect();
     per_user_of(&parts, weights)
 }
@@ -129,7 +129,7 @@ fn centred(linears: &[&Linear]) -> Vec<Spread> {
     linears.iter().zip(squares).map(own).collect()
 }
 
-impl Counts<'_> {
+impl UserCounts<'_> {
     fn parts(&self) -> Option<[CountPart; 2]> {
         Some([self.arm.part()?, self.control.part()?])
     }
@@ -156,7 +156,7 @@ mod tests {
     fn three_buckets_by_hand() {
         let arm = count(&[2.0, 6.0, 0.0], 0.5);
         let control = count(&[2.0, 2.0, 0.0], 0.5);
-        let found = per_user(&[Counts { arm, control }], EpochWeights::Overlap).expect("it is defined");
+        let found = per_user(&[UserCounts { arm, control }], EpochWeights::Overlap).expect("it is defined");
         assert!((found.value - std::f64::consts::LN_2).abs() < 1e-15);
         assert!((found.spread.variance - 2.0 * 2.0 / 16.0).abs() < 1e-15);
         assert_eq!(found.spread.degrees, 1.0);
@@ -168,7 +168,7 @@ mod tests {
     fn expected_counts_give_no_difference() {
         let arm = count(&[1.0, 3.0, 5.0], 0.1);
         let control = count(&[9.0, 27.0, 40.0, 5.0], 0.9);
-        let found = per_user(&[Counts { arm, control }], EpochWeights::Overlap).expect("it is defined");
+        let found = per_user(&[UserCounts { arm, control }], EpochWeights::Overlap).expect("it is defined");
         assert!(found.value.abs() < 1e-15);
     }
 
@@ -179,7 +179,10 @@ mod tests {
             ..count(&[1.0, 3.0, 5.0], 0.5)
         };
         let control = count(&[1.0, 3.0, 5.0], 0.5);
-        assert_eq!(per_user(&[Counts { arm, control }], EpochWeights::Overlap), None);
+        assert_eq!(
+            per_user(&[UserCounts { arm, control }], EpochWeights::Overlap),
+            None
+        );
         assert_eq!(per_user(&[], EpochWeights::Overlap), None);
     }
 

@@ -12,7 +12,7 @@ const MISSED: f64 = 0.2;
 
 /// A test to plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Plan {
+pub struct PlannedTest {
     pub validity: Validity,
     /// Look at which it is tested.
     pub look: DecisionLook,
@@ -22,7 +22,7 @@ pub struct Plan {
     pub n_guardrails: usize,
 }
 
-impl Plan {
+impl PlannedTest {
     /// Returns c, the sample size of the test relative to a t test at the same level.
     pub fn cost(&self) -> f64 {
         match self.validity {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_fixed_test_of_one_hypothesis_needs_the_known_sample() {
-        let plan = Plan {
+        let plan = PlannedTest {
             validity: Validity::OneLook,
             look: DecisionLook::ONLY,
             alpha: 0.05,
@@ -57,7 +57,7 @@ mod tests {
         // (1.959964 + 0.841621)².
         assert!((plan.x() - 7.848_879_734_349_086).abs() < 1e-12);
         let at = |look, validity| {
-            Plan {
+            PlannedTest {
                 look,
                 validity,
                 ..plan
@@ -77,7 +77,7 @@ mod tests {
         assert!((any - 1.67).abs() < 1e-12);
         let strict = at(DecisionLook::any(false), Validity::Strict);
         assert!((strict - 3.9).abs() < 1e-12);
-        let more = Plan {
+        let more = PlannedTest {
             n_hypotheses: 4,
             n_guardrails: 2,
             ..plan

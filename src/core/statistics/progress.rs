@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::arm::LookedArm;
-use super::settings::{Role, Settings};
+use super::settings::{MetricRole, Settings};
 
 /// x = τ²/V as of a look.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Known {
 
 /// x now and earlier.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Grown {
+pub struct InformationGrowth {
     /// Start of the sums, Unix ms.
     pub since_ms: i64,
     pub now: Known,
@@ -33,7 +33,7 @@ pub struct Grown {
 
 /// State between two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Progress {
+pub struct TestProgress {
     /// Start of the sums, Unix ms. None if they start with the first look.
     pub since_ms: Option<i64>,
     /// x as of 2^k days, for at most two k.
@@ -49,7 +49,7 @@ impl Known {
             let primaries = arm
                 .metrics
                 .iter()
-                .filter(|(_, metric)| metric.role == Role::Primary);
+                .filter(|(_, metric)| metric.role == MetricRole::Primary);
             let known = primaries.filter_map(|(id, metric)| Some((id.clone(), metric.judged?.x?)));
             known.collect()
         };
@@ -60,17 +60,17 @@ impl Known {
     }
 }
 
-impl Progress {
+impl TestProgress {
     /// Creates the state for sums from this time on, Unix ms.
-    pub fn since(since_ms: i64) -> Progress {
-        Progress {
+    pub fn since(since_ms: i64) -> TestProgress {
+        TestProgress {
             since_ms: Some(since_ms),
             marks: Vec::new(),
         }
     }
 
     /// Adds a look.
-    pub(super) fn take(&mut self, now: Known) -> Grown {
+    pub(super) fn take(&mut self, now: Known) -> InformationGrowth {
         let since_ms = *self.since_ms.get_or_insert(now.as_of_ms);
         let past_ms = |known: &Known| known.as_of_ms - since_ms;
         let days = past_ms(&now) / DAY_MS;
@@ -87,7 +87,7 @@ impl Progress {
         if let Some(earlier) = self.marks.iter().rposition(is_early) {
             self.marks.drain(..earlier);
         }
-        Grown {
+        InformationGrowth {
             since_ms,
             earlier: self.marks.first().filter(|mark| is_early(mark)).cloned(),
             now,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn progress_keeps_one_earlier_look_from_the_middle_of_the_span() {
-        let mut progress = Progress::since(known(0).as_of_ms);
+        let mut progress = TestProgress::since(known(0).as_of_ms);
         // Six looks a day. x is the number of the look.
         for look in 0..6 * 70_i64 {
             let grown = progress.take(known(look));

@@ -2,7 +2,7 @@
 //!
 //! R = ΣC_b/ΣD_b; e_b = (c_b − R d_b)/ΣD; V = n/(n−1) Σ e_b²; R ± t_{n−1} √V, where n counts buckets with a list.
 
-use super::effect::{Interval, Level, Spread};
+use super::effect::{ErrorLevel, Interval, Spread};
 use super::linear::{Linear, Occupied};
 use super::sums;
 
@@ -17,7 +17,7 @@ pub struct RatioSums<'a> {
 
 /// A ratio of sums and its spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ratio {
+pub struct EstimatedRatio {
     pub value: f64,
     /// Spread over buckets. None if fewer than two have a list, or they do not differ.
     pub spread: Option<Spread>,
@@ -40,19 +40,19 @@ pub struct RatioShape {
 }
 
 /// Computes the ratio of an arm. None if its denominator is 0.
-pub fn ratio(sums: RatioSums) -> Option<Ratio> {
+pub fn ratio(sums: RatioSums) -> Option<EstimatedRatio> {
     ratios(sums.lists, &[[sums.numerators, sums.denominators]]).pop()?
 }
 
 /// Computes the ratios of an arm in several metrics, each given by its numerators and denominators.
-pub fn ratios(lists: &[f64], terms: &[[&[f64]; 2]]) -> Vec<Option<Ratio>> {
+pub fn ratios(lists: &[f64], terms: &[[&[f64]; 2]]) -> Vec<Option<EstimatedRatio>> {
     let parts = RatioPart::all(lists, terms).into_iter();
     parts.map(|part| Some(part?.ratio())).collect()
 }
 
-impl Ratio {
+impl EstimatedRatio {
     /// Returns the pointwise interval of the arm over the time span of the sums, if at least 30 buckets are occupied.
-    pub fn interval(&self, shape: RatioShape, level: &Level) -> Option<Interval> {
+    pub fn interval(&self, shape: RatioShape, level: &ErrorLevel) -> Option<Interval> {
         let has_hits = shape.hits.is_none_or(|hits| hits >= MIN_HITS);
         if self.occupied < MIN_OCCUPIED || !has_hits {
             return None;
@@ -82,8 +82,8 @@ impl<'a> RatioPart<'a> {
         RatioPart::all(sums.lists, &[[sums.numerators, sums.denominators]]).pop()?
     }
 
-    pub fn ratio(&self) -> Ratio {
-        Ratio {
+    pub fn ratio(&self) -> EstimatedRatio {
+        EstimatedRatio {
             value: self.linear.value,
             spread: self.linear.spread(self.linear.value.abs()),
             occupied: self.linear.n(),
@@ -160,7 +160,7 @@ mod tests {
                 is_share,
             };
             let ratio = ratio(sums(&lists(n), &hits(n))).expect("it is defined");
-            ratio.interval(shape, &Level::new(1e-5))
+            ratio.interval(shape, &ErrorLevel::new(1e-5))
         };
         assert_eq!(found(29, None, true), None);
         assert_eq!(found(30, Some(9.0), true), None);

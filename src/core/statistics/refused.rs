@@ -26,18 +26,18 @@ pub struct RefusedLists {
 
 /// Shares of refused lists over all epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Refused {
+pub(super) struct RefusalShares {
     /// Shares of the arm and of its control.
     pub shares: [f64; 2],
     /// True if they differ by more than chance explains.
     pub differ: bool,
 }
 
-impl Refused {
-    pub fn new(totals: &Totals, settings: &Settings, arm: &str) -> Refused {
-        let sides = [arm, &settings.control].map(|name| Side::new(totals, name));
-        let shares = sides.each_ref().map(Side::share);
-        Refused {
+impl RefusalShares {
+    pub fn new(totals: &Totals, settings: &Settings, arm: &str) -> RefusalShares {
+        let sides = [arm, &settings.control].map(|name| ArmRefusals::new(totals, name));
+        let shares = sides.each_ref().map(ArmRefusals::share);
+        RefusalShares {
             shares,
             // A difference must be large as well as certain, so that huge experiments do not fail for a trifle.
             differ: sides.iter().all(|side| side.all() >= MIN_LISTS)
@@ -48,11 +48,11 @@ impl Refused {
 }
 
 /// Computes the difference of shares in standard errors, as a normal deviate.
-fn errors(sides: &[Side; 2]) -> f64 {
-    let parts: Vec<Part> = sides.iter().flat_map(Side::parts).collect();
+fn errors(sides: &[ArmRefusals; 2]) -> f64 {
+    let parts: Vec<VariancePart> = sides.iter().flat_map(ArmRefusals::parts).collect();
     let by_cluster: f64 = parts.iter().map(|part| part.variance).sum();
     // Clusters may agree better by chance than independent lists would, so the binomial variance is a lower bound.
-    let variance = by_cluster.max(sides.iter().map(Side::binomial_variance).sum());
+    let variance = by_cluster.max(sides.iter().map(ArmRefusals::binomial_variance).sum());
     // Welch and Satterthwaite: degrees of freedom of a sum of variances.
     let of_degrees = parts
         .iter()
@@ -67,21 +67,21 @@ fn errors(sides: &[Side; 2]) -> f64 {
 
 /// An arm over all epochs.
 #[derive(Debug, Default)]
-struct Side {
+struct ArmRefusals {
     /// Refused and accepted lists of each cluster.
     by_bucket: Vec<[f64; 2]>,
     by_hour: Vec<[f64; 2]>,
 }
 
 /// A part of the variance of a share.
-struct Part {
+struct VariancePart {
     variance: f64,
     degrees: f64,
 }
 
-impl Side {
-    fn new(totals: &Totals, name: &str) -> Side {
-        let mut side = Side::default();
+impl ArmRefusals {
+    fn new(totals: &Totals, name: &str) -> ArmRefusals {
+        let mut side = ArmRefusals::default();
         for arm in totals.epochs.iter().filter_map(|epoch| epoch.arms.get(name)) {
             let buckets = side.by_bucket.len().max(arm.lists.len());
             side.by_bucket.resize(buckets, [0.0; 2]);
@@ -124,13 +124,13 @@ impl Side {
     }
 
     /// Returns the parts of lists with a known user and of the others.
-    fn parts(&self) -> impl Iterator<Item = Part> + '_ {
+    fn parts(&self) -> impl Iterator<Item = VariancePart> + '_ {
         let parts = [&self.by_bucket, &self.by_hour].into_iter();
         parts.filter_map(|clusters| self.part(clusters))
     }
 
     /// Computes the linearized variance: the variance of Σ (r − s n) over clusters, divided by the square of all lists.
-    fn part(&self, clusters: &[[f64; 2]]) -> Option<Part> {
+    fn part(&self, clusters: &[[f64; 2]]) -> Option<VariancePart> {
         let used = || {
             clusters
                 .iter()
@@ -144,7 +144,7 @@ impl Side {
         }
         let share = refused / all;
         let squares = used().map(|[refused, accepted]| (refused - share * (refused + accepted)).powi(2));
-        Some(Part {
+        Some(VariancePart {
             variance: n / (n - 1.0) * squares.sum::<f64>() / self.all().powi(2),
             degrees: n - 1.0,
         })
@@ -156,7 +156,7 @@ mod tests {
     use super::super::totals::{ArmTotals, Epoch};
     use super::*;
 
-    fn refused(arms: [ArmTotals; 2]) -> Refused {
+    fn refused(arms: [ArmTotals; 2]) -> RefusalShares {
         let [arm, control] = arms;
         let totals = Totals {
             epochs: vec![Epoch {
@@ -165,7 +165,7 @@ mod tests {
             }],
             multi_arm_users: None,
         };
-        Refused::new(&totals, &Settings::new("b"), "a")
+        RefusalShares::new(&totals, &Settings::new("b"), "a")
     }
 
     /// Ten lists in each of these buckets, with this many refused.
@@ -201,7 +201,7 @@ mod tests {
             "too few lists"
         );
         // s = 1/11, residuals −10/11 and 10/11, so the variance is 2 · 2 (10/11)² ÷ 22².
-        let side = Side {
+        let side = ArmRefusals {
             by_bucket: vec![[0.0, 10.0], [2.0, 10.0]],
             by_hour: Vec::new(),
         };
@@ -217,7 +217,7 @@ mod tests {
         let rows = blocks["refused"].as_array().expect("rows");
         for row in rows {
             let clusters: Vec<[f64; 2]> = serde_json::from_value(row["clusters"].clone()).expect("pairs");
-            let side = Side {
+            let side = ArmRefusals {
                 by_bucket: clusters,
                 by_hour: Vec::new(),
             };

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::burn_in::BurnIn;
 use super::decision::{Decision, MultiArm};
 use super::effect::Interval;
-use super::kept::{Decided, DecidedAt, DecidedMetric};
-use super::progress::Grown;
-use super::settings::Role;
+use super::progress::InformationGrowth;
+use super::settings::MetricRole;
+use super::test_state::{DecidedAt, DecidedLook, DecidedMetric};
 
 /// Comparison of an experiment's arms with its control.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ComparisonReport {
     /// End of the totals, Unix ms.
     pub as_of_ms: i64,
     /// Number of the look, from 1.
@@ -25,7 +25,7 @@ pub struct Report {
     /// Users in two arms. None if users are not counted.
     pub multi_arm: Option<MultiArm>,
     /// Growth of the information about the primaries.
-    pub grown: Grown,
+    pub grown: InformationGrowth,
     /// Results by treatment arm.
     pub arms: BTreeMap<String, ArmReport>,
     /// Notes on the whole experiment.
@@ -40,7 +40,7 @@ pub struct ArmReport {
     /// Reason why the arm cannot be compared with the control. Then no metric has a lift, an interval or a p.
     pub incomparable: Option<String>,
     /// The current decision, or else the last decision look. None before the first one.
-    pub decided: Option<Decided>,
+    pub decided: Option<DecidedLook>,
     /// Metric of a current win or loss whose interval now contains 0.
     pub open_again: Option<String>,
     /// Notes on its numbers.
@@ -69,7 +69,7 @@ pub struct ListRatio {
 /// A metric of an arm. Before burn-in it has only its two values, and a metric per user has none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricReport {
-    pub role: Role,
+    pub role: MetricRole,
     /// R_C. Over several epochs it is the weighted mean.
     pub control: Option<f64>,
     /// R_T. Over several epochs it is the weighted mean.

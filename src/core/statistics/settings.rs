@@ -68,19 +68,19 @@ pub enum Unit {
 
 /// Role of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum MetricRole {
     Primary,
     Guardrail,
     Secondary,
 }
 
-impl Role {
+impl MetricRole {
     /// Returns its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Primary => "primary",
-            Role::Guardrail => "guardrail",
-            Role::Secondary => "secondary",
+            MetricRole::Primary => "primary",
+            MetricRole::Guardrail => "guardrail",
+            MetricRole::Secondary => "secondary",
         }
     }
 }
@@ -123,11 +123,11 @@ impl Settings {
     }
 
     /// Returns the role of a metric.
-    pub fn role(&self, metric: &str) -> Role {
+    pub fn role(&self, metric: &str) -> MetricRole {
         match metric {
-            _ if self.primary.iter().any(|primary| primary == metric) => Role::Primary,
-            _ if self.guardrails.contains_key(metric) => Role::Guardrail,
-            _ => Role::Secondary,
+            _ if self.primary.iter().any(|primary| primary == metric) => MetricRole::Primary,
+            _ if self.guardrails.contains_key(metric) => MetricRole::Guardrail,
+            _ => MetricRole::Secondary,
         }
     }
 

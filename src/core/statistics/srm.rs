@@ -16,17 +16,17 @@ pub const ALARM: f64 = 0.001;
 
 /// An arm's first exposures n_k and expected share θ_k in an epoch. Shares need not add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Exposed {
+pub struct ExposedArm {
     pub users: f64,
     pub share: f64,
 }
 
 /// Returns ln of the Bayes factor against the expected shares in one epoch. None without shares above 0. The factors of several
 /// epochs are added up as logarithms, because each epoch has its own shares.
-pub fn ln_bayes_factor(arms: &[Exposed]) -> Option<f64> {
+pub fn ln_bayes_factor(arms: &[ExposedArm]) -> Option<f64> {
     let sum: f64 = arms.iter().map(|arm| arm.share).sum();
     let users: f64 = arms.iter().map(|arm| arm.users).sum();
-    let of_arm = |arm: &Exposed| {
+    let of_arm = |arm: &ExposedArm| {
         // Shares may have any unit, such as percent.
         let share = arm.share / sum;
         let prior = CONCENTRATION * share;
@@ -90,8 +90,8 @@ mod tests {
         }
     }
 
-    fn exposed(users: u32, share: f64) -> Exposed {
-        Exposed {
+    fn exposed(users: u32, share: f64) -> ExposedArm {
+        ExposedArm {
             users: users.into(),
             share,
         }

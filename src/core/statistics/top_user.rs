@@ -31,10 +31,10 @@ mod tests {
         let warning = |lists, of_user, max| top_user_warning(["ranker", "neural"], lists, of_user, max);
         assert_eq!(warning(99.0, 99.0, 0.05), None);
         assert_eq!(warning(1000.0, 50.0, 0.05), None);
-        let told = warning(1000.0, 51.0, 0.05).expect("more than 5%");
+        let reported = warning(1000.0, 51.0, 0.05).expect("more than 5%");
         assert!(
-            told.contains("`ranker`: one user has about 5.1% of the lists of the arm neural"),
-            "{told}"
+            reported.contains("`ranker`: one user has about 5.1% of the lists of the arm neural"),
+            "{reported}"
         );
         assert_eq!(warning(1000.0, 1000.0, 1.0), None, "1 switches it off");
     }

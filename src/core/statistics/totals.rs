@@ -6,7 +6,7 @@ use super::decision::MultiArm;
 use super::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use super::refused::RefusedLists;
 use super::settings::Settings;
-use super::srm::{self, Exposed};
+use super::srm::{self, ExposedArm};
 
 /// Settled sums as of a look. All columns have one length, the number of user buckets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,7 +98,7 @@ impl Epoch {
         let exposed = |(arm, share): (&String, &f64)| {
             // An arm without a list has 0 users: its absence is a mismatch too.
             let users = self.arms.get(arm).map_or(Some(0.0), |arm| arm.users)?;
-            Some(Exposed { users, share: *share })
+            Some(ExposedArm { users, share: *share })
         };
         let arms = self.shares.iter().map(exposed).collect::<Option<Vec<_>>>()?;
         srm::ln_bayes_factor(&arms)

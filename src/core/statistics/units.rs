@@ -1,52 +1,52 @@
 //! Quality of the lists of an arm and its control: lists without a user, lists of one heavy user, and missing lists. Intervals
 //! are wide enough only if few lists lack a user, and arms are comparable only if they miss the same share.
 
-use super::refused::Refused;
+use super::refused::RefusalShares;
 use super::settings::{Settings, Unit};
 use super::totals::{ArmTotals, Totals};
 
 /// Shares of lists, over all epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Units {
+pub(super) struct UnitShares {
     /// Lists without a user, in the arm and in its control. None if requests are assigned.
     pub without_user: Option<[f64; 2]>,
     /// Lists of the user with the most, in the arm or the control, whichever share is larger. None if not counted.
     pub top_user: Option<f64>,
     /// Lists left out by the cap, in the arm and in its control. None without a cap.
     pub capped: Option<[f64; 2]>,
-    pub refused: Refused,
+    pub refused: RefusalShares,
 }
 
-impl Units {
-    pub fn new(totals: &Totals, settings: &Settings, arm: &str) -> Units {
-        let sides = [arm, &settings.control].map(|name| Side::new(totals, name));
+impl UnitShares {
+    pub fn new(totals: &Totals, settings: &Settings, arm: &str) -> UnitShares {
+        let sides = [arm, &settings.control].map(|name| ArmUnits::new(totals, name));
         let top_users = sides
             .iter()
             .filter_map(|side| Some(share(side.top_user?, side.lists)));
         // Capped lists are not among `lists`.
         let capped = sides.map(|side| share(side.capped, side.lists + side.capped));
-        Units {
+        UnitShares {
             without_user: (settings.unit == Unit::User)
                 .then(|| sides.map(|side| share(side.without_user, side.lists))),
             top_user: top_users.reduce(f64::max),
             capped: capped.iter().any(|share| *share > 0.0).then_some(capped),
-            refused: Refused::new(totals, settings, arm),
+            refused: RefusalShares::new(totals, settings, arm),
         }
     }
 }
 
 /// An arm over all epochs.
 #[derive(Debug, Clone, Copy, Default)]
-struct Side {
+struct ArmUnits {
     lists: f64,
     without_user: f64,
     capped: f64,
     top_user: Option<f64>,
 }
 
-impl Side {
-    fn new(totals: &Totals, name: &str) -> Side {
-        let mut side = Side::default();
+impl ArmUnits {
+    fn new(totals: &Totals, name: &str) -> ArmUnits {
+        let mut side = ArmUnits::default();
         for arm in totals.epochs.iter().filter_map(|epoch| epoch.arms.get(name)) {
             let ArmTotals {
                 lists,
@@ -95,7 +95,7 @@ mod tests {
             multi_arm_users: None,
         };
         let settings = Settings::new("b");
-        let units = Units::new(&totals, &settings, "a");
+        let units = UnitShares::new(&totals, &settings, "a");
         assert_eq!(units.without_user, Some([0.2, 0.05]));
         assert_eq!(units.top_user, Some(0.5));
         assert_eq!(units.capped, Some([0.75, 0.0]));
@@ -103,6 +103,6 @@ mod tests {
             unit: Unit::Request,
             ..settings
         };
-        assert_eq!(Units::new(&totals, &by_request, "a").without_user, None);
+        assert_eq!(UnitShares::new(&totals, &by_request, "a").without_user, None);
     }
 }

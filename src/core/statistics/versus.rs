@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::burn_in::Seen;
+use super::burn_in::BurnInArm;
 use super::per_user::{CountPart, IDS};
-use super::ratio::{Ratio, RatioPart};
+use super::ratio::{EstimatedRatio, RatioPart};
 use super::sums;
 use super::totals::{ArmTotals, Epoch};
 
 /// An arm in one epoch, without its control.
-struct Side<'a> {
+struct EpochArm<'a> {
     totals: &'a ArmTotals,
     n_lists: f64,
     n_hits: f64,
@@ -20,21 +20,21 @@ struct Side<'a> {
 }
 
 /// Every arm with a list, prepared epoch by epoch: computed once, however many arms its control is compared with.
-pub struct Sides<'a>(Vec<BTreeMap<&'a str, Side<'a>>>);
+pub struct Sides<'a>(Vec<BTreeMap<&'a str, EpochArm<'a>>>);
 
 impl<'a> Sides<'a> {
     pub fn new(epochs: &'a [Epoch]) -> Sides<'a> {
         let sides = |epoch: &'a Epoch| {
             let arms = epoch.arms.iter();
             let sides =
-                arms.map(|(name, arm)| (name.as_str(), Side::new(arm, epoch.shares.get(name).copied())));
+                arms.map(|(name, arm)| (name.as_str(), EpochArm::new(arm, epoch.shares.get(name).copied())));
             sides.filter(|(_, side)| side.n_lists > 0.0).collect()
         };
         Sides(epochs.iter().map(sides).collect())
     }
 
     /// Returns the ratio of an arm in a metric, if the arm has lists in only one epoch and the ratio is defined.
-    pub fn ratio(&self, arm: &str, metric: &str) -> Option<Ratio> {
+    pub fn ratio(&self, arm: &str, metric: &str) -> Option<EstimatedRatio> {
         let mut sides = self.0.iter().filter_map(|epoch| epoch.get(arm));
         // Ratios are prepared by epoch. Over several epochs, sums must be added before the ratio is taken.
         let only = sides.next().filter(|_| sides.next().is_none())?;
@@ -42,8 +42,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-impl<'a> Side<'a> {
-    fn new(totals: &'a ArmTotals, share: Option<f64>) -> Side<'a> {
+impl<'a> EpochArm<'a> {
+    fn new(totals: &'a ArmTotals, share: Option<f64>) -> EpochArm<'a> {
         let sums = sums::sums(&[&totals.lists, &totals.hits]);
         let ids = || totals.metrics.keys().map(String::as_str);
         let terms = totals.metrics.values();
@@ -58,7 +58,7 @@ impl<'a> Side<'a> {
             .filter(|share| *share > 0.0)
             .map(|share| CountPart::all(&totals.lists, &columns, share));
         let counts = counted.into_iter().zip(counts.into_iter().flatten());
-        Side {
+        EpochArm {
             totals,
             n_lists: sums[0],
             n_hits: sums[1],
@@ -71,23 +71,23 @@ impl<'a> Side<'a> {
 /// An arm and its control over the epochs that are compared.
 pub(super) struct Versus<'a> {
     /// Epochs in which both have a list.
-    epochs: Vec<[&'a Side<'a>; 2]>,
+    epochs: Vec<[&'a EpochArm<'a>; 2]>,
 }
 
 impl<'a> Versus<'a> {
     /// Pairs the arm with its control over the first `n_epochs` epochs.
     pub fn new(sides: &'a Sides<'a>, n_epochs: usize, arm: &str, control: &str) -> Versus<'a> {
-        let both = |epoch: &'a BTreeMap<&str, Side<'a>>| Some([epoch.get(arm)?, epoch.get(control)?]);
+        let both = |epoch: &'a BTreeMap<&str, EpochArm<'a>>| Some([epoch.get(arm)?, epoch.get(control)?]);
         Versus {
             epochs: sides.0.iter().take(n_epochs).filter_map(both).collect(),
         }
     }
 
     /// Returns the figures of both that burn-in needs.
-    pub fn seen(&self) -> [Seen; 2] {
+    pub fn seen(&self) -> [BurnInArm; 2] {
         [0, 1].map(|side| {
             let sides = || self.epochs.iter().map(move |both| both[side]);
-            Seen {
+            BurnInArm {
                 occupied: n_occupied(sides().map(|side| side.totals.lists.as_slice())),
                 lists: sides().map(|side| side.n_lists).sum(),
                 hits: sides().map(|side| side.n_hits).sum(),
@@ -115,8 +115,8 @@ impl<'a> Versus<'a> {
     }
 
     /// Returns the epochs in which both have it.
-    fn parts<T>(&self, of: impl Fn(&'a Side<'a>) -> Option<&'a T>) -> Vec<[&'a T; 2]> {
-        let both = |[arm, control]: &[&'a Side<'a>; 2]| Some([of(arm)?, of(control)?]);
+    fn parts<T>(&self, of: impl Fn(&'a EpochArm<'a>) -> Option<&'a T>) -> Vec<[&'a T; 2]> {
+        let both = |[arm, control]: &[&'a EpochArm<'a>; 2]| Some([of(arm)?, of(control)?]);
         self.epochs.iter().filter_map(both).collect()
     }
 }

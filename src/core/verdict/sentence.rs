@@ -12,15 +12,15 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use self::write::{count, interval, percent, share};
 use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::{
-    ArmReport, DecidedAt, DecidedMetric, Decision, Goal, Interval, MetricReport, Report, Settings, State,
-    name_of,
+    ArmReport, ArmState, ComparisonReport, DecidedAt, DecidedMetric, Decision, Goal, Interval, MetricReport,
+    Settings, name_of,
 };
 
 /// Sentence and badge of an experiment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct Headline {
     pub badge: Badge,
-    pub parts: Vec<Part>,
+    pub parts: Vec<SentencePart>,
     /// Number of leading parts that make the claim. The rest is its evidence.
     pub n_claiming: usize,
     /// Arm that the claim is about.
@@ -52,7 +52,7 @@ pub enum Badge {
 
 /// A piece of a sentence. Names come from events, so they may contain anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum SentencePart {
     Text(String),
     Name(String),
 }
@@ -75,9 +75,9 @@ pub struct Size {
 
 /// A look at an experiment with a comparison.
 #[derive(Debug)]
-pub struct Looked<'a> {
+pub struct ComparedLook<'a> {
     pub settings: &'a Settings,
-    pub report: &'a Report,
+    pub report: &'a ComparisonReport,
     /// Sample sizes by arm, including the control.
     pub sizes: BTreeMap<&'a str, Size>,
     /// True if shares have never changed, so that the users of all time can be compared with them.
@@ -90,27 +90,27 @@ const MANY: usize = 5;
 const MOST_IN_SPLIT: usize = 4;
 
 /// Returns the sentence of an experiment without a comparison.
-pub fn uncompared(n_arms: usize) -> Said {
+pub fn uncompared(n_arms: usize) -> Headline {
     let why = match n_arms {
         0 | 1 => "nothing to compare: there is only one arm",
         _ => {
             "nothing is tested: the configuration names no control for this experiment, so a difference here may be chance"
         }
     };
-    Said::new(Badge::Uncompared, None).text(why)
+    Headline::new(Badge::Uncompared, None).text(why)
 }
 
 /// Returns the sentence before the first look. `settles_in_ms` is the event time until the first list settles, if it has not yet.
-pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i64) -> Said {
-    let said = Said::new(Badge::Waiting, None);
+pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i64) -> Headline {
+    let headline = Headline::new(Badge::Waiting, None);
     match settles_in_ms {
-        _ if has_settled => said
+        _ if has_settled => headline
             .text("too early: lists have settled, and the first look comes within ten minutes of event time"),
-        Some(ms) if ms > 0 => said.text(format!(
+        Some(ms) if ms > 0 => headline.text(format!(
             "too early: no list has settled yet; the first will in about {} of event time",
             write::span(ms)
         )),
-        _ => said.text(format!(
+        _ => headline.text(format!(
             "too early: no list has settled yet; each settles {} after it was served",
             write::span(settle_after_ms)
         )),
@@ -118,25 +118,25 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
 }
 
 /// Returns the sentence of an experiment that was given up.
-pub fn given_up() -> Said {
-    Said::new(Badge::Uncompared, None)
+pub fn given_up() -> Headline {
+    Headline::new(Badge::Uncompared, None)
         .text("no longer compared: statistics took more memory than limits.max_statistics allows")
 }
 
 /// Returns the sentence of a look.
-pub fn of_look(look: &Looked) -> Said {
-    let mut said = look
+pub fn of_look(look: &ComparedLook) -> Headline {
+    let mut headline = look
         .nothing_to_test()
         .or_else(|| look.invalid())
         .unwrap_or_else(|| look.tested());
     // Numbers that must not be used need no yardstick.
-    said.chance = look.chance().filter(|_| said.badge != Badge::Invalid);
-    said
+    headline.chance = look.chance().filter(|_| headline.badge != Badge::Invalid);
+    headline
 }
 
 /// Returns the sort key of arms, best first: the lower end of the lift of the first primary, oriented so that above 0 is
 /// better, with an interval that holds for all arms together. Arms without an interval are absent.
-pub fn lower_ends<'a>(settings: &'a Settings, report: &'a Report) -> BTreeMap<&'a str, f64> {
+pub fn lower_ends<'a>(settings: &'a Settings, report: &'a ComparisonReport) -> BTreeMap<&'a str, f64> {
     let Some(key) = settings.primary.first() else {
         return BTreeMap::new();
     };
@@ -149,11 +149,11 @@ pub fn lower_ends<'a>(settings: &'a Settings, report: &'a Report) -> BTreeMap<&'
     ends.collect()
 }
 
-fn tested<'a>(settings: &'a Settings, report: &'a Report) -> impl Iterator<Item = Arm<'a>> {
+fn tested<'a>(settings: &'a Settings, report: &'a ComparisonReport) -> impl Iterator<Item = TestedArm<'a>> {
     let arms = report.arms.iter().filter(|(name, _)| settings.tests(name));
     arms.filter_map(|(name, of)| {
         let decision = of.decision.as_ref()?;
-        Some(Arm { name, of, decision })
+        Some(TestedArm { name, of, decision })
     })
 }
 
@@ -168,13 +168,13 @@ fn lower_end(settings: &Settings, key: &str, metric: &MetricReport, stretched: f
 
 /// A tested arm.
 #[derive(Clone, Copy)]
-struct Arm<'a> {
+struct TestedArm<'a> {
     name: &'a str,
     of: &'a ArmReport,
     decision: &'a Decision,
 }
 
-impl Arm<'_> {
+impl TestedArm<'_> {
     /// Writes the lift with its current band, or as decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7".
     fn lift(&self, key: &str, metric: &MetricReport) -> String {
         let (shown, interval) = self.shown(metric);
@@ -207,7 +207,7 @@ impl Arm<'_> {
     }
 
     fn has_decided(&self) -> bool {
-        self.is(&[State::Win, State::Loss, State::NoEffect])
+        self.is(&[ArmState::Win, ArmState::Loss, ArmState::NoEffect])
     }
 
     fn open_again(&self) -> &'static str {
@@ -217,13 +217,13 @@ impl Arm<'_> {
         }
     }
 
-    fn is(&self, states: &[State]) -> bool {
+    fn is(&self, states: &[ArmState]) -> bool {
         states.contains(&self.decision.state)
     }
 }
 
-impl<'a> Looked<'a> {
-    fn arms(&self) -> Vec<Arm<'a>> {
+impl<'a> ComparedLook<'a> {
+    fn arms(&self) -> Vec<TestedArm<'a>> {
         tested(self.settings, self.report).collect()
     }
 
@@ -231,64 +231,64 @@ impl<'a> Looked<'a> {
         &self.settings.control
     }
 
-    fn nothing_to_test(&self) -> Option<Said> {
-        let said = Said::new(Badge::Uncompared, None);
+    fn nothing_to_test(&self) -> Option<Headline> {
+        let headline = Headline::new(Badge::Uncompared, None);
         if self
             .sizes
             .get(self.control())
             .is_none_or(|size| size.lists == 0.0)
         {
-            let said = said
+            let headline = headline
                 .text("nothing to compare: there is no settled list of ")
                 .name(self.control());
-            return Some(said.text(", with which the others are compared"));
+            return Some(headline.text(", with which the others are compared"));
         }
-        let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
+        let has_lists = |arm: &TestedArm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
         if !self.arms().iter().any(has_lists) {
-            let said = said
+            let headline = headline
                 .text("nothing to compare: no arm other than ")
                 .name(self.control());
-            return Some(said.text(" has a share of the users and a settled list"));
+            return Some(headline.text(" has a share of the users and a settled list"));
         }
         None
     }
 
     /// Returns the sentence of a failed check.
-    fn invalid(&self) -> Option<Said> {
+    fn invalid(&self) -> Option<Headline> {
         let arms = self.arms();
-        let said = Said::new(Badge::Invalid, None).text("do not trust this: ");
+        let headline = Headline::new(Badge::Invalid, None).text("do not trust this: ");
         // In the order of the rules, so that the first failed check is named.
-        if arms.iter().any(|arm| arm.is(&[State::InvalidSrm])) {
-            return Some(self.split(said));
+        if arms.iter().any(|arm| arm.is(&[ArmState::InvalidSrm])) {
+            return Some(self.split(headline));
         }
-        if arms.iter().any(|arm| arm.is(&[State::InvalidMultiArm])) {
+        if arms.iter().any(|arm| arm.is(&[ArmState::InvalidMultiArm])) {
             let of = self.report.multi_arm.filter(|of| of.users > 0.0);
             let seen = of.map_or_else(|| "too many".to_owned(), |of| share(of.in_two / of.users, 1));
-            return Some(said.text(format!("{seen} of the users were seen in two arms")));
+            return Some(headline.text(format!("{seen} of the users were seen in two arms")));
         }
-        if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidUsers])) {
-            return Some(said.text(arm.decision.reason.clone()));
+        if let Some(arm) = arms.iter().find(|arm| arm.is(&[ArmState::InvalidUsers])) {
+            return Some(headline.text(arm.decision.reason.clone()));
         }
-        if let Some(arm) = arms.iter().find(|arm| arm.is(&[State::InvalidRefused])) {
-            return Some(said.text(arm.decision.reason.clone()));
+        if let Some(arm) = arms.iter().find(|arm| arm.is(&[ArmState::InvalidRefused])) {
+            return Some(headline.text(arm.decision.reason.clone()));
         }
         // A wrong list ratio invalidates only its own arm, so the experiment is invalid only if every arm has one.
-        let is_ratio = |arm: &Arm| arm.is(&[State::InvalidListRatio]);
+        let is_ratio = |arm: &TestedArm| arm.is(&[ArmState::InvalidListRatio]);
         let first = arms
             .iter()
             .find(|arm| is_ratio(arm))
             .filter(|_| arms.iter().all(is_ratio))?;
-        let said = Said {
+        let headline = Headline {
             arm: Some(first.name.to_owned()),
-            ..said
+            ..headline
         };
         let differ = first.of.list_ratio.map_or(0.0, |ratio| ratio.value - 1.0);
-        let said = said.text(format!("lists per user differ by {} between ", percent(differ)));
-        Some(said.name(first.name).text(" and ").name(self.control()))
+        let headline = headline.text(format!("lists per user differ by {} between ", percent(differ)));
+        Some(headline.name(first.name).text(" and ").name(self.control()))
     }
 
     /// Adds "53:47, but 50:50 was planned", or the arm that is furthest from its share.
-    fn split(&self, said: Said) -> Said {
+    fn split(&self, headline: Headline) -> Headline {
         let planned: Vec<(&str, f64)> = self
             .settings
             .shares
@@ -300,7 +300,7 @@ impl<'a> Looked<'a> {
         // Several epochs have no single planned split.
         let seen = seen.filter(|seen| self.is_one_epoch && seen.iter().sum::<f64>() > 0.0);
         let Some(seen) = seen else {
-            return said.text("users are not split between the arms as planned");
+            return headline.text("users are not split between the arms as planned");
         };
         let [all_seen, all_planned] = [
             seen.iter().sum::<f64>(),
@@ -316,21 +316,24 @@ impl<'a> Looked<'a> {
         let ordered: Vec<_> = control.into_iter().chain(others).collect();
         if ordered.len() <= MOST_IN_SPLIT {
             let [seen, planned] = write::split(&ordered.iter().map(|(_, of)| *of).collect::<Vec<_>>());
-            let said = said.text(format!("users are split {seen}, but {planned} was planned ("));
+            let headline = headline.text(format!("users are split {seen}, but {planned} was planned ("));
             let last = ordered.len() - 1;
-            let named = ordered.iter().enumerate().fold(said, |said, (place, (arm, _))| {
-                said.name(arm).text(if place == last { ")" } else { " : " })
-            });
+            let named = ordered
+                .iter()
+                .enumerate()
+                .fold(headline, |headline, (place, (arm, _))| {
+                    headline.name(arm).text(if place == last { ")" } else { " : " })
+                });
             return named;
         }
         // A ratio treats an arm with half of its users the same, whatever its share.
         let far = |of: &[f64; 2]| (of[0] / of[1]).ln().abs();
         let furthest = ordered.iter().max_by(|(_, a), (_, b)| far(a).total_cmp(&far(b)));
         let Some((arm, [seen, planned])) = furthest else {
-            return said;
+            return headline;
         };
-        let said = said.text("users are not split as planned: ").name(arm);
-        said.text(format!(
+        let headline = headline.text("users are not split as planned: ").name(arm);
+        headline.text(format!(
             " has {}, but {} was planned",
             share(*seen, 1),
             share(*planned, 1)
@@ -338,11 +341,12 @@ impl<'a> Looked<'a> {
     }
 
     /// Returns the sentence of the tested states. All checks have passed.
-    fn tested(&self) -> Said {
+    fn tested(&self) -> Headline {
         let arms = self.arms();
-        let of =
-            |states: &[State]| -> Vec<Arm> { arms.iter().filter(|arm| arm.is(states)).copied().collect() };
-        let [wins, worse] = [of(&[State::Win]), of(&[State::Harm, State::Loss])];
+        let of = |states: &[ArmState]| -> Vec<TestedArm> {
+            arms.iter().filter(|arm| arm.is(states)).copied().collect()
+        };
+        let [wins, worse] = [of(&[ArmState::Win]), of(&[ArmState::Harm, ArmState::Loss])];
         // A winner is named even if other arms are worse. These follow after it.
         if let Some(best) = self.best(&wins).or_else(|| wins.first().copied()) {
             return self.win(best, wins.len(), &worse, arms.len());
@@ -351,39 +355,39 @@ impl<'a> Looked<'a> {
             return self.harm(first, worse.len(), arms.len());
         }
         if self.settings.shares.is_empty() {
-            let said = Said::new(Badge::Uncompared, None);
-            let said = said.text("not tested: the planned shares of users (shares) are not set");
-            return self.so_far(said, "; ");
+            let headline = Headline::new(Badge::Uncompared, None);
+            let headline = headline.text("not tested: the planned shares of users (shares) are not set");
+            return self.so_far(headline, "; ");
         }
         // An arm without lists cannot show a difference.
-        let has_lists = |arm: &Arm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
+        let has_lists = |arm: &TestedArm| self.sizes.get(arm.name).is_some_and(|size| size.lists > 0.0);
         if arms
             .iter()
             .filter(|arm| has_lists(arm))
-            .all(|arm| arm.is(&[State::NoEffect]))
+            .all(|arm| arm.is(&[ArmState::NoEffect]))
         {
             return self.no_effect(&arms);
         }
         self.undecided(&arms)
     }
 
-    fn win(&self, best: Arm, n_wins: usize, worse: &[Arm], n_arms: usize) -> Said {
+    fn win(&self, best: TestedArm, n_wins: usize, worse: &[TestedArm], n_arms: usize) -> Headline {
         let key = self.decisive(&best);
         let metric = key.and_then(|key| Some((key, best.of.metrics.get(key)?)));
-        let said = Said::new(Badge::Win, Some(best.name)).name(best.name);
+        let headline = Headline::new(Badge::Win, Some(best.name)).name(best.name);
         let verb = match self.settings.goal {
             Goal::NonInferior => " is not worse than ",
             Goal::Superior if best.of.open_again.is_none() => " beats ",
             Goal::Superior => " beat ",
         };
-        let mut said = said.text(verb).name(self.control());
+        let mut headline = headline.text(verb).name(self.control());
         if let Some((key, metric)) = metric {
-            said = said.text(format!(": {}{}", best.lift(key, metric), best.open_again()));
+            headline = headline.text(format!(": {}{}", best.lift(key, metric), best.open_again()));
         }
-        let said = said.resting_on(self.rests_on(best.name, metric));
-        let said = match n_arms {
-            0 | 1 => said,
-            _ => said.text(format!(
+        let headline = headline.resting_on(self.rests_on(best.name, metric));
+        let headline = match n_arms {
+            0 | 1 => headline,
+            _ => headline.text(format!(
                 "; {n_wins} of {n_arms} arms {}",
                 match self.settings.goal {
                     Goal::Superior => "beat it",
@@ -391,53 +395,53 @@ impl<'a> Looked<'a> {
                 }
             )),
         };
-        named_invalid(named_others(said, worse), &self.unread())
+        named_invalid(named_others(headline, worse), &self.unread())
     }
 
     /// Arms whose numbers must not be used.
-    fn unread(&self) -> Vec<Arm<'a>> {
+    fn unread(&self) -> Vec<TestedArm<'a>> {
         let mut arms = self.arms();
-        arms.retain(|arm| arm.is(&[State::InvalidListRatio]));
+        arms.retain(|arm| arm.is(&[ArmState::InvalidListRatio]));
         arms
     }
 
-    fn harm(&self, first: Arm, n_worse: usize, n_arms: usize) -> Said {
-        let said = Said::new(Badge::Harm, Some(first.name)).name(first.name);
-        let mut said = said.text(" is worse than ").name(self.control());
+    fn harm(&self, first: TestedArm, n_worse: usize, n_arms: usize) -> Headline {
+        let headline = Headline::new(Badge::Harm, Some(first.name)).name(first.name);
+        let mut headline = headline.text(" is worse than ").name(self.control());
         let worst = self.worst_metric(&first);
         if let Some((key, metric)) = worst {
-            let by = match first.is(&[State::Loss]) || self.lies_beyond_zero(key, metric, -1.0) {
+            let by = match first.is(&[ArmState::Loss]) || self.lies_beyond_zero(key, metric, -1.0) {
                 true => String::new(),
                 // Harm is tested one-sided and over all looks, so the two-sided interval of this look may still contain 0.
                 false => format!(" by the one-sided test of harm{}", since(metric)),
             };
             let now = match self.lies_beyond_zero(key, metric, 1.0) {
-                true if first.is(&[State::Harm]) => "; its interval is now on the better side of 0",
+                true if first.is(&[ArmState::Harm]) => "; its interval is now on the better side of 0",
                 _ => "",
             };
-            said = said.text(format!(
+            headline = headline.text(format!(
                 "{by}: {}{}{now}",
                 first.lift(key, metric),
                 first.open_again()
             ));
         }
-        let said = said.resting_on(self.rests_on(first.name, worst));
+        let headline = headline.resting_on(self.rests_on(first.name, worst));
         match n_arms {
-            0 | 1 => said,
-            _ => said.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
+            0 | 1 => headline,
+            _ => headline.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
         }
     }
 
     /// Returns the metric by which an arm is worse.
-    fn worst_metric<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
-        match arm.is(&[State::Loss]) {
+    fn worst_metric<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
+        match arm.is(&[ArmState::Loss]) {
             true => self.worst_at_decision(arm),
             false => self.worst_of_all_looks(arm),
         }
     }
 
     /// Returns the watched metric with the smallest p of harm among those that are worse now, or among all if none is.
-    fn worst_of_all_looks<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
+    fn worst_of_all_looks<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         let watched = || {
             let keys = self.settings.watched().into_iter();
             keys.filter_map(|key| Some((key, arm.of.metrics.get(key)?)))
@@ -452,14 +456,14 @@ impl<'a> Looked<'a> {
     }
 
     /// Returns the primary that lost with the smallest p.
-    fn worst_at_decision<'b>(&self, arm: &Arm<'b>) -> Option<(&'a str, &'b MetricReport)> {
+    fn worst_at_decision<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         self.first_at_decision(arm, -1.0)
             // An earlier version stored no numbers of its decision, so the test of harm names the metric.
             .or_else(|| self.worst_of_all_looks(arm))
     }
 
     /// Returns the primary with the smallest p at the current decision among those that are better, or worse if `sign` is −1.
-    fn first_at_decision<'b>(&self, arm: &Arm<'b>, sign: f64) -> Option<(&'a str, &'b MetricReport)> {
+    fn first_at_decision<'b>(&self, arm: &TestedArm<'b>, sign: f64) -> Option<(&'a str, &'b MetricReport)> {
         let primaries = self.settings.primary.iter().map(String::as_str);
         let decided = primaries.filter_map(|key| {
             let metric = arm.of.metrics.get(key)?;
@@ -470,29 +474,32 @@ impl<'a> Looked<'a> {
         Some((first.0, first.1))
     }
 
-    fn no_effect(&self, arms: &[Arm]) -> Said {
+    fn no_effect(&self, arms: &[TestedArm]) -> Headline {
         let mde = share(self.settings.mde, 1);
-        let said = Said::new(Badge::NoEffect, self.best(arms).map(|arm| arm.name));
-        self.so_far(said.text(format!("no difference that matters (±{mde})")), ": ")
+        let headline = Headline::new(Badge::NoEffect, self.best(arms).map(|arm| arm.name));
+        self.so_far(
+            headline.text(format!("no difference that matters (±{mde})")),
+            ": ",
+        )
     }
 
-    fn undecided(&self, arms: &[Arm]) -> Said {
+    fn undecided(&self, arms: &[TestedArm]) -> Headline {
         let best = self.best(arms);
         let of = best.or_else(|| arms.first().copied());
         let Some(of) = of else {
-            return Said::new(Badge::Open, None).text("nothing is decided");
+            return Headline::new(Badge::Open, None).text("nothing is decided");
         };
         let (reason, dates) = (&of.decision.reason, self.dates_ahead());
-        if arms.iter().all(|arm| arm.is(&[State::Collecting])) {
-            let said = Said::new(Badge::Early, Some(of.name));
-            return said.text(format!("too early: too few users or clicks ({reason}){dates}"));
+        if arms.iter().all(|arm| arm.is(&[ArmState::Collecting])) {
+            let headline = Headline::new(Badge::Early, Some(of.name));
+            return headline.text(format!("too early: too few users or clicks ({reason}){dates}"));
         }
         let waits = self.report.next_decision_ms.is_some();
-        let said = match waits {
-            true => Said::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}{dates}")),
-            false => Said::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}{dates}")),
+        let headline = match waits {
+            true => Headline::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}{dates}")),
+            false => Headline::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}{dates}")),
         };
-        named_invalid(self.so_far(said, "; so far "), &self.unread())
+        named_invalid(self.so_far(headline, "; so far "), &self.unread())
     }
 
     /// Writes the days that lie ahead: ", next decision Mon 1 Dec, planned end Thu 4 Dec".
@@ -513,12 +520,12 @@ impl<'a> Looked<'a> {
     }
 
     /// Adds the lift of the best arm so far.
-    fn so_far(&self, said: Said, between: &str) -> Said {
+    fn so_far(&self, headline: Headline, between: &str) -> Headline {
         let arms = self.arms();
         // Numbers of an arm with an invalid list ratio must not be used.
-        let valid: Vec<Arm> = arms
+        let valid: Vec<TestedArm> = arms
             .iter()
-            .filter(|arm| !arm.is(&[State::InvalidListRatio]))
+            .filter(|arm| !arm.is(&[ArmState::InvalidListRatio]))
             .copied()
             .collect();
         let best = self.best(&valid);
@@ -527,19 +534,20 @@ impl<'a> Looked<'a> {
             Some((best, key, best.of.metrics.get(key)?))
         });
         let Some((best, key, metric)) = metric else {
-            return said;
+            return headline;
         };
-        let said = Said {
+        let headline = Headline {
             arm: Some(best.name.to_owned()),
-            ..said
+            ..headline
         };
-        let said = said.text(between).name(best.name);
-        let said = match arms.len() {
-            0 | 1 => said,
-            n => said.text(format!(", the best of {n} arms,")),
+        let headline = headline.text(between).name(best.name);
+        let headline = match arms.len() {
+            0 | 1 => headline,
+            n => headline.text(format!(", the best of {n} arms,")),
         };
-        let said = said.text(" against ").name(self.control()).text(": ");
-        said.text(best.lift(key, metric))
+        let headline = headline.text(" against ").name(self.control()).text(": ");
+        headline
+            .text(best.lift(key, metric))
             .resting_on(self.rests_on(best.name, Some((key, metric))))
     }
 
@@ -564,13 +572,13 @@ impl<'a> Looked<'a> {
     }
 
     /// Returns the primary that is most significantly better, else the first.
-    fn decisive(&self, arm: &Arm) -> Option<&'a str> {
+    fn decisive(&self, arm: &TestedArm) -> Option<&'a str> {
         let best = self.first_at_decision(arm, 1.0).map(|(key, _)| key);
         best.or_else(|| self.settings.primary.first().map(String::as_str))
     }
 
     /// Returns the arm whose lower end is highest.
-    fn best<'b>(&self, arms: &[Arm<'b>]) -> Option<Arm<'b>> {
+    fn best<'b>(&self, arms: &[TestedArm<'b>]) -> Option<TestedArm<'b>> {
         let ends = lower_ends(self.settings, self.report);
         let with = arms.iter().filter_map(|arm| Some((*arm, *ends.get(arm.name)?)));
         // Ties go to the first name.
@@ -580,8 +588,8 @@ impl<'a> Looked<'a> {
 
     /// Returns the arm that certainly loses most, out of the arms that are found to be worse: the better end of its interval is
     /// lowest. The other end would favor a small arm, because a wide interval reaches further down.
-    fn worst<'b>(&self, worse: &[Arm<'b>]) -> Option<Arm<'b>> {
-        let better_end = |arm: &Arm| {
+    fn worst<'b>(&self, worse: &[TestedArm<'b>]) -> Option<TestedArm<'b>> {
+        let better_end = |arm: &TestedArm| {
             let (key, metric) = self.worst_metric(arm)?;
             let Interval { lower, upper } = arm.shown(metric).1?;
             Some(self.better(key, lower).max(self.better(key, upper)))
@@ -642,33 +650,33 @@ fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
 }
 
 /// Adds "; blend and 2 more are worse".
-fn named_others(said: Said, worse: &[Arm]) -> Said {
+fn named_others(headline: Headline, worse: &[TestedArm]) -> Headline {
     match worse {
-        [] => said,
-        [one] => said.text("; ").name(one.name).text(" is worse"),
+        [] => headline,
+        [one] => headline.text("; ").name(one.name).text(" is worse"),
         [one, rest @ ..] => {
-            let said = said.text("; ").name(one.name);
-            said.text(format!(" and {} more are worse", rest.len()))
+            let headline = headline.text("; ").name(one.name);
+            headline.text(format!(" and {} more are worse", rest.len()))
         }
     }
 }
 
-fn named_invalid(said: Said, invalid: &[Arm]) -> Said {
+fn named_invalid(headline: Headline, invalid: &[TestedArm]) -> Headline {
     match invalid {
-        [] => said,
+        [] => headline,
         [one, rest @ ..] => {
-            let said = said.text("; do not read ").name(one.name);
+            let headline = headline.text("; do not read ").name(one.name);
             match rest.len() {
-                0 => said,
-                n => said.text(format!(" and {n} more")),
+                0 => headline,
+                n => headline.text(format!(" and {n} more")),
             }
         }
     }
 }
 
-impl Said {
-    fn new(badge: Badge, arm: Option<&str>) -> Said {
-        Said {
+impl Headline {
+    fn new(badge: Badge, arm: Option<&str>) -> Headline {
+        Headline {
             badge,
             parts: Vec::new(),
             // All parts make the claim until `resting_on` ends it.
@@ -678,33 +686,33 @@ impl Said {
         }
     }
 
-    fn text(mut self, text: impl Into<String>) -> Said {
+    fn text(mut self, text: impl Into<String>) -> Headline {
         let text = text.into();
         // Text is appended to the last part, but not across the end of the claim.
         let is_first_of_basis = self.parts.len() == self.n_claiming;
         match self.parts.last_mut() {
-            Some(Part::Text(last)) if !is_first_of_basis => last.push_str(&text),
-            _ => self.parts.push(Part::Text(text)),
+            Some(SentencePart::Text(last)) if !is_first_of_basis => last.push_str(&text),
+            _ => self.parts.push(SentencePart::Text(text)),
         }
         self
     }
 
     /// Ends the claim and adds its evidence.
-    fn resting_on(mut self, text: String) -> Said {
+    fn resting_on(mut self, text: String) -> Headline {
         self.n_claiming = self.parts.len();
         self.text(text)
     }
 
-    fn name(mut self, name: &str) -> Said {
-        self.parts.push(Part::Name(name.to_owned()));
+    fn name(mut self, name: &str) -> Headline {
+        self.parts.push(SentencePart::Name(name.to_owned()));
         self
     }
 
     /// Joins the parts, with names formatted by `name`.
     pub fn sentence(&self, name: impl Fn(&str) -> String) -> String {
         let words = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Name(arm) => name(arm),
+            SentencePart::Text(text) => text.clone(),
+            SentencePart::Name(arm) => name(arm),
         });
         words.collect()
     }
@@ -744,24 +752,24 @@ impl Badge {
 ///  "n_claiming":4,"chance":"best of 300 by chance alone: up to +34.0%"}
 /// ```
 /// `arm` and `chance` are null if there is none.
-impl Serialize for Said {
+impl Serialize for Headline {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut said = serializer.serialize_struct("Said", 6)?;
-        said.serialize_field("badge", self.badge.name())?;
-        said.serialize_field("sentence", &self.sentence(str::to_owned))?;
-        said.serialize_field("parts", &self.parts)?;
-        said.serialize_field("n_claiming", &self.n_claiming.min(self.parts.len()))?;
-        said.serialize_field("arm", &self.arm)?;
-        said.serialize_field("chance", &self.chance.map(|chance| chance.sentence()))?;
-        said.end()
+        let mut headline = serializer.serialize_struct("Said", 6)?;
+        headline.serialize_field("badge", self.badge.name())?;
+        headline.serialize_field("sentence", &self.sentence(str::to_owned))?;
+        headline.serialize_field("parts", &self.parts)?;
+        headline.serialize_field("n_claiming", &self.n_claiming.min(self.parts.len()))?;
+        headline.serialize_field("arm", &self.arm)?;
+        headline.serialize_field("chance", &self.chance.map(|chance| chance.sentence()))?;
+        headline.end()
     }
 }
 
-impl Serialize for Part {
+impl Serialize for SentencePart {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Part::Text(text) => serializer.serialize_str(text),
-            Part::Name(name) => {
+            SentencePart::Text(text) => serializer.serialize_str(text),
+            SentencePart::Name(name) => {
                 let mut named = serializer.serialize_struct("Name", 1)?;
                 named.serialize_field("name", name)?;
                 named.end()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abgauge_core::looks::{Experiment, ExperimentLook, Shown};
+use abgauge_core::looks::{Experiment, ExperimentLook, PublishedLooks};
 use abgauge_core::statistics::{ArmReport, Settings};
 use console::style;
 
@@ -34,7 +34,7 @@ pub fn asked(design: &Design) -> BTreeMap<String, Experiment> {
 }
 
 /// Returns a line for each compared arm. Names take `width` columns.
-pub fn lines(shown: &Shown, truths: &[Truth], width: usize) -> Vec<String> {
+pub fn lines(shown: &PublishedLooks, truths: &[Truth], width: usize) -> Vec<String> {
     let of_experiment = |(experiment, look): (&String, &Arc<ExperimentLook>)| -> Vec<String> {
         let Some((settings, report)) = &look.comparison else {
             return Vec::new();
@@ -83,13 +83,13 @@ fn true_lift(truths: &[Truth], experiment: &str, arm: &str, control: &str) -> Op
 #[cfg(test)]
 mod tests {
     use abgauge_core::statistics::burn_in::BurnIn;
-    use abgauge_core::statistics::{Basis, Decision, Interval, MetricReport, Role, State};
+    use abgauge_core::statistics::{ArmState, Basis, Decision, Interval, MetricReport, MetricRole};
 
     use super::*;
 
     fn report(lift: Option<(f64, f64, f64)>) -> ArmReport {
         let metric = MetricReport {
-            role: Role::Primary,
+            role: MetricRole::Primary,
             control: Some(0.1),
             arm: Some(0.12),
             lift: lift.map(|(lift, ..)| lift),
@@ -107,7 +107,7 @@ mod tests {
         };
         ArmReport {
             decision: Some(Decision {
-                state: State::Collecting,
+                state: ArmState::Collecting,
                 reason: "users in 131 of 220 buckets".to_owned(),
                 basis: Basis::Earlier,
             }),

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use abgauge_core::engine::View;
 use abgauge_core::engine::outcome::Outcome;
-use abgauge_core::looks::Shown;
+use abgauge_core::looks::PublishedLooks;
 use abgauge_core::metrics::{CLICKS, Column, LISTS, Measures, Ranking};
 use abgauge_core::table::visible;
-use abgauge_core::verdict::{Badge, Said};
+use abgauge_core::verdict::{Badge, Headline};
 use console::style;
 use indicatif::HumanCount;
 
-use super::{Options, lifts, n_read};
+use super::{DemoOptions, lifts, n_read};
 use crate::board::snapshot::{ArmSnapshot, Snapshot};
 use crate::telemetry::StreamStatus;
 use crate::tools::simulate::Truth;
@@ -54,8 +54,8 @@ impl Scene {
     pub fn table(
         &self,
         snapshot: &Snapshot,
-        said: &[(String, Said)],
-        looks: &Shown,
+        headlines: &[(String, Headline)],
+        looks: &PublishedLooks,
         status: &StreamStatus,
         elapsed: Duration,
     ) -> Vec<String> {
@@ -63,8 +63,8 @@ impl Scene {
         let width = names.map(|name| name.chars().count()).max().unwrap_or(0).max(10);
         let mut lines = Vec::new();
         for arms in snapshot.arms.chunk_by(|a, b| a.experiment == b.experiment) {
-            let of_experiment = said.iter().filter(|(name, _)| **name == *arms[0].experiment);
-            lines.extend(of_experiment.flat_map(|(name, said)| sentence(name, said)));
+            let of_experiment = headlines.iter().filter(|(name, _)| **name == *arms[0].experiment);
+            lines.extend(of_experiment.flat_map(|(name, headline)| sentence(name, headline)));
             lines.push(self.header(&arms[0].experiment, width));
             lines.extend(arms.iter().map(|arm| self.row(arm, width)));
             lines.push(String::new());
@@ -132,7 +132,7 @@ impl Scene {
     pub fn line(
         &self,
         snapshot: &Snapshot,
-        said: &[(String, Said)],
+        headlines: &[(String, Headline)],
         status: &StreamStatus,
         elapsed: Duration,
     ) -> String {
@@ -150,8 +150,10 @@ impl Scene {
             lists(View::Settled),
             outcomes(status)
         );
-        let said = said.iter().flat_map(|(name, said)| sentence(name, said));
-        for further in said.chain(warnings(status)) {
+        let headlines = headlines
+            .iter()
+            .flat_map(|(name, headline)| sentence(name, headline));
+        for further in headlines.chain(warnings(status)) {
             line += &format!("\n{further}");
         }
         line
@@ -159,8 +161,8 @@ impl Scene {
 }
 
 /// Returns the headline of an experiment, wrapped into lines.
-fn sentence(experiment: &str, said: &Said) -> Vec<String> {
-    let words = format!("{}: {}", visible(experiment), said.sentence(visible));
+fn sentence(experiment: &str, headline: &Headline) -> Vec<String> {
+    let words = format!("{}: {}", visible(experiment), headline.sentence(visible));
     let mut lines = vec![String::new()];
     // Only breakable spaces split the text: a no-break space joins a number and its sign.
     for word in words.split(' ') {
@@ -174,7 +176,7 @@ fn sentence(experiment: &str, said: &Said) -> Vec<String> {
             *last += word;
         }
     }
-    let style = |line: String| match said.badge {
+    let style = |line: String| match headline.badge {
         Badge::Win => style(line).green().to_string(),
         Badge::Harm | Badge::Invalid => style(line).red().to_string(),
         _ => line,
@@ -183,7 +185,7 @@ fn sentence(experiment: &str, said: &Said) -> Vec<String> {
 }
 
 /// Returns the addresses to open, and an explanation of the table.
-pub fn introduction(options: &Options, address: SocketAddr) -> String {
+pub fn introduction(options: &DemoOptions, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
          Simulated traffic of two experiments, {} times as fast as the clock.\n\
@@ -322,12 +324,12 @@ mod tests {
     #[test]
     fn the_table_fits_80_columns_and_24_rows() {
         let (scene, snapshot) = scene_and_snapshot();
-        let said =
+        let headline =
             ["layout", "ranker"].map(|name| (name.to_owned(), abgauge_core::verdict::waiting(true, None, 0)));
         let lines = scene.table(
             &snapshot,
-            &said,
-            &Shown::default(),
+            &headline,
+            &PublishedLooks::default(),
             &status(),
             Duration::from_secs(84),
         );

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::ledger::PairId;
-use abgauge_core::looks::{ArmLook, Experiment, MetricLook, Shown, WindowLook};
-use abgauge_core::statistics::days::{Design, Needs};
-use abgauge_core::statistics::{Known, Report, Settings};
+use abgauge_core::looks::{ArmLook, Experiment, MetricLook, PublishedLooks, WindowLook};
+use abgauge_core::statistics::days::{Needs, TestDesign};
+use abgauge_core::statistics::{ComparisonReport, Known, Settings};
 use serde::Serialize;
 
 /// Progress of the looks at an experiment. Times are Unix ms.
@@ -22,12 +22,12 @@ pub(in super::super) struct LooksEntry<'a> {
     /// Reason why users are not counted, if they are not.
     no_users: Option<&'a str>,
     /// Basis for estimating the duration. Null before the first look, and without a control.
-    power: Option<Power<'a>>,
+    power: Option<PowerDocument<'a>>,
 }
 
 /// Information about the primaries so far, and the information that each design needs.
 #[derive(Serialize)]
-struct Power<'a> {
+struct PowerDocument<'a> {
     /// Start of the sums. Later than `start` if lists after that were not read.
     since: i64,
     mde: f64,
@@ -43,22 +43,22 @@ struct Power<'a> {
     /// Information x by arm and primary.
     arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
     /// Information a quarter to a half of the days earlier. Null before two days have passed.
-    earlier: Option<Earlier<'a>>,
+    earlier: Option<EarlierDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Earlier<'a> {
+struct EarlierDocument<'a> {
     as_of: i64,
     arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// Results of one arm, without a comparison, at the latest look.
 #[derive(Serialize)]
-pub(in super::super) struct LookedArm<'a> {
+pub(in super::super) struct ArmDocument<'a> {
     lists: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<u64>,
-    metrics: BTreeMap<&'a str, LookedMetric>,
+    metrics: BTreeMap<&'a str, MetricDocument>,
     /// Windows with intervals in which the arm has a list, by name.
     windows: BTreeMap<&'a str, LookedWindow<'a>>,
 }
@@ -67,12 +67,12 @@ pub(in super::super) struct LookedArm<'a> {
 #[derive(Serialize)]
 struct LookedWindow<'a> {
     lists: u64,
-    metrics: BTreeMap<&'a str, LookedMetric>,
+    metrics: BTreeMap<&'a str, MetricDocument>,
 }
 
 /// Value and interval of a metric. The interval is absent if too little is known.
 #[derive(Serialize)]
-struct LookedMetric {
+struct MetricDocument {
     value: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     lower: Option<f64>,
@@ -85,7 +85,7 @@ impl<'a> LooksEntry<'a> {
     pub fn of(
         experiment: &str,
         asked: &BTreeMap<String, Experiment>,
-        shown: &'a Shown,
+        shown: &'a PublishedLooks,
     ) -> Option<LooksEntry<'a>> {
         asked.get(experiment)?;
         let look = shown.experiments.get(experiment);
@@ -97,26 +97,26 @@ impl<'a> LooksEntry<'a> {
             no_users: look.and_then(|look| look.no_users),
             power: look.and_then(|look| {
                 let (settings, report) = look.comparison.as_ref()?;
-                Some(Power::of(settings, report))
+                Some(PowerDocument::of(settings, report))
             }),
         })
     }
 }
 
-impl<'a> Power<'a> {
-    fn of(settings: &Settings, report: &'a Report) -> Power<'a> {
+impl<'a> PowerDocument<'a> {
+    fn of(settings: &Settings, report: &'a ComparisonReport) -> PowerDocument<'a> {
         let n_treatments = report.arms.keys().filter(|arm| settings.tests(arm)).count();
         let needs = Needs::new(settings, n_treatments);
         let grown = &report.grown;
-        let earlier = |Known { as_of_ms, arms }: &'a Known| Earlier {
+        let earlier = |Known { as_of_ms, arms }: &'a Known| EarlierDocument {
             as_of: *as_of_ms,
             arms,
         };
-        Power {
+        PowerDocument {
             since: grown.since_ms,
             mde: settings.mde,
             alpha: settings.alpha,
-            design: Design::of(settings).name(),
+            design: TestDesign::of(settings).name(),
             needs: needs
                 .designs()
                 .map(|design| (design.name(), needs.x(design, 1)))
@@ -130,14 +130,14 @@ impl<'a> Power<'a> {
     }
 }
 
-impl<'a> LookedArm<'a> {
-    pub fn of(look: &'a ArmLook) -> LookedArm<'a> {
+impl<'a> ArmDocument<'a> {
+    pub fn of(look: &'a ArmLook) -> ArmDocument<'a> {
         let window = |window: &'a WindowLook| LookedWindow {
             lists: window.lists as u64,
             metrics: looked_metrics(&window.metrics),
         };
         let windows = look.windows.iter();
-        LookedArm {
+        ArmDocument {
             lists: look.lists as u64,
             users: look.users.map(|users| users as u64),
             metrics: looked_metrics(&look.metrics),
@@ -152,16 +152,16 @@ impl<'a> LookedArm<'a> {
     }
 }
 
-fn looked_metrics(metrics: &BTreeMap<String, MetricLook>) -> BTreeMap<&str, LookedMetric> {
+fn looked_metrics(metrics: &BTreeMap<String, MetricLook>) -> BTreeMap<&str, MetricDocument> {
     let metrics = metrics.iter();
     metrics
-        .map(|(key, metric)| (key.as_str(), LookedMetric::of(metric)))
+        .map(|(key, metric)| (key.as_str(), MetricDocument::of(metric)))
         .collect()
 }
 
-impl LookedMetric {
-    fn of(metric: &MetricLook) -> LookedMetric {
-        LookedMetric {
+impl MetricDocument {
+    fn of(metric: &MetricLook) -> MetricDocument {
+        MetricDocument {
             value: metric.value,
             lower: metric.interval.map(|interval| interval.lower),
             upper: metric.interval.map(|interval| interval.upper),

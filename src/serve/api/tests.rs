@@ -1,6 +1,6 @@
 //! Tests of the JSON that the page reads.
 
-use abgauge_core::statistics::days::{Design, Needs};
+use abgauge_core::statistics::days::{Needs, TestDesign};
 use serde_json::{Value, json};
 
 use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, looks, snapshot, sums};
@@ -13,11 +13,11 @@ fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
 }
 
 fn document_of(snapshot: &Snapshot, ranking: &Ranking, timelines: Option<usize>, lines_of: usize) -> Value {
-    document_with(snapshot, ranking, timelines, lines_of, &Shown::default())
+    document_with(snapshot, ranking, timelines, lines_of, &PublishedLooks::default())
 }
 
 /// Document of a daemon that compares the arms of experiment `e`.
-fn looked(snapshot: &Snapshot, shown: &Shown) -> Value {
+fn looked(snapshot: &Snapshot, shown: &PublishedLooks) -> Value {
     document_with(snapshot, &fixture::ranking(), None, 0, shown)
 }
 
@@ -26,7 +26,7 @@ fn document_with(
     ranking: &Ranking,
     timelines: Option<usize>,
     lines_of: usize,
-    looks: &Shown,
+    looks: &PublishedLooks,
 ) -> Value {
     let asked = match looks.waits_for {
         Some(_) => [("e".to_owned(), Experiment::default())].into(),
@@ -43,7 +43,7 @@ fn document_with(
             ..PartitionState::default()
         },
     );
-    let document = Document {
+    let document = ApiDocument {
         snapshot,
         arms: shown_arms(snapshot, fixture::export().forget_after_ms),
         arms_left_out: 0,
@@ -191,9 +191,9 @@ fn arms_show_the_result_of_the_last_look() {
             "power": {
                 "since": looks::START_MS, "mde": 0.05, "alpha": 0.05, "design": "sequence",
                 "needs": {
-                    "planned": Needs::new(&looks::settings(), 1).x(Design::Planned, 1),
-                    "sequence": Needs::new(&looks::settings(), 1).x(Design::Sequence, 1),
-                    "strict": Needs::new(&looks::settings(), 1).x(Design::Strict, 1),
+                    "planned": Needs::new(&looks::settings(), 1).x(TestDesign::Planned, 1),
+                    "sequence": Needs::new(&looks::settings(), 1).x(TestDesign::Sequence, 1),
+                    "strict": Needs::new(&looks::settings(), 1).x(TestDesign::Strict, 1),
                 },
                 "hypotheses": 1, "guardrails": looks::settings().guardrails.len(), "min_days": 7.0,
                 "arms": {"b": {"hit_rate@5": 6.5}},
@@ -235,7 +235,7 @@ fn arms_without_a_control_show_only_intervals() {
         no_users: Some("no users"),
         ..looks::compared()
     };
-    let shown = Shown {
+    let shown = PublishedLooks {
         experiments: [("e".to_owned(), look.into())].into(),
         ..looks::shown()
     };
@@ -250,7 +250,7 @@ fn arms_without_a_control_show_only_intervals() {
 
 #[test]
 fn an_experiment_shows_why_its_first_look_is_pending() {
-    let waiting = Shown {
+    let waiting = PublishedLooks {
         as_of_ms: None,
         experiments: BTreeMap::new(),
         given_up: vec!["e".to_owned()],

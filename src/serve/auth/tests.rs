@@ -287,10 +287,10 @@ fn an_unknown_name_costs_as_much_as_a_known_one() {
     assert!(!is_answered_without_a_check(&gate, &basic("carl", "hunter2")));
     let credentials = gate.credentials();
     let names = (0..100).map(|n| format!("stranger-{n}"));
-    let stand_ins: Vec<_> = names.map(|name| (credentials.stand_in(&name), name)).collect();
+    let stand_ins: Vec<_> = names.map(|name| (credentials.placeholder(&name), name)).collect();
     assert!(stand_ins.iter().any(|(index, _)| *index == 0) && stand_ins.iter().any(|(index, _)| *index == 1));
     for (index, name) in stand_ins {
-        assert_eq!(credentials.stand_in(&name), index);
+        assert_eq!(credentials.placeholder(&name), index);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::super::fixture::{self, HIT, arm};
-use super::super::view::Wanted;
+use super::super::view::ViewParameters;
 use super::*;
 use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
@@ -28,22 +28,22 @@ impl SnapshotSource for Board {
     }
 }
 
-fn run(claim: impl AsyncFnOnce(Feed, Arc<Board>)) {
+fn run(claim: impl AsyncFnOnce(ViewFeed, Arc<Board>)) {
     let board = Arc::new(Board::default());
     let exporter = fixture::exporter(Arc::clone(&board) as _);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(claim(Feed::with_pause(Arc::new(exporter), SOON), board));
+    runtime.block_on(claim(ViewFeed::with_pause(Arc::new(exporter), SOON), board));
 }
 
-fn query(feed: &Feed, window: &str) -> Query {
-    let wanted = Wanted {
+fn query(feed: &ViewFeed, window: &str) -> ViewQuery {
+    let wanted = ViewParameters {
         window: Some(window.to_owned()),
-        ..Wanted::default()
+        ..ViewParameters::default()
     };
-    Query::of(wanted, &feed.shared.exporter)
+    ViewQuery::of(wanted, &feed.shared.exporter)
 }
 
 async fn next(watcher: &mut Watcher) -> Result<RenderedView, ViewFailed> {
@@ -76,7 +76,7 @@ fn watchers_of_the_same_view_share_one_rendering() {
 #[test]
 fn a_watcher_between_rounds_gets_the_last_snapshot() {
     run(async |feed, board| {
-        let feed = Feed::with_pause(Arc::clone(&feed.shared.exporter), Duration::from_secs(60));
+        let feed = ViewFeed::with_pause(Arc::clone(&feed.shared.exporter), Duration::from_secs(60));
         let mut first = feed.watch(&query(&feed, "5m"));
         let shown = next(&mut first).await.unwrap();
         for window in ["1h", "total"] {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::looks::LookedArm;
+use super::looks::GaugedArm;
 use super::{ExportedArm, Family, WindowLabels};
 
 /// Remainder of `max_series`.
@@ -102,11 +102,11 @@ impl Sizes {
             let shown = ratios.filter(|((column, factor), _)| sums[*column] != 0 && *factor != 0);
             self.n_sums + shown.map(|(_, n)| n).sum::<usize>()
         };
-        let last_list = usize::from(row.is_told);
+        let last_list = usize::from(row.is_reported);
         let places = places.iter().filter_map(|place| place.sums(row.arm));
         places.map(of_place).sum::<usize>()
             + last_list
             + usize::from(row.is_control)
-            + row.looked.as_ref().map_or(0, LookedArm::n_series)
+            + row.looked.as_ref().map_or(0, GaugedArm::n_series)
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use abgauge_core::looks::{self, ArmLook, Shown};
+use abgauge_core::looks::{self, ArmLook, PublishedLooks};
 use abgauge_core::metrics::Ranking;
 use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
-use abgauge_core::statistics::{ArmReport, Interval, MetricReport, Report, Role, Settings, State};
+use abgauge_core::statistics::{
+    ArmReport, ArmState, ComparisonReport, Interval, MetricReport, MetricRole, Settings,
+};
 
 use super::series::{IN_WINDOW, OF_ARM};
 use super::{ExpositionText, Number, Scope, TOTAL, escape, k_label, wanted_k};
@@ -15,7 +17,7 @@ use crate::telemetry::Series;
 
 /// Latest look, and the labels of its metrics.
 pub(super) struct LookGauges<'a> {
-    shown: &'a Shown,
+    shown: &'a PublishedLooks,
     scope: Scope,
     /// Label texts by key of the metric.
     metrics: BTreeMap<String, MetricEnds>,
@@ -36,7 +38,7 @@ struct MetricEnds {
 }
 
 /// Exported part of an arm at the latest look.
-pub(super) struct LookedArm<'a> {
+pub(super) struct GaugedArm<'a> {
     users: Option<f64>,
     /// Share of lists without a user.
     without_user: Option<f64>,
@@ -53,19 +55,19 @@ pub(super) struct LookedArm<'a> {
 pub(super) struct LookedExperiment<'a> {
     /// Text such as `{experiment="ranker"`.
     labels: String,
-    report: &'a Report,
+    report: &'a ComparisonReport,
     /// Metrics for which less is better.
     lower_is_better: Vec<&'a MetricEnds>,
 }
 
 /// Row of a series, and the function that extracts its number.
-struct Family<T> {
+struct LookFamily<T> {
     row: Series,
     number: fn(&T) -> Option<Number>,
 }
 
-const INTERVALS: &[Family<Interval>] = &[
-    Family {
+const INTERVALS: &[LookFamily<Interval>] = &[
+    LookFamily {
         row: Series::gauge(
             "abgauge_ci_lower",
             IN_WINDOW_BY_METRIC,
@@ -73,7 +75,7 @@ const INTERVALS: &[Family<Interval>] = &[
         ),
         number: |interval| Some(Number::Float(interval.lower)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_ci_upper",
             IN_WINDOW_BY_METRIC,
@@ -83,8 +85,8 @@ const INTERVALS: &[Family<Interval>] = &[
     },
 ];
 
-const OF_METRICS: &[Family<MetricReport>] = &[
-    Family {
+const OF_METRICS: &[LookFamily<MetricReport>] = &[
+    LookFamily {
         row: Series::gauge(
             "abgauge_lift",
             OF_METRIC,
@@ -92,7 +94,7 @@ const OF_METRICS: &[Family<MetricReport>] = &[
         ),
         number: |metric| metric.lift.map(Number::Float),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_lift_lower",
             OF_METRIC,
@@ -100,7 +102,7 @@ const OF_METRICS: &[Family<MetricReport>] = &[
         ),
         number: |metric| metric.interval.map(|interval| Number::Float(interval.lower)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_lift_upper",
             OF_METRIC,
@@ -108,7 +110,7 @@ const OF_METRICS: &[Family<MetricReport>] = &[
         ),
         number: |metric| metric.interval.map(|interval| Number::Float(interval.upper)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_p_value",
             OF_METRIC,
@@ -116,7 +118,7 @@ const OF_METRICS: &[Family<MetricReport>] = &[
         ),
         number: |metric| metric.p_adjusted.map(Number::Float),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_harm_p_value",
             OF_METRIC,
@@ -124,7 +126,7 @@ const OF_METRICS: &[Family<MetricReport>] = &[
         ),
         number: |metric| metric.p_harm.map(Number::Float),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_power_information",
             OF_METRIC,
@@ -132,7 +134,7 @@ const OF_METRICS: &[Family<MetricReport>] = &[
         ),
         number: |metric| metric.information.map(Number::Float),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_top_bucket_share",
             OF_METRIC,
@@ -143,8 +145,8 @@ const OF_METRICS: &[Family<MetricReport>] = &[
 ];
 
 /// Families of primary and guardrail metrics only.
-const OF_DECISIONS: &[Family<MetricReport>] = &[
-    Family {
+const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
+    LookFamily {
         row: Series::gauge(
             "abgauge_decision_lift",
             OF_METRIC,
@@ -152,7 +154,7 @@ const OF_DECISIONS: &[Family<MetricReport>] = &[
         ),
         number: |metric| Some(Number::Float(metric.decision?.lift?)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_decision_lift_lower",
             OF_METRIC,
@@ -160,7 +162,7 @@ const OF_DECISIONS: &[Family<MetricReport>] = &[
         ),
         number: |metric| Some(Number::Float(metric.decision?.interval?.lower)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_decision_lift_upper",
             OF_METRIC,
@@ -168,7 +170,7 @@ const OF_DECISIONS: &[Family<MetricReport>] = &[
         ),
         number: |metric| Some(Number::Float(metric.decision?.interval?.upper)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_decision_p_value",
             OF_METRIC,
@@ -178,8 +180,8 @@ const OF_DECISIONS: &[Family<MetricReport>] = &[
     },
 ];
 
-const OF_ARMS: &[Family<ArmReport>] = &[
-    Family {
+const OF_ARMS: &[LookFamily<ArmReport>] = &[
+    LookFamily {
         row: Series::gauge(
             "abgauge_list_ratio",
             OF_ARM,
@@ -187,7 +189,7 @@ const OF_ARMS: &[Family<ArmReport>] = &[
         ),
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.value)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_list_ratio_p_value",
             OF_ARM,
@@ -195,7 +197,7 @@ const OF_ARMS: &[Family<ArmReport>] = &[
         ),
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.p)),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_verdict",
             OF_ARM,
@@ -208,8 +210,8 @@ const OF_ARMS: &[Family<ArmReport>] = &[
     },
 ];
 
-const OF_EXPERIMENTS: &[Family<Report>] = &[
-    Family {
+const OF_EXPERIMENTS: &[LookFamily<ComparisonReport>] = &[
+    LookFamily {
         row: Series::gauge(
             "abgauge_srm_p_value",
             OF_EXPERIMENT,
@@ -217,7 +219,7 @@ const OF_EXPERIMENTS: &[Family<Report>] = &[
         ),
         number: |report| report.srm_p.map(Number::Float),
     },
-    Family {
+    LookFamily {
         row: Series::gauge(
             "abgauge_multi_arm_users",
             OF_EXPERIMENT,
@@ -268,7 +270,7 @@ const IN_WINDOW_BY_METRIC: &[&str] = &["experiment", "arm", "window", "view", "s
 
 /// Returns the rows of all series of looks.
 pub(super) fn rows() -> impl Iterator<Item = Series> {
-    fn of<T>(families: &'static [Family<T>]) -> impl Iterator<Item = Series> {
+    fn of<T>(families: &'static [LookFamily<T>]) -> impl Iterator<Item = Series> {
         families.iter().map(|family| family.row.clone())
     }
     let of_metrics = of(INTERVALS).chain(of(OF_METRICS)).chain(of(OF_DECISIONS));
@@ -293,7 +295,12 @@ fn window_labels(window: &str, scope: Scope) -> String {
 
 impl<'a> LookGauges<'a> {
     /// Creates the gauges of looks at the partitions of this scope.
-    pub fn new(shown: &'a Shown, scope: Scope, ranking: &Ranking, config: &Export) -> LookGauges<'a> {
+    pub fn new(
+        shown: &'a PublishedLooks,
+        scope: Scope,
+        ranking: &Ranking,
+        config: &Export,
+    ) -> LookGauges<'a> {
         let windows = &config.settled[..];
         let columns = ranking.columns().iter().filter(|column| column.profile == 0);
         let of_lists = columns.map(|column| {
@@ -330,8 +337,8 @@ impl<'a> LookGauges<'a> {
         let of_metric = |key: &str, ends: &MetricEnds| {
             let with_intervals = windows.iter().filter(|name| ends.of_window(name).is_some());
             let compared = settings.map_or(0, |settings| match settings.role(key) {
-                Role::Secondary => OF_METRICS.len(),
-                Role::Primary | Role::Guardrail => OF_METRICS.len() + OF_DECISIONS.len(),
+                MetricRole::Secondary => OF_METRICS.len(),
+                MetricRole::Primary | MetricRole::Guardrail => OF_METRICS.len() + OF_DECISIONS.len(),
             });
             INTERVALS.len() * with_intervals.count() + compared
         };
@@ -345,17 +352,17 @@ impl<'a> LookGauges<'a> {
 
     /// Returns the role of a metric in an experiment with these settings. Without settings nothing is decided, and a single
     /// metric is exported as if it were primary.
-    fn role(&self, settings: Option<&Settings>, key: &str) -> Role {
+    fn role(&self, settings: Option<&Settings>, key: &str) -> MetricRole {
         match settings {
             Some(settings) => settings.role(key),
-            None if self.usual.as_deref() == Some(key) => Role::Primary,
-            None => Role::Secondary,
+            None if self.usual.as_deref() == Some(key) => MetricRole::Primary,
+            None => MetricRole::Secondary,
         }
     }
 
     /// Returns the results of an arm, or none if nothing is configured for its experiment or it had no list before the
     /// latest look.
-    pub fn arm(&self, arm: &ArmSnapshot) -> Option<LookedArm<'_>> {
+    pub fn arm(&self, arm: &ArmSnapshot) -> Option<GaugedArm<'_>> {
         let look = self.shown.experiments.get(&*arm.experiment)?;
         let own: &ArmLook = look.arms.get(&*arm.arm)?;
         let comparison = look.comparison.as_ref();
@@ -372,7 +379,7 @@ impl<'a> LookGauges<'a> {
                         .filter_map(move |(ends, metric)| Some((ends.of_window(window)?, metric.interval?)))
                 });
         let metrics = report.map(|report| self.with_ends(&report.metrics, |_, metric| metric.role));
-        Some(LookedArm {
+        Some(GaugedArm {
             users: own.users.filter(|_| self.has_total),
             without_user: (own.lists > 0.0).then(|| own.lists_without_user / own.lists),
             top_user: own
@@ -389,7 +396,7 @@ impl<'a> LookGauges<'a> {
     fn with_ends<'b, T>(
         &'b self,
         metrics: &'b BTreeMap<String, T>,
-        role: impl Fn(&str, &T) -> Role + 'b,
+        role: impl Fn(&str, &T) -> MetricRole + 'b,
     ) -> impl Iterator<Item = (&'b MetricEnds, &'b T)> {
         let mut ends = self.metrics.iter().peekable();
         metrics.iter().filter_map(move |(key, metric)| {
@@ -423,7 +430,7 @@ impl<'a> LookGauges<'a> {
     /// Appends all families. Each arm comes with the text between the braces of its labels.
     pub fn render(
         &self,
-        arms: &[(&LookedArm, &str)],
+        arms: &[(&GaugedArm, &str)],
         experiments: &[LookedExperiment],
         text: &mut ExpositionText,
     ) {
@@ -494,8 +501,8 @@ impl<'a> LookGauges<'a> {
 fn of_arms(
     text: &mut ExpositionText,
     row: &Series,
-    arms: &[(&LookedArm, &str)],
-    each: impl Fn(&mut ExpositionText, [&str; 2], &LookedArm),
+    arms: &[(&GaugedArm, &str)],
+    each: impl Fn(&mut ExpositionText, [&str; 2], &GaugedArm),
 ) {
     let begin = format!("{}{{", row.name);
     text.family(row, |text| {
@@ -519,8 +526,8 @@ impl MetricEnds {
         }
     }
 
-    fn is_shown(&self, role: Role) -> bool {
-        self.is_chosen || role != Role::Secondary
+    fn is_shown(&self, role: MetricRole) -> bool {
+        self.is_chosen || role != MetricRole::Secondary
     }
 
     /// Returns the text for a window, or none if the window is not selected.
@@ -529,7 +536,7 @@ impl MetricEnds {
     }
 }
 
-impl LookedArm<'_> {
+impl GaugedArm<'_> {
     pub fn n_series(&self) -> usize {
         let metrics = self
             .metrics
@@ -545,7 +552,7 @@ impl LookedArm<'_> {
             + usize::from(self.state().is_some())
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<ArmState> {
         Some(self.report?.decision.as_ref()?.state)
     }
 }
@@ -557,7 +564,7 @@ impl LookedExperiment<'_> {
 }
 
 /// Returns how many of these families have a number for `of`.
-fn n_shown<T>(families: &[Family<T>], of: &T) -> usize {
+fn n_shown<T>(families: &[LookFamily<T>], of: &T) -> usize {
     let numbers = families.iter().filter_map(|family| (family.number)(of));
     numbers.count()
 }

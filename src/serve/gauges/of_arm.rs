@@ -1,6 +1,6 @@
 //! Number of series that the settings give an arm, which `abgauge check` reports before the first scrape.
 
-use abgauge_core::looks::Shown;
+use abgauge_core::looks::PublishedLooks;
 use abgauge_core::metrics::Ranking;
 
 use super::bound::Sizes;
@@ -26,7 +26,7 @@ impl SeriesOfArm {
             let of_place = Sizes::of(&families(&ranking, export, scope)).most();
             of_place * places(export, &config.windows, scope).len()
         };
-        let nothing = Shown::default();
+        let nothing = PublishedLooks::default();
         let looks = LookGauges::new(&nothing, Scope::Own, &ranking, export);
         let window = config.look_window();
         let window = window.as_ref().map(|window| window.name.as_str());

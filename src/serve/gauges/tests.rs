@@ -27,7 +27,7 @@ fn rendered(
     let text = text(&Scrape {
         snapshot,
         global: None,
-        looks: &Shown::default(),
+        looks: &PublishedLooks::default(),
         looks_of: Scope::Own,
         ranking,
         config,
@@ -486,7 +486,7 @@ fn both_scopes(max_series: usize) -> Samples {
     parse(&text(&Scrape {
         snapshot: &own,
         global: Some(&snapshot(all.to_vec())),
-        looks: &Shown::default(),
+        looks: &PublishedLooks::default(),
         looks_of: Scope::Own,
         ranking: &fixture::ranking(),
         config: &Export {
@@ -554,7 +554,7 @@ fn arms_keep_the_order_of_the_snapshot_regardless_of_size() {
     let text = text(&Scrape {
         snapshot: &snapshot(arms),
         global: None,
-        looks: &Shown::default(),
+        looks: &PublishedLooks::default(),
         looks_of: Scope::Own,
         ranking: &fixture::ranking(),
         config: &export(),

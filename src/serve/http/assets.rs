@@ -6,7 +6,7 @@ use axum::response::Response;
 
 use super::super::encoding::{Encoding, gzip};
 use super::runbooks;
-use super::{NOT_FOUND, PLAIN, answer, tell_encoding};
+use super::{NOT_FOUND, PLAIN, answer, set_encoding};
 
 /// Policy of the page: it runs only scripts from this server, talks only to it, submits no forms, and cannot be framed.
 pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -133,7 +133,7 @@ impl Asset {
                 Encoding::Gzip => answer(StatusCode::OK, self.content_type, self.packed.clone()),
                 Encoding::Identity => answer(StatusCode::OK, self.content_type, self.text.clone()),
             };
-            tell_encoding(response.headers_mut(), encoding);
+            set_encoding(response.headers_mut(), encoding);
             response
         };
         let tag = HeaderValue::from_str(&self.tag).expect("it is ASCII");

@@ -19,7 +19,7 @@ pub(super) struct Events {
     beat: Duration,
     shutdown: CancellationToken,
     packs: Option<Packing>,
-    has_begun: bool,
+    has_started: bool,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -45,7 +45,7 @@ impl Events {
             watcher,
             beat,
             shutdown,
-            has_begun: packs.is_none(),
+            has_started: packs.is_none(),
             packs,
             _permit: permit,
         }
@@ -67,7 +67,7 @@ impl Events {
     /// Returns the next rendering or keep-alive, or none once the daemon stops. A slow page misses some renderings.
     // A gzip stream starts with its header, before any event.
     async fn next(&mut self) -> Option<Bytes> {
-        if !std::mem::replace(&mut self.has_begun, true) {
+        if !std::mem::replace(&mut self.has_started, true) {
             return Some(Bytes::from_static(&encoding::GzipStream::HEAD));
         }
         tokio::select! {

@@ -98,12 +98,12 @@ mod tests {
                 None => assert_eq!(target, "./", "other documents are not served"),
             }
         }
-        for told in [
+        for reported in [
             "see docs/sizing.md.",
             "a start reads back (docs/operate.md)",
             "<table>",
         ] {
-            assert!(page.contains(told), "{told}");
+            assert!(page.contains(reported), "{reported}");
         }
         assert!(!page.contains("<!--"), "every place is filled");
     }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use futures_util::StreamExt as _;
 
-use super::super::verdict::{Refusal, Wanted, verdict};
+use super::super::verdict::{VerdictParameters, VerdictRefusal, verdict};
 use super::{PLAIN, Routes, answer};
 
 /// Maximum number of body bytes that are read and discarded. If unread bytes remain, the client may lose the answer.
@@ -22,15 +22,15 @@ pub(super) fn route() -> MethodRouter<Arc<Routes>> {
     })
 }
 
-async fn ask_with_body(routes: State<Arc<Routes>>, wanted: Query<Wanted>, body: Body) -> Response {
+async fn ask_with_body(routes: State<Arc<Routes>>, wanted: Query<VerdictParameters>, body: Body) -> Response {
     pass_over(body).await;
     ask(routes, wanted).await
 }
 
-async fn ask(State(routes): State<Arc<Routes>>, Query(wanted): Query<Wanted>) -> Response {
+async fn ask(State(routes): State<Arc<Routes>>, Query(wanted): Query<VerdictParameters>) -> Response {
     match verdict(&routes.exporter, &wanted) {
         Ok((status, json)) => answer(status, "application/json", json),
-        Err(Refusal { status, message }) => answer(status, PLAIN, message + "\n"),
+        Err(VerdictRefusal { status, message }) => answer(status, PLAIN, message + "\n"),
     }
 }
 

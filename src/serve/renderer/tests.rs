@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::super::fixture::run;
-use super::super::loan::LONGEST;
+use super::super::shared_body::LONGEST;
 use super::*;
 
 /// Renders how often it was called, this call included.
@@ -19,11 +19,11 @@ fn count(
     }
 }
 
-fn text(body: Result<Lent, Failed>) -> String {
+fn text(body: Result<BodyReader, Failed>) -> String {
     String::from_utf8(bytes(body).to_vec()).unwrap()
 }
 
-fn bytes(body: Result<Lent, Failed>) -> Bytes {
+fn bytes(body: Result<BodyReader, Failed>) -> Bytes {
     body.unwrap_or_else(|_| panic!("rendered")).bytes
 }
 
@@ -61,18 +61,18 @@ fn requests_during_a_rendering_share_the_next_one() {
     run(async {
         let renderer = Renderer::new();
         let rendered = Arc::default();
-        let (begun, has_begun) = mpsc::channel();
+        let (started, has_started) = mpsc::channel();
         let (go_on, may_go_on) = mpsc::channel();
         let count_first = count(&rendered);
         let first = renderer.body((), Encoding::Identity, move |snapshot, out| {
-            begun.send(()).unwrap();
+            started.send(()).unwrap();
             may_go_on.recv().unwrap();
             count_first(snapshot, out)
         });
         let later = async {
             // The first request is polled before this one and then renders on a thread of its own.
             tokio::task::yield_now().await;
-            tokio::task::spawn_blocking(move || has_begun.recv().unwrap())
+            tokio::task::spawn_blocking(move || has_started.recv().unwrap())
                 .await
                 .unwrap();
             let ask = || renderer.body((), Encoding::Identity, count(&rendered));
@@ -87,7 +87,7 @@ fn requests_during_a_rendering_share_the_next_one() {
 }
 
 /// Requests a fifth body while four are lent out. It arrives once one of the four is dropped.
-async fn fifth(renderer: &Renderer<()>, drop_one: impl AsyncFnOnce(&mut Vec<Lent>)) {
+async fn fifth(renderer: &Renderer<()>, drop_one: impl AsyncFnOnce(&mut Vec<BodyReader>)) {
     let rendered = Arc::default();
     let ask = || renderer.body((), Encoding::Identity, count(&rendered));
     let mut unread = Vec::new();
@@ -101,7 +101,10 @@ async fn fifth(renderer: &Renderer<()>, drop_one: impl AsyncFnOnce(&mut Vec<Lent
     };
     let (fifth, ()) = tokio::join!(fifth, dropped);
     assert_eq!(text(fifth), "5");
-    let n_called_back = unread.iter().filter(|lent| lent.loan.due().is_none()).count();
+    let n_called_back = unread
+        .iter()
+        .filter(|body_reader| body_reader.shared_body.due().is_none())
+        .count();
     assert_eq!(n_called_back, 0, "one was needed");
 }
 
@@ -111,8 +114,8 @@ fn the_body_stalled_for_longest_is_reclaimed() {
         let begin = Instant::now();
         fifth(&Renderer::new(), async |unread| {
             // The first reader makes progress.
-            while unread[1].loan.due().is_some() {
-                unread[0].loan.read();
+            while unread[1].shared_body.due().is_some() {
+                unread[0].shared_body.read();
                 tokio::time::sleep(STALLED / 20).await;
             }
             unread.remove(1);
@@ -131,8 +134,10 @@ fn a_slow_reader_cannot_keep_a_body_forever() {
     run(async {
         let begin = Instant::now();
         fifth(&Renderer::new(), async |unread| {
-            while unread[0].loan.due().is_some() {
-                unread.iter().for_each(|lent| lent.loan.read());
+            while unread[0].shared_body.due().is_some() {
+                unread
+                    .iter()
+                    .for_each(|body_reader| body_reader.shared_body.read());
                 tokio::time::sleep(STALLED / 20).await;
             }
             unread.remove(0);

@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
-use super::super::loan::Loan;
+use super::super::shared_body::SharedBody;
 use super::exchange::Exchange;
 
 /// Content type of an answer that does not end: server-sent events.
@@ -17,8 +17,8 @@ const EVENTS: &[u8] = b"text/event-stream";
 
 /// Wraps an answer so that its exchange follows it.
 pub(super) fn watched(mut answer: Response, exchange: &Arc<Exchange>) -> Response {
-    if let Some(loan) = answer.extensions_mut().remove::<Arc<Loan>>() {
-        exchange.borrows(loan);
+    if let Some(shared_body) = answer.extensions_mut().remove::<Arc<SharedBody>>() {
+        exchange.borrows(shared_body);
     }
     let content_type = answer.headers().get(header::CONTENT_TYPE);
     if content_type.is_some_and(|value| value.as_bytes().starts_with(EVENTS)) {

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::super::loan::Loan;
-use super::slots::{ConnectionSlot, For};
+use super::super::shared_body::SharedBody;
+use super::slots::{ConnectionSlot, WaitReason};
 use crate::telemetry::HttpRefusal;
 
 pub(super) struct Exchange {
@@ -35,7 +35,7 @@ struct ExchangeState {
     /// Set while the client does not read what is sent.
     is_stuck: bool,
     /// Loan of the body in flight, if others share it.
-    loan: Option<Arc<Loan>>,
+    shared_body: Option<Arc<SharedBody>>,
 }
 
 /// Stage of an exchange.
@@ -69,7 +69,7 @@ impl Exchange {
                 is_whole: false,
                 has_asked: false,
                 is_stuck: false,
-                loan: None,
+                shared_body: None,
             }),
             hurried: Notify::new(),
             borrowed: Notify::new(),
@@ -111,8 +111,8 @@ impl Exchange {
     }
 
     /// Notes that the answer has a shared body.
-    pub fn borrows(&self, loan: Arc<Loan>) {
-        self.now().loan = Some(loan);
+    pub fn borrows(&self, shared_body: Arc<SharedBody>) {
+        self.now().shared_body = Some(shared_body);
         self.borrowed.notify_one();
     }
 
@@ -140,7 +140,7 @@ impl Exchange {
             return;
         }
         if !std::mem::replace(&mut now.is_stuck, true) {
-            self.slot.wait(For::Reader);
+            self.slot.wait(WaitReason::Reader);
         }
         // An endless answer has no deadline until its client falls behind.
         if now.stage == Stage::Streaming && now.deadline.is_none() {
@@ -151,13 +151,13 @@ impl Exchange {
     /// Notes that the client has taken part of its answer.
     fn sent(&self) {
         let mut now = self.now();
-        self.goes_on(&mut now);
-        if let Some(loan) = &now.loan {
-            loan.read();
+        self.continues(&mut now);
+        if let Some(shared_body) = &now.shared_body {
+            shared_body.read();
         }
     }
 
-    fn goes_on(&self, now: &mut ExchangeState) {
+    fn continues(&self, now: &mut ExchangeState) {
         if std::mem::take(&mut now.is_stuck) {
             self.slot.keep();
         }
@@ -166,7 +166,7 @@ impl Exchange {
     /// Notes that nothing is left to be sent.
     fn flushed(&self) {
         let mut now = self.now();
-        self.goes_on(&mut now);
+        self.continues(&mut now);
         match now.stage {
             // The client has caught up, so the stream may last.
             Stage::Streaming => now.deadline = None,
@@ -174,10 +174,10 @@ impl Exchange {
             Stage::Answering if now.is_whole => {
                 now.stage = Stage::Idle;
                 now.deadline = Some(self.deadline());
-                if now.loan.take().is_some() {
+                if now.shared_body.take().is_some() {
                     self.borrowed.notify_one();
                 }
-                self.slot.wait(For::Request);
+                self.slot.wait(WaitReason::Request);
             }
             _ => {}
         }
@@ -204,8 +204,8 @@ impl Exchange {
     async fn called_back(&self) {
         loop {
             // A connection has many answers, so this starts over whenever its loan changes.
-            let loan = self.now().loan.clone();
-            let Some(loan) = loan else {
+            let shared_body = self.now().shared_body.clone();
+            let Some(shared_body) = shared_body else {
                 self.borrowed.notified().await;
                 continue;
             };
@@ -213,7 +213,7 @@ impl Exchange {
                 // A loan that has just ended must not close the connection.
                 biased;
                 () = self.borrowed.notified() => {}
-                () = loan.called_back() => return,
+                () = shared_body.called_back() => return,
             }
         }
     }

@@ -23,11 +23,11 @@ struct Slots {
     waiting: BTreeMap<QueuePosition, CancellationToken>,
 }
 
-type QueuePosition = (For, u64);
+type QueuePosition = (WaitReason, u64);
 
 /// Reason for waiting. Connections without a request are closed before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum For {
+pub(super) enum WaitReason {
     /// Whole request.
     Request,
     /// Progress in reading the answer.
@@ -88,12 +88,12 @@ impl ConnectionSlot {
             place: Mutex::new(None),
             lost: CancellationToken::new(),
         };
-        slot.wait(For::Request);
+        slot.wait(WaitReason::Request);
         slot
     }
 
     /// Enters the queue: from now on the connection waits for its client and may lose the slot.
-    pub fn wait(&self, what: For) {
+    pub fn wait(&self, what: WaitReason) {
         // Locks are always taken in this order: the place, then the slots.
         let mut place = self.place();
         let mut now = self.slots.now();
@@ -181,18 +181,18 @@ mod tests {
             slot(&held, 0);
             assert_eq!(takes_from(&slots, &mut held).await, Some(1), "0 has a request");
             assert_eq!(takes_from(&slots, &mut held).await, Some(2), "1 is new");
-            held[0].as_ref().expect("held").wait(For::Request);
+            held[0].as_ref().expect("held").wait(WaitReason::Request);
             assert_eq!(
                 takes_from(&slots, &mut held).await,
                 Some(1),
                 "0 waits since just now"
             );
-            held[0].as_ref().expect("held").wait(For::Reader);
+            held[0].as_ref().expect("held").wait(WaitReason::Reader);
             assert_eq!(takes_from(&slots, &mut held).await, Some(2), "0 has asked");
             for n in 0..3 {
                 slot(&held, n);
             }
-            held[1].as_ref().expect("held").wait(For::Reader);
+            held[1].as_ref().expect("held").wait(WaitReason::Reader);
             assert_eq!(takes_from(&slots, &mut held).await, Some(1), "the others read on");
             slot(&held, 1);
             assert_eq!(takes_from(&slots, &mut held).await, None, "all have requests");
@@ -208,7 +208,7 @@ mod tests {
             held.keep();
             let mut taking = Box::pin(slots.take());
             assert!(futures_poll(&mut taking).await.is_none());
-            held.wait(For::Reader);
+            held.wait(WaitReason::Reader);
             assert!(futures_poll(&mut taking).await.is_none());
             assert!(is_lost(&held));
             drop(held);
@@ -224,7 +224,7 @@ mod tests {
         runtime.block_on(async {
             let slots = ConnectionSlots::new(2);
             let reader = slots.take().await;
-            reader.wait(For::Reader);
+            reader.wait(WaitReason::Reader);
             let mut other = slots.take().await;
             for n in 0..20_000 {
                 ends.send(other).expect("somebody ends it");

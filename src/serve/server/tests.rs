@@ -19,8 +19,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::serve::loan::Loan;
-use crate::serve::tls::{Identity, Tls};
+use crate::serve::shared_body::SharedBody;
+use crate::serve::tls::{Tls, TlsIdentity};
 use crate::settings::TlsFiles;
 
 const TIMEOUT: Duration = Duration::from_millis(400);
@@ -36,7 +36,7 @@ struct Server {
     telemetry: Arc<Telemetry>,
     shutdown: CancellationToken,
     /// Loan of the answer at `/lent`.
-    loan: Arc<Loan>,
+    shared_body: Arc<SharedBody>,
     task: JoinHandle<io::Result<()>>,
 }
 
@@ -47,12 +47,12 @@ fn server(max_connections: usize, timeout: Duration) -> Server {
 fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAcceptor>) -> Server {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    let loan = Arc::new(Loan::default());
-    let lent = Arc::clone(&loan);
+    let shared_body = Arc::new(SharedBody::default());
+    let body_reader = Arc::clone(&shared_body);
     let router = Router::new()
         .route(
             "/lent",
-            get(|| async { (Extension(lent), "x".repeat(BIG) + "end") }),
+            get(|| async { (Extension(body_reader), "x".repeat(BIG) + "end") }),
         )
         .route("/", get(|| async { "ok" }))
         .route("/big", get(|| async { "x".repeat(BIG) }))
@@ -81,14 +81,14 @@ fn server_with(max_connections: usize, timeout: Duration, tls: Option<TlsAccepto
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let telemetry = Arc::new(Telemetry::new("served", "clicks", "0"));
-    let told = Arc::clone(&telemetry);
-    let task = runtime.spawn(async move { serve(listener, router, tls, &http, told, stop, GRACE).await });
+    let reported = Arc::clone(&telemetry);
+    let task = runtime.spawn(async move { serve(listener, router, tls, &http, reported, stop, GRACE).await });
     Server {
         runtime,
         address,
         telemetry,
         shutdown,
-        loan,
+        shared_body,
         task,
     }
 }
@@ -367,7 +367,7 @@ fn a_reclaimed_body_disconnects_only_its_unfinished_readers() {
             text.resize(BIG, 0);
         }
     }
-    server.loan.call_back();
+    server.shared_body.call_back();
     let mut rest = Vec::new();
     let _ = deaf.read_to_end(&mut rest);
     assert!(rest.len() < BIG, "all {BIG} bytes arrived");
@@ -464,7 +464,7 @@ fn secured(max_connections: usize, timeout: Duration) -> (Server, Arc<ClientConf
         certificate: file.clone(),
         key: file,
     };
-    let tls = Tls::new(&Identity::read(&files).unwrap());
+    let tls = Tls::new(&TlsIdentity::read(&files).unwrap());
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap();
     roots.add(certificate).unwrap();

@@ -35,10 +35,10 @@ impl Files {
         self.dir.path().join(name)
     }
 
-    fn read(&self, certificate: &str, key: &str) -> Result<Identity, UnusableFile> {
+    fn read(&self, certificate: &str, key: &str) -> Result<TlsIdentity, UnusableFile> {
         fs::write(self.path("crt"), certificate).expect("written");
         fs::write(self.path("key"), key).expect("written");
-        Identity::read(&TlsFiles {
+        TlsIdentity::read(&TlsFiles {
             certificate: self.path("crt"),
             key: self.path("key"),
         })
@@ -65,7 +65,7 @@ fn a_certificate_and_its_key_may_be_two_files_or_one() {
         certificate: files.path("both"),
         key: files.path("both"),
     };
-    Identity::read(&both).expect("one file");
+    TlsIdentity::read(&both).expect("one file");
 }
 
 #[test]
@@ -95,7 +95,10 @@ fn an_invalid_file_is_reported_with_its_setting_and_a_fix() {
         certificate: "/nowhere/tls.crt".into(),
         key: "/nowhere/tls.key".into(),
     };
-    let error = Identity::read(&absent).err().expect("to be refused").to_string();
+    let error = TlsIdentity::read(&absent)
+        .err()
+        .expect("to be refused")
+        .to_string();
     assert!(
         error.starts_with("http.tls_certificate: cannot read the file /nowhere/tls.crt: No such file"),
         "{error}"
@@ -129,9 +132,9 @@ fn a_certificate_causes_a_doubt_outside_its_period_and_near_its_end() {
     for (time, doubt) in table {
         assert_eq!(identity.doubt(ms(time)), doubt, "{time}");
     }
-    let said = identity.say(Doubt::Expired);
+    let headlines = identity.say(Doubt::Expired);
     assert!(
-        said.starts_with("http.tls_certificate: the certificate has expired at 2026-04-11T00:00:00Z"),
-        "{said}"
+        headlines.starts_with("http.tls_certificate: the certificate has expired at 2026-04-11T00:00:00Z"),
+        "{headlines}"
     );
 }

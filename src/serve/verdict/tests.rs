@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abgauge_core::looks::{GivenUp, Looked, Published};
-use abgauge_core::statistics::State;
+use abgauge_core::looks::{GivenUp, Look, Published};
+use abgauge_core::statistics::ArmState;
 use serde_json::{Value, json};
 
 use super::*;
@@ -48,7 +48,7 @@ fn ask(exporter: &Exporter, query: &str) -> Result<(u16, Value), (u16, String)> 
     let axum::extract::Query(wanted) = axum::extract::Query::try_from_uri(&uri).unwrap();
     match verdict(exporter, &wanted) {
         Ok((status, json)) => Ok((status.as_u16(), serde_json::from_slice(&json).unwrap())),
-        Err(Refusal { status, message }) => Err((status.as_u16(), message)),
+        Err(VerdictRefusal { status, message }) => Err((status.as_u16(), message)),
     }
 }
 
@@ -61,7 +61,7 @@ fn check_refused(exporter: &Exporter, query: &str, status: u16, words: &[&str]) 
     }
 }
 
-fn in_state(state: State) -> ExperimentLook {
+fn in_state(state: ArmState) -> ExperimentLook {
     let mut look = looks::compared();
     let (_, report) = look.comparison.as_mut().unwrap();
     let arm = report.arms.get_mut("b").unwrap();
@@ -99,12 +99,12 @@ fn the_only_tested_arm_need_not_be_named() {
 #[test]
 fn a_gate_opens_only_for_its_own_result() {
     for (state, promote, rollback) in [
-        (State::Win, 200, 409),
-        (State::Loss, 409, 200),
-        (State::Harm, 409, 200),
-        (State::InvalidSrm, 409, 409),
-        (State::Collecting, 409, 409),
-        (State::NoEffect, 409, 409),
+        (ArmState::Win, 200, 409),
+        (ArmState::Loss, 409, 200),
+        (ArmState::Harm, 409, 200),
+        (ArmState::InvalidSrm, 409, 409),
+        (ArmState::Collecting, 409, 409),
+        (ArmState::NoEffect, 409, 409),
     ] {
         let exporter = exporter(in_state(state));
         let (_, plain) = ask(&exporter, "experiment=e").unwrap();
@@ -202,9 +202,9 @@ fn a_verdict_needs_a_look() {
     check_refused(&exporter, "experiment=x", 404, &["`e`"]);
 }
 
-fn none_beside_the_control() -> Report {
+fn none_beside_the_control() -> ComparisonReport {
     let (_, report) = looks::compared().comparison.unwrap();
-    Report {
+    ComparisonReport {
         grown: Default::default(),
         arms: BTreeMap::new(),
         ..report
@@ -213,7 +213,7 @@ fn none_beside_the_control() -> Report {
 
 #[test]
 fn an_abandoned_experiment_names_the_limit_to_raise() {
-    let given_up = Looked {
+    let given_up = Look {
         as_of_ms: looks::AS_OF_MS,
         experiments: BTreeMap::new(),
         given_up: Some(GivenUp::Experiment("e".to_owned())),
@@ -230,8 +230,8 @@ fn an_abandoned_experiment_names_the_limit_to_raise() {
 #[test]
 fn a_long_list_of_names_is_truncated() {
     let names: Vec<String> = (0..25).map(|n| format!("e-{n}")).collect();
-    let said = listed(names.iter().map(String::as_str));
-    assert!(said.ends_with("`e-19` and 5 more"), "{said}");
+    let headlines = listed(names.iter().map(String::as_str));
+    assert!(headlines.ends_with("`e-19` and 5 more"), "{headlines}");
     assert_eq!(listed(["a"].into_iter()), "`a`");
     assert_eq!(listed([].into_iter()), "none");
 }

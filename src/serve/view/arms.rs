@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use abgauge_core::engine::View;
 use abgauge_core::looks::{self, Experiment, ExperimentLook};
 use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS};
-use abgauge_core::statistics::Role;
+use abgauge_core::statistics::MetricRole;
 use abgauge_core::statistics::per_user::is_per_user;
-use abgauge_core::verdict::{ArmVerdict, Said};
+use abgauge_core::verdict::{ArmVerdict, Headline};
 use serde::Serialize;
 
-use super::super::api::{LookedArm, LooksEntry};
+use super::super::api::{ArmDocument, LooksEntry};
 use super::super::control_of;
-use super::super::said::{self, Moment};
+use super::super::headline::{self, Moment};
 use super::super::verdict::of_look;
 use super::order;
-use super::query::Query;
+use super::query::ViewQuery;
 use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 
 /// Experiment with the arms that match.
@@ -26,7 +26,7 @@ pub(super) struct SelectedExperiment<'a> {
     control_arm: Option<&'a ArmSnapshot>,
     n_arms: usize,
     others: Vec<&'a ArmSnapshot>,
-    said: Said,
+    headline: Headline,
     looks: Option<LooksEntry<'a>>,
     compared_with: Option<&'a str>,
     /// Latest look.
@@ -35,9 +35,9 @@ pub(super) struct SelectedExperiment<'a> {
 
 /// Configured experiments, and the latest look at them.
 #[derive(Clone, Copy)]
-pub(super) struct Looked<'a> {
+pub(super) struct LatestLook<'a> {
     pub asked: &'a BTreeMap<String, Experiment>,
-    pub shown: &'a looks::Shown,
+    pub shown: &'a looks::PublishedLooks,
     pub moment: Moment,
 }
 
@@ -45,10 +45,10 @@ pub(super) struct Looked<'a> {
 /// of an experiment with a matching name.
 pub(super) fn find<'a>(
     arms: &[&'a ArmSnapshot],
-    query: &Query,
+    query: &ViewQuery,
     alone: Option<&str>,
     controls: &'a BTreeMap<String, String>,
-    looked: Looked<'a>,
+    looked: LatestLook<'a>,
 ) -> Vec<SelectedExperiment<'a>> {
     let passes = |name: &str| query.filter.is_empty() || name.to_lowercase().contains(&query.filter);
     let mut found = Vec::new();
@@ -73,13 +73,13 @@ pub(super) fn find<'a>(
             control_arm: arms.iter().find(is_control).copied(),
             n_arms: arms.len(),
             others,
-            said: said::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
+            headline: headline::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
             looks: LooksEntry::of(name, looked.asked, looked.shown),
             compared_with: compared_with(looked.asked.get(name), look),
             look,
         });
     }
-    let by_badge = |a: &SelectedExperiment, b: &SelectedExperiment| a.said.badge.cmp(&b.said.badge);
+    let by_badge = |a: &SelectedExperiment, b: &SelectedExperiment| a.headline.badge.cmp(&b.headline.badge);
     found.sort_by(|a, b| by_badge(a, b).then_with(|| order::natural(a.name, b.name)));
     found
 }
@@ -95,21 +95,21 @@ impl<'a> SelectedExperiment<'a> {
         mut self,
         first: usize,
         n: usize,
-        query: &Query,
+        query: &ViewQuery,
         sort_by: Option<&Column>,
         columns: &[Option<&Column>],
-    ) -> Shown<'a> {
+    ) -> ShownExperiment<'a> {
         // The control is not sorted, because it is the first row of every page.
         order::sort(&mut self.others, query, sort_by, self.look);
         let n_found = self.others.len() + usize::from(self.control_arm.is_some());
         let others = self.others.into_iter().skip(first).take(n);
         let rows = self.control_arm.into_iter().chain(others);
-        Shown {
+        ShownExperiment {
             name: self.name,
             control: self.control,
             n_arms: self.n_arms,
             n_found,
-            verdict: self.said,
+            verdict: self.headline,
             looks: self.looks,
             compared_with: self.compared_with,
             arms: rows
@@ -124,7 +124,7 @@ impl<'a> SelectedExperiment<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct ShownExperiment<'a> {
     name: &'a str,
     /// Arm that the others are compared with. If it has lists, it is the first arm on every page.
     control: Option<&'a str>,
@@ -132,7 +132,7 @@ pub(super) struct Shown<'a> {
     /// Arms that pass the filter, plus the control.
     n_found: usize,
     /// Headline.
-    verdict: Said,
+    verdict: Headline,
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<LooksEntry<'a>>,
     /// Control of the looks. Null if arms are not compared.
@@ -153,7 +153,7 @@ struct ArmRow<'a> {
     comparison: Option<ArmVerdict<'a>>,
     /// Results of the arm on its own, if looks have no control.
     #[serde(skip_serializing_if = "Option::is_none")]
-    own: Option<LookedArm<'a>>,
+    own: Option<ArmDocument<'a>>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
@@ -180,7 +180,7 @@ pub(super) struct Sparkline {
 }
 
 impl<'a> ArmRow<'a> {
-    fn of(arm: &'a ArmSnapshot, query: &Query, columns: &[Option<&Column>]) -> ArmRow<'a> {
+    fn of(arm: &'a ArmSnapshot, query: &ViewQuery, columns: &[Option<&Column>]) -> ArmRow<'a> {
         let place = |view| {
             let sums = arm.sums(view, query.window);
             let values = columns
@@ -224,7 +224,7 @@ fn comparison<'a>(
     let mut verdict = of_look(&arm.experiment, &arm.arm, look)?;
     let chosen = chosen(columns);
     verdict.retain_metrics(|key, role| {
-        role != Role::Secondary || is_per_user(key) || chosen.iter().any(|it| it == key)
+        role != MetricRole::Secondary || is_per_user(key) || chosen.iter().any(|it| it == key)
     });
     Some(verdict)
 }
@@ -234,11 +234,11 @@ fn own<'a>(
     arm: &ArmSnapshot,
     look: &'a ExperimentLook,
     columns: &[Option<&Column>],
-) -> Option<LookedArm<'a>> {
+) -> Option<ArmDocument<'a>> {
     if look.comparison.is_some() {
         return None;
     }
-    let mut own = LookedArm::of(look.arms.get(&*arm.arm)?);
+    let mut own = ArmDocument::of(look.arms.get(&*arm.arm)?);
     let chosen = chosen(columns);
     own.retain_totals(|key| chosen.iter().any(|it| it == key));
     Some(own)
@@ -251,11 +251,11 @@ fn chosen(columns: &[Option<&Column>]) -> Vec<String> {
 
 /// Adds the sparklines of all rows, which are fetched together.
 pub(super) fn with_lines<'a>(
-    mut experiments: Vec<Shown<'a>>,
+    mut experiments: Vec<ShownExperiment<'a>>,
     source: &dyn SnapshotSource,
     window: usize,
     columns: &[Option<&Column>],
-) -> Vec<Shown<'a>> {
+) -> Vec<ShownExperiment<'a>> {
     let rows = experiments.iter().flat_map(|experiment| &experiment.arms);
     let arms: Vec<&ArmSnapshot> = rows.map(|row| row.of).collect();
     let timelines = source.timelines(window, &arms);

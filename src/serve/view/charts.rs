@@ -19,7 +19,7 @@ const MAX_ARMS: usize = 11;
 
 /// Parameters as received.
 #[derive(Debug, Deserialize)]
-pub struct Wanted {
+pub struct ChartParameters {
     pub experiment: String,
     /// Names, as a JSON array.
     pub arms: String,
@@ -33,7 +33,7 @@ pub struct Wanted {
 
 /// Chart request. Equal ones share a rendering.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct ChartQuery {
     experiment: String,
     arms: Vec<String>,
     /// Index among the ranking's columns.
@@ -43,12 +43,12 @@ pub struct Query {
     scope: Scope,
 }
 
-impl Query {
+impl ChartQuery {
     /// Resolves the parameters.
     ///
     /// # Errors
     /// A sentence about a parameter that names something unknown.
-    pub fn of(wanted: Wanted, exporter: &Exporter) -> Result<Query, String> {
+    pub fn of(wanted: ChartParameters, exporter: &Exporter) -> Result<ChartQuery, String> {
         let arms: Vec<String> = serde_json::from_str(&wanted.arms)
             .map_err(|_| "`arms` is an array of names, in JSON".to_owned())?;
         if arms.len() > MAX_ARMS {
@@ -64,7 +64,7 @@ impl Query {
             None => Some(Scope::Own),
             Some(name) => exporter.scopes().into_iter().find(|scope| scope.name() == name),
         };
-        Ok(Query {
+        Ok(ChartQuery {
             experiment: wanted.experiment,
             arms,
             column: column.ok_or("no such metric is measured by that profile")?,
@@ -90,11 +90,11 @@ struct ChartsDocument<'a> {
     looks: Option<ChartedLooks<'a>>,
     /// Totals over the arms with a share, or over all arms if none has one. Absent before the first look.
     #[serde(skip_serializing_if = "Option::is_none")]
-    split: Option<Split>,
+    split: Option<ChartSplit>,
     /// Present if CTR is measured at a cut-off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ranks: Vec<Ranks>,
-    marks: Vec<Mark>,
+    marks: Vec<ChartMark>,
 }
 
 #[derive(Serialize)]
@@ -131,19 +131,19 @@ struct ChartedLooks<'a> {
 /// History of a value, null if undefined.
 #[derive(Serialize)]
 struct ArmHistory {
-    value: Series,
-    lift: Series,
+    value: ChartSeries,
+    lift: ChartSeries,
 }
 
 #[derive(Serialize)]
-struct Series {
+struct ChartSeries {
     middle: Vec<Option<f32>>,
     lower: Vec<Option<f32>>,
     upper: Vec<Option<f32>>,
 }
 
 #[derive(Serialize)]
-struct Split {
+struct ChartSplit {
     lists: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<u64>,
@@ -151,14 +151,14 @@ struct Split {
 
 /// Event that affects the numbers themselves.
 #[derive(Debug, Serialize)]
-struct Mark {
+struct ChartMark {
     /// Unix ms.
     at: i64,
     what: &'static str,
 }
 
 /// Appends the current answer to `query`.
-pub fn render(exporter: &Exporter, query: &Query, out: &mut Vec<u8>) -> anyhow::Result<()> {
+pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> anyhow::Result<()> {
     let column = &exporter.ranking.columns()[query.column];
     let shown = exporter.looks.shown();
     let look = shown.experiments.get(&query.experiment).map(AsRef::as_ref);
@@ -201,7 +201,7 @@ pub fn render(exporter: &Exporter, query: &Query, out: &mut Vec<u8>) -> anyhow::
             times: history.times_ms(),
             every_ms: history.every_ms(),
         }),
-        split: look.map(|look| Split::of(look, |arm| planned.is_empty() || planned.contains_key(arm))),
+        split: look.map(|look| ChartSplit::of(look, |arm| planned.is_empty() || planned.contains_key(arm))),
         ranks: by_rank.as_ref().map(ByRank::ranks).unwrap_or_default(),
         marks: marks(exporter.started_ms, asked, look),
         metric,
@@ -210,7 +210,7 @@ pub fn render(exporter: &Exporter, query: &Query, out: &mut Vec<u8>) -> anyhow::
 }
 
 /// Returns the cells of each arm, by view.
-fn lines(exporter: &Exporter, query: &Query) -> Vec<Option<[Timeline; 2]>> {
+fn lines(exporter: &Exporter, query: &ChartQuery) -> Vec<Option<[Timeline; 2]>> {
     let source = exporter
         .source(query.scope)
         .filter(|_| exporter.has_numbers(query.scope));
@@ -236,7 +236,7 @@ impl ArmHistory {
                 let bounds = points.iter().map(|point| Some(estimate(point)?.bounds?[which]));
                 bounds.collect()
             };
-            Series {
+            ChartSeries {
                 middle: points.iter().map(|point| Some(estimate(point)?.middle)).collect(),
                 lower: bound(0),
                 upper: bound(1),
@@ -249,8 +249,8 @@ impl ArmHistory {
     }
 }
 
-impl Split {
-    fn of(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Split {
+impl ChartSplit {
+    fn of(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> ChartSplit {
         let arms = || {
             look.arms
                 .iter()
@@ -259,7 +259,7 @@ impl Split {
         };
         // None if one arm has no count of users, because a partial sum would be wrong.
         let users: Option<f64> = arms().map(|arm| arm.users).sum();
-        Split {
+        ChartSplit {
             lists: arms().map(|arm| arm.lists).sum::<f64>() as u64,
             users: users.map(|users| users as u64),
         }
@@ -267,12 +267,12 @@ impl Split {
 }
 
 /// Returns the starts of the process and of the experiment, and the changes to its shares and settings, sorted by time.
-fn marks(started_ms: i64, asked: Option<&Experiment>, look: Option<&ExperimentLook>) -> Vec<Mark> {
-    let mark = |what| move |at| Mark { at, what };
+fn marks(started_ms: i64, asked: Option<&Experiment>, look: Option<&ExperimentLook>) -> Vec<ChartMark> {
+    let mark = |what| move |at| ChartMark { at, what };
     let begins = asked.and_then(|asked| asked.start_ms).into_iter();
     let epochs = asked.into_iter().flat_map(|asked| &asked.epochs);
     let changes = look.into_iter().flat_map(|look| look.history.changes_ms());
-    let mut marks: Vec<Mark> = std::iter::once(started_ms)
+    let mut marks: Vec<ChartMark> = std::iter::once(started_ms)
         .map(mark("process"))
         .chain(begins.map(mark("start")))
         .chain(epochs.map(|epoch| epoch.start_ms).map(mark("shares")))

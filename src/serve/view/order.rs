@@ -8,14 +8,14 @@ use abgauge_core::metrics::{CLICKS, Column, LISTS};
 use abgauge_core::verdict::lower_ends;
 
 use super::super::Exporter;
-use super::query::{By, Query};
+use super::query::{By, ViewQuery};
 use crate::board::snapshot::ArmSnapshot;
 
 /// Sorts arms as requested. Arms without the number come last in both directions. `look` is the latest look at their
 /// experiment.
 pub(super) fn sort(
     arms: &mut [&ArmSnapshot],
-    query: &Query,
+    query: &ViewQuery,
     column: Option<&Column>,
     look: Option<&ExperimentLook>,
 ) {
@@ -49,7 +49,7 @@ pub(super) fn sort(
 }
 
 /// Returns the column that a query sorts by, if it sorts by a metric.
-pub(super) fn column_of<'a>(exporter: &'a Exporter, query: &Query) -> Option<&'a Column> {
+pub(super) fn column_of<'a>(exporter: &'a Exporter, query: &ViewQuery) -> Option<&'a Column> {
     let By::Metric(_, id) = query.sort.by else {
         return None;
     };
@@ -57,7 +57,7 @@ pub(super) fn column_of<'a>(exporter: &'a Exporter, query: &Query) -> Option<&'a
     columns.find(|it| it.metric.id == id && it.profile == query.profile && it.k == query.k)
 }
 
-fn number(arm: &ArmSnapshot, query: &Query, column: Option<&Column>) -> Option<f64> {
+fn number(arm: &ArmSnapshot, query: &ViewQuery, column: Option<&Column>) -> Option<f64> {
     let sums = |view: View| Some(arm.sums(view, query.window)).filter(|sums| sums[LISTS] != 0);
     match query.sort.by {
         By::Name | By::Lift => None,

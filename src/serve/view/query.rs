@@ -30,7 +30,7 @@ const DIFFERENCES: [&str; 2] = ["relative", "absolute"];
 
 /// Parameters as received, all optional.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct ViewParameters {
     pub window: Option<String>,
     /// Number or `whole`.
     pub k: Option<String>,
@@ -60,7 +60,7 @@ pub struct Wanted {
 
 /// Resolved query. Equal ones share a rendering.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct ViewQuery {
     /// Index among the windows, `total` last.
     pub window: usize,
     pub k: Cut,
@@ -95,8 +95,8 @@ pub enum By {
     Metric(View, &'static str),
 }
 
-impl Query {
-    pub fn of(wanted: Wanted, exporter: &Exporter) -> Query {
+impl ViewQuery {
+    pub fn of(wanted: ViewParameters, exporter: &Exporter) -> ViewQuery {
         let mut notes = Vec::new();
         let primary = Primary::of(exporter, wanted.experiment.as_deref());
         let windows: Vec<&str> = window_names(&exporter.windows).collect();
@@ -127,7 +127,7 @@ impl Query {
         let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
         let scope = known(&mut notes, "scope", wanted.scope.as_deref(), &names, 0);
         others(&mut notes, wanted.others.keys());
-        Query {
+        ViewQuery {
             window,
             k: exporter.k.get(cut).copied(),
             profile,

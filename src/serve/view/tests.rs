@@ -11,7 +11,7 @@ use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, looks, snapshot, sums}
 use super::*;
 use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 use crate::clock::Clock;
-use crate::store::global::Handle;
+use crate::store::global::GlobalHandle;
 
 /// Source with a line of two cells for every arm but `b`.
 struct Lines;
@@ -54,7 +54,7 @@ fn answer(exporter: &Exporter, arms: Vec<ArmSnapshot>, query: &str) -> Value {
     let uri = format!("/?{query}").parse().unwrap();
     let axum::extract::Query(wanted) = axum::extract::Query::try_from_uri(&uri).unwrap();
     let mut out = Vec::new();
-    render(exporter, &Query::of(wanted, exporter), &snapshot, &mut out).unwrap();
+    render(exporter, &ViewQuery::of(wanted, exporter), &snapshot, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -65,7 +65,7 @@ fn beside_others(n_owned: usize) -> Exporter {
     let exporter = Exporter {
         global: Some(GlobalScope {
             source: Arc::new(Lines),
-            handle: Handle::read_now(&frontiers_ms, 15_000, clock),
+            handle: GlobalHandle::read_now(&frontiers_ms, 15_000, clock),
         }),
         ..exporter()
     };
@@ -301,12 +301,12 @@ fn an_experiment_shows_the_last_look_at_its_arms() {
     );
     let comparison = |n: usize| experiment["arms"][n].get("comparison");
     assert_eq!(comparison(0), None, "it is the control");
-    let told = comparison(1).unwrap();
+    let reported = comparison(1).unwrap();
     assert_eq!(
-        (&told["arm"], &told["reason"]),
+        (&reported["arm"], &reported["reason"]),
         (&json!("b"), &json!("3.2 of 7 days"))
     );
-    assert_eq!(told["checks"]["srm"], json!({"p": 0.75}));
+    assert_eq!(reported["checks"]["srm"], json!({"p": 0.75}));
     assert_eq!(comparison(2).unwrap().get("state"), None, "it has no share");
     // Metrics that decide, metrics per user, and the selected ones.
     let metrics = |query: &str| {
@@ -518,12 +518,12 @@ fn each_profile_has_its_own_values() {
     };
     let snapshot = snapshot(vec![fixture::arm_of_two_profiles()]);
     let of = |profile: &str| -> Value {
-        let wanted = Wanted {
+        let wanted = ViewParameters {
             profile: Some(profile.to_owned()),
-            ..Wanted::default()
+            ..ViewParameters::default()
         };
         let mut out = Vec::new();
-        let query = Query::of(wanted, &exporter);
+        let query = ViewQuery::of(wanted, &exporter);
         // The lines of this source are of another ranking.
         let quiet = Exporter {
             source: Arc::new(NoLines),
@@ -560,7 +560,7 @@ fn the_most_lagging_partitions_are_listed_and_all_are_counted() {
     }
     exporter.telemetry.set_settle_delay(Some(1.5));
     let mut out = Vec::new();
-    let query = Query::of(Wanted::default(), &exporter);
+    let query = ViewQuery::of(ViewParameters::default(), &exporter);
     render(&exporter, &query, &snapshot(vec![]), &mut out).unwrap();
     let answer: Value = serde_json::from_slice(&out).unwrap();
     let partitions = answer["stream"]["partitions"].as_array().unwrap();

@@ -7,7 +7,7 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// Backoff state of consecutive failures.
 #[derive(Debug, Clone)]
-pub(super) struct Pace {
+pub(super) struct Backoff {
     first: Duration,
     longest: Duration,
     failing: Option<Failing>,
@@ -22,15 +22,15 @@ struct Failing {
 }
 
 /// Delay of 1 s after the first failure, doubled after each further one, up to 5 minutes.
-impl Default for Pace {
+impl Default for Backoff {
     fn default() -> Self {
-        Pace::new(FIRST, LONGEST)
+        Backoff::new(FIRST, LONGEST)
     }
 }
 
-impl Pace {
-    pub fn new(first: Duration, longest: Duration) -> Pace {
-        Pace {
+impl Backoff {
+    pub fn new(first: Duration, longest: Duration) -> Backoff {
+        Backoff {
             first,
             longest,
             failing: None,
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn pauses_double_from_one_second_to_five_minutes() {
-        let mut pace = Pace::default();
+        let mut pace = Backoff::default();
         let mut now = Instant::now();
         let begin = now;
         let mut waits = Vec::new();

@@ -23,7 +23,7 @@ pub(super) struct Post {
 }
 
 /// Contents of the files.
-struct Credentials {
+struct WebhookCredentials {
     /// Value of the header.
     secret: Option<HeaderValue>,
     tls: ClientConfig,
@@ -45,7 +45,7 @@ impl Post {
     /// # Errors
     /// A file cannot be used.
     pub fn check(&self) -> Result<(), UnusableFile> {
-        Credentials::read(&self.webhook).map(|_| ())
+        WebhookCredentials::read(&self.webhook).map(|_| ())
     }
 
     /// Sends this JSON and waits for the response status. The response body is not read, and redirects are not followed.
@@ -55,7 +55,7 @@ impl Post {
     pub async fn send(&self, json: Vec<u8>) -> anyhow::Result<()> {
         let webhook = Arc::clone(&self.webhook);
         // Files may be on a slow volume, so they are not read on a thread of the runtime.
-        let read = tokio::task::spawn_blocking(move || Credentials::read(&webhook));
+        let read = tokio::task::spawn_blocking(move || WebhookCredentials::read(&webhook));
         let credentials = read.await.context("read the files")??;
         let request = self.request(credentials.secret.clone(), json)?;
         let answer = timeout(
@@ -89,14 +89,14 @@ fn no_answer(within: Duration) -> String {
     format!("it did not answer within {within:?}")
 }
 
-impl Credentials {
-    fn read(webhook: &settings::Webhook) -> Result<Credentials, UnusableFile> {
+impl WebhookCredentials {
+    fn read(webhook: &settings::Webhook) -> Result<WebhookCredentials, UnusableFile> {
         let authorities = Named {
             setting: "webhook.ca_file",
             path: webhook.ca_file.as_deref(),
         };
         let secret = |path| https::secret("webhook.secret_file", path, "", SECRET);
-        Ok(Credentials {
+        Ok(WebhookCredentials {
             secret: webhook.secret_file.as_deref().map(secret).transpose()?,
             tls: https::trusting(authorities, &webhook.url)?,
         })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use abgauge_core::statistics::State;
+use abgauge_core::statistics::ArmState;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::server::{Reply, Server};
 use super::outbox::fixture::looked;
-use super::pace::Pace;
+use super::pace::Backoff;
 use super::*;
 use crate::settings::HttpUrl;
 
@@ -60,12 +60,12 @@ impl Stage {
         Stage::start_with(settings, None)
     }
 
-    fn start_with(settings: &settings::Webhook, speaks: Option<Speaks>) -> Stage {
+    fn start_with(settings: &settings::Webhook, speaks: Option<IsSender>) -> Stage {
         let telemetry = Arc::new(Telemetry::new("served", "clicks", "0.1.0"));
         let looks = Arc::new(Published::default());
-        let webhook = Webhook::open(settings, Arc::clone(&looks), Arc::clone(&telemetry));
-        let webhook = Webhook {
-            outbox: Outbox::paced(Pace::new(Duration::from_millis(1), Duration::from_millis(20))),
+        let webhook = WebhookSender::open(settings, Arc::clone(&looks), Arc::clone(&telemetry));
+        let webhook = WebhookSender {
+            outbox: NoticeOutbox::paced(Backoff::new(Duration::from_millis(1), Duration::from_millis(20))),
             look_every: Duration::from_millis(1),
             patience: Duration::from_millis(40),
             speaks,
@@ -81,7 +81,7 @@ impl Stage {
     }
 
     /// Shows look `number`, in which these arms have these states.
-    fn look(&self, number: i64, states: &[(&str, State)]) {
+    fn look(&self, number: i64, states: &[(&str, ArmState)]) {
         self.looks.show(looked(number, states), None);
     }
 
@@ -95,11 +95,11 @@ impl Stage {
         waited.await.unwrap_or_else(|_| panic!("waited 30 s for {what}"));
     }
 
-    async fn until_told(&self, n_sent: u64) {
-        let is_told = |telemetry: &Telemetry| {
+    async fn until_reported(&self, n_sent: u64) {
+        let is_reported = |telemetry: &Telemetry| {
             telemetry.n_webhook_notices(WebhookResult::Sent) == n_sent && waiting(telemetry) == 0
         };
-        self.until("all to be told", is_told).await;
+        self.until("all to be told", is_reported).await;
     }
 
     fn n_failed(&self) -> u64 {
@@ -130,13 +130,17 @@ fn a_standby_sends_the_last_change_of_each_arm_when_it_takes_over() {
         let mut server = Server::replying(&[]).await;
         let (is_owner, n_asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (owner, asked) = (Arc::clone(&is_owner), Arc::clone(&n_asked));
-        let speaks: Speaks = Box::new(move || {
+        let speaks: IsSender = Box::new(move || {
             asked.fetch_add(1, Ordering::Relaxed);
             owner.load(Ordering::Relaxed)
         });
         let stage = Stage::start_with(&settings(server.address), Some(speaks));
         stage.telemetry.set_waiting_for(Vec::new());
-        for (number, state) in [(1, State::Collecting), (2, State::NoDecision), (3, State::Win)] {
+        for (number, state) in [
+            (1, ArmState::Collecting),
+            (2, ArmState::NoDecision),
+            (3, ArmState::Win),
+        ] {
             stage.look(number, &[("a", state)]);
             // `speaks` is called after the last look is taken.
             let before = n_asked.load(Ordering::Relaxed);
@@ -145,7 +149,7 @@ fn a_standby_sends_the_last_change_of_each_arm_when_it_takes_over() {
             assert_eq!(waiting(&stage.telemetry), 0, "it is for another to tell");
         }
         is_owner.store(true, Ordering::Relaxed);
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
         assert_eq!(server.next().await.state(), "win");
         assert!(server.is_silent());
     });
@@ -160,7 +164,7 @@ fn a_change_is_posted_as_the_verdict_with_the_secret_in_its_header() {
             secret_file: Some(file(dir.path(), "secret", "Bearer hunter2\n")),
             ..settings(server.address)
         });
-        stage.look(1, &[("a", State::Win)]);
+        stage.look(1, &[("a", ArmState::Win)]);
         let sent = server.next().await;
         assert_eq!(
             (&*sent.method, &*sent.path),
@@ -172,15 +176,15 @@ fn a_change_is_posted_as_the_verdict_with_the_secret_in_its_header() {
         assert_eq!((sent.arm(), sent.state()), ("a", "win"));
         assert_eq!(sent.verdict["experiment"], "ranker");
         assert_eq!(sent.verdict["result"], "pass");
-        stage.until_told(1).await;
-        stage.look(2, &[("a", State::Win)]);
-        stage.look(3, &[("a", State::Harm)]);
+        stage.until_reported(1).await;
+        stage.look(2, &[("a", ArmState::Win)]);
+        stage.look(3, &[("a", ArmState::Harm)]);
         assert_eq!(
             server.next().await.state(),
             "harm",
             "a state that stays is told once"
         );
-        stage.until_told(2).await;
+        stage.until_reported(2).await;
         assert!(server.is_silent() && stage.n_failed() == 0);
     });
 }
@@ -198,13 +202,13 @@ fn a_notice_is_retried_until_accepted_and_redirects_are_not_followed() {
         ];
         let mut server = Server::replying(&replies).await;
         let stage = Stage::start(&settings(server.address));
-        stage.look(1, &[("a", State::Loss)]);
+        stage.look(1, &[("a", ArmState::Loss)]);
         for _ in 0..=replies.len() {
             let sent = server.next().await;
             assert_eq!((sent.arm(), sent.state()), ("a", "loss"));
             assert!(sent.path.starts_with("/hook/"), "{}", sent.path);
         }
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
         assert_eq!(stage.n_failed(), replies.len() as u64);
     });
 }
@@ -217,7 +221,7 @@ fn a_late_server_receives_earlier_changes() {
         socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = socket.local_addr().expect("it is bound");
         let stage = Stage::start(&settings(address));
-        stage.look(1, &[("a", State::InvalidSrm), ("b", State::Collecting)]);
+        stage.look(1, &[("a", ArmState::InvalidSrm), ("b", ArmState::Collecting)]);
         stage
             .until("a refusal", |telemetry| {
                 telemetry.n_webhook_notices(WebhookResult::Failed) > 1
@@ -226,7 +230,7 @@ fn a_late_server_receives_earlier_changes() {
         assert_eq!(waiting(&stage.telemetry), 1);
         let mut server = Server::at(socket.listen(1).expect("it listens"), None);
         assert_eq!(server.next().await.state(), "invalid(srm)");
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
     });
 }
 
@@ -242,11 +246,15 @@ fn a_missing_answer_delays_no_other_arm() {
             timeout: Duration::from_secs(3600),
             ..settings(server.address)
         });
-        stage.look(1, &[("a", State::Win), ("b", State::Win)]);
-        let is_told = |n| move |telemetry: &Telemetry| telemetry.n_webhook_notices(WebhookResult::Sent) == n;
-        stage.until("b to be told", is_told(1)).await;
-        stage.look(2, &[("a", State::Win), ("b", State::Harm), ("c", State::Win)]);
-        stage.until("later looks to be told", is_told(3)).await;
+        stage.look(1, &[("a", ArmState::Win), ("b", ArmState::Win)]);
+        let is_reported =
+            |n| move |telemetry: &Telemetry| telemetry.n_webhook_notices(WebhookResult::Sent) == n;
+        stage.until("b to be told", is_reported(1)).await;
+        stage.look(
+            2,
+            &[("a", ArmState::Win), ("b", ArmState::Harm), ("c", ArmState::Win)],
+        );
+        stage.until("later looks to be told", is_reported(3)).await;
         assert_eq!((waiting(&stage.telemetry), stage.n_failed()), (1, 0));
     });
 }
@@ -260,15 +268,18 @@ fn a_refused_notice_delays_no_other_arm() {
         };
         let mut server = Server::choosing(refused).await;
         let stage = Stage::start(&settings(server.address));
-        stage.look(1, &[("a", State::Win), ("b", State::Win), ("c", State::Win)]);
-        let mut told = BTreeSet::new();
-        while told.len() < 2 {
+        stage.look(
+            1,
+            &[("a", ArmState::Win), ("b", ArmState::Win), ("c", ArmState::Win)],
+        );
+        let mut reported = BTreeSet::new();
+        while reported.len() < 2 {
             let sent = server.next().await;
             if sent.arm() != "a" {
-                told.insert(sent.arm().to_owned());
+                reported.insert(sent.arm().to_owned());
             }
         }
-        assert_eq!(Vec::from_iter(told), ["b", "c"]);
+        assert_eq!(Vec::from_iter(reported), ["b", "c"]);
         stage
             .until("a alone to wait", |telemetry| waiting(telemetry) == 1)
             .await;
@@ -285,10 +296,10 @@ fn a_newer_state_replaces_a_waiting_one() {
         };
         let mut server = Server::choosing(harm_is_refused).await;
         let stage = Stage::start(&settings(server.address));
-        stage.look(1, &[("a", State::Harm)]);
+        stage.look(1, &[("a", ArmState::Harm)]);
         assert_eq!(server.next().await.state(), "harm");
-        stage.look(2, &[("a", State::NoDecision)]);
-        stage.until_told(1).await;
+        stage.look(2, &[("a", ArmState::NoDecision)]);
+        stage.until_reported(1).await;
         let mut last = server.next().await;
         while last.state() == "harm" {
             last = server.next().await;
@@ -310,7 +321,7 @@ fn a_renewed_secret_is_sent_with_the_next_attempt() {
         });
         // Nothing is sent before the first look.
         file(dir.path(), "secret", "Bearer new");
-        stage.look(1, &[("a", State::Win)]);
+        stage.look(1, &[("a", ArmState::Win)]);
         assert_eq!(server.next().await.headers["x-token"], "Bearer new");
         std::fs::remove_file(&secret).expect("it is there");
         let is_missed = |telemetry: &Telemetry| telemetry.n_webhook_notices(WebhookResult::Failed) > 2;
@@ -328,7 +339,7 @@ fn a_renewed_secret_is_sent_with_the_next_attempt() {
             sent = server.next().await;
         }
         assert_eq!(sent.headers["x-token"], "Bearer newer");
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
     });
 }
 
@@ -337,12 +348,12 @@ fn looks_repeated_before_ready_send_nothing() {
     run(async {
         let mut server = Server::replying(&[]).await;
         let stage = Stage::start_before_ready(&settings(server.address));
-        stage.look(1, &[("a", State::Loss)]);
+        stage.look(1, &[("a", ArmState::Loss)]);
         tokio::task::yield_now().await;
-        stage.look(2, &[("a", State::Win)]);
+        stage.look(2, &[("a", ArmState::Win)]);
         stage.telemetry.set_waiting_for(Vec::new());
         assert_eq!(server.next().await.state(), "win");
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
     });
 }
 
@@ -351,9 +362,9 @@ fn an_endless_answer_is_judged_by_its_status() {
     run(async {
         let mut server = Server::replying(&[Reply::Endless]).await;
         let stage = Stage::start(&settings(server.address));
-        stage.look(1, &[("a", State::Win)]);
+        stage.look(1, &[("a", ArmState::Win)]);
         server.next().await;
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
         assert_eq!(stage.n_failed(), 0);
     });
 }
@@ -366,7 +377,7 @@ fn a_stop_does_not_wait_for_an_answer() {
             timeout: Duration::from_secs(600),
             ..settings(server.address)
         });
-        stage.look(1, &[("a", State::Win)]);
+        stage.look(1, &[("a", ArmState::Win)]);
         server.next().await;
         let asked = Instant::now();
         stage.stop.cancel();
@@ -380,7 +391,7 @@ fn a_failing_webhook_causes_a_warning_until_it_accepts() {
     run(async {
         let mut server = Server::choosing(|n, _| Reply::Status(if n < 40 { 500 } else { 200 })).await;
         let stage = Stage::start(&settings(server.address));
-        stage.look(1, &[("a", State::Win), ("b", State::Harm)]);
+        stage.look(1, &[("a", ArmState::Win), ("b", ArmState::Harm)]);
         stage
             .until("a warning", |telemetry| !telemetry.warnings().is_empty())
             .await;
@@ -395,7 +406,7 @@ fn a_failing_webhook_causes_a_warning_until_it_accepts() {
         assert!(!warning.message.contains("hunter2"), "{}", warning.message);
         assert_eq!(warning.runbook, Some("AbgaugeWebhookFails"));
         assert_eq!(stage.telemetry.status().warnings.len(), 1);
-        stage.until_told(2).await;
+        stage.until_reported(2).await;
         assert!(stage.telemetry.warnings().is_empty());
         server.next().await;
     });
@@ -444,7 +455,7 @@ fn notices_are_sent_over_tls_only_to_servers_the_authority_signed() {
         };
         for stranger in [Some(theirs), None] {
             let stage = Stage::start(&settings(stranger));
-            stage.look(1, &[("a", State::Win)]);
+            stage.look(1, &[("a", ArmState::Win)]);
             stage
                 .until("a warning", |telemetry| !telemetry.warnings().is_empty())
                 .await;
@@ -455,9 +466,9 @@ fn notices_are_sent_over_tls_only_to_servers_the_authority_signed() {
         }
         assert!(server.is_silent());
         let stage = Stage::start(&settings(Some(ours)));
-        stage.look(1, &[("a", State::Win)]);
+        stage.look(1, &[("a", ArmState::Win)]);
         assert_eq!(server.next().await.headers["authorization"], "Bearer hunter2");
-        stage.until_told(1).await;
+        stage.until_reported(1).await;
     });
 }
 

@@ -209,21 +209,21 @@ mod tests {
         let schema = experiment(&notes);
         let settings = schema["properties"].as_object().expect("settings");
         assert_eq!(settings.len(), 18);
-        let told = notes.keys().filter(|key| key.starts_with("experiments."));
-        assert_eq!(told.count(), settings.len());
+        let reported = notes.keys().filter(|key| key.starts_with("experiments."));
+        assert_eq!(reported.count(), settings.len());
         for (setting, schema) in settings {
             let text = schema["description"].as_str().unwrap_or_default();
             assert!(text.len() > 40, "{setting}: {text}");
-            let told = notes[&format!("experiments.{setting}")]
+            let reported = notes[&format!("experiments.{setting}")]
                 .value
                 .as_ref()
                 .expect("a value");
             match (&schema["default"], text.contains("Default: ")) {
                 (Value::Null, true) => {}
                 (default, false) if default.is_number() => {
-                    assert_eq!(told.as_f64(), default.as_f64(), "{setting}")
+                    assert_eq!(reported.as_f64(), default.as_f64(), "{setting}")
                 }
-                (default, false) => assert_eq!(told, default, "{setting}"),
+                (default, false) => assert_eq!(reported, default, "{setting}"),
                 (default, true) => {
                     panic!("{setting}: {default} is its default, and the comment says another")
                 }

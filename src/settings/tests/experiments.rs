@@ -538,14 +538,14 @@ fn a_planned_look_is_refused_with_strict_tests() {
 #[test]
 fn a_planned_look_is_refused_if_shares_differ_more_than_fourfold() {
     let planned = |shares: &str| format!("control = \"base\"\nplanned_days = 14\nshares = {{ {shares} }}");
-    let told = [
+    let reported = [
         "a.planned_days",
         ":3:16",
         "`b` (0.19) and the control (0.81)",
         "more than fourfold",
         "leave it out",
     ];
-    check_refused(&planned("base = 0.81, b = 0.19"), &told);
+    check_refused(&planned("base = 0.81, b = 0.19"), &reported);
     check_refused(
         &planned("base = 0.1, b = 0.9"),
         &["`b` (0.9) and the control (0.1)"],
@@ -703,10 +703,10 @@ fn days_lost_by_a_restart_cause_a_warning() {
         );
     }
     let text = "[experiments.a]\ncontrol = \"base\"\nunit = \"request\"";
-    let told = config(text, &[]).warnings();
+    let reported = config(text, &[]).warnings();
     assert!(
-        matches!(&told[..], [only] if only.contains("no shares")),
-        "{told:?}"
+        matches!(&reported[..], [only] if only.contains("no shares")),
+        "{reported:?}"
     );
 }
 

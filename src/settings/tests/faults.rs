@@ -727,7 +727,7 @@ fn an_error_in_a_variable_names_the_variable() {
             &["kafka.brokers", "HOST:PORT"],
         );
     }
-    for (brokers, told) in [
+    for (brokers, reported) in [
         ("http://a:8082", "http://a:8082 is an HTTP address"),
         ("b:9092,HTTPS://a", "https://a is an HTTP address"),
     ] {
@@ -735,10 +735,10 @@ fn an_error_in_a_variable_names_the_variable() {
         check_refused(
             "",
             &[("ABGAUGE_KAFKA__BROKERS", brokers)],
-            &["kafka.brokers", told, remedy],
+            &["kafka.brokers", reported, remedy],
         );
     }
-    for (brokers, told) in [
+    for (brokers, reported) in [
         (
             "h:9092;h:3",
             ["has a semicolon between brokers", "several separated by commas"],
@@ -760,17 +760,17 @@ fn an_error_in_a_variable_names_the_variable() {
             ["names a user before an @", "HOST:PORT"],
         ),
     ] {
-        let told = ["kafka.brokers", told[0], told[1]];
-        check_refused("", &[("ABGAUGE_KAFKA__BROKERS", brokers)], &told);
+        let reported = ["kafka.brokers", reported[0], reported[1]];
+        check_refused("", &[("ABGAUGE_KAFKA__BROKERS", brokers)], &reported);
         let text = format!("[kafka]\nbrokers = \"{brokers}\"\n");
         let errors =
             crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect_err(brokers);
         let shown: Vec<String> = errors
             .each()
-            .map(|told| format!("{:?}", miette::Report::new(told)))
+            .map(|reported| format!("{:?}", miette::Report::new(reported)))
             .collect();
         assert!(
-            shown[0].contains(told[1]) && !shown.concat().contains("hunter2"),
+            shown[0].contains(reported[1]) && !shown.concat().contains("hunter2"),
             "{shown:?}"
         );
     }

@@ -89,8 +89,8 @@ pub(super) fn of_one_topic(
             report.refuse_at(key, Location::Nowhere, message, remedy);
         }
     }
-    let says_nothing = shape.is_some_and(|shape| shape.kind.is_none() && shape.without_kind.is_none());
-    if let (true, true, Some(kind)) = (one_topic, says_nothing, &raw.r#type) {
+    let is_silent = shape.is_some_and(|shape| shape.kind.is_none() && shape.without_kind.is_none());
+    if let (true, true, Some(kind)) = (one_topic, is_silent, &raw.r#type) {
         let message = "is empty, but one topic has both served lists and clicks: nothing distinguishes them";
         let remedy = "write the path of the field with the type of an event, or another kafka.clicks_topic";
         report.refuse(TYPE, kind, message, remedy);

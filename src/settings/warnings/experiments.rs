@@ -14,7 +14,7 @@ const DAY_MS: f64 = 86_400_000.0;
 const MUCH_LARGER: f64 = 4.0;
 
 /// Experiment with a control.
-struct Compared<'a> {
+struct ComparedExperiment<'a> {
     name: &'a str,
     /// Name of its table.
     shown: String,
@@ -62,7 +62,7 @@ impl Config {
 
     /// Warns if sums and days restart with the process: nothing is stored, and a start does not read the whole experiment
     /// again.
-    fn days_of_a_restart(&self, of: &Compared) -> Option<String> {
+    fn days_of_a_restart(&self, of: &ComparedExperiment) -> Option<String> {
         // Windows are sorted by their spans.
         let longest = self.windows.last()?;
         let settings = of.settings;
@@ -86,7 +86,7 @@ impl Config {
 
     /// Warns about a cap if topics are keyed by request: a user's lists are spread over partitions, and each counts up to the
     /// cap.
-    fn capped_by_partition(&self, of: &Compared) -> Option<String> {
+    fn capped_by_partition(&self, of: &ComparedExperiment) -> Option<String> {
         let max = of.experiment.max_lists_per_user?;
         (self.kafka.key == TopicKey::Request).then(|| {
             format!(
@@ -97,9 +97,9 @@ impl Config {
         })
     }
 
-    fn compared(&self) -> impl Iterator<Item = Compared<'_>> {
+    fn compared(&self) -> impl Iterator<Item = ComparedExperiment<'_>> {
         self.experiments.iter().filter_map(|(name, experiment)| {
-            Some(Compared {
+            Some(ComparedExperiment {
                 name,
                 shown: format!("experiments.{}", visible(name)),
                 experiment,
@@ -110,7 +110,7 @@ impl Config {
 
     /// Warns if topics are keyed by request: a user's lists are spread over partitions, so first exposures are unknown.
     fn users_not_counted(&self) -> Option<String> {
-        let is_by_user = |of: Compared| of.settings.unit == Unit::User;
+        let is_by_user = |of: ComparedExperiment| of.settings.unit == Unit::User;
         (self.kafka.key == TopicKey::Request && self.compared().any(is_by_user)).then(|| {
             "kafka.key is \"request\", so a user's lists are spread over partitions and users cannot be counted: experiments have no sample ratio and no count of users seen in two arms (intervals and tests are still valid). Key both \
              topics by the user and set kafka.key = \"user\", or unit = \"request\" if no users are assigned to arms"

@@ -3,21 +3,21 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use abgauge_core::journal::Withheld;
+use abgauge_core::journal::Unavailable;
 
 use crate::clock::Clock;
 
 /// Handle on the status; clones share it.
 #[derive(Debug, Clone)]
-pub struct Handle {
+pub struct GlobalHandle {
     lease_ms: i64,
     clock: Clock,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<ViewStatus>>,
 }
 
 /// Status as of a round. Times are on [`Clock::lasting_ms`].
 #[derive(Debug, Clone, Default)]
-pub(super) struct Status {
+pub(super) struct ViewStatus {
     /// Number of partitions whose state is not known yet. `None` before the number of partitions is known.
     pub n_unread: Option<usize>,
     /// Time at which the oldest of the last ends was asked for.
@@ -27,9 +27,9 @@ pub(super) struct Status {
     pub fault: Option<String>,
 }
 
-impl Handle {
-    pub fn new(lease_ms: i64, clock: Clock) -> Handle {
-        Handle {
+impl GlobalHandle {
+    pub fn new(lease_ms: i64, clock: Clock) -> GlobalHandle {
+        GlobalHandle {
             lease_ms,
             clock,
             status: Arc::default(),
@@ -38,9 +38,9 @@ impl Handle {
 
     /// Returns a handle on pairs with these frontiers, Unix ms, all read just now.
     #[cfg(test)]
-    pub fn read_now(frontiers_ms: &[Option<i64>], lease_ms: i64, clock: Clock) -> Handle {
-        let handle = Handle::new(lease_ms, clock);
-        handle.put(Status {
+    pub fn read_now(frontiers_ms: &[Option<i64>], lease_ms: i64, clock: Clock) -> GlobalHandle {
+        let handle = GlobalHandle::new(lease_ms, clock);
+        handle.put(ViewStatus {
             n_unread: Some(0),
             asked_ms: Some(handle.clock.lasting_ms()),
             frontiers_ms: frontiers_ms.to_vec(),
@@ -49,11 +49,11 @@ impl Handle {
         handle
     }
 
-    fn status(&self) -> MutexGuard<'_, Status> {
+    fn status(&self) -> MutexGuard<'_, ViewStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn put(&self, status: Status) {
+    pub(super) fn put(&self, status: ViewStatus) {
         *self.status() = status;
     }
 
@@ -61,20 +61,20 @@ impl Handle {
     ///
     /// # Errors
     /// Reason why it may not.
-    pub fn withheld(&self) -> Result<(), String> {
+    pub fn unavailable(&self) -> Result<(), String> {
         // One lock for both, so that they are from the same round.
         let (n_unread, behind_ms) = {
             let status = self.status();
             (status.n_unread, self.behind(&status))
         };
-        let withheld = match (n_unread, behind_ms) {
+        let unavailable = match (n_unread, behind_ms) {
             (None, _) => return Err("the number of partitions is not known yet".to_owned()),
             // The age is computed now, so that the view is also withheld if its thread stalls.
-            (Some(0), Some(ms)) if ms > self.lease_ms => Withheld::Behind { ms },
+            (Some(0), Some(ms)) if ms > self.lease_ms => Unavailable::Behind { ms },
             (Some(0), Some(_)) => return Ok(()),
-            (Some(n_partitions), _) => Withheld::Reading { n_partitions },
+            (Some(n_partitions), _) => Unavailable::Reading { n_partitions },
         };
-        Err(withheld.to_string())
+        Err(unavailable.to_string())
     }
 
     /// Returns the number of partitions; 0 before it is known.
@@ -87,7 +87,7 @@ impl Handle {
         self.behind(&self.status())
     }
 
-    fn behind(&self, status: &Status) -> Option<i64> {
+    fn behind(&self, status: &ViewStatus) -> Option<i64> {
         let asked_ms = status.asked_ms?;
         Some(self.clock.lasting_ms() - asked_ms)
     }

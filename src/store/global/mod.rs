@@ -1,16 +1,16 @@
 //! Global view: the current seals of all pairs, whichever instance owns them, on a board of its own.
 //!
 //! ```text
-//! state topic, all partitions ─▶ Onlooker ─ newly current ─▶ decode ─▶ Board: each pair replaced as a whole
+//! state topic, all partitions ─▶ Follower ─ newly current ─▶ decode ─▶ Board: each pair replaced as a whole
 //!                                   │                          └─────▶ Audience
 //!                                   └─ age of its ends ──────▶ Handle ─▶ scrapes: shown, or withheld and why
 //! ```
 //! It reads and never writes. The shown state of a pair was current when the end of its partition was last asked for. Ends
 //! are asked for often enough that none is older than the lease. If the brokers do not answer, the whole view is withheld.
 
+mod global_board;
 mod handle;
-mod shown;
-mod work;
+mod rounds;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,20 +20,20 @@ use abgauge_core::journal::{Header, Log, Namespace};
 use abgauge_core::ledger::PairId;
 use anyhow::Context as _;
 
-pub use self::handle::Handle;
-pub use self::shown::Whole;
-pub use self::work::Work;
+pub use self::global_board::GlobalBoard;
+pub use self::handle::GlobalHandle;
+pub use self::rounds::GlobalWork;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::store::keeper::Roles;
-use crate::store::stored::Terms;
+use crate::store::stored::PairDecoder;
 
 /// Longest wait for news in a round, ms.
 const WAIT_MS: u64 = 20;
 
 /// Settings of the view.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct GlobalSettings {
     pub namespace: Namespace,
     pub n_partitions: usize,
     /// Age of an end from which nothing is shown, ms.
@@ -46,17 +46,17 @@ pub struct Settings {
 pub struct Sources<L> {
     /// Log that states are read from.
     pub log: L,
-    pub settings: Settings,
-    pub terms: Terms,
+    pub settings: GlobalSettings,
+    pub terms: PairDecoder,
     /// Board that shows the states, as far as `handle` permits.
     pub board: Arc<Board>,
-    pub handle: Handle,
+    pub handle: GlobalHandle,
     pub audience: Option<Box<dyn Audience>>,
     pub clock: Clock,
 }
 
 /// State that is newly current.
-pub struct Seen<'a> {
+pub struct NewState<'a> {
     pub pair: PairId,
     pub header: &'a Header,
     pub roles: &'a Roles,
@@ -65,7 +65,7 @@ pub struct Seen<'a> {
 /// Receiver of newly current states. It runs on the thread of the view and must not block.
 pub trait Audience: Send {
     /// Takes a state. States of one pair arrive in the order in which they were current, but some are skipped.
-    fn seen(&mut self, seen: Seen<'_>);
+    fn seen(&mut self, seen: NewState<'_>);
 }
 
 /// Thread of the global view. Dropping this ends it.
@@ -81,7 +81,7 @@ impl Global {
     /// The thread cannot be started.
     pub fn start(sources: Sources<impl Log + Send + 'static>) -> anyhow::Result<Global> {
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut work = Work::new(sources);
+        let mut work = GlobalWork::new(sources);
         let run = {
             let is_over = Arc::clone(&is_over);
             move || {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::journal::{
-    BlobId, Bytes, Claim, Entry, Happening, Identity, Key, Progress, Question, Seal, SealId, Session, Topic,
+    BlobId, Claim, CountedTopic, EndQuestion, Entry, LogEvent, LogIdentity, LogProgress, RecordKey, Seal,
+    SealId, Session, SharedBytes,
 };
 use abgauge_core::metrics::{LISTS, Ranking};
 use xxhash_rust::xxh3::xxh3_128;
@@ -15,9 +16,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::*;
 use crate::board::snapshot::SnapshotSource as _;
 use crate::board::tests::{T0, config, read, tracker};
-use crate::clock::Hand;
+use crate::clock::ClockControl;
 use crate::settings::{Config, StateTopic};
-use crate::store::stored::{form, keep};
+use crate::store::stored::{codec, keep};
 
 const LEASE_MS: i64 = 15_000;
 
@@ -30,7 +31,7 @@ fn namespace() -> Namespace {
 struct Partition {
     records: Vec<(String, Vec<u8>)>,
     n_read: usize,
-    asked: Option<Question>,
+    asked: Option<EndQuestion>,
 }
 
 /// A log whose records are read at once, and whose answers can be switched off.
@@ -42,18 +43,18 @@ struct Memory {
 impl Log for Memory {
     fn follow(&mut self, _: i32) {}
 
-    fn ask(&mut self, partition: i32, question: Question) {
+    fn ask(&mut self, partition: i32, question: EndQuestion) {
         self.partitions[partition as usize].asked = Some(question);
     }
 
-    fn append(&mut self, _: i32, key: Key, _: Option<Bytes>) {
+    fn append(&mut self, _: i32, key: RecordKey, _: Option<SharedBytes>) {
         panic!("{key:?} is written by who only reads");
     }
 
-    fn poll(&mut self, _: u64, take: &mut dyn FnMut(Happening<'_>)) {
+    fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         for (of, partition) in self.partitions.iter_mut().zip(0..) {
             for (key, value) in &of.records[of.n_read..] {
-                take(Happening::Record {
+                take(LogEvent::Record {
                     partition,
                     offset: 0,
                     key: key.as_bytes(),
@@ -63,13 +64,13 @@ impl Log for Memory {
             }
             of.n_read = of.records.len();
             if let Some(question) = of.asked.take_if(|_| self.answers) {
-                take(Happening::End { partition, question });
+                take(LogEvent::End { partition, question });
             }
         }
     }
 
-    fn progress(&self, _: i32) -> Progress {
-        Progress::default()
+    fn progress(&self, _: i32) -> LogProgress {
+        LogProgress::default()
     }
 }
 
@@ -79,7 +80,7 @@ type Heard = Arc<Mutex<Vec<(PairId, Option<i64>)>>>;
 struct Ears(Heard);
 
 impl Audience for Ears {
-    fn seen(&mut self, seen: Seen<'_>) {
+    fn seen(&mut self, seen: NewState<'_>) {
         assert!(!seen.roles.is_empty());
         let heard = (seen.pair, seen.header.frontier_ms);
         self.0.lock().unwrap().push(heard);
@@ -88,11 +89,11 @@ impl Audience for Ears {
 
 struct World {
     config: Config,
-    work: Work<Memory>,
-    handle: Handle,
-    whole: Whole,
+    work: GlobalWork<Memory>,
+    handle: GlobalHandle,
+    whole: GlobalBoard,
     clock: Clock,
-    hand: Hand,
+    hand: ClockControl,
     heard: Heard,
 }
 
@@ -107,29 +108,29 @@ impl World {
         });
         let (clock, hand) = Clock::simulated(T0 + 3_600_000);
         let board = Arc::new(Board::new(&config, &Ranking::new(&config.measures)));
-        let handle = Handle::new(LEASE_MS, clock.clone());
+        let handle = GlobalHandle::new(LEASE_MS, clock.clone());
         let log = Memory {
             partitions: (0..n_partitions).map(|_| Partition::default()).collect(),
             answers: true,
         };
-        let settings = Settings {
+        let settings = GlobalSettings {
             namespace: namespace(),
             n_partitions,
             lease_ms: LEASE_MS,
             settled_ahead_ms: 0,
         };
         let heard = Heard::default();
-        let work = Work::new(Sources {
+        let work = GlobalWork::new(Sources {
             log,
             settings,
-            terms: Terms::new(&config),
+            terms: PairDecoder::new(&config),
             board: Arc::clone(&board),
             handle: handle.clone(),
             audience: Some(Box::new(Ears(Arc::clone(&heard)))),
             clock: clock.clone(),
         });
         World {
-            whole: Whole::new(board, handle.clone()),
+            whole: GlobalBoard::new(board, handle.clone()),
             config,
             work,
             handle,
@@ -145,14 +146,14 @@ impl World {
         (0..10).for_each(|_| self.work.round(0));
     }
 
-    fn put(&mut self, partition: usize, key: Key, value: Vec<u8>) {
+    fn put(&mut self, partition: usize, key: RecordKey, value: Vec<u8>) {
         let record = (key.text(namespace()), value);
         self.work.log().partitions[partition].records.push(record);
     }
 
     fn claim(&mut self, partition: usize, epoch: u64) {
         let session = Session { epoch, unique: 5 };
-        self.put(partition, Key::Claim(session), Claim::default().encode());
+        self.put(partition, RecordKey::Claim(session), Claim::default().encode());
     }
 
     /// Seals `n_lists` settled lists, the last of them at this second; `lacks` omits its blobs.
@@ -164,16 +165,16 @@ impl World {
         read(&mut tracker, 0, &lists, &[]);
         let checkpoint = tracker.checkpoint(&[(Side::Served, lists.len() as i64)]);
         let checkpoint = checkpoint.expect("it replays nothing");
-        let identity = Identity {
+        let identity = LogIdentity {
             fingerprint: "fingerprint".to_owned(),
-            topics: vec![Topic {
+            topics: vec![CountedTopic {
                 name: "served".to_owned(),
                 id: 0,
             }],
             n_partitions: 2,
         };
         let parts = tracker.encode_ledger();
-        let (header, roles) = form::stored(&checkpoint, parts, 7, None, &identity, was_caught_up);
+        let (header, roles) = codec::stored(&checkpoint, parts, 7, None, &identity, was_caught_up);
         let mut table = BTreeMap::new();
         for ((role, bytes), place) in roles.into_iter().zip(0..) {
             let blob = BlobId {
@@ -186,7 +187,7 @@ impl World {
                 hash: xxh3_128(&bytes),
             };
             if !lacks {
-                self.put(partition, Key::Blob(blob), bytes.to_vec());
+                self.put(partition, RecordKey::Blob(blob), bytes.to_vec());
             }
             table.insert(role, vec![entry]);
         }
@@ -194,7 +195,7 @@ impl World {
             session: Session { epoch, unique: 5 },
             number: n_lists as u64,
         };
-        self.put(partition, Key::Seal(id), Seal::new(header, table).encode());
+        self.put(partition, RecordKey::Seal(id), Seal::new(header, table).encode());
     }
 
     fn sealed(&mut self, partition: usize, epoch: u64, n_lists: usize) {
@@ -220,12 +221,12 @@ fn shows_nothing_until_every_partition_has_a_current_state() {
     world.claim(1, 2);
     world.second();
     assert_eq!(world.total(), None);
-    let why = world.handle.withheld().expect_err("one is missing");
+    let why = world.handle.unavailable().expect_err("one is missing");
     assert_eq!(why, "1 partitions of the state are still being read");
     world.sealed(1, 2, 4);
     world.second();
     assert_eq!(world.total(), Some(7));
-    assert_eq!(world.handle.withheld(), Ok(()));
+    assert_eq!(world.handle.unavailable(), Ok(()));
 }
 
 #[test]
@@ -259,7 +260,7 @@ fn withholds_everything_while_ends_are_older_than_the_lease() {
     assert_eq!(world.total(), Some(6), "the last ends are 14 s old");
     (0..3).for_each(|_| world.second());
     assert_eq!(world.total(), None);
-    let why = world.handle.withheld().expect_err("nobody answers");
+    let why = world.handle.unavailable().expect_err("nobody answers");
     assert!(why.starts_with("the state was last read to its end"), "{why}");
     // The thread itself may stall: scrapes compare with the clock.
     world.work.log().answers = true;

@@ -8,7 +8,7 @@ const AGAIN_MS: i64 = 60_000;
 
 /// Operation that can fail, each with its own sign of recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Operation {
     /// Recovers with an end: the brokers have answered.
     Asking,
     /// Recovers with a record, or when the log reports it. An end is not a sign: a log that does not grow reaches its end
@@ -19,17 +19,17 @@ pub(super) enum What {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Faults(Mutex<[Standing; 3]>);
+pub(super) struct Faults(Mutex<[LastingFault; 3]>);
 
 #[derive(Debug, Default)]
-struct Standing {
+struct LastingFault {
     message: Option<String>,
     logged_ms: Option<i64>,
 }
 
 impl Faults {
     /// Notes a fault and returns whether to log it.
-    pub fn put(&self, what: What, message: &str, now_ms: i64) -> bool {
+    pub fn put(&self, what: Operation, message: &str, now_ms: i64) -> bool {
         let standing = &mut self.lock()[what as usize];
         // Replaced even if it is not logged, because readiness shows the latest message.
         standing.message = Some(message.to_owned());
@@ -43,7 +43,7 @@ impl Faults {
     }
 
     /// Notes that the operation works again.
-    pub fn clear(&self, what: What) {
+    pub fn clear(&self, what: Operation) {
         self.lock()[what as usize].message = None;
     }
 
@@ -54,7 +54,7 @@ impl Faults {
         (!messages.is_empty()).then(|| messages.join("; "))
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Standing; 3]> {
+    fn lock(&self) -> MutexGuard<'_, [LastingFault; 3]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,24 +66,27 @@ mod tests {
     #[test]
     fn a_fault_lasts_until_the_same_operation_succeeds() {
         let faults = Faults::default();
-        faults.put(What::Writing, "no WRITE", 0);
-        faults.put(What::Reading, "no READ", 0);
+        faults.put(Operation::Writing, "no WRITE", 0);
+        faults.put(Operation::Reading, "no READ", 0);
         assert_eq!(faults.all().as_deref(), Some("no READ; no WRITE"));
-        faults.clear(What::Asking);
+        faults.clear(Operation::Asking);
         assert_eq!(faults.all().as_deref(), Some("no READ; no WRITE"));
-        faults.clear(What::Reading);
+        faults.clear(Operation::Reading);
         assert_eq!(faults.all().as_deref(), Some("no WRITE"));
-        faults.clear(What::Writing);
+        faults.clear(Operation::Writing);
         assert_eq!(faults.all(), None);
     }
 
     #[test]
     fn a_lasting_fault_is_logged_once_a_minute() {
         let faults = Faults::default();
-        assert!(faults.put(What::Writing, "no WRITE", 0));
-        faults.clear(What::Writing);
-        assert!(!faults.put(What::Writing, "no WRITE", AGAIN_MS - 1));
-        assert!(faults.put(What::Reading, "no READ", AGAIN_MS - 1), "another one");
-        assert!(faults.put(What::Writing, "no WRITE", AGAIN_MS));
+        assert!(faults.put(Operation::Writing, "no WRITE", 0));
+        faults.clear(Operation::Writing);
+        assert!(!faults.put(Operation::Writing, "no WRITE", AGAIN_MS - 1));
+        assert!(
+            faults.put(Operation::Reading, "no READ", AGAIN_MS - 1),
+            "another one"
+        );
+        assert!(faults.put(Operation::Writing, "no WRITE", AGAIN_MS));
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use abgauge_core::journal::{Bytes, Header, Role, Showing, Shown, Wanted};
+use abgauge_core::journal::{Header, Role, SharedBytes, ShownState, Urgency, Visibility};
 use abgauge_core::ledger::PairId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Memory;
-use super::board::{Board, Status};
+use super::status_board::{KeeperBoard, PairStatus};
 
 /// State of a pair: its bytes by role.
-pub type Roles = BTreeMap<Role, Bytes>;
+pub type Roles = BTreeMap<Role, SharedBytes>;
 
 /// Number of an offered state. Within one memory, a greater number is a later state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,14 +30,14 @@ impl Offer {
 
 /// State on its way to the keeper.
 pub(super) struct Offered {
-    pub memory: Memory,
+    pub incarnation: Memory,
     pub offer: Offer,
     pub header: Header,
     pub roles: Roles,
 }
 
 /// Message from the worker to the keeper.
-pub(super) enum Request {
+pub(super) enum KeeperRequest {
     Assigned,
     Revoked,
     Forgotten(Memory),
@@ -49,29 +49,29 @@ pub(super) enum Request {
 
 /// Handle that reports events of pairs to the keeper, and reads its results. Calls never block. Clones share one keeper.
 #[derive(Clone)]
-pub struct Handle {
-    requests: Sender<(PairId, Request)>,
-    board: Arc<Board>,
+pub struct KeeperHandle {
+    requests: Sender<(PairId, KeeperRequest)>,
+    board: Arc<KeeperBoard>,
     /// Counter that numbers memories and offers.
     numbers: Arc<AtomicU64>,
     /// Random number, different in each process.
     seed: u64,
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for KeeperHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
     }
 }
 
-impl Handle {
+impl KeeperHandle {
     pub(super) fn new(
-        requests: Sender<(PairId, Request)>,
-        board: Arc<Board>,
+        requests: Sender<(PairId, KeeperRequest)>,
+        board: Arc<KeeperBoard>,
         numbers: Arc<AtomicU64>,
         seed: u64,
-    ) -> Handle {
-        Handle {
+    ) -> KeeperHandle {
+        KeeperHandle {
             requests,
             board,
             numbers,
@@ -79,93 +79,93 @@ impl Handle {
         }
     }
 
-    /// Returns an id for the states of a pair that [begins](super::Order::Begin) with this memory. No other pair that
+    /// Returns an id for the states of a pair that [begins](super::KeeperOrder::Begin) with this memory. No other pair that
     /// begins gets the same id, on this instance or another.
-    pub fn new_life(&self, memory: Memory) -> u64 {
-        xxh3_64_with_seed(&memory.0.to_le_bytes(), self.seed)
+    pub fn new_incarnation_id(&self, incarnation: Memory) -> u64 {
+        xxh3_64_with_seed(&incarnation.0.to_le_bytes(), self.seed)
     }
 
-    fn tell(&self, pair: PairId, request: Request) {
+    fn send(&self, pair: PairId, request: KeeperRequest) {
         // If the keeper has ended, `Keeper::poll` reports that.
         let _ = self.requests.send((pair, request));
     }
 
     /// Reports that the group assigned the pair.
     pub fn assigned(&self, pair: PairId) {
-        self.tell(pair, Request::Assigned);
+        self.send(pair, KeeperRequest::Assigned);
     }
 
     /// Reports that the group revoked the pair, or that the membership is lost. The memory may stay, since the pair may
     /// come back.
     pub fn revoked(&self, pair: PairId) {
-        self.tell(pair, Request::Revoked);
+        self.send(pair, KeeperRequest::Revoked);
     }
 
     /// Reports that this memory is gone although no order dropped it.
-    pub fn forgotten(&self, pair: PairId, memory: Memory) {
-        self.tell(pair, Request::Forgotten(memory));
+    pub fn forgotten(&self, pair: PairId, incarnation: Memory) {
+        self.send(pair, KeeperRequest::Forgotten(incarnation));
     }
 
     /// Reports that the worker obeyed an order: it dropped the pair's previous memory and made this one. Scrapes see this
     /// one from now on.
-    pub fn made(&self, pair: PairId, memory: Memory) {
-        self.board.made(pair, memory);
+    pub fn made(&self, pair: PairId, incarnation: Memory) {
+        self.board.made(pair, incarnation);
     }
 
     /// Offers the pair's state as of the end of a batch. It is sealed if a state is wanted and it differs from the last
     /// one.
-    pub fn offer(&self, pair: PairId, memory: Memory, header: Header, roles: Roles) -> Offer {
-        let offered = self.offered(memory, header, roles);
+    pub fn offer(&self, pair: PairId, incarnation: Memory, header: Header, roles: Roles) -> Offer {
+        let offered = self.offered(incarnation, header, roles);
         let offer = offered.offer;
         // No further offer is wanted until the keeper has processed this one.
         self.board.wants_no_more(pair);
-        self.tell(pair, Request::Offer(offered));
+        self.send(pair, KeeperRequest::Offer(offered));
         offer
     }
 
     /// Announces that the pair is about to be given back. The last state, if any, is sealed as soon as possible. The keeper
-    /// answers with [`Left`](super::Order::Left). From then on the pair counts as revoked.
+    /// answers with [`Left`](super::KeeperOrder::Left). From then on the pair counts as revoked.
     pub fn leave(&self, pair: PairId, last: Option<(Memory, Header, Roles)>) -> Option<Offer> {
-        let last = last.map(|(memory, header, roles)| self.offered(memory, header, roles));
+        let last = last.map(|(incarnation, header, roles)| self.offered(incarnation, header, roles));
         let offer = last.as_ref().map(|offered| offered.offer);
-        self.tell(pair, Request::Leave(last));
+        self.send(pair, KeeperRequest::Leave(last));
         offer
     }
 
-    fn offered(&self, memory: Memory, header: Header, roles: Roles) -> Offered {
+    fn offered(&self, incarnation: Memory, header: Header, roles: Roles) -> Offered {
         Offered {
-            memory,
+            incarnation,
             offer: Offer(self.numbers.fetch_add(1, Ordering::Relaxed)),
             header,
             roles,
         }
     }
 
-    /// Reports the group's answer to a [`Commit`](super::Order::Commit): whether it knows this member and its generation.
+    /// Reports the group's answer to a [`Commit`](super::KeeperOrder::Commit): whether it knows this member and its generation.
     /// Do not report a failure that leaves this open, because the order is repeated.
     pub fn committed(&self, pair: PairId, number: u64, is_known: bool) {
-        self.tell(pair, Request::Committed { number, is_known });
+        self.send(pair, KeeperRequest::Committed { number, is_known });
     }
 
     /// Returns whether to offer a state of the pair: at once, only if a cell has completed, or not at all. The worker asks
     /// in every round.
-    pub fn wants(&self, pair: PairId) -> Wanted {
+    pub fn wants(&self, pair: PairId) -> Urgency {
         self.board.wants(pair)
     }
 
     /// Returns what scrapes may show of the pair. `now_ms` is [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
     /// Settled numbers are hidden while the worker has not yet obeyed an order to make another memory.
-    pub fn shown(&self, pair: PairId, now_ms: i64) -> Shown {
+    pub fn shown(&self, pair: PairId, now_ms: i64) -> ShownState {
         self.board.shown(pair, now_ms)
     }
 
     /// Returns what the pair's owner allows to be shown, whatever memory the worker has. `None` before the pair is first
     /// assigned.
-    pub fn showing(&self, pair: PairId) -> Option<Showing> {
+    pub fn showing(&self, pair: PairId) -> Option<Visibility> {
         self.board.showing(pair)
     }
 
-    pub fn status(&self, pair: PairId) -> Status {
+    pub fn status(&self, pair: PairId) -> PairStatus {
         self.board.status(pair)
     }
 
@@ -175,6 +175,6 @@ impl Handle {
     }
 
     pub(super) fn end(&self) {
-        self.tell(0, Request::End);
+        self.send(0, KeeperRequest::End);
     }
 }

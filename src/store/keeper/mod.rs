@@ -10,39 +10,39 @@
 //! worker, scrapes ◀── board ──┘  what is wanted, what may be shown, the status
 //! ```
 //! The keeper decides nothing that a rule of the state decides. It only schedules questions and seals. A seal is due every
-//! interval, and the interval is stretched to keep the written bytes within their bound. No call of a [`Handle`] blocks.
+//! interval, and the interval is stretched to keep the written bytes within their bound. No call of a [`KeeperHandle`] blocks.
 //!
 //! # Duties of the worker
 //!
 //! - It reports which pairs the group assigns and revokes.
-//! - It asks [`Handle::wants`] in each round and offers states at batch boundaries: at once for [`Wanted::AtOnce`], or for
-//!   [`Wanted::WhenDue`] if a cell has completed. A state belongs to a memory, whose number came with [`Order::Begin`] or
-//!   [`Order::Restore`]. The offer gets a number, too.
-//! - It holds settled deltas back, with the number of the first offer that contains them. [`Order::Show`] releases all up
+//! - It asks [`KeeperHandle::wants`] in each round and offers states at batch boundaries: at once for [`Urgency::AtOnce`], or for
+//!   [`Urgency::WhenDue`] if a cell has completed. A state belongs to a memory, whose number came with [`KeeperOrder::Begin`] or
+//!   [`KeeperOrder::Restore`]. The offer gets a number, too.
+//! - It holds settled deltas back, with the number of the first offer that contains them. [`KeeperOrder::Show`] releases all up
 //!   to its offer.
-//! - It obeys an order for a pair that it no longer has, or answers with [`Handle::forgotten`]. Otherwise the keeper would
+//! - It obeys an order for a pair that it no longer has, or answers with [`KeeperHandle::forgotten`]. Otherwise the keeper would
 //!   wait for states of a memory that does not exist.
-//! - It calls [`Handle::leave`] and waits for [`Order::Left`] before it gives a pair back voluntarily.
+//! - It calls [`KeeperHandle::leave`] and waits for [`KeeperOrder::Left`] before it gives a pair back voluntarily.
 
-mod board;
+mod conflicting_instances;
 mod faults;
 mod handle;
 mod pace;
 mod pair;
-mod rivals;
-mod work;
+mod rounds;
+mod status_board;
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread::JoinHandle;
 
-use abgauge_core::journal::{Header, Log, Refusal, Settings as OwnerSettings};
-pub use abgauge_core::journal::{Progress, Showing, Shown, Standing, Wanted};
+use abgauge_core::journal::{Header, Log, OwnerSettings, Refusal};
+pub use abgauge_core::journal::{LogProgress, OwnerStatus, ShownState, Urgency, Visibility};
 use abgauge_core::ledger::PairId;
 use anyhow::Context as _;
 
-pub use self::board::{Restored, Status};
-pub use self::handle::{Handle, Offer, Roles};
-pub use self::work::{Work, work};
+pub use self::handle::{KeeperHandle, Offer, Roles};
+pub use self::rounds::{KeeperWork, work};
+pub use self::status_board::{PairStatus, Restored};
 use crate::clock::Clock;
 
 /// Longest wait for news in a round, ms.
@@ -50,7 +50,7 @@ const WAIT_MS: u64 = 20;
 
 /// Settings of the keeper.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct KeeperSettings {
     /// Settings of each owner. The pairs are the partitions of its identity.
     pub owner: OwnerSettings,
     /// Interval between two seals of a pair, ms.
@@ -65,19 +65,19 @@ pub struct Settings {
     pub has_read: bool,
 }
 
-/// Number of one incarnation of a pair in the worker's memory. Each [`Begin`](Order::Begin) and
-/// [`Restore`](Order::Restore) creates a new one.
+/// Number of one incarnation of a pair in the worker's memory. Each [`Begin`](KeeperOrder::Begin) and
+/// [`Restore`](KeeperOrder::Restore) creates a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Memory(u64);
 
 /// Order to the worker for one pair.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Order {
+pub enum KeeperOrder {
     /// Start by the start rule, since there is no state. Offer the state at that point.
-    Begin { memory: Memory },
+    Begin { incarnation: Memory },
     /// Drop the memory and rebuild it from this state, which counts as the offer with this number.
     Restore {
-        memory: Memory,
+        incarnation: Memory,
         offer: Offer,
         header: Header,
         roles: Roles,
@@ -96,8 +96,8 @@ pub enum Order {
 
 /// Thread that keeps the state, and its orders. Dropping this ends the thread.
 pub struct Keeper {
-    handle: Option<Handle>,
-    orders: Receiver<(PairId, Order)>,
+    handle: Option<KeeperHandle>,
+    orders: Receiver<(PairId, KeeperOrder)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -106,7 +106,11 @@ impl Keeper {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(log: impl Log + Send + 'static, settings: Settings, clock: Clock) -> anyhow::Result<Keeper> {
+    pub fn start(
+        log: impl Log + Send + 'static,
+        settings: KeeperSettings,
+        clock: Clock,
+    ) -> anyhow::Result<Keeper> {
         let (mut work, handle, orders) = work(log, settings, clock);
         let run = move || while work.round(WAIT_MS) {};
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(run);
@@ -118,7 +122,7 @@ impl Keeper {
     }
 
     /// Returns a handle for the worker or for scrapes.
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> KeeperHandle {
         self.handle.clone().expect("it is there until the drop")
     }
 
@@ -126,7 +130,7 @@ impl Keeper {
     ///
     /// # Errors
     /// The thread has ended. This happens only if it panics.
-    pub fn poll(&self) -> anyhow::Result<Option<(PairId, Order)>> {
+    pub fn poll(&self) -> anyhow::Result<Option<(PairId, KeeperOrder)>> {
         match self.orders.try_recv() {
             Ok(order) => Ok(Some(order)),
             Err(TryRecvError::Empty) => Ok(None),

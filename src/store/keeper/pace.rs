@@ -2,15 +2,15 @@
 
 /// Rate limit for writes: each write occupies the time that it takes at the bound, and no state is due until that is over.
 #[derive(Debug)]
-pub struct Pace {
+pub struct WritePace {
     max_bytes_per_second: u64,
     /// Time at which earlier writes stop occupying the bound, µs.
     busy_until_us: i64,
 }
 
-impl Pace {
-    pub fn new(max_bytes_per_second: u64) -> Pace {
-        Pace {
+impl WritePace {
+    pub fn new(max_bytes_per_second: u64) -> WritePace {
+        WritePace {
             max_bytes_per_second: max_bytes_per_second.max(1),
             busy_until_us: i64::MIN,
         }
@@ -37,7 +37,7 @@ mod tests {
     /// Returns the bytes written in this many seconds by a writer that writes `bytes` whenever it is allowed to, at most
     /// once per interval.
     fn written(bytes: u64, interval_ms: i64, seconds: i64) -> u64 {
-        let mut pace = Pace::new(1_000);
+        let mut pace = WritePace::new(1_000);
         let (mut n_bytes, mut due_ms) = (0, 0);
         for now_ms in 0..seconds * 1_000 {
             if now_ms >= due_ms && pace.is_free(now_ms) {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn writes_of_several_pairs_add_up() {
-        let mut pace = Pace::new(1_000);
+        let mut pace = WritePace::new(1_000);
         (0..3).for_each(|_| pace.wrote(1_000, 5_000));
         assert!(!pace.is_free(7_999));
         assert!(pace.is_free(8_000));

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use abgauge_core::journal::{Owner, Progress, Question, Standing, State, Wanted};
+use abgauge_core::journal::{EndQuestion, LogProgress, Owner, OwnerStatus, State, Urgency};
 
+use super::KeeperSettings;
 use super::Memory;
-use super::Settings;
-use super::board::{Restored, Status};
 use super::handle::{Offer, Offered};
-use super::pace::Pace;
+use super::pace::WritePace;
+use super::status_board::{PairStatus, Restored};
 
 /// Pauses between questions for an end, ms: if nothing waits for one, and if something waits but nothing new was read.
 const ASK_EVERY_MS: i64 = 1_000;
@@ -16,15 +16,15 @@ const ASK_AGAIN_MS: i64 = 100;
 /// Time to wait for an answer before the question is repeated, ms.
 const ANSWER_MS: i64 = 5_000;
 
-pub(super) struct Pair {
+pub(super) struct KeptPair {
     pub owner: Owner,
     /// Memory that the worker was ordered to have.
-    pub memory: Option<Memory>,
+    pub incarnation: Option<Memory>,
     /// Contents of the offered states, starting with the one that is shown.
     offers: VecDeque<(u128, Offer)>,
     /// The content of the state that was last found in force.
     shown: Option<u128>,
-    pub leaving: Option<Leaving>,
+    pub leaving: Option<LeavingPair>,
     /// Time of the last question; `is_asked` while it waits for its answer.
     asked_ms: Option<i64>,
     is_asked: bool,
@@ -37,22 +37,22 @@ pub(super) struct Pair {
     n_bytes_before: u64,
     /// Bytes of the state from which memory was restored since then.
     n_bytes_live: Option<u64>,
-    pub status: Status,
+    pub status: PairStatus,
 }
 
 /// Progress of a pair that is about to be given back.
-pub(super) struct Leaving {
+pub(super) struct LeavingPair {
     pub until_ms: i64,
     /// Last state, not handed over yet.
     pub last: Option<State>,
     pub content: Option<u128>,
 }
 
-impl Pair {
-    pub fn new(owner: Owner) -> Pair {
-        Pair {
+impl KeptPair {
+    pub fn new(owner: Owner) -> KeptPair {
+        KeptPair {
             owner,
-            memory: None,
+            incarnation: None,
             offers: VecDeque::new(),
             shown: None,
             leaving: None,
@@ -63,7 +63,7 @@ impl Pair {
             n_commits: 0,
             n_bytes_before: 0,
             n_bytes_live: None,
-            status: Status::default(),
+            status: PairStatus::default(),
         }
     }
 
@@ -85,10 +85,10 @@ impl Pair {
     }
 
     /// Returns a question for the end, if one is due.
-    pub fn question(&mut self, settings: &Settings, now_ms: i64) -> Option<Question> {
+    pub fn question(&mut self, settings: &KeeperSettings, now_ms: i64) -> Option<EndQuestion> {
         let is_needed = matches!(
             self.owner.standing(),
-            Standing::Reading | Standing::Claiming | Standing::Holding
+            OwnerStatus::Reading | OwnerStatus::Claiming | OwnerStatus::Holding
         );
         let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
         // Each end renews the lease, so ask for one well before the lease is over.
@@ -111,9 +111,9 @@ impl Pair {
     }
 
     /// Returns the state, if it belongs to the present memory and can be sealed now.
-    pub fn state(&mut self, offered: Offered, settings: &Settings, now_ms: i64) -> Option<State> {
+    pub fn state(&mut self, offered: Offered, settings: &KeeperSettings, now_ms: i64) -> Option<State> {
         // While the pair is leaving, only its last state is sealed.
-        if self.leaving.is_some() || self.owner.wants() == Wanted::No {
+        if self.leaving.is_some() || self.owner.wants() == Urgency::No {
             return None;
         }
         let state = self.remember(offered)?;
@@ -122,9 +122,9 @@ impl Pair {
         Some(state)
     }
 
-    pub fn leave(&mut self, last: Option<Offered>, settings: &Settings, now_ms: i64) {
+    pub fn leave(&mut self, last: Option<Offered>, settings: &KeeperSettings, now_ms: i64) {
         let last = last.and_then(|offered| self.remember(offered));
-        self.leaving = Some(Leaving {
+        self.leaving = Some(LeavingPair {
             until_ms: now_ms + settings.leave_ms,
             content: last.as_ref().map(|state| state.content),
             last,
@@ -135,16 +135,16 @@ impl Pair {
     pub fn has_left(&self, now_ms: i64) -> bool {
         self.leaving.as_ref().is_some_and(|leaving| {
             // The last state need not be in force if nothing can bring it into force any more.
-            let is_in_force = leaving.content.is_none() || leaving.content == self.shown;
+            let is_current = leaving.content.is_none() || leaving.content == self.shown;
             let is_idle = leaving.last.is_none() && !self.owner.awaits_end();
-            let holds = self.owner.standing() == Standing::Holding;
-            now_ms >= leaving.until_ms || !holds || is_in_force || is_idle
+            let holds = self.owner.standing() == OwnerStatus::Holding;
+            now_ms >= leaving.until_ms || !holds || is_current || is_idle
         })
     }
 
     fn remember(&mut self, offered: Offered) -> Option<State> {
         // The state is from a memory that was dropped since. Sealing it would undo the restored one.
-        if self.memory != Some(offered.memory) {
+        if self.incarnation != Some(offered.incarnation) {
             return None;
         }
         let state = State::new(offered.header, offered.roles);
@@ -158,8 +158,8 @@ impl Pair {
     }
 
     /// Notes that memory is made again or is gone, so states offered from the former one must not be sealed any more.
-    pub fn forget(&mut self, memory: Option<Memory>) {
-        self.memory = memory;
+    pub fn forget(&mut self, incarnation: Option<Memory>) {
+        self.incarnation = incarnation;
         self.offers.clear();
         if let Some(leaving) = &mut self.leaving {
             (leaving.last, leaving.content) = (None, None);
@@ -192,19 +192,19 @@ impl Pair {
         }
     }
 
-    pub fn wants(&self, pace: &Pace, now_ms: i64) -> Wanted {
-        if self.leaving.is_some() || self.memory.is_none() {
-            return Wanted::No;
+    pub fn wants(&self, pace: &WritePace, now_ms: i64) -> Urgency {
+        if self.leaving.is_some() || self.incarnation.is_none() {
+            return Urgency::No;
         }
         match self.owner.wants() {
             // The bound delays regular states only, not the ones that replace a seal in doubt.
-            Wanted::WhenDue if !pace.is_free(now_ms) => Wanted::No,
-            Wanted::WhenDue if now_ms >= self.due_ms => Wanted::AtOnce,
+            Urgency::WhenDue if !pace.is_free(now_ms) => Urgency::No,
+            Urgency::WhenDue if now_ms >= self.due_ms => Urgency::AtOnce,
             wanted => wanted,
         }
     }
 
-    pub fn note(&mut self, progress: Progress, now_ms: i64) {
+    pub fn note(&mut self, progress: LogProgress, now_ms: i64) {
         let standing = self.owner.standing();
         if standing != self.status.standing {
             (self.status.standing, self.status.since_ms) = (standing, now_ms);
@@ -217,7 +217,7 @@ impl Pair {
             (self.status.n_lost, self.status.lost_ms) = (n_lost, Some(now_ms));
         }
         // Holding the pair for the first time since the assignment means that its stored state was found.
-        if let (Standing::Holding, Some(assigned_ms), None) =
+        if let (OwnerStatus::Holding, Some(assigned_ms), None) =
             (standing, self.status.assigned_ms, self.status.restored)
         {
             self.status.restored = Some(Restored {

@@ -1,7 +1,7 @@
 //! Contents of a pair's ledger under a configuration.
 
 use abgauge_core::engine::event::Side;
-use abgauge_core::ledger::{Keep, Kept, Span, Users};
+use abgauge_core::ledger::{Keep, KeptAggregates, Span, Users};
 use abgauge_core::looks;
 
 use crate::settings::{Config, N_CELLS};
@@ -15,10 +15,10 @@ pub fn keep(config: &Config) -> Keep {
     let windows = config.windows.iter().map(|window| Span {
         cell_ms: window.cell_ms(),
         n_cells: Some(N_CELLS),
-        kept: Kept::ByArm,
+        kept: KeptAggregates::ByArm,
     });
     Keep {
-        total: Some(Kept::ByArm),
+        total: Some(KeptAggregates::ByArm),
         starts: config.experiment_starts().into_iter().collect(),
         spans: windows.chain(users.spans).collect(),
         ..users

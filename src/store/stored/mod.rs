@@ -3,20 +3,20 @@
 //!
 //! - [`form`] encodes a pair as a header and roles, and decodes it.
 //! - [`keep`](keep()) returns what the ledger of a stored pair keeps under a configuration.
-//! - [`Reader`] reads the whole topic, to the ends of all partitions, without a group. It can delete a namespace.
-//! - [`Contents`] is a decoded seal, for readers that do not resume the pair; [`rows`] lists its numbers one by one.
+//! - [`TopicReader`] reads the whole topic, to the ends of all partitions, without a group. It can delete a namespace.
+//! - [`DecodedState`] is a decoded seal, for readers that do not resume the pair; [`rows`] lists its numbers one by one.
 
-mod contents;
-pub mod form;
+pub mod codec;
+mod decoded;
 mod keep;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod reader;
 mod settled;
 
-pub use self::contents::{Contents, Terms, Unusable, reach};
+pub use self::decoded::{DecodedState, PairDecoder, Unusable, reach};
 pub use self::keep::{keep, sides};
 #[cfg(feature = "parquet")]
 pub use self::parquet::ParquetWriter;
-pub use self::reader::{Forgotten, Reader, Unread};
+pub use self::reader::{Forgotten, TopicReader, Unread};
 pub use self::settled::{SettledRow, rows};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use abgauge_core::journal::{Census, Happening, Key, Log, Namespace, Question};
+use abgauge_core::journal::{EndQuestion, Inventory, Log, LogEvent, Namespace, RecordKey};
 
 use crate::clock::Clock;
 
@@ -14,17 +14,17 @@ const WAIT_MS: u64 = 20;
 const ANSWER_MS: i64 = 5_000;
 
 /// Follows all partitions of a state topic.
-pub struct Reader<L> {
+pub struct TopicReader<L> {
     log: L,
     clock: Clock,
-    partitions: BTreeMap<i32, Partition>,
+    partitions: BTreeMap<i32, ReadPartition>,
     /// Problem that keeps the topic from being read; cleared when something is read.
     fault: Option<String>,
 }
 
 #[derive(Default)]
-struct Partition {
-    census: Census,
+struct ReadPartition {
+    inventory: Inventory,
     asked_ms: Option<i64>,
     is_at_end: bool,
 }
@@ -61,25 +61,25 @@ pub struct Forgotten {
     pub written_again: BTreeSet<i32>,
 }
 
-impl<L: Log> Reader<L> {
-    pub fn new(mut log: L, n_partitions: i32, clock: Clock) -> Reader<L> {
+impl<L: Log> TopicReader<L> {
+    pub fn new(mut log: L, n_partitions: i32, clock: Clock) -> TopicReader<L> {
         let partitions = 0..n_partitions;
         partitions.clone().for_each(|partition| log.follow(partition));
-        Reader {
+        TopicReader {
             log,
             clock,
             partitions: partitions
-                .map(|partition| (partition, Partition::default()))
+                .map(|partition| (partition, ReadPartition::default()))
                 .collect(),
             fault: None,
         }
     }
 
     /// Returns the records read of each partition, in order.
-    pub fn partitions(&self) -> impl Iterator<Item = (i32, &Census)> {
+    pub fn partitions(&self) -> impl Iterator<Item = (i32, &Inventory)> {
         self.partitions
             .iter()
-            .map(|(number, partition)| (*number, &partition.census))
+            .map(|(number, partition)| (*number, &partition.inventory))
     }
 
     /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
@@ -121,7 +121,7 @@ impl<L: Log> Reader<L> {
                 .is_some_and(|asked_ms| now_ms - asked_ms < ANSWER_MS);
             if !partition.is_at_end && !waits {
                 partition.asked_ms = Some(now_ms);
-                self.log.ask(*number, partition.census.question(now_ms));
+                self.log.ask(*number, partition.inventory.question(now_ms));
             }
         }
     }
@@ -175,27 +175,31 @@ impl<L: Log> Reader<L> {
         }
     }
 
-    fn keys(&self, namespace: Namespace, partitions: &BTreeSet<i32>) -> BTreeSet<(i32, Key)> {
+    fn keys(&self, namespace: Namespace, partitions: &BTreeSet<i32>) -> BTreeSet<(i32, RecordKey)> {
         let of = self
             .partitions()
             .filter(|(partition, _)| partitions.contains(partition));
-        of.flat_map(|(partition, census)| {
-            let estate = census.of(namespace);
-            let keys: Vec<Key> = estate.keys().collect();
+        of.flat_map(|(partition, inventory)| {
+            let namespace_contents = inventory.of(namespace);
+            let keys: Vec<RecordKey> = namespace_contents.keys().collect();
             keys.into_iter().map(move |key| (partition, key))
         })
         .collect()
     }
 }
 
-fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>, happening: Happening<'_>) {
-    let at_end = |partition: &mut Partition, question: Question| {
+fn happens(
+    partitions: &mut BTreeMap<i32, ReadPartition>,
+    fault: &mut Option<String>,
+    happening: LogEvent<'_>,
+) {
+    let at_end = |partition: &mut ReadPartition, question: EndQuestion| {
         // If a record was read since the question, the question is asked again.
-        partition.is_at_end |= partition.census.is_end(question);
+        partition.is_at_end |= partition.inventory.is_end(question);
         partition.asked_ms = None;
     };
     match happening {
-        Happening::Record {
+        LogEvent::Record {
             partition,
             key,
             value,
@@ -203,28 +207,28 @@ fn happens(partitions: &mut BTreeMap<i32, Partition>, fault: &mut Option<String>
             ..
         } => {
             let of = partitions.entry(partition);
-            of.and_modify(|of| of.census.take(key, value, written_ms));
+            of.and_modify(|of| of.inventory.take(key, value, written_ms));
             *fault = None;
         }
-        Happening::End { partition, question } => {
+        LogEvent::End { partition, question } => {
             partitions
                 .entry(partition)
                 .and_modify(|partition| at_end(partition, question));
         }
-        Happening::Quiet { partition, .. } => {
+        LogEvent::Quiet { partition, .. } => {
             partitions
                 .entry(partition)
                 .and_modify(|partition| partition.is_at_end = true);
         }
-        Happening::StartOver { partition } => {
+        LogEvent::StartOver { partition } => {
             partitions.entry(partition).and_modify(|partition| {
-                partition.census.start_over();
+                partition.inventory.start_over();
                 (partition.asked_ms, partition.is_at_end) = (None, false);
             });
         }
         // A begin does not matter: the topic is read only once, from its first record.
-        Happening::Acknowledged { .. } | Happening::Begins { .. } => {}
-        Happening::Fault(message) => *fault = Some(message),
-        Happening::Hindered(_, message) => *fault = message,
+        LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
+        LogEvent::Fault(message) => *fault = Some(message),
+        LogEvent::Hindered(_, message) => *fault = message,
     }
 }

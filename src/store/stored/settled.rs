@@ -6,7 +6,7 @@ use abgauge_core::ledger::{Ledger, Numbers};
 use abgauge_core::metrics::{CLICKS, Column, LISTS, Ranking};
 use serde::{Serialize, Serializer};
 
-use super::Contents;
+use super::DecodedState;
 use crate::settings::display_ms;
 
 /// A number of one arm in one span of time.
@@ -52,7 +52,7 @@ fn as_time<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::E
 }
 
 /// Source of rows.
-struct Part<'a> {
+struct RowSource<'a> {
     partition: Option<i32>,
     ranking: &'a Ranking,
     ledger: &'a Ledger,
@@ -61,7 +61,7 @@ struct Part<'a> {
 }
 
 /// A span of time.
-struct When {
+struct TimeRange {
     span: String,
     start: Option<i64>,
     end: Option<i64>,
@@ -72,7 +72,7 @@ struct When {
 /// Returns the rows of these pairs, one pair after another if they are separate, then over all of them. Pairs without a
 /// frontier have none.
 pub fn rows(
-    mut pairs: Vec<(i32, Contents)>,
+    mut pairs: Vec<(i32, DecodedState)>,
     ranking: &Ranking,
     by_partition: bool,
     take: &mut dyn FnMut(SettledRow) -> anyhow::Result<()>,
@@ -81,12 +81,12 @@ pub fn rows(
     if by_partition {
         for (
             partition,
-            Contents {
+            DecodedState {
                 checkpoint, ledger, ..
             },
         ) in &pairs
         {
-            let part = Part {
+            let part = RowSource {
                 partition: Some(*partition),
                 ranking,
                 ledger,
@@ -108,7 +108,7 @@ pub fn rows(
         return Ok(());
     };
     ledgers.for_each(|mut ledger| all.merge(&mut ledger));
-    let part = Part {
+    let part = RowSource {
         partition: None,
         ranking,
         ledger: &all,
@@ -118,10 +118,10 @@ pub fn rows(
     part.rows(take)
 }
 
-impl Part<'_> {
+impl RowSource<'_> {
     fn rows(&self, take: &mut dyn FnMut(SettledRow) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let ledger = self.ledger;
-        let of_total = |experiment: &str| When {
+        let of_total = |experiment: &str| TimeRange {
             span: "total".to_owned(),
             // The later of the two times, because `None` is the lowest.
             start: ledger.total_start_ms(experiment).max(self.begin_ms),
@@ -134,7 +134,7 @@ impl Part<'_> {
             let since = ledger.cells_since(index).sums;
             for (number, numbers) in ledger.cells(index) {
                 let start_ms = number.saturating_mul(span.cell_ms);
-                let of_cell = |_: &str| When {
+                let of_cell = |_: &str| TimeRange {
                     span: display_ms(span.cell_ms),
                     start: Some(start_ms),
                     end: Some(start_ms.saturating_add(span.cell_ms)),
@@ -151,7 +151,7 @@ impl Part<'_> {
     fn of(
         &self,
         numbers: Numbers<'_>,
-        when: &dyn Fn(&str) -> When,
+        when: &dyn Fn(&str) -> TimeRange,
         take: &mut dyn FnMut(SettledRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         // Sorted by name, because the numbers of arms differ between pairs.
@@ -166,7 +166,7 @@ impl Part<'_> {
             .collect();
         for (experiment, arm, sums) in by_name {
             let row = |since, profile: &str, metric: &str| {
-                let When {
+                let TimeRange {
                     span,
                     start,
                     end,
@@ -220,7 +220,7 @@ impl Part<'_> {
     }
 
     /// Returns the time from which a metric was counted in a span, if not from its start.
-    fn since(&self, when: &When, column: &Column) -> Option<i64> {
+    fn since(&self, when: &TimeRange, column: &Column) -> Option<i64> {
         let sums = [column.numerator, column.denominator];
         let since = sums.map(|sum| self.ledger.column_since_ms(sum));
         // A value exists only from the time at which all its inputs were counted.

@@ -21,8 +21,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::client::{fault, too_large};
-use super::consumer::{Client, First, Forwarding, Note, Notes, TopicNames};
-use crate::stream::{Damage, Input, Inspection, OffsetState, TopicPartition};
+use super::consumer::{CallbackNotes, Client, First, Forwarding, Note, TopicNames};
+use crate::stream::{BatchDamage, Input, Inspection, OffsetState, TopicPartition};
 
 /// Timeout of one fetch. A batch may be large.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -50,14 +50,14 @@ enum FetchOutcome {
     /// A record, or the end of the readable log.
     Readable,
     /// An unreadable batch that starts at this offset, as far as known.
-    Damaged(i64, Damage),
+    Damaged(i64, BatchDamage),
 }
 
 impl Batches {
     /// Starts the thread. `config` is the configuration of the group's client.
     pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
         let (inspections, asked) = channel::<Inspection>();
-        let (tell, answers) = channel();
+        let (sender, answers) = channel();
         let closing = Arc::new(AtomicBool::new(false));
         let reader = BatchReader {
             topics,
@@ -67,7 +67,7 @@ impl Batches {
         let run = move || {
             for inspection in asked {
                 let batch = reader.inspect(inspection).map_err(|error| fault(&error, ""));
-                if tell.send(Input::Inspected(inspection, batch)).is_err() {
+                if sender.send(Input::Inspected(inspection, batch)).is_err() {
                     return;
                 }
             }
@@ -132,7 +132,9 @@ impl BatchReader {
         } = inspection;
         let (low, high) = {
             let (side, number) = partition;
-            let client: Client = self.config.create_with_context(Notes::new(&self.topics))?;
+            let client: Client = self
+                .config
+                .create_with_context(CallbackNotes::new(&self.topics))?;
             client.fetch_watermarks(self.topics.name(side), number, DEADLINE)?
         };
         if offset < low || offset >= high {
@@ -158,7 +160,7 @@ impl BatchReader {
         &self,
         partition: TopicPartition,
         offset: i64,
-        (first, damage): (i64, Damage),
+        (first, damage): (i64, BatchDamage),
         high: i64,
     ) -> Result<i64, KafkaError> {
         let begin = Instant::now();
@@ -168,7 +170,9 @@ impl BatchReader {
             }
             Ok(match (self.find(partition, offset)?, damage) {
                 // Its start is unknown, so adjacent batches of that kind count as one.
-                (FetchOutcome::Damaged(_, Damage::TooLarge { .. }), Damage::TooLarge { .. }) => true,
+                (FetchOutcome::Damaged(_, BatchDamage::TooLarge { .. }), BatchDamage::TooLarge { .. }) => {
+                    true
+                }
                 (FetchOutcome::Damaged(other, _), _) => other == first,
                 (FetchOutcome::Readable, _) => false,
             })
@@ -201,7 +205,10 @@ impl BatchReader {
     fn find(&self, partition: TopicPartition, offset: i64) -> Result<FetchOutcome, KafkaError> {
         let (side, number) = partition;
         let topic = self.topics.name(side);
-        let client: Arc<Client> = Arc::new(self.config.create_with_context(Notes::new(&self.topics))?);
+        let client: Arc<Client> = Arc::new(
+            self.config
+                .create_with_context(CallbackNotes::new(&self.topics))?,
+        );
         let (mut forwarding, mut readers) = Forwarding::new(&client, &self.topics, 1);
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(topic, number, Offset::Offset(offset))?;

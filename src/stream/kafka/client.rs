@@ -9,7 +9,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::settings;
-use crate::stream::{Damage, Fault, FaultKind};
+use crate::stream::{BatchDamage, Fault, FaultKind};
 
 /// Returns the configuration that all clients start from: the brokers and the operator's own properties.
 pub fn base_config(kafka: &settings::Kafka) -> ClientConfig {
@@ -36,9 +36,9 @@ pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
 }
 
 /// Context of a client whose errors another client already reports. By default each would be logged as an error.
-pub struct Quiet;
+pub struct SilentContext;
 
-impl ClientContext for Quiet {
+impl ClientContext for SilentContext {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         log(level, facility, message);
     }
@@ -48,17 +48,17 @@ impl ClientContext for Quiet {
     }
 }
 
-impl ConsumerContext for Quiet {}
+impl ConsumerContext for SilentContext {}
 
 /// Recognizes librdkafka's message about a response that is larger than its limit.
-pub(super) fn too_large(reason: &str) -> Option<Damage> {
+pub(super) fn too_large(reason: &str) -> Option<BatchDamage> {
     if !reason.contains("receive.message.max.bytes") {
         return None;
     }
     // The size is only used in messages, so it may be missing.
     let (_, after) = reason.split_once("Invalid response size ").unwrap_or_default();
     let n_digits = after.bytes().take_while(u8::is_ascii_digit).count();
-    Some(Damage::TooLarge {
+    Some(BatchDamage::TooLarge {
         bytes: after[..n_digits].parse().ok(),
     })
 }

@@ -114,15 +114,15 @@ pub(super) enum Note {
 }
 
 /// Target of librdkafka's callbacks, which only take notes.
-pub(super) struct Notes {
+pub(super) struct CallbackNotes {
     topics: TopicNames,
     notes: Mutex<VecDeque<Note>>,
     closing: AtomicBool,
 }
 
-impl Notes {
-    pub fn new(topics: &TopicNames) -> Notes {
-        Notes {
+impl CallbackNotes {
+    pub fn new(topics: &TopicNames) -> CallbackNotes {
+        CallbackNotes {
             topics: topics.clone(),
             notes: Mutex::new(VecDeque::new()),
             closing: AtomicBool::new(false),
@@ -149,7 +149,7 @@ impl Notes {
     }
 }
 
-impl ClientContext for Notes {
+impl ClientContext for CallbackNotes {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
         if let Some(reason) = client::refused_certificate(facility, message) {
@@ -162,7 +162,7 @@ impl ClientContext for Notes {
     }
 }
 
-impl ConsumerContext for Notes {
+impl ConsumerContext for CallbackNotes {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, error: RDKafkaRespErr, list: &mut TopicPartitionList) {
         // Only a note is taken here. The loop assigns the partitions once it knows where to start.
         if error == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
@@ -178,7 +178,7 @@ impl ConsumerContext for Notes {
     }
 }
 
-pub(super) type Client = BaseConsumer<Notes>;
+pub(super) type Client = BaseConsumer<CallbackNotes>;
 
 pub struct Consumer {
     forwarding: Forwarding,
@@ -197,7 +197,7 @@ impl Consumer {
         let config = client_config(kafka, n_queues);
         let client: Arc<Client> = Arc::new(
             config
-                .create_with_context(Notes::new(&topics))
+                .create_with_context(CallbackNotes::new(&topics))
                 .map_err(explain_refusal)?,
         );
         let batches = Batches::start(topics.clone(), &config)?;

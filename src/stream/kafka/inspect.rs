@@ -22,13 +22,13 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 use rdkafka::{Offset, TopicPartitionList};
 
-use self::complaints::Complaints;
+use self::complaints::ClientComplaints;
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
 pub use self::state::{FoundState, StateFacts};
 pub use self::storing::{InputFacts, StoringFacts, before_storing, state_topic, topic_ids};
 pub use self::survey::{LogSpan, Survey};
-use super::client::{self, Quiet};
+use super::client::{self, SilentContext};
 use super::producer::ANSWER_WITHIN;
 use super::topics::wait;
 use crate::clock::Clock;
@@ -42,7 +42,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 
 /// Facts about a cluster that answers.
 #[derive(Debug)]
-pub struct Facts {
+pub struct ClusterFacts {
     /// Advertised addresses of the brokers, as `host:port`.
     pub brokers: Vec<String>,
     pub served: Topic,
@@ -85,11 +85,11 @@ pub struct TopicSettings {
 ///
 /// # Errors
 /// If the client cannot be created, or no broker accepts it.
-pub fn inspect(config: &Config) -> Result<Facts, Failure> {
+pub fn inspect(config: &Config) -> Result<ClusterFacts, Failure> {
     inspect_within(ANSWER_WITHIN, config)
 }
 
-fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
+fn inspect_within(answer: Duration, config: &Config) -> Result<ClusterFacts, Failure> {
     let asker = Asker::new(answer, &config.kafka)?;
     let kafka = &config.kafka;
     let metadata = asker.metadata(&kafka.served_topic)?;
@@ -111,7 +111,7 @@ fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
     });
     let dead_letters = kafka.dead_letter_topic.as_ref();
     let state = config.state.as_ref();
-    Ok(Facts {
+    Ok(ClusterFacts {
         state: state.map(|state| asker.state(&state.topic, metadata.brokers().len())),
         brokers,
         served,
@@ -125,14 +125,15 @@ fn inspect_within(answer: Duration, config: &Config) -> Result<Facts, Failure> {
 struct Asker {
     /// Maximum time for retrying a request.
     answer: Duration,
-    consumer: BaseConsumer<Complaints>,
-    admin: AdminClient<Quiet>,
+    consumer: BaseConsumer<ClientComplaints>,
+    admin: AdminClient<SilentContext>,
 }
 
 impl Asker {
     fn new(answer: Duration, kafka: &settings::Kafka) -> Result<Asker, Failure> {
         let mut config = client::base_config(kafka);
-        let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
+        let admin =
+            AdminClient::from_config_and_context(&config, SilentContext).map_err(Failure::of_config)?;
         // It is assigned by hand, so it reads without joining its group.
         config.remove("group.instance.id");
         config
@@ -143,7 +144,7 @@ impl Asker {
             .set("isolation.level", "read_committed")
             .set("allow.auto.create.topics", "false");
         let consumer = config
-            .create_with_context(Complaints::default())
+            .create_with_context(ClientComplaints::default())
             .map_err(Failure::of_config)?;
         Ok(Asker {
             answer,
@@ -156,7 +157,7 @@ impl Asker {
     fn ask<T>(
         &self,
         hopeless: &[Trouble],
-        question: impl Fn(&BaseConsumer<Complaints>) -> KafkaResult<T>,
+        question: impl Fn(&BaseConsumer<ClientComplaints>) -> KafkaResult<T>,
     ) -> Result<T, Failure> {
         let clock = Clock::system();
         loop {
@@ -175,7 +176,7 @@ impl Asker {
                 return Err(own);
             }
             if hopeless || all_down || clock.uptime() >= self.answer {
-                return Err(complaints.most_telling().unwrap_or(own));
+                return Err(complaints.most_specific().unwrap_or(own));
             }
         }
     }
@@ -195,12 +196,12 @@ impl Asker {
         config: &Config,
         name: &str,
         partitions: Result<NonZeroU32, Failure>,
-        topic_says: Option<Kind>,
+        topic_kind: Option<Kind>,
     ) -> Topic {
         let found = partitions.map(|n_partitions| VisibleTopic {
             n_partitions,
             settings: self.settings(name),
-            sample: self.sample(config, name, n_partitions, topic_says),
+            sample: self.sample(config, name, n_partitions, topic_kind),
         });
         Topic {
             name: name.to_owned(),
@@ -250,15 +251,23 @@ impl Asker {
 /// If the client cannot be created, or the brokers do not answer within `answer`.
 pub fn settings(kafka: &settings::Kafka, topic: &str, answer: Duration) -> Result<TopicSettings, Failure> {
     let config = client::base_config(kafka);
-    let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
+    let admin = AdminClient::from_config_and_context(&config, SilentContext).map_err(Failure::of_config)?;
     settings_of(&admin, topic, answer)
 }
 
-fn settings_of(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<TopicSettings, Failure> {
+fn settings_of(
+    admin: &AdminClient<SilentContext>,
+    topic: &str,
+    answer: Duration,
+) -> Result<TopicSettings, Failure> {
     described(admin, topic, answer).map(|resource| TopicSettings::of(&resource))
 }
 
-fn described(admin: &AdminClient<Quiet>, topic: &str, answer: Duration) -> Result<ConfigResource, Failure> {
+fn described(
+    admin: &AdminClient<SilentContext>,
+    topic: &str,
+    answer: Duration,
+) -> Result<ConfigResource, Failure> {
     let options = AdminOptions::new().request_timeout(Some(answer));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answer = wait(admin.describe_configs(&asked, &options));

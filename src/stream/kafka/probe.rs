@@ -14,7 +14,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use super::client::{Quiet, fault, look_for_leaders};
+use super::client::{SilentContext, fault, look_for_leaders};
 use super::consumer::{Client, TopicNames};
 use super::{group, inspect};
 use crate::settings;
@@ -32,7 +32,7 @@ struct Prober {
     client: Arc<Client>,
     /// Client for log ranges, which reads no records. On the connection of the group's client an answer waits behind fetches.
     /// Unlike that client it also sees records of open transactions.
-    uncommitted: BaseConsumer<Quiet>,
+    uncommitted: BaseConsumer<SilentContext>,
     topics: TopicNames,
     kafka: settings::Kafka,
     /// Configuration for reading a single record, for which the group consumer cannot be used.
@@ -57,7 +57,7 @@ pub(super) fn start(
     own.set("isolation.level", "read_uncommitted");
     let prober = Prober {
         uncommitted: own
-            .create_with_context(Quiet)
+            .create_with_context(SilentContext)
             .context("create the client that queries the ends of the logs")?,
         client,
         topics: TopicNames::new(kafka),
@@ -331,8 +331,8 @@ impl Prober {
             };
             let by_time = seek_ms.and_then(|_| of(&by_time).or_else(|| of(&ends_before)));
             // Retention has removed records that would be needed only if reading starts at the first one left.
-            let begins_inside = by_time.is_none_or(|offset| offset == low);
-            let first_record_ms = if low > 0 && low < high && begins_inside {
+            let starts_inside = by_time.is_none_or(|offset| offset == low);
+            let first_record_ms = if low > 0 && low < high && starts_inside {
                 self.first_record_ms(*key, low)?
             } else {
                 None
@@ -358,7 +358,7 @@ impl Prober {
         config
             .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", "true");
-        let reader: BaseConsumer<Quiet> = config.create_with_context(Quiet)?;
+        let reader: BaseConsumer<SilentContext> = config.create_with_context(SilentContext)?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(self.topics.name(side), partition, Offset::Offset(low))?;
         reader.assign(&list)?;

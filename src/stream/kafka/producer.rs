@@ -13,7 +13,7 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{DeliveryResult, Producer as _, ProducerContext};
 
-use self::outbox::Outbox;
+use self::outbox::ProducerOutbox;
 use self::polled::Polled;
 use super::client;
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ pub struct Outgoing<'a> {
 
 /// Connected producer. The next [`send`](Producer::send) or [`flush`](Producer::flush) reports failed deliveries.
 pub struct Producer {
-    outbox: Outbox,
+    outbox: ProducerOutbox,
 }
 
 impl Producer {
@@ -66,7 +66,7 @@ impl Producer {
         }
         let client = Polled::start(&config, Deliveries::default()).map_err(explain_refusal)?;
         let producer = Producer {
-            outbox: Outbox::new(client),
+            outbox: ProducerOutbox::new(client),
         };
         if let Err(error) = producer.client().fetch_metadata(None, answer) {
             let cause = producer.deliveries().last_error();

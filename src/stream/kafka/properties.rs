@@ -9,14 +9,14 @@ use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 use thiserror::Error;
 
-use super::client::Quiet;
+use super::client::SilentContext;
 use super::consumer;
 use super::producer::explain_refusal;
 use crate::settings::{self, USUAL, files, nearest, shown_name};
 
 /// Error: no client can be created with these properties. Worded like an error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Diagnostic)]
-pub struct Refused {
+pub struct RefusedProperties {
     #[related]
     pub faults: Vec<PropertyError>,
 }
@@ -33,20 +33,20 @@ pub struct PropertyError {
     pub remedy: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedProperties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the Kafka client refuses its properties")
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedProperties {}
 
 /// Checks the name and value of each property with librdkafka. If all are valid, creates a client without a broker, so that
 /// librdkafka reads the files they name and checks that they fit together.
 ///
 /// # Errors
 /// All errors at once.
-pub fn judge(kafka: &settings::Kafka) -> Result<(), Refused> {
+pub fn judge(kafka: &settings::Kafka) -> Result<(), RefusedProperties> {
     let mut faults = faults_of_each(&kafka.properties, |name| format!("kafka.properties.{name}"));
     if faults.is_empty() {
         faults.extend(fault_of_all(kafka));
@@ -58,14 +58,14 @@ pub fn judge(kafka: &settings::Kafka) -> Result<(), Refused> {
 ///
 /// # Errors
 /// All errors at once.
-pub fn judge_flags(properties: &settings::Properties) -> Result<(), Refused> {
+pub fn judge_flags(properties: &settings::Properties) -> Result<(), RefusedProperties> {
     refuse(faults_of_each(properties, |name| format!("--property {name}")))
 }
 
-fn refuse(faults: Vec<PropertyError>) -> Result<(), Refused> {
+fn refuse(faults: Vec<PropertyError>) -> Result<(), RefusedProperties> {
     match faults.is_empty() {
         true => Ok(()),
-        false => Err(Refused { faults }),
+        false => Err(RefusedProperties { faults }),
     }
 }
 
@@ -143,7 +143,7 @@ fn fault_of_all(kafka: &settings::Kafka) -> Option<PropertyError> {
     let mut config = consumer::client_config(kafka, 1);
     // Without an address, the client connects to nothing.
     config.remove("bootstrap.servers");
-    let made: Result<BaseConsumer<Quiet>, _> = config.create_with_context(Quiet);
+    let made: Result<BaseConsumer<SilentContext>, _> = config.create_with_context(SilentContext);
     made.err().map(|error| PropertyError {
         setting: "kafka.properties".to_owned(),
         message: reason(error),
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn properties_must_fit_together_and_their_files_must_exist() {
         assert_eq!(judged(&[("session.timeout.ms", "30000")]), []);
-        for (properties, told) in [
+        for (properties, reported) in [
             (
                 &[
                     ("session.timeout.ms", "400000"),
@@ -302,7 +302,7 @@ mod tests {
             let [fault] = faults.as_slice() else {
                 panic!("{faults:?}");
             };
-            assert!(fault.message.contains(told), "{fault:?}");
+            assert!(fault.message.contains(reported), "{fault:?}");
         }
     }
 }

@@ -10,15 +10,17 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use abgauge_core::journal::{Bytes, Follower, Happening, Hindered, Key, Log, Namespace, Progress, Question};
+use abgauge_core::journal::{
+    BlockedOperation, Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, RecordKey, SharedBytes,
+};
 use anyhow::Context as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
-use self::complaints::{Complaints, fault, unread};
-use self::ends::{End, Ends};
-use self::writer::Writer;
+use self::complaints::{StateLogComplaints, fault, unread};
+use self::ends::{EndRequests, PartitionEnd};
+use self::writer::StateWriter;
 use super::client;
 use super::consumer::{QueuedMessage, RecordQueue};
 use super::producer::explain_refusal;
@@ -34,15 +36,15 @@ pub struct StateLog {
     clock: Clock,
     // Dropped before its client.
     queue: RecordQueue,
-    client: Arc<BaseConsumer<Complaints>>,
-    followers: BTreeMap<i32, Follower>,
+    client: Arc<BaseConsumer<StateLogComplaints>>,
+    followers: BTreeMap<i32, Cursor>,
     /// Partitions to be read from their first records, as soon as the client accepts that.
     starting: BTreeSet<i32>,
     /// A fault of reading was reported.
     is_unread: bool,
-    ends: Ends,
+    ends: EndRequests,
     /// `None` if it only reads.
-    writer: Option<Writer>,
+    writer: Option<StateWriter>,
 }
 
 impl StateLog {
@@ -57,7 +59,7 @@ impl StateLog {
         clock: Clock,
     ) -> anyhow::Result<StateLog> {
         Ok(StateLog {
-            writer: Some(Writer::start(kafka, topic, namespace)?),
+            writer: Some(StateWriter::start(kafka, topic, namespace)?),
             ..StateLog::reading(kafka, topic, clock)?
         })
     }
@@ -68,8 +70,8 @@ impl StateLog {
     /// librdkafka refuses a property.
     pub fn reading(kafka: &settings::Kafka, topic: &str, clock: Clock) -> anyhow::Result<StateLog> {
         let config = reader_config(kafka);
-        let client: BaseConsumer<Complaints> = config
-            .create_with_context(Complaints::default())
+        let client: BaseConsumer<StateLogComplaints> = config
+            .create_with_context(StateLogComplaints::default())
             .map_err(explain_refusal)?;
         let client = Arc::new(client);
         look_up_leaders(Arc::clone(&client), topic.to_owned())?;
@@ -79,7 +81,7 @@ impl StateLog {
             followers: BTreeMap::new(),
             starting: BTreeSet::new(),
             is_unread: false,
-            ends: Ends::start(&config, topic)?,
+            ends: EndRequests::start(&config, topic)?,
             writer: None,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
             clock,
@@ -92,7 +94,7 @@ impl StateLog {
     }
 
     /// Starts to read a waiting partition from its first record, if there is one.
-    fn start_those_that_wait(&mut self) -> Option<Happening<'static>> {
+    fn start_those_that_wait(&mut self) -> Option<LogEvent<'static>> {
         let partition = *self.starting.first()?;
         match self.read_from_the_first_record(partition) {
             Ok(()) => {
@@ -122,29 +124,29 @@ impl StateLog {
     }
 
     /// Restarts a partition from its first record.
-    fn start_over(&mut self, partition: i32) -> Option<Happening<'static>> {
+    fn start_over(&mut self, partition: i32) -> Option<LogEvent<'static>> {
         self.followers.get_mut(&partition)?.start_over();
         self.starting.insert(partition);
-        Some(Happening::StartOver { partition })
+        Some(LogEvent::StartOver { partition })
     }
 
-    fn take_answers(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+    fn take_answers(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
         while let Some(answer) = self.ends.answer() {
             let happening = match answer {
-                Ok(End {
+                Ok(PartitionEnd {
                     partition,
                     question,
                     begin,
                     end,
                 }) => {
-                    let follower = self.followers.get_mut(&partition);
-                    let answer = follower.map(|follower| {
+                    let cursor = self.followers.get_mut(&partition);
+                    let answer = cursor.map(|cursor| {
                         // Reported before the end, so that an owner notices lost records at that end.
-                        if let Some(offset) = begin.filter(|begin| follower.begins(*begin)) {
-                            take(Happening::Begins { partition, offset });
+                        if let Some(offset) = begin.filter(|begin| cursor.begins(*begin)) {
+                            take(LogEvent::Begins { partition, offset });
                         }
-                        follower.answer(question, end, now_ms)
+                        cursor.answer(question, end, now_ms)
                     });
                     answer.and_then(|answer| answer.happening(partition))
                 }
@@ -154,15 +156,15 @@ impl StateLog {
         }
     }
 
-    fn hand_over(&mut self, happening: Option<Happening<'static>>, take: &mut dyn FnMut(Happening<'_>)) {
+    fn hand_over(&mut self, happening: Option<LogEvent<'static>>, take: &mut dyn FnMut(LogEvent<'_>)) {
         let happening = match happening {
-            Some(Happening::StartOver { partition }) => self.start_over(partition),
+            Some(LogEvent::StartOver { partition }) => self.start_over(partition),
             other => other,
         };
         happening.into_iter().for_each(take);
     }
 
-    fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+    fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         for message in self.queue.wait(wait_ms) {
             let partition = message.partition();
             // Skip it: the partition is about to be read from its first record.
@@ -174,7 +176,7 @@ impl StateLog {
                 Some(code) => {
                     self.note_end(code, take);
                     let happening = self.take_error(&message, code);
-                    self.is_unread |= matches!(happening, Some(Happening::Hindered(..)));
+                    self.is_unread |= matches!(happening, Some(LogEvent::Hindered(..)));
                     self.hand_over(happening, take);
                 }
             }
@@ -182,16 +184,16 @@ impl StateLog {
     }
 
     /// Clears a fault of reading at the end of a partition, which shows that it can be read.
-    fn note_end(&mut self, code: RDKafkaErrorCode, take: &mut dyn FnMut(Happening<'_>)) {
+    fn note_end(&mut self, code: RDKafkaErrorCode, take: &mut dyn FnMut(LogEvent<'_>)) {
         if code == RDKafkaErrorCode::PartitionEOF && std::mem::take(&mut self.is_unread) {
-            take(Happening::Hindered(Hindered::Reading, None));
+            take(LogEvent::Hindered(BlockedOperation::Reading, None));
         }
     }
 
-    fn take_record(&mut self, message: &QueuedMessage, take: &mut dyn FnMut(Happening<'_>)) {
+    fn take_record(&mut self, message: &QueuedMessage, take: &mut dyn FnMut(LogEvent<'_>)) {
         let (partition, now_ms) = (message.partition(), self.clock.steady_ms());
         let (key, value) = (message.key().unwrap_or_default(), message.payload());
-        take(Happening::Record {
+        take(LogEvent::Record {
             partition,
             offset: message.offset(),
             key,
@@ -200,23 +202,23 @@ impl StateLog {
         });
         let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
         // The end comes after the records below it, as `Log` requires.
-        let follower = self.followers.get_mut(&partition);
-        let answer = follower.map(|follower| follower.read(message.offset() + 1, n_bytes as u64, now_ms));
+        let cursor = self.followers.get_mut(&partition);
+        let answer = cursor.map(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
         let happening = answer.and_then(|answer| answer.happening(partition));
         self.hand_over(happening, take);
     }
 
-    fn take_error(&mut self, message: &QueuedMessage, code: RDKafkaErrorCode) -> Option<Happening<'static>> {
+    fn take_error(&mut self, message: &QueuedMessage, code: RDKafkaErrorCode) -> Option<LogEvent<'static>> {
         let partition = message.partition();
         match code {
             RDKafkaErrorCode::PartitionEOF => {
                 let now_ms = self.clock.steady_ms();
-                let follower = self.followers.get_mut(&partition)?;
-                follower.reach(message.offset(), now_ms).happening(partition)
+                let cursor = self.followers.get_mut(&partition)?;
+                cursor.reach(message.offset(), now_ms).happening(partition)
             }
             RDKafkaErrorCode::AutoOffsetReset
             | RDKafkaErrorCode::OffsetOutOfRange
-            | RDKafkaErrorCode::LogTruncation => Some(Happening::StartOver { partition }),
+            | RDKafkaErrorCode::LogTruncation => Some(LogEvent::StartOver { partition }),
             code => Some(unread(
                 &KafkaError::MessageConsumption(code),
                 &message.reason(),
@@ -225,7 +227,7 @@ impl StateLog {
         }
     }
 
-    fn take_complaints(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+    fn take_complaints(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let strayed = match self.client.poll(Duration::ZERO) {
             // The record bypassed the queue, so it is missing from its partition.
             Some(Ok(record)) => Some(record.partition()),
@@ -236,17 +238,17 @@ impl StateLog {
             None => None,
         };
         if let Some(partition) = strayed {
-            self.hand_over(Some(Happening::StartOver { partition }), take);
+            self.hand_over(Some(LogEvent::StartOver { partition }), take);
         }
         while let Some((error, reason)) = self.client.context().pop() {
             take(fault(&error, &reason, self.topic()));
         }
     }
 
-    fn look_at_the_clock(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+    fn look_at_the_clock(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
-        for (partition, follower) in &mut self.followers {
-            let answer = follower.look_at_the_clock(now_ms);
+        for (partition, cursor) in &mut self.followers {
+            let answer = cursor.look_at_the_clock(now_ms);
             answer.happening(*partition).into_iter().for_each(&mut *take);
         }
     }
@@ -255,24 +257,24 @@ impl StateLog {
 impl Log for StateLog {
     fn follow(&mut self, partition: i32) {
         if let Entry::Vacant(place) = self.followers.entry(partition) {
-            place.insert(Follower::default());
+            place.insert(Cursor::default());
             self.starting.insert(partition);
         }
     }
 
-    fn ask(&mut self, partition: i32, question: Question) {
-        if let Some(follower) = self.followers.get_mut(&partition) {
-            follower.ask(question);
+    fn ask(&mut self, partition: i32, question: EndQuestion) {
+        if let Some(cursor) = self.followers.get_mut(&partition) {
+            cursor.ask(question);
             self.ends.ask(partition, question);
         }
     }
 
-    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+    fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
         let writer = self.writer.as_mut().expect("a reader appends nothing");
         writer.append(partition, key, value);
     }
 
-    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         self.start_those_that_wait().into_iter().for_each(&mut *take);
         self.writer.iter_mut().for_each(|writer| writer.poll(take));
         self.take_answers(take);
@@ -282,9 +284,9 @@ impl Log for StateLog {
         self.look_at_the_clock(take);
     }
 
-    fn progress(&self, partition: i32) -> Progress {
-        let follower = self.followers.get(&partition);
-        follower.map_or_else(Progress::default, Follower::progress)
+    fn progress(&self, partition: i32) -> LogProgress {
+        let cursor = self.followers.get(&partition);
+        cursor.map_or_else(LogProgress::default, Cursor::progress)
     }
 }
 
@@ -313,7 +315,7 @@ fn reader_config(kafka: &settings::Kafka) -> ClientConfig {
 }
 
 /// Asks for the leaders of the partitions before they are read: a client without them starts up to a second later.
-fn look_up_leaders(client: Arc<BaseConsumer<Complaints>>, topic: String) -> anyhow::Result<()> {
+fn look_up_leaders(client: Arc<BaseConsumer<StateLogComplaints>>, topic: String) -> anyhow::Result<()> {
     let ask = move || {
         if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
             tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use super::{KeyAudit, Partitioner, Partitioners, Verdict};
+use super::{KeyAudit, Partitioner, PartitionerVerdict, Partitioners};
 
 /// Obstacle between clicks and their lists, with its remedy as text. It contains no changing figures, so it stays equal to
 /// itself and is logged only once.
@@ -107,13 +107,13 @@ pub fn findings(audits: &[&KeyAudit]) -> Vec<KeyFinding> {
     for audit in audits {
         let topic = audit.topic.clone();
         match audit.verdict() {
-            Verdict::Mixed(partitioners) => findings.push(KeyFinding::Mixed {
+            PartitionerVerdict::Mixed(partitioners) => findings.push(KeyFinding::Mixed {
                 topic: topic.clone(),
                 partitioners,
             }),
-            Verdict::Foreign => findings.push(KeyFinding::Foreign { topic: topic.clone() }),
-            Verdict::By(partitioner) => keyed.push((topic.clone(), partitioner)),
-            Verdict::Undetermined { .. } => {}
+            PartitionerVerdict::Foreign => findings.push(KeyFinding::Foreign { topic: topic.clone() }),
+            PartitionerVerdict::By(partitioner) => keyed.push((topic.clone(), partitioner)),
+            PartitionerVerdict::Undetermined { .. } => {}
         }
         if audit.lacks_keys() {
             findings.push(KeyFinding::NoKeys { topic });

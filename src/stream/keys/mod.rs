@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 pub use self::finding::{KeyFinding, findings};
 pub use self::partitioner::{Partitioner, Partitioners, murmur2, murmur2_partition, partition_of_murmur2};
-pub use self::verdict::Verdict;
+pub use self::verdict::PartitionerVerdict;
 
 /// Number of first records of a topic that are all sampled. Of later ones, one in [`STRIDE`] is.
 const N_FIRST: u64 = 1000;
@@ -178,7 +178,7 @@ impl KeyAudit {
         self.counts
     }
 
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> PartitionerVerdict {
         let mut seen = HashSet::new();
         let mut keys = Vec::new();
         for sample in &self.recent {
@@ -189,7 +189,7 @@ impl KeyAudit {
                 keys.push(*fitting);
             }
         }
-        Verdict::of(&keys, self.n_partitions)
+        PartitionerVerdict::of(&keys, self.n_partitions)
     }
 
     fn lacks_keys(&self) -> bool {
@@ -245,11 +245,11 @@ pub(super) mod tests {
                 .filter(|one| one.differs(partitions(n)))
             {
                 let verdict = audit_of("t", n, partitioner).verdict();
-                assert_eq!(verdict, Verdict::By(partitioner), "{n}");
+                assert_eq!(verdict, PartitionerVerdict::By(partitioner), "{n}");
             }
             let mut foreign = KeyAudit::new("t", partitions(n));
             feed_foreign(&mut foreign, 0..500);
-            assert_eq!(foreign.verdict(), Verdict::Foreign, "{n}");
+            assert_eq!(foreign.verdict(), PartitionerVerdict::Foreign, "{n}");
         }
     }
 
@@ -259,7 +259,7 @@ pub(super) mod tests {
         feed(&mut audit, 500..600, Crc32);
         assert_eq!(
             audit.verdict(),
-            Verdict::Mixed([Murmur2, Crc32].into_iter().collect())
+            PartitionerVerdict::Mixed([Murmur2, Crc32].into_iter().collect())
         );
     }
 
@@ -269,7 +269,7 @@ pub(super) mod tests {
         audit.observe(Some(b"21"), -1);
         assert_eq!(
             (audit.counts().foreign, audit.verdict()),
-            (1, Verdict::By(Murmur2))
+            (1, PartitionerVerdict::By(Murmur2))
         );
     }
 
@@ -281,7 +281,7 @@ pub(super) mod tests {
             feed(&mut audit, 0..6, Crc32);
         }
         assert_eq!(audit.counts().sampled, 1000 + 200 / 64);
-        let Verdict::Undetermined {
+        let PartitionerVerdict::Undetermined {
             n_keys: 6,
             n_needed: 7,
             possible,
@@ -291,7 +291,7 @@ pub(super) mod tests {
         };
         assert_eq!(possible, Crc32.into());
         feed(&mut audit, 6..900, Crc32);
-        assert_eq!(audit.verdict(), Verdict::By(Crc32));
+        assert_eq!(audit.verdict(), PartitionerVerdict::By(Crc32));
     }
 
     #[test]
@@ -306,7 +306,7 @@ pub(super) mod tests {
             ..KeyCounts::default()
         };
         assert_eq!(audit.counts(), counts);
-        assert!(matches!(audit.verdict(), Verdict::Undetermined { .. }));
+        assert!(matches!(audit.verdict(), PartitionerVerdict::Undetermined { .. }));
         assert_eq!(findings(&[&audit]), []);
     }
 
@@ -353,9 +353,9 @@ pub(super) mod tests {
     fn a_verdict_follows_producers_that_are_fixed() {
         let mut audit = KeyAudit::new("t", partitions(4));
         feed(&mut audit, 0..2_000, Crc32);
-        assert_eq!(audit.verdict(), Verdict::By(Crc32));
+        assert_eq!(audit.verdict(), PartitionerVerdict::By(Crc32));
         feed(&mut audit, 2_000..400_000, Murmur2);
-        assert_eq!(audit.verdict(), Verdict::By(Murmur2));
+        assert_eq!(audit.verdict(), PartitionerVerdict::By(Murmur2));
         assert!(
             audit.counts().only_by[Crc32 as usize] > 200,
             "telemetry forgets nothing: {:?}",

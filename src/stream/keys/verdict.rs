@@ -16,7 +16,7 @@ const KEYS_OF_TWO: usize = 100;
 
 /// Partitioner of a topic's producers, as far as its recent samples show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PartitionerVerdict {
     /// Too few different keys, as always with one partition.
     Undetermined {
         n_keys: usize,
@@ -32,18 +32,18 @@ pub enum Verdict {
     Foreign,
 }
 
-impl Verdict {
+impl PartitionerVerdict {
     /// Judges different keys by the partitioners that fit each of them.
-    pub(super) fn of(keys: &[Partitioners], n_partitions: NonZeroU32) -> Verdict {
+    pub(super) fn of(keys: &[Partitioners], n_partitions: NonZeroU32) -> PartitionerVerdict {
         let known = Partitioner::ALL
             .into_iter()
             .filter(|one| one.differs(n_partitions));
         let singles: Vec<Partitioners> = known.map(Partitioners::from).collect();
-        let one = Left::of(&singles, keys);
+        let one = RemainingCandidates::of(&singles, keys);
         let n_of_one = keys_of_one(n_partitions);
         // An unknown partitioner could put this few keys where a known one would, so no candidate may win yet.
         if keys.len() < n_of_one {
-            let fitting = Left {
+            let fitting = RemainingCandidates {
                 possible: Vec::new(),
                 ..one
             };
@@ -51,7 +51,10 @@ impl Verdict {
         }
         match one.fitting[..] {
             [(_, only)] if one.possible.is_empty() => {
-                return only.iter().next().map_or(Verdict::Foreign, Verdict::By);
+                return only
+                    .iter()
+                    .next()
+                    .map_or(PartitionerVerdict::Foreign, PartitionerVerdict::By);
             }
             [] if one.possible.is_empty() => {}
             _ => return one.undetermined(one.n_needed()),
@@ -67,17 +70,17 @@ impl Verdict {
             .iter()
             .enumerate()
             .flat_map(|(place, one)| others(place).map(|other| one.union(*other)));
-        let two = Left::of(&pairs.collect::<Vec<_>>(), keys);
+        let two = RemainingCandidates::of(&pairs.collect::<Vec<_>>(), keys);
         match (&two.fitting[..], &two.possible[..]) {
-            ([], []) => Verdict::Foreign,
+            ([], []) => PartitionerVerdict::Foreign,
             ([], _) => two.undetermined(two.n_needed()),
-            _ => Verdict::Mixed(two.named()),
+            _ => PartitionerVerdict::Mixed(two.named()),
         }
     }
 }
 
 /// Candidates that the keys have not ruled out, each with the number of keys that it does not fit, in ascending order.
-struct Left {
+struct RemainingCandidates {
     n_keys: usize,
     /// Candidates that fit all keys but the tolerated ones.
     fitting: Vec<(usize, Partitioners)>,
@@ -85,15 +88,15 @@ struct Left {
     possible: Vec<(usize, Partitioners)>,
 }
 
-impl Left {
-    fn of(candidates: &[Partitioners], keys: &[Partitioners]) -> Left {
+impl RemainingCandidates {
+    fn of(candidates: &[Partitioners], keys: &[Partitioners]) -> RemainingCandidates {
         let misses = |some: &Partitioners| keys.iter().filter(|fitting| !fitting.overlaps(*some)).count();
         let tolerated = keys.len() / TOLERANCE;
         let mut all: Vec<_> = candidates.iter().map(|some| (misses(some), *some)).collect();
         all.retain(|(misses, _)| *misses <= tolerated + MARGIN);
         all.sort_by_key(|(misses, _)| *misses);
         let possible = all.split_off(all.partition_point(|(misses, _)| *misses <= tolerated));
-        Left {
+        RemainingCandidates {
             n_keys: keys.len(),
             fitting: all,
             possible,
@@ -105,8 +108,8 @@ impl Left {
         all.fold(Partitioners::default(), |named, (_, some)| named.union(*some))
     }
 
-    fn undetermined(&self, n_needed: usize) -> Verdict {
-        Verdict::Undetermined {
+    fn undetermined(&self, n_needed: usize) -> PartitionerVerdict {
+        PartitionerVerdict::Undetermined {
             n_keys: self.n_keys,
             n_needed,
             possible: self.named(),
@@ -149,16 +152,16 @@ mod tests {
         NonZeroU32::new(n).unwrap()
     }
 
-    fn judge(keys: impl Iterator<Item = (u32, Partitioner)>, n: NonZeroU32) -> Verdict {
+    fn judge(keys: impl Iterator<Item = (u32, Partitioner)>, n: NonZeroU32) -> PartitionerVerdict {
         let fitting = keys.map(|(id, partitioner)| {
             let key = format!("r-{id}");
             let partition = partitioner.partition(key.as_bytes(), n).cast_signed();
             Partitioners::of(key.as_bytes(), partition, n)
         });
-        Verdict::of(&fitting.collect::<Vec<_>>(), n)
+        PartitionerVerdict::of(&fitting.collect::<Vec<_>>(), n)
     }
 
-    fn all_by(partitioner: Partitioner, n_keys: u32, n: NonZeroU32) -> Verdict {
+    fn all_by(partitioner: Partitioner, n_keys: u32, n: NonZeroU32) -> PartitionerVerdict {
         judge((0..n_keys).map(|id| (id, partitioner)), n)
     }
 
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn few_keys_leave_exactly_the_partitioners_that_fit() {
         let possible = |verdict| match verdict {
-            Verdict::Undetermined { possible, .. } => possible,
+            PartitionerVerdict::Undetermined { possible, .. } => possible,
             other => panic!("{other:?}"),
         };
         assert_eq!(
@@ -189,10 +192,19 @@ mod tests {
 
     #[test]
     fn distinguishes_related_partitioners_unless_they_agree() {
-        assert_eq!(all_by(Murmur2Unsigned, 40, n(12)), Verdict::By(Murmur2Unsigned));
-        assert_eq!(all_by(Murmur2Unsigned, 400, n(16)), Verdict::By(Murmur2));
-        assert_eq!(all_by(Fnv1aMasked, 400, n(2)), Verdict::By(Fnv1a));
-        assert_eq!(all_by(Fnv1aMasked, 40, n(12)), Verdict::By(Fnv1aMasked));
+        assert_eq!(
+            all_by(Murmur2Unsigned, 40, n(12)),
+            PartitionerVerdict::By(Murmur2Unsigned)
+        );
+        assert_eq!(
+            all_by(Murmur2Unsigned, 400, n(16)),
+            PartitionerVerdict::By(Murmur2)
+        );
+        assert_eq!(all_by(Fnv1aMasked, 400, n(2)), PartitionerVerdict::By(Fnv1a));
+        assert_eq!(
+            all_by(Fnv1aMasked, 40, n(12)),
+            PartitionerVerdict::By(Fnv1aMasked)
+        );
     }
 
     #[test]
@@ -200,16 +212,20 @@ mod tests {
         let half = |id| (id, if id % 2 == 0 { Xxh32 } else { Fnv1a });
         let both = [Xxh32, Fnv1a].into_iter().collect();
         for p in [3, 12, 16] {
-            assert_eq!(judge((0..300).map(half), n(p)), Verdict::Mixed(both), "{p}");
+            assert_eq!(
+                judge((0..300).map(half), n(p)),
+                PartitionerVerdict::Mixed(both),
+                "{p}"
+            );
         }
         // Three producers, chosen by `id % 3`.
         let three = |id| (id, [Xxh32, Fnv1a, Crc32][id as usize % 3]);
-        assert_eq!(judge((0..300).map(three), n(12)), Verdict::Foreign);
+        assert_eq!(judge((0..300).map(three), n(12)), PartitionerVerdict::Foreign);
         let waits = judge((0..99).map(half), n(12));
         assert!(
             matches!(
                 waits,
-                Verdict::Undetermined {
+                PartitionerVerdict::Undetermined {
                     n_needed: KEYS_OF_TWO,
                     ..
                 }
@@ -223,7 +239,7 @@ mod tests {
     fn names_all_partitioners_that_cannot_be_distinguished() {
         let few_others = |id| (id, if id < 14 { Crc32 } else { Murmur2 });
         let verdict = judge((0..120).map(few_others), n(2));
-        let Verdict::Mixed(named) = verdict else {
+        let PartitionerVerdict::Mixed(named) = verdict else {
             panic!("{verdict:?}");
         };
         assert!(

@@ -8,9 +8,9 @@ use abgauge_core::engine::event::Side;
 use abgauge_core::engine::outcome::{ClickResult, Counts};
 use tracing::{error, info};
 
-use super::life::Life;
 use super::pair::Pair;
-use super::{Phase, Worker};
+use super::phase::Phase;
+use super::{StartPhase, Worker};
 use crate::stream::keys::KeyAudit;
 use crate::stream::{Fault, FaultKind, GroupState, LogStart, Order, Question, TopicCounts, TopicPartition};
 
@@ -23,7 +23,7 @@ impl Worker {
         self.report.brokers_answer();
         let before = self.counts.replace(counts);
         // A running daemon only reports the difference, and continues with what it can read.
-        if self.phase == Phase::Topics
+        if self.phase == StartPhase::Topics
             && let Some(message) = self.unequal()
         {
             let kind = FaultKind::Fatal;
@@ -44,8 +44,8 @@ impl Worker {
             self.shards.set_audits(&audits);
             self.report.set_audits(audits);
         }
-        if self.phase == Phase::Topics {
-            self.phase = Phase::Joining;
+        if self.phase == StartPhase::Topics {
+            self.phase = StartPhase::Joining;
             // With stored state, the worker subscribes once the keeper exists.
             self.orders.push(match self.setup.keeps_state() {
                 true => Order::Keep(self.setup.identity(counts.served)),
@@ -56,8 +56,8 @@ impl Worker {
 
     pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
         self.report.count_rebalance();
-        self.questions.begin_epoch();
-        self.phase = Phase::Owning;
+        self.questions.start_epoch();
+        self.phase = StartPhase::Owning;
         // Records may have been produced while the group was rebalancing, so no idle time carries over.
         self.restart_clocks();
         let whole = self.whole_pairs(partitions);
@@ -102,13 +102,13 @@ impl Worker {
     fn take_over(&mut self, whole: &BTreeSet<i32>) {
         let mut known = self.shards.take();
         for partition in whole {
-            let life = Life::assigned(known.remove(partition), self.stored.is_some());
+            let phase = Phase::assigned(known.remove(partition), self.stored.is_some());
             self.stored.iter().for_each(|stored| stored.assigned(*partition));
-            self.shards.insert(*partition, life);
+            self.shards.insert(*partition, phase);
         }
         // A pair that moved to another member loses its state here.
-        for (partition, life) in known {
-            if let Some(pair) = life.into_pair() {
+        for (partition, phase) in known {
+            if let Some(pair) = phase.into_pair() {
                 self.forget(partition, &pair);
             }
         }
@@ -117,8 +117,8 @@ impl Worker {
     /// Drops all pairs until the group assigns partitions of our topics.
     pub(super) fn misassigned(&mut self, others: &[String]) {
         self.report.count_rebalance();
-        self.questions.begin_epoch();
-        self.phase = Phase::Joining;
+        self.questions.start_epoch();
+        self.phase = StartPhase::Joining;
         self.membership
             .misassigned(others, &self.setup.topics, self.clocks.uptime());
         self.orders.push(Order::Assign(Vec::new()));
@@ -141,14 +141,14 @@ impl Worker {
         // The last changes are handed over and committed while the pairs are still here.
         self.hand_over();
         self.commit();
-        self.questions.begin_epoch();
-        self.phase = Phase::Joining;
-        for (partition, life) in self.shards.take() {
+        self.questions.start_epoch();
+        self.phase = StartPhase::Joining;
+        for (partition, phase) in self.shards.take() {
             self.stored.iter().for_each(|stored| stored.revoked(partition));
-            if life.reading().is_some() {
+            if phase.reading().is_some() {
                 self.hide(partition);
             }
-            match life.revoked() {
+            match phase.revoked() {
                 Some(parked) => self.shards.insert(partition, parked),
                 // Its memory was empty. The keeper is to order another one if it comes back.
                 None => self.stored.iter_mut().for_each(|stored| stored.forget(partition)),
@@ -171,8 +171,8 @@ impl Worker {
         self.report.counts(&counts);
         self.stored.iter_mut().for_each(|stored| stored.forget(partition));
         self.board.remove(partition);
-        let told = self.telling.dropped(partition);
-        self.note_told(told);
+        let reported = self.telling.dropped(partition);
+        self.note_reported(reported);
     }
 
     pub(super) fn starts_known(&mut self, starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>) {
@@ -204,15 +204,15 @@ impl Worker {
         if !self.is_where_it_was_stored(partition, logs) {
             return;
         }
-        let Some(life) = self.shards.remove(partition) else {
+        let Some(phase) = self.shards.remove(partition) else {
             return;
         };
-        let (life, given_up) = life.located(logs, || self.begin(partition, logs, now_ms));
+        let (phase, given_up) = phase.located(logs, || self.begin(partition, logs, now_ms));
         if let Some(pair) = given_up {
             self.report.count_pair_restart(partition);
             self.forget(partition, &pair);
         }
-        self.shards.insert(partition, life);
+        self.shards.insert(partition, phase);
     }
 
     fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
@@ -230,10 +230,10 @@ impl Worker {
         if self.shards.get_mut(partition).is_none_or(|pair| pair.is_held()) {
             return;
         }
-        self.shards.change(partition, Life::position_lost);
+        self.shards.change(partition, Phase::position_lost);
         self.hide(partition);
         // Open answers are about positions that are no longer valid.
-        self.questions.begin_epoch();
+        self.questions.start_epoch();
         self.restart_clocks();
     }
 }

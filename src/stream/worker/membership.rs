@@ -23,7 +23,7 @@ pub struct Membership {
     state: OwnershipState,
     left: Option<Duration>,
     pause: Duration,
-    told: Option<Duration>,
+    reported: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -116,12 +116,12 @@ impl Membership {
     }
 
     fn wrong(&mut self, message: String, uptime: Duration) {
-        let is_told = self
-            .told
-            .is_some_and(|told| uptime.saturating_sub(told) < LOG_AGAIN);
-        if !is_told {
+        let is_reported = self
+            .reported
+            .is_some_and(|reported| uptime.saturating_sub(reported) < LOG_AGAIN);
+        if !is_reported {
             warn!("{message}");
-            self.told = Some(uptime);
+            self.reported = Some(uptime);
         }
         self.state = OwnershipState::Wrong(message);
     }

@@ -2,29 +2,29 @@
 //!
 //! [`Worker`] is a plain struct: it takes [`Input`]s, reads records from its [`Source`]s, and gives [`Order`]s that the
 //! caller carries out. Its pairs live in *shards*, one for each source. Shards are read in parallel if enough records wait.
-//! One thread does everything else, between two reads. `life` has the states that a pair can be in.
+//! One thread does everything else, between two reads. `phase` has the states that a pair can be in.
 
-mod ahead;
 mod assignment;
+mod broker_requests;
 mod clocks;
 mod commits;
-mod ends;
-mod hold;
+mod events_ahead;
+mod held_pairs;
 mod inspections;
-mod life;
+mod log_ends;
+mod loss_rates;
 mod membership;
 mod pace;
 mod pair;
-mod questions;
+mod pair_feed;
+mod phase;
 mod readiness;
 mod report;
 mod setup;
 mod shard;
 mod shards;
-mod shares;
 mod start;
 mod stored;
-mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -36,25 +36,25 @@ use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::outcome::{Counts, Outcome};
 use abgauge_core::engine::{Engine, Rules};
-use abgauge_core::looks::{self, GivenUp, News};
+use abgauge_core::looks::{self, GivenUp, PairNews};
 use abgauge_core::metrics::Ranking;
 use abgauge_core::metrics::catalogue::Catalogue;
 use tracing::warn;
 
+use self::broker_requests::Questions;
 use self::clocks::Clocks;
 use self::commits::Commits;
 use self::inspections::Inspections;
-use self::life::Life;
 use self::membership::Membership;
-use self::pace::Pace;
+use self::pace::ShardPace;
 use self::pair::{Flow, PartitionLog};
-use self::questions::Questions;
+use self::pair_feed::{FeedClosed, PairFeed};
+use self::phase::Phase;
 use self::report::WorkerReport;
 use self::setup::Setup;
 pub use self::shard::DeadLetterSink;
 use self::shards::Shards;
-use self::stored::Stored;
-use self::telling::{NobodyListens, Telling};
+use self::stored::StoredPairs;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::logging::Losses;
@@ -67,7 +67,7 @@ const SETTLE_A_ROUND: usize = 8192;
 
 /// Phase of the start.
 #[derive(Debug, PartialEq)]
-enum Phase {
+enum StartPhase {
     /// The topics are not known.
     Topics,
     /// Waiting for the group.
@@ -83,9 +83,9 @@ pub struct Worker {
 
     // Counterparts: the board, the group, and the brokers.
     board: Arc<Board>,
-    telling: Telling,
+    telling: PairFeed,
     report: WorkerReport,
-    phase: Phase,
+    phase: StartPhase,
     membership: Membership,
     /// Partitions of the topics, once known.
     counts: Option<TopicCounts>,
@@ -95,14 +95,14 @@ pub struct Worker {
     orders: Vec<Order>,
     fatal: Option<Fault>,
 
-    // Pairs, each in a phase of its `Life`, and their stored state, with `[state]`.
+    // Pairs, each in a phase of its `Phase`, and their stored state, with `[state]`.
     shards: Shards,
-    stored: Option<Stored>,
+    stored: Option<StoredPairs>,
 
     // Its clocks.
     clock: Clock,
     clocks: Clocks,
-    pace: Pace,
+    pace: ShardPace,
 }
 
 impl Worker {
@@ -123,9 +123,9 @@ impl Worker {
         Worker {
             catalogue: None,
             board,
-            telling: Telling::new(looks::every_ms(config.join.slot_ms)),
+            telling: PairFeed::new(looks::every_ms(config.join.slot_ms)),
             report: WorkerReport::new(telemetry, setup.topics.clone(), config),
-            phase: Phase::Topics,
+            phase: StartPhase::Topics,
             membership: Membership::default(),
             counts: None,
             questions: Questions::default(),
@@ -137,7 +137,7 @@ impl Worker {
             stored: None,
             clock,
             clocks: Clocks::default(),
-            pace: Pace::default(),
+            pace: ShardPace::default(),
             setup,
         }
     }
@@ -149,8 +149,8 @@ impl Worker {
     }
 
     /// Sends the sums of users to looks, if experiments are configured.
-    pub fn with_looks(mut self, sink: Option<SyncSender<News>>) -> Worker {
-        sink.into_iter().for_each(|sink| self.telling.tell(sink));
+    pub fn with_looks(mut self, sink: Option<SyncSender<PairNews>>) -> Worker {
+        sink.into_iter().for_each(|sink| self.telling.connect(sink));
         self
     }
 
@@ -218,7 +218,7 @@ impl Worker {
             } => {
                 is_known
                     .into_iter()
-                    .for_each(|is_known| self.group_knows(pair, number, is_known));
+                    .for_each(|is_known| self.is_known_to_group(pair, number, is_known));
             }
             Answer::Group { .. } | Answer::Starts { .. } | Answer::Ends { .. } => {}
         }
@@ -267,7 +267,7 @@ impl Worker {
         let is_copied = self.board.is_being_copied();
         let is_due = self.pace.hands_over(busy, is_copied, uptime);
         // Show pairs that have caught up without delay, however long the last round took.
-        let is_awaited = !is_copied && self.shards.lives().any(|(_, life)| life.has_caught_up());
+        let is_awaited = !is_copied && self.shards.phases().any(|(_, phase)| phase.has_caught_up());
         if is_due || is_awaited {
             self.hand_over();
             self.offer_states();
@@ -286,7 +286,7 @@ impl Worker {
             live_end_ms: self.shown_live_end_ms(),
             now_ms: self.clock.now_ms(),
             steady_ms: self.clock.steady_ms(),
-            tell_open_after_ms: self.setup.idle_after_ms,
+            report_open_after_ms: self.setup.idle_after_ms,
             settle_after_ms: self.setup.settle_after_ms,
             exact: self.board.is_exact(),
             arms_folded: engines.map(Engine::n_folded_arms).sum(),
@@ -347,7 +347,7 @@ impl Worker {
         }
         self.board.show_until(self.until_ms());
         self.look_ahead();
-        let mut told = self.telling.own(self.shards.lives());
+        let mut reported = self.telling.own(self.shards.phases());
         for (partition, pair) in self.shards.pairs_mut() {
             if pair.changed {
                 let mut delta = pair.tracker.take_delta();
@@ -357,18 +357,18 @@ impl Worker {
                 }
                 self.board.merge(partition, &delta);
                 self.report.counts(&delta.counts);
-                told = told.and(self.telling.reached(partition, &mut delta));
+                reported = reported.and(self.telling.reached(partition, &mut delta));
                 pair.changed = false;
             }
         }
-        self.note_told(told);
+        self.note_reported(reported);
         // Shown after the merge, so that a pair appears with all its numbers.
         self.show_caught_up();
         self.report_engines();
     }
 
-    fn note_told(&mut self, told: Result<(), NobodyListens>) {
-        if told.is_err() {
+    fn note_reported(&mut self, reported: Result<(), FeedClosed>) {
+        if reported.is_err() {
             self.fault(Fault {
                 message:
                     "the thread that takes looks has stopped, which is a bug in abgauge: its log has the reason"
@@ -382,7 +382,7 @@ impl Worker {
     fn give_up(&mut self, given_up: GivenUp) {
         if let GivenUp::Experiment(experiment) = &given_up {
             // Parked pairs are included, because they may return.
-            let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
+            let all = self.shards.phases_mut().filter_map(|(_, phase)| phase.pair_mut());
             for pair in all {
                 pair.tracker.forget_users(experiment);
             }
@@ -392,10 +392,10 @@ impl Worker {
     }
 
     fn show_caught_up(&mut self) {
-        let lives = self.shards.lives().filter(|(_, life)| life.has_caught_up());
-        let partitions: Vec<i32> = lives.map(|(partition, _)| partition).collect();
+        let phases = self.shards.phases().filter(|(_, phase)| phase.has_caught_up());
+        let partitions: Vec<i32> = phases.map(|(partition, _)| partition).collect();
         for partition in partitions {
-            self.shards.change(partition, Life::caught_up);
+            self.shards.change(partition, Phase::caught_up);
             // With stored state, the settled view is complete only once a state of this memory is in force.
             let stored = self.stored.as_mut();
             let complete = stored.map_or(&View::BOTH[..], |stored| stored.caught_up(partition));
@@ -407,7 +407,7 @@ impl Worker {
 
     /// Sets the gauges of all engines, including parked pairs: their clicks still wait.
     fn report_engines(&self) {
-        let pairs = self.shards.lives().filter_map(|(_, life)| life.pair());
+        let pairs = self.shards.phases().filter_map(|(_, phase)| phase.pair());
         self.report.engines(pairs.map(|pair| pair.engine()));
     }
 
@@ -422,7 +422,7 @@ impl Worker {
     /// The board goes first: it must know every place that an engine may name.
     fn take_catalogue(&mut self, catalogue: Arc<Catalogue>) {
         self.board.set_catalogue(Arc::clone(&catalogue));
-        let all = self.shards.lives_mut().filter_map(|(_, life)| life.pair_mut());
+        let all = self.shards.phases_mut().filter_map(|(_, phase)| phase.pair_mut());
         for pair in all {
             pair.tracker.set_catalogue(Arc::clone(&catalogue));
         }

@@ -11,7 +11,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
 
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct ShardPace {
     last: Duration,
     /// Duration of the last round with a hand-over.
     took: Duration,
@@ -19,7 +19,7 @@ pub struct Pace {
     is_now: bool,
 }
 
-impl Pace {
+impl ShardPace {
     /// Returns whether this round hands over. `busy`: records arrive. `copied`: a scrape is copying the board, and a
     /// hand-over would wait for it.
     pub fn hands_over(&mut self, busy: bool, copied: bool, uptime: Duration) -> bool {
@@ -56,7 +56,7 @@ mod tests {
     #[track_caller]
     fn check(took_ms: u64, busy_ms: u64, quiet_ms: u64) {
         let begin = Duration::from_secs(100);
-        let mut pace = Pace::default();
+        let mut pace = ShardPace::default();
         assert!(pace.hands_over(true, false, begin), "the first one is due");
         pace.took(Duration::from_millis(took_ms));
         for (busy, copied, ms) in [

@@ -6,8 +6,8 @@ use abgauge_core::engine::Engine;
 use abgauge_core::engine::event::Side;
 use abgauge_core::ledger::PairTracker;
 
-use super::ahead::EventsAhead;
-use super::hold::Held;
+use super::events_ahead::EventsAhead;
+use super::held_pairs::Held;
 use crate::settings::skips::Offsets;
 use crate::stream::{LogEnd, LogStart};
 
@@ -33,7 +33,7 @@ pub struct Pair {
 
 /// Position that its log does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Strayed {
+pub struct LostPosition {
     pub side: Side,
     pub position: i64,
     /// First offset and end of the log.
@@ -156,7 +156,7 @@ impl PartitionLog {
     }
 
     /// Returns whether it had been at its end for `after_ms` when the answer was asked for.
-    pub fn stands(&mut self, at_end: bool, asked_ms: i64, after_ms: i64) -> bool {
+    pub fn is_at_rest(&mut self, at_end: bool, asked_ms: i64, after_ms: i64) -> bool {
         if !at_end {
             self.idle_since_ms = None;
             return false;
@@ -215,7 +215,7 @@ impl Pair {
     }
 
     /// Returns whether these logs still have its next records.
-    pub fn stands_within(&self, logs: &[(Side, LogStart)]) -> bool {
+    pub fn is_within(&self, logs: &[(Side, LogStart)]) -> bool {
         self.strayed(logs).is_none()
     }
 
@@ -236,12 +236,12 @@ impl Pair {
     }
 
     /// Returns the first of its positions that is outside its log. `logs` must include all that it reads.
-    pub fn strayed(&self, logs: &[(Side, LogStart)]) -> Option<Strayed> {
+    pub fn strayed(&self, logs: &[(Side, LogStart)]) -> Option<LostPosition> {
         self.logs.iter().find_map(|log| {
             let start = logs.iter().find(|(side, _)| *side == log.side);
             // A log without bounds has no valid position.
             let (low, high) = start.map_or((0, -1), |(_, start)| (start.low, start.high));
-            let strayed = Strayed {
+            let strayed = LostPosition {
                 side: log.side,
                 position: log.position,
                 low,
@@ -275,7 +275,7 @@ impl Pair {
     }
 
     /// Returns whether it has read records beyond the noted ends, that is, written since the start.
-    pub fn goes_on(&self) -> bool {
+    pub fn continues(&self) -> bool {
         self.logs.iter().any(|log| log.position > log.noted_end)
     }
 

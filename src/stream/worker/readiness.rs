@@ -1,7 +1,7 @@
 //! Conditions for the worker to be ready, in plain words.
 
-use super::life::Life;
-use super::{Phase, Worker};
+use super::phase::Phase;
+use super::{StartPhase, Worker};
 use crate::stream::TopicCounts;
 
 impl Worker {
@@ -10,13 +10,13 @@ impl Worker {
         waiting.extend(self.unequal());
         waiting.extend(self.membership.waiting_for());
         match self.phase {
-            Phase::Topics => waiting.push("waiting for the brokers to describe the topics".into()),
+            StartPhase::Topics => waiting.push("waiting for the brokers to describe the topics".into()),
             // With stored state, nothing is subscribed to before the keeper is there.
-            Phase::Joining if self.setup.keeps_state() && self.stored.is_none() => {
+            StartPhase::Joining if self.setup.keeps_state() && self.stored.is_none() => {
                 waiting.push("waiting for the brokers to describe the state topic".into());
             }
-            Phase::Joining => waiting.push("waiting for the group to assign partitions".into()),
-            Phase::Owning => {
+            StartPhase::Joining => waiting.push("waiting for the group to assign partitions".into()),
+            StartPhase::Owning => {
                 waiting.extend(self.restoring());
                 if let Some(stored) = &self.stored {
                     waiting.extend(stored.fault());
@@ -58,7 +58,7 @@ impl Worker {
 
     /// Describes the pairs whose stored state is not known yet.
     fn restoring(&self) -> Option<String> {
-        let restoring = self.shards.lives().filter(|(_, life)| life.is_restoring());
+        let restoring = self.shards.phases().filter(|(_, phase)| phase.is_restoring());
         let partitions: Vec<i32> = restoring.map(|(partition, _)| partition).collect();
         self.stored.as_ref()?.restoring(&partitions)
     }
@@ -70,9 +70,9 @@ impl Worker {
         if !locating.is_empty() {
             waiting.push(format!("finding where to start partitions {locating:?}"));
         }
-        let lives = self.shards.lives().filter(|(_, life)| life.is_locating());
-        let is_lost = |life: &Life| life.pair().is_some_and(|pair| pair.position_lost);
-        for (partition, _) in lives.filter(|(_, life)| is_lost(life)) {
+        let phases = self.shards.phases().filter(|(_, phase)| phase.is_locating());
+        let is_lost = |phase: &Phase| phase.pair().is_some_and(|pair| pair.position_lost);
+        for (partition, _) in phases.filter(|(_, phase)| is_lost(phase)) {
             waiting.push(format!(
                 "restarting partition {partition}: its position was no longer in the log"
             ));
@@ -82,9 +82,9 @@ impl Worker {
 
     /// Pairs that are catching up.
     fn replaying(&self) -> Vec<String> {
-        let message = |(partition, life): (i32, &Life)| {
+        let message = |(partition, phase): (i32, &Phase)| {
             // A held pair reads nothing until it is released, and is reported with its own remedy.
-            let pair = life.replaying().filter(|pair| !pair.is_held())?;
+            let pair = phase.replaying().filter(|pair| !pair.is_held())?;
             let stored = self.stored.as_ref();
             if let Some(message) = stored.and_then(|stored| stored.reading_again(partition, pair)) {
                 return Some(message);
@@ -99,7 +99,7 @@ impl Worker {
                 "catching up in partition {partition}: {left} records to read{why}"
             ))
         };
-        self.shards.lives().filter_map(message).collect()
+        self.shards.phases().filter_map(message).collect()
     }
 
     /// Topic partitions that wait for a transaction to end, a line each.

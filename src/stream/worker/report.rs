@@ -12,13 +12,13 @@ use abgauge_core::looks::GivenUp;
 use abgauge_core::metrics::catalogue::Catalogue;
 use tracing::{info, warn};
 
-use super::ahead::{self, AheadWarning};
+use super::events_ahead::{self, AheadWarning};
 use super::has_any;
+use super::loss_rates::{self, LossRates};
 use super::pair::Pair;
 use super::shard::UnreadableRecord;
 use super::shards::Shards;
-use super::shares::{self, TopicShares};
-use super::stored::{Stored, lost, malformed, not_cleaned, unsealed};
+use super::stored::{StoredPairs, lost, malformed, not_cleaned, unsealed};
 use crate::logging::Losses;
 use crate::settings::skips::{Skips, range_text};
 use crate::settings::{Config, Limits};
@@ -56,9 +56,9 @@ pub struct WorkerReport {
     /// Faults that were logged recently, by message, and when.
     faults_logged: HashMap<String, Duration>,
     /// A fault was logged since the brokers last answered.
-    fault_told: bool,
+    fault_reported: bool,
     invalid_logged: HashMap<(Side, Reason), LogLimit>,
-    shares: TopicShares,
+    shares: LossRates,
     limits: Limits,
     /// A topic's share is above its limit, by `Side as usize`, then `Excess as usize`.
     raised: [[bool; Excess::ALL.len()]; 2],
@@ -75,15 +75,15 @@ pub struct WorkerReport {
     skipped: bool,
     /// The last message about each held partition, and when it was logged.
     held_logged: HashMap<i32, (String, Duration)>,
-    left_out_told: bool,
-    folded_told: bool,
+    left_out_reported: bool,
+    folded_reported: bool,
     /// A warning that the state topic is not cleaned was logged.
-    not_cleaned_told: bool,
+    not_cleaned_reported: bool,
     /// A warning about pairs that are paused because settled numbers wait to be stored was logged.
-    unsealed_told: bool,
+    unsealed_reported: bool,
     /// Number of losses of the state topic that were logged.
-    n_lost_told: u64,
-    malformed_told: bool,
+    n_lost_reported: u64,
+    malformed_reported: bool,
     /// More than [`MAX_SHARED_ID`] of the records are lists that share one request id.
     ids_are_shared: bool,
     /// The times of a topic are 32-bit floats, by `Side as usize`.
@@ -102,7 +102,7 @@ struct LogLosses {
     /// Time at which a loss was last seen.
     seen: Option<Duration>,
     /// Losses that the log has reported itself, once it could be written again.
-    n_told: u64,
+    n_reported: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +114,7 @@ struct LogLimit {
 /// The state of the worker in one round.
 pub struct Round<'a> {
     pub shards: &'a Shards,
-    pub stored: Option<&'a Stored>,
+    pub stored: Option<&'a StoredPairs>,
     /// Time that counts suspension.
     pub lasting_ms: i64,
     pub live_end_ms: Option<i64>,
@@ -122,7 +122,7 @@ pub struct Round<'a> {
     pub now_ms: i64,
     pub steady_ms: i64,
     /// Time that a transaction may block a partition before it is reported.
-    pub tell_open_after_ms: i64,
+    pub report_open_after_ms: i64,
     /// A + lateness.
     pub settle_after_ms: i64,
     pub exact: bool,
@@ -147,9 +147,9 @@ impl WorkerReport {
             max_statistics_bytes: config.limits.max_statistics_bytes,
             faults: Vec::new(),
             faults_logged: HashMap::new(),
-            fault_told: false,
+            fault_reported: false,
             invalid_logged: HashMap::new(),
-            shares: TopicShares::new(),
+            shares: LossRates::new(),
             limits: config.limits.clone(),
             raised: [[false; Excess::ALL.len()]; 2],
             timestamp_faults: Vec::new(),
@@ -161,12 +161,12 @@ impl WorkerReport {
             shed: false,
             skipped: false,
             held_logged: HashMap::new(),
-            left_out_told: false,
-            folded_told: false,
-            not_cleaned_told: false,
-            unsealed_told: false,
-            n_lost_told: 0,
-            malformed_told: false,
+            left_out_reported: false,
+            folded_reported: false,
+            not_cleaned_reported: false,
+            unsealed_reported: false,
+            n_lost_reported: 0,
+            malformed_reported: false,
             ids_are_shared: false,
             times_are_floats: [false; 2],
             max_lists_per_click: config.join.max_lists_per_click,
@@ -241,18 +241,18 @@ impl WorkerReport {
 
     /// A partition is held. Logged once a minute while this lasts, and when more is known about it.
     pub fn held(&mut self, message: &str, partition: i32, uptime: Duration) {
-        let told = self.held_logged.get(&partition);
+        let reported = self.held_logged.get(&partition);
         // A changed message is logged at once, because it has new details.
-        let is_told =
-            told.is_some_and(|(told, at)| told == message && uptime.saturating_sub(*at) < LOG_AGAIN);
-        if !is_told {
+        let is_reported = reported
+            .is_some_and(|(reported, at)| reported == message && uptime.saturating_sub(*at) < LOG_AGAIN);
+        if !is_reported {
             warn!(partition, "{message}");
             self.held_logged.insert(partition, (message.to_owned(), uptime));
         }
     }
 
     /// Notes that a partition is no longer held.
-    pub fn goes_on(&mut self, partition: i32) {
+    pub fn continues(&mut self, partition: i32) {
         self.held_logged.remove(&partition);
     }
 
@@ -270,7 +270,7 @@ impl WorkerReport {
             partition,
             "the batch at offset {unreadable} cannot be read: offsets {skipped} are skipped because of ingest.skip_records, and numbers are no longer exact"
         );
-        self.goes_on(partition);
+        self.continues(partition);
     }
 
     /// Never logs the payload: it may be private.
@@ -312,7 +312,7 @@ impl WorkerReport {
         if fault.kind == FaultKind::Silence && self.faults.iter().any(|f| f.kind == FaultKind::Barred) {
             return; // The current fault already says why they do not answer.
         }
-        let words = what_is_wrong(&fault);
+        let words = fault_kind(&fault);
         self.faults_logged
             .retain(|_, last| uptime.saturating_sub(*last) < LOG_AGAIN);
         // Brokers that have just started may soon answer otherwise, so an uncertain fault keeps the worker from being
@@ -320,14 +320,14 @@ impl WorkerReport {
         if fault.kind != FaultKind::Uncertain && !self.faults_logged.contains_key(words) {
             warn!("{}", fault.message);
             self.faults_logged.insert(words.to_owned(), uptime);
-            self.fault_told = true;
+            self.fault_reported = true;
         }
         // An answer of another kind supersedes the earlier faults, so only faults of this kind stay.
         self.faults.retain(|standing| standing.kind == fault.kind);
         match self
             .faults
             .iter()
-            .position(|standing| what_is_wrong(standing) == words)
+            .position(|standing| fault_kind(standing) == words)
         {
             Some(same) => self.faults[same] = fault,
             None => {
@@ -341,7 +341,7 @@ impl WorkerReport {
     pub fn brokers_answer(&mut self) {
         let answered = !std::mem::take(&mut self.faults).is_empty();
         // A fault that was never logged has no end to log.
-        if answered && std::mem::take(&mut self.fault_told) {
+        if answered && std::mem::take(&mut self.fault_reported) {
             info!("the brokers answer");
         }
     }
@@ -394,25 +394,25 @@ impl WorkerReport {
         let malformed = malformed(stored.malformed_key(round.shards).as_ref());
         let n_lost = states.values().map(|state| state.lost).sum();
         // The count only grows, so each loss is logged once, however long its warning stays on the page.
-        if let Some(warning) = lost.as_ref().filter(|_| n_lost > self.n_lost_told) {
+        if let Some(warning) = lost.as_ref().filter(|_| n_lost > self.n_lost_reported) {
             warn!("{}", warning.message);
-            self.n_lost_told = n_lost;
+            self.n_lost_reported = n_lost;
         }
-        let was_malformed = std::mem::replace(&mut self.malformed_told, malformed.is_some());
+        let was_malformed = std::mem::replace(&mut self.malformed_reported, malformed.is_some());
         if let Some(warning) = malformed.as_ref().filter(|_| !was_malformed) {
             warn!("{}", warning.message);
         }
         if let Some(warning) = &not_cleaned
-            && !std::mem::replace(&mut self.not_cleaned_told, true)
+            && !std::mem::replace(&mut self.not_cleaned_reported, true)
         {
             warn!("{}", warning.message);
         }
         // This one has both edges in the log: an operator who sees partitions paused looks for the moment at which
         // reading continued.
-        let was_told = std::mem::replace(&mut self.unsealed_told, unsealed.is_some());
+        let was_reported = std::mem::replace(&mut self.unsealed_reported, unsealed.is_some());
         match &unsealed {
-            Some(warning) if !was_told => warn!("{}", warning.message),
-            None if was_told => {
+            Some(warning) if !was_reported => warn!("{}", warning.message),
+            None if was_reported => {
                 info!("storing settled data works again: reading of all partitions continues")
             }
             _ => {}
@@ -446,10 +446,10 @@ impl WorkerReport {
 
     /// Records have moved M of their topic partition far ahead of our clock, or no longer do.
     pub fn event_ahead(&self, of: TopicPartition, pair: &Pair, now_ms: i64) {
-        let Some(told) = AheadWarning::of(of, pair) else {
+        let Some(reported) = AheadWarning::of(of, pair) else {
             return;
         };
-        let messages = ahead::messages(vec![told], &self.topics, &self.skips, now_ms);
+        let messages = events_ahead::messages(vec![reported], &self.topics, &self.skips, now_ms);
         let (topic, partition) = (&self.topics[of.0 as usize], of.1);
         for message in messages {
             warn!(topic, partition, "{message}");
@@ -458,11 +458,11 @@ impl WorkerReport {
 
     /// Events that make others late, the furthest ahead first.
     fn events_ahead(&self, round: &Round) -> Vec<Warning> {
-        let told = round.shards.pairs().flat_map(|(partition, pair)| {
+        let reported = round.shards.pairs().flat_map(|(partition, pair)| {
             let of_side = move |side: Side| AheadWarning::of((side, partition), pair);
             Side::BOTH.into_iter().filter_map(of_side)
         });
-        let messages = ahead::messages(told.collect(), &self.topics, &self.skips, round.now_ms);
+        let messages = events_ahead::messages(reported.collect(), &self.topics, &self.skips, round.now_ms);
         let warning = |message| Warning::critical(message).see("AbgaugeEventAhead");
         messages.into_iter().map(warning).collect()
     }
@@ -476,8 +476,8 @@ impl WorkerReport {
         }
         log.seen = log.seen.filter(|seen| uptime.saturating_sub(*seen) < TELL_LOSSES);
         // The log can report its own losses only once it is writable again.
-        if n_lost > log.n_told && !log.losses.is_failing() {
-            let lost = n_lost - std::mem::replace(&mut log.n_told, n_lost);
+        if n_lost > log.n_reported && !log.losses.is_failing() {
+            let lost = n_lost - std::mem::replace(&mut log.n_reported, n_lost);
             warn!(lost, "log lines are lost: cannot write to standard error");
         }
     }
@@ -489,7 +489,7 @@ impl WorkerReport {
         for (partition, pair) in pairs.clone() {
             for log in &pair.logs {
                 let ahead_ms = pair.ahead_ms(log.side, round.now_ms);
-                let held_since_ms = log.held_up_since_ms(round.steady_ms, round.tell_open_after_ms);
+                let held_since_ms = log.held_up_since_ms(round.steady_ms, round.report_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
                     held: pair.held.is_some_and(|held| held.side == log.side),
@@ -561,16 +561,16 @@ impl WorkerReport {
         let groups = self.sides_of_topics().iter();
         for (sides, excess) in groups.flat_map(|sides| Excess::ALL.map(|excess| (*sides, excess))) {
             let topic = &self.topics[sides[0] as usize];
-            let limit = shares::limit(excess, &self.limits);
+            let limit = loss_rates::limit(excess, &self.limits);
             let share = self.shares.of(excess, sides).unwrap_or(0.0);
             let conflicts = self.shares.of_conflicts().unwrap_or(0.0);
             let warning = (share > limit).then(|| match excess {
                 // The more specific explanation goes first: several lists under one id, or an old log.
                 Excess::Duplicate if conflicts > limit && sides.contains(&Side::Served) => {
-                    shares::conflict_warning(topic, conflicts, limit)
+                    loss_rates::conflict_warning(topic, conflicts, limit)
                 }
-                Excess::Late if self.shares.is_old_log(sides) => shares::old_log_warning(topic, share),
-                _ => shares::warning(excess, topic, share, limit),
+                Excess::Late if self.shares.is_old_log(sides) => loss_rates::old_log_warning(topic, share),
+                _ => loss_rates::warning(excess, topic, share, limit),
             });
             // A topic that serves both sides is judged once, under its first side.
             let raised = &mut self.raised[sides[0] as usize][excess as usize];
@@ -701,7 +701,7 @@ impl WorkerReport {
                 "limits.max_arms ({}) is reached: {} arms or more have no numbers of their own and count together as `__other__`: fix the producer if these are not your arms, otherwise raise limits.max_arms, and restart",
                 self.max_arms, round.arms_folded
             );
-            if !std::mem::replace(&mut self.folded_told, true) {
+            if !std::mem::replace(&mut self.folded_reported, true) {
                 warn!("{warning}");
             }
             warnings.push(Warning::new(warning).see("AbgaugeArmsFolded"));
@@ -709,7 +709,7 @@ impl WorkerReport {
         if arms_without_coverage > 0 {
             let warning =
                 format!("limits.max_coverage is reached: arms without coverage: {arms_without_coverage}");
-            if !std::mem::replace(&mut self.left_out_told, true) {
+            if !std::mem::replace(&mut self.left_out_reported, true) {
                 warn!("{warning}; raise it, or use a smaller catalogue");
             }
             warnings.push(Warning::new(warning).see("AbgaugeCoverageLeftOut"));
@@ -735,6 +735,6 @@ fn of_settings(config: &Config) -> Vec<Warning> {
 }
 
 /// The part of its message before the brackets, which hold the client's own varying text.
-fn what_is_wrong(fault: &Fault) -> &str {
+fn fault_kind(fault: &Fault) -> &str {
     fault.message.split('(').next().unwrap_or_default()
 }

@@ -2,8 +2,8 @@
 
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::{Checkpoint, LogCheckpoint, ResumeError, Rules};
-use abgauge_core::journal::{Identity, Topic};
-use abgauge_core::ledger::{Keep, Ledger, LedgerError, PairTracker, Parts, Users};
+use abgauge_core::journal::{CountedTopic, LogIdentity};
+use abgauge_core::ledger::{EncodedLedger, Keep, Ledger, LedgerError, PairTracker, Users};
 use abgauge_core::metrics::Ranking;
 
 use super::pair::{Pair, PartitionLog};
@@ -83,13 +83,13 @@ impl Setup {
     }
 
     /// Returns the identity of the counted topics, as far as it is known before the brokers answer.
-    pub fn identity(&self, n_pairs: i32) -> Identity {
+    pub fn identity(&self, n_pairs: i32) -> LogIdentity {
         // Only the brokers know topic ids. They are filled in before the identity is stored.
-        let topic = |side: &Side| Topic {
+        let topic = |side: &Side| CountedTopic {
             name: self.topic(*side).to_owned(),
             id: 0,
         };
-        Identity {
+        LogIdentity {
             fingerprint: self.fingerprint.clone(),
             topics: self.sides().iter().map(topic).collect(),
             n_partitions: n_pairs as u32,
@@ -97,7 +97,7 @@ impl Setup {
     }
 
     /// Decodes a ledger that continues from its stored bytes.
-    pub fn decode(&self, parts: &Parts) -> Result<Ledger, LedgerError> {
+    pub fn decode(&self, parts: &EncodedLedger) -> Result<Ledger, LedgerError> {
         Ledger::decode(parts, &self.ranking, &self.keep)
     }
 

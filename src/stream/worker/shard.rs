@@ -7,7 +7,7 @@ use std::sync::Arc;
 use abgauge_core::decode::Decoder;
 use abgauge_core::engine::event::{Batch, Body, Event, Kind, Position, Reason, Side};
 
-use super::life::Life;
+use super::phase::Phase;
 use crate::settings::skips::range_at;
 use crate::stream::keys::{KeySample, KeySampler};
 use crate::stream::{Input, Record, Source, TopicPartition};
@@ -18,12 +18,12 @@ pub type DeadLetterSink = Arc<dyn Fn(&Record, Reason) + Send + Sync>;
 pub struct Shard {
     source: Box<dyn Source>,
     reader: RecordReader,
-    news: News,
+    news: ShardReport,
 }
 
 /// Report of a shard to the worker after reading.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct ShardReport {
     pub n_records: usize,
     pub unreadable: Vec<UnreadableRecord>,
     /// Inputs other than records.
@@ -44,10 +44,10 @@ pub struct UnreadableRecord {
 struct RecordReader {
     decoder: Decoder,
     /// Kind of the records in each topic, by `Side as usize`; `None` if both kinds share one.
-    topics_say: [Option<Kind>; 2],
+    topic_kinds: [Option<Kind>; 2],
     dead_letters: Option<DeadLetterSink>,
     /// Pairs of this shard, read or not.
-    pairs: BTreeMap<i32, Life>,
+    pairs: BTreeMap<i32, Phase>,
     /// Samplers, one for each topic, once the topics are known.
     samplers: Vec<KeySampler>,
     /// Decoded records that are not applied yet; empty between two slices.
@@ -59,12 +59,12 @@ struct RecordReader {
 
 impl Shard {
     pub fn new(source: Box<dyn Source>, decoder: Decoder, one_topic: bool) -> Shard {
-        let topics_say = [Kind::Served, Kind::Click].map(|kind| (!one_topic).then_some(kind));
+        let topic_kinds = [Kind::Served, Kind::Click].map(|kind| (!one_topic).then_some(kind));
         Shard {
             source,
             reader: RecordReader {
                 decoder,
-                topics_say,
+                topic_kinds,
                 dead_letters: None,
                 pairs: BTreeMap::new(),
                 samplers: Vec::new(),
@@ -72,7 +72,7 @@ impl Shard {
                 unreadable: Vec::new(),
                 free_bytes: 0,
             },
-            news: News::default(),
+            news: ShardReport::default(),
         }
     }
 
@@ -89,11 +89,11 @@ impl Shard {
         self.source = source;
     }
 
-    pub fn lives(&self) -> &BTreeMap<i32, Life> {
+    pub fn phases(&self) -> &BTreeMap<i32, Phase> {
         &self.reader.pairs
     }
 
-    pub fn lives_mut(&mut self) -> &mut BTreeMap<i32, Life> {
+    pub fn phases_mut(&mut self) -> &mut BTreeMap<i32, Phase> {
         &mut self.reader.pairs
     }
 
@@ -116,7 +116,7 @@ impl Shard {
     }
 
     /// Returns the news since the last call.
-    pub fn take_news(&mut self) -> News {
+    pub fn take_news(&mut self) -> ShardReport {
         let mut news = std::mem::take(&mut self.news);
         news.unreadable = std::mem::take(&mut self.reader.unreadable);
         news.keys = self.reader.samplers.iter_mut().map(KeySampler::take).collect();
@@ -131,7 +131,7 @@ impl RecordReader {
             return;
         };
         // Records fetched before a revocation or a hold may arrive after it. They are not counted.
-        let pair = self.pairs.get_mut(&partition).and_then(Life::reading_mut);
+        let pair = self.pairs.get_mut(&partition).and_then(Phase::reading_mut);
         let Some(pair) = pair.filter(|pair| !pair.is_held()) else {
             return;
         };
@@ -151,7 +151,7 @@ impl RecordReader {
     }
 
     fn decode(&mut self, side: Side, records: &[Record], skips: &[RangeInclusive<i64>]) {
-        let topic_says = self.topics_say[side as usize];
+        let topic_kind = self.topic_kinds[side as usize];
         for record in records {
             let at = Position {
                 side,
@@ -166,7 +166,7 @@ impl RecordReader {
             }
             let start = self.batch.events.len();
             self.decoder
-                .decode(record.payload, topic_says, at, &mut self.batch);
+                .decode(record.payload, topic_kind, at, &mut self.batch);
             // One unreadable event is enough to report the whole record.
             if let Some(reason) = self.batch.first_reason(start) {
                 self.unreadable.push(UnreadableRecord {
@@ -183,7 +183,7 @@ impl RecordReader {
 
     /// Applies the decoded records of one topic, then moves its position to the next offset.
     fn apply(&mut self, partition: i32, side: Side, next: i64) {
-        if let Some(pair) = self.pairs.get_mut(&partition).and_then(Life::reading_mut) {
+        if let Some(pair) = self.pairs.get_mut(&partition).and_then(Phase::reading_mut) {
             if let Some(log) = pair.log(side) {
                 log.position = next;
                 log.idle_since_ms = None;

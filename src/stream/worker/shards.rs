@@ -17,9 +17,9 @@ use std::thread::JoinHandle;
 
 use abgauge_core::decode::Decoder;
 
-use super::life::Life;
 use super::pair::Pair;
-use super::shard::{DeadLetterSink, News, Shard};
+use super::phase::Phase;
+use super::shard::{DeadLetterSink, Shard, ShardReport};
 use crate::stream::keys::KeyAudit;
 use crate::stream::{Source, queue_of};
 
@@ -74,41 +74,41 @@ impl Shards {
     }
 
     /// Returns all known pairs, by partition.
-    pub fn lives(&self) -> impl Iterator<Item = (i32, &Life)> + Clone {
-        let all = self.shards.iter().flat_map(Shard::lives);
-        let mut all: Vec<_> = all.map(|(partition, life)| (*partition, life)).collect();
+    pub fn phases(&self) -> impl Iterator<Item = (i32, &Phase)> + Clone {
+        let all = self.shards.iter().flat_map(Shard::phases);
+        let mut all: Vec<_> = all.map(|(partition, phase)| (*partition, phase)).collect();
         all.sort_unstable_by_key(|(partition, _)| *partition);
         all.into_iter()
     }
 
     /// Returns all known pairs, by partition.
-    pub fn lives_mut(&mut self) -> impl Iterator<Item = (i32, &mut Life)> {
-        let all = self.shards.iter_mut().flat_map(Shard::lives_mut);
-        let mut all: Vec<_> = all.map(|(partition, life)| (*partition, life)).collect();
+    pub fn phases_mut(&mut self) -> impl Iterator<Item = (i32, &mut Phase)> {
+        let all = self.shards.iter_mut().flat_map(Shard::phases_mut);
+        let mut all: Vec<_> = all.map(|(partition, phase)| (*partition, phase)).collect();
         all.sort_unstable_by_key(|(partition, _)| *partition);
         all.into_iter()
     }
 
     /// Returns the pairs that are read.
     pub fn pairs(&self) -> impl Iterator<Item = (i32, &Pair)> + Clone {
-        self.lives()
-            .filter_map(|(partition, life)| Some((partition, life.reading()?)))
+        self.phases()
+            .filter_map(|(partition, phase)| Some((partition, phase.reading()?)))
     }
 
     /// Returns the pairs that are read.
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = (i32, &mut Pair)> {
-        self.lives_mut()
-            .filter_map(|(partition, life)| Some((partition, life.reading_mut()?)))
+        self.phases_mut()
+            .filter_map(|(partition, phase)| Some((partition, phase.reading_mut()?)))
     }
 
     /// Returns the pairs that are read and shown.
     pub fn serving(&self) -> impl Iterator<Item = &Pair> + Clone {
-        self.lives().filter_map(|(_, life)| life.serving())
+        self.phases().filter_map(|(_, phase)| phase.serving())
     }
 
     /// Returns the partitions of the pairs whose start is not known yet.
     pub fn locating(&self) -> BTreeSet<i32> {
-        let locating = self.lives().filter(|(_, life)| life.is_locating());
+        let locating = self.phases().filter(|(_, phase)| phase.is_locating());
         locating.map(|(partition, _)| partition).collect()
     }
 
@@ -118,28 +118,28 @@ impl Shards {
 
     /// Returns a pair if it is read.
     pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
-        let life = self.shard_of(partition).lives_mut().get_mut(&partition);
-        life.and_then(Life::reading_mut)
+        let phase = self.shard_of(partition).phases_mut().get_mut(&partition);
+        phase.and_then(Phase::reading_mut)
     }
 
-    pub fn insert(&mut self, partition: i32, life: Life) {
-        self.shard_of(partition).lives_mut().insert(partition, life);
+    pub fn insert(&mut self, partition: i32, phase: Phase) {
+        self.shard_of(partition).phases_mut().insert(partition, phase);
     }
 
-    pub fn remove(&mut self, partition: i32) -> Option<Life> {
-        self.shard_of(partition).lives_mut().remove(&partition)
+    pub fn remove(&mut self, partition: i32) -> Option<Phase> {
+        self.shard_of(partition).phases_mut().remove(&partition)
     }
 
     /// Moves a pair to another phase.
-    pub fn change(&mut self, partition: i32, transition: impl FnOnce(Life) -> Life) {
-        if let Some(life) = self.remove(partition) {
-            self.insert(partition, transition(life));
+    pub fn change(&mut self, partition: i32, transition: impl FnOnce(Phase) -> Phase) {
+        if let Some(phase) = self.remove(partition) {
+            self.insert(partition, transition(phase));
         }
     }
 
     /// Removes and returns all pairs.
-    pub fn take(&mut self) -> BTreeMap<i32, Life> {
-        let of_shard = |shard: &mut Shard| std::mem::take(shard.lives_mut());
+    pub fn take(&mut self) -> BTreeMap<i32, Phase> {
+        let of_shard = |shard: &mut Shard| std::mem::take(shard.phases_mut());
         self.shards.iter_mut().flat_map(of_shard).collect()
     }
 
@@ -159,13 +159,13 @@ impl Shards {
     }
 
     /// Returns the news of each shard since the last call.
-    pub fn take_news(&mut self) -> Vec<News> {
+    pub fn take_news(&mut self) -> Vec<ShardReport> {
         self.shards.iter_mut().map(Shard::take_news).collect()
     }
 
     /// Returns the bytes of all engines. Pairs that are not read at the moment count, too.
     pub fn state_bytes(&self) -> u64 {
-        let pairs = self.lives().filter_map(|(_, life)| life.pair());
+        let pairs = self.phases().filter_map(|(_, phase)| phase.pair());
         pairs.map(|pair| pair.engine().state_bytes()).sum()
     }
 

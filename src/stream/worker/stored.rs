@@ -1,10 +1,10 @@
 //! Pairs with stored state: obeys the keeper, offers it states, and withholds settled deltas until a seal contains them.
 
 mod looks;
+mod pending;
 mod remedy;
 mod rot;
 mod status;
-mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,28 +14,28 @@ use std::sync::Arc;
 use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::{Checkpoint, Replayed};
-use abgauge_core::journal::{Header, Identity};
+use abgauge_core::journal::{Header, LogIdentity};
 use abgauge_core::ledger::{PairDelta, PairId};
 use abgauge_core::looks::{PairLooks, UpTo};
 use tracing::{info, warn};
 
-use self::remedy::{begin_anew, remedy};
+use self::pending::PendingNumbers;
+use self::remedy::{remedy, restart};
 pub use self::rot::{lost, malformed};
 pub use self::status::{not_cleaned, unsealed};
-use self::withheld::Withheld;
 use super::Worker;
-use super::life::Life;
-use super::pair::{Pair, Strayed};
-use crate::store::keeper::{self, Handle, Memory, Offer, Roles, Wanted};
-use crate::store::stored::form::{self, FormError};
+use super::pair::{LostPosition, Pair};
+use super::phase::Phase;
+use crate::store::keeper::{self, KeeperHandle, Memory, Offer, Roles, Urgency};
+use crate::store::stored::codec::{self, FormError};
 use crate::store::stored::reach;
 use crate::stream::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 
 /// The pairs of this process, and the keeper of their state.
-pub struct Stored {
+pub struct StoredPairs {
     topic: String,
-    keeper: Handle,
-    identity: Identity,
+    keeper: KeeperHandle,
+    identity: LogIdentity,
     pairs: BTreeMap<PairId, StoredPair>,
     /// Pairs whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
@@ -44,8 +44,8 @@ pub struct Stored {
 }
 
 struct StoredPair {
-    memory: Memory,
-    withheld: Withheld,
+    incarnation: Memory,
+    pending: PendingNumbers,
     /// The pair has reached the ends of its logs once, here or in another instance. Until then it is in no view.
     was_caught_up: bool,
     /// No record of the pair had been shed as of its last state.
@@ -55,24 +55,24 @@ struct StoredPair {
     /// End of the settled range when a state was last offered, Unix ms.
     offered_until_ms: Option<i64>,
     /// Random id shared by all states in one chain; a pair that restarts from nothing gets a new one.
-    life: u64,
+    incarnation_id: u64,
     /// Sums of the last known look; `None` before the first one. The stored ones are carried over until a later look arrives,
     /// because this memory continues the chain of states it was restored from.
     looks: Option<(PairLooks, UpTo)>,
     /// The logs have had their positions since this memory was made.
     is_located: bool,
     /// Identity in the state it was restored from, which may contain ids that the brokers do not report now.
-    known: Option<Identity>,
+    known: Option<LogIdentity>,
     /// Offsets of its logs that were counted and are read again.
     counted: Vec<(Side, Range<i64>)>,
 }
 
 impl StoredPair {
-    fn new(memory: Memory, life: u64) -> StoredPair {
+    fn new(incarnation: Memory, incarnation_id: u64) -> StoredPair {
         StoredPair {
-            memory,
-            life,
-            withheld: Withheld::default(),
+            incarnation,
+            incarnation_id,
+            pending: PendingNumbers::default(),
             was_caught_up: false,
             is_exact: true,
             is_sealed: false,
@@ -87,14 +87,14 @@ impl StoredPair {
 
 impl StoredPair {
     /// Encodes the pair at a checkpoint.
-    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &Identity) -> (Header, Roles) {
+    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &LogIdentity) -> (Header, Roles) {
         let parts = pair.tracker.encode_ledger();
         // Ids that the brokers do not report now are kept, so that a recreated topic is still noticed later.
         let identity = self.known.as_ref().map(|known| now.knowing(known));
-        form::stored(
+        codec::stored(
             checkpoint,
             parts,
-            self.life,
+            self.incarnation_id,
             self.looks.as_ref().map(|(looks, _)| looks),
             identity.as_ref().unwrap_or(now),
             self.was_caught_up,
@@ -102,7 +102,7 @@ impl StoredPair {
     }
 }
 
-impl Stored {
+impl StoredPairs {
     /// Returns the fault that keeps the state from being read or written, if there is one.
     pub fn fault(&self) -> Option<String> {
         self.keeper
@@ -121,14 +121,14 @@ impl Stored {
     /// The pair is no longer in memory.
     pub fn forget(&mut self, pair: PairId) {
         if let Some(own) = self.pairs.remove(&pair) {
-            self.keeper.forgotten(pair, own.memory);
+            self.keeper.forgotten(pair, own.incarnation);
         }
     }
 
     /// Withholds settled numbers of a pair and returns those that may be merged now.
     pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
         match self.pairs.get_mut(&pair) {
-            Some(own) => own.withheld.take(delta),
+            Some(own) => own.pending.take(delta),
             None => delta,
         }
     }
@@ -138,7 +138,7 @@ impl Stored {
     /// before it ends.
     pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
         let own = self.pairs.get_mut(&partition);
-        own.is_some_and(|own| own.withheld.measure(room_bytes) && !pair.tracker.is_replaying())
+        own.is_some_and(|own| own.pending.measure(room_bytes) && !pair.tracker.is_replaying())
     }
 
     /// Notes that a pair has reached the ends of its logs. Returns the views in which it is complete.
@@ -156,23 +156,23 @@ impl Stored {
 
 /// Reason why a stored pair cannot be resumed.
 #[derive(Debug)]
-enum Refused {
+enum ResumeRefusal {
     Form(FormError),
     Resume(abgauge_core::engine::ResumeError),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ResumeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Form(error) => error.fmt(f),
-            Refused::Resume(error) => error.fmt(f),
+            ResumeRefusal::Form(error) => error.fmt(f),
+            ResumeRefusal::Resume(error) => error.fmt(f),
         }
     }
 }
 
 impl Worker {
     /// Starts to store the state of pairs and to resume them from their stored state.
-    pub(super) fn keep(&mut self, keeper: Handle, identity: Identity) {
+    pub(super) fn keep(&mut self, keeper: KeeperHandle, identity: LogIdentity) {
         self.report.brokers_answer();
         self.orders.push(Order::Subscribe);
         let lease = keeper.clone();
@@ -182,7 +182,7 @@ impl Worker {
             let shown = lease.shown(pair, clock.lasting_ms());
             [shown.live && telemetry.was_ready(), shown.settled.is_some()]
         }));
-        self.stored = Some(Stored {
+        self.stored = Some(StoredPairs {
             topic: self.setup.state_topic.clone().unwrap_or_default(),
             keeper,
             identity,
@@ -202,7 +202,7 @@ impl Worker {
                 // A pair that is still replaying has no checkpoint: its last seal stays the current state.
                 let checkpoint = pair.checkpoint();
                 let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
-                let state = state.map(|(header, roles)| (own.memory, header, roles));
+                let state = state.map(|(header, roles)| (own.incarnation, header, roles));
                 stored.keeper.leave(partition, state);
                 stored.leaving.insert(partition);
             }
@@ -218,28 +218,28 @@ impl Worker {
     }
 
     /// Carries out an order of the keeper for a pair.
-    pub(super) fn obey(&mut self, pair: PairId, order: keeper::Order) {
+    pub(super) fn obey(&mut self, pair: PairId, order: keeper::KeeperOrder) {
         match order {
-            keeper::Order::Begin { memory } => self.begin_stored(pair, memory),
-            keeper::Order::Restore {
-                memory,
+            keeper::KeeperOrder::Begin { incarnation } => self.start_stored(pair, incarnation),
+            keeper::KeeperOrder::Restore {
+                incarnation,
                 offer,
                 header,
                 roles,
             } => {
-                if let Err(refused) = self.restore(pair, memory, offer, &header, &roles) {
-                    self.refuse(pair, &format!("{refused}. {}", begin_anew(pair)));
+                if let Err(refused) = self.restore(pair, incarnation, offer, &header, &roles) {
+                    self.refuse(pair, &format!("{refused}. {}", restart(pair)));
                 }
             }
-            keeper::Order::Show { offer } => self.show_offer(pair, offer),
-            keeper::Order::Drop => {
+            keeper::KeeperOrder::Show { offer } => self.show_offer(pair, offer),
+            keeper::KeeperOrder::Drop => {
                 self.forget_memory(pair);
             }
-            keeper::Order::Refuse(refusal) => {
+            keeper::KeeperOrder::Refuse(refusal) => {
                 self.refuse(pair, &format!("{refusal}. {}", remedy(&refusal, pair)));
             }
-            keeper::Order::Commit { number } => self.commit_for(pair, number),
-            keeper::Order::Left => {
+            keeper::KeeperOrder::Commit { number } => self.commit_for(pair, number),
+            keeper::KeeperOrder::Left => {
                 self.stored
                     .iter_mut()
                     .for_each(|stored| _ = stored.leaving.remove(&pair));
@@ -248,19 +248,21 @@ impl Worker {
     }
 
     /// Starts a pair without stored state by the start rule.
-    fn begin_stored(&mut self, partition: PairId, memory: Memory) {
-        if !self.is_ours(partition, memory) {
+    fn start_stored(&mut self, partition: PairId, incarnation: Memory) {
+        if !self.is_ours(partition, incarnation) {
             return;
         }
         self.forget_memory(partition);
         if let Some(stored) = &mut self.stored {
-            let life = stored.keeper.new_life(memory);
-            stored.keeper.made(partition, memory);
-            stored.pairs.insert(partition, StoredPair::new(memory, life));
+            let incarnation_id = stored.keeper.new_incarnation_id(incarnation);
+            stored.keeper.made(partition, incarnation);
+            stored
+                .pairs
+                .insert(partition, StoredPair::new(incarnation, incarnation_id));
         }
-        self.shards.change(partition, |life| life.restored(None));
+        self.shards.change(partition, |phase| phase.restored(None));
         // Open answers are about other positions. The start of this pair is asked for at once.
-        self.questions.begin_epoch();
+        self.questions.start_epoch();
         self.questions.hasten_starts();
         self.restart_clocks();
     }
@@ -269,32 +271,32 @@ impl Worker {
     fn restore(
         &mut self,
         partition: PairId,
-        memory: Memory,
+        incarnation: Memory,
         offer: Offer,
         header: &Header,
         roles: &Roles,
-    ) -> Result<(), Refused> {
-        if !self.is_ours(partition, memory) {
+    ) -> Result<(), ResumeRefusal> {
+        if !self.is_ours(partition, incarnation) {
             return Ok(());
         }
         // The board adds the restored sums, so the former ones must be gone.
         self.forget_memory(partition);
         let sides = self.setup.sides();
-        let read = form::read(header, roles, sides).map_err(Refused::Form)?;
+        let read = codec::read(header, roles, sides).map_err(ResumeRefusal::Form)?;
         let checkpoint = read.checkpoint;
         let looks = read.looks.filter(|_| self.setup.keeps_users());
         let up_to = |looks: PairLooks| UpTo::of(&looks.users).map(|up_to| (looks, up_to));
         let looks = looks.map(up_to).transpose();
-        let looks = looks.map_err(|error| Refused::Form(FormError::Looks(error)))?;
+        let looks = looks.map_err(|error| ResumeRefusal::Form(FormError::Looks(error)))?;
         let ledger = self
             .setup
             .decode(&read.ledger)
-            .map_err(|error| Refused::Form(FormError::Ledger(error)))?;
+            .map_err(|error| ResumeRefusal::Form(FormError::Ledger(error)))?;
         self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
         let mut pair = self
             .setup
             .resume(partition, &checkpoint, ledger)
-            .map_err(Refused::Resume)?;
+            .map_err(ResumeRefusal::Resume)?;
         // The bytes of the cells stay until looks no longer need them.
         pair.tracker.take_cells();
         if let Some(catalogue) = &self.catalogue {
@@ -302,22 +304,22 @@ impl Worker {
         }
         if let Some(stored) = &mut self.stored {
             let own = StoredPair {
-                withheld: Withheld::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
+                pending: PendingNumbers::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
                 was_caught_up: header.was_caught_up,
                 is_exact: header.is_exact,
                 counted: status::counted(&checkpoint),
                 offered_until_ms: checkpoint.until_ms,
                 looks,
                 known: Some(header.identity.clone()),
-                ..StoredPair::new(memory, read.life)
+                ..StoredPair::new(incarnation, read.incarnation_id)
             };
             // From here on, scrapes may show the settled numbers of this memory.
-            stored.keeper.made(partition, memory);
+            stored.keeper.made(partition, incarnation);
             stored.pairs.insert(partition, own);
         }
         info!(partition, ?offer, "resumed from stored state");
-        self.shards.change(partition, |life| life.restored(Some(pair)));
-        self.questions.begin_epoch();
+        self.shards.change(partition, |phase| phase.restored(Some(pair)));
+        self.questions.start_epoch();
         self.questions.hasten_starts();
         self.restart_clocks();
         Ok(())
@@ -334,19 +336,19 @@ impl Worker {
             return;
         }
         let catalogue = self.catalogue.clone();
-        let mut goes_on = false;
-        self.shards.change(partition, |life| {
-            let mut life = life;
-            if let Some(pair) = life.pair_mut() {
+        let mut continues = false;
+        self.shards.change(partition, |phase| {
+            let mut phase = phase;
+            if let Some(pair) = phase.pair_mut() {
                 let gave_up = pair.give_up_copies(logs);
                 if let Some(catalogue) = catalogue.filter(|_| gave_up) {
                     pair.tracker.set_catalogue(catalogue);
                 }
-                goes_on = gave_up && pair.stands_within(logs);
+                continues = gave_up && pair.is_within(logs);
             }
-            life
+            phase
         });
-        if goes_on {
+        if continues {
             let topic = self.setup.topic(Side::Served);
             warn!(
                 partition,
@@ -366,8 +368,8 @@ impl Worker {
         let Some(own) = stored.pairs.get_mut(&partition) else {
             return true;
         };
-        let life = self.shards.lives().find(|(number, _)| *number == partition);
-        let pair = life.and_then(|(_, life)| life.pair());
+        let phase = self.shards.phases().find(|(number, _)| *number == partition);
+        let pair = phase.and_then(|(_, phase)| phase.pair());
         let Some(strayed) = pair.and_then(|pair| pair.strayed(logs)) else {
             own.is_located = true;
             return true;
@@ -379,8 +381,8 @@ impl Worker {
         false
     }
 
-    fn why_lost(&self, partition: PairId, strayed: Strayed) -> String {
-        let Strayed {
+    fn why_lost(&self, partition: PairId, strayed: LostPosition) -> String {
+        let LostPosition {
             side,
             position,
             low,
@@ -399,7 +401,7 @@ impl Worker {
         };
         format!(
             "partition {partition} of topic `{topic}` would be read again from offset {position}, but has offsets {low} to {high}: {why}. {}{remedy}",
-            begin_anew(partition)
+            restart(partition)
         )
     }
 
@@ -425,7 +427,7 @@ impl Worker {
                 partition,
                 &format!(
                     "topic `{topic}` no longer has the records that were counted; it was recreated, or truncated. {}",
-                    begin_anew(partition)
+                    restart(partition)
                 ),
             );
         }
@@ -442,7 +444,7 @@ impl Worker {
         };
         own.is_sealed = true;
         let is_complete = own.was_caught_up;
-        for delta in own.withheld.show(offer) {
+        for delta in own.pending.show(offer) {
             self.board.merge(partition, &delta);
         }
         // A pair that has never caught up is in no view, although its state is stored.
@@ -459,7 +461,7 @@ impl Worker {
             let own = stored.pairs.get(&pair);
             own.is_some_and(|own| own.is_sealed && own.was_caught_up)
         };
-        if self.shards.lives().all(|(pair, _)| is_shown(pair)) {
+        if self.shards.phases().all(|(pair, _)| is_shown(pair)) {
             self.report.telemetry().note_restored();
         }
     }
@@ -472,49 +474,49 @@ impl Worker {
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
                 let wants = stored.keeper.wants(partition);
-                if wants == Wanted::No || (wants == Wanted::WhenDue && !pair.changed_since_offer(own)) {
+                if wants == Urgency::No || (wants == Urgency::WhenDue && !pair.changed_since_offer(own)) {
                     continue;
                 }
                 let Some(checkpoint) = pair.checkpoint() else {
                     continue;
                 };
                 // Taking the checkpoint may have settled more: merge it, so that the board matches the state.
-                let live = own.withheld.take(pair.tracker.take_delta());
+                let live = own.pending.take(pair.tracker.take_delta());
                 self.board.merge(partition, &live);
                 self.report.counts(&live.counts);
                 let (header, roles) = own.state(&checkpoint, pair, &stored.identity);
                 (own.offered_until_ms, own.is_exact) = (checkpoint.until_ms, checkpoint.is_exact);
-                let offer = stored.keeper.offer(partition, own.memory, header, roles);
-                own.withheld.offered(offer);
+                let offer = stored.keeper.offer(partition, own.incarnation, header, roles);
+                own.pending.offered(offer);
             }
         }
         self.stored = Some(stored);
     }
 
     /// Returns whether the pair is ours. If not, reports to the keeper that this memory does not exist.
-    fn is_ours(&self, partition: PairId, memory: Memory) -> bool {
-        let mut lives = self.shards.lives();
-        let is_ours = lives.any(|(number, life)| number == partition && !matches!(life, Life::Parked(_)));
+    fn is_ours(&self, partition: PairId, incarnation: Memory) -> bool {
+        let mut phases = self.shards.phases();
+        let is_ours = phases.any(|(number, phase)| number == partition && !matches!(phase, Phase::Parked(_)));
         if let Some(stored) = self.stored.as_ref().filter(|_| !is_ours) {
-            stored.keeper.forgotten(partition, memory);
+            stored.keeper.forgotten(partition, incarnation);
         }
         is_ours
     }
 
     /// Drops a pair from memory.
     fn forget_memory(&mut self, partition: PairId) {
-        let Some(life) = self.shards.remove(partition) else {
+        let Some(phase) = self.shards.remove(partition) else {
             return;
         };
-        if let Some(pair) = life.into_pair() {
+        if let Some(pair) = phase.into_pair() {
             self.forget(partition, &pair);
         }
-        self.shards.insert(partition, Life::Restoring);
+        self.shards.insert(partition, Phase::Restoring);
     }
 
     fn commit_for(&mut self, partition: PairId, number: u64) {
-        let life = self.shards.lives().find(|(number, _)| *number == partition);
-        let logs = life.and_then(|(_, life)| life.pair()).map(|pair| &pair.logs);
+        let phase = self.shards.phases().find(|(number, _)| *number == partition);
+        let logs = phase.and_then(|(_, phase)| phase.pair()).map(|pair| &pair.logs);
         let positions = logs
             .into_iter()
             .flatten()
@@ -528,7 +530,7 @@ impl Worker {
     }
 
     /// Passes on the group's answer to a commit: whether it knows this member.
-    pub(super) fn group_knows(&self, partition: PairId, number: u64, is_known: bool) {
+    pub(super) fn is_known_to_group(&self, partition: PairId, number: u64, is_known: bool) {
         self.stored
             .iter()
             .for_each(|stored| stored.keeper.committed(partition, number, is_known));

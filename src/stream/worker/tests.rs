@@ -2,8 +2,8 @@
 
 mod catalogue;
 mod looks;
+mod loss_rates;
 mod shards;
-mod shares;
 mod source;
 mod stored;
 mod time;
@@ -17,11 +17,13 @@ use abgauge_core::metrics::{CLICKS, LISTS};
 use self::source::{Memory, Owned};
 use super::*;
 use crate::board::snapshot::{Snapshot, SnapshotSource as _};
-use crate::clock::Hand;
+use crate::clock::ClockControl;
 use crate::settings;
 use crate::stream::keys::KeySample;
 use crate::stream::timestamps::Timestamps;
-use crate::stream::{Damage, Inspection, LogEnd, LogStart, OffsetState, Question, TopicPartition, queue_of};
+use crate::stream::{
+    BatchDamage, Inspection, LogEnd, LogStart, OffsetState, Question, TopicPartition, queue_of,
+};
 use crate::telemetry::Warning;
 
 const T0: i64 = 1_763_596_800_000;
@@ -32,7 +34,7 @@ struct Stage {
     board: Arc<Board>,
     telemetry: Arc<Telemetry>,
     ranking: Ranking,
-    hand: Hand,
+    hand: ClockControl,
     now_ms: i64,
     uptime: Duration,
     /// First offset of all logs, for answers.
@@ -43,7 +45,7 @@ struct Stage {
     orders: Vec<Order>,
     questions: Vec<Question>,
     /// News for looks, if experiments are configured.
-    news: mpsc::Receiver<News>,
+    news: mpsc::Receiver<PairNews>,
     /// Timestamp settings of each topic, for the answer.
     timestamps: Vec<(Side, Timestamps)>,
 }
@@ -384,17 +386,17 @@ fn a_round_does_not_wait_for_a_scrape_and_hands_over_after_it() {
     let mut stage = Stage::owning([0, 0]);
     stage.list(0, 0, "r-1", T0);
     let board = Arc::clone(&stage.board);
-    let (begun, has_begun) = mpsc::channel();
+    let (started, has_started) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel();
     let scrape = std::thread::spawn(move || {
         board.while_copied(|| {
-            begun.send(()).expect("the test waits for it");
+            started.send(()).expect("the test waits for it");
             // Ends anyhow, so that a round that waits fails the test and does not hang it.
             let _ = may_go_on.recv_timeout(Duration::from_secs(20));
             drop(may_go_on);
         });
     });
-    has_begun.recv().expect("a scrape");
+    has_started.recv().expect("a scrape");
     stage.round();
     go_on.send(()).expect("the round was done before the scrape");
     scrape.join().expect("no panic");
@@ -634,7 +636,7 @@ fn a_position_still_in_the_log_resumes_despite_a_client_error() {
 }
 
 fn damaged(first: i64, last: Option<i64>) -> OffsetState {
-    let damage = Damage::Checksum;
+    let damage = BatchDamage::Checksum;
     OffsetState::Damaged { first, last, damage }
 }
 
@@ -654,7 +656,9 @@ fn a_damaged_batch_stops_only_its_own_pair() {
     stage.list(0, 0, "r-0", T0);
     stage.list(1, 0, "r-1", T0);
     stage.round();
-    stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+    stage
+        .worker
+        .handle(Input::Damaged(SERVED, 1, BatchDamage::Checksum));
     stage.round();
     let others = [((Side::Served, 1), 1), ((Side::Clicks, 1), 0)];
     assert_eq!(stage.assigned_offsets(), others);
@@ -671,10 +675,12 @@ fn a_damaged_batch_stops_only_its_own_pair() {
     stage.pass(1000);
     assert_eq!(stage.total(View::Live), (3, 0));
     assert_eq!(stage.telemetry.waiting_for(), Vec::<String>::new());
-    let told = &stage.telemetry.warnings()[0];
+    let reported = &stage.telemetry.warnings()[0];
     assert!(
-        told.message.contains("ingest.skip_records = [\"served/0/1-8\"]"),
-        "{told:?}"
+        reported
+            .message
+            .contains("ingest.skip_records = [\"served/0/1-8\"]"),
+        "{reported:?}"
     );
     // It can be read once more.
     stage.pass(11_000);
@@ -707,7 +713,9 @@ fn ignores_the_client_position_inside_a_damaged_batch() {
             "{:?}",
             stage.questions
         );
-        stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+        stage
+            .worker
+            .handle(Input::Damaged(SERVED, 1, BatchDamage::Checksum));
         stage.round();
         let inspection = inspection(&stage);
         stage
@@ -749,7 +757,7 @@ fn a_skipped_damaged_batch_is_passed_over_and_costs_exactness() {
     stage.list(0, 0, "r-0", T0);
     stage
         .worker
-        .handle(Input::Damaged(SERVED, 1, Damage::Compression));
+        .handle(Input::Damaged(SERVED, 1, BatchDamage::Compression));
     stage.round();
     assert_eq!(stage.assigned_offsets(), [(SERVED, 9), (CLICKED, 0)]);
     let status = stage.telemetry.status();
@@ -771,13 +779,15 @@ fn warns_of_a_skip_range_that_covers_part_of_a_damaged_batch() {
         stage.own(&[0], [20, 0]);
         stage.list(0, 0, "r-0", T0);
         // Like the client, report the damage at the requested offset.
-        stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+        stage
+            .worker
+            .handle(Input::Damaged(SERVED, 1, BatchDamage::Checksum));
         stage.round();
         if begin > 1 {
             assert_eq!(stage.assigned_offsets(), [(SERVED, begin), (CLICKED, 0)]);
             stage
                 .worker
-                .handle(Input::Damaged(SERVED, begin, Damage::Checksum));
+                .handle(Input::Damaged(SERVED, begin, BatchDamage::Checksum));
             stage.round();
         }
         let inspection = inspection(&stage);
@@ -787,27 +797,29 @@ fn warns_of_a_skip_range_that_covers_part_of_a_damaged_batch() {
         stage.pass(1000);
         let warnings = stage.telemetry.warnings();
         let is_held = |warning: &&Warning| warning.message.contains("is held");
-        let told = &warnings.iter().find(is_held).expect("it is told").message;
+        let reported = &warnings.iter().find(is_held).expect("it is told").message;
         if begin == 1 {
-            assert!(told.contains("offsets 1-8 cannot be read"), "{told}");
+            assert!(reported.contains("offsets 1-8 cannot be read"), "{reported}");
         }
         let setting = "ingest.skip_records = [\"served/0/1-8\", \"clicks/7/3\"], whose range must cover the whole batch";
-        assert!(told.contains(setting), "{told}");
+        assert!(reported.contains(setting), "{reported}");
     }
 }
 
 #[test]
 fn a_partition_held_during_startup_is_reported_as_missing_not_frozen() {
-    let told = |caught_up: bool| {
+    let reported = |caught_up: bool| {
         let mut stage = Stage::new();
         stage.own(&[0], [if caught_up { 1 } else { 2 }, 0]);
         stage.list(0, 0, "r-0", T0);
         stage.pass(500);
-        stage.worker.handle(Input::Damaged(SERVED, 1, Damage::Checksum));
+        stage
+            .worker
+            .handle(Input::Damaged(SERVED, 1, BatchDamage::Checksum));
         stage.pass(500);
         stage.telemetry.warnings()[0].message.clone()
     };
-    let [during, after] = [told(false), told(true)];
+    let [during, after] = [reported(false), reported(true)];
     assert!(
         during.ends_with("It has not caught up yet: its lists and clicks are missing from all numbers"),
         "{during}"
@@ -939,22 +951,22 @@ fn a_silence_does_not_hide_its_explanation() {
 #[test]
 fn reports_all_concurrent_refusals() {
     let mut stage = Stage::new();
-    let mut told_after = |message: &str| {
+    let mut reported_after = |message: &str| {
         let input = Input::Fault(fault(message, FaultKind::Refusal));
         stage.worker.handle(input);
         stage.round();
-        let mut told = stage.telemetry.waiting_for();
+        let mut reported = stage.telemetry.waiting_for();
         assert_eq!(
-            told.pop().as_deref(),
+            reported.pop().as_deref(),
             Some("waiting for the brokers to describe the topics")
         );
-        told
+        reported
     };
-    told_after("no topic (1)");
-    assert_eq!(told_after("no group (1)"), ["no group (1)", "no topic (1)"]);
-    assert_eq!(told_after("no topic (2)"), ["no group (1)", "no topic (2)"]);
+    reported_after("no topic (1)");
+    assert_eq!(reported_after("no group (1)"), ["no group (1)", "no topic (1)"]);
+    assert_eq!(reported_after("no topic (2)"), ["no group (1)", "no topic (2)"]);
     for other in ["a", "b", "c", "d", "e"] {
-        assert!(told_after(other).len() <= 4, "bounded");
+        assert!(reported_after(other).len() <= 4, "bounded");
     }
 }
 

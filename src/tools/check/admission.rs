@@ -1,6 +1,6 @@
 //! Decides whether the state of pairs may be stored, before anything is claimed: granted, refused, or waiting for a fix.
 
-use super::{CheckFailure, Finding, Level, judge, state};
+use super::{CheckFailure, Finding, ResultLevel, judge, state};
 use crate::settings::Config;
 use crate::stream::kafka::inspect::{Failure, InputFacts, StateFacts, StoringFacts, Trouble};
 
@@ -30,8 +30,8 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
     let findings: Vec<Finding> = inputs
         .chain(state::state(config, &facts.state, Some(n_partitions)))
         .collect();
-    let has = |level: Level| findings.iter().find(|finding| finding.level == level).cloned();
-    let of_configuration = has(Level::Error(CheckFailure::Configuration));
+    let has = |level: ResultLevel| findings.iter().find(|finding| finding.level == level).cloned();
+    let of_configuration = has(ResultLevel::Error(CheckFailure::Configuration));
     if let Some(finding) = of_configuration {
         // An absent topic may still be created, and a hidden one may become visible.
         return match facts.state.found.is_ok() || is_compacted(facts) {
@@ -39,7 +39,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
             false => Admission::Waits(finding),
         };
     }
-    if let Some(finding) = has(Level::Error(CheckFailure::Unavailable)) {
+    if let Some(finding) = has(ResultLevel::Error(CheckFailure::Unavailable)) {
         return Admission::Waits(finding);
     }
     // Without an answer the settings are unknown, and nothing is claimed on a guess.
@@ -52,7 +52,7 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
         ids: ids.collect(),
         doubts: findings
             .into_iter()
-            .filter(|finding| finding.level == Level::Warning)
+            .filter(|finding| finding.level == ResultLevel::Warning)
             .collect(),
         has_read: facts.has_read,
     }
@@ -66,7 +66,7 @@ pub fn unfit(config: &Config, facts: &StateFacts, n_partitions: u32) -> Option<O
         return None;
     }
     let findings = state::state(config, facts, Some(n_partitions));
-    let is = |failed| move |finding: &&Finding| finding.level == Level::Error(failed);
+    let is = |failed| move |finding: &&Finding| finding.level == ResultLevel::Error(failed);
     if findings
         .iter()
         .any(|finding| is(CheckFailure::Unavailable)(&finding))
@@ -102,14 +102,14 @@ fn of_input(config: &Config, InputFacts { name, id, settings }: &InputFacts) -> 
     match settings {
         Ok(settings) => findings.extend(judge::compacted(name, settings)),
         Err(Failure { detail, .. }) => findings.push(Finding::new(
-            Level::Warning,
+            ResultLevel::Warning,
             format!("cannot read whether topic `{name}` is compacted: {detail}"),
             "grant the user DESCRIBE_CONFIGS on it, or check it yourself: compaction must not remove records that a restart reads again",
         )),
     }
     if let Err(Failure { detail, .. }) = id {
         findings.push(Finding::new(
-            Level::Error(CheckFailure::Unavailable),
+            ResultLevel::Error(CheckFailure::Unavailable),
             format!("the brokers do not return the id of topic `{name}`: {detail}"),
             format!(
                 "grant the user DESCRIBE on it, and check that the brokers at {} answer",

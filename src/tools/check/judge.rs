@@ -1,14 +1,14 @@
 //! Findings about a cluster, derived from the facts about it.
 
-use super::{CheckFailure, Finding, Level, sample, state};
+use super::{CheckFailure, Finding, ResultLevel, sample, state};
 use crate::settings::{Config, display_ms};
-use crate::stream::kafka::inspect::{Facts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
+use crate::stream::kafka::inspect::{ClusterFacts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
 
-const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
-const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
+const CONFIGURATION: ResultLevel = ResultLevel::Error(CheckFailure::Configuration);
+const UNAVAILABLE: ResultLevel = ResultLevel::Error(CheckFailure::Unavailable);
 
 /// Returns all findings. Causes come before their consequences.
-pub(super) fn cluster(config: &Config, facts: &Facts) -> Vec<Finding> {
+pub(super) fn cluster(config: &Config, facts: &ClusterFacts) -> Vec<Finding> {
     let addresses = facts.brokers.join(", ");
     let mut findings = vec![Finding::ok(format!(
         "the brokers answer; their advertised addresses: {addresses}"
@@ -127,7 +127,7 @@ fn n_partitions(found: &VisibleTopic) -> String {
     }
 }
 
-fn partition_counts(facts: &Facts) -> Option<Finding> {
+fn partition_counts(facts: &ClusterFacts) -> Option<Finding> {
     let (served, clicks) = (&facts.served, facts.clicks.as_ref()?);
     let (n_served, n_clicks) = (served.found.as_ref().ok()?, clicks.found.as_ref().ok()?);
     (n_served.n_partitions != n_clicks.n_partitions).then(|| {
@@ -181,7 +181,7 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
     {
         let (reach_ms, kept) = (reach_ms(config), display_ms(kept_ms));
         findings.push(Finding::new(
-            Level::Warning,
+            ResultLevel::Warning,
             format!("topic `{name}` keeps records for {kept}: after a start the window {window} is incomplete at first"),
             format!(
                 "set retention.ms={reach_ms} or more on it (the window {window} and one of its cells, \
@@ -192,7 +192,7 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
     // A negative size is unlimited.
     if let Some(bytes) = settings.retention_bytes.filter(|bytes| *bytes >= 0) {
         findings.push(Finding::new(
-            Level::Note,
+            ResultLevel::Note,
             format!(
                 "topic `{name}` keeps at most {bytes} bytes of each partition (retention.bytes), which may be less \
                  than the window {window} needs at a start"
@@ -202,14 +202,14 @@ fn settings(config: &Config, name: &str, settings: &TopicSettings) -> Vec<Findin
     }
     let (brokers, max_future_ms) = (&config.kafka.brokers, config.join.max_future_ms);
     if let Some(fault) = settings.timestamps.judge(name, brokers, max_future_ms) {
-        findings.push(Finding::new(Level::Warning, fault.text, fault.remedy));
+        findings.push(Finding::new(ResultLevel::Warning, fault.text, fault.remedy));
     }
     findings
 }
 
 fn unknown_settings(name: &str, Failure { detail, .. }: &Failure) -> Finding {
     Finding::new(
-        Level::Warning,
+        ResultLevel::Warning,
         format!("cannot read the settings of topic `{name}` (retention, compaction, timestamps): {detail}"),
         "grant the user DESCRIBE_CONFIGS on it, or check it yourself; abgauge runs without this permission",
     )

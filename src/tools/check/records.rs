@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use abgauge_core::decode::{Decoder, Explained, Place};
+use abgauge_core::decode::{DecidingField, Decoder, Explained};
 use abgauge_core::engine::event::{Kind, Reason};
 use abgauge_core::engine::float_times::FloatTimes;
 use abgauge_core::table::visible;
 
-use super::form::Form;
-use super::{CheckFailure, Finding, Level};
+use super::file_type::Form;
+use super::{CheckFailure, Finding, ResultLevel};
 
-const REFUSED: Level = Level::Error(CheckFailure::Data);
+const REFUSED: ResultLevel = ResultLevel::Error(CheckFailure::Data);
 /// Maximum records shown per outcome. The others are only counted.
 const MAX_SHOWN: u64 = 10;
 /// Maximum items and experiments shown per list.
@@ -24,7 +24,7 @@ const MAX_CHARS: usize = 80;
 /// A sample of records and the results so far.
 pub struct Records {
     decoder: Decoder,
-    topic_says: Option<Kind>,
+    topic_kind: Option<Kind>,
     /// Set if records are rows of a file with our fields as columns. Configured paths do not apply to them.
     are_rows: bool,
     n_records: u64,
@@ -50,11 +50,11 @@ enum SampleOutcome {
 }
 
 impl Records {
-    /// Creates an empty sample. Records without a type are of the kind `topic_says`.
-    pub fn new(decoder: Decoder, topic_says: Option<Kind>) -> Records {
+    /// Creates an empty sample. Records without a type are of the kind `topic_kind`.
+    pub fn new(decoder: Decoder, topic_kind: Option<Kind>) -> Records {
         Records {
             decoder,
-            topic_says,
+            topic_kind,
             are_rows: false,
             n_records: 0,
             first: None,
@@ -78,7 +78,7 @@ impl Records {
         self.first
             .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
         self.n_records += 1;
-        for explained in self.decoder.explain(payload, self.topic_says) {
+        for explained in self.decoder.explain(payload, self.topic_kind) {
             self.take_event(line, &explained);
         }
     }
@@ -173,11 +173,11 @@ impl Records {
         }
         for (times, what) in [(self.list_times, "lists"), (self.click_times, "clicks")] {
             let warning = times.warning(what);
-            findings.extend(warning.map(|text| Finding::new(Level::Warning, text, "")));
+            findings.extend(warning.map(|text| Finding::new(ResultLevel::Warning, text, "")));
         }
         if self.n_without_arm > 0 {
             findings.push(Finding::new(
-                Level::Warning,
+                ResultLevel::Warning,
                 format!("{} of {n_lists} served lists name no experiment: they count in no arm", self.n_without_arm),
                 fitting(
                     "send it, correct `experiments` under [events.served], or set `experiment_name` and `arm_name` there",
@@ -247,10 +247,10 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
             read_at(alternatives)
         )),
         Explained::Ignored(place) => Finding::new(
-            Level::Note,
+            ResultLevel::Note,
             format!(
                 "line {line}: ignored: {}, neither a served list nor a click",
-                said(place)
+                value_text(place)
             ),
             "",
         ),
@@ -273,7 +273,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
 }
 
 /// Returns a line for each field with alternative paths: the path that was read, or the paths tried in vain.
-fn read_at(alternatives: &[Place]) -> String {
+fn read_at(alternatives: &[DecidingField]) -> String {
     let mut lines = String::new();
     for place in alternatives {
         let found = match place.value.as_deref() {
@@ -332,7 +332,7 @@ fn names(all: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// Describes the value that made its record invalid.
-pub(super) fn refused(reason: Reason, place: &Place) -> String {
+pub(super) fn refused(reason: Reason, place: &DecidingField) -> String {
     match (reason, &place.value) {
         (Reason::WrongType, None) if !place.paths.is_empty() => format!(
             "the path to {}{} passes through a value that is neither an object nor a list of one element",
@@ -343,15 +343,15 @@ pub(super) fn refused(reason: Reason, place: &Place) -> String {
                 .map(|within| format!(" in {}", short(within)))
                 .collect::<String>()
         ),
-        _ => said(place),
+        _ => value_text(place),
     }
 }
 
 /// Describes the value of a field.
-fn said(
-    Place {
+fn value_text(
+    DecidingField {
         paths, value, within, ..
-    }: &Place,
+    }: &DecidingField,
 ) -> String {
     let (within, of) = match within {
         Some(within) => (format!(" in {}", short(within)), short(within)),
@@ -375,7 +375,7 @@ fn short(text: &str) -> String {
 }
 
 /// Returns the remedy for a row: the value to write in its column. Paths under `[events]` do not apply to it.
-fn remedy_in_columns(reason: Reason, place: Option<&Place>) -> String {
+fn remedy_in_columns(reason: Reason, place: Option<&DecidingField>) -> String {
     let column = place.and_then(|place| place.setting.rsplit('.').next());
     match (reason, column.unwrap_or_default()) {
         (Reason::NotJson, "") => {
@@ -405,7 +405,7 @@ fn remedy_in_columns(reason: Reason, place: Option<&Place>) -> String {
 }
 
 /// Returns the remedy: the value to send, or the setting to change under `[events]`.
-fn remedy(reason: Reason, place: Option<&Place>) -> String {
+fn remedy(reason: Reason, place: Option<&DecidingField>) -> String {
     let setting = place.map_or("", |place| place.setting);
     let is = |end: &str| setting.ends_with(end);
     match reason {

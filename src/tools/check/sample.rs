@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use abgauge_core::engine::event::Reason;
 
-use super::{Finding, Level};
+use super::{Finding, ResultLevel};
 use crate::stream::kafka::inspect::Sample;
-use crate::stream::keys::{self, Verdict};
+use crate::stream::keys::{self, PartitionerVerdict};
 
 /// Checks how topics are keyed. Returns the faults, and for each topic its partitioner or that it cannot be detected.
 pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
@@ -14,18 +14,18 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
     let faults = keys::findings(&audits);
     let named = faults
         .iter()
-        .map(|fault| Finding::new(Level::Warning, fault.to_string(), ""));
+        .map(|fault| Finding::new(ResultLevel::Warning, fault.to_string(), ""));
     let mut findings: Vec<_> = named.collect();
     for audit in audits {
         let topic = audit.topic().to_owned();
         match audit.verdict() {
-            Verdict::By(partitioner) => {
+            PartitionerVerdict::By(partitioner) => {
                 findings.push(Finding::ok(format!(
                     "topic `{topic}` is keyed with {}",
                     partitioner.name()
                 )));
             }
-            Verdict::Undetermined {
+            PartitionerVerdict::Undetermined {
                 n_keys,
                 n_needed,
                 possible,
@@ -36,7 +36,7 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
                     (_, false) => format!(", so far as {} would", possible.joined("or")),
                 };
                 findings.push(Finding::new(
-                    Level::Note,
+                    ResultLevel::Note,
                     format!(
                         "topic `{topic}` has too few different keys to detect its partitioner: {n_keys} of at least \
                          {n_needed}{so_far}"
@@ -44,7 +44,9 @@ pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
                     "run this again once both topics have some hundreds",
                 ));
             }
-            Verdict::Undetermined { .. } | Verdict::Mixed(_) | Verdict::Foreign => {} // Named above.
+            PartitionerVerdict::Undetermined { .. }
+            | PartitionerVerdict::Mixed(_)
+            | PartitionerVerdict::Foreign => {} // Named above.
         }
     }
     findings
@@ -69,7 +71,7 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
             named.join(", ")
         );
         let remedies: Vec<_> = reasons.iter().map(|(reason, _)| remedy(**reason)).collect();
-        content.push(Finding::new(Level::Warning, text, remedies.join("\n")));
+        content.push(Finding::new(ResultLevel::Warning, text, remedies.join("\n")));
     } else if n > 0 {
         content.push(Finding::ok(format!(
             "topic `{topic}`: the last {n} records can be read"
@@ -77,10 +79,10 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
     }
     let floats = sample.times.warning("events");
     let floats = floats.map(|text| format!("topic `{topic}`: {text}"));
-    content.extend(floats.map(|text| Finding::new(Level::Warning, text, "")));
+    content.extend(floats.map(|text| Finding::new(ResultLevel::Warning, text, "")));
     if sample.n_ignored > 0 {
         content.push(Finding::new(
-            Level::Note,
+            ResultLevel::Note,
             format!(
                 "topic `{topic}`: {} of the last {n} records have another `type` and are ignored",
                 sample.n_ignored

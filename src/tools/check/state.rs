@@ -1,12 +1,12 @@
 //! Findings about the state topic, and its creation.
 
-use super::{CheckFailure, Finding, Level};
+use super::{CheckFailure, Finding, ResultLevel};
 use crate::settings::Config;
 use crate::stream::kafka::inspect::{Failure, FoundState, StateFacts, Trouble};
 use crate::stream::kafka::topics::{STATE_SETTINGS, in_sync_of};
 
-const CONFIGURATION: Level = Level::Error(CheckFailure::Configuration);
-const UNAVAILABLE: Level = Level::Error(CheckFailure::Unavailable);
+const CONFIGURATION: ResultLevel = ResultLevel::Error(CheckFailure::Configuration);
+const UNAVAILABLE: ResultLevel = ResultLevel::Error(CheckFailure::Unavailable);
 /// Minimum record size that the topic must allow. Seals and blobs are smaller than half of it.
 const MIN_RECORD_BYTES: i64 = 1 << 20;
 /// Maximum segment size, four times our own setting. Compaction never touches the active segment.
@@ -89,7 +89,7 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
             settings.get(setting).map(|value| &**value)
         })),
         Err(Failure { detail, .. }) => findings.push(Finding::new(
-            Level::Warning,
+            ResultLevel::Warning,
             format!("cannot read the settings of the state topic `{name}`: {detail}"),
             "grant the user DESCRIBE_CONFIGS on it, or check it yourself: its only cleanup policy must be compact",
         )),
@@ -101,7 +101,7 @@ fn one_disk(name: &str, what: &str, remedy: &str) -> Finding {
     let text = format!(
         "the state topic `{name}` {what}: if a broker loses its disk, numbers that were shown may be lost"
     );
-    Finding::new(Level::Warning, text, remedy)
+    Finding::new(ResultLevel::Warning, text, remedy)
 }
 
 fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option<&'a str>) -> Vec<Finding> {
@@ -134,14 +134,14 @@ fn of_settings<'a>(config: &Config, name: &str, setting: &dyn Fn(&str) -> Option
     }
     if setting("unclean.leader.election.enable") == Some("true") {
         findings.push(Finding::new(
-            Level::Warning,
+            ResultLevel::Warning,
             format!("the state topic `{name}` may lose its end (unclean.leader.election.enable=true), and with it numbers that were shown"),
             "set unclean.leader.election.enable=false on it",
         ));
     }
     if let Some(bytes) = number("segment.bytes").filter(|bytes| *bytes > MAX_SEGMENT_BYTES) {
         findings.push(Finding::new(
-            Level::Warning,
+            ResultLevel::Warning,
             format!(
                 "the state topic `{name}` has segments of {bytes} bytes (segment.bytes), and the last one is never compacted: a start may have to read that much outdated state"
             ),
@@ -182,7 +182,7 @@ mod tests {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "kafka:9092".to_owned());
         let config = settings::load(None, [brokers].into_iter()).expect("valid");
         let mut findings = state(&config, facts, Some(12));
-        findings.retain(|finding| finding.level != Level::Ok);
+        findings.retain(|finding| finding.level != ResultLevel::Ok);
         findings
     }
 
@@ -198,9 +198,9 @@ mod tests {
             ("cleanup.policy", "compact,delete", CONFIGURATION),
             ("max.message.bytes", "1000000", CONFIGURATION),
             ("remote.storage.enable", "true", CONFIGURATION),
-            ("unclean.leader.election.enable", "true", Level::Warning),
-            ("min.insync.replicas", "1", Level::Warning),
-            ("segment.bytes", "1073741824", Level::Warning),
+            ("unclean.leader.election.enable", "true", ResultLevel::Warning),
+            ("min.insync.replicas", "1", ResultLevel::Warning),
+            ("segment.bytes", "1073741824", ResultLevel::Warning),
         ] {
             let found = findings(&facts(&[(setting, value)]));
             let [finding] = found.as_slice() else {
@@ -229,7 +229,7 @@ mod tests {
                 .text
                 .contains("has 6 partitions, the topics of events have 12")
         );
-        assert_eq!(found[1].level, Level::Warning);
+        assert_eq!(found[1].level, ResultLevel::Warning);
     }
 
     #[test]

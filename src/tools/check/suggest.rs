@@ -27,8 +27,8 @@ use abgauge_core::decode::Decoder;
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
 
-use self::draft::{Draft, Trial};
-use super::form::Form;
+use self::draft::{DraftedShape, Trial};
+use super::file_type::Form;
 
 /// Maximum records to analyze.
 const MAX_RECORDS: usize = 2_000;
@@ -54,10 +54,10 @@ pub struct Suggestion {
 }
 
 /// A way to read the records.
-enum Way {
+enum ReadingWay {
     Own,
     Preset(&'static str),
-    Drafted(Box<Draft>),
+    Drafted(Box<DraftedShape>),
     /// No shape: nothing looks like a list or a click.
     None,
 }
@@ -79,73 +79,76 @@ impl Unmapped {
     }
 
     /// Suggests a section. `decoder` has the bounds of the configuration and our own shape.
-    pub fn suggest(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Suggestion {
+    pub fn suggest(&self, decoder: &Decoder, topic_kind: Option<Kind>) -> Suggestion {
         let (way, trial) = self
-            .known(decoder, topic_says)
-            .unwrap_or_else(|| self.drafted(decoder, topic_says));
+            .known(decoder, topic_kind)
+            .unwrap_or_else(|| self.drafted(decoder, topic_kind));
         Suggestion {
-            is_sound: !matches!(way, Way::None) && trial.is_sound(topic_says),
-            text: text::text(self, topic_says, &way, &trial),
+            is_sound: !matches!(way, ReadingWay::None) && trial.is_sound(topic_kind),
+            text: text::text(self, topic_kind, &way, &trial),
         }
     }
 
     /// Returns a known shape, ours or a preset, if one reads the sample.
-    fn known(&self, decoder: &Decoder, topic_says: Option<Kind>) -> Option<(Way, Trial)> {
-        let own = (Way::Own, Shape::default());
+    fn known(&self, decoder: &Decoder, topic_kind: Option<Kind>) -> Option<(ReadingWay, Trial)> {
+        let own = (ReadingWay::Own, Shape::default());
         let presets = Shape::PRESETS.iter();
-        let presets = presets.map(|(name, preset)| (Way::Preset(name), preset()));
+        let presets = presets.map(|(name, preset)| (ReadingWay::Preset(name), preset()));
         // Our own shape comes first, so it wins a tie.
         let all = [own].into_iter().chain(presets);
-        let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_says, &self.lines)));
+        let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_kind, &self.lines)));
         tried
-            .filter(|(_, trial)| trial.is_sound(topic_says))
+            .filter(|(_, trial)| trial.is_sound(topic_kind))
             .reduce(better)
     }
 
-    fn drafted(&self, decoder: &Decoder, topic_says: Option<Kind>) -> (Way, Trial) {
+    fn drafted(&self, decoder: &Decoder, topic_kind: Option<Kind>) -> (ReadingWay, Trial) {
         let drafts = views::views(&self.lines).into_iter().flat_map(|view| {
             let columns = view.columns();
-            let splits = kinds::splits(&columns, view.events.len(), topic_says);
+            let splits = kinds::splits(&columns, view.events.len(), topic_kind);
             let drafts = splits.into_iter().map(|split| {
                 let mut draft = draft::draft(&columns, split);
                 view.put(&mut draft.shape);
-                let mut trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                let mut trial = Trial::of(decoder, &draft.shape, topic_kind, &self.lines);
                 let served = &mut draft.shape.served;
                 if served.gather_ms.is_some() {
                     // The first trial collected the times of the records. The second uses the span that fits them.
                     served.gather_ms = Some(rows::span_ms(&trial.rows));
-                    trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
+                    trial = Trial::of(decoder, &draft.shape, topic_kind, &self.lines);
                 }
-                (Way::Drafted(Box::new(draft)), trial)
+                (ReadingWay::Drafted(Box::new(draft)), trial)
             });
             drafts.collect::<Vec<_>>()
         });
-        let is_seen = |(way, trial): &(Way, Trial)| {
-            let sees_some = matches!(way, Way::Drafted(draft) if draft.sees_some());
+        let is_seen = |(way, trial): &(ReadingWay, Trial)| {
+            let sees_some = matches!(way, ReadingWay::Drafted(draft) if draft.sees_some());
             sees_some || trial.n_lists + trial.n_clicks > 0
         };
         let best = drafts.filter(is_seen).reduce(better);
         match best {
-            Some((Way::Drafted(mut draft), trial)) if draft.split.kind.is_some() && trial.lacks_items() => {
+            Some((ReadingWay::Drafted(mut draft), trial))
+                if draft.split.kind.is_some() && trial.lacks_items() =>
+            {
                 // Some producers omit empty arrays. Without a kind field this cannot be assumed: the record may not be a list
                 // at all.
                 draft.shape.served.absent_is_empty = true;
-                let trial = Trial::of(decoder, &draft.shape, topic_says, &self.lines);
-                (Way::Drafted(draft), trial)
+                let trial = Trial::of(decoder, &draft.shape, topic_kind, &self.lines);
+                (ReadingWay::Drafted(draft), trial)
             }
             Some(best) => best,
             None => {
-                let trial = Trial::of(decoder, &Shape::default(), topic_says, &self.lines);
-                (Way::None, trial)
+                let trial = Trial::of(decoder, &Shape::default(), topic_kind, &self.lines);
+                (ReadingWay::None, trial)
             }
         }
     }
 }
 
 /// Returns the better one, and the first of equals.
-fn better(best: (Way, Trial), next: (Way, Trial)) -> (Way, Trial) {
-    let score = |(way, trial): &(Way, Trial)| {
-        let lacks_items = matches!(way, Way::Drafted(draft) if draft.items.is_none() && draft.row.is_none());
+fn better(best: (ReadingWay, Trial), next: (ReadingWay, Trial)) -> (ReadingWay, Trial) {
+    let score = |(way, trial): &(ReadingWay, Trial)| {
+        let lacks_items =
+            matches!(way, ReadingWay::Drafted(draft) if draft.items.is_none() && draft.row.is_none());
         trial.score(!lacks_items)
     };
     if score(&next) > score(&best) { next } else { best }

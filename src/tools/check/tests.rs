@@ -6,7 +6,9 @@ use abgauge_core::decode::Decoder;
 use abgauge_core::engine::event::Kind;
 
 use super::*;
-use crate::stream::kafka::inspect::{Facts, Failure, Sample, Topic, TopicSettings, Trouble, VisibleTopic};
+use crate::stream::kafka::inspect::{
+    ClusterFacts, Failure, Sample, Topic, TopicSettings, Trouble, VisibleTopic,
+};
 use crate::stream::keys::{Partitioner, murmur2_partition};
 use crate::stream::timestamps::Timestamps;
 
@@ -69,8 +71,8 @@ fn topic(name: &str, n_partitions: u32) -> Topic {
     }
 }
 
-fn facts() -> Facts {
-    Facts {
+fn facts() -> ClusterFacts {
+    ClusterFacts {
         brokers: vec!["kafka:9092".into()],
         served: topic("served", 4),
         clicks: Some(topic("clicks", 4)),
@@ -82,12 +84,12 @@ fn facts() -> Facts {
 
 /// Returns the findings that are not OK, as lines: level and text, then the remedy.
 #[track_caller]
-fn check(facts: &Facts, expected_code: u8) -> String {
+fn check(facts: &ClusterFacts, expected_code: u8) -> String {
     let findings = judge::cluster(&config(), facts);
     assert_eq!(exit_code(&findings), expected_code, "{findings:#?}");
     let notable: Vec<_> = findings
         .into_iter()
-        .filter(|finding| finding.level != Level::Ok)
+        .filter(|finding| finding.level != ResultLevel::Ok)
         .collect();
     printed(&notable)
 }
@@ -218,7 +220,7 @@ fn uncertain_retention_and_timestamps_are_reported() {
 #[test]
 fn different_partitioners_are_named_given_enough_records() {
     let mut facts = facts();
-    let clicks = |facts: &mut Facts, sample| {
+    let clicks = |facts: &mut ClusterFacts, sample| {
         facts.clicks.as_mut().unwrap().found.as_mut().unwrap().sample = Ok(sample)
     };
     clicks(&mut facts, sample("clicks", 4, 500, Partitioner::Crc32));
@@ -254,7 +256,7 @@ fn different_partitioners_are_named_given_enough_records() {
     let (served, clicks) = (topic("served", 1), topic("clicks", 1));
     assert_eq!(
         check(
-            &Facts {
+            &ClusterFacts {
                 served,
                 clicks: Some(clicks),
                 ..facts

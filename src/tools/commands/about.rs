@@ -38,7 +38,7 @@ pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
         print(&format!("{NAME} {version}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let told = json!({
+    let reported = json!({
         "name": NAME,
         "version": version,
         "commit": known(env!("ABGAUGE_COMMIT")),
@@ -49,6 +49,6 @@ pub fn version(as_json: bool) -> anyhow::Result<ExitCode> {
         "kafka_tls": cfg!(feature = "kafka-tls"),
         "parquet": cfg!(feature = "parquet"),
     });
-    print(&format!("{told:#}\n"))?;
+    print(&format!("{reported:#}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

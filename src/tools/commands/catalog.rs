@@ -14,7 +14,7 @@ use super::{error, note, refuse, warn, with_counting, written};
 use crate::settings::{self, Config};
 use crate::stream::kafka::inspect::{Failure, Survey, Trouble};
 use crate::tools::catalogue_count::{CountedItems, ItemUsers, OutOfRoom};
-use crate::tools::check::{self, CheckFailure, Finding, Level};
+use crate::tools::check::{self, CheckFailure, Finding, ResultLevel};
 use crate::tools::cli::{BuildArgs, CatalogArgs, CatalogCommand};
 
 /// Builds a catalogue from Kafka or from files.
@@ -75,11 +75,11 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let decoder = of_shape(&config.join.decoder(), config.events.as_ref());
     let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
     let mut outcome = Ok(());
-    for (topic, topic_says) in topics(&config) {
+    for (topic, topic_kind) in topics(&config) {
         let read = Survey::new(&config.kafka).and_then(|survey| {
             survey.read_whole(topic, |record| {
                 // An empty record is refused as invalid JSON.
-                outcome = counter.take(record.unwrap_or_default(), topic_says);
+                outcome = counter.take(record.unwrap_or_default(), topic_kind);
                 outcome.is_ok()
             })
         });
@@ -107,17 +107,17 @@ fn topics(config: &Config) -> Vec<(&str, Option<Kind>)> {
 }
 
 fn unreadable(config: &Config, topic: &str, failure: &Failure) -> Finding {
-    let told = |text, remedy: &str| Finding {
-        level: Level::Error(CheckFailure::Configuration),
+    let reported = |text, remedy: &str| Finding {
+        level: ResultLevel::Error(CheckFailure::Configuration),
         text,
         remedy: remedy.to_owned(),
     };
     match failure.trouble {
-        Trouble::NoSuchTopic => told(
+        Trouble::NoSuchTopic => reported(
             format!("topic `{topic}` does not exist"),
             "correct kafka.served_topic and kafka.clicks_topic",
         ),
-        Trouble::TopicForbidden => told(
+        Trouble::TopicForbidden => reported(
             format!("topic `{topic}` is not ours to see: {}", failure.detail),
             "grant the user READ and DESCRIBE on it",
         ),

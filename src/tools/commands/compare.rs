@@ -28,7 +28,10 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
         args,
         metrics: metrics(measures),
     };
-    let has_control = args.compare.iter().any(|said| said.experiment.is_none());
+    let has_control = args
+        .compare
+        .iter()
+        .any(|values_of| values_of.experiment.is_none());
     // Without a control for all experiments, only the named ones are compared.
     let all = has_control.then(|| flags.settings(None)).transpose()?;
     let each = experiments(args)
@@ -57,10 +60,11 @@ fn metrics(measures: &Measures) -> Vec<String> {
 fn experiments(args: &CompareArgs) -> BTreeMap<&str, &'static str> {
     fn named<'a, T>(
         flag: &'static str,
-        said: &'a [Scoped<T>],
+        values_of: &'a [Scoped<T>],
     ) -> impl Iterator<Item = (&'a str, &'static str)> {
-        said.iter()
-            .filter_map(move |said| Some((said.experiment.as_deref()?, flag)))
+        values_of
+            .iter()
+            .filter_map(move |values_of| Some((values_of.experiment.as_deref()?, flag)))
     }
     // Later entries replace earlier ones in the map, so the most important flag comes last.
     let all = named("--mde <EXPERIMENT:SHARE>", &args.mde)
@@ -104,7 +108,7 @@ impl Flags<'_> {
         let has_own = args
             .shares
             .iter()
-            .any(|said| said.experiment.as_deref() == experiment);
+            .any(|values_of| values_of.experiment.as_deref() == experiment);
         Ok(Settings {
             // Shares given for all experiments are applied once the arms of each are known.
             shares: if experiment.is_some() && has_own {
@@ -136,12 +140,12 @@ impl Flags<'_> {
 }
 
 /// Returns the values of a flag for an experiment, or else those for all experiments.
-fn said<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>) -> Vec<&'a T> {
+fn values_of<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>) -> Vec<&'a T> {
     let of = |experiment: Option<&str>| {
-        let said = flag
+        let values_of = flag
             .iter()
-            .filter(|said| said.experiment.as_deref() == experiment);
-        said.map(|said| &said.value).collect::<Vec<_>>()
+            .filter(|values_of| values_of.experiment.as_deref() == experiment);
+        values_of.map(|values_of| &values_of.value).collect::<Vec<_>>()
     };
     let own = of(experiment);
     if own.is_empty() { of(None) } else { own }
@@ -149,18 +153,22 @@ fn said<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>) -> Vec<&'a T> {
 
 /// Returns the value of a flag that may be given only once.
 fn once<'a, T>(flag: &'a [Scoped<T>], experiment: Option<&str>, name: &str) -> Result<Option<&'a T>, String> {
-    match said(flag, experiment)[..] {
+    match values_of(flag, experiment)[..] {
         [] => Ok(None),
         [value] => Ok(Some(value)),
-        _ => Err(format!("{name} is given twice{}", for_whom(experiment))),
+        _ => Err(format!("{name} is given twice{}", scope_text(experiment))),
     }
 }
 
 fn flat<T: Clone>(flag: &[Scoped<Vec<T>>], experiment: Option<&str>) -> Vec<T> {
-    said(flag, experiment).into_iter().flatten().cloned().collect()
+    values_of(flag, experiment)
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect()
 }
 
-fn for_whom(experiment: Option<&str>) -> String {
+fn scope_text(experiment: Option<&str>) -> String {
     experiment.map_or(String::new(), |experiment| {
         format!(" for {}", visible(experiment))
     })
@@ -184,7 +192,7 @@ fn shares(
     if !shares.is_empty() && !shares.contains_key(control) {
         return Err(format!(
             "--shares has no share of the control{}, {}",
-            for_whom(experiment),
+            scope_text(experiment),
             visible(control)
         ));
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 
 use super::{note, print, refuse, warn};
-use crate::settings::{self, Config, InForce};
+use crate::settings::{self, Config, CurrentSettings};
 use crate::tools::cli::ConfigCommand;
 
 /// Prints or creates the configuration file.
@@ -20,7 +20,7 @@ pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
         None => print(Config::default_toml())?,
         Some(ConfigCommand::Init { file }) => init(&file)?,
         Some(ConfigCommand::Show(args)) => {
-            match settings::in_force(args.config.as_deref(), settings::environment()) {
+            match settings::current(args.config.as_deref(), settings::environment()) {
                 Ok(settings) => show(&settings)?,
                 Err(errors) => return Ok(refuse(&errors)),
             }
@@ -30,7 +30,7 @@ pub fn config(command: Option<ConfigCommand>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(settings: &InForce) -> anyhow::Result<()> {
+fn show(settings: &CurrentSettings) -> anyhow::Result<()> {
     if settings.lacks_brokers() {
         warn("kafka.brokers is missing, and `abgauge run` requires it");
     }

@@ -15,7 +15,7 @@ use relevance::{OtherColumns, UnnamedRelevance, is_relevant};
 use super::reading::{BAD_DATA, progress};
 use super::{error, note, warn};
 use crate::tools::cli::{ConvertArgs, RecommendationFile};
-use crate::tools::convert::{Tables, Writing, Written};
+use crate::tools::convert::{ConvertedCounts, Tables, Writing};
 
 /// A row that cannot be converted.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     };
     let out = BufWriter::new(std::io::stdout().lock());
     match reading.tables.write(&writing, out) {
-        Ok(written) => tell(&written, args.empty_lists),
+        Ok(written) => print_notes(&written, args.empty_lists),
         // A closed pipe is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         failed => {
@@ -249,8 +249,8 @@ fn label(column: &str, cell: Option<String>, row: u64) -> Result<String, FaultyR
 }
 
 /// Prints notes and warnings about the events.
-fn tell(written: &Written, empty_lists: bool) {
-    let Written {
+fn print_notes(written: &ConvertedCounts, empty_lists: bool) {
+    let ConvertedCounts {
         n_lists,
         n_clicks,
         n_on_list,

@@ -11,7 +11,7 @@ use crate::tools::cli::CountArgs;
 use crate::tools::commands::unknown;
 
 /// Options of an evaluation.
-pub(super) struct Counted {
+pub(super) struct EvaluationOptions {
     /// Options without the catalogue, which is read later.
     pub options: Options,
     pub catalog: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub(super) struct Counted {
 }
 
 /// Combines flags and configuration. The error explains what is wrong with the flags.
-pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, String> {
+pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<EvaluationOptions, String> {
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     if args.catalog.as_ref().is_some_and(is_stdin) && args.files.iter().any(is_stdin) {
         return Err(
@@ -70,7 +70,7 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Counted, 
         max_user_share: counting.limits.max_user_share,
         span_ms: None,
     };
-    Ok(Counted {
+    Ok(EvaluationOptions {
         options,
         catalog,
         note,

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use abgauge_core::evaluate::Evaluation;
 
-use super::counting::{Counted, counted};
-use super::reading::{self, BAD_DATA, tell};
+use super::counting::{EvaluationOptions, counted};
+use super::reading::{self, BAD_DATA, print_notes};
 use super::{compare, misuse, note, print, warn, with_counting};
 use crate::settings::{Counting, display_ms};
 use crate::tools::cli::{EvaluateArgs, Format};
@@ -36,7 +36,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         if let Some(message) = missing {
             return Ok(misuse("evaluate", &message));
         }
-        tell(&counted, &evaluation);
+        print_notes(&counted, &evaluation);
         for text in compare::on_arms(&evaluation) {
             warn(&text);
         }
@@ -60,7 +60,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the options. The error explains what is wrong with the flags.
-fn asked(args: &EvaluateArgs, counting: &Counting) -> Result<Counted, String> {
+fn asked(args: &EvaluateArgs, counting: &Counting) -> Result<EvaluationOptions, String> {
     let mut counted = counted(&args.counting, counting)?;
     let options = &mut counted.options;
     options.measures.alpha = args.alpha.unwrap_or(options.measures.alpha);

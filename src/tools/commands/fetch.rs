@@ -31,7 +31,7 @@ pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Resul
         setting: "--ca-file",
         path: asked.ca_file.as_deref(),
     };
-    let client = https::client(https::trusting(authorities, url).map_err(told)?);
+    let client = https::client(https::trusting(authorities, url).map_err(reported)?);
     let answered = runtime.block_on(async {
         // The limit includes the body, which a slow daemon may never finish.
         let answered = timeout(asked.timeout, async {
@@ -66,7 +66,7 @@ pub(super) fn fetch(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Resul
 fn request(url: &HttpUrl, path: &str, asked: &AskArgs) -> anyhow::Result<Request<Body>> {
     let mut request = Request::get(below(url, path)?).header(USER_AGENT, AGENT);
     if let Some(file) = &asked.token_file {
-        let token = https::secret("--token-file", file, "Bearer ", TOKEN).map_err(told)?;
+        let token = https::secret("--token-file", file, "Bearer ", TOKEN).map_err(reported)?;
         request = request.header(AUTHORIZATION, token);
     }
     Ok(request.body(Body::empty())?)
@@ -82,7 +82,7 @@ fn below(url: &HttpUrl, path: &str) -> anyhow::Result<Uri> {
     Ok(Uri::from_parts(parts)?)
 }
 
-fn told(file: UnusableFile) -> anyhow::Error {
+fn reported(file: UnusableFile) -> anyhow::Error {
     let UnusableFile {
         setting,
         message,

@@ -6,13 +6,15 @@ mod report;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use abgauge_core::evaluate::{Compare, Comparison, Evaluation};
+use abgauge_core::evaluate::{Compare, Evaluation, ExperimentComparison};
 use abgauge_core::statistics::Settings;
-use abgauge_core::statistics::days::{Design, ExperimentDays, MetricDays, Sums, Unknown, days};
+use abgauge_core::statistics::days::{
+    ExperimentDays, MetricDays, NoEstimate, PlanningSums, TestDesign, days,
+};
 use abgauge_core::table::visible;
 
-use super::counting::{Counted, counted};
-use super::reading::{self, BAD_DATA, tell};
+use super::counting::{EvaluationOptions, counted};
+use super::reading::{self, BAD_DATA, print_notes};
 use super::{compare, error, misuse, note, print, warn, with_counting};
 use crate::settings::{Counting, HttpUrl, Schedule};
 use crate::tools::cli::{PlanArgs, TableOrJson};
@@ -65,7 +67,7 @@ fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
             Err(code) => return Ok(code),
         };
         if evaluation.is_empty() {
-            tell(&counted, &evaluation);
+            print_notes(&counted, &evaluation);
             return Ok(ExitCode::from(BAD_DATA));
         }
         let compare = counted.options.compare.iter();
@@ -77,7 +79,7 @@ fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
                 .iter()
                 .for_each(|text| note(text));
         }
-        tell(&counted, &evaluation);
+        print_notes(&counted, &evaluation);
         let code = show(&Plans::of(&evaluation, schedules), args.format)?;
         Ok(match evaluation.losses().is_empty() {
             true => code,
@@ -87,7 +89,7 @@ fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the options. The error explains what is wrong with the flags.
-fn asked(args: &PlanArgs, counting: &Counting) -> Result<Counted, String> {
+fn asked(args: &PlanArgs, counting: &Counting) -> Result<EvaluationOptions, String> {
     let mut counted = counted(&args.counting, counting)?;
     let compare = compare::compare(&args.comparing, &counted.options.measures)?;
     counted.options.compare = compare.map(|compare| with_alpha(compare, args.alpha));
@@ -137,7 +139,7 @@ struct Planned {
 
 struct Running {
     /// Design of its test.
-    design: Option<Design>,
+    design: Option<TestDesign>,
 }
 
 impl Plans {
@@ -171,7 +173,7 @@ impl Planned {
     }
 
     /// Returns the time of the decision look after as many weeks as this design needs, Unix ms.
-    fn end_ms(&self, design: Design) -> Option<i64> {
+    fn end_ms(&self, design: TestDesign) -> Option<i64> {
         let weeks = self.days.weeks(design)?;
         Some(self.schedule?.after_days(7.0 * f64::from(weeks)))
     }
@@ -206,7 +208,7 @@ fn remarks(planned: &Planned) -> Vec<String> {
     let known = metrics.filter_map(|(id, metric)| Some((id.as_str(), metric.as_ref()?)));
     let needed = known
         .clone()
-        .filter_map(|(_, metric)| Some(metric.needs.get(&Design::Planned)?.days));
+        .filter_map(|(_, metric)| Some(metric.needs.get(&TestDesign::Planned)?.days));
     let longest = needed.fold(0.0, f64::max);
     if planned
         .schedule
@@ -230,7 +232,7 @@ fn remarks(planned: &Planned) -> Vec<String> {
             )),
             Some(_) => {}
         }
-        if !metric.needs.contains_key(&Design::Sequence) {
+        if !metric.needs.contains_key(&TestDesign::Sequence) {
             remarks.push(format!(
                 "{id}: more days are not enough: use more users, or a larger {mde}"
             ));
@@ -239,9 +241,9 @@ fn remarks(planned: &Planned) -> Vec<String> {
     remarks
 }
 
-fn needed(comparison: &Comparison) -> Result<ExperimentDays, Unknown> {
+fn needed(comparison: &ExperimentComparison) -> Result<ExperimentDays, NoEstimate> {
     let start_ms = comparison.time.start_ms;
-    let sums = |epoch, as_of_ms: i64| Sums {
+    let sums = |epoch, as_of_ms: i64| PlanningSums {
         epoch,
         days: (as_of_ms - start_ms) as f64 / DAY_MS,
     };

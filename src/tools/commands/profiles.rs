@@ -17,8 +17,8 @@ use crate::tools::cli::{ProfilesArgs, TableOrJson};
 pub fn profiles(args: &ProfilesArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.as_deref(), |counting| {
         let known = &counting.known_profiles;
-        let named_anew = known.iter().filter(|profile| !profile.has_old_name());
-        let listed: Vec<Profile> = named_anew.cloned().collect();
+        let renamed = known.iter().filter(|profile| !profile.has_old_name());
+        let listed: Vec<Profile> = renamed.cloned().collect();
         let text = match (&args.name, args.format) {
             (None, TableOrJson::Table) => text::all(&listed),
             (None, TableOrJson::Json) => json::document(&listed)?,

@@ -12,7 +12,7 @@ use abgauge_core::metrics::{ALPHA_NDCG, Measures};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::counting::Counted;
+use super::counting::EvaluationOptions;
 use super::{BAD_CONFIGURATION, error, note, warn};
 
 /// Exit code `EX_DATAERR` of sysexits.h.
@@ -21,7 +21,7 @@ pub(super) const BAD_DATA: u8 = 65;
 /// Evaluates the files. Returns the exit code if the catalogue cannot be used.
 pub(super) fn evaluation(
     files: &[PathBuf],
-    counted: &Counted,
+    counted: &EvaluationOptions,
 ) -> anyhow::Result<Result<Evaluation, ExitCode>> {
     let mut options = counted.options.clone();
     if let Some(path) = &counted.catalog {
@@ -99,7 +99,7 @@ pub(super) fn progress(total_bytes: Option<u64>) -> ProgressBar {
 }
 
 /// Prints notes and warnings about the evaluation.
-pub(super) fn tell(counted: &Counted, evaluation: &Evaluation) {
+pub(super) fn print_notes(counted: &EvaluationOptions, evaluation: &Evaluation) {
     counted.note.iter().for_each(|text| note(text));
     evaluation.warnings().iter().for_each(|text| warn(text));
     evaluation.notes().iter().for_each(|text| note(text));

@@ -8,7 +8,7 @@ use abgauge_core::evaluate::source;
 
 use super::reading::BAD_DATA;
 use super::{misuse, print, warn, with_counting, written};
-use crate::tools::check::{self, Finding, Level, Records, Unmapped};
+use crate::tools::check::{self, Finding, Records, ResultLevel, Unmapped};
 use crate::tools::cli::CheckArgs;
 
 /// Reads the records of a file and prints the findings.
@@ -29,7 +29,7 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         })?;
         let mut findings = records.findings();
         if !long.is_empty() {
-            findings.push(Finding::new(Level::Warning, long.to_string(), ""));
+            findings.push(Finding::new(ResultLevel::Warning, long.to_string(), ""));
         }
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))

@@ -13,10 +13,10 @@ use anyhow::Context as _;
 use super::{error, refuse};
 use crate::clock::Clock;
 use crate::settings::{self, Config, StateTopic};
-use crate::store::stored::Reader;
+use crate::store::stored::TopicReader;
 use crate::stream::kafka::inspect::{Failure, Survey, Trouble};
 use crate::stream::kafka::state_log::StateLog;
-use crate::tools::check::{self, CheckFailure, Finding, Level};
+use crate::tools::check::{self, CheckFailure, Finding, ResultLevel};
 use crate::tools::cli::{ReadingArgs, StateArgs, StateCommand};
 
 /// Runs a subcommand on the state topic.
@@ -40,7 +40,7 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::from(super::BAD_CONFIGURATION));
     };
-    let desk = match Desk::open(config, stored) {
+    let desk = match OpenedTopic::open(config, stored) {
         Ok(desk) => desk,
         Err(finding) => return Ok(ended(&finding)),
     };
@@ -59,7 +59,7 @@ fn ended(finding: &Finding) -> ExitCode {
 }
 
 /// An existing state topic, and the configuration for reading it.
-struct Desk {
+struct OpenedTopic {
     config: Config,
     topic: String,
     /// Namespace of the configuration.
@@ -69,12 +69,12 @@ struct Desk {
     clock: Clock,
 }
 
-impl Desk {
-    fn open(config: Config, StateTopic { topic, .. }: StateTopic) -> Result<Desk, Finding> {
+impl OpenedTopic {
+    fn open(config: Config, StateTopic { topic, .. }: StateTopic) -> Result<OpenedTopic, Finding> {
         let away = |failure: &Failure| unreachable(&config, &topic, failure);
         let survey = Survey::new(&config.kafka).map_err(|failure| away(&failure))?;
         let n_partitions = survey.n_partitions(&topic).map_err(|failure| away(&failure))?;
-        Ok(Desk {
+        Ok(OpenedTopic {
             own: Namespace::of(&config.fingerprint(), &config.kafka.group_id),
             n_partitions: n_partitions.get().cast_signed(),
             survey,
@@ -85,9 +85,9 @@ impl Desk {
     }
 
     /// Reads the whole topic to its end. Deletions are limited to this namespace.
-    fn read(&self, namespace: Namespace, reading: &ReadingArgs) -> anyhow::Result<Reader<StateLog>> {
+    fn read(&self, namespace: Namespace, reading: &ReadingArgs) -> anyhow::Result<TopicReader<StateLog>> {
         let log = StateLog::start(&self.config.kafka, &self.topic, namespace, self.clock.clone())?;
-        let mut reader = Reader::new(log, self.n_partitions, self.clock.clone());
+        let mut reader = TopicReader::new(log, self.n_partitions, self.clock.clone());
         let read = reader.read(reading.timeout);
         read.with_context(|| format!("read the state topic `{}` (--timeout)", self.topic))?;
         Ok(reader)
@@ -95,18 +95,18 @@ impl Desk {
 }
 
 fn unreachable(config: &Config, topic: &str, failure: &Failure) -> Finding {
-    let told = |failed, text, remedy: &str| Finding {
-        level: Level::Error(failed),
+    let reported = |failed, text, remedy: &str| Finding {
+        level: ResultLevel::Error(failed),
         text,
         remedy: remedy.to_owned(),
     };
     match failure.trouble {
-        Trouble::NoSuchTopic => told(
+        Trouble::NoSuchTopic => reported(
             CheckFailure::Configuration,
             format!("the state topic `{topic}` does not exist"),
             "`abgauge check --create-topics` creates it",
         ),
-        Trouble::TopicForbidden => told(
+        Trouble::TopicForbidden => reported(
             CheckFailure::Configuration,
             format!(
                 "no permission to see the state topic `{topic}`: {}",

@@ -58,8 +58,8 @@ impl Dealt {
     fn of(&self, user: u32) -> Combination {
         let hash = xxh3_64_with_seed(&u64::from(user).to_le_bytes(), self.salt);
         // Counting avoids a branch on the hash, which the processor would mispredict half of the time.
-        let n_begun: usize = self.begins.iter().map(|begin| usize::from(*begin <= hash)).sum();
-        self.adds[n_begun]
+        let n_started: usize = self.begins.iter().map(|begin| usize::from(*begin <= hash)).sum();
+        self.adds[n_started]
     }
 }
 

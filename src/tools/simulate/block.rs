@@ -5,7 +5,7 @@ use std::ops::Range;
 use abgauge_core::engine::event::Side;
 
 use super::draft::RecordKind;
-use super::draft::{Content, Draft, Origin};
+use super::draft::{Content, Origin, RecordDraft};
 
 /// Drafts in insertion order.
 #[derive(Debug, Default)]
@@ -23,34 +23,34 @@ struct DraftEntry {
     side: Side,
     kind: RecordKind,
     origin: Origin,
-    content: Stored,
+    content: PackedContent,
 }
 
 /// [`Content`] whose items or text start at `start` in the block. A block covers a short time, so 32 bits are enough.
 #[derive(Debug, Clone, Copy)]
-enum Stored {
+enum PackedContent {
     List { stamp_ms: i64, start: u32, len: u16 },
     Click { stamp_ms: i64, item: u16 },
     Text { start: u32, len: u32 },
 }
 
 impl Block {
-    pub fn put(&mut self, draft: Draft) {
+    pub fn put(&mut self, draft: RecordDraft) {
         let content = match draft.content {
             Content::List { stamp_ms, items } => {
                 let start = self.items.len() as u32;
                 self.items.extend_from_slice(items);
-                Stored::List {
+                PackedContent::List {
                     stamp_ms,
                     start,
                     len: items.len() as u16,
                 }
             }
-            Content::Click { stamp_ms, item } => Stored::Click { stamp_ms, item },
+            Content::Click { stamp_ms, item } => PackedContent::Click { stamp_ms, item },
             Content::Text(text) => {
                 let start = self.text.len() as u32;
                 self.text.extend_from_slice(text);
-                Stored::Text {
+                PackedContent::Text {
                     start,
                     len: text.len() as u32,
                 }
@@ -69,7 +69,7 @@ impl Block {
     ///
     /// # Panics
     /// There is no such draft.
-    pub fn draft(&self, number: usize) -> Draft<'_> {
+    pub fn draft(&self, number: usize) -> RecordDraft<'_> {
         self.read(&self.entries[number])
     }
 
@@ -82,21 +82,21 @@ impl Block {
         self.entries.iter().map(|entry| entry.arrival_ms)
     }
 
-    pub fn drafts(&self) -> impl Iterator<Item = Draft<'_>> {
+    pub fn drafts(&self) -> impl Iterator<Item = RecordDraft<'_>> {
         self.entries.iter().map(|entry| self.read(entry))
     }
 
-    fn read(&self, entry: &DraftEntry) -> Draft<'_> {
+    fn read(&self, entry: &DraftEntry) -> RecordDraft<'_> {
         let part = |start: u32, len: u32| -> Range<usize> { start as usize..(start + len) as usize };
         let content = match entry.content {
-            Stored::List { stamp_ms, start, len } => Content::List {
+            PackedContent::List { stamp_ms, start, len } => Content::List {
                 stamp_ms,
                 items: &self.items[part(start, len.into())],
             },
-            Stored::Click { stamp_ms, item } => Content::Click { stamp_ms, item },
-            Stored::Text { start, len } => Content::Text(&self.text[part(start, len)]),
+            PackedContent::Click { stamp_ms, item } => Content::Click { stamp_ms, item },
+            PackedContent::Text { start, len } => Content::Text(&self.text[part(start, len)]),
         };
-        Draft {
+        RecordDraft {
             arrival_ms: entry.arrival_ms,
             side: entry.side,
             kind: entry.kind,

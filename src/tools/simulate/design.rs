@@ -10,20 +10,20 @@ pub type Combination = u16;
 /// Experiments that run at the same time. Every request is in each of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
-    experiments: Vec<Experiment>,
+    experiments: Vec<SimulatedExperiment>,
     /// Click probability at rank 1 for a user of eagerness 1, by combination.
     appeal: Vec<f64>,
 }
 
 /// Experiment of the simulation. Its first arm is the control.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Experiment {
+pub struct SimulatedExperiment {
     pub name: String,
-    pub arms: Vec<Arm>,
+    pub arms: Vec<SimulatedArm>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Arm {
+pub struct SimulatedArm {
     pub name: String,
     /// Share of the users, from 0 to 1.
     pub share: f64,
@@ -54,13 +54,13 @@ impl Default for Design {
     }
 }
 
-fn equal(name: &str, arms: &[&str]) -> Experiment {
-    let arm = |name: &&str| Arm {
+fn equal(name: &str, arms: &[&str]) -> SimulatedExperiment {
+    let arm = |name: &&str| SimulatedArm {
         name: (*name).to_owned(),
         share: 1.0 / arms.len() as f64,
         visits: 1.0,
     };
-    Experiment {
+    SimulatedExperiment {
         name: name.to_owned(),
         arms: arms.iter().map(arm).collect(),
     }
@@ -183,7 +183,7 @@ impl Design {
         self
     }
 
-    pub fn experiments(&self) -> &[Experiment] {
+    pub fn experiments(&self) -> &[SimulatedExperiment] {
         &self.experiments
     }
 
@@ -197,7 +197,10 @@ impl Design {
     }
 
     /// Returns the arms of a combination, in the order of the experiments.
-    pub fn arms(&self, combination: Combination) -> impl Iterator<Item = (&Experiment, &Arm)> {
+    pub fn arms(
+        &self,
+        combination: Combination,
+    ) -> impl Iterator<Item = (&SimulatedExperiment, &SimulatedArm)> {
         let experiments = self.experiments.iter().enumerate();
         experiments
             .map(move |(index, experiment)| (experiment, &experiment.arms[self.arm_of(combination, index)]))

@@ -48,7 +48,7 @@ impl RecordKind {
 
 /// Data from which a record is written.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft<'a> {
+pub struct RecordDraft<'a> {
     /// Time of arrival at the topic, Unix ms.
     pub arrival_ms: i64,
     pub side: Side,

@@ -12,7 +12,7 @@ use super::heartbeat::Heartbeat;
 use super::lanes::Lanes;
 use super::traffic::Traffic;
 use super::{Summary, event_ms};
-use crate::clock::{Clock, Hand};
+use crate::clock::{Clock, ClockControl};
 use crate::stream::kafka::producer::{Outgoing, Producer};
 
 /// Wall time between two steps.
@@ -25,7 +25,7 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(30);
 
 /// Topics for lists and clicks, which may be the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topics {
+pub struct TrafficTopics {
     pub served: String,
     pub clicks: String,
 }
@@ -36,15 +36,15 @@ pub struct Driver {
     start_ms: i64,
     end_ms: Option<i64>,
     producer: Producer,
-    topics: Topics,
+    topics: TrafficTopics,
     speed: f64,
-    hand: Option<Hand>,
+    hand: Option<ClockControl>,
     heartbeat: Option<Heartbeat>,
     summary: Summary,
 }
 
 impl Driver {
-    pub fn new(traffic: Traffic, producer: Producer, topics: Topics, speed: f64) -> Driver {
+    pub fn new(traffic: Traffic, producer: Producer, topics: TrafficTopics, speed: f64) -> Driver {
         Driver {
             start_ms: traffic.settings().start_ms,
             end_ms: traffic.end_ms(),
@@ -59,7 +59,7 @@ impl Driver {
     }
 
     /// Moves this clock along. It reaches a time only once every record that arrives until then is on the brokers.
-    pub fn with_hand(mut self, hand: Hand) -> Driver {
+    pub fn with_hand(mut self, hand: ClockControl) -> Driver {
         self.hand = Some(hand);
         self
     }
@@ -108,7 +108,7 @@ impl Driver {
 
     /// Creates lanes for the topics' partitions. A missing topic counts as one partition; sending to it fails later.
     fn lanes(&self) -> Result<Lanes> {
-        let Topics { served, clicks } = &self.topics;
+        let TrafficTopics { served, clicks } = &self.topics;
         let n_partitions = self.producer.n_partitions(served)?.unwrap_or(1);
         let n_partitions = NonZeroU32::new(n_partitions as u32).unwrap_or(NonZeroU32::MIN);
         Ok(Lanes::new(n_partitions, served == clicks))

@@ -15,7 +15,7 @@ use std::num::NonZeroU32;
 use abgauge_core::engine::event::Side;
 
 use super::block::Block;
-use super::draft::Draft;
+use super::draft::RecordDraft;
 use crate::stream::keys::partition_of_murmur2;
 
 /// Number of drafts after which the lanes are read. With more, they would leave the cache before that.
@@ -46,7 +46,7 @@ impl Lanes {
         }
     }
 
-    pub fn put(&mut self, draft: Draft) {
+    pub fn put(&mut self, draft: RecordDraft) {
         let topic = if self.shared { 0 } else { draft.side as usize };
         let partition = partition_of_murmur2(draft.origin.key_hash, self.n_partitions);
         let lane = topic * self.n_partitions.get() as usize + partition as usize;
@@ -60,7 +60,7 @@ impl Lanes {
     }
 
     /// Returns all drafts, one lane after the other.
-    pub fn drafts(&self) -> impl Iterator<Item = Draft<'_>> {
+    pub fn drafts(&self) -> impl Iterator<Item = RecordDraft<'_>> {
         self.lanes.iter().flat_map(Block::drafts)
     }
 
@@ -77,8 +77,8 @@ mod tests {
     use crate::tools::simulate::RecordKind;
     use crate::tools::simulate::draft::{Content, Origin};
 
-    fn draft<'a>(side: Side, key: &str, payload: &'a [u8]) -> Draft<'a> {
-        Draft {
+    fn draft<'a>(side: Side, key: &str, payload: &'a [u8]) -> RecordDraft<'a> {
+        RecordDraft {
             arrival_ms: 0,
             side,
             kind: RecordKind::List,

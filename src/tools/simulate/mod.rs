@@ -39,7 +39,7 @@ use anyhow::{Result, bail};
 
 pub use self::design::Design;
 pub use self::draft::RecordKind;
-pub use self::driver::{Driver, Topics};
+pub use self::driver::{Driver, TrafficTopics};
 pub use self::lists::Lengths;
 pub use self::model::World;
 pub use self::noise::Noise;
@@ -59,7 +59,7 @@ pub struct SimulateOptions {
     pub properties: Properties,
     /// File, or `-` for standard output: JSON lines, written as fast as possible.
     pub output: Option<PathBuf>,
-    pub topics: Topics,
+    pub topics: TrafficTopics,
     /// Creates missing topics with `partitions` partitions.
     pub create_topics: bool,
     /// File to write while Kafka accepts the records.

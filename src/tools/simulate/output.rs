@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::driver::{Driver, Topics};
+use super::driver::{Driver, TrafficTopics};
 use super::heartbeat::Heartbeat;
 use super::progress::ProgressDisplay;
 use super::traffic::Traffic;
@@ -26,7 +26,7 @@ pub(super) fn to_kafka(
     traffic: Traffic,
     cancel: &AtomicBool,
 ) -> Result<Summary> {
-    let Topics { served, clicks } = &options.topics;
+    let TrafficTopics { served, clicks } = &options.topics;
     if options.create_topics {
         let topics = [served.as_str(), clicks];
         create_topics(brokers, &options.properties, &topics, options.partitions, -1)?;
@@ -42,12 +42,12 @@ pub(super) fn to_kafka(
 }
 
 /// Checks that both topics exist with the same number of partitions. Otherwise clicks could not find their lists.
-fn check_topics(producer: &Producer, topics: &Topics) -> Result<()> {
+fn check_topics(producer: &Producer, topics: &TrafficTopics) -> Result<()> {
     let count = |topic: &str| match producer.n_partitions(topic)? {
         Some(n) => Ok(n),
         None => bail!("topic {topic} does not exist: create it, or let --create-topics do so"),
     };
-    let Topics { served, clicks } = topics;
+    let TrafficTopics { served, clicks } = topics;
     let (n_served, n_clicks) = (count(served)?, count(clicks)?);
     if n_served != n_clicks {
         bail!(

@@ -8,7 +8,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 
 /// Generator of list times. Gaps between lists are uniform from zero to twice the mean.
 #[derive(Debug)]
-pub struct Pace {
+pub struct TrafficPace {
     /// Unix ms.
     next_ms: i64,
     start_ms: i64,
@@ -19,11 +19,11 @@ pub struct Pace {
     bent: Option<(u64, u64)>,
 }
 
-impl Pace {
+impl TrafficPace {
     /// Creates a pace whose first list is at `start_ms`. With `diurnal`, the rate is the daily mean.
-    pub fn new(lists_per_second: f64, start_ms: i64, diurnal: bool) -> Pace {
+    pub fn new(lists_per_second: f64, start_ms: i64, diurnal: bool) -> TrafficPace {
         let since_midnight_ns = start_ms.rem_euclid(DAY_MS) as u64 * NS_PER_MS;
-        Pace {
+        TrafficPace {
             next_ms: start_ms,
             start_ms,
             even_ns: 0,
@@ -38,7 +38,7 @@ impl Pace {
     }
 
     /// Draws the time of the following list.
-    pub fn go_on(&mut self, random: &mut Random) {
+    pub fn advance(&mut self, random: &mut Random) {
         // Uniform gaps need only integers, so they are the same on every machine.
         self.even_ns += 1 + random.below(2 * self.mean_gap_ns);
         let event_ns = match self.bent {
@@ -59,7 +59,7 @@ mod tests {
 
     /// Lists by hour of the day, over two days at one list per second.
     fn hours(diurnal: bool) -> [f64; 24] {
-        let mut pace = Pace::new(1.0, START_MS, diurnal);
+        let mut pace = TrafficPace::new(1.0, START_MS, diurnal);
         let mut random = Random::new(1);
         let mut hours = [0.0; 24];
         let mut last_ms = START_MS;
@@ -67,7 +67,7 @@ mod tests {
             assert!(pace.next_ms() >= last_ms);
             last_ms = pace.next_ms();
             hours[(last_ms / HOUR_MS % 24) as usize] += 1.0;
-            pace.go_on(&mut random);
+            pace.advance(&mut random);
         }
         hours
     }

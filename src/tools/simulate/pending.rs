@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::block::Block;
-use super::draft::Draft;
+use super::draft::RecordDraft;
 
 /// Minimum and maximum range of arrival times in one block.
 const SPANS_MS: std::ops::RangeInclusive<f64> = 256.0..=4_194_304.0;
@@ -43,7 +43,7 @@ impl Pending {
         }
     }
 
-    pub fn put(&mut self, draft: Draft) {
+    pub fn put(&mut self, draft: RecordDraft) {
         // Euclidean, because times before 1970 are negative.
         let number = draft.arrival_ms.div_euclid(self.span_ms);
         if self.blocks.is_empty() {
@@ -105,7 +105,7 @@ impl Arriving {
         Some(self.block.arrival_ms((self.order.last()? & LOW_HALF) as usize))
     }
 
-    pub fn take(&mut self) -> Option<Draft<'_>> {
+    pub fn take(&mut self) -> Option<RecordDraft<'_>> {
         Some(self.block.draft((self.order.pop()? & LOW_HALF) as usize))
     }
 }
@@ -131,7 +131,7 @@ mod tests {
         let span_ms = pending.span_ms;
         for (number, arrival_ms) in arrivals.iter().enumerate() {
             let number = number.to_string();
-            pending.put(Draft {
+            pending.put(RecordDraft {
                 arrival_ms: *arrival_ms,
                 side: Side::Clicks,
                 kind: RecordKind::Click,

@@ -3,11 +3,11 @@
 use abgauge_core::engine::event::Side;
 
 use super::design::{Combination, Design, MOST_BYTES};
-use super::draft::{Content, Draft, Origin, RecordKind};
+use super::draft::{Content, Origin, RecordDraft, RecordKind};
 use super::lists::N_ITEMS;
 use super::model::Visitor;
 use super::random::Random;
-use super::text::{ShortText, Text};
+use super::text::{ShortText, TextBuffer};
 use crate::settings::TopicKey;
 
 /// Kafka record, or line of a file.
@@ -79,7 +79,7 @@ pub struct Json {
     items: Vec<ShortText<8>>,
     /// Key of the record written last.
     key: ShortText<32>,
-    text: Text,
+    text: TextBuffer,
 }
 
 impl Json {
@@ -99,13 +99,13 @@ impl Json {
                 .map(|item| ShortText::new(&format!(r#","i{item}""#)))
                 .collect(),
             key: ShortText::default(),
-            text: Text::default(),
+            text: TextBuffer::default(),
         }
     }
 
     /// Writes a record. It is valid until the next one is written.
-    pub fn record(&mut self, draft: &Draft) -> RecordRef<'_> {
-        let Draft { origin, .. } = draft;
+    pub fn record(&mut self, draft: &RecordDraft) -> RecordRef<'_> {
+        let RecordDraft { origin, .. } = draft;
         let id = self.id(origin);
         match draft.content {
             Content::List { stamp_ms, items } => self.write_list(&id, origin, stamp_ms, items),
@@ -324,7 +324,7 @@ mod tests {
     fn a_record_has_the_configured_key() {
         for (keyed_by, key) in [(TopicKey::Request, b"r-1"), (TopicKey::User, b"u-7")] {
             let mut json = Json::new(false, keyed_by, "r-", &Design::default());
-            let record = json.record(&Draft {
+            let record = json.record(&RecordDraft {
                 arrival_ms: 5,
                 side: Side::Clicks,
                 kind: RecordKind::Broken,

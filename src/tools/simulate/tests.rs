@@ -213,7 +213,7 @@ fn options() -> SimulateOptions {
         brokers: None,
         properties: Properties::default(),
         output: None,
-        topics: Topics {
+        topics: TrafficTopics {
             served: "served".to_owned(),
             clicks: "clicks".to_owned(),
         },

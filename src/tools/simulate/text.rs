@@ -61,21 +61,21 @@ const ROOM: usize = 1024;
 
 /// Text under construction.
 #[derive(Debug)]
-pub struct Text {
+pub struct TextBuffer {
     bytes: Box<[u8; ROOM]>,
     len: usize,
 }
 
-impl Default for Text {
-    fn default() -> Text {
-        Text {
+impl Default for TextBuffer {
+    fn default() -> TextBuffer {
+        TextBuffer {
             bytes: Box::new([b' '; ROOM]),
             len: 0,
         }
     }
 }
 
-impl Text {
+impl TextBuffer {
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_after_the_end_of_a_part_are_overwritten() {
-        let mut text = Text::default();
+        let mut text = TextBuffer::default();
         text.put_short(&ShortText::<8>::new("ab"));
         text.put(b"c");
         text.put_short(&ShortText::<32>::new("r-").with_number(u64::MAX));

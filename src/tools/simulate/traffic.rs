@@ -9,11 +9,11 @@ use abgauge_core::engine::event::Side;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::draft::RecordKind;
-use super::draft::{Content, Draft, Origin};
+use super::draft::{Content, Origin, RecordDraft};
 use super::lists;
 use super::model::{Model, World};
 use super::noise::Noise;
-use super::pace::Pace;
+use super::pace::TrafficPace;
 use super::pending::{Arriving, Pending};
 use super::random::Random;
 use super::record::{Json, RecordRef, Request, SimulatedRecord};
@@ -91,7 +91,7 @@ pub struct Traffic {
     random: Random,
     json: Json,
     n_requests: u64,
-    pace: Pace,
+    pace: TrafficPace,
     /// Request served last, kept to reuse its memory.
     request: Request,
     pending: Pending,
@@ -116,7 +116,7 @@ impl Traffic {
                 &settings.world.design,
             ),
             n_requests: 0,
-            pace: Pace::new(settings.lists_per_second, settings.start_ms, settings.diurnal),
+            pace: TrafficPace::new(settings.lists_per_second, settings.start_ms, settings.diurnal),
             request: Request::default(),
             pending: Pending::new(settings.lists_per_second),
             arriving: Arriving::default(),
@@ -152,13 +152,13 @@ impl Traffic {
 
     /// Returns the next record as a draft, like [`next_until`](Traffic::next_until). [`write`](Traffic::write) writes its
     /// text.
-    pub fn next_draft_until(&mut self, until_ms: i64) -> Option<Draft<'_>> {
+    pub fn next_draft_until(&mut self, until_ms: i64) -> Option<RecordDraft<'_>> {
         self.serve_until(until_ms)?;
         self.arriving.take()
     }
 
     /// Writes the record of a draft from this traffic.
-    pub fn write(&mut self, draft: &Draft) -> RecordRef<'_> {
+    pub fn write(&mut self, draft: &RecordDraft) -> RecordRef<'_> {
         self.json.record(draft)
     }
 
@@ -182,7 +182,7 @@ impl Traffic {
 
     /// Serves one list at `ts_ms` and creates all records that follow from it.
     fn serve(&mut self, ts_ms: i64) {
-        self.pace.go_on(&mut self.random);
+        self.pace.advance(&mut self.random);
         // Taken out, so that the methods below can borrow the traffic mutably.
         let mut request = std::mem::take(&mut self.request);
         self.draw_request(ts_ms, &mut request);
@@ -232,7 +232,7 @@ impl Traffic {
         // Only a regular list is repeated, because a record has one kind.
         let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
         let again_ms = again.then(|| arrival_ms + self.random.between(100, 10_000));
-        let mut draft = Draft {
+        let mut draft = RecordDraft {
             arrival_ms,
             side: Side::Served,
             kind,
@@ -290,7 +290,7 @@ impl Traffic {
             let payload = self.json.broken(&unserved, &mut self.random);
             let side = Side::BOTH[self.random.below(2) as usize];
             let arrival_ms = request.ts_ms + network_ms(&mut self.random);
-            self.pending.put(Draft {
+            self.pending.put(RecordDraft {
                 arrival_ms,
                 side,
                 kind: RecordKind::Broken,
@@ -300,7 +300,7 @@ impl Traffic {
         }
         if self.random.chance(noise.other_type) {
             let arrival_ms = request.ts_ms + network_ms(&mut self.random);
-            self.pending.put(Draft {
+            self.pending.put(RecordDraft {
                 arrival_ms,
                 side: Side::Served,
                 kind: RecordKind::OtherType,
@@ -317,7 +317,7 @@ impl Traffic {
             _ => RecordKind::Future,
         };
         let arrival_ms = ts_ms + network_ms(&mut self.random);
-        self.pending.put(Draft {
+        self.pending.put(RecordDraft {
             arrival_ms,
             side: Side::Clicks,
             kind,

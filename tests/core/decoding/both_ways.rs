@@ -43,15 +43,15 @@ pub fn check(input: &[u8]) {
         .collect();
     let decoder = Decoder::new(7, MAX_ITEMS, MAX_EXPERIMENTS);
     let [mut decoded, mut parsed] = [(); 2].map(|()| Batch::default());
-    for topic_says in [Some(Kind::Served), Some(Kind::Click), None] {
+    for topic_kind in [Some(Kind::Served), Some(Kind::Click), None] {
         for (offset, record) in (0..).zip(&records) {
             let at = Position {
                 side: Side::Clicks,
                 offset,
                 record_ts_ms: 1_763_596_900_000,
             };
-            decoder.decode(Some(record), topic_says, at, &mut decoded);
-            decoder.decode_by_paths(Some(record), topic_says, at, &mut parsed);
+            decoder.decode(Some(record), topic_kind, at, &mut decoded);
+            decoder.decode_by_paths(Some(record), topic_kind, at, &mut parsed);
         }
         assert_eq!(decoded.events.len(), parsed.events.len());
         for n in 0..decoded.events.len() {
@@ -59,7 +59,7 @@ pub fn check(input: &[u8]) {
             let text = String::from_utf8_lossy(record);
             assert_eq!(decoded.events[n].at, parsed.events[n].at);
             assert_eq!(decoded.events[n].is_part, parsed.events[n].is_part);
-            assert_eq!(read(&decoded, n), read(&parsed, n), "{topic_says:?}: {text}");
+            assert_eq!(read(&decoded, n), read(&parsed, n), "{topic_kind:?}: {text}");
         }
         // Refilled, as the daemon does.
         decoded.clear();

@@ -75,14 +75,14 @@ pub fn check(input: &[u8]) {
         let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS).reading(Some(&shape));
         let mut batch = Batch::default();
         for record in [input].into_iter().chain(input.split(|byte| *byte == b'\n')) {
-            for topic_says in [Some(Kind::Served), Some(Kind::Click), None] {
-                compare(&decoder, record, topic_says, &mut batch);
+            for topic_kind in [Some(Kind::Served), Some(Kind::Click), None] {
+                compare(&decoder, record, topic_kind, &mut batch);
             }
         }
     }
 }
 
-fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &mut Batch) {
+fn compare(decoder: &Decoder, record: &[u8], topic_kind: Option<Kind>, batch: &mut Batch) {
     let at = Position {
         side: Side::Served,
         offset: 0,
@@ -91,8 +91,8 @@ fn compare(decoder: &Decoder, record: &[u8], topic_says: Option<Kind>, batch: &m
     batch.clear();
     let ends = |batch: &Batch| (batch.items.len(), batch.arms.len(), batch.text.len());
     let before = ends(batch);
-    decoder.decode(Some(record), topic_says, at, batch);
-    let explained = decoder.explain(record, topic_says);
+    decoder.decode(Some(record), topic_kind, at, batch);
+    let explained = decoder.explain(record, topic_kind);
     let hash = decoder.hashes();
     let text = String::from_utf8_lossy(record);
     let n_clicked = |explained: &Explained| match explained {

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
-use abgauge::clock::{Clock, Hand};
-use abgauge::store::keeper::{self, Handle, Memory, Order, Roles, Settings, Standing, Wanted, Work};
+use abgauge::clock::{Clock, ClockControl};
+use abgauge::store::keeper::{
+    self, KeeperHandle, KeeperOrder, KeeperSettings, KeeperWork, Memory, OwnerStatus, Roles, Urgency,
+};
 use abgauge_core::journal::Header;
 
 use crate::keeper::topic::{Connection, Faults, Topic};
@@ -13,12 +15,12 @@ use crate::state::pair::Pair;
 
 struct Alone {
     topic: Topic,
-    hand: Hand,
+    hand: ClockControl,
     clock: Clock,
-    work: Work<Connection>,
-    handle: Handle,
-    orders: Receiver<(i32, Order)>,
-    memory: Option<Memory>,
+    work: KeeperWork<Connection>,
+    handle: KeeperHandle,
+    orders: Receiver<(i32, KeeperOrder)>,
+    incarnation: Option<Memory>,
 }
 
 fn header(read_position: i64) -> Header {
@@ -33,7 +35,7 @@ fn roles(number: i64) -> Roles {
 }
 
 impl Alone {
-    fn new(settings: Settings) -> Alone {
+    fn new(settings: KeeperSettings) -> Alone {
         let topic = Topic::new(namespace(), 1, 1, Faults::NONE);
         let (clock, hand) = Clock::simulated(1_000_000);
         let (work, handle, orders) = keeper::work(topic.connect(clock.clone()), settings, clock.clone());
@@ -45,10 +47,10 @@ impl Alone {
             work,
             handle,
             orders,
-            memory: None,
+            incarnation: None,
         };
         match alone.order(1_000) {
-            Some(Order::Begin { memory }) => alone.memory = Some(memory),
+            Some(KeeperOrder::Begin { incarnation }) => alone.incarnation = Some(incarnation),
             other => panic!("{other:?}"),
         }
         alone
@@ -60,7 +62,7 @@ impl Alone {
     }
 
     /// Waits up to `ms` for the next order.
-    fn order(&mut self, ms: i64) -> Option<Order> {
+    fn order(&mut self, ms: i64) -> Option<KeeperOrder> {
         for _ in 0..ms / 10 {
             self.pass(10);
             if let Ok((_, order)) = self.orders.try_recv() {
@@ -79,10 +81,10 @@ impl Alone {
             if self.clock.lasting_ms() >= until_ms {
                 break;
             }
-            if self.handle.wants(0) == Wanted::AtOnce {
+            if self.handle.wants(0) == Urgency::AtOnce {
                 let (header, roles) = state(number);
                 self.handle
-                    .offer(0, self.memory.expect("it has begun"), header, roles);
+                    .offer(0, self.incarnation.expect("it has begun"), header, roles);
             }
         }
         self.handle.status(0).n_bytes_written - before
@@ -100,7 +102,7 @@ fn a_changing_state_is_sealed_at_each_interval() {
 #[test]
 fn writes_of_an_instance_stay_within_the_bound() {
     let bound = 1_000;
-    let mut alone = Alone::new(Settings {
+    let mut alone = Alone::new(KeeperSettings {
         max_bytes_per_second: bound,
         ..settings(1)
     });
@@ -121,11 +123,15 @@ fn a_leaving_pair_is_released_once_its_last_state_is_in_force() {
     let mut alone = Alone::new(settings(1));
     alone.written(10, |number| (header(number), roles(number)));
     while alone.orders.try_recv().is_ok() {}
-    let last = (alone.memory.expect("it has begun"), header(1 << 40), roles(3));
+    let last = (
+        alone.incarnation.expect("it has begun"),
+        header(1 << 40),
+        roles(3),
+    );
     let offer = alone.handle.leave(0, Some(last)).expect("there is one");
-    assert_eq!(alone.order(1_000), Some(Order::Show { offer }));
-    assert_eq!(alone.order(1_000), Some(Order::Left));
-    assert_eq!(alone.handle.status(0).standing, Standing::Away);
+    assert_eq!(alone.order(1_000), Some(KeeperOrder::Show { offer }));
+    assert_eq!(alone.order(1_000), Some(KeeperOrder::Left));
+    assert_eq!(alone.handle.status(0).standing, OwnerStatus::Away);
 }
 
 #[test]
@@ -134,10 +140,14 @@ fn a_pair_is_released_in_time_if_its_topic_does_not_answer() {
     alone.written(10, |number| (header(number), roles(number)));
     while alone.orders.try_recv().is_ok() {}
     alone.topic.lose_what_is_sent();
-    let last = (alone.memory.expect("it has begun"), header(1 << 40), roles(3));
+    let last = (
+        alone.incarnation.expect("it has begun"),
+        header(1 << 40),
+        roles(3),
+    );
     alone.handle.leave(0, Some(last));
     assert_eq!(alone.order(1_900), None);
-    assert_eq!(alone.order(200), Some(Order::Left));
+    assert_eq!(alone.order(200), Some(KeeperOrder::Left));
 }
 
 #[test]
@@ -146,5 +156,5 @@ fn a_revoked_pair_may_leave() {
     while alone.orders.try_recv().is_ok() {}
     alone.handle.revoked(0);
     alone.handle.leave(0, None);
-    assert_eq!(alone.order(1_000), Some(Order::Left));
+    assert_eq!(alone.order(1_000), Some(KeeperOrder::Left));
 }

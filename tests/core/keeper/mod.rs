@@ -22,14 +22,15 @@ fn random_schedules_keep_the_numbers_and_settle() {
         None => 0..N_SCHEDULES,
     };
     let n_schedules = seeds.end - seeds.start;
-    let is_told = n_schedules == 1;
+    let is_reported = n_schedules == 1;
     let mut n_states = 0;
     for seed in seeds {
-        n_states += world::run(seed, is_told).unwrap_or_else(|violated| panic!("seed {seed}: {violated}"));
+        n_states +=
+            world::run(seed, is_reported).unwrap_or_else(|violated| panic!("seed {seed}: {violated}"));
     }
     println!("{n_schedules} schedules, {n_states} states in force");
     assert!(
-        is_told || n_states as u64 >= 3 * n_schedules,
+        is_reported || n_states as u64 >= 3 * n_schedules,
         "little happens in them"
     );
 }
@@ -37,23 +38,24 @@ fn random_schedules_keep_the_numbers_and_settle() {
 #[test]
 fn the_script_has_the_expected_outcome() {
     let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
-    let told = script::run(
+    let reported = script::run(
         || topic.connect(Clock::system()),
         |partition| topic.keys(partition),
     );
-    assert_eq!(told, script::OUTCOME);
+    assert_eq!(reported, script::OUTCOME);
 }
 
 #[test]
 fn an_owner_rewrites_state_lost_by_the_topic() {
     let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
-    let told = script::run_while_the_topic_is_lost(|| topic.connect(Clock::system()), || topic.lose_all());
-    assert_eq!(told, script::OUTCOME_OF_LOSS);
+    let reported =
+        script::run_while_the_topic_is_lost(|| topic.connect(Clock::system()), || topic.lose_all());
+    assert_eq!(reported, script::OUTCOME_OF_LOSS);
 }
 
 #[test]
 fn a_state_of_many_parts_is_sealed_and_restored() {
     let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);
-    let told = script::run_with_much(|| topic.connect(Clock::system()));
-    assert_eq!(told, script::OUTCOME_OF_MUCH);
+    let reported = script::run_with_much(|| topic.connect(Clock::system()));
+    assert_eq!(reported, script::OUTCOME_OF_MUCH);
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use abgauge::clock::{Clock, Hand};
-use abgauge::store::stored::{Forgotten, Reader};
-use abgauge_core::journal::{Breach, Bytes, Claim, Happening, Key, Log, Progress, Question, Session};
+use abgauge::clock::{Clock, ClockControl};
+use abgauge::store::stored::{Forgotten, TopicReader};
+use abgauge_core::journal::{
+    Breach, Claim, EndQuestion, Log, LogEvent, LogProgress, RecordKey, Session, SharedBytes,
+};
 
 use crate::keeper::script::namespace;
 use crate::keeper::topic::{Connection, Faults, Topic};
@@ -18,13 +20,13 @@ pub const PATIENCE: Duration = Duration::from_secs(3_600);
 pub struct Ticking {
     log: Connection,
     clock: Clock,
-    hand: Hand,
+    hand: ClockControl,
     /// Key that another writer appends after the first append here.
-    other: Option<Key>,
+    other: Option<RecordKey>,
 }
 
 impl Ticking {
-    pub fn reader(topic: &Topic, n_partitions: i32, other: Option<Key>) -> Reader<Ticking> {
+    pub fn reader(topic: &Topic, n_partitions: i32, other: Option<RecordKey>) -> TopicReader<Ticking> {
         let (clock, hand) = Clock::simulated(0);
         let log = Ticking {
             log: topic.connect(clock.clone()),
@@ -32,7 +34,7 @@ impl Ticking {
             hand,
             other,
         };
-        Reader::new(log, n_partitions, clock)
+        TopicReader::new(log, n_partitions, clock)
     }
 }
 
@@ -41,11 +43,11 @@ impl Log for Ticking {
         self.log.follow(partition);
     }
 
-    fn ask(&mut self, partition: i32, question: Question) {
+    fn ask(&mut self, partition: i32, question: EndQuestion) {
         self.log.ask(partition, question);
     }
 
-    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+    fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
         if let Some(other) = self.other.take() {
             self.log
                 .append(partition, other, Some(Claim::default().encode().into()));
@@ -53,20 +55,20 @@ impl Log for Ticking {
         self.log.append(partition, key, value);
     }
 
-    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+    fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         self.hand.advance_to(self.clock.steady_ms() + 500);
         self.log.poll(wait_ms, take);
     }
 
-    fn progress(&self, partition: i32) -> Progress {
+    fn progress(&self, partition: i32) -> LogProgress {
         self.log.progress(partition)
     }
 }
 
 /// Returns the damage that a reader finds in a pair.
-pub fn damage(reader: &Reader<Ticking>, namespace: abgauge_core::journal::Namespace) -> Vec<Breach> {
-    let estates = reader.partitions().map(|(_, census)| census.of(namespace));
-    let breaches = estates.flat_map(|estate| estate.breaches());
+pub fn damage(reader: &TopicReader<Ticking>, namespace: abgauge_core::journal::Namespace) -> Vec<Breach> {
+    let all_contents = reader.partitions().map(|(_, inventory)| inventory.of(namespace));
+    let breaches = all_contents.flat_map(|namespace_contents| namespace_contents.breaches());
     breaches.filter(Breach::is_damage).collect()
 }
 
@@ -79,8 +81,8 @@ fn readers_find_a_complete_topic_at_any_moment() {
     assert!(n_read >= 3_000, "{n_read}");
 }
 
-fn claim(unique: u64) -> Key {
-    Key::Claim(Session { epoch: 1, unique })
+fn claim(unique: u64) -> RecordKey {
+    RecordKey::Claim(Session { epoch: 1, unique })
 }
 
 /// Creates a topic of two partitions with `n_keys` keys in each.

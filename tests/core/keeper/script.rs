@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use abgauge::clock::Clock;
-use abgauge::store::keeper::{Keeper, Memory, Offer, Order, Roles, Settings, Standing, Wanted};
+use abgauge::store::keeper::{
+    Keeper, KeeperOrder, KeeperSettings, Memory, Offer, OwnerStatus, Roles, Urgency,
+};
 use abgauge_core::journal::{
-    self, Claim, Column, Digest, Header, Identity, Key, Log, Namespace, Reach, Topic as InputTopic,
+    self, Claim, CountedColumn, CountedTopic as InputTopic, Header, Log, LogIdentity, Namespace, RecordKey,
+    ReplayDigest, TopicProgress,
 };
 
 use crate::support::wait::{self, PATIENCE};
@@ -38,9 +41,9 @@ pub fn namespace() -> Namespace {
     Namespace::of("the script", "group")
 }
 
-fn settings(n_pairs: u32, seed: u64) -> Settings {
-    Settings {
-        owner: journal::Settings {
+fn settings(n_pairs: u32, seed: u64) -> KeeperSettings {
+    KeeperSettings {
+        owner: journal::OwnerSettings {
             namespace: namespace(),
             identity: identity(n_pairs),
             claim: Claim::default(),
@@ -56,12 +59,12 @@ fn settings(n_pairs: u32, seed: u64) -> Settings {
     }
 }
 
-fn identity(n_partitions: u32) -> Identity {
+fn identity(n_partitions: u32) -> LogIdentity {
     let topics = ["served", "clicks"].map(|name| InputTopic {
         name: name.to_owned(),
         id: 7,
     });
-    Identity {
+    LogIdentity {
         fingerprint: "the script".to_owned(),
         topics: topics.into(),
         n_partitions,
@@ -69,11 +72,11 @@ fn identity(n_partitions: u32) -> Identity {
 }
 
 fn header(n_pairs: u32, read_position: i64) -> Header {
-    let reach = Reach {
+    let reach = TopicProgress {
         read_position,
         resume_offset: read_position / 2,
         resume_max_ms: Some(1),
-        digest: Digest::default(),
+        digest: ReplayDigest::default(),
     };
     Header {
         identity: identity(n_pairs),
@@ -82,7 +85,7 @@ fn header(n_pairs: u32, read_position: i64) -> Header {
         reaches: vec![reach; 2],
         was_caught_up: true,
         is_exact: true,
-        columns: vec![Column {
+        columns: vec![CountedColumn {
             id: "hit_rate@5".to_owned(),
             since_ms: 0,
         }],
@@ -105,13 +108,13 @@ struct Process<'a> {
     name: &'static str,
     keeper: Keeper,
     n_pairs: u32,
-    told: &'a mut Vec<String>,
+    reported: &'a mut Vec<String>,
 }
 
 /// Events of all processes.
 struct Story {
     n_pairs: u32,
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
 impl Story {
@@ -120,18 +123,18 @@ impl Story {
             name,
             keeper,
             n_pairs: self.n_pairs,
-            told: &mut self.told,
+            reported: &mut self.reported,
         }
     }
 }
 
 impl Process<'_> {
     fn tell(&mut self, what: String) {
-        self.told.push(format!("{} {what}", self.name));
+        self.reported.push(format!("{} {what}", self.name));
     }
 
     #[track_caller]
-    fn order(&self, pair: i32) -> Order {
+    fn order(&self, pair: i32) -> KeeperOrder {
         let next = wait::try_until(PATIENCE, || self.keeper.poll().expect("it runs"));
         match next {
             Some((of, order)) if of == pair => return order,
@@ -152,7 +155,7 @@ impl Process<'_> {
         wait::until(
             &format!("a state of {} to be wanted", self.name),
             PATIENCE,
-            || (self.keeper.handle().wants(pair) == Wanted::AtOnce).then_some(()),
+            || (self.keeper.handle().wants(pair) == Urgency::AtOnce).then_some(()),
         );
     }
 
@@ -161,7 +164,7 @@ impl Process<'_> {
     fn is_wanted_anew(&self, pair: i32) {
         let since_ms = || {
             let status = self.keeper.handle().status(pair);
-            (status.standing == Standing::Holding).then_some(status.since_ms)
+            (status.standing == OwnerStatus::Holding).then_some(status.since_ms)
         };
         let before = since_ms();
         wait::until(&format!("{} to claim anew", self.name), PATIENCE, || {
@@ -173,19 +176,19 @@ impl Process<'_> {
     fn begins(&mut self, pair: i32) -> Memory {
         self.keeper.handle().assigned(pair);
         match self.order(pair) {
-            Order::Begin { memory } => {
+            KeeperOrder::Begin { incarnation } => {
                 self.tell(format!("begins {pair}"));
-                memory
+                incarnation
             }
             other => panic!("{other:?}"),
         }
     }
 
     #[track_caller]
-    fn seals(&mut self, pair: i32, memory: Memory, read_position: i64, n_large: usize) -> Offer {
+    fn seals(&mut self, pair: i32, incarnation: Memory, read_position: i64, n_large: usize) -> Offer {
         self.wanted(pair);
         let (header, roles) = (header(self.n_pairs, read_position), roles(read_position, n_large));
-        let offer = self.keeper.handle().offer(pair, memory, header, roles);
+        let offer = self.keeper.handle().offer(pair, incarnation, header, roles);
         self.shows(pair, offer, read_position);
         offer
     }
@@ -193,7 +196,7 @@ impl Process<'_> {
     #[track_caller]
     fn shows(&mut self, pair: i32, expected: Offer, read_position: i64) {
         match self.order(pair) {
-            Order::Show { offer } if offer == expected => {
+            KeeperOrder::Show { offer } if offer == expected => {
                 self.tell(format!("shows {read_position} of {pair}"));
             }
             other => panic!("{other:?} instead of {expected:?}"),
@@ -203,8 +206,8 @@ impl Process<'_> {
     #[track_caller]
     fn restores(&mut self, pair: i32, how: &str) -> (Memory, Offer) {
         match self.order(pair) {
-            Order::Restore {
-                memory,
+            KeeperOrder::Restore {
+                incarnation,
                 offer,
                 header,
                 roles: found,
@@ -217,7 +220,7 @@ impl Process<'_> {
                     "restores {read_position} of {pair} with {n_bytes} bytes{how}"
                 ));
                 self.shows(pair, offer, read_position);
-                (memory, offer)
+                (incarnation, offer)
             }
             other => panic!("{other:?}"),
         }
@@ -226,12 +229,15 @@ impl Process<'_> {
 
 /// Runs the script. Each call of `log` connects another process, and `keys` returns the keys in one of two partitions.
 #[track_caller]
-pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) -> Vec<Key>) -> Vec<String> {
+pub fn run<L: Log + Send + 'static>(
+    log: impl Fn() -> L,
+    keys: impl Fn(usize) -> Vec<RecordKey>,
+) -> Vec<String> {
     let n_pairs = 2;
     let keeper = |seed| Keeper::start(log(), settings(n_pairs, seed), Clock::system()).expect("it starts");
     let mut story = Story {
         n_pairs,
-        told: Vec::new(),
+        reported: Vec::new(),
     };
     let mut a = story.process("a", keeper(1));
     let first = a.begins(0);
@@ -245,54 +251,54 @@ pub fn run<L: Log + Send + 'static>(log: impl Fn() -> L, keys: impl Fn(usize) ->
 
     let mut b = story.process("b", keeper(2));
     b.keeper.handle().assigned(0);
-    let (memory, _) = b.restores(0, "");
+    let (incarnation, _) = b.restores(0, "");
     let b = b.keeper;
 
-    let mut told = story.process("a", a);
-    match told.order(0) {
-        Order::Commit { number } => {
-            told.tell("is asked for a commit of 0".to_owned());
-            told.keeper.handle().committed(0, number, false);
+    let mut reported = story.process("a", a);
+    match reported.order(0) {
+        KeeperOrder::Commit { number } => {
+            reported.tell("is asked for a commit of 0".to_owned());
+            reported.keeper.handle().committed(0, number, false);
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(told.order(0), Order::Drop);
-    told.tell("drops 0".to_owned());
-    let a = told.keeper;
+    assert_eq!(reported.order(0), KeeperOrder::Drop);
+    reported.tell("drops 0".to_owned());
+    let a = reported.keeper;
 
-    let mut told = story.process("b", b);
-    told.seals(0, memory, 40, 700_000);
-    told.wanted(0);
-    let last = (memory, header(n_pairs, 50), roles(50, 900_000));
-    let offer = told
+    let mut reported = story.process("b", b);
+    reported.seals(0, incarnation, 40, 700_000);
+    reported.wanted(0);
+    let last = (incarnation, header(n_pairs, 50), roles(50, 900_000));
+    let offer = reported
         .keeper
         .handle()
         .leave(0, Some(last))
         .expect("there is a last one");
-    assert_eq!(told.order(0), Order::Show { offer });
-    assert_eq!(told.order(0), Order::Left);
-    told.tell("leaves 0 with 50".to_owned());
-    drop(told);
+    assert_eq!(reported.order(0), KeeperOrder::Show { offer });
+    assert_eq!(reported.order(0), KeeperOrder::Left);
+    reported.tell("leaves 0 with 50".to_owned());
+    drop(reported);
 
     let mut c = story.process("c", keeper(3));
     c.keeper.handle().assigned(0);
     c.restores(0, "");
     let c = c.keeper;
 
-    let mut told = story.process("a", a);
-    told.keeper.handle().forgotten(1, second);
-    let (memory, offer) = told.restores(1, " after it forgot");
-    told.keeper.handle().revoked(1);
-    told.keeper.handle().assigned(1);
-    told.wanted(1);
-    told.tell("goes on with 1 from memory".to_owned());
-    told.shows(1, offer, 10);
-    told.seals(1, memory, 20, 0);
+    let mut reported = story.process("a", a);
+    reported.keeper.handle().forgotten(1, second);
+    let (incarnation, offer) = reported.restores(1, " after it forgot");
+    reported.keeper.handle().revoked(1);
+    reported.keeper.handle().assigned(1);
+    reported.wanted(1);
+    reported.tell("goes on with 1 from memory".to_owned());
+    reported.shows(1, offer, 10);
+    reported.seals(1, incarnation, 20, 0);
     rests(|| keys(1), 1);
     // Four blobs for 900,000 bytes, and one for the totals.
     rests(|| keys(0), 5);
     drop(c);
-    story.told
+    story.reported
 }
 
 pub const OUTCOME_OF_LOSS: [&str; 6] = [
@@ -315,20 +321,20 @@ pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     let keeper = |seed| Keeper::start(log(), settings(n_pairs, seed), Clock::system()).expect("it starts");
     let mut story = Story {
         n_pairs,
-        told: Vec::new(),
+        reported: Vec::new(),
     };
     let mut a = story.process("a", keeper(1));
-    let memory = a.begins(0);
-    let offer = a.seals(0, memory, 10, 600_000);
+    let incarnation = a.begins(0);
+    let offer = a.seals(0, incarnation, 10, 600_000);
     lose();
     a.is_wanted_anew(0);
     a.shows(0, offer, 10);
-    a.seals(0, memory, 20, 600_000);
+    a.seals(0, incarnation, 20, 600_000);
     let _a = a.keeper;
     let mut b = story.process("b", keeper(2));
     b.keeper.handle().assigned(0);
     b.restores(0, "");
-    story.told
+    story.reported
 }
 
 /// Expected events of [`run_with_much`], whose blobs exceed what a writer has in flight.
@@ -346,12 +352,12 @@ pub fn run_with_much<L: Log + Send + 'static>(log: impl Fn() -> L) -> Vec<String
     let keeper = |seed| Keeper::start(log(), settings(n_pairs, seed), Clock::system()).expect("it starts");
     let mut story = Story {
         n_pairs,
-        told: Vec::new(),
+        reported: Vec::new(),
     };
     let mut a = story.process("a", keeper(1));
-    let memory = a.begins(0);
+    let incarnation = a.begins(0);
     let before = Instant::now();
-    a.seals(0, memory, 10, 30_000_000);
+    a.seals(0, incarnation, 10, 30_000_000);
     println!("30 MB are in force after {:?}", before.elapsed());
     let _a = a.keeper;
     let mut b = story.process("b", keeper(2));
@@ -362,18 +368,18 @@ pub fn run_with_much<L: Log + Send + 'static>(log: impl Fn() -> L) -> Vec<String
         "30 MB are restored and in force again after {:?}",
         before.elapsed()
     );
-    story.told
+    story.reported
 }
 
 /// Waits until garbage has been collected: one claim, one seal and its blobs are left.
 #[track_caller]
-fn rests(keys: impl Fn() -> Vec<Key>, n_blobs: usize) {
+fn rests(keys: impl Fn() -> Vec<RecordKey>, n_blobs: usize) {
     let mut last = Vec::new();
     let is_at_rest = wait::try_until(PATIENCE, || {
         let keys = keys();
-        let count = |is: fn(&Key) -> bool| keys.iter().filter(|key| is(key)).count();
-        let n_claims = count(|key| matches!(key, Key::Claim(_)));
-        let n_seals = count(|key| matches!(key, Key::Seal(_)));
+        let count = |is: fn(&RecordKey) -> bool| keys.iter().filter(|key| is(key)).count();
+        let n_claims = count(|key| matches!(key, RecordKey::Claim(_)));
+        let n_seals = count(|key| matches!(key, RecordKey::Seal(_)));
         let is_at_rest = (n_claims, n_seals, keys.len()) == (1, 1, 2 + n_blobs);
         last = keys;
         is_at_rest.then_some(())

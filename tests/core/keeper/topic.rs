@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abgauge::clock::Clock;
-use abgauge_core::journal::{Bytes, Follower, Happening, Key, Log, Namespace, Progress, Question};
+use abgauge_core::journal::{
+    Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, RecordKey, SharedBytes,
+};
 
 use crate::state::dice::Dice;
 use crate::state::log::{self, Record};
@@ -59,13 +61,13 @@ struct Shared {
     namespace: Namespace,
     partitions: Vec<log::Log>,
     flights: Vec<Flight>,
-    acknowledged: Vec<(usize, i32, Key)>,
+    acknowledged: Vec<(usize, i32, RecordKey)>,
     dice: Dice,
     faults: Faults,
     n_connections: usize,
     /// Records handed over for appending, until [`Topic::sent`] takes them. `landed` is the same for records that have
     /// landed.
-    sent: Vec<(Key, Bytes)>,
+    sent: Vec<(RecordKey, SharedBytes)>,
     landed: Vec<Record>,
 }
 
@@ -144,7 +146,7 @@ impl Topic {
             .for_each(|partition| *partition = log::Log::default());
     }
 
-    pub fn sent(&self) -> Vec<(Key, Bytes)> {
+    pub fn sent(&self) -> Vec<(RecordKey, SharedBytes)> {
         std::mem::take(&mut self.lock().sent)
     }
 
@@ -153,7 +155,7 @@ impl Topic {
     }
 
     /// Returns the keys of a partition that have not been deleted.
-    pub fn keys(&self, partition: usize) -> Vec<Key> {
+    pub fn keys(&self, partition: usize) -> Vec<RecordKey> {
         let shared = self.lock();
         let mut held = BTreeMap::new();
         let mut offset = 0;
@@ -167,14 +169,14 @@ impl Topic {
 }
 
 impl Shared {
-    fn append(&mut self, sender: usize, partition: i32, key: Key, value: Option<Bytes>) {
+    fn append(&mut self, sender: usize, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
         if let Some(value) = &value {
             self.sent.push((key, Arc::clone(value)));
         }
         let is_answered = value.is_some() && !self.dice.percent(self.faults.unanswered);
         let record = Record::new(self.namespace, key, value);
         if self.dice.percent(self.faults.lost) {
-            let is_forgotten = !matches!(key, Key::Blob(_)) && self.dice.percent(self.faults.forgotten);
+            let is_forgotten = !matches!(key, RecordKey::Blob(_)) && self.dice.percent(self.faults.forgotten);
             if is_answered && is_forgotten {
                 self.acknowledged.push((sender, partition, key));
             }
@@ -218,7 +220,7 @@ impl Shared {
 
 #[derive(Default)]
 struct Partition {
-    follower: Follower,
+    cursor: Cursor,
     /// Next offset.
     read: usize,
 }
@@ -230,7 +232,7 @@ pub struct Connection {
     clock: Clock,
     partitions: BTreeMap<i32, Partition>,
     /// Answers in flight, with the end of the partition at the time of the question.
-    answers: Vec<(i32, Question, i64)>,
+    answers: Vec<(i32, EndQuestion, i64)>,
 }
 
 impl Log for Connection {
@@ -238,7 +240,7 @@ impl Log for Connection {
         self.partitions.entry(partition).or_default();
     }
 
-    fn ask(&mut self, partition: i32, question: Question) {
+    fn ask(&mut self, partition: i32, question: EndQuestion) {
         let mut shared = self.topic.lock();
         let end = shared.partitions[partition as usize].end() as i64;
         let unheard = shared.faults.unheard;
@@ -246,26 +248,26 @@ impl Log for Connection {
             self.answers.push((partition, question, end));
         }
         let asked = self.partitions.get_mut(&partition);
-        asked.expect("it is followed").follower.ask(question);
+        asked.expect("it is followed").cursor.ask(question);
     }
 
-    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+    fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
         self.topic.lock().append(self.id, partition, key, value);
     }
 
-    fn poll(&mut self, _wait_ms: u64, take: &mut dyn FnMut(Happening<'_>)) {
+    fn poll(&mut self, _wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.lasting_ms();
         let shared = &mut *self.topic.lock();
         if shared.dice.percent(30) {
             shared.land_some();
         }
-        let is_mine = |(sender, ..): &mut (usize, i32, Key)| *sender == self.id;
+        let is_mine = |(sender, ..): &mut (usize, i32, RecordKey)| *sender == self.id;
         for (_, partition, key) in shared.acknowledged.extract_if(.., is_mine) {
-            take(Happening::Acknowledged { partition, key });
+            take(LogEvent::Acknowledged { partition, key });
         }
         for (partition, question, end) in self.answers.drain(..) {
             let of = self.partitions.get_mut(&partition).expect("it is followed");
-            let answer = of.follower.answer(question, end, now_ms);
+            let answer = of.cursor.answer(question, end, now_ms);
             hand_over(partition, of, answer.happening(partition), take);
         }
         for (partition, of) in &mut self.partitions {
@@ -274,7 +276,7 @@ impl Log for Connection {
                 of.read = of.read.max(next);
                 if let Some(record) = record {
                     let (key, value) = (&record.text[..], record.value.as_deref());
-                    take(Happening::Record {
+                    take(LogEvent::Record {
                         partition: *partition,
                         offset: of.read as i64 - 1,
                         key,
@@ -283,28 +285,28 @@ impl Log for Connection {
                     });
                 }
                 let n_bytes = record.map_or(0, |record| record.text.len());
-                let answer = of.follower.read(of.read as i64, n_bytes as u64, now_ms);
+                let answer = of.cursor.read(of.read as i64, n_bytes as u64, now_ms);
                 hand_over(*partition, of, answer.happening(*partition), take);
             }
         }
     }
 
-    fn progress(&self, partition: i32) -> Progress {
+    fn progress(&self, partition: i32) -> LogProgress {
         let of = self.partitions.get(&partition);
-        of.map_or_else(Progress::default, |of| of.follower.progress())
+        of.map_or_else(LogProgress::default, |of| of.cursor.progress())
     }
 }
 
 fn hand_over(
     partition: i32,
     of: &mut Partition,
-    happening: Option<Happening<'static>>,
-    take: &mut dyn FnMut(Happening<'_>),
+    happening: Option<LogEvent<'static>>,
+    take: &mut dyn FnMut(LogEvent<'_>),
 ) {
-    if let Some(Happening::StartOver { partition: which }) = happening
+    if let Some(LogEvent::StartOver { partition: which }) = happening
         && which == partition
     {
-        of.follower.start_over();
+        of.cursor.start_over();
         of.read = 0;
     }
     happening.into_iter().for_each(take);

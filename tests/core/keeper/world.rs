@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
-use abgauge::clock::{Clock, Hand};
-use abgauge::store::keeper::{self, Handle, Memory, Offer, Order, Settings, Wanted, Work};
+use abgauge::clock::{Clock, ClockControl};
+use abgauge::store::keeper::{
+    self, KeeperHandle, KeeperOrder, KeeperSettings, KeeperWork, Memory, Offer, Urgency,
+};
 use abgauge_core::journal::{self, Claim, Namespace};
 
 use crate::keeper::readers::{PATIENCE, Ticking, damage};
@@ -19,9 +21,9 @@ const LEASE_MS: i64 = 15_000;
 /// Number of the only pair.
 const PAIR: i32 = 0;
 
-pub fn settings(seed: u64) -> Settings {
-    Settings {
-        owner: journal::Settings {
+pub fn settings(seed: u64) -> KeeperSettings {
+    KeeperSettings {
+        owner: journal::OwnerSettings {
             namespace: namespace(),
             identity: identity(),
             claim: Claim::default(),
@@ -42,10 +44,10 @@ pub fn namespace() -> Namespace {
 }
 
 struct Process {
-    work: Work<Connection>,
-    handle: Handle,
-    orders: Receiver<(i32, Order)>,
-    memory: Option<(Memory, Pair)>,
+    work: KeeperWork<Connection>,
+    handle: KeeperHandle,
+    orders: Receiver<(i32, KeeperOrder)>,
+    incarnation: Option<(Memory, Pair)>,
     /// Read positions of the offered states by offer.
     offered: BTreeMap<Offer, usize>,
     /// Read position of the last state that was to be shown.
@@ -55,18 +57,18 @@ struct Process {
 pub struct World {
     dice: Dice,
     clock: Clock,
-    hand: Hand,
+    hand: ClockControl,
     topic: Topic,
     inputs: Vec<i64>,
     processes: Vec<Process>,
     assigned: Option<usize>,
     judge: Judge,
-    is_told: bool,
+    is_reported: bool,
 }
 
-/// Runs a schedule, and prints its events if `is_told`. Returns the number of states that were in force.
-pub fn run(seed: u64, is_told: bool) -> Result<usize, String> {
-    let mut world = World::new(seed, is_told);
+/// Runs a schedule, and prints its events if `is_reported`. Returns the number of states that were in force.
+pub fn run(seed: u64, is_reported: bool) -> Result<usize, String> {
+    let mut world = World::new(seed, is_reported);
     for _ in 0..N_STEPS {
         world.step()?;
     }
@@ -103,7 +105,7 @@ impl World {
         }
     }
 
-    fn new(seed: u64, is_told: bool) -> World {
+    fn new(seed: u64, is_reported: bool) -> World {
         let mut dice = Dice::new(seed);
         let faults = Faults::any(&mut dice);
         let (clock, hand) = Clock::simulated(1_000_000);
@@ -115,7 +117,7 @@ impl World {
                 work,
                 handle,
                 orders,
-                memory: None,
+                incarnation: None,
                 offered: BTreeMap::new(),
                 shown: None,
             }
@@ -130,12 +132,12 @@ impl World {
             processes,
             assigned: None,
             judge: Judge::new(LEASE_MS),
-            is_told,
+            is_reported,
         }
     }
 
     fn tell(&self, what: impl FnOnce() -> String) {
-        if self.is_told {
+        if self.is_reported {
             println!("{:>9} {}", self.clock.lasting_ms(), what());
         }
     }
@@ -180,20 +182,23 @@ impl World {
         self.tell(|| format!("{who} is to give it back, leaves: {leaves}"));
         let process = &mut self.processes[who];
         if leaves {
-            let last = process.memory.as_ref().map(|(memory, pair)| {
+            let last = process.incarnation.as_ref().map(|(incarnation, pair)| {
                 let account = pair.account();
-                (*memory, account.header(), account.roles())
+                (*incarnation, account.header(), account.roles())
             });
-            let position = process.memory.as_ref().map(|(_, pair)| pair.account().position);
+            let position = process
+                .incarnation
+                .as_ref()
+                .map(|(_, pair)| pair.account().position);
             let offer = process.handle.leave(PAIR, last);
             process.offered.extend(offer.zip(position));
             return;
         }
         process.handle.revoked(PAIR);
         if self.dice.percent(30)
-            && let Some((memory, _)) = process.memory.take()
+            && let Some((incarnation, _)) = process.incarnation.take()
         {
-            process.handle.forgotten(PAIR, memory);
+            process.handle.forgotten(PAIR, incarnation);
         }
     }
 
@@ -208,7 +213,7 @@ impl World {
             self.obey(who, order)?;
         }
         let process = &mut self.processes[who];
-        if let Some((memory, pair)) = &mut process.memory {
+        if let Some((incarnation, pair)) = &mut process.incarnation {
             let n_records = self.dice.below(4);
             pair.read(&self.inputs, n_records)?;
             if pair.is_at_end(&self.inputs) && self.dice.percent(10) {
@@ -216,16 +221,16 @@ impl World {
             }
             let wants = process.handle.wants(PAIR);
             // A completed cell is sealed before the interval is over.
-            if wants == Wanted::AtOnce || (wants == Wanted::WhenDue && self.dice.percent(20)) {
+            if wants == Urgency::AtOnce || (wants == Urgency::WhenDue && self.dice.percent(20)) {
                 let account = pair.account();
                 let offer = process
                     .handle
-                    .offer(PAIR, *memory, account.header(), account.roles());
+                    .offer(PAIR, *incarnation, account.header(), account.roles());
                 process.offered.insert(offer, account.position);
-                let memory = *memory;
+                let incarnation = *incarnation;
                 self.tell(|| {
                     let (position, moves) = (account.position, &account.moves);
-                    format!("{who} offers {offer:?} of {memory:?}: {position}, {moves:?}")
+                    format!("{who} offers {offer:?} of {incarnation:?}: {position}, {moves:?}")
                 });
             }
         }
@@ -249,17 +254,17 @@ impl World {
         Ok(())
     }
 
-    fn obey(&mut self, who: usize, order: Order) -> Verdict {
+    fn obey(&mut self, who: usize, order: KeeperOrder) -> Verdict {
         let is_known = self.assigned == Some(who);
         self.tell(|| format!("{who} is ordered {}", brief(&order)));
         let process = &mut self.processes[who];
         match order {
-            Order::Begin { memory } => {
-                process.handle.made(PAIR, memory);
-                process.memory = Some((memory, Pair::begin(&self.inputs)));
+            KeeperOrder::Begin { incarnation } => {
+                process.handle.made(PAIR, incarnation);
+                process.incarnation = Some((incarnation, Pair::begin(&self.inputs)));
             }
-            Order::Restore {
-                memory,
+            KeeperOrder::Restore {
+                incarnation,
                 offer,
                 header,
                 roles,
@@ -269,10 +274,10 @@ impl World {
                     .offered
                     .insert(offer, header.reaches[0].read_position as usize);
                 process.shown = None;
-                process.handle.made(PAIR, memory);
-                process.memory = Some((memory, pair));
+                process.handle.made(PAIR, incarnation);
+                process.incarnation = Some((incarnation, pair));
             }
-            Order::Show { offer } => {
+            KeeperOrder::Show { offer } => {
                 let position = process.offered.get(&offer).copied();
                 let position = position.ok_or("shows what was never offered")?;
                 if Some(position) < process.shown {
@@ -280,10 +285,10 @@ impl World {
                 }
                 process.shown = Some(position);
             }
-            Order::Drop => process.memory = None,
-            Order::Refuse(refusal) => return Err(format!("{who} refuses: {refusal}")),
-            Order::Commit { number } => process.handle.committed(PAIR, number, is_known),
-            Order::Left => {}
+            KeeperOrder::Drop => process.incarnation = None,
+            KeeperOrder::Refuse(refusal) => return Err(format!("{who} refuses: {refusal}")),
+            KeeperOrder::Commit { number } => process.handle.committed(PAIR, number, is_known),
+            KeeperOrder::Left => {}
         }
         Ok(())
     }
@@ -335,16 +340,16 @@ impl World {
     }
 }
 
-fn brief(order: &Order) -> String {
+fn brief(order: &KeeperOrder) -> String {
     match order {
-        Order::Restore {
-            memory,
+        KeeperOrder::Restore {
+            incarnation,
             offer,
             header,
             ..
         } => {
             let position = header.reaches[0].read_position;
-            format!("Restore {memory:?}, {offer:?}: {position}")
+            format!("Restore {incarnation:?}, {offer:?}: {position}")
         }
         other => format!("{other:?}"),
     }

@@ -3,7 +3,7 @@
 use abgauge_core::evaluate::Evaluation;
 use abgauge_core::metrics::{
     ApDenominator, ArDenominator, FIXED_ONE, Measures, Population, Profile, RecallDenominator,
-    ReciprocalRank, Unit, WithoutRelevant,
+    ReciprocalRank, SumUnit, WithoutRelevant,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -170,7 +170,7 @@ proptest! {
         let evaluation = case(&lists, measures).evaluate();
         let sums = sums(&evaluation);
         let mut n_checked = 0;
-        for column in evaluation.ranking.columns().iter().filter(|column| column.unit == Unit::Fixed) {
+        for column in evaluation.ranking.columns().iter().filter(|column| column.unit == SumUnit::Fixed) {
             let k = column.k.map(|k| k.get());
             let exact: Option<Vec<i128>> =
                 lists.iter().map(|list| exact_term(column.metric.id, k, &profile, list)).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::engine::Arm;
-use abgauge_core::evaluate::{Evaluation, Totals};
+use abgauge_core::evaluate::{Evaluation, TotalsByArm};
 use abgauge_core::metrics::{Column, Measures, Profile};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use crate::metrics_twin::recount::{Joined, assert_close, join, of_arm, seen, val
 use crate::metrics_twin::stream::{Case, Event, case};
 use crate::twin::measured::{profile, ten_with_all_metrics};
 
-fn check_all(totals: &Totals, evaluation: &Evaluation, lists: &[Joined], case: &Case) {
+fn check_all(totals: &TotalsByArm, evaluation: &Evaluation, lists: &[Joined], case: &Case) {
     let columns = evaluation.ranking.columns();
     for (arm, sums) in totals {
         let lists = of_arm(lists, arm, &case.items);

@@ -317,13 +317,13 @@ impl Pair {
 fn counted<'a>(lists: &'a [(Joined, &'a Items)], arm: &Arm, in_total: bool) -> Vec<Counted<'a>> {
     let is_in = |list: &Joined| {
         let mut arms = list.arms.iter();
-        let begins_ms = if &*arm.experiment == "page" {
+        let starts_ms = if &*arm.experiment == "page" {
             PAGE_BEGINS_MS
         } else {
             i64::MIN
         };
-        let has_begun = !in_total || RULES.slot_of(list.at_ms) >= begins_ms;
-        has_begun && arms.any(|(experiment, name)| **experiment == *arm.experiment && **name == *arm.arm)
+        let has_started = !in_total || RULES.slot_of(list.at_ms) >= starts_ms;
+        has_started && arms.any(|(experiment, name)| **experiment == *arm.experiment && **name == *arm.arm)
     };
     let of_arm = lists.iter().filter(|(list, _)| is_in(list));
     of_arm

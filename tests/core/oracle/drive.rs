@@ -157,7 +157,7 @@ impl<'a> Driver<'a> {
             ..
         } = self;
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
-        engine.visit_settled(n, |told| settled.extend(ledger.take(told)));
+        engine.visit_settled(n, |reported| settled.extend(ledger.take(reported)));
     }
 
     /// Returns what the ledger keeps.

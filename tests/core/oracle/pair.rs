@@ -125,7 +125,7 @@ impl Pair {
             ..
         } = self;
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
-        engine.visit_settled(usize::MAX, |told| settled.extend(ledger.take(told)));
+        engine.visit_settled(usize::MAX, |reported| settled.extend(ledger.take(reported)));
     }
 
     pub fn counts(&mut self) -> Counts {

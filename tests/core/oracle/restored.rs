@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abgauge_core::engine::event::{Batch, Position, Reason, Side};
 use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
 use abgauge_core::engine::{ArmId, Checkpoint, GatherCheckpoint, Replayed, Rules};
-use abgauge_core::ledger::{Cell, Epochs, Keep, Ledger, PairTracker, Parts, Users};
+use abgauge_core::ledger::{Cell, EncodedLedger, Epochs, Keep, Ledger, PairTracker, Users};
 use abgauge_core::metrics::catalogue::Catalogue;
 use proptest::bool;
 use proptest::collection::vec;
@@ -81,29 +81,29 @@ struct Told {
 
 struct Pair {
     tracker: PairTracker,
-    told: Told,
+    reported: Told,
 }
 
 impl Pair {
     fn take_delta(&mut self) {
         let delta = self.tracker.take_delta();
-        let told = &mut self.told;
-        told.counts.add(&delta.counts);
+        let reported = &mut self.reported;
+        reported.counts.add(&delta.counts);
         for (of, sums) in delta.live.iter() {
-            let (live, last_ms) = told.live.entry((of.start_ms, of.arm)).or_default();
+            let (live, last_ms) = reported.live.entry((of.start_ms, of.arm)).or_default();
             add(live, sums);
             *last_ms = (*last_ms).max(of.last_list_ms);
         }
-        show(&mut told.shown, &delta.shown);
+        show(&mut reported.shown, &delta.shown);
         for slot in delta.settled {
             for (arm, sums) in slot.tallies.iter() {
-                let row = told.settled.entry((slot.start_ms, arm)).or_default();
+                let row = reported.settled.entry((slot.start_ms, arm)).or_default();
                 assert!(row.0.is_empty(), "it settles twice");
                 add(&mut row.0, sums);
             }
-            show(&mut told.settled_shown, &slot.shown);
+            show(&mut reported.settled_shown, &slot.shown);
         }
-        told.cells.extend(delta.cells);
+        reported.cells.extend(delta.cells);
     }
 
     fn apply(&mut self, records: &[&Record]) {
@@ -114,9 +114,9 @@ impl Pair {
 
     /// Forgets unsettled output: the next process has none yet.
     fn forget(&mut self) {
-        self.told.counts = Counts::default();
-        self.told.live.clear();
-        self.told.shown.clear();
+        self.reported.counts = Counts::default();
+        self.reported.live.clear();
+        self.reported.shown.clear();
     }
 }
 
@@ -180,8 +180,8 @@ impl<'a> Both<'a> {
             .then(|| Arc::new(catalogue(&world.catalogues[0], None)));
         let pair = || {
             let tracker = PairTracker::new(world.rules.clone(), world.ranking(), world.begin_ms, &keep);
-            let told = Told::default();
-            with_catalogue(Pair { tracker, told }, catalogue.as_ref())
+            let reported = Told::default();
+            with_catalogue(Pair { tracker, reported }, catalogue.as_ref())
         };
         Both {
             world,
@@ -267,7 +267,7 @@ impl<'a> Both<'a> {
             pair.take_delta();
         }
         let Both { whole, cut, .. } = self;
-        let (engines, told) = ([&whole.tracker, &cut.tracker], [&whole.told, &cut.told]);
+        let (engines, reported) = ([&whole.tracker, &cut.tracker], [&whole.reported, &cut.reported]);
         let [whole_state, cut_state] = engines.map(|tracker| {
             let engine = tracker.engine();
             let newest_ms = Side::BOTH.map(|side| engine.newest_ms(side));
@@ -284,18 +284,20 @@ impl<'a> Both<'a> {
             )
         });
         assert_eq!(whole_state, cut_state, "{:?}", self.history);
-        let [whole_outcomes, cut_outcomes] = told.map(|told| outcomes(&told.counts));
+        let [whole_outcomes, cut_outcomes] = reported.map(|reported| outcomes(&reported.counts));
         assert_eq!(whole_outcomes, cut_outcomes, "{:?}", self.history);
-        let replayed = |told: &Told| Side::BOTH.map(|side| told.counts.outcome(side, Outcome::Replayed));
-        let [expected, found] = told.map(replayed);
+        let replayed =
+            |reported: &Told| Side::BOTH.map(|side| reported.counts.outcome(side, Outcome::Replayed));
+        let [expected, found] = reported.map(replayed);
         let expected = [0, 1].map(|side| expected[side] + self.n_again[side]);
         assert_eq!(expected, found);
         let since = |(slot_ms, _): &(i64, ArmId)| *slot_ms >= self.cut_ms;
-        let live = whole.told.live.iter().filter(|(key, _)| since(key));
-        assert!(live.eq(cut.told.live.iter()), "live: {:?}", self.history);
-        let shown = whole.told.shown.iter().filter(|(key, _)| since(key));
-        assert!(shown.eq(cut.told.shown.iter()), "shown: {:?}", self.history);
-        let [whole_settled, cut_settled] = told.map(|told| (&told.settled, &told.settled_shown, &told.cells));
+        let live = whole.reported.live.iter().filter(|(key, _)| since(key));
+        assert!(live.eq(cut.reported.live.iter()), "live: {:?}", self.history);
+        let shown = whole.reported.shown.iter().filter(|(key, _)| since(key));
+        assert!(shown.eq(cut.reported.shown.iter()), "shown: {:?}", self.history);
+        let [whole_settled, cut_settled] =
+            reported.map(|reported| (&reported.settled, &reported.settled_shown, &reported.cells));
         assert_eq!(whole_settled, cut_settled);
     }
 
@@ -306,7 +308,7 @@ impl<'a> Both<'a> {
         let (recount, _) = twin.recount_with(&self.history, is_new);
         let results = |counts: &Counts| ClickResult::ALL.map(|result| counts.result(result));
         assert_eq!(
-            results(&self.cut.told.counts),
+            results(&self.cut.reported.counts),
             results(&recount.counts),
             "{:?}",
             self.history
@@ -364,17 +366,17 @@ impl<'a> Both<'a> {
         self.history.push(Step::Cut);
         self.cut_at = self.history.len();
         self.cut_ms = from.until_ms.unwrap_or(i64::MIN);
-        self.whole.told.counts = Counts::default();
+        self.whole.reported.counts = Counts::default();
         self.cut.forget();
     }
 
     /// Puts another process in the place of the one that was cut.
-    fn restore(&mut self, from: &Checkpoint, parts: &Parts) {
+    fn restore(&mut self, from: &Checkpoint, parts: &EncodedLedger) {
         let (rules, ranking) = (self.world.rules.clone(), self.world.ranking());
         let ledger = Ledger::decode(parts, &ranking, &self.keep).expect("it was encoded");
         let tracker = PairTracker::resume(rules, ranking, &self.keep, from, ledger).expect("the same rules");
-        let told = std::mem::take(&mut self.cut.told);
-        self.cut = with_catalogue(Pair { tracker, told }, self.catalogue.as_ref());
+        let reported = std::mem::take(&mut self.cut.reported);
+        self.cut = with_catalogue(Pair { tracker, reported }, self.catalogue.as_ref());
     }
 
     fn idle(&mut self, side: Side, live_end_ms: Option<i64>) {

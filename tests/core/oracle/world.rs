@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use abgauge_core::engine::event::{Position, Reason, Side};
 use abgauge_core::engine::{GatherRules, Rules};
-use abgauge_core::ledger::{Epochs, Keep, Kept, Span, Starts, Users};
+use abgauge_core::ledger::{Epochs, Keep, KeptAggregates, Span, Starts, Users};
 use abgauge_core::metrics::{Measures, Ranking};
 use proptest::bool;
 use proptest::collection::vec;
@@ -155,10 +155,10 @@ impl World {
         let span = |n_slots: i64, n_cells| Span {
             cell_ms: n_slots * self.rules.slot_ms,
             n_cells,
-            kept: Kept::All,
+            kept: KeptAggregates::All,
         };
         Keep {
-            total: Some(Kept::All),
+            total: Some(KeptAggregates::All),
             starts: Starts::default(),
             users: Users::Everybody(Epochs::default()),
             spans: vec![span(1, Some(4)), span(3, None)],

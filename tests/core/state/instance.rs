@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use abgauge_core::journal::{
-    Claim, Command, Input, Key, Namespace, Owner, Question, Rules, Session, Settings, Shown, Wanted,
+    Claim, EndQuestion, JournalRules, Namespace, Owner, OwnerCommand, OwnerInput, OwnerSettings, RecordKey,
+    Session, ShownState, Urgency,
 };
 
 use crate::state::log::Log;
@@ -16,8 +17,8 @@ pub fn namespace() -> Namespace {
     Namespace::of("slot 1", "group")
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> OwnerSettings {
+    OwnerSettings {
         namespace: namespace(),
         identity: identity(),
         claim: Claim::default(),
@@ -55,7 +56,7 @@ pub enum Notice {
 
 /// The answer to a request for the partition's end.
 struct Asked {
-    question: Question,
+    question: EndQuestion,
     end: usize,
 }
 
@@ -66,12 +67,12 @@ pub struct Instance {
     /// Set while the instance is cut off from the state partition. Its pending question may still be answered afterwards.
     pub is_deaf: bool,
     owner: Owner,
-    rules: Rules,
+    rules: JournalRules,
     pub pair: Option<Pair>,
     read: usize,
     asked: Option<Asked>,
     /// Keys of acknowledged appends.
-    pub acknowledged: Vec<Key>,
+    pub acknowledged: Vec<RecordKey>,
     /// Commits without an answer from the group.
     pub commits: Vec<u64>,
     /// Answers to commits, in transit.
@@ -94,7 +95,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub fn new(incarnation: u64, rules: Rules) -> Instance {
+    pub fn new(incarnation: u64, rules: JournalRules) -> Instance {
         Instance {
             incarnation,
             life: Life::Runs,
@@ -118,7 +119,7 @@ impl Instance {
         }
     }
 
-    pub fn shown(&self, now_ms: i64) -> Shown {
+    pub fn shown(&self, now_ms: i64) -> ShownState {
         self.owner.showing().shown(now_ms)
     }
 
@@ -128,29 +129,29 @@ impl Instance {
     }
 
     pub fn wants_state(&self) -> bool {
-        self.owner.wants() != Wanted::No
+        self.owner.wants() != Urgency::No
     }
 
-    pub fn tick(&mut self, now_ms: i64) -> Vec<Command> {
-        self.owner.step(now_ms, Input::Tick)
+    pub fn tick(&mut self, now_ms: i64) -> Vec<OwnerCommand> {
+        self.owner.step(now_ms, OwnerInput::Tick)
     }
 
     /// Delivers the end of the partition, if it was asked for and every record before it has been read.
-    pub fn reach_end(&mut self, now_ms: i64) -> Vec<Command> {
+    pub fn reach_end(&mut self, now_ms: i64) -> Vec<OwnerCommand> {
         match self.asked.take_if(|asked| asked.end <= self.read) {
-            Some(asked) => self.owner.step(now_ms, Input::End(asked.question)),
+            Some(asked) => self.owner.step(now_ms, OwnerInput::End(asked.question)),
             None => Vec::new(),
         }
     }
 
     /// Reads the next record and passes it to the owner. Returns the record's key, unless it is a tombstone.
-    pub fn read(&mut self, log: &Log, now_ms: i64) -> (Option<Key>, Vec<Command>) {
+    pub fn read(&mut self, log: &Log, now_ms: i64) -> (Option<RecordKey>, Vec<OwnerCommand>) {
         let (record, next) = log.next(self.read);
         self.read = next;
         let Some(record) = record else {
             return (None, Vec::new());
         };
-        if let Key::Claim(session) = record.key
+        if let RecordKey::Claim(session) = record.key
             && self.last_claim.is_some_and(|own| session > own)
         {
             self.needs_leave |= record.value.is_some();
@@ -158,7 +159,10 @@ impl Instance {
         let (key, value) = (&record.text[..], record.value.as_deref());
         let put = value.is_some().then_some(record.key);
         let offset = next as i64 - 1;
-        (put, self.owner.step(now_ms, Input::Record { offset, key, value }))
+        (
+            put,
+            self.owner.step(now_ms, OwnerInput::Record { offset, key, value }),
+        )
     }
 
     pub fn has_read(&self, log: &Log) -> bool {
@@ -181,15 +185,16 @@ impl Instance {
         });
     }
 
-    pub fn acknowledge(&mut self, which: usize, now_ms: i64) -> Vec<Command> {
+    pub fn acknowledge(&mut self, which: usize, now_ms: i64) -> Vec<OwnerCommand> {
         let key = self.acknowledged.swap_remove(which);
-        self.owner.step(now_ms, Input::Acknowledged(key))
+        self.owner.step(now_ms, OwnerInput::Acknowledged(key))
     }
 
-    pub fn answer(&mut self, which: usize, now_ms: i64) -> Vec<Command> {
+    pub fn answer(&mut self, which: usize, now_ms: i64) -> Vec<OwnerCommand> {
         let (number, is_known) = self.answers.swap_remove(which);
         self.needs_leave &= !is_known;
-        self.owner.step(now_ms, Input::Committed { number, is_known })
+        self.owner
+            .step(now_ms, OwnerInput::Committed { number, is_known })
     }
 
     /// Returns whether the next notice must be delivered before anything else. An instance that was blocked may act before it
@@ -199,21 +204,21 @@ impl Instance {
         self.notices.front().is_some_and(due)
     }
 
-    pub fn notice(&mut self, now_ms: i64) -> Vec<Command> {
+    pub fn notice(&mut self, now_ms: i64) -> Vec<OwnerCommand> {
         match self.notices.pop_front() {
             Some((_, Notice::Assigned { generation })) => {
                 self.generation = Some(generation);
                 (self.last_claim, self.needs_leave) = (None, false);
-                self.owner.step(now_ms, Input::Assigned)
+                self.owner.step(now_ms, OwnerInput::Assigned)
             }
             Some((_, Notice::Revoked { memory })) => {
                 self.generation = None;
-                let commands = self.owner.step(now_ms, Input::Revoked);
+                let commands = self.owner.step(now_ms, OwnerInput::Revoked);
                 match memory {
                     Memory::Stays => {}
                     Memory::Goes => {
                         self.pair = None;
-                        self.owner.step(now_ms, Input::Forgotten);
+                        self.owner.step(now_ms, OwnerInput::Forgotten);
                     }
                     Memory::GoesWithTheOwner => self.start_anew(),
                 }
@@ -232,11 +237,11 @@ impl Instance {
         (self.acknowledged, self.answers, self.commits) = (Vec::new(), Vec::new(), Vec::new());
     }
 
-    pub fn offer(&mut self, now_ms: i64) -> Vec<Command> {
+    pub fn offer(&mut self, now_ms: i64) -> Vec<OwnerCommand> {
         match &self.pair {
             Some(pair) => {
                 let state = pair.account().state();
-                self.owner.step(now_ms, Input::State(state))
+                self.owner.step(now_ms, OwnerInput::State(state))
             }
             None => Vec::new(),
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use abgauge_core::journal::{BlobId, Bytes, Key, Role, Seal, SealId, Session, Shown};
+use abgauge_core::journal::{BlobId, RecordKey, Role, Seal, SealId, Session, SharedBytes, ShownState};
 
 use crate::state::log::Record;
 use crate::state::pair::{Account, Pair, recount};
@@ -33,9 +33,9 @@ pub struct Judge {
     lease_ms: i64,
     claims: BTreeSet<Session>,
     seals: BTreeMap<SealId, Arc<Seal>>,
-    blobs: BTreeMap<BlobId, Bytes>,
+    blobs: BTreeMap<BlobId, SharedBytes>,
     /// Values of all appends by key.
-    sent: BTreeMap<Key, Bytes>,
+    sent: BTreeMap<RecordKey, SharedBytes>,
     chain: Vec<Link>,
     /// Position in the chain by seal, for seals that have been in force.
     places: BTreeMap<SealId, usize>,
@@ -52,7 +52,7 @@ impl Judge {
     }
 
     /// I3: checks that a key never has two values.
-    pub fn sent(&mut self, key: Key, value: &Bytes) -> Verdict {
+    pub fn sent(&mut self, key: RecordKey, value: &SharedBytes) -> Verdict {
         let known = self.sent.entry(key).or_insert_with(|| Arc::clone(value));
         if known != value {
             return Err(format!("I3: {key:?} has two contents"));
@@ -62,15 +62,15 @@ impl Judge {
 
     pub fn landed(&mut self, record: &Record, inputs: &[i64], now_ms: i64) -> Verdict {
         match (&record.value, record.key) {
-            (None, Key::Claim(session)) => drop(self.claims.remove(&session)),
-            (None, Key::Seal(id)) => drop(self.seals.remove(&id)),
-            (None, Key::Blob(id)) => drop(self.blobs.remove(&id)),
-            (Some(_), Key::Claim(session)) => drop(self.claims.insert(session)),
-            (Some(value), Key::Seal(id)) => {
+            (None, RecordKey::Claim(session)) => drop(self.claims.remove(&session)),
+            (None, RecordKey::Seal(id)) => drop(self.seals.remove(&id)),
+            (None, RecordKey::Blob(id)) => drop(self.blobs.remove(&id)),
+            (Some(_), RecordKey::Claim(session)) => drop(self.claims.insert(session)),
+            (Some(value), RecordKey::Seal(id)) => {
                 let seal = Seal::decode(value).map_err(|error| format!("{id:?}: {error}"))?;
                 self.seals.insert(id, Arc::new(seal));
             }
-            (Some(value), Key::Blob(id)) => drop(self.blobs.insert(id, Arc::clone(value))),
+            (Some(value), RecordKey::Blob(id)) => drop(self.blobs.insert(id, Arc::clone(value))),
         }
         let Some((id, seal)) = self.seals.last_key_value() else {
             return self.nothing_is_lost();
@@ -78,7 +78,7 @@ impl Judge {
         let (id, seal) = (*id, Arc::clone(seal));
         self.whole(id, &seal)?;
         if self.claims.last() <= Some(&id.session) {
-            self.in_force(id, &seal, inputs, now_ms)?;
+            self.current(id, &seal, inputs, now_ms)?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Judge {
     }
 
     /// I1, I2, I4: checks that a seal continues the chain and equals a recount.
-    fn in_force(&mut self, id: SealId, seal: &Seal, inputs: &[i64], now_ms: i64) -> Verdict {
+    fn current(&mut self, id: SealId, seal: &Seal, inputs: &[i64], now_ms: i64) -> Verdict {
         if self.places.contains_key(&id) {
             return Ok(());
         }
@@ -136,11 +136,11 @@ impl Judge {
         Ok(())
     }
 
-    fn roles(&self, seal: &Seal) -> Option<BTreeMap<Role, Bytes>> {
+    fn roles(&self, seal: &Seal) -> Option<BTreeMap<Role, SharedBytes>> {
         let roles = seal.table.iter();
         let roles = roles.map(|(role, entries)| {
             let parts = entries.iter().map(|entry| self.blobs.get(&entry.blob));
-            let parts: Vec<&Bytes> = parts.collect::<Option<_>>()?;
+            let parts: Vec<&SharedBytes> = parts.collect::<Option<_>>()?;
             let bytes = parts.into_iter().flat_map(|part| part.iter().copied());
             Some((role.clone(), bytes.collect()))
         });
@@ -158,7 +158,7 @@ impl Judge {
         &mut self,
         who: u64,
         session: Option<Session>,
-        shown: Shown,
+        shown: ShownState,
         seen: Option<usize>,
         now_ms: i64,
     ) -> Verdict {
@@ -263,7 +263,7 @@ impl Judge {
     }
 
     /// Returns the state in force at rest.
-    pub fn last(&self) -> Option<(Arc<Seal>, BTreeMap<Role, Bytes>)> {
+    pub fn last(&self) -> Option<(Arc<Seal>, BTreeMap<Role, SharedBytes>)> {
         let seal = self.seals.values().next_back()?;
         Some((Arc::clone(seal), self.roles(seal)?))
     }

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abgauge_core::journal::{Bytes, Key, Namespace};
+use abgauge_core::journal::{Namespace, RecordKey, SharedBytes};
 
 use crate::state::dice::Dice;
 
 /// A record as stored in the log.
 #[derive(Clone)]
 pub struct Record {
-    pub key: Key,
-    pub text: Bytes,
+    pub key: RecordKey,
+    pub text: SharedBytes,
     /// Value, or `None` for a tombstone.
-    pub value: Option<Bytes>,
+    pub value: Option<SharedBytes>,
 }
 
 impl Record {
-    pub fn new(namespace: Namespace, key: Key, value: Option<Bytes>) -> Record {
+    pub fn new(namespace: Namespace, key: RecordKey, value: Option<SharedBytes>) -> Record {
         let text = key.text(namespace).into_bytes().into();
         Record { key, text, value }
     }
@@ -45,7 +45,7 @@ impl Log {
     /// Removes this share of the records that compaction may remove: those with a later record of the same key, and
     /// tombstones that no longer delete anything.
     pub fn compact(&mut self, percent: usize, dice: &mut Dice) {
-        let mut n_behind = BTreeMap::<Key, usize>::new();
+        let mut n_behind = BTreeMap::<RecordKey, usize>::new();
         for record in self.0.iter().flatten() {
             *n_behind.entry(record.key).or_default() += 1;
         }

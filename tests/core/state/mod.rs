@@ -15,7 +15,7 @@ mod world;
 
 use std::thread;
 
-use abgauge_core::journal::{Clause, Rules};
+use abgauge_core::journal::{Clause, JournalRules};
 
 /// Number of schedules in a plain `cargo test`.
 const N_SCHEDULES: u64 = 10_000;
@@ -38,7 +38,7 @@ struct Tally {
 }
 
 /// Runs schedules until one fails.
-fn run_all(seeds: impl Iterator<Item = u64>, rules: Rules) -> Tally {
+fn run_all(seeds: impl Iterator<Item = u64>, rules: JournalRules) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         tally.n_schedules += 1;
@@ -54,7 +54,7 @@ fn run_all(seeds: impl Iterator<Item = u64>, rules: Rules) -> Tally {
 }
 
 /// Repeats a schedule and prints its events.
-fn tell(seed: u64, rules: Rules) {
+fn tell(seed: u64, rules: JournalRules) {
     if let Err(failure) = world::run(seed, rules, true) {
         failure.story.iter().for_each(|line| println!("{line}"));
         panic!("seed {seed}: {}", failure.violated);
@@ -83,16 +83,16 @@ fn on_all_cores<T: Send>(n: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
 #[test]
 fn all_schedules_keep_the_numbers() {
     if let Some(seed) = number("ABGAUGE_STATE_SEED") {
-        return tell(seed, Rules::default());
+        return tell(seed, JournalRules::default());
     }
     let n_schedules = number("ABGAUGE_STATE_SCHEDULES").unwrap_or(N_SCHEDULES);
     let n_parts = n_schedules.div_ceil(PART);
     let tallies = on_all_cores(n_parts as usize, |part| {
         let first = part as u64 * PART;
-        run_all(first..n_schedules.min(first + PART), Rules::default())
+        run_all(first..n_schedules.min(first + PART), JournalRules::default())
     });
     if let Some((seed, _)) = tallies.iter().find_map(|tally| tally.failure.as_ref()) {
-        tell(*seed, Rules::default());
+        tell(*seed, JournalRules::default());
     }
     let n_states: usize = tallies.iter().map(|tally| tally.n_states).sum();
     println!("{n_schedules} schedules, {n_states} states in force");
@@ -102,7 +102,7 @@ fn all_schedules_keep_the_numbers() {
 #[test]
 fn each_clause_is_needed() {
     let failures = on_all_cores(Clause::ALL.len(), |which| {
-        run_all(0..N_CONTROLS, Rules::without(Clause::ALL[which])).failure
+        run_all(0..N_CONTROLS, JournalRules::without(Clause::ALL[which])).failure
     });
     let mut failures: Vec<(Clause, Option<(u64, String)>)> = Clause::ALL.into_iter().zip(failures).collect();
     for (clause, failure) in &failures {

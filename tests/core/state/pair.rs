@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use abgauge_core::journal::{Bytes, Digest, Header, Identity, Reach, Role, State, Topic};
+use abgauge_core::journal::{
+    CountedTopic, Header, LogIdentity, ReplayDigest, Role, SharedBytes, State, TopicProgress,
+};
 
 use crate::state::dice::hash;
 
@@ -91,7 +93,7 @@ impl Pair {
         }
     }
 
-    pub fn restore(header: &Header, roles: &BTreeMap<Role, Bytes>) -> Pair {
+    pub fn restore(header: &Header, roles: &BTreeMap<Role, SharedBytes>) -> Pair {
         let account = Account::decode(header, roles);
         Pair {
             begin: account.begin,
@@ -203,10 +205,10 @@ pub fn is_kept(cell: i64, frontier: i64) -> bool {
     cell + N_CELLS >= frontier.div_euclid(CELL)
 }
 
-pub fn identity() -> Identity {
-    Identity {
+pub fn identity() -> LogIdentity {
+    LogIdentity {
         fingerprint: "slot 1".to_owned(),
-        topics: vec![Topic {
+        topics: vec![CountedTopic {
             name: "events".to_owned(),
             id: 1,
         }],
@@ -221,8 +223,8 @@ impl Account {
         State::cut(self.header(), self.roles(), PART_BYTES)
     }
 
-    pub fn roles(&self) -> BTreeMap<Role, Bytes> {
-        let mut roles = BTreeMap::<Role, Bytes>::new();
+    pub fn roles(&self) -> BTreeMap<Role, SharedBytes> {
+        let mut roles = BTreeMap::<Role, SharedBytes>::new();
         let moves = self.moves.iter();
         let moves = moves.flat_map(|(position, frontier)| [*position as i64, *frontier]);
         let totals = [self.total.n, self.total.sum].into_iter().chain(moves);
@@ -235,7 +237,7 @@ impl Account {
     }
 
     pub fn header(&self) -> Header {
-        let digest = Digest {
+        let digest = ReplayDigest {
             n_events: self.open.n as u64,
             sum: self.open.sum as u64,
         };
@@ -243,7 +245,7 @@ impl Account {
             identity: identity(),
             begin_ms: Some(self.begin),
             frontier_ms: Some(self.frontier),
-            reaches: vec![Reach {
+            reaches: vec![TopicProgress {
                 read_position: self.position as i64,
                 resume_offset: self.resume as i64,
                 resume_max_ms: self.resume_max,
@@ -255,7 +257,7 @@ impl Account {
         }
     }
 
-    pub fn decode(header: &Header, roles: &BTreeMap<Role, Bytes>) -> Account {
+    pub fn decode(header: &Header, roles: &BTreeMap<Role, SharedBytes>) -> Account {
         let reach = &header.reaches[0];
         let totals = numbers(&roles["totals"]);
         let sum = |numbers: &[i64]| Sum {
@@ -284,7 +286,7 @@ impl Account {
     }
 }
 
-fn bytes(numbers: impl IntoIterator<Item = i64>) -> Bytes {
+fn bytes(numbers: impl IntoIterator<Item = i64>) -> SharedBytes {
     let numbers = numbers.into_iter();
     numbers.flat_map(i64::to_le_bytes).collect()
 }

@@ -6,7 +6,7 @@ mod hard_spots;
 mod peace;
 mod turns;
 
-use abgauge_core::journal::{Onlooker, Question, Rules};
+use abgauge_core::journal::{EndQuestion, Follower, JournalRules};
 
 use self::faults::Faults;
 use crate::state::dice::Dice;
@@ -28,16 +28,16 @@ struct Flight {
 
 /// A reader of the state that never owns it.
 struct Watcher {
-    onlooker: Onlooker,
+    follower: Follower,
     read: usize,
-    asked: Option<(Question, usize)>,
+    asked: Option<(EndQuestion, usize)>,
     place: Option<usize>,
 }
 
 pub struct World {
     dice: Dice,
     faults: Faults,
-    rules: Rules,
+    rules: JournalRules,
     now_ms: i64,
     inputs: Vec<i64>,
     log: Log,
@@ -64,8 +64,8 @@ pub struct Failure {
 ///
 /// # Errors
 /// The first violated invariant.
-pub fn run(seed: u64, rules: Rules, is_told: bool) -> Result<usize, Failure> {
-    let mut world = World::new(seed, rules, is_told);
+pub fn run(seed: u64, rules: JournalRules, is_reported: bool) -> Result<usize, Failure> {
+    let mut world = World::new(seed, rules, is_reported);
     match world.faults_and_peace() {
         Ok(()) => Ok(world.judge.n_states()),
         Err(violated) => Err(Failure {
@@ -76,11 +76,11 @@ pub fn run(seed: u64, rules: Rules, is_told: bool) -> Result<usize, Failure> {
 }
 
 impl World {
-    fn new(seed: u64, rules: Rules, is_told: bool) -> World {
+    fn new(seed: u64, rules: JournalRules, is_reported: bool) -> World {
         let mut dice = Dice::new(seed);
         let faults = Faults::any(&mut dice);
         let n_instances = 2 + dice.below(2);
-        let onlooker = Onlooker::with_rules(namespace(), 1, LEASE_MS, rules);
+        let follower = Follower::with_rules(namespace(), 1, LEASE_MS, rules);
         let mut world = World {
             dice,
             faults,
@@ -94,14 +94,14 @@ impl World {
             assigned: None,
             generation: 0,
             watcher: Watcher {
-                onlooker,
+                follower,
                 read: 0,
                 asked: None,
                 place: None,
             },
             judge: Judge::new(LEASE_MS),
             n_claims: 0,
-            story: is_told.then(Vec::new),
+            story: is_reported.then(Vec::new),
         };
         for _ in 0..n_instances {
             let instance = world.new_instance();
@@ -220,26 +220,26 @@ impl World {
 
     fn watch(&mut self) -> Verdict {
         let Watcher {
-            onlooker,
+            follower,
             read,
             asked,
             place,
         } = &mut self.watcher;
         if asked.is_none() {
-            *asked = Some((onlooker.question(0, self.now_ms), self.log.end()));
+            *asked = Some((follower.question(0, self.now_ms), self.log.end()));
         }
         for _ in 0..self.dice.below(12) {
             let (record, next) = self.log.next(*read);
             *read = next;
             if let Some(record) = record {
-                onlooker.take(0, &record.text, record.value.as_deref());
+                follower.take(0, &record.text, record.value.as_deref());
             }
         }
         // The end counts only once every record before it has been read.
         let Some((question, _)) = asked.take_if(|(_, end)| *end <= *read) else {
             return Ok(());
         };
-        let sealed = onlooker.end(0, question);
+        let sealed = follower.end(0, question);
         if let Some(sealed) = sealed.map_err(|refusal| format!("I10: an onlooker reads that {refusal}"))? {
             let now = self.judge.place_of(sealed.seal.content)?;
             if Some(now) < place.replace(now) {

@@ -2,7 +2,8 @@
 
 use abgauge_core::statistics::sequence::{self, boundary, boundary_t};
 use abgauge_core::statistics::{
-    ArmPair, Comparison, Effect, EpochWeights, Interval, Level, RatioSums, compare, normal, ratio, student,
+    ArmPair, Comparison, Effect, EpochWeights, ErrorLevel, Interval, RatioSums, compare, normal, ratio,
+    student,
 };
 use serde_json::Value;
 
@@ -83,7 +84,7 @@ fn check_arm(columns: &Columns, expected: &Value) {
         is_share: false,
     };
     ends(
-        found.interval(shape, &Level::new(0.05)),
+        found.interval(shape, &ErrorLevel::new(0.05)),
         &expected["ci"],
         TRANSFORMED,
     );

@@ -1,8 +1,8 @@
 //! Sample ratio, list ratio and burn-in.
 
-use abgauge_core::statistics::burn_in::{BurnIn, Seen};
-use abgauge_core::statistics::per_user::{Count, Counts, per_user};
-use abgauge_core::statistics::srm::{Exposed, ln_bayes_factor};
+use abgauge_core::statistics::burn_in::{BurnIn, BurnInArm};
+use abgauge_core::statistics::per_user::{Count, UserCounts, per_user};
+use abgauge_core::statistics::srm::{ExposedArm, ln_bayes_factor};
 use abgauge_core::statistics::{EpochWeights, list_ratio, sequence};
 use serde_json::Value;
 
@@ -29,8 +29,8 @@ fn grow(users: &mut [f64], theta: &[f64], increments: &Value) -> f64 {
         *users += more;
     }
     let arms = users.iter().zip(theta);
-    let arms: Vec<Exposed> = arms
-        .map(|(users, share)| Exposed {
+    let arms: Vec<ExposedArm> = arms
+        .map(|(users, share)| ExposedArm {
             users: *users,
             share: *share,
         })
@@ -70,7 +70,7 @@ fn lists_and_clicks_per_assigned_user_need_no_user_counts() {
             counts,
             share: number(&row["theta"][arm]),
         };
-        let pair = Counts {
+        let pair = UserCounts {
             arm: count(&lists_of_arm, &counts_of_arm, arm),
             control: count(&lists_of_control, &counts_of_control, "control"),
         };
@@ -108,7 +108,7 @@ fn check_sequence(row: &Value, effect: &abgauge_core::statistics::Effect) {
 fn burn_in_waits_for_buckets_and_for_clicks_to_be_expected() {
     for row in rows(&block("burn_in")["rows"]) {
         let [occupied, lists, hits] = ["occupied", "lists", "hit_lists"].map(|column| numbers(&row[column]));
-        let seen = [0, 1].map(|arm| Seen {
+        let seen = [0, 1].map(|arm| BurnInArm {
             occupied: occupied[arm] as usize,
             lists: lists[arm],
             hits: hits[arm],

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::statistics::decision::{
-    Facts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact,
+    DecisionFacts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact,
 };
-use abgauge_core::statistics::power::Plan;
+use abgauge_core::statistics::power::PlannedTest;
 use abgauge_core::statistics::spending::DecisionLook;
-use abgauge_core::statistics::{Decided, DecidedAt, Effect, Goal, Spread, State, Validity, harm, multiple};
+use abgauge_core::statistics::{
+    ArmState, DecidedAt, DecidedLook, Effect, Goal, Spread, Validity, harm, multiple,
+};
 use serde_json::Value;
 
 use super::vectors::{PLAIN, TRANSFORMED, block, decision_block, ends, entries, near, number, numbers, rows};
@@ -58,11 +60,11 @@ fn check(case: &Value, row: &Value, expected: Option<&str>) {
 }
 
 /// Makes a decision of day 7.
-fn previous(given: &Value) -> Option<Decided> {
-    let state = State::ALL
+fn previous(given: &Value) -> Option<DecidedLook> {
+    let state = ArmState::ALL
         .into_iter()
         .find(|state| Some(state.name()) == given["previous"].as_str())?;
-    Some(Decided {
+    Some(DecidedLook {
         state,
         reason: "hit ratio@10 is better, p = 0.03".to_owned(),
         at: Some(DecidedAt {
@@ -75,11 +77,11 @@ fn previous(given: &Value) -> Option<Decided> {
     })
 }
 
-fn facts<'a>(case: &Value, given: &Value, previous: Option<&'a Decided>) -> Facts<'a> {
+fn facts<'a>(case: &Value, given: &Value, previous: Option<&'a DecidedLook>) -> DecisionFacts<'a> {
     let yes = |name: &str| given[name].as_bool().expect("yes or no");
     let harms = &given["harm"]["p"];
     let list_ratio = &given["list_ratio"];
-    let facts = Facts {
+    let facts = DecisionFacts {
         refused: given
             .get("refused")
             .map(|refused| ["share_arm", "share_control"].map(|side| number(&refused[side]))),
@@ -188,7 +190,7 @@ fn a_decision_look_tests_at_its_share_of_alpha() {
 fn later_decision_looks_need_more() {
     let case = decision_block("needed_information");
     for row in rows(&case) {
-        let plan = Plan {
+        let plan = PlannedTest {
             validity: Validity::Sequence,
             look: DecisionLook::weekly(number(&row["k"]) as u32, false),
             alpha: number(&row["alpha"]),

@@ -1,6 +1,6 @@
 //! Laws that hold for any sums: variances by small changes equal the delta method, and partitions add up to the whole.
 
-use abgauge_core::statistics::per_user::{Count, Counts, per_user};
+use abgauge_core::statistics::per_user::{Count, UserCounts, per_user};
 use abgauge_core::statistics::{ArmPair, Comparison, EpochWeights, RatioSums, compare};
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn hits_per_user(arms: &[Arm; 2]) -> Option<abgauge_core::statistics::Effect> {
         counts: &arm.hits,
         share,
     });
-    per_user(&[Counts { arm, control }], EpochWeights::Overlap)
+    per_user(&[UserCounts { arm, control }], EpochWeights::Overlap)
 }
 
 /// Computes V = n/(n−1) Σ (∂ value/∂ weight of bucket b)², by small changes of each bucket in turn.
@@ -139,5 +139,5 @@ fn per_user_of_equal_shares(arms: &[Arm; 2]) -> Option<abgauge_core::statistics:
         counts: &arm.hits,
         share: 0.5,
     });
-    per_user(&[Counts { arm, control }], EpochWeights::Overlap)
+    per_user(&[UserCounts { arm, control }], EpochWeights::Overlap)
 }

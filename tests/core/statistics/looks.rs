@@ -1,9 +1,10 @@
 //! An experiment from look to look: kept state, reports and decisions.
 
-use abgauge_core::statistics::per_user::{Count, Counts, HITS_PER_USER, LISTS_PER_USER, per_user};
+use abgauge_core::statistics::per_user::{Count, HITS_PER_USER, LISTS_PER_USER, UserCounts, per_user};
 use abgauge_core::statistics::{
-    ArmPair, ArmReport, Decided, DecidedMetric, Effect, Epoch, EpochWeights, Interval, MetricReport,
-    RatioSums, Report, Role, STICKY_NOTE, State, Totals, Validity, compare, one_look, sequence,
+    ArmPair, ArmReport, ArmState, ComparisonReport, DecidedLook, DecidedMetric, Effect, Epoch, EpochWeights,
+    Interval, MetricReport, MetricRole, RatioSums, STICKY_NOTE, Totals, Validity, compare, one_look,
+    sequence,
 };
 use proptest::prelude::*;
 
@@ -20,7 +21,7 @@ fn only_the_two_ratios_are_shown_before_burn_in() {
         },
     );
     let arm = arm(&report);
-    assert_eq!(state(&report), State::Collecting);
+    assert_eq!(state(&report), ArmState::Collecting);
     assert!(reason(&report).starts_with("users in "), "{}", reason(&report));
     let metric = &arm.metrics["hit_rate"];
     assert!(metric.control.is_some() && metric.arm.is_some());
@@ -62,30 +63,30 @@ fn tau_is_frozen_at_the_first_look_after_burn_in() {
 #[test]
 fn a_better_arm_wins_at_the_first_decision_look_and_keeps_the_win_until_the_next() {
     let mut world = World::new();
-    assert_eq!(state(&world.go(6.0, better())), State::NoDecision);
+    assert_eq!(state(&world.go(6.0, better())), ArmState::NoDecision);
     assert_eq!(reason(&world.look(0.1)), "6.1 of 7 days");
     let report = world.go(1.0, better());
-    assert_eq!(state(&report), State::Win);
+    assert_eq!(state(&report), ArmState::Win);
     let metric = metric(&report);
-    assert_eq!(metric.role, Role::Primary);
+    assert_eq!(metric.role, MetricRole::Primary);
     assert!(metric.p_adjusted.expect("it is tested") <= 0.05);
     assert!(metric.interval.expect("it is tested").lower > 0.0);
     assert!(metric.information.expect("it is tested") > 1.0);
-    assert_eq!(state(&world.go(0.5, worse())), State::Win);
+    assert_eq!(state(&world.go(0.5, worse())), ArmState::Win);
 }
 
 #[test]
 fn a_worse_arm_is_harm_at_once() {
     let mut world = World::new();
     let report = world.go(1.0, worse());
-    assert_eq!(state(&report), State::Harm);
+    assert_eq!(state(&report), ArmState::Harm);
     assert!(
         reason(&report).starts_with("hit ratio is worse"),
         "{}",
         reason(&report)
     );
     // Harm is never undone.
-    assert_eq!(state(&world.go(20.0, better())), State::Harm);
+    assert_eq!(state(&world.go(20.0, better())), ArmState::Harm);
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn an_arm_without_clicks_leaves_burn_in_and_is_harm() {
             ..better()
         },
     );
-    assert_eq!(state(&report), State::Harm);
+    assert_eq!(state(&report), ArmState::Harm);
 }
 
 #[test]
@@ -108,19 +109,19 @@ fn lower_is_better_swaps_win_and_harm_but_keeps_the_lift() {
         settings.lower_is_better = ["miss_rate".to_owned()].into();
     };
     let report = World::new().with(misses).go(7.0, better());
-    assert_eq!(state(&report), State::Win);
+    assert_eq!(state(&report), ArmState::Win);
     assert!(arm(&report).metrics["miss_rate"].lift.expect("it is shown") < 0.0);
-    assert_eq!(state(&World::new().with(misses).go(1.0, worse())), State::Harm);
+    assert_eq!(state(&World::new().with(misses).go(1.0, worse())), ArmState::Harm);
 }
 
 #[test]
 fn equal_arms_have_no_effect_or_are_not_inferior() {
     let same = Truth::default();
     let wide = |settings: &mut abgauge_core::statistics::Settings| settings.mde = 0.1;
-    assert_eq!(state(&World::new().with(wide).go(7.0, same)), State::NoEffect);
+    assert_eq!(state(&World::new().with(wide).go(7.0, same)), ArmState::NoEffect);
     assert_eq!(
         state(&World::new().with(wide).with(non_inferior).go(7.0, same)),
-        State::Win
+        ArmState::Win
     );
 }
 
@@ -130,7 +131,7 @@ fn an_open_guardrail_holds_back_a_win() {
         settings.guardrails = [(LISTS_PER_USER.to_owned(), 0.0001)].into();
     };
     let report = World::new().with(guarded).go(7.0, better());
-    assert_eq!(state(&report), State::NoDecision);
+    assert_eq!(state(&report), ArmState::NoDecision);
     assert_eq!(reason(&report), "the guardrail lists per user is still open");
 }
 
@@ -140,14 +141,14 @@ fn narrow(settings: &mut abgauge_core::statistics::Settings) {
 }
 
 /// The current decision of an arm.
-fn decided(world: &World) -> &Decided {
+fn decided(world: &World) -> &DecidedLook {
     world.kept.arms["neural"]
         .decided
         .as_ref()
         .expect("there was a decision look")
 }
 
-fn decision(report: &Report) -> DecidedMetric {
+fn decision(report: &ComparisonReport) -> DecidedMetric {
     metric(report).decision.expect("there was a decision look")
 }
 
@@ -160,10 +161,10 @@ fn the_planned_look_gets_most_of_alpha_and_its_decision_is_kept() {
         rate: 0.2575,
         ..better()
     };
-    assert_eq!(state(&world.go(7.0, small)), State::NoDecision, "α/5 · w_1");
+    assert_eq!(state(&world.go(7.0, small)), ArmState::NoDecision, "α/5 · w_1");
     world.go(2.0, small);
     let at_end = world.go(1.0, small);
-    assert_eq!(state(&at_end), State::Win);
+    assert_eq!(state(&at_end), ArmState::Win);
     assert_eq!(decided(&world).at.map(|at| (at.day, at.k)), Some((10, None)));
     let interval = decision(&at_end).interval.expect("it is finite");
     let plain = metric(&at_end).interval_at_one_look.expect("it is finite");
@@ -174,7 +175,7 @@ fn the_planned_look_gets_most_of_alpha_and_its_decision_is_kept() {
     let after = world.go(4.0, Truth::default());
     assert_ne!(metric(&after).interval, metric(&at_end).interval);
     assert_eq!(decision(&after), decision(&at_end));
-    assert_eq!(state(&after), State::Win, "the look of day 14 decides nothing");
+    assert_eq!(state(&after), ArmState::Win, "the look of day 14 decides nothing");
     assert_eq!(reason(&after), reason(&at_end));
 }
 
@@ -185,8 +186,8 @@ fn a_planned_look_before_burn_in_decides_nothing() {
         lists: 35.0,
         ..better()
     };
-    assert_eq!(state(&world.go(0.015, few)), State::Collecting);
-    assert_eq!(state(&world.go(2.0, Truth::default())), State::NoDecision);
+    assert_eq!(state(&world.go(0.015, few)), ArmState::Collecting);
+    assert_eq!(state(&world.go(2.0, Truth::default())), ArmState::NoDecision);
     assert!(decided(&world).metrics.is_empty());
 }
 
@@ -199,7 +200,7 @@ fn an_effect_that_changes_sign_is_decided_by_the_average_of_the_week() {
             rate: 0.25 * 1.12,
             ..better()
         };
-        assert_eq!(state(&world.go(2.0, first)), State::NoDecision);
+        assert_eq!(state(&world.go(2.0, first)), ArmState::NoDecision);
         let p = metric(&world.look(0.1)).p.expect("it is tested");
         assert!(p < 0.0001, "the running p: {p}");
         let second = Truth {
@@ -208,7 +209,7 @@ fn an_effect_that_changes_sign_is_decided_by_the_average_of_the_week() {
         };
         let report = world.go(4.9, second);
         let at_decision = decision(&report);
-        if matches!(state(&report), State::Win | State::Loss) {
+        if matches!(state(&report), ArmState::Win | ArmState::Loss) {
             let interval = at_decision.interval.expect("it is finite");
             assert!(
                 interval.lower > 0.0 || interval.upper < 0.0,
@@ -222,7 +223,7 @@ fn an_effect_that_changes_sign_is_decided_by_the_average_of_the_week() {
 fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again() {
     let mut world = World::new().with(narrow);
     let report = world.go(7.0, better());
-    assert_eq!(state(&report), State::Win);
+    assert_eq!(state(&report), ArmState::Win);
     assert!(
         reason(&report).ends_with(", decided on day 7"),
         "{}",
@@ -239,7 +240,7 @@ fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again(
     };
     world.go(6.9, back);
     let report = world.go(7.1, back);
-    assert_eq!(state(&report), State::Win, "{}", reason(&report));
+    assert_eq!(state(&report), ArmState::Win, "{}", reason(&report));
     let notes = &arm(&report).notes;
     assert_eq!(
         notes[..],
@@ -250,20 +251,23 @@ fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again(
         world.go(7.0, worse());
     }
     let report = world.look(0.1);
-    assert!(matches!(state(&report), State::Loss | State::Harm), "{report:?}");
+    assert!(
+        matches!(state(&report), ArmState::Loss | ArmState::Harm),
+        "{report:?}"
+    );
 }
 
 #[test]
 fn a_check_that_fails_at_a_decision_look_withdraws_the_decision() {
     let mut world = World::new();
-    assert_eq!(state(&world.go(7.0, better())), State::Win);
+    assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
     world.totals.multi_arm_users = Some(10_000.0);
-    assert_eq!(state(&world.look(7.0)), State::InvalidMultiArm);
+    assert_eq!(state(&world.look(7.0)), ArmState::InvalidMultiArm);
     world.totals.multi_arm_users = Some(0.0);
     let report = world.look(0.1);
     assert_eq!(
         (state(&report), reason(&report)),
-        (State::NoDecision, "14.1 of 21 days")
+        (ArmState::NoDecision, "14.1 of 21 days")
     );
 }
 
@@ -273,20 +277,20 @@ fn a_decision_of_the_earlier_rule_is_kept_by_name_until_the_next_decision_look()
     world.go(6.0, Truth::default());
     world.go(2.0, Truth::default());
     let arm = world.kept.arms.get_mut("neural").expect("it is known");
-    arm.decided = Some(Decided {
-        state: State::Loss,
+    arm.decided = Some(DecidedLook {
+        state: ArmState::Loss,
         reason: String::new(),
         at: None,
         metrics: Default::default(),
     });
     let report = world.look(0.1);
-    assert_eq!(state(&report), State::Loss);
+    assert_eq!(state(&report), ArmState::Loss);
     assert!(
         reason(&report).contains("rule of an earlier version"),
         "{}",
         reason(&report)
     );
-    assert_eq!(state(&world.go(5.9, Truth::default())), State::NoDecision);
+    assert_eq!(state(&world.go(5.9, Truth::default())), ArmState::NoDecision);
 }
 
 #[test]
@@ -297,7 +301,7 @@ fn with_few_days_every_look_decides_by_the_current_sequence() {
     };
     let mut world = World::new().with(short);
     let report = world.go(2.0, better());
-    assert_eq!(state(&report), State::Win);
+    assert_eq!(state(&report), ArmState::Win);
     assert_eq!(decision(&report).interval, metric(&report).interval);
     // The running p stays small, but not the p of this look.
     let report = world.go(
@@ -309,7 +313,7 @@ fn with_few_days_every_look_decides_by_the_current_sequence() {
     );
     assert!(metric(&report).p.expect("it is tested") < 0.001);
     let now = world.look(0.1);
-    assert_eq!(state(&now), State::Win, "it stands");
+    assert_eq!(state(&now), ArmState::Win, "it stands");
     assert_eq!(arm(&now).open_again.as_deref(), Some("hit_rate"));
 }
 
@@ -318,11 +322,11 @@ fn harm_names_its_first_day_and_notes_if_the_interval_has_turned() {
     let mut world = World::new();
     world.go(1.0, Truth::default());
     let report = world.go(2.0, worse());
-    assert_eq!(state(&report), State::Harm);
+    assert_eq!(state(&report), ArmState::Harm);
     assert!(reason(&report).ends_with(", since day 3"), "{}", reason(&report));
     let since = metric(&report).harm_since_ms.expect("it is harm");
     let report = world.go(17.0, better());
-    assert_eq!(state(&report), State::Harm);
+    assert_eq!(state(&report), ArmState::Harm);
     assert_eq!(metric(&report).harm_since_ms, Some(since));
     let expected = ", since day 3, but its interval is now on the better side of 0";
     assert!(reason(&report).ends_with(expected), "{}", reason(&report));
@@ -343,18 +347,18 @@ fn lists_without_a_user_are_noted_and_then_invalid_unless_requests_are_assigned(
     let expected = "5.0% of the lists of base have no user, so intervals are too narrow: send a user id with every list, or let events.user_id name \
          a second field";
     assert_eq!(notes(0.05)[..], [expected]);
-    assert_eq!(state(&with(0.2).look(0.1)), State::Win);
-    assert_eq!(state(&with(0.21).look(0.1)), State::InvalidUsers);
+    assert_eq!(state(&with(0.2).look(0.1)), ArmState::Win);
+    assert_eq!(state(&with(0.21).look(0.1)), ArmState::InvalidUsers);
     assert!(shows_a_comparison(&with(0.2).look(0.1)));
     assert!(!shows_a_comparison(&with(0.21).look(0.1)));
     let requests = |settings: &mut abgauge_core::statistics::Settings| {
         settings.unit = abgauge_core::statistics::Unit::Request
     };
-    assert_eq!(state(&with(0.5).with(requests).look(0.1)), State::Win);
+    assert_eq!(state(&with(0.5).with(requests).look(0.1)), ArmState::Win);
 }
 
 /// Returns whether the primary has any number that compares it with the control. The values of both arms must be there.
-fn shows_a_comparison(report: &Report) -> bool {
+fn shows_a_comparison(report: &ComparisonReport) -> bool {
     let metric = metric(report);
     assert!(metric.control.is_some() && metric.arm.is_some());
     let numbers = [metric.lift, metric.p, metric.p_adjusted, metric.p_harm];
@@ -379,28 +383,31 @@ fn an_incomparable_arm_is_marked_without_shares_and_its_decision_returns_afterwa
     };
     lists_without_user(&mut world, 0.3);
     let report = world.look(0.1);
-    assert_eq!(state(&report), State::InvalidUsers);
+    assert_eq!(state(&report), ArmState::InvalidUsers);
     assert!(!shows_a_comparison(&report));
     assert_eq!(arm(&report).incomparable.as_deref(), Some(reason(&report)));
     lists_without_user(&mut world, 0.0);
     let report = world.look(0.1);
-    assert_eq!((state(&report), metric(&report).decision), (State::Win, decided));
+    assert_eq!(
+        (state(&report), metric(&report).decision),
+        (ArmState::Win, decided)
+    );
 
     // A decision look in this state ends the decision, and keeps no number of it. The second week halves the share.
     lists_without_user(&mut world, 0.9);
-    assert_eq!(state(&world.go(7.0, better())), State::InvalidUsers);
+    assert_eq!(state(&world.go(7.0, better())), ArmState::InvalidUsers);
     lists_without_user(&mut world, 0.0);
     let report = world.look(0.1);
     assert_eq!(
         (state(&report), metric(&report).decision),
-        (State::NoDecision, None)
+        (ArmState::NoDecision, None)
     );
 
     lists_without_user(&mut world, 0.3);
     world.settings.shares.clear();
     world.totals.epochs[0].shares.clear();
     let report = world.look(0.1);
-    assert_eq!(state(&report), State::NoDecision);
+    assert_eq!(state(&report), ArmState::NoDecision);
     assert!(!shows_a_comparison(&report));
     let expected =
         "not comparable with base: 30% of the lists of an arm have no user, so intervals would be too narrow";
@@ -422,7 +429,7 @@ fn a_dominant_user_is_noted_and_invalidates_a_file() {
     let all: f64 = arm.lists.iter().sum();
     arm.top_user_lists = Some(all / 3.0);
     let one = one_look(&world.settings, &world.totals, world.time());
-    assert_eq!(state(&one), State::Win);
+    assert_eq!(state(&one), ArmState::Win);
     let arm = world.totals.epochs[0]
         .arms
         .get_mut("neural")
@@ -431,7 +438,7 @@ fn a_dominant_user_is_noted_and_invalidates_a_file() {
     let one = one_look(&world.settings, &world.totals, world.time());
     assert_eq!(
         (state(&one), reason(&one)),
-        (State::InvalidUsers, "one user has 34% of the lists of an arm")
+        (ArmState::InvalidUsers, "one user has 34% of the lists of an arm")
     );
     // A bucket as large as all others together.
     let arm = world.totals.epochs[0]
@@ -468,7 +475,7 @@ fn users_that_do_not_follow_the_shares_invalidate_the_experiment() {
             ..better()
         },
     );
-    assert_eq!(state(&report), State::InvalidSrm);
+    assert_eq!(state(&report), ArmState::InvalidSrm);
     let requests = |settings: &mut abgauge_core::statistics::Settings| {
         settings.unit = abgauge_core::statistics::Unit::Request
     };
@@ -480,7 +487,7 @@ fn users_that_do_not_follow_the_shares_invalidate_the_experiment() {
         },
     );
     assert_eq!((report.srm_p, report.multi_arm), (None, None));
-    assert_eq!(state(&report), State::Win);
+    assert_eq!(state(&report), ArmState::Win);
 }
 
 #[test]
@@ -488,7 +495,7 @@ fn users_in_two_arms_invalidate_the_experiment() {
     let mut world = World::new();
     world.totals.multi_arm_users = Some(57.0);
     let report = world.go(7.0, better());
-    assert_eq!(state(&report), State::InvalidMultiArm);
+    assert_eq!(state(&report), ArmState::InvalidMultiArm);
     assert_eq!(reason(&report), "57 of 5600 users were seen in two arms");
 }
 
@@ -502,7 +509,7 @@ fn an_arm_that_changes_lists_per_user_is_invalid() {
             ..better()
         },
     );
-    assert_eq!(state(&report), State::InvalidListRatio);
+    assert_eq!(state(&report), ArmState::InvalidListRatio);
     let ratio = arm(&report).list_ratio.expect("shares are there");
     let interval = ratio.interval.expect("it is finite");
     assert!(interval.lower < ratio.value && ratio.value < interval.upper && interval.lower > 1.0);
@@ -520,7 +527,7 @@ fn without_shares_everything_is_tested_and_nothing_is_decided() {
     let report = world.go(7.0, better());
     assert_eq!(
         (state(&report), reason(&report)),
-        (State::NoDecision, "no shares")
+        (ArmState::NoDecision, "no shares")
     );
     assert!(metric(&report).p.is_some() && metric(&report).per_user.is_none());
     assert_eq!((report.srm_p, arm(&report).list_ratio), (None, None));
@@ -541,7 +548,7 @@ fn an_arm_without_a_share_is_shown_and_not_tested() {
     let metric = &extra.metrics["hit_rate"];
     assert!(metric.lift.is_some() && metric.interval.is_some());
     assert_eq!([metric.p, metric.p_adjusted, metric.p_harm], [None; 3]);
-    assert_eq!(state(&report), State::Win);
+    assert_eq!(state(&report), ArmState::Win);
 }
 
 #[test]
@@ -565,7 +572,7 @@ fn holm_counts_arms_that_still_collect() {
             .decision
             .as_ref()
             .map(|decision| decision.state),
-        Some(State::Collecting)
+        Some(ArmState::Collecting)
     );
 }
 
@@ -578,11 +585,11 @@ fn guardrails_are_uncorrected_and_other_metrics_use_current_evidence() {
     let guardrail = &arm(&report).metrics[HITS_PER_USER];
     assert_eq!(
         (guardrail.role, guardrail.p_adjusted),
-        (Role::Guardrail, guardrail.p)
+        (MetricRole::Guardrail, guardrail.p)
     );
-    let secondary = |report: &Report| arm(report).metrics["miss_rate"];
+    let secondary = |report: &ComparisonReport| arm(report).metrics["miss_rate"];
     let before = secondary(&report);
-    assert_eq!(before.role, Role::Secondary);
+    assert_eq!(before.role, MetricRole::Secondary);
     assert!(
         before.p < before.p_adjusted && before.p_adjusted < Some(0.05),
         "{before:?}"
@@ -612,7 +619,7 @@ fn under_sticky_assignment_epochs_after_a_change_of_shares_are_left_out() {
     };
     let sticky = ramp(true);
     assert_eq!(sticky.notes, [STICKY_NOTE]);
-    assert_eq!(state(&sticky), State::NoDecision);
+    assert_eq!(state(&sticky), ArmState::NoDecision);
     let both = ramp(false);
     assert!(both.notes.is_empty());
     assert!(metric(&both).lift < metric(&sticky).lift);
@@ -735,7 +742,7 @@ proptest! {
 }
 
 /// Checks that the report contains no NaN and no infinity.
-fn check_numbers(report: &Report) {
+fn check_numbers(report: &ComparisonReport) {
     let text = format!("{report:?}");
     let mut words = text.split(|c: char| !c.is_alphanumeric());
     assert!(!words.any(|word| word == "NaN" || word == "inf"), "{text}");
@@ -759,7 +766,7 @@ fn compared(totals: &Totals) -> abgauge_core::statistics::Comparison {
 }
 
 /// Counts of lists, at equal shares.
-fn counts(totals: &Totals) -> Counts<'_> {
+fn counts(totals: &Totals) -> UserCounts<'_> {
     let count = |arm: &str| {
         let lists = &totals.epochs[0].arms[arm].lists;
         Count {
@@ -768,25 +775,25 @@ fn counts(totals: &Totals) -> Counts<'_> {
             share: 0.5,
         }
     };
-    Counts {
+    UserCounts {
         arm: count("neural"),
         control: count("base"),
     }
 }
 
-fn arm(report: &Report) -> &ArmReport {
+fn arm(report: &ComparisonReport) -> &ArmReport {
     &report.arms["neural"]
 }
 
-fn metric(report: &Report) -> &MetricReport {
+fn metric(report: &ComparisonReport) -> &MetricReport {
     &arm(report).metrics["hit_rate"]
 }
 
-fn state(report: &Report) -> State {
+fn state(report: &ComparisonReport) -> ArmState {
     arm(report).decision.as_ref().expect("it is tested").state
 }
 
-fn reason(report: &Report) -> &str {
+fn reason(report: &ComparisonReport) -> &str {
     &arm(report).decision.as_ref().expect("it is tested").reason
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::statistics::{
-    ArmTotals, Epoch, Goal, Kept, RefusedLists, Report, Settings, Terms, Time, Totals, look,
+    ArmTotals, ComparisonReport, Epoch, Goal, LookSpan, RefusedLists, Settings, Terms, TestState, Totals,
+    look,
 };
 
 pub const DAY_MS: i64 = 86_400_000;
@@ -34,7 +35,7 @@ impl Default for Truth {
 /// A running experiment.
 pub struct World {
     pub settings: Settings,
-    pub kept: Kept,
+    pub kept: TestState,
     pub totals: Totals,
     seed: u64,
     day: f64,
@@ -55,7 +56,7 @@ impl World {
                 multi_arm_users: Some(0.0),
             },
             settings,
-            kept: Kept::default(),
+            kept: TestState::default(),
             seed: 1,
             day: 0.0,
         }
@@ -71,11 +72,11 @@ impl World {
     }
 
     /// Runs for some days, with `neural` as given.
-    pub fn go(&mut self, days: f64, neural: Truth) -> Report {
+    pub fn go(&mut self, days: f64, neural: Truth) -> ComparisonReport {
         self.go_with(days, &[("base", Truth::default()), ("neural", neural)])
     }
 
-    pub fn go_with(&mut self, days: f64, arms: &[(&str, Truth)]) -> Report {
+    pub fn go_with(&mut self, days: f64, arms: &[(&str, Truth)]) -> ComparisonReport {
         for (name, truth) in arms {
             self.add(name, days, *truth);
         }
@@ -83,15 +84,15 @@ impl World {
     }
 
     /// Takes one look some days later, without new lists.
-    pub fn look(&mut self, days: f64) -> Report {
+    pub fn look(&mut self, days: f64) -> ComparisonReport {
         self.day += days;
         let time = self.time();
         look(&self.settings, &mut self.kept, &self.totals, time)
     }
 
     /// Returns the time of a look now.
-    pub fn time(&self) -> Time {
-        Time {
+    pub fn time(&self) -> LookSpan {
+        LookSpan {
             start_ms: START_MS,
             as_of_ms: START_MS + (self.day * DAY_MS as f64).round() as i64,
         }

@@ -67,7 +67,7 @@ impl Scraper {
     }
 
     /// Returns the number of answered scrapes, and the failures of the others.
-    pub fn told(&self) -> (u64, Vec<String>) {
+    pub fn reported(&self) -> (u64, Vec<String>) {
         let refused = self.shared.refused.lock().unwrap_or_else(PoisonError::into_inner);
         (self.shared.n_answered.load(Ordering::Relaxed), refused.clone())
     }

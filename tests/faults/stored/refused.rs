@@ -1,6 +1,6 @@
 //! Stored state that a daemon refuses to resume: each time it reports why and what to do, and leaves the state as it is.
 
-use abgauge_core::journal::{Key, SealId};
+use abgauge_core::journal::{RecordKey, SealId};
 
 use super::{STATE, Stage, settled, wait_for_settled};
 use crate::support::daemon::Daemon;
@@ -93,19 +93,19 @@ fn refuses_a_newer_seal_and_a_missing_blob() {
     let mut newest = None;
     let mut left = std::collections::BTreeMap::new();
     for record in stage.kafka.read_all(&stage.state) {
-        let (namespace, key) = Key::parse(&record.key.expect("all have keys")).expect("all are ours");
+        let (namespace, key) = RecordKey::parse(&record.key.expect("all have keys")).expect("all are ours");
         if record.partition == 0 {
             match record.payload {
                 Some(_) => _ = left.insert(key, namespace),
                 None => _ = left.remove(&key),
             }
-            if let (Key::Seal(id), Some(value)) = (key, record.payload) {
+            if let (RecordKey::Seal(id), Some(value)) = (key, record.payload) {
                 newest = newest.max(Some((id, namespace, value)));
             }
         }
     }
     let (id, namespace, mut value) = newest.expect("it has sealed");
-    let newer = Key::Seal(SealId {
+    let newer = RecordKey::Seal(SealId {
         number: id.number + 1,
         ..id
     });
@@ -121,7 +121,7 @@ fn refuses_a_newer_seal_and_a_missing_blob() {
     wait_for_settled(&mut daemon, 100.0);
     daemon.kill();
 
-    let blobs = left.keys().filter(|key| matches!(key, Key::Blob(_)));
+    let blobs = left.keys().filter(|key| matches!(key, RecordKey::Blob(_)));
     for blob in blobs {
         stage.meddle(0, blob.text(namespace).as_bytes(), None);
     }

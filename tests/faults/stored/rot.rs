@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use abgauge_core::journal::{Key, Namespace, SealId, Session};
+use abgauge_core::journal::{Namespace, RecordKey, SealId, Session};
 use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 
@@ -71,17 +71,17 @@ const CASES: [Case; 16] = [
     },
     Case {
         name: "tombstones of blobs",
-        fault: |stage, partition| stage.bury(partition, |key| matches!(key, Key::Blob(_))),
+        fault: |stage, partition| stage.bury(partition, |key| matches!(key, RecordKey::Blob(_))),
         outcome: Outcome::Mended,
     },
     Case {
         name: "tombstones of seals",
-        fault: |stage, partition| stage.bury(partition, |key| matches!(key, Key::Seal(_))),
+        fault: |stage, partition| stage.bury(partition, |key| matches!(key, RecordKey::Seal(_))),
         outcome: Outcome::Mended,
     },
     Case {
         name: "tombstones of claims",
-        fault: |stage, partition| stage.bury(partition, |key| matches!(key, Key::Claim(_))),
+        fault: |stage, partition| stage.bury(partition, |key| matches!(key, RecordKey::Claim(_))),
         outcome: Outcome::Mended,
     },
     Case {
@@ -91,7 +91,7 @@ const CASES: [Case; 16] = [
     },
     Case {
         name: "blobs overwritten",
-        fault: |stage, partition| stage.write_over(partition, |key| matches!(key, Key::Blob(_))),
+        fault: |stage, partition| stage.write_over(partition, |key| matches!(key, RecordKey::Blob(_))),
         outcome: Outcome::Mended,
     },
     Case {
@@ -161,7 +161,7 @@ impl Stage {
     }
 
     /// Keys that a partition has now.
-    fn keys(&self, partition: i32) -> Vec<(Namespace, Key)> {
+    fn keys(&self, partition: i32) -> Vec<(Namespace, RecordKey)> {
         let mut keys = BTreeMap::new();
         for record in self.kafka.read_all(&self.state) {
             if record.partition == partition {
@@ -169,18 +169,18 @@ impl Stage {
             }
         }
         let put = keys.into_iter().filter(|(_, is_put)| *is_put);
-        put.filter_map(|(key, _)| Key::parse(&key)).collect()
+        put.filter_map(|(key, _)| RecordKey::parse(&key)).collect()
     }
 
-    fn bury(&self, partition: i32, is_meant: fn(&Key) -> bool) {
+    fn bury(&self, partition: i32, is_meant: fn(&RecordKey) -> bool) {
         self.put(partition, is_meant, None);
     }
 
-    fn write_over(&self, partition: i32, is_meant: fn(&Key) -> bool) {
+    fn write_over(&self, partition: i32, is_meant: fn(&RecordKey) -> bool) {
         self.put(partition, is_meant, Some(b"junk"));
     }
 
-    fn put(&self, partition: i32, is_meant: fn(&Key) -> bool, value: Option<&[u8]>) {
+    fn put(&self, partition: i32, is_meant: fn(&RecordKey) -> bool, value: Option<&[u8]>) {
         let keys = self.keys(partition);
         let meant: Vec<_> = keys.iter().filter(|(_, key)| is_meant(key)).collect();
         assert!(!meant.is_empty(), "{keys:?}");
@@ -199,7 +199,7 @@ impl Stage {
             epoch: u64::MAX,
             unique: u64::MAX,
         };
-        Key::Claim(session).text(self.namespace())
+        RecordKey::Claim(session).text(self.namespace())
     }
 
     fn newer_key(&self) -> String {
@@ -211,7 +211,7 @@ impl Stage {
             epoch: 1_000_000,
             unique: 7,
         };
-        Key::Seal(SealId { session, number: 0 }).text(self.namespace())
+        RecordKey::Seal(SealId { session, number: 0 }).text(self.namespace())
     }
 }
 
@@ -260,11 +260,11 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
     (case.fault)(stage, partition);
     match &case.outcome {
         Outcome::Mended => {
-            let told = "the state topic had lost some of the stored state";
+            let reported = "the state topic had lost some of the stored state";
             let mut tried = Instant::now();
             daemon.wait_until(case.name, |daemon| {
                 let is_well = watch.is_well(daemon);
-                if daemon.log().contains(told) {
+                if daemon.log().contains(reported) {
                     return is_well.then_some(());
                 }
                 // A new seal may have replaced the records before the fault hit them. Then nothing was lost.

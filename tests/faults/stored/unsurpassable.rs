@@ -14,10 +14,10 @@ const N_LISTS: u32 = 60;
 fn wait_until_it_is_told(daemon: &mut Daemon, key: &str) {
     daemon.wait_until("`/readyz` to name the key", |daemon| {
         let arms = settled(daemon)?;
-        let told = waits_for(daemon);
+        let reported = waits_for(daemon);
         let is_shown = arms.iter().any(|(shown, _)| *shown == arm(1));
-        assert!(is_shown || told.is_some(), "ready, and shows only {arms:?}");
-        told?.contains(&format!("`{key}`")).then_some(())
+        assert!(is_shown || reported.is_some(), "ready, and shows only {arms:?}");
+        reported?.contains(&format!("`{key}`")).then_some(())
     });
 }
 

@@ -181,8 +181,8 @@ fn runbook_links_can_be_set_in_a_copy_of_the_rules() {
         .status();
     assert!(ran.expect("sh starts").success());
     let copy = std::fs::read_to_string(copy).expect("it is still there");
-    let told = RUNBOOKS_BASE.replace(RUNBOOKS, "https://wiki.example.com/abgauge/runbooks");
-    assert_eq!(copy.matches(&told).count(), alerts().len());
+    let reported = RUNBOOKS_BASE.replace(RUNBOOKS, "https://wiki.example.com/abgauge/runbooks");
+    assert_eq!(copy.matches(&reported).count(), alerts().len());
     assert!(document.contains("abgauge_runbooks: https://wiki.example.com/abgauge/runbooks"));
 }
 

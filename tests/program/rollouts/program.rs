@@ -28,9 +28,9 @@ fn receiver() -> (String, Receiver<Posted>) {
             } else {
                 "204 No Content"
             };
-            let told = answer(stream.expect("a connection"), status);
+            let reported = answer(stream.expect("a connection"), status);
             // The receiver is gone if the test has ended.
-            if tell.send(told).is_err() {
+            if tell.send(reported).is_err() {
                 return;
             }
         }
@@ -90,11 +90,11 @@ fn the_program_notifies_the_webhook_of_its_results() {
     simulate(broker.bootstrap());
     let mut daemon = Daemon::run(&config);
     daemon.wait_until_ready();
-    let told = daemon.wait_until("a notice", |_| posted.try_recv().ok());
+    let reported = daemon.wait_until("a notice", |_| posted.try_recv().ok());
     for part in ["POST /hook HTTP/1.1\r\n", "authorization: Bearer 9f2b6d0c\r\n"] {
-        assert!(told.head.contains(part), "{}", told.head);
+        assert!(reported.head.contains(part), "{}", reported.head);
     }
-    let verdict = told.verdict;
+    let verdict = reported.verdict;
     for (field, value) in [
         ("experiment", "ranker"),
         ("arm", "neural"),

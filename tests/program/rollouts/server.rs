@@ -11,7 +11,7 @@ use abgauge::serve::secured::Secured;
 use abgauge::serve::{Exporter, http, server};
 use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
-use abgauge_core::looks::{Looked, Published};
+use abgauge_core::looks::{Look, Published};
 use ring::digest;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    pub fn show(&self, looked: Looked) {
+    pub fn show(&self, looked: Look) {
         self.looks.show(looked, None);
     }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use abgauge_core::engine::Arm;
 use abgauge_core::engine::settling::{Settled, SettledList};
 use abgauge_core::ledger::{Epochs, Keep, Ledger, Users};
-use abgauge_core::looks::{Experiment, Looked, Looks, News, Rules};
+use abgauge_core::looks::{Experiment, Look, LookRules, Looks, PairNews};
 use abgauge_core::metrics::{ListOutcome, Measures, Ranking};
 use abgauge_core::statistics::Settings;
 
@@ -52,7 +52,7 @@ pub struct World {
 impl World {
     pub fn new(story: Story) -> World {
         let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
-        let mut looks = Looks::new(Rules {
+        let mut looks = Looks::new(LookRules {
             every_ms: EVERY_MS,
             ranking: ranking(),
             experiments: [(EXPERIMENT.to_owned(), experiment())].into(),
@@ -61,7 +61,7 @@ impl World {
             max_bytes: u64::MAX,
             bounds_waiting: false,
         });
-        looks.take(News::Owned([(0, true)].into()));
+        looks.take(PairNews::Owned([(0, true)].into()));
         World {
             story,
             ledger: Ledger::new(&ranking(), &Keep::of_users(users, EVERY_MS)),
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Returns all looks in order.
-    pub fn looks(mut self) -> impl Iterator<Item = Looked> {
+    pub fn looks(mut self) -> impl Iterator<Item = Look> {
         self.ledger.admit(&ARMS.map(|arm| Arm {
             experiment: EXPERIMENT.into(),
             arm: arm.into(),
@@ -80,7 +80,7 @@ impl World {
         let n_slots = DAYS * DAY_MS / EVERY_MS;
         (0..n_slots).filter_map(move |slot| {
             self.settle(slot);
-            self.looks.take(News::Reached {
+            self.looks.take(PairNews::Reached {
                 pair: 0,
                 arms: std::mem::take(&mut arms),
                 cells: self.ledger.take_complete(0),

@@ -74,10 +74,10 @@ fn only_credentials_from_hash_are_accepted() {
     }
     assert_eq!(status(&daemon, "/healthz", ""), 200);
     assert_eq!(status(&daemon, "/readyz", ""), 503);
-    let told = ask(&daemon, "/metrics", SCRAPER).body;
+    let reported = ask(&daemon, "/metrics", SCRAPER).body;
     for (reason, n) in [("no_credentials", 9), ("wrong_credentials", 27)] {
         let series = format!("abgauge_http_refused_total{{reason=\"{reason}\"}} {n}\n");
-        assert!(told.contains(&series), "{series:?} is not in {told}");
+        assert!(reported.contains(&series), "{series:?} is not in {reported}");
     }
     let log = daemon.log();
     assert_eq!(
@@ -119,8 +119,8 @@ fn credentials_can_be_changed_at_runtime() {
     fs::write(&file, "c0ffee\n").expect("written");
     daemon.signal(libc::SIGHUP);
     daemon.wait_until("the fault to be told", |daemon| {
-        let told = "http.bearer_tokens_file: ";
-        daemon.log().contains(told).then_some(())
+        let reported = "http.bearer_tokens_file: ";
+        daemon.log().contains(reported).then_some(())
     });
     assert!(!daemon.log().contains("c0ffee"), "{}", daemon.log());
     assert_eq!(status(&daemon, "/healthz", &format!("Bearer {TOKEN}")), 200);

@@ -54,19 +54,19 @@ fn with_the_right_one(guess: impl Fn(u64) -> String + Sync) -> (Option<Duration>
     let password = run_with_input(&["hash", "password", "--user", "scraper"], "hunter2").stdout;
     let daemon = daemon(&format!("basic_passwords = [{:?}]\n", password.trim()));
     let address = daemon.address();
-    let (stop, n, told) = (AtomicBool::new(false), AtomicU64::new(0), Told::default());
+    let (stop, n, reported) = (AtomicBool::new(false), AtomicU64::new(0), Told::default());
     let right = basic("scraper", "hunter2");
     thread::scope(|scope| {
         for _ in 0..N_GUESSERS {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let guess = guess(n.fetch_add(1, Ordering::Relaxed));
-                    told.note(ask(address, &guess).map(|(status, _)| status));
+                    reported.note(ask(address, &guess).map(|(status, _)| status));
                 }
             });
         }
         // The flood has started once there are as many answers as guessers, or the answers stop.
-        let answered = || told.wrong.load(Ordering::Relaxed) + told.too_many.load(Ordering::Relaxed);
+        let answered = || reported.wrong.load(Ordering::Relaxed) + reported.too_many.load(Ordering::Relaxed);
         wait::try_until(Duration::from_secs(5), || {
             (answered() >= N_GUESSERS as u64).then_some(())
         });
@@ -90,9 +90,9 @@ fn with_the_right_one(guess: impl Fn(u64) -> String + Sync) -> (Option<Duration>
         stop.store(true, Ordering::Relaxed);
         println!(
             "{} wrong and {} unchecked guesses, {} cut: the right one came in after {first:?}, then within {slowest:?}",
-            told.wrong.load(Ordering::Relaxed),
-            told.too_many.load(Ordering::Relaxed),
-            told.other.load(Ordering::Relaxed),
+            reported.wrong.load(Ordering::Relaxed),
+            reported.too_many.load(Ordering::Relaxed),
+            reported.other.load(Ordering::Relaxed),
         );
         (first, slowest)
     })

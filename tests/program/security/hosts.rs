@@ -86,12 +86,12 @@ fn a_loopback_listener_answers_only_for_loopback_names() {
     ];
     for path in paths {
         let first = format!("GET {path} HTTP/1.1");
-        let told = answer(daemon.address(), &first, &["Host: Evil.example:9464"]);
-        assert!(told.starts_with("HTTP/1.1 421 "), "{path}: {told}");
-        assert!(!told.contains("abgauge_"), "{path}: {told}");
+        let reported = answer(daemon.address(), &first, &["Host: Evil.example:9464"]);
+        assert!(reported.starts_with("HTTP/1.1 421 "), "{path}: {reported}");
+        assert!(!reported.contains("abgauge_"), "{path}: {reported}");
         assert!(
-            told.contains("[http] hosts = [\"evil.example\"]"),
-            "{path}: {told}"
+            reported.contains("[http] hosts = [\"evil.example\"]"),
+            "{path}: {reported}"
         );
     }
     let metrics = answer(daemon.address(), "GET /metrics HTTP/1.1", &["Host: localhost"]);

@@ -157,9 +157,9 @@ fn unusable_files_are_refused_by_run_and_by_check() {
 fn an_expired_certificate_causes_a_warning() {
     let (dir, authority) = authority();
     let expired = settings(&authority.sign("server", &[HOST], Validity::Expired));
-    let told = "http.tls_certificate: the certificate has expired at 2020-02-01T00:00:00Z";
+    let reported = "http.tls_certificate: the certificate has expired at 2020-02-01T00:00:00Z";
     let mut daemon = daemon(&expired);
-    daemon.wait_for_log("the fault", |log| log.contains(told));
+    daemon.wait_for_log("the fault", |log| log.contains(reported));
     assert!(
         !answers(&daemon, &Trust::of(&authority.file)),
         "clients refuse it"
@@ -168,7 +168,7 @@ fn an_expired_certificate_causes_a_warning() {
     let check = program::run(&["check", "--config", &file]);
     assert_eq!(check.code, Some(0), "{}", check.stderr);
     assert!(
-        check.stdout.contains("warning") && check.stdout.contains(told),
+        check.stdout.contains("warning") && check.stdout.contains(reported),
         "{}",
         check.stdout
     );
@@ -182,6 +182,6 @@ fn an_open_listener_without_credentials_is_warned_about_once() {
     let dir = program::temporary_dir();
     let file = program::file(&dir, "abgauge.toml", &config("listen = \"0.0.0.0:9464\"\n"));
     let check = program::run(&["check", "--config", &file]);
-    let told = check.stdout.matches("is open to other machines").count();
-    assert_eq!((check.code, told), (Some(0), 1), "{}", check.stdout);
+    let reported = check.stdout.matches("is open to other machines").count();
+    assert_eq!((check.code, reported), (Some(0), 1), "{}", check.stdout);
 }

@@ -246,12 +246,12 @@ fn arms_beyond_the_bound_raise_a_warning_with_the_fix() {
 /// Asserts that exactly one log line names the setting.
 #[track_caller]
 fn check_told_once(daemon: &mut Daemon, setting: &str) {
-    let n_told = daemon.wait_until("the log to tell it", |daemon| {
-        let told = log(daemon).into_iter().filter(|line| {
+    let n_reported = daemon.wait_until("the log to tell it", |daemon| {
+        let reported = log(daemon).into_iter().filter(|line| {
             let message = line["message"].as_str();
             message.is_some_and(|text| text.contains(setting))
         });
-        Some(told.count()).filter(|n| *n > 0)
+        Some(reported.count()).filter(|n| *n > 0)
     });
-    assert_eq!(n_told, 1, "{}", daemon.log());
+    assert_eq!(n_reported, 1, "{}", daemon.log());
 }

@@ -324,7 +324,7 @@ fn check_log(
         .into_iter()
         .filter(|line| line["message"] == "skipped an unreadable record")
         .collect();
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut reported: Vec<(String, String)> = Vec::new();
     for line in &lines {
         let (topic, reason) = (
             line["topic"].as_str().expect("a topic"),
@@ -336,12 +336,12 @@ fn check_log(
             line["offset"].as_i64().expect("an offset"),
         );
         assert_eq!(places.get(&place), Some(&reason), "{line}");
-        told.push((topic.to_owned(), reason.to_owned()));
+        reported.push((topic.to_owned(), reason.to_owned()));
     }
-    told.sort();
+    reported.sort();
     let expected: Vec<_> = reasons
         .keys()
         .map(|(topic, reason)| (topic.clone(), (*reason).to_owned()))
         .collect();
-    assert_eq!(told, expected, "one line a minute for each");
+    assert_eq!(reported, expected, "one line a minute for each");
 }

@@ -30,8 +30,8 @@ fn each_missing_right_on_the_state_topic_is_reported_and_awaited() {
         daemon.wait_until(&parts.join(", "), |daemon| {
             let said = daemon.try_get("/readyz").ok()?.body.replace("\\\"", "\"");
             let log = daemon.log();
-            let is_told = |part: &String| said.contains(part) && log.contains(part);
-            parts.iter().all(is_told).then_some(())
+            let is_reported = |part: &String| said.contains(part) && log.contains(part);
+            parts.iter().all(is_reported).then_some(())
         });
     };
     let hidden = format!("no permission to see the state topic `{state}`");

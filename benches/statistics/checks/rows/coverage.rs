@@ -71,8 +71,8 @@ pub fn misses(scale: Scale, effect: f64) -> Row {
     Row::new("misses", 150, figures, move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
         let mut missed = [false; METRICS.len()];
-        scenario.replay(seed, scale.look_ms, |told| {
-            watch.take_each(told, |look| {
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watch.take_each(reported, |look| {
                 let Some(arm) = report(look).arms.get(ARM) else {
                     return;
                 };
@@ -95,9 +95,9 @@ fn holds(interval: Option<Interval>, truth: f64) -> bool {
 pub fn at_end(scenario: &Scenario, seed: u64) -> (Watch, Sums) {
     let mut watch = Watch::new(scenario, with_validity(scenario, Validity::OneLook), WEEK_MS);
     let mut sums = Sums::new(scenario);
-    scenario.replay(seed, WEEK_MS, |told| {
-        watch.take(told);
-        sums.take(told);
+    scenario.replay(seed, WEEK_MS, |reported| {
+        watch.take(reported);
+        sums.take(reported);
     });
     (watch, sums)
 }
@@ -120,9 +120,9 @@ impl Sums {
         }
     }
 
-    pub fn take(&mut self, told: &Told) {
-        self.arms.extend_from_slice(&told.arms);
-        for (_, cell) in &told.cells {
+    pub fn take(&mut self, reported: &Told) {
+        self.arms.extend_from_slice(&reported.arms);
+        for (_, cell) in &reported.cells {
             for (id, more) in cell.numbers().buckets {
                 match &*self.arms[*id as usize].arm {
                     CONTROL => self.control.merge(more),

@@ -1,7 +1,7 @@
 //! Weekly decisions: how often they are wrong if the effect changes or is 0, and whether they match the reported intervals.
 
 use abgauge::tools::simulate::Activity;
-use abgauge_core::statistics::{Settings, State};
+use abgauge_core::statistics::{ArmState, Settings};
 
 use super::effects::{detectable, moderate};
 use crate::checks::row::{Bound, Figure, Row, indicator};
@@ -134,13 +134,13 @@ fn figures(what: &str, most: f64) -> [Figure; 2] {
 fn decided(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<f64> {
     let watch = |settings: &Settings| (Watch::new(scenario, settings.clone(), DAY_MS), false, true);
     let mut watches: Vec<(Watch, bool, bool)> = settings.iter().map(watch).collect();
-    scenario.replay(seed, DAY_MS, |told| {
+    scenario.replay(seed, DAY_MS, |reported| {
         for (watch, is_decided, is_consistent) in &mut watches {
-            watch.take_each(told, |look| {
+            watch.take_each(reported, |look| {
                 for arm in report(look).arms.values() {
                     let sign = match arm.decision.as_ref().map(|decision| decision.state) {
-                        Some(State::Win) => 1.0,
-                        Some(State::Loss) => -1.0,
+                        Some(ArmState::Win) => 1.0,
+                        Some(ArmState::Loss) => -1.0,
                         _ => continue,
                     };
                     let mut intervals = arm

@@ -66,9 +66,9 @@ fn power_at(
         };
         let mut watches: Vec<Watch> = settings.into_iter().map(watch).collect();
         let mut sums = Sums::new(&scenario);
-        scenario.replay(seed, scale.look_ms, |told| {
-            watches.iter_mut().for_each(|watch| watch.take(told));
-            sums.take(told);
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watches.iter_mut().for_each(|watch| watch.take(reported));
+            sums.take(reported);
         });
         let fixed = sums.compare(METRIC).difference.expect("it spreads");
         let mut alarms = vec![watches[0].alarms(METRIC, ALPHA), fixed.p_at_one_look() <= ALPHA];
@@ -112,8 +112,8 @@ pub fn harm(scale: Scale, effect: f64) -> Row {
     Row::new("harm", 200, figures, move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
         let mut found_ms = None;
-        scenario.replay(seed, scale.look_ms, |told| {
-            watch.take_each(told, |look| {
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watch.take_each(reported, |look| {
                 let arm = report(look).arms.get(ARM);
                 if found_ms.is_none() && arm.is_some_and(|arm| arm_harms(arm, ALPHA)) {
                     found_ms = Some(look.as_of_ms - START_MS);

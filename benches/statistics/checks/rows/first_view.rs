@@ -9,7 +9,7 @@ use abgauge_core::ledger::{Epochs, Keep, Users};
 use abgauge_core::looks::{Experiment, ExperimentLook};
 use abgauge_core::metrics::{Measures, Ranking};
 use abgauge_core::statistics::Settings;
-use abgauge_core::verdict::{Badge, Looked, Said, of_look};
+use abgauge_core::verdict::{Badge, ComparedLook, Headline, of_look};
 
 use crate::checks::feed::Feed;
 use crate::checks::row::{Bound, Figure, Row, indicator};
@@ -119,14 +119,16 @@ fn watched(seed: u64, duration_ms: i64) -> Watch {
     let users = Users::Of([(EXPERIMENT.to_owned(), Epochs::default())].into());
     let keep = Keep::of_users(users, LOOK_MS);
     let feed = Feed::new(&Design::default());
-    replay(feed, ranking(), &keep, end_ms, draw, |told| watch.take(told));
+    replay(feed, ranking(), &keep, end_ms, draw, |reported| {
+        watch.take(reported)
+    });
     watch
 }
 
 /// Returns the first sentence of the page.
-fn said(look: &ExperimentLook) -> Said {
+fn said(look: &ExperimentLook) -> Headline {
     let (settings, report) = look.comparison.as_ref().expect("there is a control");
-    of_look(&Looked {
+    of_look(&ComparedLook {
         settings,
         report,
         sizes: look.sizes(),

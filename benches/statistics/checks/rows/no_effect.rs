@@ -33,8 +33,8 @@ pub fn no_effect(scale: Scale) -> Row {
             watch(planned(&scenario)),
             watch(with_validity(&scenario, Validity::OneLook)),
         ];
-        scenario.replay(seed, scale.look_ms, |told| {
-            watches.iter_mut().for_each(|watch| watch.take(told))
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watches.iter_mut().for_each(|watch| watch.take(reported))
         });
         let alarms = |watch: &Watch| METRICS.map(|metric| indicator(watch.alarms(metric, ALPHA)));
         let mut numbers: Vec<f64> = watches[..2].iter().flat_map(alarms).collect();
@@ -60,8 +60,8 @@ pub fn holm(scale: Scale) -> Row {
     Row::new("holm", 80, figures, move |seed| {
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [asked(&scenario), planned(&scenario)].map(watch);
-        scenario.replay(seed, scale.look_ms, |told| {
-            watches.iter_mut().for_each(|watch| watch.take(told))
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watches.iter_mut().for_each(|watch| watch.take(reported))
         });
         let [sequence, planned] = watches.each_ref().map(|watch| {
             let arms = watch.report().arms.values();
@@ -108,11 +108,11 @@ pub fn ramp(scale: Scale) -> Row {
         };
         let watch = |settings| Watch::new(&scenario, settings, scale.look_ms);
         let mut watches = [watch(asked(&scenario)), watch(lists)];
-        scenario.replay(seed, scale.look_ms, |told| {
-            watches.iter_mut().for_each(|watch| watch.take(told))
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watches.iter_mut().for_each(|watch| watch.take(reported))
         });
         let mut single = Watch::new(&scenario, with_validity(&scenario, Validity::OneLook), DAY_MS);
-        scenario.replay(seed, DAY_MS, |told| single.take(told));
+        scenario.replay(seed, DAY_MS, |reported| single.take(reported));
         // Unlike p, an interval is not a running minimum, so the one at the end counts.
         let end = &single.report().arms[ARM].metrics;
         let excludes = |metric: &str| {

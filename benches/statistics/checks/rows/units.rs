@@ -78,12 +78,12 @@ fn rows(name: &'static str, what: &str, of: [(&str, Scenario, Bound); 2]) -> Row
             ..with_validity(first, Validity::OneLook)
         };
         let mut single = Watch::new(first, unchecked, DAY_MS);
-        first.replay(seed, DAY_MS, |told| {
-            noted.take(told);
-            single.take(told);
+        first.replay(seed, DAY_MS, |reported| {
+            noted.take(reported);
+            single.take(reported);
         });
         let mut mended = Watch::new(second, with_validity(second, Validity::OneLook), DAY_MS);
-        second.replay(seed, DAY_MS, |told| mended.take(told));
+        second.replay(seed, DAY_MS, |reported| mended.take(reported));
         let has_note = !noted.report().arms[ARM].notes.is_empty();
         let [single, mended] = [single, mended].map(|watch| {
             let interval = watch.metric(METRIC[0]).interval.expect("burn-in is done");

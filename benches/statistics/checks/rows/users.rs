@@ -36,8 +36,8 @@ fn lists(name: &'static str, n_runs: usize, scenario: Scenario, scale: Scale, fi
         let alarms = |ratio: ListRatio| ratio.p <= 0.001 && ratio.g.abs() >= margin;
         let mut watch = Watch::new(&scenario, settings, scale.look_ms);
         let mut alarmed = false;
-        scenario.replay(seed, scale.look_ms, |told| {
-            watch.take_each(told, |look| {
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watch.take_each(reported, |look| {
                 let arm = report(look).arms.get(ARM);
                 alarmed |= arm.and_then(|arm| arm.list_ratio).is_some_and(alarms);
             });
@@ -70,8 +70,8 @@ pub fn sample_ratio(scale: Scale, is_ramped: bool) -> Row {
     Row::new("srm", 300, vec![figure, users], move |seed| {
         let mut watch = Watch::new(&scenario, asked(&scenario), scale.look_ms);
         let mut n_users = 0.0;
-        scenario.replay(seed, scale.look_ms, |told| {
-            watch.take_each(told, |look| n_users = users_of(look));
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watch.take_each(reported, |look| n_users = users_of(look));
         });
         let p = watch.report().srm_p.expect("users are counted");
         vec![indicator(p <= 0.01), n_users]
@@ -90,8 +90,8 @@ pub fn wrong_shares(scale: Scale) -> Row {
     Row::new("srm", 300, vec![figure], move |seed| {
         let mut watch = Watch::new(&scenario, settings.clone(), scale.look_ms);
         let mut alarmed_at = f64::INFINITY;
-        scenario.replay(seed, scale.look_ms, |told| {
-            watch.take_each(told, |look| {
+        scenario.replay(seed, scale.look_ms, |reported| {
+            watch.take_each(reported, |look| {
                 let is_alarm = report(look).srm_p.is_some_and(|p| p <= 0.001);
                 if is_alarm && alarmed_at.is_infinite() {
                     alarmed_at = users_of(look);

@@ -17,15 +17,15 @@ use std::ops::Range;
 use serde::de::IgnoredAny;
 
 use super::super::{arms, is_label, json, range};
-use super::{Field, Fields, Mapped, Sink, only_text};
+use super::{Field, Mapped, MappedFields, Sink, only_text};
 use crate::engine::OTHER;
 use crate::engine::event::Reason;
 
 impl Mapped {
-    pub(super) fn arms(&self, fields: &Fields, sink: &mut Sink) -> Result<Range<u32>, Reason> {
+    pub(super) fn arms(&self, fields: &MappedFields, sink: &mut Sink) -> Result<Range<u32>, Reason> {
         let start = sink.batch.arms.len();
         let of = &self.shape.served.arms;
-        let mut arms = Arms {
+        let mut arms = MappedArms {
             only: &of.only,
             not_in: &of.not_in,
             n: 0,
@@ -55,7 +55,7 @@ impl Mapped {
         Ok(range(start, sink.batch.arms.len()))
     }
 
-    fn value(&self, value: &str, arms: &mut Arms) -> Result<(), Reason> {
+    fn value(&self, value: &str, arms: &mut MappedArms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
         match value.as_bytes().first() {
             Some(b'[') => self.array(value, arms),
@@ -76,7 +76,7 @@ impl Mapped {
     }
 
     /// An object or an array that is text; or one pair.
-    fn json_text(&self, text: &str, arms: &mut Arms) -> Result<(), Reason> {
+    fn json_text(&self, text: &str, arms: &mut MappedArms) -> Result<(), Reason> {
         let is_json = text.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok();
         match (is_json, text.is_empty()) {
             (true, _) if json::is_too_deep(text) => Err(Reason::WrongType),
@@ -88,7 +88,7 @@ impl Mapped {
     }
 
     /// `ranker:neural`.
-    fn pair(&self, pair: &str, arms: &mut Arms) -> Result<(), Reason> {
+    fn pair(&self, pair: &str, arms: &mut MappedArms) -> Result<(), Reason> {
         let separator = self
             .shape
             .served
@@ -104,7 +104,7 @@ impl Mapped {
     }
 
     /// Experiment → arm.
-    fn object(&self, object: &str, arms: &mut Arms) -> Result<(), Reason> {
+    fn object(&self, object: &str, arms: &mut MappedArms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
         for (experiment, raw) in json::entries(object)? {
             let mut experiment = json::text(experiment);
@@ -129,7 +129,7 @@ impl Mapped {
         self.in_arm.is_none() && of.prefix.is_none() && of.not_in.is_empty()
     }
 
-    fn array(&self, array: &str, arms: &mut Arms) -> Result<(), Reason> {
+    fn array(&self, array: &str, arms: &mut MappedArms) -> Result<(), Reason> {
         let start = arms.sink.batch.arms.len();
         let separator = &self.shape.served.arms.arm_separator;
         for element in json::elements(array)? {
@@ -149,7 +149,7 @@ impl Mapped {
     }
 
     /// The experiment that the event itself names.
-    fn event(&self, fields: &Fields, arms: &mut Arms) -> Result<(), Reason> {
+    fn event(&self, fields: &MappedFields, arms: &mut MappedArms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
         let Some(arm) = fields.unless_null(Field::Arm)? else {
             // Without an arm, the list is not in the experiment.
@@ -165,7 +165,7 @@ impl Mapped {
 }
 
 /// The arms of a list on their way into the batch.
-struct Arms<'s, 'b> {
+struct MappedArms<'s, 'b> {
     only: &'s [String],
     not_in: &'s [String],
     /// Number of arms of this list so far.
@@ -175,7 +175,7 @@ struct Arms<'s, 'b> {
     sink: &'s mut Sink<'b>,
 }
 
-impl Arms<'_, '_> {
+impl MappedArms<'_, '_> {
     /// Adds an arm, unless it is `null`.
     fn push_raw<'a>(
         &mut self,

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use super::super::hash::Hashes;
 use super::super::json;
 use super::super::shape::{Path, Paths, Shape};
-use super::tree::{Found, Tree};
-use super::{Field, Fields, Mapped, Problem, Sink, only_text};
+use super::tree::{PathResult, Tree};
+use super::{Field, Mapped, MappedFields, Problem, Sink, only_text};
 use crate::engine::event::{Kind, Reason};
 
 /// Most parts behind the first one.
@@ -48,19 +48,19 @@ impl FurtherIds {
     }
 
     /// The parts as they are in the event; `None` for those that it lacks.
-    fn find<'a>(&self, fields: &Fields<'a>) -> Result<Vec<Found<'a>>, Reason> {
+    fn find<'a>(&self, fields: &MappedFields<'a>) -> Result<Vec<PathResult<'a>>, Reason> {
         let [inner, outer] = &self.trees;
         let [event, record] = fields.objects;
         let found = inner.find(event)?.into_iter().zip(outer.find(record)?);
         let found = found.map(|(inner, outer)| match inner {
-            Found::Nothing => outer,
+            PathResult::Nothing => outer,
             inner => inner,
         });
         Ok(found.take(self.n).collect())
     }
 
     /// The parts; `None` for those that a click lacks.
-    fn read<'a>(&self, fields: &Fields<'a>, kind: Kind) -> Result<Vec<Option<Cow<'a, str>>>, Reason> {
+    fn read<'a>(&self, fields: &MappedFields<'a>, kind: Kind) -> Result<Vec<Option<Cow<'a, str>>>, Reason> {
         let parts = self.find(fields)?.into_iter();
         parts.map(|found| further_id(found, kind)).collect()
     }
@@ -70,7 +70,12 @@ impl Mapped {
     /// Reads the whole id of an event, if ids have several parts.
     // Inline up to this check: most shapes have ids of one part, and should not pay for others.
     #[inline(always)]
-    pub(super) fn composite_id(&self, fields: &Fields, kind: Kind, sink: &mut Sink) -> Result<(), Problem> {
+    pub(super) fn composite_id(
+        &self,
+        fields: &MappedFields,
+        kind: Kind,
+        sink: &mut Sink,
+    ) -> Result<(), Problem> {
         match self.shape.served.further_ids.is_empty() {
             true => Ok(()),
             false => self.set_composite_id(fields, kind, sink),
@@ -78,7 +83,7 @@ impl Mapped {
     }
 
     #[inline(never)]
-    fn set_composite_id(&self, fields: &Fields, kind: Kind, sink: &mut Sink) -> Result<(), Problem> {
+    fn set_composite_id(&self, fields: &MappedFields, kind: Kind, sink: &mut Sink) -> Result<(), Problem> {
         let (first, further) = match kind {
             Kind::Served => (Field::ServedRequest, Field::ServedFurther),
             Kind::Click => (Field::ClickRequest, Field::ClickFurther),
@@ -113,7 +118,7 @@ impl Mapped {
     }
 
     /// The path to the first further part that cannot be read.
-    pub(super) fn faulty_further_id(&self, kind: Kind, fields: &Fields) -> Option<&Path> {
+    pub(super) fn faulty_further_id(&self, kind: Kind, fields: &MappedFields) -> Option<&Path> {
         let further = self.further_ids[kind as usize].as_ref()?;
         let found = further.find(fields).ok()?;
         let faulty = found
@@ -127,13 +132,13 @@ impl Mapped {
 }
 
 /// Reads a further part. A list needs every part. In a click, an absent part or `null` is skipped.
-fn further_id(found: Found<'_>, kind: Kind) -> Result<Option<Cow<'_, str>>, Reason> {
+fn further_id(found: PathResult<'_>, kind: Kind) -> Result<Option<Cow<'_, str>>, Reason> {
     match (found, kind) {
-        (Found::Nothing | Found::Value("null"), Kind::Click) => Ok(None),
+        (PathResult::Nothing | PathResult::Value("null"), Kind::Click) => Ok(None),
         // `null` counts as absent.
-        (Found::Nothing | Found::Value("null"), Kind::Served) => Err(Reason::MissingField),
-        (Found::Value(raw), _) => json::id(only_text(raw)).map(Some),
-        (Found::Astray, _) => Err(Reason::WrongType),
+        (PathResult::Nothing | PathResult::Value("null"), Kind::Served) => Err(Reason::MissingField),
+        (PathResult::Value(raw), _) => json::id(only_text(raw)).map(Some),
+        (PathResult::Astray, _) => Err(Reason::WrongType),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::super::shape::{Nested, Path, Paths};
 use super::super::{Decoder, json};
 use super::items::{FaultyElement, ItemPart};
-use super::tree::{Found, Tree};
-use super::{ClickedItem, Field, Fields, Mapped, Problem, Said, Sink, Texts};
+use super::tree::{PathResult, Tree};
+use super::{ClickedItem, EventValues, Field, Mapped, MappedFields, Problem, Sink, Texts};
 use crate::engine::event::{Batch, Kind, Reason, Served};
 
 /// Explanation of a record.
@@ -28,7 +28,7 @@ pub enum Explained {
         /// Number of skipped elements that are not items.
         n_skipped: u64,
         /// Fields with alternative paths, each with the path where it was found.
-        alternatives: Vec<Place>,
+        alternatives: Vec<DecidingField>,
     },
     Click {
         request_id: String,
@@ -38,19 +38,19 @@ pub enum Explained {
         /// Epoch milliseconds.
         ts_ms: i64,
         item: String,
-        alternatives: Vec<Place>,
+        alternatives: Vec<DecidingField>,
     },
     /// Neither a list nor a click.
-    Ignored(Place),
+    Ignored(DecidingField),
     Refused {
         reason: Reason,
-        place: Option<Place>,
+        place: Option<DecidingField>,
     },
 }
 
 /// A field that decided the fate of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DecidingField {
     /// Setting with the path of the field, such as `served.request_id`.
     pub setting: &'static str,
     /// Path where it was found, or all paths that were tried; empty if no setting has one.
@@ -63,10 +63,10 @@ pub struct Place {
 
 impl Decoder {
     /// Explains the result of [`Decoder::decode`] for each event of a record in words. It is slow.
-    pub fn explain(&self, payload: &[u8], topic_says: Option<Kind>) -> Vec<Explained> {
+    pub fn explain(&self, payload: &[u8], topic_kind: Option<Kind>) -> Vec<Explained> {
         let mut explained = Vec::new();
         self.mapped.each_event(Some(payload), |fields| match fields {
-            Ok(fields) => self.explain_event(&fields, topic_says, &mut explained),
+            Ok(fields) => self.explain_event(&fields, topic_kind, &mut explained),
             Err(Problem { reason, field }) => explained.push(Explained::Refused {
                 reason,
                 place: field.and_then(|field| self.mapped.place_of_events(field)),
@@ -75,7 +75,7 @@ impl Decoder {
         explained
     }
 
-    fn explain_event(&self, fields: &Fields, topic_says: Option<Kind>, to: &mut Vec<Explained>) {
+    fn explain_event(&self, fields: &MappedFields, topic_kind: Option<Kind>, to: &mut Vec<Explained>) {
         let mapped = &*self.mapped;
         let (mut batch, mut texts) = (Batch::default(), Texts::default());
         let mut sink = Sink {
@@ -92,8 +92,8 @@ impl Decoder {
             reason,
             place: field.map(|field| mapped.place_of_fault(field, reason, fields)),
         };
-        match mapped.read(fields, topic_says, &mut sink) {
-            Ok(Said::Served {
+        match mapped.read(fields, topic_kind, &mut sink) {
+            Ok(EventValues::Served {
                 id,
                 user,
                 ts_ms,
@@ -127,7 +127,7 @@ impl Decoder {
                     alternatives: mapped.alternatives(Kind::Served, fields),
                 });
             }
-            Ok(Said::Click {
+            Ok(EventValues::Click {
                 id,
                 user,
                 ts_ms,
@@ -153,7 +153,7 @@ impl Decoder {
                     }
                 }
             }
-            Ok(Said::Ignored(field)) => to.push(Explained::Ignored(mapped.place(field, fields))),
+            Ok(EventValues::Ignored(field)) => to.push(Explained::Ignored(mapped.place(field, fields))),
             Err(Problem { reason, field }) => to.push(refused(reason, field)),
         }
     }
@@ -161,13 +161,13 @@ impl Decoder {
 
 impl Mapped {
     /// The path at which events were looked for.
-    fn place_of_events(&self, field: Field) -> Option<Place> {
+    fn place_of_events(&self, field: Field) -> Option<DecidingField> {
         let path = match (field, &self.shape.nested) {
             (Field::Nested, Some(Nested::At(path))) => Some(path),
             (Field::Records, _) => self.shape.records.as_ref(),
             _ => None,
         };
-        Some(Place {
+        Some(DecidingField {
             setting: field.setting(),
             paths: vec![path?.to_string()],
             within: None,
@@ -176,7 +176,7 @@ impl Mapped {
     }
 
     /// Returns the field that makes an event invalid, or the part of it that does.
-    fn place_of_fault(&self, field: Field, reason: Reason, fields: &Fields) -> Place {
+    fn place_of_fault(&self, field: Field, reason: Reason, fields: &MappedFields) -> DecidingField {
         let kind = match field {
             Field::ServedFurther => Some(Kind::Served),
             Field::ClickFurther => Some(Kind::Click),
@@ -186,7 +186,7 @@ impl Mapped {
             return place;
         }
         if let Some((paths, value)) = self.value_in_row(field, fields) {
-            return Place {
+            return DecidingField {
                 setting: field.setting(),
                 paths: paths_to(value, Some(paths), fields.objects),
                 within: None,
@@ -204,7 +204,7 @@ impl Mapped {
     }
 
     /// The fields of a record of this kind that have alternative paths.
-    fn alternatives(&self, kind: Kind, fields: &Fields) -> Vec<Place> {
+    fn alternatives(&self, kind: Kind, fields: &MappedFields) -> Vec<DecidingField> {
         let with_alternatives = Field::ALL.into_iter().filter(|field| {
             let has_alternatives = self.shape.path(*field).is_some_and(Paths::has_alternatives);
             has_alternatives && field.kind().is_none_or(|of| of == kind)
@@ -213,7 +213,7 @@ impl Mapped {
     }
 
     /// The part of an element that makes the list of items invalid.
-    fn place_in_items(&self, array: &str, items: &str, reason: Reason) -> Option<Place> {
+    fn place_in_items(&self, array: &str, items: &str, reason: Reason) -> Option<DecidingField> {
         let FaultyElement {
             places,
             element,
@@ -235,19 +235,19 @@ impl Mapped {
     }
 
     /// The first further part of an id that makes an event invalid.
-    fn place_of_further(&self, kind: Kind, fields: &Fields) -> Option<Place> {
+    fn place_of_further(&self, kind: Kind, fields: &MappedFields) -> Option<DecidingField> {
         let path = self.faulty_further_id(kind, fields)?.clone();
         let object = fields.objects[usize::from(path.is_outer())];
         let paths = Paths::from(path);
         let value = match Tree::new([Some(&paths)]).find(object) {
-            Ok([Found::Value(value)]) => Some(value.to_owned()),
+            Ok([PathResult::Value(value)]) => Some(value.to_owned()),
             _ => None,
         };
         let setting = match kind {
             Kind::Served => Field::ServedFurther.setting(),
             Kind::Click => Field::ClickFurther.setting(),
         };
-        Some(Place {
+        Some(DecidingField {
             setting,
             paths: vec![paths.first().to_string()],
             within: None,
@@ -255,12 +255,12 @@ impl Mapped {
         })
     }
 
-    fn place(&self, field: Field, fields: &Fields) -> Place {
+    fn place(&self, field: Field, fields: &MappedFields) -> DecidingField {
         let value = match self.shape.path(field) {
             Some(_) => fields.optional(field).ok().flatten(),
             None => None,
         };
-        Place {
+        DecidingField {
             setting: field.setting(),
             paths: paths_to(value, self.shape.path(field), fields.objects),
             within: None,
@@ -270,15 +270,20 @@ impl Mapped {
 }
 
 /// Returns a field of an element, or the element itself if there is no path.
-fn within_element(setting: &'static str, paths: Option<&Paths>, within: String, element: &str) -> Place {
+fn within_element(
+    setting: &'static str,
+    paths: Option<&Paths>,
+    within: String,
+    element: &str,
+) -> DecidingField {
     let value = match paths {
         None => Some(element),
         Some(paths) => match Tree::new([Some(paths)]).find(element) {
-            Ok([Found::Value(value)]) => Some(value),
+            Ok([PathResult::Value(value)]) => Some(value),
             _ => None,
         },
     };
-    Place {
+    DecidingField {
         setting,
         paths: paths_to(value, paths, [element; 2]),
         within: Some(within),
@@ -295,7 +300,7 @@ fn paths_to(value: Option<&str>, paths: Option<&Paths>, objects: [&str; 2]) -> V
     let leads_to = |path: &Path, value: &str| {
         let tree = Tree::new([Some(&Paths::from(path.clone()))]);
         let object = objects[usize::from(path.is_outer())];
-        matches!(tree.find(object), Ok([Found::Value(found)]) if std::ptr::eq(found, value))
+        matches!(tree.find(object), Ok([PathResult::Value(found)]) if std::ptr::eq(found, value))
     };
     let read = value.and_then(|value| paths.iter().find(|path| leads_to(path, value)));
     match read {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::super::{json, note, range};
-use super::tree::{Found, Tree};
+use super::tree::{PathResult, Tree};
 use super::{Mapped, Sink};
 use crate::decode::shape::ServedShape;
 use crate::engine::event::Reason;
@@ -110,8 +110,8 @@ impl InItems {
             return Ok(None);
         };
         match tree.find(element)? {
-            [Found::Value(items)] if items.starts_with('[') => Ok(Some(items)),
-            [Found::Value(_)] => Err(Reason::WrongType),
+            [PathResult::Value(items)] if items.starts_with('[') => Ok(Some(items)),
+            [PathResult::Value(_)] => Err(Reason::WrongType),
             _ => Ok(None),
         }
     }
@@ -157,9 +157,9 @@ impl ItemFault {
 }
 
 /// Reads a flag, quoted or not. Absent, `null`, `false` and 0 are false; `true` and other integers are true.
-pub(super) fn is_true(found: Found) -> Result<bool, Reason> {
+pub(super) fn is_true(found: PathResult) -> Result<bool, Reason> {
     let raw = match found {
-        Found::Nothing => return Ok(false),
+        PathResult::Nothing => return Ok(false),
         found => found.required()?,
     };
     match raw.trim_matches('"') {

@@ -15,10 +15,10 @@ use serde::de::IgnoredAny;
 
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
-pub use self::explain::{Explained, Place};
+pub use self::explain::{DecidingField, Explained};
 use self::items::InItems;
 use self::row::InRow;
-use self::tree::{Found, MAX_PATHS, Tree};
+use self::tree::{MAX_PATHS, PathResult, Tree};
 use super::hash::Hashes;
 use super::no_user::NoUser;
 use super::scan::Scanner;
@@ -91,7 +91,7 @@ pub(super) struct Problem {
 
 /// The values of an event, not yet hashed.
 #[derive(Debug)]
-pub(super) enum Said<'a> {
+pub(super) enum EventValues<'a> {
     Served {
         id: Cow<'a, str>,
         user: Option<Cow<'a, str>>,
@@ -149,8 +149,8 @@ pub(super) struct Texts {
 
 /// Locations of one event's fields.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a> {
-    found: [Found<'a>; N_FIELDS],
+pub(super) struct MappedFields<'a> {
+    found: [PathResult<'a>; N_FIELDS],
     /// The event, and the record around it.
     objects: [&'a str; 2],
 }
@@ -200,13 +200,13 @@ impl Mapped {
     }
 
     /// Calls `take` with the fields of each event of a record, or with the problem of the record.
-    pub fn each_event(&self, payload: Option<&[u8]>, mut take: impl FnMut(Result<Fields, Problem>)) {
-        let record = payload.ok_or(Reason::Tombstone).and_then(Record::of);
+    pub fn each_event(&self, payload: Option<&[u8]>, mut take: impl FnMut(Result<MappedFields, Problem>)) {
+        let record = payload.ok_or(Reason::Tombstone).and_then(TextRecord::of);
         match record {
             Err(reason) => take(Err(Problem::of_record(reason))),
             Ok(record) => match self.text_of(record) {
-                Ok(Text::Itself) => self.each_event_of(record, None, &mut take),
-                Ok(Text::Within(text)) => match Record::of(text.as_bytes()) {
+                Ok(EventText::Itself) => self.each_event_of(record, None, &mut take),
+                Ok(EventText::Within(text)) => match TextRecord::of(text.as_bytes()) {
                     Ok(inner) => self.each_event_of(inner, Some(record), &mut take),
                     Err(reason) => take(Err(Problem::of(Field::Nested)(reason))),
                 },
@@ -216,9 +216,9 @@ impl Mapped {
     }
 
     /// The JSON text of a record, if the shape has one. A value there that is not text is taken as JSON itself.
-    fn text_of<'a>(&self, record: Record<'a>) -> Result<Text<'a>, Problem> {
+    fn text_of<'a>(&self, record: TextRecord<'a>) -> Result<EventText<'a>, Problem> {
         let Some(nested) = &self.shape.nested else {
-            return Ok(Text::Itself);
+            return Ok(EventText::Itself);
         };
         let problem = Problem::of(Field::Nested);
         let value = match &self.nested {
@@ -229,17 +229,17 @@ impl Mapped {
             None => record.checked().map_err(Problem::of_record)?,
         };
         match (nested, value.starts_with('"')) {
-            (_, true) => json::text(value).map(Text::Within).map_err(problem),
-            (Nested::Whole, false) => Ok(Text::Itself),
-            (Nested::At(_), false) => Ok(Text::Within(Cow::Borrowed(value))),
+            (_, true) => json::text(value).map(EventText::Within).map_err(problem),
+            (Nested::Whole, false) => Ok(EventText::Itself),
+            (Nested::At(_), false) => Ok(EventText::Within(Cow::Borrowed(value))),
         }
     }
 
     fn each_event_of(
         &self,
-        record: Record,
-        around: Option<Record>,
-        take: &mut impl FnMut(Result<Fields, Problem>),
+        record: TextRecord,
+        around: Option<TextRecord>,
+        take: &mut impl FnMut(Result<MappedFields, Problem>),
     ) {
         let Some(tree) = &self.records else {
             let around = around.unwrap_or(record);
@@ -268,29 +268,34 @@ impl Mapped {
     /// Fills absent fields from the surrounding record.
     fn with_outer<'a>(
         &self,
-        mut found: [Found<'a>; N_FIELDS],
+        mut found: [PathResult<'a>; N_FIELDS],
         objects: [&'a str; 2],
-    ) -> Result<Fields<'a>, Problem> {
+    ) -> Result<MappedFields<'a>, Problem> {
         if let Some(tree) = &self.outer {
             let outer = tree.find(objects[1]).map_err(Problem::of_record)?;
             let users = [Field::ServedUser, Field::ClickUser].map(|field| field as usize);
             for (field, (found, outer)) in found.iter_mut().zip(outer).enumerate() {
                 let no_user = users.contains(&field).then_some(&self.no_user);
                 // `null` or a placeholder in the event gives way only to a real value around it.
-                let gives_way = *found == Found::Nothing || outer.is_there(no_user);
+                let gives_way = *found == PathResult::Nothing || outer.is_there(no_user);
                 if !found.is_there(no_user) && gives_way {
                     *found = outer;
                 }
             }
         }
-        Ok(Fields { found, objects })
+        Ok(MappedFields { found, objects })
     }
 
     /// Pushes the body of an event and, for a list, its own clicks.
-    pub fn body(&self, said: Result<Said, Problem>, sink: &mut Sink, mut push: impl FnMut(&mut Batch, Body)) {
+    pub fn body(
+        &self,
+        said: Result<EventValues, Problem>,
+        sink: &mut Sink,
+        mut push: impl FnMut(&mut Batch, Body),
+    ) {
         let hash = sink.hash;
         match said {
-            Ok(Said::Served {
+            Ok(EventValues::Served {
                 id,
                 user,
                 ts_ms,
@@ -323,7 +328,7 @@ impl Mapped {
                     push(sink.batch, Body::Click(click));
                 }
             }
-            Ok(Said::Click {
+            Ok(EventValues::Click {
                 id,
                 user,
                 ts_ms,
@@ -358,7 +363,7 @@ impl Mapped {
                     }
                 }
             }
-            Ok(Said::Ignored(_)) => push(sink.batch, Body::Ignored),
+            Ok(EventValues::Ignored(_)) => push(sink.batch, Body::Ignored),
             Err(problem) => {
                 let list = sink.unreadable.take().map(|list| {
                     sink.batch.unreadable_lists.push(list);
@@ -371,15 +376,15 @@ impl Mapped {
 
     pub fn read<'a>(
         &self,
-        fields: &Fields<'a>,
-        topic_says: Option<Kind>,
+        fields: &MappedFields<'a>,
+        topic_kind: Option<Kind>,
         sink: &mut Sink,
-    ) -> Result<Said<'a>, Problem> {
-        let kind = match self.kind(fields, topic_says)? {
+    ) -> Result<EventValues<'a>, Problem> {
+        let kind = match self.kind(fields, topic_kind)? {
             Ok(kind) => kind,
-            Err(other) => return Ok(Said::Ignored(other)),
+            Err(other) => return Ok(EventValues::Ignored(other)),
         };
-        check_topic(kind, topic_says).map_err(Problem::of(Field::Kind))?;
+        check_topic(kind, topic_kind).map_err(Problem::of(Field::Kind))?;
         match kind {
             Kind::Served => self.served(fields, sink),
             Kind::Click => self.click(fields, sink),
@@ -387,10 +392,10 @@ impl Mapped {
     }
 
     /// Returns the kind of a record, or the field that marks it as not ours.
-    fn kind(&self, fields: &Fields, topic_says: Option<Kind>) -> Result<Result<Kind, Field>, Problem> {
+    fn kind(&self, fields: &MappedFields, topic_kind: Option<Kind>) -> Result<Result<Kind, Field>, Problem> {
         let problem = Problem::of(Field::Kind);
         let kind = match fields.optional(Field::Kind).map_err(&problem)? {
-            None => topic_says.or(self.shape.without_kind),
+            None => topic_kind.or(self.shape.without_kind),
             Some(raw) => {
                 let word = json::text(only_text(raw)).map_err(&problem)?;
                 let is_among = |words: &[String]| words.iter().any(|known| *known == word);
@@ -415,7 +420,7 @@ impl Mapped {
         Ok(Ok(kind))
     }
 
-    fn served<'a>(&self, fields: &Fields<'a>, sink: &mut Sink) -> Result<Said<'a>, Problem> {
+    fn served<'a>(&self, fields: &MappedFields<'a>, sink: &mut Sink) -> Result<EventValues<'a>, Problem> {
         let field = Field::ServedRequest;
         let id = fields
             .required(field)
@@ -465,7 +470,7 @@ impl Mapped {
         composite?;
         let ts_ms = ts_ms?;
         let (items, n_skipped) = items?;
-        Ok(Said::Served {
+        Ok(EventValues::Served {
             id,
             ts_ms,
             items,
@@ -477,7 +482,7 @@ impl Mapped {
     }
 
     /// Takes the clicked items outside the list's items. Returns the time of all clicks in the list, if they have one of their own.
-    fn clicks_of_list(&self, fields: &Fields, sink: &mut Sink) -> Result<Option<i64>, Problem> {
+    fn clicks_of_list(&self, fields: &MappedFields, sink: &mut Sink) -> Result<Option<i64>, Problem> {
         if let Some(items) = fields
             .unless_null(Field::ClickedItems)
             .map_err(Problem::of(Field::ClickedItems))?
@@ -501,7 +506,7 @@ impl Mapped {
         has_time.then(|| self.time(fields, field)).transpose()
     }
 
-    fn click<'a>(&self, fields: &Fields<'a>, sink: &mut Sink) -> Result<Said<'a>, Problem> {
+    fn click<'a>(&self, fields: &MappedFields<'a>, sink: &mut Sink) -> Result<EventValues<'a>, Problem> {
         let id_in = |field| {
             fields
                 .required(field)
@@ -525,7 +530,7 @@ impl Mapped {
         let id = id?;
         composite?;
         let (ts_ms, item, user) = (ts_ms?, item?, user?);
-        Ok(Said::Click {
+        Ok(EventValues::Click {
             id,
             ts_ms,
             item,
@@ -533,7 +538,7 @@ impl Mapped {
         })
     }
 
-    fn time(&self, fields: &Fields, field: Field) -> Result<i64, Problem> {
+    fn time(&self, fields: &MappedFields, field: Field) -> Result<i64, Problem> {
         let read = |raw: &str| match self.shape.ts_unit {
             // Arrays hold calendar fields, which have no unit.
             _ if raw.starts_with('[') => time::array_ms(raw, self.shape.ts_zone),
@@ -586,20 +591,20 @@ fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> 
 
 /// A record of UTF-8 text.
 #[derive(Debug, Clone, Copy)]
-struct Record<'a> {
+struct TextRecord<'a> {
     text: &'a str,
 }
 
 /// The JSON text that holds a record's events.
-enum Text<'a> {
+enum EventText<'a> {
     Itself,
     Within(Cow<'a, str>),
 }
 
-impl<'a> Record<'a> {
-    fn of(payload: &'a [u8]) -> Result<Record<'a>, Reason> {
+impl<'a> TextRecord<'a> {
+    fn of(payload: &'a [u8]) -> Result<TextRecord<'a>, Reason> {
         let text = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
-        Ok(Record {
+        Ok(TextRecord {
             // White space of JSON, and no other.
             text: text.trim_matches([' ', '\t', '\n', '\r']),
         })
@@ -614,7 +619,7 @@ impl<'a> Record<'a> {
     }
 
     /// The fields of the record, whose syntax is checked as a whole.
-    fn find<const N: usize>(self, tree: &Tree<N>) -> Result<[Found<'a>; N], Reason> {
+    fn find<const N: usize>(self, tree: &Tree<N>) -> Result<[PathResult<'a>; N], Reason> {
         // Text without escapes needs a single pass for its syntax and its fields.
         if let Some(found) = tree.find_plain(self.text) {
             return found;
@@ -691,8 +696,8 @@ impl Shape {
     }
 }
 
-impl<'a> Fields<'a> {
-    fn of(&self, field: Field) -> Found<'a> {
+impl<'a> MappedFields<'a> {
+    fn of(&self, field: Field) -> PathResult<'a> {
         self.found[field as usize]
     }
 
@@ -708,7 +713,7 @@ impl<'a> Fields<'a> {
     /// `null` is a value.
     fn optional(&self, field: Field) -> Result<Option<&'a str>, Reason> {
         match self.of(field) {
-            Found::Nothing => Ok(None),
+            PathResult::Nothing => Ok(None),
             found => found.required().map(Some),
         }
     }
@@ -750,12 +755,12 @@ fn only_text(raw: &str) -> &str {
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> PathResult<'a> {
     fn required(self) -> Result<&'a str, Reason> {
         match self {
-            Found::Value(raw) => Ok(raw),
-            Found::Nothing => Err(Reason::MissingField),
-            Found::Astray => Err(Reason::WrongType),
+            PathResult::Value(raw) => Ok(raw),
+            PathResult::Nothing => Err(Reason::MissingField),
+            PathResult::Astray => Err(Reason::WrongType),
         }
     }
 }

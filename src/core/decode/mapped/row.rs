@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::super::shape::{Paths, ServedShape};
 use super::super::{json, range};
 use super::items::{integer, is_true};
-use super::tree::{Found, Tree};
-use super::{Field, Fields, Mapped, Problem, Sink};
+use super::tree::{PathResult, Tree};
+use super::{Field, Mapped, MappedFields, Problem, Sink};
 use crate::engine::event::Reason;
 
 /// Locates the position of an item, and whether it was clicked.
@@ -34,12 +34,12 @@ impl InRow {
         })
     }
 
-    fn find<'a>(&self, fields: &Fields<'a>) -> Result<[Found<'a>; 2], Reason> {
+    fn find<'a>(&self, fields: &MappedFields<'a>) -> Result<[PathResult<'a>; 2], Reason> {
         let [inner, outer] = &self.trees;
         let [event, record] = fields.objects;
         let [mut position, mut clicked] = inner.find(event)?;
         for (found, outer) in [&mut position, &mut clicked].into_iter().zip(outer.find(record)?) {
-            if *found == Found::Nothing {
+            if *found == PathResult::Nothing {
                 *found = outer;
             }
         }
@@ -49,7 +49,12 @@ impl InRow {
 
 impl Mapped {
     /// Reads the one item of a record. Returns its range in the batch; a list of no item has an empty one.
-    pub(super) fn row(&self, row: &InRow, fields: &Fields, sink: &mut Sink) -> Result<Range<u32>, Problem> {
+    pub(super) fn row(
+        &self,
+        row: &InRow,
+        fields: &MappedFields,
+        sink: &mut Sink,
+    ) -> Result<Range<u32>, Problem> {
         let start = sink.batch.items.len();
         let item = match self.shape.served.absent_is_empty {
             true => fields.unless_null(Field::Items),
@@ -83,7 +88,7 @@ impl Mapped {
     pub(super) fn value_in_row<'a>(
         &self,
         field: Field,
-        fields: &Fields<'a>,
+        fields: &MappedFields<'a>,
     ) -> Option<(&Paths, Option<&'a str>)> {
         let [position, clicked] = self.in_row.as_ref()?.find(fields).ok()?;
         let (paths, found) = match field {

@@ -21,12 +21,12 @@ use crate::engine::event::Reason;
 pub(super) struct Tree<const N: usize> {
     below_record: Vec<Node>,
     /// Fields with more than one path. Empty for most shapes, which are then read without any of this.
-    choices: Vec<Choice>,
+    choices: Vec<PathChoice>,
 }
 
 /// A field with more than one path.
 #[derive(Debug, Clone)]
-struct Choice {
+struct PathChoice {
     /// The field, and the slot of its first path.
     field: usize,
     /// Slots of its other paths.
@@ -50,7 +50,7 @@ pub(super) const MAX_PATHS: usize = u64::BITS as usize;
 
 /// Result of following a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum PathResult<'a> {
     Nothing,
     /// The raw text of the value.
     Value(&'a str),
@@ -80,7 +80,7 @@ impl<const N: usize> Tree<N> {
                 n_slots += 1;
             }
             if paths.has_alternatives() {
-                tree.choices.push(Choice {
+                tree.choices.push(PathChoice {
                     field,
                     others: start..n_slots,
                     absent: None,
@@ -108,22 +108,22 @@ impl<const N: usize> Tree<N> {
     ///
     /// # Errors
     /// [`Reason::NotJson`] if an object on a path repeats a key of that path, or has a key that is not valid UTF-8.
-    pub fn find<'a>(&self, object: &'a str) -> Result<[Found<'a>; N], Reason> {
+    pub fn find<'a>(&self, object: &'a str) -> Result<[PathResult<'a>; N], Reason> {
         if self.choices.is_empty() {
             return self.walk(object);
         }
         self.walk(object).map(|slots| self.choose(&slots))
     }
 
-    fn walk<'a, const SLOTS: usize>(&self, object: &'a str) -> Result<[Found<'a>; SLOTS], Reason> {
-        let mut found = [Found::Nothing; SLOTS];
+    fn walk<'a, const SLOTS: usize>(&self, object: &'a str) -> Result<[PathResult<'a>; SLOTS], Reason> {
+        let mut found = [PathResult::Nothing; SLOTS];
         walk(&self.below_record, object, &mut found)?;
         Ok(found)
     }
 
     /// Finds the values in any text, in one pass with the syntax check. `None` if it cannot tell whether the text is an object
     /// without escapes.
-    pub fn find_plain<'a>(&self, text: &'a str) -> Option<Result<[Found<'a>; N], Reason>> {
+    pub fn find_plain<'a>(&self, text: &'a str) -> Option<Result<[PathResult<'a>; N], Reason>> {
         if self.choices.is_empty() {
             return self.scan(text);
         }
@@ -131,8 +131,8 @@ impl<const N: usize> Tree<N> {
         Some(slots.map(|slots| self.choose(&slots)))
     }
 
-    fn scan<'a, const SLOTS: usize>(&self, text: &'a str) -> Option<Result<[Found<'a>; SLOTS], Reason>> {
-        let mut found = [Found::Nothing; SLOTS];
+    fn scan<'a, const SLOTS: usize>(&self, text: &'a str) -> Option<Result<[PathResult<'a>; SLOTS], Reason>> {
+        let mut found = [PathResult::Nothing; SLOTS];
         let mut seen = 0;
         let mut read = Ok(());
         Scanner::entries(text.as_bytes(), |key, place| {
@@ -147,23 +147,23 @@ impl<const N: usize> Tree<N> {
 
     /// The fields, each from its first path that is there. If none is there, the first path that has anything decides, so that
     /// its record is read as with that path alone.
-    fn choose<'a>(&self, slots: &[Found<'a>; MAX_PATHS]) -> [Found<'a>; N] {
+    fn choose<'a>(&self, slots: &[PathResult<'a>; MAX_PATHS]) -> [PathResult<'a>; N] {
         let mut found = std::array::from_fn(|field| slots[field]);
         for choice in &self.choices {
             let others = &slots[choice.others.clone()];
             let candidates = || std::iter::once(found[choice.field]).chain(others.iter().copied());
             let there = candidates().find(|found| found.is_there(choice.absent.as_ref()));
-            let something = || candidates().find(|found| *found != Found::Nothing);
-            found[choice.field] = there.or_else(something).unwrap_or(Found::Nothing);
+            let something = || candidates().find(|found| *found != PathResult::Nothing);
+            found[choice.field] = there.or_else(something).unwrap_or(PathResult::Nothing);
         }
         found
     }
 }
 
-impl Found<'_> {
+impl PathResult<'_> {
     /// Returns true for a value other than `null`, and other than an id that means no user.
     pub fn is_there(self, no_user: Option<&NoUser>) -> bool {
-        let Found::Value(value) = self else {
+        let PathResult::Value(value) = self else {
             return false;
         };
         let id = value.trim_matches('"').as_bytes();
@@ -196,7 +196,7 @@ fn plant(nodes: &mut Vec<Node>, names: &[String], slot: u64) {
     }
 }
 
-fn walk<'a>(nodes: &[Node], object: &'a str, found: &mut [Found<'a>]) -> Result<(), Reason> {
+fn walk<'a>(nodes: &[Node], object: &'a str, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
     let mut seen = 0;
     for (key, value) in json::entries(object)? {
         take(nodes, json::text(key)?.as_bytes(), value, &mut seen, found)?;
@@ -210,7 +210,7 @@ fn take<'a>(
     key: &[u8],
     value: &'a str,
     seen: &mut u64,
-    found: &mut [Found<'a>],
+    found: &mut [PathResult<'a>],
 ) -> Result<(), Reason> {
     let Some(place) = nodes.iter().position(|node| node.name.as_bytes() == key) else {
         return Ok(());
@@ -221,7 +221,7 @@ fn take<'a>(
     }
     *seen |= 1 << place;
     let node = &nodes[place];
-    set(node.here, Found::Value(value), found);
+    set(node.here, PathResult::Value(value), found);
     match node.below {
         0 => Ok(()),
         _ => enter(node, value, found),
@@ -229,7 +229,7 @@ fn take<'a>(
 }
 
 /// Descends into a value that paths lead through: an object, or an array with nothing but one object.
-fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [Found<'a>]) -> Result<(), Reason> {
+fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
     while let Ok(mut elements) = json::elements(value) {
         match (elements.next(), elements.next()) {
             (None, _) => return Ok(()),
@@ -240,12 +240,12 @@ fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [Found<'a>]) -> Result
     match value.as_bytes().first() {
         Some(b'{') => return walk(&node.nodes, value, found),
         Some(b'n') => {} // As if it were not there.
-        _ => set(node.below, Found::Astray, found),
+        _ => set(node.below, PathResult::Astray, found),
     }
     Ok(())
 }
 
-fn set<'a>(mut slots: u64, what: Found<'a>, found: &mut [Found<'a>]) {
+fn set<'a>(mut slots: u64, what: PathResult<'a>, found: &mut [PathResult<'a>]) {
     while slots != 0 {
         found[slots.trailing_zeros() as usize] = what;
         slots &= slots - 1;
@@ -257,13 +257,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check<const N: usize>(paths: [&str; N], json: &str, expected: Result<[Found; N], Reason>) {
+    fn check<const N: usize>(paths: [&str; N], json: &str, expected: Result<[PathResult; N], Reason>) {
         let paths = paths.map(|path| Paths::parse(path).expect(path));
         let tree = Tree::new(paths.each_ref().map(Some));
         assert_eq!(tree.find(json), expected, "{json}");
     }
 
-    use Found::{Astray, Nothing, Value};
+    use PathResult::{Astray, Nothing, Value};
 
     #[test]
     fn fields_are_found_at_any_position() {

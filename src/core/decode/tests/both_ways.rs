@@ -269,10 +269,10 @@ proptest! {
         }
         let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS);
         let [mut decoded, mut parsed] = [(); 2].map(|()| Batch::default());
-        for (offset, (record, topic_says)) in records.iter().enumerate() {
+        for (offset, (record, topic_kind)) in records.iter().enumerate() {
             let at = Position { side: Side::Served, offset: offset as i64, record_ts_ms: 0 };
-            decoder.decode(Some(record), *topic_says, at, &mut decoded);
-            decoder.decode_by_paths(Some(record), *topic_says, at, &mut parsed);
+            decoder.decode(Some(record), *topic_kind, at, &mut decoded);
+            decoder.decode_by_paths(Some(record), *topic_kind, at, &mut parsed);
         }
         assert_same(&decoded, &parsed);
     }

@@ -43,7 +43,7 @@ enum Read {
 
 /// Decodes one record after another, and checks for each that the event equals decoding by paths and that the arenas hold its
 /// contents.
-fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
+fn decode_as(payload: Option<&[u8]>, topic_kind: Option<Kind>) -> Read {
     let at = Position {
         side: Side::Clicks,
         offset: 42,
@@ -53,9 +53,9 @@ fn decode_as(payload: Option<&[u8]>, topic_says: Option<Kind>) -> Read {
     let mut batch = Batch::default();
     decoder.decode(Some(LIST.as_bytes()), Some(Kind::Served), at, &mut batch);
     let before = batch.clone();
-    decoder.decode(payload, topic_says, at, &mut batch);
+    decoder.decode(payload, topic_kind, at, &mut batch);
     let mut parsed = before.clone();
-    decoder.decode_by_paths(payload, topic_says, at, &mut parsed);
+    decoder.decode_by_paths(payload, topic_kind, at, &mut parsed);
     assert_same(&batch, &parsed);
     assert_eq!(batch.events.len(), 2);
     assert_eq!(batch.events[0], before.events[0]);

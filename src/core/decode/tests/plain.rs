@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn is_plain(json: &str, topic_says: Option<Kind>) -> bool {
+fn is_plain(json: &str, topic_kind: Option<Kind>) -> bool {
     let mut batch = Batch::default();
-    let plain = decoder().plain(json.as_bytes(), topic_says, &mut batch);
+    let plain = decoder().plain(json.as_bytes(), topic_kind, &mut batch);
     plain.is_some()
 }
 
@@ -24,7 +24,7 @@ fn with(name: &str, json: &str) -> String {
 #[test]
 fn typical_records_are_plain() {
     let typed = |json: &str, kind: &str| format!(r#"{{"type":"{kind}",{}"#, &json[1..]);
-    for (json, topic_says) in [
+    for (json, topic_kind) in [
         (LIST.to_owned(), Some(Kind::Served)),
         (CLICK.to_owned(), Some(Kind::Click)),
         (typed(LIST, "served"), None),
@@ -38,9 +38,9 @@ fn typical_records_are_plain() {
         ),
         (CLICK.replace("{", r#"{"user_id": "u-7", "#), Some(Kind::Click)),
     ] {
-        assert!(is_plain(&json, topic_says), "{json}");
+        assert!(is_plain(&json, topic_kind), "{json}");
         assert!(
-            !matches!(decode_as(Some(json.as_bytes()), topic_says), Read::Invalid(_)),
+            !matches!(decode_as(Some(json.as_bytes()), topic_kind), Read::Invalid(_)),
             "{json}"
         );
     }

@@ -24,7 +24,7 @@ fn with_arms(experiments: &str, experiment: &str, arm: &str) -> Shape {
 }
 
 /// Decodes a record, and checks that it is explained as it is decoded.
-fn read_as(shape: &Shape, json: &str, topic_says: Option<Kind>) -> Read {
+fn read_as(shape: &Shape, json: &str, topic_kind: Option<Kind>) -> Read {
     let decoder = decoder().reading(Some(shape));
     let at = Position {
         side: Side::Served,
@@ -32,21 +32,21 @@ fn read_as(shape: &Shape, json: &str, topic_says: Option<Kind>) -> Read {
         record_ts_ms: 0,
     };
     let mut batch = Batch::default();
-    decoder.decode(Some(json.as_bytes()), topic_says, at, &mut batch);
+    decoder.decode(Some(json.as_bytes()), topic_kind, at, &mut batch);
     let read = read(&batch, &batch.events[0]);
-    match (&read, decoder.explain(json.as_bytes(), topic_says).swap_remove(0)) {
+    match (&read, decoder.explain(json.as_bytes(), topic_kind).swap_remove(0)) {
         (
             Read::List { id, ts_ms, items, .. },
             Explained::Served {
                 request_id,
-                ts_ms: said_ts,
+                ts_ms: given_ts,
                 items: said,
                 n_skipped,
                 ..
             },
         ) => {
             assert_eq!(batch.skipped_elements, n_skipped);
-            assert_eq!((*id, *ts_ms), (hash().request(request_id.as_bytes()), said_ts));
+            assert_eq!((*id, *ts_ms), (hash().request(request_id.as_bytes()), given_ts));
             let said: Vec<u64> = said.iter().map(|item| hash().item(item.as_bytes())).collect();
             assert_eq!(*items, said);
         }
@@ -385,10 +385,10 @@ fn the_kind_comes_from_the_record_the_topic_or_the_shape() {
     shape.served.kinds = vec!["impression".to_owned(), "view_list".to_owned()];
     shape.click.kinds = vec!["tap".to_owned()];
     let fields = r#""request_id":1,"ts":1763596800123,"items":[],"item":2"#;
-    let kind = |shape: &Shape, meta: &str, topic_says| match read_as(
+    let kind = |shape: &Shape, meta: &str, topic_kind| match read_as(
         shape,
         &format!("{{{fields}{meta}}}"),
-        topic_says,
+        topic_kind,
     ) {
         Read::List { .. } => "list",
         Read::Click { .. } => "click",

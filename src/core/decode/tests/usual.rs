@@ -11,8 +11,8 @@ fn spaced(json: &str) -> String {
 
 /// Returns whether the fastest decoder reads a record after lists of the same arms. Compares all decoders.
 #[track_caller]
-fn is_usual(json: &str, topic_says: Option<Kind>) -> bool {
-    decode_as(Some(json.as_bytes()), topic_says);
+fn is_usual(json: &str, topic_kind: Option<Kind>) -> bool {
+    decode_as(Some(json.as_bytes()), topic_kind);
     let at = Position {
         side: Side::Served,
         offset: 0,
@@ -25,10 +25,10 @@ fn is_usual(json: &str, topic_says: Option<Kind>) -> bool {
     }
     let before = (batch.items.clone(), batch.arms.clone(), batch.text.clone());
     let is_compact = decoder
-        .usual::<Compact>(json.as_bytes(), topic_says, &mut batch)
+        .usual::<Compact>(json.as_bytes(), topic_kind, &mut batch)
         .is_some();
     let is_spaced = decoder
-        .usual::<Spaced>(json.as_bytes(), topic_says, &mut batch)
+        .usual::<Spaced>(json.as_bytes(), topic_kind, &mut batch)
         .is_some();
     assert!(!(is_compact && is_spaced), "{json}");
     let after = (batch.items, batch.arms, batch.text);

@@ -123,8 +123,8 @@ impl Engine {
     /// Refuses a row before the frontier. When it is read again, it is refused as it was.
     fn refuse_row(&mut self, at: Position, row: &Served) -> Option<Outcome> {
         if self.is_again {
-            let is_before_begin = Some(row.ts_ms) < self.begin_ms;
-            return match is_before_begin || self.copies.refused(at.offset, row.ts_ms) {
+            let is_before_start = Some(row.ts_ms) < self.begin_ms;
+            return match is_before_start || self.copies.refused(at.offset, row.ts_ms) {
                 true => Some(Outcome::AfterSettled),
                 false => None,
             };

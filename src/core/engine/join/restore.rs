@@ -7,7 +7,7 @@ use crate::engine::checkpoint::{Accepted, Checkpoint, LogCheckpoint, ResumeError
 use crate::engine::copies::{Copied, Copies, CopiesCheckpoint, CopiesReach};
 use crate::engine::event::{Batch, Body, Event, Position, Served, Side};
 use crate::engine::gather::{GatherCheckpoint, Gathering};
-use crate::engine::lists::{NewList, Standing};
+use crate::engine::lists::{ListRelation, NewList};
 use crate::engine::open_events::{Digest, ResumePoint, hash_of_click, hash_of_list};
 use crate::engine::outcome::Outcome;
 use crate::engine::replay::{Replay, Replayed};
@@ -39,7 +39,7 @@ impl Engine {
     /// depends on the list before it, and so on without end if lists of one id follow one another.
     ///
     /// [`Copied`]: crate::engine::Copied
-    /// [`Refusal`]: crate::engine::Refusal
+    /// [`Refusal`]: crate::engine::LateRefusal
     ///
     /// If the log of lists no longer reaches back to R, it is read from the first list of a slot ≥ F instead
     /// ([`Self::give_up_copies`]): everything open is restored, but copies of settled lists are no longer recognized.
@@ -150,7 +150,7 @@ impl Engine {
                 items: &[],
             };
             // One original may have several copies.
-            if !matches!(standing, Standing::CopyOf(_)) {
+            if !matches!(standing, ListRelation::CopyOf(_)) {
                 self.lists
                     .insert_settled(&mut self.store, &key, found, standing, &original);
             }
@@ -166,7 +166,7 @@ impl Engine {
         let key = self.store.key(list.id, tag);
         let found = self.store.find(&key);
         let standing = self.lists.look_up(&self.store, list.id, found, list.ts_ms);
-        if let Standing::CopyOf(_) = standing {
+        if let ListRelation::CopyOf(_) = standing {
             self.note_copy(list, found);
             return Outcome::Duplicate;
         }

@@ -110,17 +110,17 @@ fn settled_lists_name_clicked_items_without_a_catalogue() {
     let far = 5 << 32 | 99;
     let clicks = [3, 7, far].map(|item| click(0, item));
     engine.apply(&batch([list(0)].into_iter().chain(clicks)), u64::MAX);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     engine.close_each(|settled| {
         if let Settled::List(list) = settled {
             let tags = list
                 .outcome
                 .ranks(u32::MAX)
                 .map(|rank| list.tags[rank as usize - 1]);
-            told.push((tags.collect::<Vec<u32>>(), list.off_list.to_vec()));
+            reported.push((tags.collect::<Vec<u32>>(), list.off_list.to_vec()));
         }
     });
-    assert_eq!(told, [(vec![3, 7], vec![far])]);
+    assert_eq!(reported, [(vec![3, 7], vec![far])]);
 }
 
 /// Lists with an id and an arm of few, each so long after the last one.
@@ -170,7 +170,7 @@ fn a_month_of_sparse_slots_is_shed_only_by_the_memory_limit() {
         "{per_list}: a slot has its price"
     );
     let mut n_slots = 0;
-    engine.close_each(|told| n_slots += u32::from(matches!(told, Settled::Slot { .. })));
+    engine.close_each(|reported| n_slots += u32::from(matches!(reported, Settled::Slot { .. })));
     assert_eq!(engine.state_bytes(), 0);
     assert_eq!(n_slots, n);
 }
@@ -209,8 +209,8 @@ proptest! {
             engine.apply(&batch(bodies.clone()), u64::MAX);
             let mut total = vec![0; engine.ranking.width()];
             let mut sums = total.clone();
-            engine.close_each(|told| {
-                if let Settled::List(list) = told {
+            engine.close_each(|reported| {
+                if let Settled::List(list) = reported {
                     ranking.contribute(&list.outcome, &mut sums);
                     total.iter_mut().zip(&sums).for_each(|(total, sum)| *total += sum);
                 }
@@ -258,7 +258,7 @@ fn a_shared_id_costs_each_click_a_bounded_number_of_lists() {
             engine.kept_of(found).count()
         };
         // All are off the list, and each list that a click counts for remembers its item.
-        let handles: Vec<Handle> = {
+        let handles: Vec<ChunkHandle> = {
             let mut all = Vec::new();
             let found = engine.store.find(&engine.store.key(7, engine.store.tag(7)));
             let times_ms = i64::MIN..=i64::MAX;

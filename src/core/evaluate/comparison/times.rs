@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::engine::ArmId;
 use crate::engine::settling::SettledList;
-use crate::statistics::Time;
+use crate::statistics::LookSpan;
 
 /// Time of each arm from its first list to its last one.
 #[derive(Debug, Default)]
-pub struct Times(BTreeMap<ArmId, Time>);
+pub struct ArmTimes(BTreeMap<ArmId, LookSpan>);
 
-impl Times {
+impl ArmTimes {
     pub fn see(&mut self, list: &SettledList) {
-        let here = Time {
+        let here = LookSpan {
             start_ms: list.ts_ms,
             as_of_ms: list.ts_ms,
         };
@@ -22,17 +22,17 @@ impl Times {
         }
     }
 
-    pub fn of(&self, arms: impl Iterator<Item = ArmId>) -> Time {
+    pub fn of(&self, arms: impl Iterator<Item = ArmId>) -> LookSpan {
         let times = arms.filter_map(|arm| self.0.get(&arm).copied());
-        times.reduce(both).unwrap_or(Time {
+        times.reduce(both).unwrap_or(LookSpan {
             start_ms: 0,
             as_of_ms: 0,
         })
     }
 }
 
-fn both(one: Time, other: Time) -> Time {
-    Time {
+fn both(one: LookSpan, other: LookSpan) -> LookSpan {
+    LookSpan {
         start_ms: one.start_ms.min(other.start_ms),
         as_of_ms: one.as_of_ms.max(other.as_of_ms),
     }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_group_of_arms_spans_from_its_first_to_its_last_list() {
-        let mut times = Times::default();
+        let mut times = ArmTimes::default();
         for (ts_ms, arms) in [(50, [0, 1]), (20, [1, 2]), (90, [3, 3])] {
             times.see(&SettledList {
                 start_ms: 0,
@@ -64,7 +64,7 @@ mod tests {
             });
         }
         let of = |arms: &[ArmId]| {
-            let Time { start_ms, as_of_ms } = times.of(arms.iter().copied());
+            let LookSpan { start_ms, as_of_ms } = times.of(arms.iter().copied());
             (start_ms, as_of_ms)
         };
         assert_eq!(of(&[0]), (50, 50));

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::Report;
 use super::grid::{Grid, GridColumn};
-use crate::evaluate::comparison::Comparison;
+use crate::evaluate::comparison::ExperimentComparison;
 use crate::metrics::Column;
 use crate::statistics::probability::in_column;
-use crate::statistics::{ArmReport, Interval, MetricReport, PerUser, Role};
+use crate::statistics::{ArmReport, Interval, MetricReport, MetricRole, PerUser};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
@@ -27,7 +27,7 @@ impl<'a> Report<'a> {
         let comparisons = self.evaluation.comparisons.as_ref();
         let comparisons = comparisons.filter(|_| !self.evaluation.is_empty())?;
         let verdicts = comparisons.iter().map(|(experiment, comparison)| {
-            let Comparison { settings, report, .. } = comparison;
+            let ExperimentComparison { settings, report, .. } = comparison;
             let no_users = (!comparison.counts_users()).then_some(NO_USERS);
             let arms = report.arms.keys().map(String::as_str);
             let verdicts = arms.filter_map(|arm| {
@@ -58,7 +58,7 @@ impl<'a> Report<'a> {
         let comparisons = self.evaluation.comparisons.iter().flatten();
         let arms = comparisons.flat_map(|(experiment, comparison)| {
             let arms = comparison.report.arms.iter();
-            arms.map(move |(arm, report)| Versus {
+            arms.map(move |(arm, report)| ArmAndControl {
                 order,
                 experiment,
                 arm,
@@ -80,16 +80,16 @@ impl<'a> Report<'a> {
 }
 
 /// Arm and its control.
-struct Versus<'a> {
+struct ArmAndControl<'a> {
     /// Ids of metrics in the order of export.
     order: &'a [String],
     experiment: &'a str,
     arm: &'a str,
-    comparison: &'a Comparison,
+    comparison: &'a ExperimentComparison,
     report: &'a ArmReport,
 }
 
-impl Versus<'_> {
+impl ArmAndControl<'_> {
     /// Returns the lines above the table:
     ///
     /// ```text
@@ -183,9 +183,9 @@ impl Versus<'_> {
             ],
         ];
         let name = |(id, metric): &(&String, &MetricReport)| match metric.role {
-            Role::Primary => format!("{id} (primary)"),
-            Role::Guardrail => format!("{id} (guardrail)"),
-            Role::Secondary => (*id).clone(),
+            MetricRole::Primary => format!("{id} (primary)"),
+            MetricRole::Guardrail => format!("{id} (guardrail)"),
+            MetricRole::Secondary => (*id).clone(),
         };
         Grid {
             corner: self.experiment.to_owned(),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use csv::Writer;
 
-use super::{Difference, ExperimentSums, Report, experiments, time};
+use super::{ControlDifference, ExperimentSums, Report, experiments, time};
 use crate::metrics::{CLICKS, LISTS};
 use crate::statistics::MetricReport;
 use crate::table::cell;
@@ -79,7 +79,8 @@ impl<'a> Report<'a> {
                 // The control has no difference to itself.
                 let control =
                     control.filter(|(control, _)| control != arm && self.is_comparable(experiment.name, arm));
-                let difference = control.and_then(|(_, control)| Difference::of_sums(column, sums, control));
+                let difference =
+                    control.and_then(|(_, control)| ControlDifference::of_sums(column, sums, control));
                 // Statistics cover the first profile over the whole time only.
                 let is_compared = profile == 0 && start.is_empty();
                 let metric = is_compared
@@ -121,7 +122,10 @@ impl<'a> Report<'a> {
 }
 
 /// Returns one field for each of [`COMPARISON`].
-fn comparison(difference: Option<Difference>, metric: Option<&MetricReport>) -> [String; N_COMPARISON] {
+fn comparison(
+    difference: Option<ControlDifference>,
+    metric: Option<&MetricReport>,
+) -> [String; N_COMPARISON] {
     let interval = metric.and_then(|metric| metric.interval);
     let of_metric = |p: fn(&MetricReport) -> Option<f64>| metric.and_then(p);
     [

@@ -7,14 +7,14 @@ use serde::ser::{Serialize, Serializer};
 
 use super::account::Account;
 use super::comparisons::Comparisons;
-use super::{Difference, ExperimentSums, Report, experiments, time};
-use crate::evaluate::Totals;
+use super::{ControlDifference, ExperimentSums, Report, experiments, time};
+use crate::evaluate::TotalsByArm;
 use crate::metrics::by_name::{MetricKey, MetricsMap, metrics_map};
 use crate::metrics::{CLICKS, LISTS};
 
 /// Document: the numbers, and the account of all lines.
 #[derive(serde::Serialize)]
-struct Whole<'a, T> {
+struct EvaluationDocument<'a, T> {
     #[serde(flatten)]
     numbers: T,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,11 +45,11 @@ struct SpanReport<'a> {
 struct ExperimentReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<&'a str>,
-    arms: BTreeMap<&'a str, ArmReport<'a>>,
+    arms: BTreeMap<&'a str, EvaluatedArm<'a>>,
 }
 
 #[derive(serde::Serialize)]
-struct ArmReport<'a> {
+struct EvaluatedArm<'a> {
     lists: i128,
     clicks: i128,
     metrics: MetricsMap<'a>,
@@ -97,7 +97,7 @@ impl<'a> Report<'a> {
     }
 
     fn write(self, out: &mut impl Write, numbers: impl Serialize) -> serde_json::Result<()> {
-        let whole = Whole {
+        let whole = EvaluationDocument {
             numbers,
             comparisons: self.comparisons(),
             account: self.evaluation.account(),
@@ -121,7 +121,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn experiments(self, totals: &'a Totals, profile: usize) -> BTreeMap<&'a str, ExperimentReport<'a>> {
+    fn experiments(self, totals: &'a TotalsByArm, profile: usize) -> BTreeMap<&'a str, ExperimentReport<'a>> {
         let all = experiments(totals);
         all.map(|experiment| (experiment.name, self.arms(&experiment, profile)))
             .collect()
@@ -129,7 +129,7 @@ impl<'a> Report<'a> {
 
     fn arms(self, experiment: &ExperimentSums<'a>, profile: usize) -> ExperimentReport<'a> {
         let control = self.control_of(experiment);
-        let arm = |name: &str, sums: &'a [i128]| ArmReport {
+        let arm = |name: &str, sums: &'a [i128]| EvaluatedArm {
             lists: sums[LISTS],
             clicks: sums[CLICKS],
             metrics: metrics_map(&self.evaluation.ranking, profile, sums),
@@ -155,7 +155,7 @@ impl Serialize for Differences<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let columns = self.report.columns(self.profile);
         serializer.collect_map(columns.filter_map(|column| {
-            let difference = Difference::of_sums(column, self.sums, self.control)?;
+            let difference = ControlDifference::of_sums(column, self.sums, self.control)?;
             Some((MetricKey(column), difference))
         }))
     }

@@ -1,7 +1,7 @@
 //! Evaluation as tables for people: arms or conventions side by side, one metric per row.
 
 use super::grid::{self, Grid};
-use super::{Difference, ExperimentSums, Report, experiments, time};
+use super::{ControlDifference, ExperimentSums, Report, experiments, time};
 use crate::metrics::{CLICKS, Column, LISTS, METRICS};
 
 /// Arms that are shown with their difference to a control.
@@ -13,7 +13,7 @@ struct Contrast {
 }
 
 /// Row with one cell for each arm or profile.
-struct Row {
+struct TableRow {
     name: String,
     cells: Vec<TableCell>,
 }
@@ -47,7 +47,7 @@ impl TableCell {
         let undefined = || TableCell::Undefined.text();
         match (self, control) {
             (TableCell::Value(value), TableCell::Value(control)) => {
-                let Difference { absolute, percent } = Difference::of(value, control);
+                let ControlDifference { absolute, percent } = ControlDifference::of(value, control);
                 let percent = percent.map(|percent| format!("{percent:+.1}"));
                 (format!("{absolute:+.4}"), percent.unwrap_or_else(undefined))
             }
@@ -102,26 +102,26 @@ impl<'a> Report<'a> {
 
     fn arms_abreast(self, experiment: &ExperimentSums<'a>, profile: usize) -> Grid {
         let arms = &experiment.arms;
-        let counts = COUNTS.map(|(name, column)| Row {
+        let counts = COUNTS.map(|(name, column)| TableRow {
             name: name.to_owned(),
             cells: arms
                 .iter()
                 .map(|(_, sums)| TableCell::Count(sums[column]))
                 .collect(),
         });
-        let metrics = self.columns(profile).map(|column| Row {
+        let metrics = self.columns(profile).map(|column| TableRow {
             name: column.key(),
             cells: arms.iter().map(|(_, sums)| TableCell::of(column, sums)).collect(),
         });
         let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
-        let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
+        let rows: Vec<TableRow> = counts.into_iter().chain(metrics).collect();
         let corner = self.corner(&[experiment.name], Some(profile));
         let contrast = self.contrast(experiment.name, &names);
         side_by_side(corner, &names, contrast.as_ref(), &rows)
     }
 
     fn profiles_abreast(self, experiment: &ExperimentSums<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
-        let counts = COUNTS.map(|(name, column)| Row {
+        let counts = COUNTS.map(|(name, column)| TableRow {
             name: name.to_owned(),
             cells: self.profiles().map(|_| TableCell::Count(sums[column])).collect(),
         });
@@ -130,7 +130,7 @@ impl<'a> Report<'a> {
             let column = columns.find(|column| column.metric.id == like.metric.id && column.k == like.k);
             column.map_or(TableCell::Absent, |column| TableCell::of(column, sums))
         };
-        let metrics = self.any_columns().into_iter().map(|column| Row {
+        let metrics = self.any_columns().into_iter().map(|column| TableRow {
             name: column.key(),
             cells: self
                 .profiles()
@@ -138,7 +138,7 @@ impl<'a> Report<'a> {
                 .collect(),
         });
         let names: Vec<&str> = self.profiles().map(|(_, name)| name).collect();
-        let rows: Vec<Row> = counts.into_iter().chain(metrics).collect();
+        let rows: Vec<TableRow> = counts.into_iter().chain(metrics).collect();
         side_by_side(self.corner(&[experiment.name, arm], None), &names, None, &rows)
     }
 
@@ -165,12 +165,12 @@ impl<'a> Report<'a> {
             (self.span_name(*start_ms), names.iter().map(sums).collect())
         });
         let spans: Vec<(String, Vec<Option<&[i128]>>)> = spans.collect();
-        let rows = |cell: &dyn Fn(&[i128]) -> TableCell| -> Vec<Row> {
+        let rows = |cell: &dyn Fn(&[i128]) -> TableCell| -> Vec<TableRow> {
             let cells = |sums: &[Option<&[i128]>]| {
                 let cells = sums.iter().map(|sums| sums.map_or(TableCell::Undefined, cell));
                 cells.collect()
             };
-            let rows = spans.iter().map(|(name, sums)| Row {
+            let rows = spans.iter().map(|(name, sums)| TableRow {
                 name: name.clone(),
                 cells: cells(sums),
             });
@@ -234,7 +234,7 @@ impl<'a> Report<'a> {
 }
 
 /// Returns a grid with columns of these names. A control leads, and the differences to it follow each other column.
-fn side_by_side(corner: String, names: &[&str], contrast: Option<&Contrast>, rows: &[Row]) -> Grid {
+fn side_by_side(corner: String, names: &[&str], contrast: Option<&Contrast>, rows: &[TableRow]) -> Grid {
     let control = contrast.map(|contrast| contrast.control);
     let column = |header: &str, cells: Vec<String>| grid::GridColumn {
         header: header.to_owned(),

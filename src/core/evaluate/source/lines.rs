@@ -226,8 +226,8 @@ mod tests {
             let long = each(text.as_bytes(), &bounds(), &mut |_, _| {})
                 .unwrap()
                 .to_string();
-            let told = "line 2 has 100 bytes, and 2 later lines are too long as well; only lines of less than 64 MiB (67108864 bytes)";
-            assert!(long.starts_with(told), "{long}");
+            let reported = "line 2 has 100 bytes, and 2 later lines are too long as well; only lines of less than 64 MiB (67108864 bytes)";
+            assert!(long.starts_with(reported), "{long}");
         }
     }
 
@@ -240,8 +240,8 @@ mod tests {
         };
         let mut n_lines = 0;
         let outcome = each(b"a\n".chain(io::repeat(b'b')), &bounds, &mut |_, _| n_lines += 1);
-        let told = "line 2 has no end within 1 MiB: it is not a file of events, one a line";
-        assert_eq!(outcome.unwrap_err().to_string(), told);
+        let reported = "line 2 has no end within 1 MiB: it is not a file of events, one a line";
+        assert_eq!(outcome.unwrap_err().to_string(), reported);
         assert_eq!(n_lines, 1);
     }
 

@@ -18,7 +18,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
 use self::leaf::{Leaf, LeafValue};
-use self::schema::{FieldShape, RecordField, Times};
+use self::schema::{AssumedTimes, FieldShape, RecordField};
 use super::table::Cells;
 use crate::decode::shape::Shape;
 
@@ -40,7 +40,7 @@ pub(super) fn read(
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<()> {
     let mut json = Vec::new();
-    let open = |schema: &SchemaDescriptor| schema::fields(schema, Times::of(shape));
+    let open = |schema: &SchemaDescriptor| schema::fields(schema, AssumedTimes::of(shape));
     each_row(file, watch, open, &mut |number, fields| {
         write_record(fields, &mut json);
         record(number, &json);
@@ -105,7 +105,7 @@ fn each_row(
     let mut progress = ReadProgress {
         n_bytes,
         n_rows: n_rows_in_all,
-        n_told: 0,
+        n_reported: 0,
         watch,
     };
     let mut number = 0;
@@ -229,7 +229,7 @@ fn close(json: &mut Vec<u8>, bracket: u8) {
 struct ReadProgress<'a> {
     n_bytes: u64,
     n_rows: u64,
-    n_told: u64,
+    n_reported: u64,
     watch: &'a dyn Fn(u64),
 }
 
@@ -238,11 +238,11 @@ impl ReadProgress<'_> {
         // The product may exceed 64 bits.
         let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
-        (self.watch)(n_read - self.n_told);
-        self.n_told = n_read;
+        (self.watch)(n_read - self.n_reported);
+        self.n_reported = n_read;
     }
 
     fn finish(self) {
-        (self.watch)(self.n_bytes - self.n_told);
+        (self.watch)(self.n_bytes - self.n_reported);
     }
 }

@@ -210,11 +210,11 @@ impl<R: Read> Read for BoundedLines<R> {
             None => self.n_bytes += n_read as u64,
         }
         if self.n_bytes > MAX_LINE {
-            let told = format!(
+            let reported = format!(
                 "it has a line of more than {} MiB: it is not a table of rows",
                 MAX_LINE >> 20
             );
-            return Err(io::Error::other(told));
+            return Err(io::Error::other(reported));
         }
         Ok(n_read)
     }
@@ -301,8 +301,8 @@ mod tests {
     fn rejects_an_endless_line() {
         let endless = b"user,item\n1,".chain(io::repeat(b'2'));
         let error = csv(endless, &["user"], None, &mut |_, _| Ok(())).expect_err("it has no end");
-        let told = "it has a line of more than 64 MiB: it is not a table of rows";
-        assert_eq!(error.to_string(), told);
+        let reported = "it has a line of more than 64 MiB: it is not a table of rows";
+        assert_eq!(error.to_string(), reported);
     }
 
     #[test]
@@ -317,13 +317,13 @@ mod tests {
             error.to_string(),
             "line 2 has 1 cells, but the header has 2: quote cells that contain a separator"
         );
-        for (text, told) in [
+        for (text, reported) in [
             ("", "it is empty"),
             ("{\"user\":1}\n", "it is JSON, not a table"),
             ("user,item,user\n1,2,3\n", "it has several columns user"),
         ] {
             let error = read_text(text, &["user"]).expect_err(text).to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(reported), "{error}");
         }
         let mut none = |_, _| Ok(());
         let error = csv(&b"user\n\xe4\n"[..], &["user"], None, &mut none).expect_err("Latin-1");

@@ -53,15 +53,15 @@ fn check(content: &[u8], expected: &[(u64, &str)]) {
 
 /// Checks that the error names the file and contains all of these texts.
 #[track_caller]
-fn check_refused(content: &[u8], told: &[&str]) {
+fn check_refused(content: &[u8], reported: &[&str]) {
     let (_dir, path) = file(content);
     let error = format!("{:#}", records(&path).expect_err("it cannot be read"));
-    for told in [&path.to_string_lossy()]
+    for reported in [&path.to_string_lossy()]
         .into_iter()
         .map(|name| &**name)
-        .chain(told.iter().copied())
+        .chain(reported.iter().copied())
     {
-        assert!(error.contains(told), "{told}: {error}");
+        assert!(error.contains(reported), "{reported}: {error}");
     }
 }
 
@@ -210,9 +210,9 @@ fn reports_progress_in_bytes_on_disk() {
         zstd(many.as_bytes()),
     ] {
         let (_dir, path) = file(&content);
-        let n_told = Cell::new(0);
-        read(&path, None, &|n| n_told.set(n_told.get() + n), |_, _| {}).unwrap();
-        assert_eq!(n_told.get(), content.len() as u64);
+        let n_reported = Cell::new(0);
+        read(&path, None, &|n| n_reported.set(n_reported.get() + n), |_, _| {}).unwrap();
+        assert_eq!(n_reported.get(), content.len() as u64);
         assert_eq!(total_bytes(&[path.clone(), path]), Some(2 * content.len() as u64));
     }
 }
@@ -234,8 +234,8 @@ fn rejects_bytes_that_are_not_text_and_lists_accepted_formats() {
     for n in [40, 512, 5000] {
         let bytes: Vec<u8> = (0..n).map(|_| next()).collect();
         for content in [bytes, vec![0; n]] {
-            let told = "it is neither text nor of a known format, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet";
-            check_refused(&content, &[told]);
+            let reported = "it is neither text nor of a known format, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet";
+            check_refused(&content, &[reported]);
         }
     }
     // A schema registry's prefix, Latin-1 and a cut character are faults of records.

@@ -7,42 +7,42 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::holding::Holding;
 use super::passed::Passed;
-use super::{Command, Owner, Phase, Refusal};
-use crate::journal::key::{Key, Session};
+use super::{Owner, OwnerCommand, OwnerPhase, Refusal};
+use crate::journal::key::{RecordKey, Session};
 use crate::journal::record::Seal;
 use crate::journal::rules::Clause;
-use crate::journal::view::End;
+use crate::journal::view::NamespaceEnd;
 
 impl Owner {
     pub(super) fn assigned(&mut self) {
         // In any other phase the pair is assigned already.
-        if let Phase::Away(held) = &mut self.phase {
-            self.phase = Phase::Reading(held.take());
+        if let OwnerPhase::Away(held) = &mut self.phase {
+            self.phase = OwnerPhase::Reading(held.take());
         }
     }
 
     pub(super) fn revoked(&mut self) {
-        let held = match mem::replace(&mut self.phase, Phase::Away(None)) {
-            Phase::Holding(mut holding) => {
+        let held = match mem::replace(&mut self.phase, OwnerPhase::Away(None)) {
+            OwnerPhase::Holding(mut holding) => {
                 // The claim is kept: if the pair returns before another session claims it, no new claim is needed.
                 holding.rest();
                 Some(holding)
             }
-            Phase::Away(held) | Phase::Reading(held) => held,
+            OwnerPhase::Away(held) | OwnerPhase::Reading(held) => held,
             _ => None,
         };
-        self.phase = Phase::Away(held);
+        self.phase = OwnerPhase::Away(held);
         self.hide();
     }
 
     pub(super) fn forgotten(&mut self) {
         self.forget_memory();
         match &mut self.phase {
-            Phase::Away(held) | Phase::Reading(held) => *held = None,
+            OwnerPhase::Away(held) | OwnerPhase::Reading(held) => *held = None,
             // A claim without memory cannot seal anything, so the pair is claimed again and restored.
-            Phase::Holding(_) => self.phase = Phase::Reading(None),
+            OwnerPhase::Holding(_) => self.phase = OwnerPhase::Reading(None),
             // In these phases, the next hold finds no memory, and restores it.
-            Phase::Claiming { .. } | Phase::Superseded { .. } | Phase::Refused => {}
+            OwnerPhase::Claiming { .. } | OwnerPhase::Superseded { .. } | OwnerPhase::Refused => {}
         }
         self.hide();
     }
@@ -50,8 +50,8 @@ impl Owner {
     /// S6: a higher claim supersedes.
     pub(super) fn look_at_claims(&mut self) {
         let (own, clause) = match &self.phase {
-            Phase::Claiming { session, .. } => (*session, Clause::TheHighestClaimHolds),
-            Phase::Holding(holding) => (holding.session, Clause::SealNothingSuperseded),
+            OwnerPhase::Claiming { session, .. } => (*session, Clause::TheHighestClaimHolds),
+            OwnerPhase::Holding(holding) => (holding.session, Clause::SealNothingSuperseded),
             _ => return,
         };
         if self.view.highest_claim() > Some(own) && self.rules.hold(clause) {
@@ -69,8 +69,8 @@ impl Owner {
     }
 
     pub(super) fn ask_the_group(&mut self, number: u64) {
-        self.commands.push(Command::Commit { number });
-        self.phase = Phase::Superseded {
+        self.commands.push(OwnerCommand::Commit { number });
+        self.phase = OwnerPhase::Superseded {
             number,
             asked_ms: self.now_ms,
         };
@@ -78,7 +78,7 @@ impl Owner {
 
     /// S6: a member that the group knows claims again.
     pub(super) fn committed(&mut self, answered: u64, is_known: bool) {
-        let Phase::Superseded { number, .. } = &self.phase else {
+        let OwnerPhase::Superseded { number, .. } = &self.phase else {
             return;
         };
         if *number != answered {
@@ -88,26 +88,26 @@ impl Owner {
             return self.claim();
         }
         // The pair belongs to another member, so neither the claim nor the memory may be used again.
-        self.phase = Phase::Away(None);
+        self.phase = OwnerPhase::Away(None);
         self.forget_memory();
         self.hide();
-        self.commands.push(Command::Drop);
+        self.commands.push(OwnerCommand::Drop);
     }
 
     /// Resumes the held claim if it is the highest; otherwise claims.
-    pub(super) fn end_of_reading(&mut self, end: &End) {
+    pub(super) fn end_of_reading(&mut self, end: &NamespaceEnd) {
         // Check the base first, so that a pair that cannot be resumed is not claimed.
         if let Err(refusal) = self.base(end) {
             return self.refuse(refusal);
         }
-        let Phase::Reading(held) = &mut self.phase else {
+        let OwnerPhase::Reading(held) = &mut self.phase else {
             return;
         };
         match held.take() {
             // No higher claim exists at this end, so no other instance can have taken the pair.
             Some(holding) if end.claim == Some(holding.session) => {
                 self.visible = Some(holding.session);
-                self.phase = Phase::Holding(holding);
+                self.phase = OwnerPhase::Holding(holding);
                 self.end_of_holder(end);
             }
             _ => self.claim(),
@@ -117,10 +117,10 @@ impl Owner {
     /// S3: claims above all claims, and above all seals, because a claim may have been deleted while its seals remain. If there
     /// is no higher epoch, it keeps reading until there is one.
     pub(super) fn claim(&mut self) {
-        let top = self.view.top().and_then(Key::session);
+        let top = self.view.top().and_then(RecordKey::session);
         let read = top.map_or(0, |top| top.epoch);
         if read == u64::MAX {
-            self.phase = Phase::Reading(None);
+            self.phase = OwnerPhase::Reading(None);
             return;
         }
         // An earlier claim of ours may still land, so the new one must be above it, too.
@@ -133,14 +133,14 @@ impl Owner {
             unique: self.new_unique(),
         };
         self.tried = epoch;
-        self.phase = Phase::Claiming {
+        self.phase = OwnerPhase::Claiming {
             session,
             sent_ms: self.now_ms,
             acknowledged_ms: None,
         };
         let value = self.settings.claim.encode();
         self.commands
-            .push(Command::send(Key::Claim(session), value.into()));
+            .push(OwnerCommand::send(RecordKey::Claim(session), value.into()));
     }
 
     pub(super) fn new_unique(&mut self) -> u64 {
@@ -151,7 +151,7 @@ impl Owner {
     }
 
     pub(super) fn claim_acknowledged(&mut self, acknowledged: Session) {
-        let Phase::Claiming {
+        let OwnerPhase::Claiming {
             session,
             acknowledged_ms,
             ..
@@ -178,7 +178,7 @@ impl Owner {
     }
 
     /// S3: holds the pair by the highest claim, and resumes from the highest seal.
-    pub(super) fn hold(&mut self, session: Session, end: &End) {
+    pub(super) fn hold(&mut self, session: Session, end: &NamespaceEnd) {
         // This end has the own claim, so seals of earlier sessions that land later are not in force. The base cannot
         // change any more.
         let base = match self.base(end).and_then(|base| self.remember(base)) {
@@ -194,7 +194,7 @@ impl Owner {
         // The claim is above the base's session, so no seal is in force until the base is sealed again.
         holding.seal_base_again(self.now_ms, &mut self.commands);
         self.visible = Some(session);
-        self.phase = Phase::Holding(holding);
+        self.phase = OwnerPhase::Holding(holding);
         self.keep();
         // If blobs of the base are lost, there is no base to seal again, and the kept bytes are written instead.
         self.write_again();
@@ -202,7 +202,7 @@ impl Owner {
     }
 
     /// Returns the highest seal, or a refusal if it cannot be resumed.
-    pub(super) fn base(&self, end: &End) -> Result<Option<Arc<Seal>>, Refusal> {
+    pub(super) fn base(&self, end: &NamespaceEnd) -> Result<Option<Arc<Seal>>, Refusal> {
         // Records of a newer version may change the meaning of all others, so nothing else is read.
         if let Some(key) = self.view.newer_key() {
             return Err(Refusal::Key(key.to_owned()));
@@ -228,7 +228,7 @@ impl Owner {
             // Memory may exist although nothing was sealed: it has begun, and its first seal was lost.
             if self.memory.is_none() {
                 self.memory = Some(Passed::default());
-                self.commands.push(Command::Begin);
+                self.commands.push(OwnerCommand::Begin);
             }
             return Ok(None);
         };
@@ -246,7 +246,7 @@ impl Owner {
         // From here on memory must be rebuilt, so a damaged base is a refusal.
         let roles = roles.map_err(Refusal::Damage)?;
         self.memory = Some(Passed::from_base(base.content));
-        self.commands.push(Command::Restore {
+        self.commands.push(OwnerCommand::Restore {
             seal: Arc::clone(&base),
             roles,
         });
@@ -254,8 +254,8 @@ impl Owner {
     }
 
     pub(super) fn refuse(&mut self, refusal: Refusal) {
-        self.phase = Phase::Refused;
+        self.phase = OwnerPhase::Refused;
         self.hide();
-        self.commands.push(Command::Refuse(refusal));
+        self.commands.push(OwnerCommand::Refuse(refusal));
     }
 }

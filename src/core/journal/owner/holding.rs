@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Command, Refusal};
+use super::{OwnerCommand, Refusal};
 use crate::journal::content::State;
-use crate::journal::key::{BlobId, Key, SealId, Session};
+use crate::journal::key::{BlobId, RecordKey, SealId, Session};
 use crate::journal::record::{Entry, MAX_RECORD_BYTES, Seal};
-use crate::journal::rules::{Clause, Rules};
-use crate::journal::view::{End, View};
+use crate::journal::rules::{Clause, JournalRules};
+use crate::journal::view::{NamespaceEnd, PartitionView};
 
 /// A session whose claim was the highest at an end.
 #[derive(Debug)]
 pub struct Holding {
     pub session: Session,
-    rules: Rules,
-    on_top_of: OnTopOf,
+    rules: JournalRules,
+    on_top_of: ContinuedState,
     attempt: Option<Attempt>,
     last_sent: Option<SealId>,
     /// i of the next seal.
@@ -26,7 +26,7 @@ pub struct Holding {
 
 /// State that the next seal continues. It may name the same blobs.
 #[derive(Debug)]
-enum OnTopOf {
+enum ContinuedState {
     /// No seal exists yet, or the last one is incomplete.
     Nothing,
     /// The state of an earlier session, to be sealed again first.
@@ -43,7 +43,7 @@ enum Attempt {
         seal: Arc<Seal>,
         waiting: BTreeSet<BlobId>,
         /// Time of the last acknowledgement. A large state may take longer than the timeout for one answer.
-        heard_ms: i64,
+        received_ms: i64,
     },
     /// The seal is sent.
     Seal {
@@ -56,7 +56,7 @@ enum Attempt {
 
 /// Urgency of the next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Urgency {
     No,
     /// Wanted when the interval is over, or a cell is complete.
     WhenDue,
@@ -66,11 +66,11 @@ pub enum Wanted {
 
 impl Holding {
     /// Creates a holding. Without a base there is nothing to seal again.
-    pub fn new(session: Session, base: Option<Arc<Seal>>, rules: Rules) -> Holding {
+    pub fn new(session: Session, base: Option<Arc<Seal>>, rules: JournalRules) -> Holding {
         Holding {
             session,
             rules,
-            on_top_of: base.map_or(OnTopOf::Nothing, OnTopOf::Base),
+            on_top_of: base.map_or(ContinuedState::Nothing, ContinuedState::Base),
             attempt: None,
             last_sent: None,
             next_seal: 0,
@@ -79,8 +79,8 @@ impl Holding {
     }
 
     /// Seals the base again with the same content and blobs, unless that is in progress.
-    pub fn seal_base_again(&mut self, now_ms: i64, commands: &mut Vec<Command>) {
-        if let OnTopOf::Base(base) = &self.on_top_of
+    pub fn seal_base_again(&mut self, now_ms: i64, commands: &mut Vec<OwnerCommand>) {
+        if let ContinuedState::Base(base) = &self.on_top_of
             && self.attempt.is_none()
             && self.rules.hold(Clause::SealTheBaseAgain)
         {
@@ -91,40 +91,40 @@ impl Holding {
 
     /// Returns whether a state is wanted. The base must be sealed first: if it were sealed after a state of this session, it would undo
     /// that state.
-    pub fn wants(&self) -> Wanted {
+    pub fn wants(&self) -> Urgency {
         match &self.on_top_of {
-            OnTopOf::Base(_) if !self.rules.hold(Clause::TheBaseComesFirst) => Wanted::AtOnce,
+            ContinuedState::Base(_) if !self.rules.hold(Clause::TheBaseComesFirst) => Urgency::AtOnce,
             // One attempt at a time: the next state builds on its outcome.
-            _ if self.attempt.is_some() => Wanted::No,
-            OnTopOf::Nothing => Wanted::AtOnce,
-            OnTopOf::Base(_) if self.rules.hold(Clause::SealTheBaseAgain) => Wanted::No,
+            _ if self.attempt.is_some() => Urgency::No,
+            ContinuedState::Nothing => Urgency::AtOnce,
+            ContinuedState::Base(_) if self.rules.hold(Clause::SealTheBaseAgain) => Urgency::No,
             // The last seal that was sent is in force, so the next one may wait for its interval.
-            OnTopOf::Own(id, _) if self.last_sent == Some(*id) => Wanted::WhenDue,
+            ContinuedState::Own(id, _) if self.last_sent == Some(*id) => Urgency::WhenDue,
             // The last seal was given up but may still land, so another one must follow.
-            _ => Wanted::AtOnce,
+            _ => Urgency::AtOnce,
         }
     }
 
     /// Returns whether a seal is in progress, or a base is to be sealed again.
     pub fn awaits_end(&self) -> bool {
-        self.attempt.is_some() || matches!(self.on_top_of, OnTopOf::Base(_))
+        self.attempt.is_some() || matches!(self.on_top_of, ContinuedState::Base(_))
     }
 
     /// Returns whether to seal this state: it must be the next one, and differ from the last.
     pub fn takes(&self, state: &State) -> bool {
         let is_next = match &self.on_top_of {
-            OnTopOf::Nothing => {
-                let is_begin = state.header.frontier_ms == state.header.begin_ms;
-                !is_begin || self.rules.hold(Clause::SealTheBegin)
+            ContinuedState::Nothing => {
+                let is_start = state.header.frontier_ms == state.header.begin_ms;
+                !is_start || self.rules.hold(Clause::SealTheBegin)
             }
-            OnTopOf::Base(seal) => self.continues(seal, state) && seal.content != state.content,
-            OnTopOf::Own(id, seal) => {
+            ContinuedState::Base(seal) => self.continues(seal, state) && seal.content != state.content,
+            ContinuedState::Own(id, seal) => {
                 // Equal content is sealed again only while the last seal sent is not known to be in force.
                 let is_same = seal.content == state.content && self.last_sent == Some(*id);
                 self.continues(seal, state) && !is_same
             }
         };
-        self.wants() != Wanted::No && is_next
+        self.wants() != Urgency::No && is_next
     }
 
     fn continues(&self, seal: &Seal, state: &State) -> bool {
@@ -138,9 +138,9 @@ impl Holding {
     pub fn seal(
         &mut self,
         state: State,
-        view: &View,
+        view: &PartitionView,
         now_ms: i64,
-        commands: &mut Vec<Command>,
+        commands: &mut Vec<OwnerCommand>,
     ) -> Result<(), Refusal> {
         // Only blobs of the last seal may be named again: any other one may be deleted as garbage.
         let mut known = self.known();
@@ -177,7 +177,7 @@ impl Holding {
         }
         let waiting: BTreeSet<_> = blobs.iter().map(|(blob, _)| *blob).collect();
         let sends = blobs.into_iter();
-        commands.extend(sends.map(|(blob, bytes)| Command::send(Key::Blob(blob), bytes)));
+        commands.extend(sends.map(|(blob, bytes)| OwnerCommand::send(RecordKey::Blob(blob), bytes)));
         // Send the seal only after its blobs are acknowledged, so that no reader finds a seal whose blobs are missing.
         if waiting.is_empty() || !self.rules.hold(Clause::BlobsComeFirst) {
             self.send_seal(seal, now_ms, commands);
@@ -185,7 +185,7 @@ impl Holding {
             self.attempt = Some(Attempt::Blobs {
                 seal,
                 waiting,
-                heard_ms: now_ms,
+                received_ms: now_ms,
             });
         }
         Ok(())
@@ -194,8 +194,8 @@ impl Holding {
     /// Returns the blobs of the seal below, by length and hash: the same bytes are named again, in any role.
     fn known(&self) -> HashMap<(u64, u128), BlobId> {
         let seal = match &self.on_top_of {
-            OnTopOf::Nothing => return HashMap::new(),
-            OnTopOf::Base(seal) | OnTopOf::Own(_, seal) => seal,
+            ContinuedState::Nothing => return HashMap::new(),
+            ContinuedState::Base(seal) | ContinuedState::Own(_, seal) => seal,
         };
         let entries = seal.entries();
         entries
@@ -212,14 +212,14 @@ impl Holding {
         }
     }
 
-    fn send_seal(&mut self, seal: Arc<Seal>, now_ms: i64, commands: &mut Vec<Command>) {
+    fn send_seal(&mut self, seal: Arc<Seal>, now_ms: i64, commands: &mut Vec<OwnerCommand>) {
         let id = SealId {
             session: self.session,
             number: self.next_seal,
         };
         self.next_seal += 1;
         self.last_sent = Some(id);
-        commands.push(Command::send(Key::Seal(id), seal.encode().into()));
+        commands.push(OwnerCommand::send(RecordKey::Seal(id), seal.encode().into()));
         self.attempt = Some(Attempt::Seal {
             id,
             seal,
@@ -228,11 +228,11 @@ impl Holding {
         });
     }
 
-    pub fn blob_acknowledged(&mut self, blob: BlobId, now_ms: i64, commands: &mut Vec<Command>) {
+    pub fn blob_acknowledged(&mut self, blob: BlobId, now_ms: i64, commands: &mut Vec<OwnerCommand>) {
         let Some(Attempt::Blobs {
             seal,
             waiting,
-            heard_ms,
+            received_ms,
         }) = &mut self.attempt
         else {
             return;
@@ -240,7 +240,7 @@ impl Holding {
         if !waiting.remove(&blob) {
             return;
         }
-        *heard_ms = now_ms;
+        *received_ms = now_ms;
         if waiting.is_empty() {
             let seal = Arc::clone(seal);
             self.send_seal(seal, now_ms, commands);
@@ -266,7 +266,7 @@ impl Holding {
 
     /// Notes that an own seal is current.
     pub fn found(&mut self, found: SealId, seal: &Arc<Seal>) {
-        self.on_top_of = OnTopOf::Own(found, Arc::clone(seal));
+        self.on_top_of = ContinuedState::Own(found, Arc::clone(seal));
         // A seal that was given up may land after all. A later one that is in flight stays in progress.
         if let Some(Attempt::Seal { id, .. }) = &self.attempt
             && *id <= found
@@ -278,19 +278,19 @@ impl Holding {
     /// Returns the state that the next seal continues, if it is complete.
     pub fn below(&self) -> Option<&Arc<Seal>> {
         match &self.on_top_of {
-            OnTopOf::Nothing => None,
-            OnTopOf::Base(seal) | OnTopOf::Own(_, seal) => Some(seal),
+            ContinuedState::Nothing => None,
+            ContinuedState::Base(seal) | ContinuedState::Own(_, seal) => Some(seal),
         }
     }
 
     /// Returns whether an own seal was found current, and is not lost.
     pub fn has_sealed(&self) -> bool {
-        matches!(self.on_top_of, OnTopOf::Own(..))
+        matches!(self.on_top_of, ContinuedState::Own(..))
     }
 
     /// Returns whether there is nothing to continue and no seal in progress.
     pub fn has_nothing(&self) -> bool {
-        matches!(self.on_top_of, OnTopOf::Nothing) && self.attempt.is_none()
+        matches!(self.on_top_of, ContinuedState::Nothing) && self.attempt.is_none()
     }
 
     /// Returns whether this session has sent the seal. If it has not, another writer uses the same session.
@@ -301,33 +301,33 @@ impl Holding {
     /// Returns whether this own seal is the last one that was found, or a later one.
     pub fn is_no_earlier(&self, found: SealId) -> bool {
         match &self.on_top_of {
-            OnTopOf::Own(id, _) => *id <= found,
-            OnTopOf::Nothing | OnTopOf::Base(_) => true,
+            ContinuedState::Own(id, _) => *id <= found,
+            ContinuedState::Nothing | ContinuedState::Base(_) => true,
         }
     }
 
     /// Returns whether the end lacks the last seal that was found, or has another value under its key.
-    pub fn lacks_its_seal(&self, end: &End) -> bool {
+    pub fn lacks_its_seal(&self, end: &NamespaceEnd) -> bool {
         let own = end.seal.as_ref().filter(|(id, _)| id.session == self.session);
         match &self.on_top_of {
             // A later own seal may be at the end. An earlier, changed or unreadable one is a loss.
-            OnTopOf::Own(id, seal) => !own.is_some_and(|(read, value)| {
+            ContinuedState::Own(id, seal) => !own.is_some_and(|(read, value)| {
                 value.is_ok() && read >= id && (read > id || value.as_ref() == Ok(seal))
             }),
             // Nothing of this session is known to be in force yet, so only an unreadable own seal is a fault.
-            OnTopOf::Nothing | OnTopOf::Base(_) => own.is_some_and(|(_, value)| value.is_err()),
+            ContinuedState::Nothing | ContinuedState::Base(_) => own.is_some_and(|(_, value)| value.is_err()),
         }
     }
 
     /// Drops the current state after the topic has lost it: the next seal names none of its blobs.
     pub fn lose(&mut self) {
-        (self.on_top_of, self.attempt) = (OnTopOf::Nothing, None);
+        (self.on_top_of, self.attempt) = (ContinuedState::Nothing, None);
     }
 
     /// Gives up an attempt that was unanswered for so long that its answer may come late or never. The next attempt uses other keys.
     pub fn doubt(&mut self, now_ms: i64, answer_ms: i64) {
         let since_ms = match &self.attempt {
-            Some(Attempt::Blobs { heard_ms, .. }) => *heard_ms,
+            Some(Attempt::Blobs { received_ms, .. }) => *received_ms,
             Some(Attempt::Seal {
                 sent_ms,
                 acknowledged_ms: None,
@@ -346,7 +346,7 @@ impl Holding {
 
     /// Gives up a seal that was acknowledged, and that an end which was asked for since does not have: a replica that lacked it has become
     /// the leader. Should it be there all the same, behind that end, it counts as one that lands late.
-    pub fn miss(&mut self, end: &End, view: &View) {
+    pub fn miss(&mut self, end: &NamespaceEnd, view: &PartitionView) {
         if let Some(Attempt::Seal {
             id, acknowledged_ms, ..
         }) = &self.attempt
@@ -364,9 +364,9 @@ impl Holding {
     }
 
     /// S5: returns whether everything except this current seal and its blobs is garbage.
-    pub fn may_collect(&self, in_force: SealId) -> bool {
+    pub fn may_collect(&self, current: SealId) -> bool {
         // A later seal that was sent may name blobs that the seal in force does not.
-        let is_last = self.last_sent == Some(in_force) || !self.rules.hold(Clause::CollectAfterTheLastSeal);
+        let is_last = self.last_sent == Some(current) || !self.rules.hold(Clause::CollectAfterTheLastSeal);
         // Blobs of the next seal may be in the log already, and no seal names them yet.
         let is_between = !matches!(self.attempt, Some(Attempt::Blobs { .. }))
             || !self.rules.hold(Clause::CollectBetweenSeals);
@@ -374,11 +374,11 @@ impl Holding {
     }
 
     /// Returns whether this seal or its session needs a key.
-    pub fn needs(&self, key: Key, in_force: SealId, blobs: &BTreeSet<BlobId>) -> bool {
+    pub fn needs(&self, key: RecordKey, current: SealId, blobs: &BTreeSet<BlobId>) -> bool {
         match key {
-            Key::Claim(session) => session == self.session && self.rules.hold(Clause::KeepTheClaim),
-            Key::Seal(id) => id == in_force,
-            Key::Blob(id) => blobs.contains(&id),
+            RecordKey::Claim(session) => session == self.session && self.rules.hold(Clause::KeepTheClaim),
+            RecordKey::Seal(id) => id == current,
+            RecordKey::Blob(id) => blobs.contains(&id),
         }
     }
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::journal::content::{Bytes, Role, State};
-use crate::journal::identity::{Difference, Identity};
-use crate::journal::key::{Key, Namespace, SealId, Session};
+use crate::journal::content::{Role, SharedBytes, State};
+use crate::journal::identity::{LogDifference, LogIdentity};
+use crate::journal::key::{Namespace, RecordKey, SealId, Session};
 use crate::journal::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
-use crate::journal::view::{Damage, Question};
+use crate::journal::view::{DamagedBlob, EndQuestion};
 
 /// Settings of an owner.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct OwnerSettings {
     pub namespace: Namespace,
-    pub identity: Identity,
+    pub identity: LogIdentity,
     /// Details in our claim, for people.
     pub claim: Claim,
     /// Time to wait for an answer.
@@ -27,7 +27,7 @@ pub struct Settings {
 
 /// Input of an owner.
 #[derive(Debug)]
-pub enum Input<'a> {
+pub enum OwnerInput<'a> {
     /// The group gives the pair.
     Assigned,
     /// The group takes the pair, or the membership is lost.
@@ -44,15 +44,15 @@ pub enum Input<'a> {
     Begins(i64),
     /// Everything below the end of the state partition has been read. The [`Owner`](super::Owner) issued this question when the
     /// end was asked for.
-    End(Question),
+    End(EndQuestion),
     /// The end was asked for with this question, but records below it do not come. This does not count as an end, but allows a
     /// claim.
-    Quiet(Question),
+    Quiet(EndQuestion),
     /// The append of this key is acknowledged by all replicas in sync. A failed append counts as unanswered.
-    Acknowledged(Key),
+    Acknowledged(RecordKey),
     /// The memory of the pair at a batch border.
     State(State),
-    /// Answer to a [`Command::Commit`]: whether the group knows this member and its generation. Any other failure is not an
+    /// Answer to a [`OwnerCommand::Commit`]: whether the group knows this member and its generation. Any other failure is not an
     /// answer.
     Committed { number: u64, is_known: bool },
     /// The end of the state partition lies before the read position, so it is read again from its first record.
@@ -63,9 +63,12 @@ pub enum Input<'a> {
 
 /// Command of an owner.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum OwnerCommand {
     /// Append to the state partition. No value means a tombstone.
-    Send { key: Key, value: Option<Bytes> },
+    Send {
+        key: RecordKey,
+        value: Option<SharedBytes>,
+    },
     /// Commit the offsets of the pair, for the answer.
     Commit { number: u64 },
     /// No state is stored: start by the start rule, and offer a state from there.
@@ -73,7 +76,7 @@ pub enum Command {
     /// Drop the memory and make it again from this state.
     Restore {
         seal: Arc<Seal>,
-        roles: BTreeMap<Role, Bytes>,
+        roles: BTreeMap<Role, SharedBytes>,
     },
     /// The state with this content is in force: its settled numbers are to be shown.
     Show { content: u128 },
@@ -83,9 +86,9 @@ pub enum Command {
     Refuse(Refusal),
 }
 
-impl Command {
-    pub(super) fn send(key: Key, value: Bytes) -> Command {
-        Command::Send {
+impl OwnerCommand {
+    pub(super) fn send(key: RecordKey, value: SharedBytes) -> OwnerCommand {
+        OwnerCommand::Send {
             key,
             value: Some(value),
         }
@@ -100,9 +103,9 @@ pub enum Refusal {
     /// The highest seal cannot be read.
     Seal { id: SealId, error: RecordError },
     /// The highest seal is of another log.
-    Identity { id: SealId, difference: Difference },
+    Identity { id: SealId, difference: LogDifference },
     /// The base is not whole.
-    Damage(Damage),
+    Damage(DamagedBlob),
     /// The state has so many parts that its seal would be of this size: it is not sealed.
     TooLarge { n_bytes: usize },
 }
@@ -152,7 +155,7 @@ impl fmt::Display for Loss {
 
 /// A fault of the stored state of a pair that has an owner. It ends once it is mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StateFault {
     /// The topic has lost this, and it is being written again.
     Lost(Loss),
     /// A key of the highest epoch: no claim can be above it.
@@ -161,19 +164,19 @@ pub enum Trouble {
     Newer(String),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StateFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Lost(loss) => write!(
+            StateFault::Lost(loss) => write!(
                 f,
                 "the state topic has lost {loss}, which is being written again: another program or a setting deletes records there"
             ),
-            Trouble::Unsurpassable(key) => write!(
+            StateFault::Unsurpassable(key) => write!(
                 f,
                 "another program wrote the key `{key}` into the state topic, and no claim can be above it, so nothing more is stored or shown \
                  as settled. Delete that key with a record without a value; no totals are lost then"
             ),
-            Trouble::Newer(key) => write!(
+            StateFault::Newer(key) => write!(
                 f,
                 "a newer version of abgauge wrote the key `{key}` into the state topic, and this one would refuse to start: run the newer \
                  version, or delete that key with a record without a value"
@@ -184,7 +187,7 @@ impl fmt::Display for Trouble {
 
 /// Parts of a pair that may be shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownState {
     pub live: bool,
     /// The content of the state whose settled numbers may be shown.
     pub settled: Option<u128>,
@@ -193,7 +196,7 @@ pub struct Shown {
 /// Rule for what may be shown of a pair until the owner takes its next input. It is a value, so that scrapes never wait for the
 /// loop.
 #[derive(Debug, Clone, Copy)]
-pub struct Showing {
+pub struct Visibility {
     pub(super) session: Option<Session>,
     pub(super) is_holder: bool,
     pub(super) settled: Option<u128>,
@@ -202,7 +205,7 @@ pub struct Showing {
     pub(super) still_ms: i64,
 }
 
-impl Showing {
+impl Visibility {
     /// Returns the session under which it is shown, if anything may be. Of two instances, the one with the greater session
     /// wins.
     pub fn session(&self) -> Option<Session> {
@@ -210,14 +213,14 @@ impl Showing {
     }
 
     /// Returns what a scrape may show at this time (S7).
-    pub fn shown(&self, now_ms: i64) -> Shown {
+    pub fn shown(&self, now_ms: i64) -> ShownState {
         // A stalled loop shows nothing: the pair may have a new owner by now.
         if self.session.is_none() || now_ms > self.still_ms {
-            return Shown::default();
+            return ShownState::default();
         }
         // A lease ends by itself, so an instance that is cut off from the log stops showing old numbers.
         let has_lease = now_ms <= self.lease_ms;
-        Shown {
+        ShownState {
             live: has_lease || self.is_holder,
             settled: self.settled.filter(|_| has_lease),
         }

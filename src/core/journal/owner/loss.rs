@@ -1,21 +1,21 @@
 //! Records of a pair that the topic has lost behind its owner, and how they are written again (S8).
 
-use super::interface::{Loss, Trouble};
-use super::kept::Kept;
-use super::{Owner, Phase};
-use crate::journal::key::Key;
-use crate::journal::view::End;
+use super::interface::{Loss, StateFault};
+use super::kept_seal::KeptSeal;
+use super::{Owner, OwnerPhase};
+use crate::journal::key::RecordKey;
+use crate::journal::view::NamespaceEnd;
 
 impl Owner {
     /// Returns the fault that keeps the stored state from being complete and current, for the operator.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<StateFault> {
         if let Some(key) = self.view.newer_key() {
-            return Some(Trouble::Newer(key.to_owned()));
+            return Some(StateFault::Newer(key.to_owned()));
         }
         if let Some(key) = self.unsurpassable() {
-            return Some(Trouble::Unsurpassable(key.text(self.settings.namespace)));
+            return Some(StateFault::Unsurpassable(key.text(self.settings.namespace)));
         }
-        self.lost.map(Trouble::Lost)
+        self.lost.map(StateFault::Lost)
     }
 
     /// Counts how often something was lost.
@@ -24,13 +24,13 @@ impl Owner {
     }
 
     /// Returns the record with the highest possible epoch, above which nobody can claim.
-    fn unsurpassable(&self) -> Option<Key> {
+    fn unsurpassable(&self) -> Option<RecordKey> {
         let top = self.view.top()?;
         let is_in_the_way = match &self.phase {
-            Phase::Away(_) | Phase::Refused => false,
+            OwnerPhase::Away(_) | OwnerPhase::Refused => false,
             // A holder is blocked only by records above its own claim.
-            Phase::Holding(holding) => top.session() > Some(holding.session),
-            Phase::Reading(_) | Phase::Claiming { .. } | Phase::Superseded { .. } => true,
+            OwnerPhase::Holding(holding) => top.session() > Some(holding.session),
+            OwnerPhase::Reading(_) | OwnerPhase::Claiming { .. } | OwnerPhase::Superseded { .. } => true,
         };
         (is_in_the_way && top.session()?.epoch == u64::MAX).then_some(top)
     }
@@ -43,14 +43,14 @@ impl Owner {
 
     /// Notes that the log was replaced, or is shorter than it was.
     pub(super) fn lose_the_log(&mut self) {
-        if let Phase::Holding(_) = self.phase {
+        if let OwnerPhase::Holding(_) = self.phase {
             self.note_loss(Loss::Log);
         }
     }
 
     /// Returns whether the topic has lost a part of the current state, at an end that has the own claim. The loss is then repaired.
-    pub(super) fn look_for_loss(&mut self, end: &End) -> bool {
-        let Phase::Holding(holding) = &mut self.phase else {
+    pub(super) fn look_for_loss(&mut self, end: &NamespaceEnd) -> bool {
+        let OwnerPhase::Holding(holding) = &mut self.phase else {
             return false;
         };
         let loss = if holding.lacks_its_seal(end) {
@@ -82,17 +82,17 @@ impl Owner {
     /// Seals the last current state again, with all of its blobs, unless memory has a newer one, which is then wanted at once.
     /// A replaying worker cannot offer a state, so the kept bytes are used.
     pub(super) fn write_again(&mut self) {
-        let Phase::Holding(holding) = &mut self.phase else {
+        let OwnerPhase::Holding(holding) = &mut self.phase else {
             return;
         };
         // Memory may have offered a newer state. Writing an older one back would undo it, so that state is wanted
         // instead.
         let newest = self.memory.as_ref().and_then(|passed| passed.last());
-        let is_newest = |kept: &&Kept| newest == Some(kept.content());
+        let is_newest = |kept: &&KeptSeal| newest == Some(kept.content());
         if !holding.has_nothing() {
             return;
         }
-        let Some(state) = self.kept.as_ref().filter(is_newest).and_then(Kept::state) else {
+        let Some(state) = self.kept.as_ref().filter(is_newest).and_then(KeptSeal::state) else {
             return;
         };
         if let Err(refusal) = holding.seal(state, &self.view, self.now_ms, &mut self.commands) {
@@ -102,12 +102,12 @@ impl Owner {
 
     /// Keeps the bytes of the state that the next seal continues.
     pub(super) fn keep(&mut self) {
-        let Phase::Holding(holding) = &self.phase else {
+        let OwnerPhase::Holding(holding) = &self.phase else {
             return;
         };
         let Some(seal) = holding.below() else { return };
         if self.kept.as_ref().is_none_or(|kept| !kept.is_of(seal)) {
-            self.kept = Some(Kept::of(seal, &self.view, self.kept.as_ref()));
+            self.kept = Some(KeptSeal::of(seal, &self.view, self.kept.as_ref()));
         }
     }
 

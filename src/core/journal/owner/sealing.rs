@@ -3,25 +3,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Command, Owner, Phase, Wanted};
+use super::{Owner, OwnerCommand, OwnerPhase, Urgency};
 use crate::journal::content::State;
-use crate::journal::key::{BlobId, Key, SealId};
+use crate::journal::key::{BlobId, RecordKey, SealId};
 use crate::journal::record::Seal;
 use crate::journal::rules::Clause;
-use crate::journal::view::End;
+use crate::journal::view::NamespaceEnd;
 
 impl Owner {
     /// Returns how urgently a state is wanted at the next border of a batch.
-    pub fn wants(&self) -> Wanted {
+    pub fn wants(&self) -> Urgency {
         match &self.phase {
-            Phase::Holding(holding) => holding.wants(),
-            _ => Wanted::No,
+            OwnerPhase::Holding(holding) => holding.wants(),
+            _ => Urgency::No,
         }
     }
 
     /// S4.
     pub(super) fn state(&mut self, state: State) {
-        let Phase::Holding(holding) = &mut self.phase else {
+        let OwnerPhase::Holding(holding) = &mut self.phase else {
             return;
         };
         // The offer may be older than the owner's last change, so it is checked here.
@@ -50,13 +50,13 @@ impl Owner {
     }
 
     pub(super) fn blob_acknowledged(&mut self, id: BlobId) {
-        if let Phase::Holding(holding) = &mut self.phase {
+        if let OwnerPhase::Holding(holding) = &mut self.phase {
             holding.blob_acknowledged(id, self.now_ms, &mut self.commands);
         }
     }
 
     pub(super) fn seal_acknowledged(&mut self, id: SealId) {
-        let Phase::Holding(holding) = &mut self.phase else {
+        let OwnerPhase::Holding(holding) = &mut self.phase else {
             return;
         };
         let Some(seal) = holding.seal_acknowledged(id, self.now_ms) else {
@@ -70,8 +70,8 @@ impl Owner {
         }
     }
 
-    pub(super) fn end_of_holder(&mut self, end: &End) {
-        let Phase::Holding(holding) = &mut self.phase else {
+    pub(super) fn end_of_holder(&mut self, end: &NamespaceEnd) {
+        let OwnerPhase::Holding(holding) = &mut self.phase else {
             return;
         };
         // A higher claim would have been noticed when it was read, so another result means that the log has lost ours.
@@ -83,7 +83,7 @@ impl Owner {
         }
         // An end that lacks an acknowledged seal ends the wait for it.
         holding.miss(end, &self.view);
-        let own = match end.in_force() {
+        let own = match end.current() {
             Some((id, Ok(seal))) if id.session == holding.session => Some((*id, Arc::clone(seal))),
             _ => None,
         };
@@ -105,18 +105,16 @@ impl Owner {
     }
 
     /// S5: sends tombstones for all that the seal in force and the claim do not need.
-    pub(super) fn collect(&mut self, in_force: SealId, seal: &Seal) {
-        let Phase::Holding(holding) = &self.phase else {
+    pub(super) fn collect(&mut self, current: SealId, seal: &Seal) {
+        let OwnerPhase::Holding(holding) = &self.phase else {
             return;
         };
-        if !holding.may_collect(in_force) {
+        if !holding.may_collect(current) {
             return;
         }
         let named: BTreeSet<_> = seal.entries().map(|entry| entry.blob).collect();
         let keys = self.view.keys();
-        let garbage: BTreeSet<Key> = keys
-            .filter(|key| !holding.needs(*key, in_force, &named))
-            .collect();
+        let garbage: BTreeSet<RecordKey> = keys.filter(|key| !holding.needs(*key, current, &named)).collect();
         // Those that were read are gone from the view; others may be lost.
         self.buried.retain(|key, _| garbage.contains(key));
         for key in garbage {
@@ -124,7 +122,7 @@ impl Owner {
             let sent_ms = self.buried.get(&key);
             if sent_ms.is_none_or(|sent_ms| self.now_ms - sent_ms >= self.settings.answer_ms) {
                 self.buried.insert(key, self.now_ms);
-                self.commands.push(Command::Send { key, value: None });
+                self.commands.push(OwnerCommand::Send { key, value: None });
             }
         }
     }

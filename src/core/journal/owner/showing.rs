@@ -1,14 +1,14 @@
 //! Rules for what may be shown of the pair (S2, S7).
 
-use super::{Command, Owner, Phase, Settings, Showing};
+use super::{Owner, OwnerCommand, OwnerPhase, OwnerSettings, Visibility};
 use crate::journal::key::SealId;
 use crate::journal::rules::Clause;
-use crate::journal::view::End;
+use crate::journal::view::NamespaceEnd;
 
 impl Owner {
     /// Returns the rule by which scrapes decide what to show from now on.
-    pub fn showing(&self) -> Showing {
-        let Settings {
+    pub fn showing(&self) -> Visibility {
+        let OwnerSettings {
             lease_ms, still_ms, ..
         } = self.settings;
         // Before the first end that has the own claim, there is no lease.
@@ -20,9 +20,9 @@ impl Owner {
             true => self.now_ms.saturating_add(still_ms),
             false => i64::MAX,
         };
-        Showing {
+        Visibility {
             session: self.visible.filter(|_| self.went_on_ms.is_none()),
-            is_holder: matches!(self.phase, Phase::Holding(_)),
+            is_holder: matches!(self.phase, OwnerPhase::Holding(_)),
             settled: self.settled.map(|(_, content)| content),
             lease_ms,
             still_ms,
@@ -40,7 +40,7 @@ impl Owner {
     }
 
     /// Notes that the own claim is the highest.
-    pub(super) fn has_the_pair(&mut self, end: &End) {
+    pub(super) fn has_the_pair(&mut self, end: &NamespaceEnd) {
         // Only an end asked for after the stall shows that the pair is still ours.
         self.went_on_ms = self.went_on_ms.filter(|went_on_ms| *went_on_ms > end.asked_ms);
         self.renew_lease(end);
@@ -49,7 +49,7 @@ impl Owner {
     /// S6: hides what is shown once another session has sealed the pair, because it is out of date.
     pub(super) fn look_at_a_seal(&mut self, id: SealId) {
         let own = match &self.phase {
-            Phase::Holding(holding) => Some(holding.session),
+            OwnerPhase::Holding(holding) => Some(holding.session),
             _ => None,
         };
         // Seals of earlier sessions may land late. Only one above the shown session makes the numbers outdated.
@@ -60,7 +60,7 @@ impl Owner {
     }
 
     /// S7: renews the lease, unless the highest seal contains more than what is shown: then others may have shown more meanwhile.
-    fn renew_lease(&mut self, end: &End) {
+    fn renew_lease(&mut self, end: &NamespaceEnd) {
         // Nothing is shown or sealed yet, so nothing can be outdated.
         let (Some((_, shown)), Some((_, Ok(seal)))) = (self.settled, &end.seal) else {
             return self.renew_lease_from(end);
@@ -70,7 +70,7 @@ impl Owner {
         }
     }
 
-    fn renew_lease_from(&mut self, end: &End) {
+    fn renew_lease_from(&mut self, end: &NamespaceEnd) {
         self.lease_from_ms = Some(match self.rules.hold(Clause::LeaseFromTheQuestion) {
             true => end.asked_ms,
             false => self.now_ms,
@@ -81,7 +81,7 @@ impl Owner {
     pub(super) fn show(&mut self, id: SealId, content: u128) {
         if self.settled != Some((id, content)) {
             self.settled = Some((id, content));
-            self.commands.push(Command::Show { content });
+            self.commands.push(OwnerCommand::Show { content });
         }
     }
 

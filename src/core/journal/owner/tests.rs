@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Command, Input, Loss, Owner, Refusal, Settings, Shown, Trouble, Wanted};
-use crate::journal::content::{Bytes, State};
+use super::{Loss, Owner, OwnerCommand, OwnerInput, OwnerSettings, Refusal, ShownState, StateFault, Urgency};
+use crate::journal::content::{SharedBytes, State};
 use crate::journal::fixture::{header, identity, roles, state};
-use crate::journal::identity::Difference;
-use crate::journal::key::{Key, Namespace, SealId, Session};
+use crate::journal::identity::LogDifference;
+use crate::journal::key::{Namespace, RecordKey, SealId, Session};
 use crate::journal::record::{Claim, RecordError, Seal};
 
 mod loss;
@@ -26,11 +26,11 @@ struct Desk {
 }
 
 /// A record that was appended.
-type Sent = (Key, Option<Bytes>);
+type Sent = (RecordKey, Option<SharedBytes>);
 
 impl Desk {
     fn new(seed: u64) -> Desk {
-        let settings = Settings {
+        let settings = OwnerSettings {
             namespace: namespace(),
             identity: identity(),
             claim: Claim::default(),
@@ -61,22 +61,22 @@ impl Desk {
         desk
     }
 
-    fn step(&mut self, input: Input) -> Vec<Command> {
+    fn step(&mut self, input: OwnerInput) -> Vec<OwnerCommand> {
         self.owner.step(self.now_ms, input)
     }
 
-    fn later(&mut self, ms: i64) -> Vec<Command> {
+    fn later(&mut self, ms: i64) -> Vec<OwnerCommand> {
         self.now_ms += ms;
-        self.step(Input::Tick)
+        self.step(OwnerInput::Tick)
     }
 
-    fn read(&mut self, (key, value): &Sent) -> Vec<Command> {
+    fn read(&mut self, (key, value): &Sent) -> Vec<OwnerCommand> {
         self.read_text(&key.text(namespace()), value.as_deref())
     }
 
-    fn read_text(&mut self, key: &str, value: Option<&[u8]>) -> Vec<Command> {
+    fn read_text(&mut self, key: &str, value: Option<&[u8]>) -> Vec<OwnerCommand> {
         self.end += 1;
-        self.step(Input::Record {
+        self.step(OwnerInput::Record {
             offset: self.end - 1,
             key: key.as_bytes(),
             value,
@@ -89,18 +89,18 @@ impl Desk {
         }
     }
 
-    fn end(&mut self) -> Vec<Command> {
+    fn end(&mut self) -> Vec<OwnerCommand> {
         let question = self.owner.question(self.now_ms);
-        self.step(Input::End(question))
+        self.step(OwnerInput::End(question))
     }
 
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> ShownState {
         self.owner.showing().shown(self.now_ms)
     }
 
     /// Is assigned, claims, and reads its claim.
     fn claims(&mut self) -> Session {
-        self.step(Input::Assigned);
+        self.step(OwnerInput::Assigned);
         let commands = self.end();
         let session = claim_of(&commands);
         self.read_all(&sent(&commands));
@@ -109,7 +109,7 @@ impl Desk {
 
     /// Offers a state; all that is sent is acknowledged and read. Returns it.
     fn seals(&mut self, state: &State) -> Vec<Sent> {
-        let blobs = sent(&self.step(Input::State(state.clone())));
+        let blobs = sent(&self.step(OwnerInput::State(state.clone())));
         self.writes(blobs)
     }
 
@@ -119,7 +119,7 @@ impl Desk {
         while let Some((key, value)) = records.get(n_acknowledged).cloned() {
             n_acknowledged += 1;
             if value.is_some() {
-                records.extend(sent(&self.step(Input::Acknowledged(key))));
+                records.extend(sent(&self.step(OwnerInput::Acknowledged(key))));
             }
         }
         self.read_all(&records);
@@ -127,20 +127,20 @@ impl Desk {
     }
 }
 
-fn sent(commands: &[Command]) -> Vec<Sent> {
+fn sent(commands: &[OwnerCommand]) -> Vec<Sent> {
     let sent = commands.iter().filter_map(|command| match command {
-        Command::Send { key, value } => Some((*key, value.clone())),
+        OwnerCommand::Send { key, value } => Some((*key, value.clone())),
         _ => None,
     });
     sent.collect()
 }
 
 #[track_caller]
-fn claim_of(commands: &[Command]) -> Session {
+fn claim_of(commands: &[OwnerCommand]) -> Session {
     match commands {
         [
-            Command::Send {
-                key: Key::Claim(session),
+            OwnerCommand::Send {
+                key: RecordKey::Claim(session),
                 value: Some(_),
             },
         ] => *session,
@@ -152,7 +152,7 @@ fn claim_of(commands: &[Command]) -> Session {
 #[track_caller]
 fn seal_of(records: &[Sent]) -> (SealId, Seal) {
     match records {
-        [(Key::Seal(id), Some(value))] => (*id, Seal::decode(value).expect("it is a seal")),
+        [(RecordKey::Seal(id), Some(value))] => (*id, Seal::decode(value).expect("it is a seal")),
         other => panic!("{other:?}"),
     }
 }
@@ -162,10 +162,13 @@ fn session(epoch: u64) -> Session {
 }
 
 fn claim(epoch: u64) -> Sent {
-    (Key::Claim(session(epoch)), Some(Claim::default().encode().into()))
+    (
+        RecordKey::Claim(session(epoch)),
+        Some(Claim::default().encode().into()),
+    )
 }
 
-fn buried(commands: &[Command]) -> BTreeSet<Key> {
+fn buried(commands: &[OwnerCommand]) -> BTreeSet<RecordKey> {
     let sent = sent(commands);
     sent.iter()
         .filter(|(_, value)| value.is_none())
@@ -176,7 +179,7 @@ fn buried(commands: &[Command]) -> BTreeSet<Key> {
 #[test]
 fn claims_at_the_end_above_everything_it_has_read() {
     let mut desk = Desk::new(1);
-    assert_eq!(desk.step(Input::Assigned), []);
+    assert_eq!(desk.step(OwnerInput::Assigned), []);
     assert_eq!(desk.read(&claim(6)), []);
     assert_eq!(claim_of(&desk.end()).epoch, 7);
 }
@@ -184,22 +187,22 @@ fn claims_at_the_end_above_everything_it_has_read() {
 #[test]
 fn ignores_an_end_requested_before_the_last_record() {
     let mut desk = Desk::new(1);
-    desk.step(Input::Assigned);
+    desk.step(OwnerInput::Assigned);
     let question = desk.owner.question(desk.now_ms);
     desk.read(&claim(6));
-    assert_eq!(desk.step(Input::End(question)), []);
+    assert_eq!(desk.step(OwnerInput::End(question)), []);
 }
 
 #[test]
 fn a_quiet_partition_allows_a_claim_and_nothing_else() {
     let quiet = |desk: &mut Desk| {
         let question = desk.owner.question(desk.now_ms);
-        desk.step(Input::Quiet(question))
+        desk.step(OwnerInput::Quiet(question))
     };
     let mut desk = Desk::sealed();
     assert_eq!(quiet(&mut desk), [], "no lease, no garbage");
-    desk.step(Input::Revoked);
-    desk.step(Input::Assigned);
+    desk.step(OwnerInput::Revoked);
+    desk.step(OwnerInput::Assigned);
     claim_of(&quiet(&mut desk));
     assert_eq!(quiet(&mut desk), []);
 }
@@ -207,25 +210,29 @@ fn a_quiet_partition_allows_a_claim_and_nothing_else() {
 #[test]
 fn repeats_an_unanswered_claim_with_a_higher_epoch_and_a_new_number() {
     let mut desk = Desk::new(1);
-    desk.step(Input::Assigned);
+    desk.step(OwnerInput::Assigned);
     let first = claim_of(&desk.end());
     assert_eq!(desk.later(ANSWER_MS - 1), []);
     let second = claim_of(&desk.later(1));
     assert_eq!(second.epoch, first.epoch + 1);
     assert_ne!(second.unique, first.unique);
-    desk.step(Input::Acknowledged(Key::Claim(first)));
+    desk.step(OwnerInput::Acknowledged(RecordKey::Claim(first)));
     assert_eq!(claim_of(&desk.later(ANSWER_MS)).epoch, first.epoch + 2);
 }
 
 #[test]
 fn waits_for_an_acknowledged_claim_until_a_later_end_lacks_it() {
     let mut desk = Desk::new(1);
-    desk.step(Input::Assigned);
+    desk.step(OwnerInput::Assigned);
     let lost = claim_of(&desk.end());
     let before = desk.owner.question(desk.now_ms);
-    desk.step(Input::Acknowledged(Key::Claim(lost)));
+    desk.step(OwnerInput::Acknowledged(RecordKey::Claim(lost)));
     assert_eq!(desk.later(10 * ANSWER_MS), []);
-    assert_eq!(desk.step(Input::End(before)), [], "it may lie behind that end");
+    assert_eq!(
+        desk.step(OwnerInput::End(before)),
+        [],
+        "it may lie behind that end"
+    );
     let next = claim_of(&desk.end());
     assert_eq!(next.epoch, lost.epoch + 1);
     assert_ne!(next.unique, lost.unique);
@@ -237,17 +244,17 @@ fn waits_for_an_acknowledged_seal_until_a_later_end_lacks_it() {
     let mut desk = Desk::sealed();
     let offered = state(20, &[("totals", "2")]);
     let seals = |desk: &mut Desk| {
-        let blobs = sent(&desk.step(Input::State(offered.clone())));
-        seal_of(&sent(&desk.step(Input::Acknowledged(blobs[0].0))))
+        let blobs = sent(&desk.step(OwnerInput::State(offered.clone())));
+        seal_of(&sent(&desk.step(OwnerInput::Acknowledged(blobs[0].0))))
     };
     let (lost, _) = seals(&mut desk);
     let before = desk.owner.question(desk.now_ms);
-    desk.step(Input::Acknowledged(Key::Seal(lost)));
+    desk.step(OwnerInput::Acknowledged(RecordKey::Seal(lost)));
     desk.later(10 * ANSWER_MS);
-    desk.step(Input::End(before));
-    assert_eq!(desk.owner.wants(), Wanted::No, "it may lie behind that end");
+    desk.step(OwnerInput::End(before));
+    assert_eq!(desk.owner.wants(), Urgency::No, "it may lie behind that end");
     desk.end();
-    assert_eq!(desk.owner.wants(), Wanted::AtOnce);
+    assert_eq!(desk.owner.wants(), Urgency::AtOnce);
     let (next, seal) = seals(&mut desk);
     assert_eq!((next.number, seal.content), (lost.number + 1, offered.content));
 }
@@ -258,7 +265,7 @@ fn seals_the_base_again_if_its_acknowledged_seal_is_lost() {
     desk.read_all(&state_of_another(&state(10, &[("totals", "1")])));
     desk.claims();
     let (lost, seal) = seal_of(&sent(&desk.end()));
-    desk.step(Input::Acknowledged(Key::Seal(lost)));
+    desk.step(OwnerInput::Acknowledged(RecordKey::Seal(lost)));
     desk.now_ms += 1;
     let (next, again) = seal_of(&sent(&desk.end()));
     assert_eq!((next.number, again), (lost.number + 1, seal));
@@ -268,9 +275,9 @@ fn seals_the_base_again_if_its_acknowledged_seal_is_lost() {
 fn starts_and_requests_a_state_at_once_if_none_is_stored() {
     let mut desk = Desk::new(1);
     desk.claims();
-    assert_eq!(desk.owner.wants(), Wanted::No);
-    assert_eq!(desk.end(), [Command::Begin]);
-    assert_eq!(desk.owner.wants(), Wanted::AtOnce);
+    assert_eq!(desk.owner.wants(), Urgency::No);
+    assert_eq!(desk.end(), [OwnerCommand::Begin]);
+    assert_eq!(desk.owner.wants(), Urgency::AtOnce);
 }
 
 /// A state of somebody else, as it lies in the log.
@@ -278,7 +285,7 @@ fn state_of_another(content: &State) -> Vec<Sent> {
     let mut other = Desk::new(2);
     let claim = other.claims();
     other.end();
-    let mut records = vec![(Key::Claim(claim), Some(Claim::default().encode().into()))];
+    let mut records = vec![(RecordKey::Claim(claim), Some(Claim::default().encode().into()))];
     records.extend(other.seals(content));
     records
 }
@@ -291,14 +298,14 @@ fn restores_the_highest_seal_and_seals_it_again_with_its_blobs() {
     desk.read_all(&records);
     let session = desk.claims();
     let commands = desk.end();
-    let Command::Restore { seal, roles } = &commands[0] else {
+    let OwnerCommand::Restore { seal, roles } = &commands[0] else {
         panic!("{commands:?}");
     };
     assert_eq!((seal.content, &*roles["totals"]), (base.content, &b"1"[..]));
     let (id, again) = seal_of(&sent(&commands));
     assert_eq!(id, SealId { session, number: 0 });
     assert_eq!(again, **seal);
-    assert_eq!(desk.owner.wants(), Wanted::No, "the base comes first");
+    assert_eq!(desk.owner.wants(), Urgency::No, "the base comes first");
 }
 
 #[test]
@@ -314,7 +321,7 @@ fn shows_the_base_once_it_is_sealed_again() {
     let commands = desk.end();
     assert_eq!(
         commands[0],
-        Command::Show {
+        OwnerCommand::Show {
             content: base.content
         }
     );
@@ -336,11 +343,11 @@ fn seals_an_unanswered_base_again_under_a_new_key() {
 fn sends_a_seal_once_its_blobs_are_acknowledged() {
     let mut desk = Desk::holder();
     let offered = state(10, &[("arms", "a"), ("totals", "1")]);
-    let blobs = sent(&desk.step(Input::State(offered.clone())));
+    let blobs = sent(&desk.step(OwnerInput::State(offered.clone())));
     assert_eq!(blobs.len(), 2);
-    assert_eq!(desk.step(Input::Acknowledged(blobs[0].0)), []);
-    assert_eq!(desk.step(Input::Acknowledged(blobs[0].0)), [], "the same");
-    let (_, seal) = seal_of(&sent(&desk.step(Input::Acknowledged(blobs[1].0))));
+    assert_eq!(desk.step(OwnerInput::Acknowledged(blobs[0].0)), []);
+    assert_eq!(desk.step(OwnerInput::Acknowledged(blobs[0].0)), [], "the same");
+    let (_, seal) = seal_of(&sent(&desk.step(OwnerInput::Acknowledged(blobs[1].0))));
     assert_eq!(seal.content, offered.content);
 }
 
@@ -386,9 +393,9 @@ fn refuses_a_state_whose_seal_does_not_fit_into_a_record() {
     let mut desk = Desk::holder();
     let bytes: String = (0..20_000).map(|number| format!("{number:08}")).collect();
     let large = State::cut(header(10), roles(&[("totals", &bytes)]), 8);
-    let commands = desk.step(Input::State(large));
+    let commands = desk.step(OwnerInput::State(large));
     assert!(
-        matches!(commands[..], [Command::Refuse(Refusal::TooLarge { .. })]),
+        matches!(commands[..], [OwnerCommand::Refuse(Refusal::TooLarge { .. })]),
         "{commands:?}"
     );
 }
@@ -396,11 +403,11 @@ fn refuses_a_state_whose_seal_does_not_fit_into_a_record() {
 #[test]
 fn each_acknowledged_blob_restarts_the_timeout() {
     let mut desk = Desk::holder();
-    let blobs = sent(&desk.step(Input::State(state(10, &[("arms", "a"), ("totals", "1")]))));
+    let blobs = sent(&desk.step(OwnerInput::State(state(10, &[("arms", "a"), ("totals", "1")]))));
     desk.later(ANSWER_MS - 1);
-    desk.step(Input::Acknowledged(blobs[0].0));
+    desk.step(OwnerInput::Acknowledged(blobs[0].0));
     desk.later(ANSWER_MS - 1);
-    seal_of(&sent(&desk.step(Input::Acknowledged(blobs[1].0))));
+    seal_of(&sent(&desk.step(OwnerInput::Acknowledged(blobs[1].0))));
 }
 
 #[test]
@@ -408,13 +415,16 @@ fn restores_lost_memory_with_a_new_claim() {
     for is_away in [false, true] {
         let mut desk = Desk::sealed();
         if is_away {
-            desk.step(Input::Revoked);
+            desk.step(OwnerInput::Revoked);
         }
-        desk.step(Input::Forgotten);
-        assert_eq!(desk.shown(), Shown::default());
+        desk.step(OwnerInput::Forgotten);
+        assert_eq!(desk.shown(), ShownState::default());
         desk.claims();
         let commands = desk.end();
-        assert!(matches!(commands[0], Command::Restore { .. }), "{commands:?}");
+        assert!(
+            matches!(commands[0], OwnerCommand::Restore { .. }),
+            "{commands:?}"
+        );
     }
 }
 
@@ -422,16 +432,16 @@ fn restores_lost_memory_with_a_new_claim() {
 fn shows_a_state_once_it_is_in_force() {
     let mut desk = Desk::holder();
     let offered = state(10, &[]);
-    let records = sent(&desk.step(Input::State(offered.clone())));
+    let records = sent(&desk.step(OwnerInput::State(offered.clone())));
     let (id, _) = seal_of(&records);
-    assert_eq!(desk.step(Input::Acknowledged(Key::Seal(id))), []);
+    assert_eq!(desk.step(OwnerInput::Acknowledged(RecordKey::Seal(id))), []);
     desk.read_all(&records);
     assert_eq!(desk.shown().settled, None);
     let content = offered.content;
-    assert_eq!(desk.end()[0], Command::Show { content });
+    assert_eq!(desk.end()[0], OwnerCommand::Show { content });
     assert_eq!(
         desk.shown(),
-        Shown {
+        ShownState {
             live: true,
             settled: Some(content)
         }
@@ -441,47 +451,47 @@ fn shows_a_state_once_it_is_in_force() {
 #[test]
 fn does_not_seal_the_same_state_twice() {
     let mut desk = Desk::sealed();
-    assert_eq!(desk.owner.wants(), Wanted::WhenDue);
+    assert_eq!(desk.owner.wants(), Urgency::WhenDue);
     let same = state(10, &[("arms", "a"), ("totals", "1")]);
-    assert_eq!(desk.step(Input::State(same)), []);
+    assert_eq!(desk.step(OwnerInput::State(same)), []);
 }
 
 #[test]
 fn does_not_seal_a_state_that_has_read_less() {
     let mut desk = Desk::sealed();
-    assert_eq!(desk.step(Input::State(state(9, &[]))), []);
-    assert_ne!(desk.step(Input::State(state(11, &[]))), []);
+    assert_eq!(desk.step(OwnerInput::State(state(9, &[]))), []);
+    assert_ne!(desk.step(OwnerInput::State(state(11, &[]))), []);
 }
 
 #[test]
 fn a_seal_in_doubt_is_replaced_at_once_under_a_new_key() {
     let mut desk = Desk::sealed();
-    let (lost, _) = seal_of(&sent(&desk.step(Input::State(state(20, &[])))));
-    assert_eq!(desk.owner.wants(), Wanted::No);
+    let (lost, _) = seal_of(&sent(&desk.step(OwnerInput::State(state(20, &[])))));
+    assert_eq!(desk.owner.wants(), Urgency::No);
     desk.later(ANSWER_MS);
-    assert_eq!(desk.owner.wants(), Wanted::AtOnce);
-    let (next, _) = seal_of(&sent(&desk.step(Input::State(state(20, &[])))));
+    assert_eq!(desk.owner.wants(), Urgency::AtOnce);
+    let (next, _) = seal_of(&sent(&desk.step(OwnerInput::State(state(20, &[])))));
     assert_eq!(next.number, lost.number + 1);
 }
 
 #[test]
 fn gives_up_a_seal_whose_blobs_are_not_acknowledged() {
     let mut desk = Desk::sealed();
-    let first = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
+    let first = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     desk.later(ANSWER_MS);
-    let second = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
+    let second = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     assert_ne!(first[0].0, second[0].0);
-    assert_eq!(desk.step(Input::Acknowledged(first[0].0)), []);
-    seal_of(&sent(&desk.step(Input::Acknowledged(second[0].0))));
+    assert_eq!(desk.step(OwnerInput::Acknowledged(first[0].0)), []);
+    seal_of(&sent(&desk.step(OwnerInput::Acknowledged(second[0].0))));
 }
 
 #[test]
 fn waits_for_an_acknowledged_seal() {
     let mut desk = Desk::sealed();
-    let (id, _) = seal_of(&sent(&desk.step(Input::State(state(20, &[])))));
-    desk.step(Input::Acknowledged(Key::Seal(id)));
+    let (id, _) = seal_of(&sent(&desk.step(OwnerInput::State(state(20, &[])))));
+    desk.step(OwnerInput::Acknowledged(RecordKey::Seal(id)));
     desk.later(10 * ANSWER_MS);
-    assert_eq!(desk.owner.wants(), Wanted::No);
+    assert_eq!(desk.owner.wants(), Urgency::No);
 }
 
 #[test]
@@ -492,7 +502,7 @@ fn deletes_everything_but_the_current_seal_its_blobs_and_the_claim() {
     desk.claims();
     let again = sent(&desk.end());
     desk.read_all(&again);
-    let named: Vec<Key> = others.iter().map(|(key, _)| *key).collect();
+    let named: Vec<RecordKey> = others.iter().map(|(key, _)| *key).collect();
     let [claim, _, _, seal] = named[..] else {
         panic!("{named:?}");
     };
@@ -507,20 +517,20 @@ fn deletes_everything_but_the_current_seal_its_blobs_and_the_claim() {
 fn deletes_nothing_while_the_next_seal_is_in_progress() {
     let mut desk = Desk::sealed();
     desk.read(&claim(0));
-    let blobs = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
+    let blobs = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     desk.read_all(&blobs);
     assert_eq!(desk.end(), [], "its blob is under way");
-    let seal = sent(&desk.step(Input::Acknowledged(blobs[0].0)));
+    let seal = sent(&desk.step(OwnerInput::Acknowledged(blobs[0].0)));
     assert_eq!(desk.end(), [], "it is not in force yet");
     desk.read_all(&seal);
-    assert!(buried(&desk.end()).contains(&Key::Claim(session(0))));
+    assert!(buried(&desk.end()).contains(&RecordKey::Claim(session(0))));
 }
 
 /// A higher claim is read. Returns the number of the commit.
 #[track_caller]
 fn supersede(desk: &mut Desk, epoch: u64) -> u64 {
     match desk.read(&claim(epoch))[..] {
-        [Command::Commit { number }] => number,
+        [OwnerCommand::Commit { number }] => number,
         ref other => panic!("{other:?}"),
     }
 }
@@ -528,18 +538,18 @@ fn supersede(desk: &mut Desk, epoch: u64) -> u64 {
 #[test]
 fn a_superseded_owner_seals_nothing_and_asks_the_group() {
     let mut desk = Desk::sealed();
-    let blobs = sent(&desk.step(Input::State(state(20, &[("totals", "2")]))));
+    let blobs = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     supersede(&mut desk, 9);
-    assert_eq!(desk.step(Input::Acknowledged(blobs[0].0)), []);
-    assert_eq!(desk.step(Input::State(state(30, &[]))), []);
-    assert_eq!(desk.owner.wants(), Wanted::No);
+    assert_eq!(desk.step(OwnerInput::Acknowledged(blobs[0].0)), []);
+    assert_eq!(desk.step(OwnerInput::State(state(30, &[]))), []);
+    assert_eq!(desk.owner.wants(), Urgency::No);
 }
 
 #[test]
 fn a_member_known_to_the_group_claims_again() {
     let mut desk = Desk::sealed();
     let number = supersede(&mut desk, 9);
-    let known = Input::Committed {
+    let known = OwnerInput::Committed {
         number,
         is_known: true,
     };
@@ -550,21 +560,21 @@ fn a_member_known_to_the_group_claims_again() {
 fn a_member_unknown_to_the_group_drops_the_pair() {
     let mut desk = Desk::sealed();
     let number = supersede(&mut desk, 9);
-    let unknown = Input::Committed {
+    let unknown = OwnerInput::Committed {
         number,
         is_known: false,
     };
-    assert_eq!(desk.step(unknown), [Command::Drop]);
-    assert_eq!(desk.shown(), Shown::default());
+    assert_eq!(desk.step(unknown), [OwnerCommand::Drop]);
+    assert_eq!(desk.shown(), ShownState::default());
     desk.claims();
-    assert!(!desk.end().contains(&Command::Begin), "there is a seal");
+    assert!(!desk.end().contains(&OwnerCommand::Begin), "there is a seal");
 }
 
 #[test]
 fn ignores_the_answer_to_an_earlier_commit() {
     let mut desk = Desk::sealed();
     let first = supersede(&mut desk, 9);
-    let answer = |number| Input::Committed {
+    let answer = |number| OwnerInput::Committed {
         number,
         is_known: true,
     };
@@ -580,13 +590,13 @@ fn ignores_the_answer_to_an_earlier_commit() {
 fn repeats_an_unanswered_commit() {
     let mut desk = Desk::sealed();
     let number = supersede(&mut desk, 9);
-    assert_eq!(desk.later(ANSWER_MS), [Command::Commit { number }]);
+    assert_eq!(desk.later(ANSWER_MS), [OwnerCommand::Commit { number }]);
 }
 
 /// Has it superseded by a session that never seals, so that it claims again. Returns its commands at the end that has its claim.
-fn claim_again(desk: &mut Desk) -> Vec<Command> {
+fn claim_again(desk: &mut Desk) -> Vec<OwnerCommand> {
     let number = supersede(desk, 9);
-    let known = Input::Committed {
+    let known = OwnerInput::Committed {
         number,
         is_known: true,
     };
@@ -615,7 +625,10 @@ fn restores_memory_that_has_not_passed_through_the_base() {
     let records = other.seals(&state(30, &[("totals", "3")]));
     desk.read_all(&records);
     let commands = claim_again(&mut desk);
-    assert!(matches!(commands[0], Command::Restore { .. }), "{commands:?}");
+    assert!(
+        matches!(commands[0], OwnerCommand::Restore { .. }),
+        "{commands:?}"
+    );
 }
 
 #[test]
@@ -628,8 +641,8 @@ fn keeps_showing_until_a_higher_claim_has_sealed() {
         number: 0,
     };
     let seal = Seal::new(state(30, &[]).header, [].into());
-    desk.read(&(Key::Seal(id), Some(seal.encode().into())));
-    assert_eq!(desk.shown(), Shown::default());
+    desk.read(&(RecordKey::Seal(id), Some(seal.encode().into())));
+    assert_eq!(desk.shown(), ShownState::default());
 }
 
 #[test]
@@ -637,7 +650,7 @@ fn settled_numbers_expire_with_their_lease() {
     let mut desk = Desk::sealed();
     let question = desk.owner.question(desk.now_ms);
     desk.later(4_000);
-    desk.step(Input::End(question));
+    desk.step(OwnerInput::End(question));
     for _ in 0..11 {
         desk.later(1_000);
     }
@@ -645,7 +658,7 @@ fn settled_numbers_expire_with_their_lease() {
     desk.later(1);
     assert_eq!(
         desk.shown(),
-        Shown {
+        ShownState {
             live: true,
             settled: None
         }
@@ -672,7 +685,10 @@ fn the_lease_is_not_renewed_while_the_highest_seal_contains_more() {
 fn a_stalled_loop_shows_nothing() {
     let desk = Desk::sealed();
     assert!(desk.owner.showing().shown(desk.now_ms + 5_000).live);
-    assert_eq!(desk.owner.showing().shown(desk.now_ms + 5_001), Shown::default());
+    assert_eq!(
+        desk.owner.showing().shown(desk.now_ms + 5_001),
+        ShownState::default()
+    );
 }
 
 #[test]
@@ -680,9 +696,9 @@ fn a_resumed_loop_shows_nothing_until_an_end_requested_since() {
     let mut desk = Desk::sealed();
     let before = desk.owner.question(desk.now_ms);
     desk.later(5_001);
-    assert_eq!(desk.shown(), Shown::default());
-    desk.step(Input::End(before));
-    assert_eq!(desk.shown(), Shown::default());
+    assert_eq!(desk.shown(), ShownState::default());
+    desk.step(OwnerInput::End(before));
+    assert_eq!(desk.shown(), ShownState::default());
     desk.end();
     assert!(desk.shown().live && desk.shown().settled.is_some());
 }
@@ -690,21 +706,21 @@ fn a_resumed_loop_shows_nothing_until_an_end_requested_since() {
 #[test]
 fn a_returning_pair_resumes_its_claim() {
     let mut desk = Desk::sealed();
-    assert_eq!(desk.step(Input::Revoked), []);
-    assert_eq!(desk.shown(), Shown::default());
-    assert_eq!(desk.step(Input::State(state(20, &[]))), []);
-    desk.step(Input::Assigned);
+    assert_eq!(desk.step(OwnerInput::Revoked), []);
+    assert_eq!(desk.shown(), ShownState::default());
+    assert_eq!(desk.step(OwnerInput::State(state(20, &[]))), []);
+    desk.step(OwnerInput::Assigned);
     let content = state(10, &[("arms", "a"), ("totals", "1")]).content;
-    assert_eq!(desk.end(), [Command::Show { content }]);
-    assert_ne!(desk.step(Input::State(state(20, &[]))), []);
+    assert_eq!(desk.end(), [OwnerCommand::Show { content }]);
+    assert_ne!(desk.step(OwnerInput::State(state(20, &[]))), []);
 }
 
 #[test]
 fn a_pair_returning_from_another_owner_is_claimed_again() {
     let mut desk = Desk::sealed();
-    desk.step(Input::Revoked);
+    desk.step(OwnerInput::Revoked);
     assert_eq!(desk.read(&claim(9)), []);
-    desk.step(Input::Assigned);
+    desk.step(OwnerInput::Assigned);
     assert_eq!(claim_of(&desk.end()).epoch, 10);
 }
 
@@ -722,7 +738,7 @@ fn refuses_state_of_another_log_before_claiming() {
     };
     let other = Refusal::Identity {
         id,
-        difference: Difference::MadeAnew {
+        difference: LogDifference::MadeAnew {
             topic: "served".to_owned(),
             stored: 8,
             now: 7,
@@ -733,14 +749,14 @@ fn refuses_state_of_another_log_before_claiming() {
     let foreign = Seal::new(foreign, [].into()).encode();
     for (value, refusal) in [(newer, unreadable), (foreign, other)] {
         let mut desk = Desk::new(1);
-        desk.step(Input::Assigned);
-        desk.read(&(Key::Seal(id), Some(value.into())));
-        assert_eq!(desk.end(), [Command::Refuse(refusal)]);
+        desk.step(OwnerInput::Assigned);
+        desk.read(&(RecordKey::Seal(id), Some(value.into())));
+        assert_eq!(desk.end(), [OwnerCommand::Refuse(refusal)]);
         assert_eq!(desk.end(), []);
         // Until the group gives it again.
-        desk.step(Input::Revoked);
-        desk.step(Input::Assigned);
-        assert!(matches!(desk.end()[..], [Command::Refuse(_)]));
+        desk.step(OwnerInput::Revoked);
+        desk.step(OwnerInput::Assigned);
+        assert!(matches!(desk.end()[..], [OwnerCommand::Refuse(_)]));
     }
 }
 
@@ -758,28 +774,28 @@ fn resumes_state_that_was_stored_without_topic_ids() {
     let mut desk = Desk::new(1);
     desk.read_all(&state_of_another(&state));
     desk.claims();
-    assert!(matches!(desk.end()[0], Command::Restore { .. }));
+    assert!(matches!(desk.end()[0], OwnerCommand::Restore { .. }));
 }
 
 #[test]
 fn refuses_state_written_by_a_newer_version() {
     let mut desk = Desk::new(1);
-    desk.step(Input::Assigned);
+    desk.step(OwnerInput::Assigned);
     let key = format!("2|{}|seal|3", namespace());
     desk.read_text(&key, Some(b""));
-    assert_eq!(desk.end(), [Command::Refuse(Refusal::Key(key))]);
+    assert_eq!(desk.end(), [OwnerCommand::Refuse(Refusal::Key(key))]);
 }
 
 #[test]
 fn refuses_an_incomplete_base() {
     let mut records = state_of_another(&state(10, &[("totals", "1")]));
-    for damage in [None, Some(Bytes::from(&b"2"[..]))] {
+    for damage in [None, Some(SharedBytes::from(&b"2"[..]))] {
         records[1].1 = damage;
         let mut desk = Desk::new(1);
         desk.read_all(&records);
         desk.claims();
         let commands = desk.end();
-        let [Command::Refuse(Refusal::Damage(damage))] = &commands[..] else {
+        let [OwnerCommand::Refuse(Refusal::Damage(damage))] = &commands[..] else {
             panic!("{commands:?}");
         };
         assert_eq!(&*damage.role, "totals");
@@ -789,12 +805,12 @@ fn refuses_an_incomplete_base() {
 #[test]
 fn a_running_owner_rewrites_a_lost_log() {
     let mut desk = Desk::sealed();
-    assert_eq!(desk.step(Input::StartOver), []);
+    assert_eq!(desk.step(OwnerInput::StartOver), []);
     let claim = sent(&desk.end());
     desk.read_all(&claim);
     let again = sent(&desk.end());
     assert_eq!(again.len(), 2, "both blobs, for memory is there");
-    assert_eq!(desk.owner.trouble(), Some(Trouble::Lost(Loss::Log)));
+    assert_eq!(desk.owner.trouble(), Some(StateFault::Lost(Loss::Log)));
     desk.writes(again);
     desk.end();
     assert_eq!(desk.owner.trouble(), None);
@@ -804,6 +820,6 @@ fn a_running_owner_rewrites_a_lost_log() {
 fn ignores_an_end_requested_before_the_loss() {
     let mut desk = Desk::sealed();
     let question = desk.owner.question(desk.now_ms);
-    desk.step(Input::StartOver);
-    assert_eq!(desk.step(Input::End(question)), []);
+    desk.step(OwnerInput::StartOver);
+    assert_eq!(desk.step(OwnerInput::End(question)), []);
 }

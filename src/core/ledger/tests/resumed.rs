@@ -27,7 +27,7 @@ impl Configuration {
         self.ranking().ids(self.keep.catalogue)
     }
 
-    fn decode(&self, parts: &Parts) -> Ledger {
+    fn decode(&self, parts: &EncodedLedger) -> Ledger {
         Ledger::decode(parts, &self.ranking(), &self.keep).expect("it was encoded")
     }
 }
@@ -68,7 +68,7 @@ fn configuration() -> impl Strategy<Value = Configuration> {
         Users::Of(BTreeMap::new()),
     ]);
     let spans = subsequence(keep().spans, 0..=2);
-    let kept = || select(Kept::EACH.to_vec());
+    let kept = || select(KeptAggregates::EACH.to_vec());
     let kept = (prop::option::of(kept()), users, spans, kept(), 1..3_u64);
     (ks, metrics, kept).prop_map(|(ks, metrics, (total, users, mut spans, kept, version))| {
         spans.iter_mut().for_each(|span| span.kept = kept);
@@ -115,26 +115,26 @@ fn numbers(ledger: &Ledger, resumed: &Ledger, by: &Configuration) -> ByName {
     all
 }
 
-/// Passes each number to `tell` with its name, aggregate and column.
+/// Passes each number to `settle_lists` with its name, aggregate and column.
 fn add_numbers(
     ledger: &Ledger,
     numbers: Numbers,
     by: &Configuration,
-    mut tell: impl FnMut(String, fn(Since) -> Option<i64>, Option<usize>, i128),
+    mut settle_lists: impl FnMut(String, fn(Since) -> Option<i64>, Option<usize>, i128),
 ) {
     let (ranking, ids) = (by.ranking(), by.ids());
     let name = |id: &ArmId| &ledger.arms()[*id as usize].arm;
     for (arm, sums) in numbers.sums {
         for (column, sum) in sums.iter().enumerate() {
             let what = format!("{} {}", name(arm), ids[column]);
-            tell(what, |since| since.sums, Some(column), *sum);
+            settle_lists(what, |since| since.sums, Some(column), *sum);
         }
     }
     for (arm, classes) in numbers.seen {
         let columns = ranking.coverage().expect("something was seen").seen.clone();
         for (column, n) in columns.clone().zip(classes.counts(columns.len(), &catalogue())) {
             let what = format!("{} {}", name(arm), ids[column]);
-            tell(what, |since| since.seen, Some(column), n.into());
+            settle_lists(what, |since| since.seen, Some(column), n.into());
         }
     }
     for (arm, buckets) in numbers.buckets {
@@ -143,16 +143,16 @@ fn add_numbers(
             let (clicked, sums) = sums.split_last().expect("a bucket has columns");
             for (column, sum) in sums.iter().enumerate() {
                 let what = format!("{} {bucket} {}", name(arm), ids[column]);
-                tell(what, |since| since.buckets, Some(column), *sum);
+                settle_lists(what, |since| since.buckets, Some(column), *sum);
             }
             let what = format!("{} {bucket} clicked", name(arm));
-            tell(what, |since| since.buckets, None, *clicked);
+            settle_lists(what, |since| since.buckets, None, *clicked);
         }
     }
     for (arm, exposed) in numbers.exposures {
         for (of, n) in [("first", exposed.first), ("in two", exposed.in_two)] {
             let what = format!("{} {EXPOSED} {of}", name(arm));
-            tell(what, |since| since.exposures, None, n.into());
+            settle_lists(what, |since| since.exposures, None, n.into());
         }
     }
 }
@@ -162,13 +162,13 @@ const EXPOSED: &str = "exposed";
 
 /// Returns the expected new numbers. `rest` is a ledger that starts there, `whole` has all lists, and `before` has the earlier
 /// ones. Exposures are the growth of `whole` since `before`, because users are remembered.
-fn begun(whole: &ByName, before: &ByName, rest: ByName) -> ByName {
+fn started(whole: &ByName, before: &ByName, rest: ByName) -> ByName {
     let is_exposed = |(_, name): &(bool, String)| name.contains(EXPOSED);
     let rest = rest.into_iter().filter(|(key, _)| !is_exposed(key));
     let exposed = whole.iter().filter(|(key, _)| is_exposed(key));
     let grown = exposed.map(|(key, n)| (key.clone(), n - before.get(key).unwrap_or(&0)));
     let all = rest.chain(grown);
-    all.filter(|((goes_on, _), n)| !goes_on && *n != 0).collect()
+    all.filter(|((continues, _), n)| !continues && *n != 0).collect()
 }
 
 proptest! {
@@ -182,11 +182,11 @@ proptest! {
     ) {
         let catalogue = catalogue();
         let mut before = first.ledger();
-        tell(&mut before, &lists, 0..n_before, &catalogue);
+        settle_lists(&mut before, &lists, 0..n_before, &catalogue);
         let mut resumed = second.decode(&before.encode());
         let until_ms = resumed.until_ms();
         prop_assert_eq!(until_ms, before.until_ms());
-        tell(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
+        settle_lists(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
         // Ends pending slots that are ended together.
         let end_ms = Some((N_SLOTS + 1) * SLOT_MS);
         resumed.cover_until(end_ms);
@@ -196,22 +196,22 @@ proptest! {
         expected.keep.users = resumed.users.clone();
         let [whole, early, rest] = [0..N_SLOTS, 0..n_before, n_before..N_SLOTS].map(|slots| {
             let mut ledger = expected.ledger();
-            tell(&mut ledger, &lists, slots, &catalogue);
+            settle_lists(&mut ledger, &lists, slots, &catalogue);
             ledger.cover_until(end_ms);
             numbers(&ledger, &resumed, &second)
         });
-        let begun = begun(&whole, &early, rest);
-        let whole = whole.into_iter().filter(|((goes_on, _), _)| *goes_on);
-        prop_assert_eq!(numbers(&resumed, &resumed, &second), whole.chain(begun).collect());
+        let started = started(&whole, &early, rest);
+        let whole = whole.into_iter().filter(|((continues, _), _)| *continues);
+        prop_assert_eq!(numbers(&resumed, &resumed, &second), whole.chain(started).collect());
 
         let (ids, stored) = (second.ids(), first.ids());
         let seen = second.ranking().coverage().map_or(0..0, |columns| columns.seen.clone());
         let were_seen = ids[seen.clone()].iter().all(|id| stored.contains(id));
         for (column, id) in ids.iter().enumerate() {
-            let goes_on = stored.contains(id) && (were_seen || !seen.contains(&column));
-            prop_assert_eq!(resumed.column_since_ms(column), until_ms.filter(|_| !goes_on), "{}", id);
+            let continues = stored.contains(id) && (were_seen || !seen.contains(&column));
+            prop_assert_eq!(resumed.column_since_ms(column), until_ms.filter(|_| !continues), "{}", id);
         }
-        let new = |kept: Option<Kept>, by_user| until_ms.filter(|_| !kept.is_some_and(|kept| kept.has(by_user)));
+        let new = |kept: Option<KeptAggregates>, by_user| until_ms.filter(|_| !kept.is_some_and(|kept| kept.has(by_user)));
         if second.keep.total.is_some_and(|kept| kept.has(false)) {
             prop_assert_eq!(resumed.total_since().sums, new(first.keep.total, false));
         }
@@ -250,13 +250,13 @@ proptest! {
             ..keep()
         };
         let mut before = Ledger::new(&ranking, &keep(starts[0]));
-        tell(&mut before, &lists, 0..n_before, &catalogue);
+        settle_lists(&mut before, &lists, 0..n_before, &catalogue);
         let parts = before.encode();
         let mut resumed = Ledger::decode(&parts, &ranking, &keep(starts[1])).expect("it was encoded");
-        tell(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
+        settle_lists(&mut resumed, &lists, n_before..N_SLOTS, &catalogue);
         let start_ms = resumed.total_start_ms("e");
         let counted: Vec<List> = lists.iter().filter(|list| Some(list.slot * SLOT_MS) >= start_ms).cloned().collect();
-        let counted = told(&counted, &ranking, &catalogue);
+        let counted = reported(&counted, &ranking, &catalogue);
         let sums = |ledger: &Ledger| -> BTreeMap<Arm, Box<[i128]>> {
             let named = ledger.total().sums.iter();
             named.map(|(arm, sums)| (ledger.arms()[*arm as usize].clone(), sums.clone())).collect()
@@ -275,13 +275,13 @@ fn of_arm(slot: i64, n: u8) -> List {
 }
 
 /// Encodes a ledger that ends at slot 4.
-fn stored() -> Parts {
+fn stored() -> EncodedLedger {
     let mut ledger = Ledger::new(&ranking(), &keep());
-    tell(&mut ledger, &[of_arm(0, 1), of_arm(3, 2)], 0..4, &catalogue());
+    settle_lists(&mut ledger, &[of_arm(0, 1), of_arm(3, 2)], 0..4, &catalogue());
     ledger.encode()
 }
 
-fn decoded(parts: &Parts) -> Result<Ledger, LedgerError> {
+fn decoded(parts: &EncodedLedger) -> Result<Ledger, LedgerError> {
     Ledger::decode(parts, &ranking(), &keep())
 }
 
@@ -317,7 +317,7 @@ fn begin(part: Part, bytes: &[u8]) -> usize {
 }
 
 /// Replaces the names of the aggregates, and changes their data in each part.
-fn with_aggregates(parts: &Parts, names_now: &[u8], change: impl Fn(&mut Vec<u8>)) -> Parts {
+fn with_aggregates(parts: &EncodedLedger, names_now: &[u8], change: impl Fn(&mut Vec<u8>)) -> EncodedLedger {
     let of_part = |(part, bytes): (&Part, &Arc<[u8]>)| {
         let part = *part;
         if matches!(part, Part::Arms(_)) {
@@ -388,7 +388,7 @@ fn a_new_aggregate_starts_at_the_end_of_the_stored_ledger() {
         assert_eq!(since, expected);
     }
     assert!(ledger.total().latest.is_empty());
-    tell(&mut ledger, &[of_arm(4, 1)], 4..5, &catalogue());
+    settle_lists(&mut ledger, &[of_arm(4, 1)], 4..5, &catalogue());
     assert_eq!(ledger.total().latest.len(), 1);
     assert_eq!(ledger.total().sums.len(), 2);
 }
@@ -439,15 +439,15 @@ fn new_users_and_users_with_a_later_start_restart() {
             stored.map(|epochs| epochs.start_ms) == resumed.map(|epochs| epochs.start_ms)
         };
         for experiment in ["e", "f", "g"] {
-            let goes_on = asked.go_on(&stored, experiment, Some(40));
-            assert_eq!(goes_on, stays(experiment), "{asked:?}, {experiment}");
+            let continues = asked.can_resume(&stored, experiment, Some(40));
+            assert_eq!(continues, stays(experiment), "{asked:?}, {experiment}");
         }
     }
 }
 
 #[test]
 fn users_continue_if_the_started_epochs_are_unchanged() {
-    for (stored, asked, goes_on) in [
+    for (stored, asked, continues) in [
         (vec![20, 60], vec![20, 60], true),
         (vec![20, 60], vec![20], true),
         (vec![20], vec![20, 40], true),
@@ -461,20 +461,20 @@ fn users_continue_if_the_started_epochs_are_unchanged() {
             Users::Of([("e".to_owned(), epochs)].into())
         });
         assert_eq!(
-            users.go_on(&stored_users, "e", Some(40)),
-            goes_on,
+            users.can_resume(&stored_users, "e", Some(40)),
+            continues,
             "{stored:?} {asked:?}"
         );
         let resumed = users.resumed(&stored_users, Some(40)).epochs("e");
-        let start_ms = (!goes_on).then_some(40);
+        let start_ms = (!continues).then_some(40);
         assert_eq!(resumed, Some(epochs(start_ms, asked)), "{stored:?}");
     }
 }
 
 /// Settles a list of user 1 in an arm of each experiment.
-fn tell_of_both(ledger: &mut Ledger, slot: i64) {
+fn settle_for_both(ledger: &mut Ledger, slot: i64) {
     let start_ms = slot * SLOT_MS;
-    tell_empty(ledger, start_ms, &[0, 1]);
+    settle_empty(ledger, start_ms, &[0, 1]);
     ledger.take(Settled::Slot {
         start_ms,
         end_ms: start_ms + SLOT_MS,
@@ -494,7 +494,7 @@ fn users_restart_only_in_experiments_with_changed_epochs() {
         ..arm(0)
     };
     ledger.admit(&[arm(0), other]);
-    tell_of_both(&mut ledger, 0);
+    settle_for_both(&mut ledger, 0);
     // The epoch of `e` has started, the epoch of `f` has not.
     let changed = of(epochs(None, [0]), epochs(None, [5 * SLOT_MS]));
     let mut ledger = Ledger::decode(&ledger.encode(), &ranking, &changed).expect("it was encoded");
@@ -503,7 +503,7 @@ fn users_restart_only_in_experiments_with_changed_epochs() {
         exposures.map(|(arm, exposed)| (*arm, exposed.first)).collect()
     };
     assert_eq!(first(&ledger), [(1, 1)]);
-    tell_of_both(&mut ledger, 1);
+    settle_for_both(&mut ledger, 1);
     assert_eq!(first(&ledger), [(0, 1), (1, 1)]);
     let starts = ["e", "f"].map(|experiment| ledger.users_since_ms(experiment));
     assert_eq!(starts, [Some(SLOT_MS), Some(i64::MIN)]);
@@ -515,7 +515,7 @@ fn forgotten_users_restart_once_configured_again() {
     let of = |users| Keep { users, ..keep() };
     let named = of(Users::Of([("e".to_owned(), Epochs::default())].into()));
     ledger = Ledger::decode(&ledger.encode(), &ranking, &named).expect("it was encoded");
-    tell(&mut ledger, &[of_arm(0, 1)], 0..4, &catalogue);
+    settle_lists(&mut ledger, &[of_arm(0, 1)], 0..4, &catalogue);
     ledger.forget_users("e");
     let bytes = ledger.encode();
     let mut without =
@@ -533,12 +533,12 @@ fn forgotten_users_restart_once_configured_again() {
 fn forgotten_users_are_not_encoded() {
     let users = Users::Of([("e".to_owned(), Epochs::default())].into());
     let mut ledger = Ledger::new(&ranking(), &Keep { users, ..keep() });
-    tell(&mut ledger, &[of_arm(0, 1)], 0..1, &catalogue());
-    let n_bytes = |parts: &Parts| parts.values().map(|bytes| bytes.len()).sum::<usize>();
+    settle_lists(&mut ledger, &[of_arm(0, 1)], 0..1, &catalogue());
+    let n_bytes = |parts: &EncodedLedger| parts.values().map(|bytes| bytes.len()).sum::<usize>();
     let known = n_bytes(&ledger.encode());
     ledger.forget_users("e");
     let bytes = ledger.encode();
-    tell(&mut ledger, &[], 0..1, &catalogue());
+    settle_lists(&mut ledger, &[], 0..1, &catalogue());
     assert_eq!(ledger.encode(), bytes, "there is nothing left to forget");
     assert!(n_bytes(&bytes) < known);
 }
@@ -552,7 +552,7 @@ fn merged_sums_start_at_the_later_start() {
     };
     let of = |until| {
         let mut ledger = less.ledger();
-        tell(&mut ledger, &[of_arm(0, 1)], 0..until, &catalogue());
+        settle_lists(&mut ledger, &[of_arm(0, 1)], 0..until, &catalogue());
         decoded(&ledger.encode()).expect("it was encoded")
     };
     let mut merged = of(3);
@@ -578,13 +578,13 @@ proptest! {
         };
         let ledger = |slots| {
             let mut ledger = Ledger::new(&ranking(), &keep);
-            tell(&mut ledger, &lists, slots, &catalogue());
+            settle_lists(&mut ledger, &lists, slots, &catalogue());
             ledger
         };
         let whole = ledger(0..N_SLOTS);
         let parts = ledger(0..cut).encode();
         let mut resumed = Ledger::decode(&parts, &ranking(), &keep).expect("it was encoded");
-        tell(&mut resumed, &lists, cut..N_SLOTS, &catalogue());
+        settle_lists(&mut resumed, &lists, cut..N_SLOTS, &catalogue());
         prop_assert_eq!(resumed.total().buckets, whole.total().buckets);
         prop_assert_eq!(resumed.total().units, whole.total().units);
         // These sums cannot be resumed under another cap.
@@ -595,7 +595,7 @@ proptest! {
             }),
             ..keep
         };
-        let anew = Ledger::decode(&parts, &ranking(), &other).expect("what is gone is no damage");
-        prop_assert!(anew.total().buckets.is_empty());
+        let restarted = Ledger::decode(&parts, &ranking(), &other).expect("what is gone is no damage");
+        prop_assert!(restarted.total().buckets.is_empty());
     }
 }

@@ -181,11 +181,11 @@ mod tests {
             every_ms: 1,
             ..History::default()
         };
-        let stands_still = History {
+        let is_stalled = History {
             times_ms: vec![0],
             ..History::default()
         };
-        for history in [backwards, stands_still] {
+        for history in [backwards, is_stalled] {
             assert_eq!(read(&bytes(&history)), Err(malformed()));
         }
     }

@@ -4,7 +4,8 @@ use super::AsOfError;
 use super::numbers::{float, map, option, read_float, read_map, read_option};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::statistics::{
-    Decided, DecidedAt, DecidedMetric, Interval, Kept, KeptArm, KeptMetric, Known, Progress, State,
+    ArmState, DecidedAt, DecidedLook, DecidedMetric, Interval, KeptArm, KeptMetric, Known, TestProgress,
+    TestState,
 };
 
 /// Rule of the decisions, which also determines the stored form.
@@ -17,26 +18,26 @@ pub enum Rule {
 }
 
 /// States in the order of their numbers, which never change.
-const STATES: [State; 11] = [
-    State::NoDecision,
-    State::InvalidSrm,
-    State::InvalidMultiArm,
-    State::InvalidListRatio,
-    State::Collecting,
-    State::Harm,
-    State::Loss,
-    State::Win,
-    State::NoEffect,
-    State::InvalidUsers,
-    State::InvalidRefused,
+const STATES: [ArmState; 11] = [
+    ArmState::NoDecision,
+    ArmState::InvalidSrm,
+    ArmState::InvalidMultiArm,
+    ArmState::InvalidListRatio,
+    ArmState::Collecting,
+    ArmState::Harm,
+    ArmState::Loss,
+    ArmState::Win,
+    ArmState::NoEffect,
+    ArmState::InvalidUsers,
+    ArmState::InvalidRefused,
 ];
 
-pub fn encode(kept: &Kept, to: &mut Writer) {
-    let Kept {
+pub fn encode(kept: &TestState, to: &mut Writer) {
+    let TestState {
         n_looks,
         last_look_ms,
         max_ln_bayes_factor,
-        progress: Progress { since_ms, marks },
+        progress: TestProgress { since_ms, marks },
         arms,
     } = kept;
     to.number(*n_looks);
@@ -64,8 +65,8 @@ fn encode_arm(arm: &KeptArm, to: &mut Writer) {
     map(to, metrics, |to, metric| encode_metric(metric, to));
 }
 
-fn encode_decided(decided: &Decided, to: &mut Writer) {
-    let Decided {
+fn encode_decided(decided: &DecidedLook, to: &mut Writer) {
+    let DecidedLook {
         state,
         reason,
         at,
@@ -119,12 +120,12 @@ fn encode_metric(metric: &KeptMetric, to: &mut Writer) {
 }
 
 /// Reads state that was stored under this rule.
-pub fn decode(from: &mut Reader, rule: Rule) -> Result<Kept, AsOfError> {
-    Ok(Kept {
+pub fn decode(from: &mut Reader, rule: Rule) -> Result<TestState, AsOfError> {
+    Ok(TestState {
         n_looks: from.number()?,
         last_look_ms: from.time()?,
         max_ln_bayes_factor: read_float(from)?,
-        progress: Progress {
+        progress: TestProgress {
             since_ms: from.time()?,
             marks: (0..from.length()?)
                 .map(|_| decode_known(from))
@@ -150,19 +151,19 @@ fn decode_arm(from: &mut Reader, rule: Rule) -> Result<KeptArm, AsOfError> {
     })
 }
 
-fn decode_decided(from: &mut Reader, rule: Rule) -> Result<Decided, AsOfError> {
+fn decode_decided(from: &mut Reader, rule: Rule) -> Result<DecidedLook, AsOfError> {
     let state = STATES.get(usize::from(from.byte()?)).copied();
     let state = state.ok_or(AsOfError::Malformed(Malformed::Number))?;
     // The earlier rule stored nothing but the state.
     if rule == Rule::AnyLook {
-        return Ok(Decided {
+        return Ok(DecidedLook {
             state,
             reason: String::new(),
             at: None,
             metrics: Default::default(),
         });
     }
-    Ok(Decided {
+    Ok(DecidedLook {
         state,
         reason: from.text()?.to_owned(),
         at: read_option(from, |from| {
@@ -231,7 +232,7 @@ mod tests {
     }
 
     /// State with every field set.
-    fn kept() -> Kept {
+    fn kept() -> TestState {
         let interval = Interval {
             lower: -0.25,
             upper: 1e300,
@@ -249,7 +250,7 @@ mod tests {
             p_adjusted: 0.02,
             band_excludes_zero: true,
         };
-        let decided_as = |(number, state): (usize, State)| Decided {
+        let decided_as = |(number, state): (usize, ArmState)| DecidedLook {
             state,
             reason: "CTR is better, p = 0.02".to_owned(),
             at: (number % 3 > 0).then_some(DecidedAt {
@@ -264,7 +265,7 @@ mod tests {
             ]
             .into(),
         };
-        let arm = |(number, decided): (usize, Option<State>)| {
+        let arm = |(number, decided): (usize, Option<ArmState>)| {
             let metrics = [
                 ("ctr".to_owned(), metric.clone()),
                 ("mrr".to_owned(), KeptMetric::default()),
@@ -278,11 +279,11 @@ mod tests {
             (format!("arm {number:02}"), arm)
         };
         let decided = STATES.into_iter().map(Some).chain([None]);
-        Kept {
+        TestState {
             n_looks: 300,
             last_look_ms: Some(1_763_596_800_000),
             max_ln_bayes_factor: 1.0 / 3.0,
-            progress: Progress {
+            progress: TestProgress {
                 since_ms: Some(-600_000),
                 marks: vec![known(86_400_000), known(172_800_000)],
             },
@@ -290,13 +291,13 @@ mod tests {
         }
     }
 
-    fn bytes(kept: &Kept) -> Vec<u8> {
+    fn bytes(kept: &TestState) -> Vec<u8> {
         let mut to = Writer::default();
         encode(kept, &mut to);
         to.into_bytes()
     }
 
-    fn read(bytes: &[u8]) -> Result<Kept, AsOfError> {
+    fn read(bytes: &[u8]) -> Result<TestState, AsOfError> {
         let mut from = Reader::new(bytes);
         let kept = decode(&mut from, Rule::EachLook)?;
         from.end()?;
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn written_values_are_read_back() {
-        for kept in [kept(), Kept::default()] {
+        for kept in [kept(), TestState::default()] {
             assert_eq!(read(&bytes(&kept)), Ok(kept));
         }
     }
@@ -357,7 +358,7 @@ mod tests {
         from.end().expect("nothing is left");
         let arm = &kept.arms["b"];
         let decided = arm.decided.as_ref().expect("a win was stored");
-        assert_eq!((decided.state, decided.at), (State::Win, None));
+        assert_eq!((decided.state, decided.at), (ArmState::Win, None));
         let expected = KeptMetric {
             tau: Some(0.1),
             max_surprise: 3.5,
@@ -370,9 +371,9 @@ mod tests {
     #[test]
     fn impossible_numbers_are_refused() {
         for number in [f64::NAN, f64::INFINITY] {
-            let kept = Kept {
+            let kept = TestState {
                 max_ln_bayes_factor: number,
-                ..Kept::default()
+                ..TestState::default()
             };
             assert_eq!(read(&bytes(&kept)), Err(AsOfError::Malformed(Malformed::Number)));
         }

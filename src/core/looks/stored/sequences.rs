@@ -15,8 +15,8 @@ use super::numbers::{map, names, read_map};
 use super::{AsOfError, history, kept};
 use crate::bytes::{Reader, Writer};
 use crate::looks::Looks;
-use crate::looks::course::Course;
-use crate::statistics::{Kept, Progress, Settings};
+use crate::looks::experiment_progress::ExperimentProgress;
+use crate::statistics::{Settings, TestProgress, TestState};
 
 const VERSION: u8 = 3;
 /// Version whose decisions use the smallest p of any look.
@@ -36,40 +36,40 @@ pub struct StoredSequences {
 #[derive(Debug)]
 pub struct StoredCourse {
     asked: Vec<u8>,
-    course: Course,
+    course: ExperimentProgress,
 }
 
 impl StoredCourse {
     /// Returns the stored course if the settings are unchanged. Otherwise the tests restart over the same sums, with a look at
     /// this time (Unix ms). The flag is true if they are unchanged.
-    pub fn resume(self, settings: Option<&Settings>, as_of_ms: i64) -> (Course, bool) {
+    pub fn resume(self, settings: Option<&Settings>, as_of_ms: i64) -> (ExperimentProgress, bool) {
         if self.asked == asked(settings) {
             return (self.course, true);
         }
-        let Course {
+        let ExperimentProgress {
             kept,
             start_ms,
             history,
         } = self.course;
         // The sums continue, so their start stays.
-        let progress = Progress {
+        let progress = TestProgress {
             since_ms: kept.progress.since_ms,
-            ..Progress::default()
+            ..TestProgress::default()
         };
-        let kept = Kept {
+        let kept = TestState {
             progress,
-            ..Kept::default()
+            ..TestState::default()
         };
-        let course = Course {
+        let course = ExperimentProgress {
             kept,
             start_ms,
-            history: Arc::new(history.asked_anew(as_of_ms)),
+            history: Arc::new(history.with_new_settings(as_of_ms)),
         };
         (course, false)
     }
 }
 
-pub fn encode(looks: &Looks, look: i64, courses: &BTreeMap<String, Course>) -> Vec<u8> {
+pub fn encode(looks: &Looks, look: i64, courses: &BTreeMap<String, ExperimentProgress>) -> Vec<u8> {
     let mut to = Writer::default();
     to.byte(VERSION);
     to.signed(look.into());
@@ -106,7 +106,7 @@ impl StoredSequences {
                 let asked = from.part()?.rest().to_vec();
                 let start_ms = from.time()?;
                 let kept = kept::decode(from, rule)?;
-                let course = Course {
+                let course = ExperimentProgress {
                     kept,
                     start_ms,
                     history: Arc::new(history::decode(from)?),

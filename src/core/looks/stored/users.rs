@@ -26,14 +26,14 @@ const WITHOUT_REFUSED: u8 = 2;
 const UNCOUNTED: u8 = 1;
 
 /// Sums by arm, then epoch.
-type Arms = BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>;
+type ArmSums = BTreeMap<ArmId, BTreeMap<usize, ArmUsers>>;
 
 #[derive(Debug)]
 pub struct StoredUsers {
     pub up_to: UpTo,
     /// True if the stored sums have all columns of the current ranking.
     pub has_columns: bool,
-    pub experiments: BTreeMap<String, Arms>,
+    pub experiments: BTreeMap<String, ArmSums>,
 }
 
 pub fn encode(up_to: &UpTo, pair: &PairUsers, ranking: &Ranking) -> Vec<u8> {
@@ -58,7 +58,7 @@ pub fn encode(up_to: &UpTo, pair: &PairUsers, ranking: &Ranking) -> Vec<u8> {
     to.into_bytes()
 }
 
-fn encode_arms(arms: &Arms, to: &mut Writer) {
+fn encode_arms(arms: &ArmSums, to: &mut Writer) {
     to.number(arms.len() as u64);
     for (arm, epochs) in arms {
         to.number((*arm).into());
@@ -99,7 +99,7 @@ fn header(bytes: &[u8]) -> Result<(u8, UpTo, Reader<'_>), AsOfError> {
 impl StoredUsers {
     pub fn decode(bytes: &[u8], ranking: &Ranking, n_arms: usize) -> Result<StoredUsers, AsOfError> {
         let (version, up_to, mut from) = header(bytes)?;
-        let columns = Columns::decode(&mut from, ranking)?;
+        let columns = ColumnMapping::decode(&mut from, ranking)?;
         let experiments = read_map(&mut from, |from| decode_arms(from, &columns, n_arms, version))?;
         from.end()?;
         Ok(StoredUsers {
@@ -110,8 +110,13 @@ impl StoredUsers {
     }
 }
 
-fn decode_arms(from: &mut Reader, columns: &Columns, n_arms: usize, version: u8) -> Result<Arms, AsOfError> {
-    let mut arms = Arms::new();
+fn decode_arms(
+    from: &mut Reader,
+    columns: &ColumnMapping,
+    n_arms: usize,
+    version: u8,
+) -> Result<ArmSums, AsOfError> {
+    let mut arms = ArmSums::new();
     for _ in 0..from.length()? {
         let arm = below(from.number()?, n_arms as u64)? as ArmId;
         let mut epochs = BTreeMap::new();
@@ -154,14 +159,14 @@ fn below(number: u64, bound: u64) -> Result<u64, AsOfError> {
 }
 
 /// Mapping from stored columns to the current ones.
-struct Columns {
+struct ColumnMapping {
     own: Vec<Option<usize>>,
     width: usize,
     has_all: bool,
 }
 
-impl Columns {
-    fn decode(from: &mut Reader, ranking: &Ranking) -> Result<Columns, AsOfError> {
+impl ColumnMapping {
+    fn decode(from: &mut Reader, ranking: &Ranking) -> Result<ColumnMapping, AsOfError> {
         let ids = ranking.ids(None);
         let known: HashMap<&str, usize> = ids.iter().map(String::as_str).zip(0..).collect();
         let mut stored = HashMap::new();
@@ -175,7 +180,7 @@ impl Columns {
             own.push(known.get(id).copied());
         }
         let n_found = own.iter().flatten().count();
-        Ok(Columns {
+        Ok(ColumnMapping {
             own,
             width: ids.len(),
             has_all: n_found == ids.len(),

@@ -36,7 +36,7 @@ prop_compose! {
     }
 }
 
-fn step(world: &mut World, step: &Step) -> Vec<Looked> {
+fn step(world: &mut World, step: &Step) -> Vec<Look> {
     for pair in 0..N_PAIRS {
         world.advance(pair, step.n_slots[pair]);
         if step.seals[pair] {
@@ -62,9 +62,9 @@ fn step(world: &mut World, step: &Step) -> Vec<Looked> {
 }
 
 /// Looks of an instance that starts now.
-fn newcomer(world: &World) -> Vec<Looked> {
+fn newcomer(world: &World) -> Vec<Look> {
     let mut newcomer = Instance::new(&world.asked);
-    for (pair, state) in world.in_force.iter().enumerate() {
+    for (pair, state) in world.current.iter().enumerate() {
         newcomer.see(pair, state);
     }
     newcomer.looked
@@ -162,14 +162,14 @@ fn looks_start_once_every_pair_has_a_state_and_skip_pairs_without_records() {
     assert_eq!(world.instances[0].looked.len(), 0);
     world.see(0, 2);
     assert_eq!(world.instances[0].looked.len(), 0, "it may have records");
-    world.in_force[2].holds = false;
+    world.current[2].holds = false;
     world.see(0, 2);
     assert_eq!(times(&world.instances[0].looked), [1, 2]);
 }
 
-fn stored(look: i64, end: i64, cells_from: i64) -> StoredPair {
-    StoredPair {
-        life: 7,
+fn stored(look: i64, end: i64, cells_from: i64) -> StoredLookPair {
+    StoredLookPair {
+        incarnation_id: 7,
         users: Vec::new().into(),
         up_to: UpTo {
             look,
@@ -183,7 +183,7 @@ fn stored(look: i64, end: i64, cells_from: i64) -> StoredPair {
 fn a_pair_accepts_only_sums_of_its_own_life_and_never_goes_back() {
     let until_ms = Some(9 * LOOK_MS);
     let before = stored(5, 6, 3).up_to;
-    let fits = |stored: StoredPair| stored.fits(7, until_ms, LOOK_MS, Some(&before));
+    let fits = |stored: StoredLookPair| stored.fits(7, until_ms, LOOK_MS, Some(&before));
     assert!(fits(stored(5, 6, 3)) && fits(stored(8, 9, 6)));
     assert!(!fits(stored(9, 10, 7)), "it has not settled that");
     for earlier in [stored(4, 6, 3), stored(5, 5, 3), stored(5, 6, 2)] {
@@ -244,7 +244,7 @@ fn no_cell_waits_in_memory_while_a_pair_has_settled_nothing() {
     assert_eq!(n_waiting(&world.instances[0].looks), [0; 3]);
     assert_eq!(world.instances[0].looks.waits_for(), Some(2));
     let mut late = Instance::new(&asked());
-    (0..N_PAIRS).for_each(|pair| late.see(pair, &world.in_force[pair]));
+    (0..N_PAIRS).for_each(|pair| late.see(pair, &world.current[pair]));
     assert_eq!(
         (n_waiting(&late.looks), late.looks.waits_for()),
         (vec![0; 3], Some(2))
@@ -252,36 +252,36 @@ fn no_cell_waits_in_memory_while_a_pair_has_settled_nothing() {
 }
 
 /// News of a further state of pair 0, after all pairs have settled four cells.
-fn news_of(state: impl FnOnce(&mut World) -> State) -> Vec<News> {
+fn news_of(state: impl FnOnce(&mut World) -> PairState) -> Vec<PairNews> {
     let mut world = World::new(&asked(), &lists(), 1);
     world.settle(4 * SLOTS_A_CELL);
     let state = state(&mut world);
     world.instances[0].feed.take(0, state).expect("it can be read")
 }
 
-fn begins_over(state: impl FnOnce(&mut World) -> State) -> bool {
-    matches!(&news_of(state)[..], [News::Resumed(pairs)] if pairs.len() == N_PAIRS)
+fn starts_over(state: impl FnOnce(&mut World) -> PairState) -> bool {
+    matches!(&news_of(state)[..], [PairNews::Resumed(pairs)] if pairs.len() == N_PAIRS)
 }
 
 /// State of pair 0 in a separate world that has settled `n_cells` cells.
-fn of_another(asked: &Experiment, lists: &[List], n_cells: i64) -> State {
+fn of_another(asked: &Experiment, lists: &[List], n_cells: i64) -> PairState {
     let mut other = World::new(asked, lists, 1);
     other.advance(0, n_cells * SLOTS_A_CELL);
     other.seal(0);
-    other.in_force.swap_remove(0)
+    other.current.swap_remove(0)
 }
 
 #[test]
 fn a_continued_state_yields_only_its_new_cells() {
     let news = news_of(|_| of_another(&asked(), &lists(), 6));
     let [
-        News::Reached {
+        PairNews::Reached {
             pair: 0,
             arms,
             cells,
             until_ms,
         },
-        News::Owned(owned),
+        PairNews::Owned(owned),
     ] = &news[..]
     else {
         panic!("{news:?}")
@@ -298,18 +298,21 @@ fn a_continued_state_yields_only_its_new_cells() {
 
 #[test]
 fn all_pairs_restart_if_one_has_a_new_life() {
-    let of_life = |life, n_cells| State {
-        life,
+    let of_incarnation = |incarnation_id, n_cells| PairState {
+        incarnation_id,
         ..of_another(&asked(), &lists(), n_cells)
     };
-    assert!(begins_over(|_| of_life(8, 6)));
-    assert!(begins_over(|_| of_life(8, 4)), "also where it has come as far");
+    assert!(starts_over(|_| of_incarnation(8, 6)));
+    assert!(
+        starts_over(|_| of_incarnation(8, 4)),
+        "also where it has come as far"
+    );
 }
 
 #[test]
 fn all_pairs_restart_if_a_frontier_falls() {
-    assert!(begins_over(|_| of_another(&asked(), &lists(), 3)));
-    assert!(begins_over(|_| State {
+    assert!(starts_over(|_| of_another(&asked(), &lists(), 3)));
+    assert!(starts_over(|_| PairState {
         until_ms: None,
         ..of_another(&asked(), &lists(), 0)
     }));
@@ -321,7 +324,7 @@ fn all_pairs_restart_if_arms_are_reordered() {
         arm: if list.arm == "a" { "b" } else { "a" },
         ..list
     });
-    assert!(begins_over(|_| of_another(
+    assert!(starts_over(|_| of_another(
         &asked(),
         &swapped.collect::<Vec<_>>(),
         6
@@ -340,7 +343,7 @@ fn a_new_arm_is_reported_once() {
             .take(0, of_another(&asked(), &lists, n_cells))
             .expect("it can be read");
         match &news[..] {
-            [News::Reached { arms, .. }, News::Owned(_)] => arms.len(),
+            [PairNews::Reached { arms, .. }, PairNews::Owned(_)] => arms.len(),
             _ => panic!("{news:?}"),
         }
     });
@@ -357,7 +360,7 @@ fn pairs_continue_without_a_forgotten_experiment() {
         .take(0, of_another(&asked(), &lists(), 6))
         .expect("it can be read");
     assert!(
-        matches!(news[..], [News::Reached { .. }, News::Owned(_)]),
+        matches!(news[..], [PairNews::Reached { .. }, PairNews::Owned(_)]),
         "{news:?}"
     );
 }
@@ -366,13 +369,13 @@ fn pairs_continue_without_a_forgotten_experiment() {
 fn all_pairs_restart_if_users_count_from_another_time() {
     let mut later = asked();
     later.start_ms = Some(2 * LOOK_MS);
-    assert!(begins_over(|_| of_another(&later, &lists(), 6)));
+    assert!(starts_over(|_| of_another(&later, &lists(), 6)));
 }
 
 #[test]
 fn all_pairs_restart_if_cells_were_released_before_they_were_read() {
     let let_go = |cells_from: u8| {
-        begins_over(|world| {
+        starts_over(|world| {
             let mut state = of_another(&asked(), &lists(), 8);
             world.store_all();
             let looks = world.memories[0].looks.clone().expect("it was told");
@@ -392,11 +395,11 @@ fn all_pairs_restart_if_cells_were_released_before_they_were_read() {
 
 #[test]
 fn a_pair_that_no_longer_holds_looks_is_reported_without_new_cells() {
-    let news = news_of(|_| State {
+    let news = news_of(|_| PairState {
         holds: false,
         ..of_another(&asked(), &lists(), 4)
     });
-    let [News::Reached { .. }, News::Owned(owned)] = &news[..] else {
+    let [PairNews::Reached { .. }, PairNews::Owned(owned)] = &news[..] else {
         panic!("{news:?}")
     };
     assert_eq!(*owned, [(0, false), (1, true), (2, true)].into());
@@ -408,34 +411,34 @@ fn no_cell_is_reported_twice_when_looks_start_to_wait_for_a_slow_pair() {
     let mut world = World::new(&asked(), &lists(), 1);
     (0..2).for_each(|pair| world.advance(pair, 4 * SLOTS_A_CELL));
     (0..2).for_each(|pair| world.seal(pair));
-    world.in_force[2].holds = false;
+    world.current[2].holds = false;
     world.see_all();
     assert_eq!(world.instances[0].looked.len(), 4);
-    world.in_force[2].holds = true;
+    world.current[2].holds = true;
     world.see(0, 2);
     let feed = &mut world.instances[0].feed;
-    let further = |holds| State {
+    let further = |holds| PairState {
         holds,
         ..of_another(&asked(), &lists(), 6)
     };
     feed.take(0, further(false)).expect("it can be read");
     let news = feed.take(0, further(true)).expect("it can be read");
-    let [News::Reached { cells, until_ms, .. }, ..] = &news[..] else {
+    let [PairNews::Reached { cells, until_ms, .. }, ..] = &news[..] else {
         panic!("{news:?}")
     };
     assert_eq!((cells.len(), *until_ms), (0, Some(4 * LOOK_MS)));
     world.advance(2, SLOTS_A_CELL);
     world.seal(2);
-    let news = world.instances[0].feed.take(2, world.in_force[2].clone());
-    let told = news
+    let news = world.instances[0].feed.take(2, world.current[2].clone());
+    let reported = news
         .expect("it can be read")
         .into_iter()
         .filter_map(|news| match news {
-            News::Reached { pair, cells, .. } => Some((pair, cells.len())),
+            PairNews::Reached { pair, cells, .. } => Some((pair, cells.len())),
             _ => None,
         });
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        reported.collect::<Vec<_>>(),
         [(2, 1)],
         "the others have more than enough"
     );
@@ -445,20 +448,20 @@ fn no_cell_is_reported_twice_when_looks_start_to_wait_for_a_slow_pair() {
 #[test]
 fn cells_in_stored_users_are_not_added_again() {
     let mut world = World::new(&asked(), &lists(), 1);
-    let rules = || Rules {
+    let rules = || LookRules {
         window: window(10),
         ..rules(asked())
     };
     world.instances[0] = Instance::of(&asked(), rules());
     world.settle(3 * SLOTS_A_CELL);
-    let old = world.in_force[2].clone();
+    let old = world.current[2].clone();
     world.settle(N_SLOTS);
     world.store_all();
     let mut late = Instance::of(&asked(), rules());
-    (0..2).for_each(|pair| late.see(pair, &world.in_force[pair]));
+    (0..2).for_each(|pair| late.see(pair, &world.current[pair]));
     late.see(2, &old);
     assert_eq!(late.looked.len(), 0);
-    late.see(2, &world.in_force[2]);
+    late.see(2, &world.current[2]);
     let last = |instance: &Instance| instance.looked.last().map(|looked| looked.experiments.clone());
     assert_eq!(last(&late), last(&world.instances[0]));
 }
@@ -473,20 +476,20 @@ fn an_unreadable_state_yields_no_news_and_the_next_one_restarts_all_pairs() {
     let feed = &mut world.instances[0].feed;
     let refused = feed.take(0, damaged).map(drop).map_err(|error| error.to_string());
     assert!(refused.is_err_and(|error| error.starts_with("cannot read its ledger: ")));
-    let other = feed.take(1, world.in_force[1].clone()).expect("it can be read");
-    let [News::Resumed(pairs)] = &other[..] else {
+    let other = feed.take(1, world.current[1].clone()).expect("it can be read");
+    let [PairNews::Resumed(pairs)] = &other[..] else {
         panic!("{other:?}")
     };
     assert_eq!(pairs[0].until_ms, Some(4 * LOOK_MS), "with the one before");
 
     let mut feed = Instance::new(&asked()).feed;
-    let mut damaged = world.in_force[2].clone();
+    let mut damaged = world.current[2].clone();
     damaged.ledger.clear();
     for pair in 0..2 {
-        let news = feed.take(pair, world.in_force[pair as usize].clone());
+        let news = feed.take(pair, world.current[pair as usize].clone());
         assert!(news.is_ok_and(|news| news.is_empty()));
     }
     assert!(feed.take(2, damaged).is_err());
-    let news = feed.take(0, world.in_force[0].clone());
+    let news = feed.take(0, world.current[0].clone());
     assert!(news.is_ok_and(|news| news.is_empty()), "pair 2 has none yet");
 }

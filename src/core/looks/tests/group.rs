@@ -11,41 +11,41 @@ pub(super) struct Memory {
     pair: Pair,
     /// Slots that it has settled.
     until: i64,
-    life: u64,
+    incarnation_id: u64,
     pub looks: Option<PairLooks>,
 }
 
 impl Memory {
-    fn begin(number: usize, asked: &Experiment, life: u64) -> Memory {
+    fn begin(number: usize, asked: &Experiment, incarnation_id: u64) -> Memory {
         let mut pair = Pair::of(number as PairId, asked);
         pair.ledger.keep_taken();
         Memory {
             pair,
             until: 0,
-            life,
+            incarnation_id,
             looks: None,
         }
     }
 
-    fn restore(number: usize, asked: &Experiment, state: &State) -> Memory {
+    fn restore(number: usize, asked: &Experiment, state: &PairState) -> Memory {
         let mut ledger = Ledger::decode(&state.ledger, &ranking(), &keep(asked)).expect("it was encoded");
         ledger.keep_taken();
         ledger.take_complete(0);
         Memory {
             until: state.until_ms.unwrap_or(0) / SLOT_MS,
-            life: state.life,
+            incarnation_id: state.incarnation_id,
             looks: state.looks.clone(),
             pair: Pair {
                 id: number as PairId,
-                n_told: ledger.arms().len(),
+                n_reported: ledger.arms().len(),
                 ledger,
             },
         }
     }
 
-    fn state(&mut self) -> State {
-        State {
-            life: self.life,
+    fn state(&mut self) -> PairState {
+        PairState {
+            incarnation_id: self.incarnation_id,
             holds: true,
             until_ms: self.pair.ledger.until_ms(),
             ledger: self.pair.ledger.encode(),
@@ -53,10 +53,15 @@ impl Memory {
         }
     }
 
-    fn store(&mut self, stored: &StoredPair, sequences: &[u8]) {
+    fn store(&mut self, stored: &StoredLookPair, sequences: &[u8]) {
         let before = self.looks.as_ref();
         let before = before.map(|looks| UpTo::of(&looks.users).expect("it was encoded"));
-        if stored.fits(self.life, self.pair.ledger.until_ms(), LOOK_MS, before.as_ref()) {
+        if stored.fits(
+            self.incarnation_id,
+            self.pair.ledger.until_ms(),
+            LOOK_MS,
+            before.as_ref(),
+        ) {
             self.looks = Some(PairLooks {
                 users: stored.users.clone(),
                 sequences: sequences.into(),
@@ -76,32 +81,32 @@ fn users(asked: &Experiment) -> Users {
 
 /// Memory of a process about looks.
 pub(super) struct Instance {
-    pub feed: Feed,
+    pub feed: LookFeed,
     pub looks: Looks,
-    pub looked: Vec<Looked>,
+    pub looked: Vec<Look>,
     /// Stored looks on their way from looks to pairs.
     stored: Option<StoredLooks>,
 }
 
 impl Instance {
     pub fn new(asked: &Experiment) -> Instance {
-        let rules = Rules {
+        let rules = LookRules {
             window: window(3),
             ..rules(asked.clone())
         };
         Instance::of(asked, rules)
     }
 
-    pub fn of(asked: &Experiment, rules: Rules) -> Instance {
+    pub fn of(asked: &Experiment, rules: LookRules) -> Instance {
         Instance {
-            feed: Feed::new(rules.ranking.clone(), users(asked), LOOK_MS, N_PAIRS),
+            feed: LookFeed::new(rules.ranking.clone(), users(asked), LOOK_MS, N_PAIRS),
             looks: Looks::new(rules),
             looked: Vec::new(),
             stored: None,
         }
     }
 
-    pub fn see(&mut self, pair: usize, state: &State) {
+    pub fn see(&mut self, pair: usize, state: &PairState) {
         let news = self
             .feed
             .take(pair as PairId, state.clone())
@@ -121,7 +126,7 @@ pub(super) struct World {
     /// Owner of each pair.
     owners: [usize; N_PAIRS],
     /// Current states by pair.
-    pub in_force: Vec<State>,
+    pub current: Vec<PairState>,
 }
 
 impl World {
@@ -134,7 +139,7 @@ impl World {
             lists: lists.to_vec(),
             instances: (0..n_instances).map(|_| Instance::new(asked)).collect(),
             owners: std::array::from_fn(|pair| pair % n_instances),
-            in_force: memories.iter_mut().map(Memory::state).collect(),
+            current: memories.iter_mut().map(Memory::state).collect(),
             memories,
         }
     }
@@ -149,11 +154,11 @@ impl World {
     }
 
     pub fn seal(&mut self, number: usize) {
-        self.in_force[number] = self.memories[number].state();
+        self.current[number] = self.memories[number].state();
     }
 
     pub fn see(&mut self, instance: usize, pair: usize) {
-        self.instances[instance].see(pair, &self.in_force[pair]);
+        self.instances[instance].see(pair, &self.current[pair]);
     }
 
     pub fn see_all(&mut self) {
@@ -180,11 +185,11 @@ impl World {
     /// Moves a pair to another instance, which reads its current state.
     pub fn give(&mut self, pair: usize, instance: usize) {
         self.owners[pair] = instance;
-        self.memories[pair] = Memory::restore(pair, &self.asked, &self.in_force[pair]);
+        self.memories[pair] = Memory::restore(pair, &self.asked, &self.current[pair]);
     }
 
     /// Restarts an instance and moves its pairs to others. Returns the looks that it had taken.
-    pub fn kill(&mut self, instance: usize) -> Vec<Looked> {
+    pub fn kill(&mut self, instance: usize) -> Vec<Look> {
         for pair in 0..N_PAIRS {
             if self.owners[pair] == instance {
                 self.give(pair, (instance + pair) % self.instances.len());
@@ -196,8 +201,8 @@ impl World {
 
     /// Loses the state of a pair: it is counted again from the start of its log.
     pub fn lose(&mut self, pair: usize) {
-        let life = self.memories[pair].life + 1;
-        self.memories[pair] = Memory::begin(pair, &self.asked, life);
+        let incarnation_id = self.memories[pair].incarnation_id + 1;
+        self.memories[pair] = Memory::begin(pair, &self.asked, incarnation_id);
         self.seal(pair);
     }
 
@@ -237,8 +242,8 @@ pub(super) fn asked() -> Experiment {
 }
 
 /// Looks of an instance that is never interrupted and sees everything, by their times.
-pub(super) fn uninterrupted(asked: &Experiment, lists: &[List]) -> BTreeMap<i64, Looked> {
-    let mut looks = Looks::new(Rules {
+pub(super) fn uninterrupted(asked: &Experiment, lists: &[List]) -> BTreeMap<i64, Look> {
+    let mut looks = Looks::new(LookRules {
         window: window(3),
         ..rules(asked.clone())
     });

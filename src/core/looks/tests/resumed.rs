@@ -57,7 +57,7 @@ fn decisions_and_the_planned_look_are_resumed() {
     world.see_all();
     let looked = &world.instances[0].looked;
     assert_eq!(times(looked), [8], "the last look is shown again");
-    let last = |looked: &[Looked]| looked.last().map(|looked| looked.experiments["e"].clone());
+    let last = |looked: &[Look]| looked.last().map(|looked| looked.experiments["e"].clone());
     assert_eq!(last(looked), last(&before));
     let look = last(&before).expect("there are looks");
     let (_, report) = look.comparison.as_ref().expect("there is a control");
@@ -105,10 +105,10 @@ fn damaged_bytes_are_refused_with_a_message() {
 
 /// Resumes under other rules. Returns the findings and the first look.
 #[track_caller]
-fn under(rules: Rules) -> (Vec<Found>, Option<Looked>) {
+fn under(rules: LookRules) -> (Vec<ResumeFinding>, Option<Look>) {
     let world = sealed();
     let mut instance = Instance::of(&asked(), rules);
-    (0..N_PAIRS).for_each(|pair| instance.see(pair, &world.in_force[pair]));
+    (0..N_PAIRS).for_each(|pair| instance.see(pair, &world.current[pair]));
     let found = instance.looks.take_found();
     (found, instance.looked.into_iter().next())
 }
@@ -121,7 +121,7 @@ fn tests_restart_over_existing_sums_when_settings_change() {
         ..settings
     });
     let (found, looked) = under(rules(other));
-    assert_eq!(found, [Found::AsksAnew("e".to_owned())]);
+    assert_eq!(found, [ResumeFinding::AsksAnew("e".to_owned())]);
     let look = &looked.expect("it is due").experiments["e"];
     assert_eq!((look.as_of_ms, look.start_ms), (8 * LOOK_MS, 0));
     let (_, report) = look.comparison.as_ref().expect("there is a control");
@@ -133,13 +133,13 @@ fn tests_restart_over_existing_sums_when_settings_change() {
 fn a_new_metric_restarts_an_experiment_and_a_removed_one_does_not() {
     let of = |ks: &[u32]| {
         let ks: Vec<NonZeroU32> = ks.iter().copied().filter_map(NonZeroU32::new).collect();
-        Rules {
+        LookRules {
             ranking: Ranking::new(&Measures::usual(&ks)),
             ..rules(asked())
         }
     };
     let (found, looked) = under(of(&[1, 2]));
-    assert_eq!(found, [Found::BeginsAnew("e".to_owned())]);
+    assert_eq!(found, [ResumeFinding::BeginsAnew("e".to_owned())]);
     assert_eq!(
         looked.expect("it is due").experiments.len(),
         0,
@@ -148,11 +148,11 @@ fn a_new_metric_restarts_an_experiment_and_a_removed_one_does_not() {
     let mut fewer = asked();
     let settings = fewer.settings.as_mut().expect("there is a control");
     settings.primary = vec!["mrr".to_owned()];
-    let (found, looked) = under(Rules {
+    let (found, looked) = under(LookRules {
         experiments: [("e".to_owned(), fewer)].into(),
         ..of(&[])
     });
-    assert_eq!(found, [Found::AsksAnew("e".to_owned())]);
+    assert_eq!(found, [ResumeFinding::AsksAnew("e".to_owned())]);
     assert_eq!(
         looked.expect("it is due").experiments["e"].arms["a"].lists,
         8_000.0
@@ -166,15 +166,15 @@ fn given_up_experiments_stay_so_unless_the_limit_grows() {
     world.instances[0].looks.rules.max_bytes = 1_000;
     world.store_all();
     let under = |max_bytes| {
-        let rules = Rules {
+        let rules = LookRules {
             max_bytes,
             ..rules(asked())
         };
         let mut instance = Instance::of(&asked(), rules);
-        (0..N_PAIRS).for_each(|pair| instance.see(pair, &world.in_force[pair]));
+        (0..N_PAIRS).for_each(|pair| instance.see(pair, &world.current[pair]));
         instance.looks.take_found()
     };
-    let given_up = Found::GivenUp(GivenUp::Experiment("e".to_owned()));
+    let given_up = ResumeFinding::GivenUp(GivenUp::Experiment("e".to_owned()));
     assert_eq!(under(1_000), [given_up]);
     assert_eq!(under(1_001), []);
 }

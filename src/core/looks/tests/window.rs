@@ -8,19 +8,20 @@ use crate::metrics::USUAL;
 
 pub(super) const SLOTS_A_CELL: i64 = LOOK_MS / SLOT_MS;
 
-pub(super) fn window(n_cells: i64) -> Option<Window> {
+pub(super) fn window(n_cells: i64) -> Option<CellWindow> {
     let name = "day".to_owned();
-    Some(Window { name, n_cells })
+    Some(CellWindow { name, n_cells })
 }
 
-fn in_window<'a>(looked: &'a Looked, arm: &str) -> Option<&'a WindowLook> {
+fn in_window<'a>(looked: &'a Look, arm: &str) -> Option<&'a WindowLook> {
     looked.experiments["e"].arms.get(arm)?.windows.get("day")
 }
 
 /// Sums of these lists in a separate pair, by cell, then arm.
 pub(super) fn cells_of(lists: &[List]) -> Vec<BTreeMap<u32, BucketSums>> {
     let until = lists.iter().map(|list| list.slot / SLOTS_A_CELL + 1).max();
-    let News::Reached { cells, .. } = Pair::new(0).settle(lists, until.unwrap_or(0) * SLOTS_A_CELL) else {
+    let PairNews::Reached { cells, .. } = Pair::new(0).settle(lists, until.unwrap_or(0) * SLOTS_A_CELL)
+    else {
         unreachable!("a pair that settles has come further")
     };
     let cells = cells.iter();
@@ -41,7 +42,7 @@ fn users_of_buckets(n: usize) -> Vec<u32> {
 /// 32 buckets of two lists, both clicked or neither: R = 1/2; e_b = ±1/64; V = 32/31 · 32/64² = 1/124; t of 31 degrees 2.0395134.
 #[test]
 fn a_window_of_two_cells_by_hand() {
-    let mut looks = Looks::new(Rules {
+    let mut looks = Looks::new(LookRules {
         window: window(2),
         ..rules(Experiment::default())
     });
@@ -78,7 +79,7 @@ fn a_window_of_two_cells_by_hand() {
 
 #[test]
 fn an_arm_without_lists_in_the_window_is_absent_and_takes_no_memory() {
-    let mut looks = Looks::new(Rules {
+    let mut looks = Looks::new(LookRules {
         window: window(2),
         ..rules(compared())
     });
@@ -113,7 +114,7 @@ fn intervals_of_a_window_always_use_95_percent() {
     };
     let lists: Vec<List> = (1..300).map(|user| list(0, user, "a")).collect();
     let look = |alpha| {
-        let mut looks = Looks::new(Rules {
+        let mut looks = Looks::new(LookRules {
             window: window(1),
             ..rules(asked(alpha))
         });
@@ -134,7 +135,7 @@ fn intervals_of_a_window_always_use_95_percent() {
 fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
     let lists: Vec<List> = (1..50).map(|user| list(0, user, "a")).collect();
     let bytes_of = |max_bytes| {
-        let mut looks = Looks::new(Rules {
+        let mut looks = Looks::new(LookRules {
             window: window(9),
             max_bytes,
             // Without a control, because a history would take more memory from look to look.
@@ -152,7 +153,7 @@ fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
 
     let window = || GivenUp::Window("e".to_owned());
     let (looked, left) = bytes_of(whole.own + whole.window - 1);
-    let given_up = |looked: &[Looked]| {
+    let given_up = |looked: &[Look]| {
         looked
             .iter()
             .map(|looked| looked.given_up.clone())
@@ -193,7 +194,7 @@ fn histories_count_toward_memory() {
 #[test]
 fn the_longest_window_of_whole_cells_is_taken() {
     let longest = |windows: &[(&'static str, i64)]| {
-        let window = Window::longest(windows.iter().copied(), LOOK_MS);
+        let window = CellWindow::longest(windows.iter().copied(), LOOK_MS);
         window.map(|window| (window.name, window.n_cells))
     };
     let [five, hour, odd, day] = [
@@ -244,13 +245,13 @@ fn megabytes_of_a_day(lists_a_bucket: u32) -> f64 {
     let until_ms = Some(LOOK_MS);
     ledger.cover_until(until_ms);
     let n_columns = ranking.width() + 1;
-    let mut looks = Looks::new(Rules {
+    let mut looks = Looks::new(LookRules {
         ranking,
         window: window(144),
         ..rules(Experiment::default())
     });
     looks.take(owned(&[0]));
-    looks.take(News::Reached {
+    looks.take(PairNews::Reached {
         pair: 0,
         arms: vec![arm],
         cells: ledger.take_complete(0),

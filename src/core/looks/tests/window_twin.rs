@@ -27,7 +27,7 @@ const N_PAIRS: u32 = 3;
 
 impl Twin {
     fn new(lists: Vec<List>, n_cells: i64, asked: Experiment) -> Twin {
-        let looks = Looks::new(Rules {
+        let looks = Looks::new(LookRules {
             window: window(n_cells),
             ..rules(asked)
         });
@@ -54,7 +54,7 @@ impl Twin {
     }
 
     /// Lists that a pair has reported from this slot on.
-    fn told(&self, live: &Live, from: i64) -> Vec<List> {
+    fn reported(&self, live: &Live, from: i64) -> Vec<List> {
         let is_of = |list: &&List| {
             list.user % N_PAIRS == live.pair.id as u32
                 && list.slot >= from.max(live.begin)
@@ -68,7 +68,7 @@ impl Twin {
         for number in 0..self.pairs.len() {
             let before = self.pairs[number].end;
             self.pairs[number].end = until.max(before);
-            let new = self.told(&self.pairs[number], before);
+            let new = self.reported(&self.pairs[number], before);
             let live = &mut self.pairs[number];
             let news = live.pair.settle(&new, live.end);
             if live.is_ours {
@@ -86,20 +86,20 @@ impl Twin {
             begin,
             end: begin,
         };
-        self.looks.take(News::Dropped(id));
+        self.looks.take(PairNews::Dropped(id));
         self.own();
     }
 
     /// First slot in the window of a look.
-    fn begin(&self, looked: &Looked) -> i64 {
+    fn begin(&self, looked: &Look) -> i64 {
         (looked.as_of_ms / LOOK_MS - self.n_cells) * SLOTS_A_CELL
     }
 
     /// Results of fresh looks that have seen only the lists in this look's window, over all of their lists.
-    fn recount(&self, looked: &Looked) -> BTreeMap<String, WindowLook> {
+    fn recount(&self, looked: &Look) -> BTreeMap<String, WindowLook> {
         let until = looked.as_of_ms / SLOT_MS;
         let ours = self.pairs.iter().filter(|live| live.is_ours);
-        let lists = ours.flat_map(|live| self.told(live, self.begin(looked)));
+        let lists = ours.flat_map(|live| self.reported(live, self.begin(looked)));
         let lists: Vec<List> = lists.filter(|list| list.slot < until).collect();
         let mut looks = Looks::new(rules(Experiment::default()));
         looks.take(owned(&[0]));
@@ -116,11 +116,11 @@ impl Twin {
     }
 
     /// Bytes of the cells and sums in the window of the last look.
-    fn bytes(&self, looked: &Looked) -> u64 {
+    fn bytes(&self, looked: &Look) -> u64 {
         let ours = self.pairs.iter().filter(|live| live.is_ours);
         ours.map(|live| {
             let until = looked.as_of_ms / SLOT_MS;
-            let lists = self.told(live, self.begin(looked)).into_iter();
+            let lists = self.reported(live, self.begin(looked)).into_iter();
             let cells = cells_of(&lists.filter(|list| list.slot < until).collect::<Vec<_>>());
             let mut rows = BTreeSet::new();
             let mut bytes = 0;

@@ -35,8 +35,8 @@ fn epoch(arms: &[(&str, f64)]) -> Epoch {
     }
 }
 
-fn ten_days(epoch: &Epoch) -> Sums<'_> {
-    Sums { epoch, days: 10.0 }
+fn ten_days(epoch: &Epoch) -> PlanningSums<'_> {
+    PlanningSums { epoch, days: 10.0 }
 }
 
 fn settings(shares: &[(&str, f64)]) -> Settings {
@@ -65,9 +65,9 @@ fn days_by_hand() {
     // (Φ.isf(α w/2) + Φ.isf(0.2))² with w = 6/π², and with 0.8.
     let asked = Needs::new(&settings(&[]), 1);
     let first = |design| asked.x(design, 1);
-    assert!((first(Design::Sequence) - 9.039_090_574).abs() < 1e-6);
-    assert!((first(Design::Planned) - 8.383_17).abs() < 1e-4);
-    assert!((first(Design::Strict) - 3.9 * 7.848_879_734_349_086).abs() < 1e-9);
+    assert!((first(TestDesign::Sequence) - 9.039_090_574).abs() < 1e-6);
+    assert!((first(TestDesign::Planned) - 8.383_17).abs() < 1e-4);
+    assert!((first(TestDesign::Strict) - 3.9 * 7.848_879_734_349_086).abs() < 1e-9);
     assert_eq!(found.needs.len(), 3);
     for (design, need) in &found.needs {
         assert_eq!(need.x, asked.x(*design, need.weeks));
@@ -88,10 +88,10 @@ fn the_first_decision_look_with_enough_data_is_named() {
     };
     let weeks = |x_per_day: f64, needs: &Needs| {
         let found = MetricDays::new(10.0 * x_per_day, 10.0, None, needs).expect("it is known");
-        let need = found.needs[&Design::Sequence];
+        let need = found.needs[&TestDesign::Sequence];
         let earlier = (1..need.weeks).filter(|week| 7.0 * f64::from(*week) >= needs.min_days);
         for (k, week) in (1..).zip(earlier) {
-            assert!(needs.x(Design::Sequence, k) > x_per_day * 7.0 * f64::from(week));
+            assert!(needs.x(TestDesign::Sequence, k) > x_per_day * 7.0 * f64::from(week));
         }
         need.weeks
     };
@@ -117,7 +117,7 @@ fn the_first_decision_look_with_enough_data_is_named() {
 
 fn weeks_of_any(x_per_day: f64, needs: &Needs) -> u32 {
     let found = MetricDays::new(10.0 * x_per_day, 10.0, None, needs).expect("it is known");
-    found.needs[&Design::Sequence].weeks
+    found.needs[&TestDesign::Sequence].weeks
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn more_hypotheses_and_guardrails_need_more_days() {
     let mut more = settings(&[("base", 0.4), ("new", 0.3), ("other", 0.3)]);
     more.primary.push(LISTS_PER_USER.to_owned());
     more.guardrails.insert("ctr".to_owned(), 0.02);
-    let needs = |metric: &MetricDays| metric.needs[&Design::Sequence].x;
+    let needs = |metric: &MetricDays| metric.needs[&TestDesign::Sequence].x;
     let expected = Needs {
         n_hypotheses: 4,
         n_guardrails: 1,
@@ -162,8 +162,8 @@ fn more_hypotheses_and_guardrails_need_more_days() {
         alpha: 0.05,
         may_plan: true,
     };
-    let more = metric(&more, &epoch).needs[&Design::Sequence];
-    assert_eq!(more.x, expected.x(Design::Sequence, more.weeks));
+    let more = metric(&more, &epoch).needs[&TestDesign::Sequence];
+    assert_eq!(more.x, expected.x(TestDesign::Sequence, more.weeks));
     assert!(needs(&one) < more.x);
 }
 
@@ -179,7 +179,7 @@ fn slowly_falling_variances_need_more_days() {
     }
     let asked = settings(&[]);
     let at = |half_days: f64| {
-        let half = Sums {
+        let half = PlanningSums {
             epoch: &half,
             days: half_days,
         };
@@ -208,7 +208,7 @@ fn slowly_falling_variances_need_more_days() {
 #[test]
 fn a_variance_that_never_falls_has_no_sufficient_duration() {
     let whole = epoch(&[("base", 500.0), ("new", 500.0)]);
-    let half = Sums {
+    let half = PlanningSums {
         days: 5.0,
         ..ten_days(&whole)
     };
@@ -221,7 +221,7 @@ fn a_variance_that_never_falls_has_no_sufficient_duration() {
         .clone()
         .expect("it is defined");
     assert_eq!((metric.growth, metric.needs.len()), (Some(0.0), 0));
-    assert_eq!(found.weeks(Design::Sequence), None);
+    assert_eq!(found.weeks(TestDesign::Sequence), None);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn the_duration_is_in_whole_weeks_of_the_slowest_comparison() {
             control: None,
             x: 1.0,
             growth: None,
-            needs: [(Design::Strict, need(days))].into(),
+            needs: [(TestDesign::Strict, need(days))].into(),
         });
         ArmDays {
             is_new: false,
@@ -251,9 +251,9 @@ fn the_duration_is_in_whole_weeks_of_the_slowest_comparison() {
             .map(|(n, days)| (n.to_string(), of(*days)))
             .collect(),
     };
-    assert_eq!(whole(&[Some(3.0), Some(15.0)]).weeks(Design::Strict), Some(3));
-    assert_eq!(whole(&[Some(3.0), None]).weeks(Design::Strict), None);
-    assert_eq!(whole(&[Some(3.0)]).weeks(Design::Planned), None);
+    assert_eq!(whole(&[Some(3.0), Some(15.0)]).weeks(TestDesign::Strict), Some(3));
+    assert_eq!(whole(&[Some(3.0), None]).weeks(TestDesign::Strict), None);
+    assert_eq!(whole(&[Some(3.0)]).weeks(TestDesign::Planned), None);
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn distant_shares_rule_out_a_planned_end() {
         let found = metric(&asked, &epoch);
         found.needs.into_keys().collect::<Vec<_>>()
     };
-    assert_eq!(designs(0.8, 0.2), Design::ALL);
-    assert_eq!(designs(0.81, 0.19), [Design::Sequence, Design::Strict]);
+    assert_eq!(designs(0.8, 0.2), TestDesign::ALL);
+    assert_eq!(designs(0.81, 0.19), [TestDesign::Sequence, TestDesign::Strict]);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn insufficient_data_is_refused_with_the_missing_amount() {
         }
         epoch
     };
-    let says = |settings: &Settings, sums: Sums| {
+    let says = |settings: &Settings, sums: PlanningSums| {
         let error = days(settings, sums, None).expect_err("too little is known");
         error.to_string()
     };
@@ -319,7 +319,7 @@ fn insufficient_data_is_refused_with_the_missing_amount() {
     assert_eq!(says(&asked, ten_days(&one)), "it has no arm except the control");
     let other = epoch(&[("new", 500.0)]);
     assert_eq!(says(&asked, ten_days(&other)), "its control has no list");
-    let at_once = Sums {
+    let at_once = PlanningSums {
         days: 0.0,
         ..ten_days(&one)
     };

@@ -1,38 +1,38 @@
 //! Traffic scaled to the planned shares: variances at those shares, and how they fall.
 
-use super::{ArmDays, MetricDays, Needs, Sums, Unknown, growth};
-use crate::statistics::burn_in::{BurnIn, Seen};
+use super::{ArmDays, MetricDays, Needs, NoEstimate, PlanningSums, growth};
+use crate::statistics::burn_in::{BurnIn, BurnInArm};
 use crate::statistics::per_user::{self, Count};
 use crate::statistics::ratio::{self, RatioSums};
 use crate::statistics::{ArmTotals, Settings};
 
 /// Past traffic and the settings.
-pub(super) struct Traffic<'a> {
+pub(super) struct PastTraffic<'a> {
     pub settings: &'a Settings,
-    pub sums: Sums<'a>,
-    pub halfway: Option<Sums<'a>>,
+    pub sums: PlanningSums<'a>,
+    pub halfway: Option<PlanningSums<'a>>,
     pub n_treatments: usize,
 }
 
 /// An arm scaled to its planned share.
-struct Side<'a> {
+struct PlannedArm<'a> {
     totals: &'a ArmTotals,
     /// Share of all users so far over the planned share.
     scale: f64,
 }
 
-impl Traffic<'_> {
+impl PastTraffic<'_> {
     /// Estimates the requirements of an arm.
-    pub fn arm(&self, name: &str) -> Result<ArmDays, Unknown> {
+    pub fn arm(&self, name: &str) -> Result<ArmDays, NoEstimate> {
         let control = self.side(&self.settings.control, &self.settings.control);
         let is_new = !self.has(name);
         // A new arm has no data yet, so it is assumed to vary like the control.
         let own = if is_new { &self.settings.control } else { name };
         let arm = self.side(own, name);
-        let (arm, control) = arm.zip(control).ok_or(Unknown::NoControl)?;
+        let (arm, control) = arm.zip(control).ok_or(NoEstimate::NoControl)?;
         let burn_in = BurnIn::new([&arm, &control].map(|side| seen(side.totals)));
         if !burn_in.is_done() {
-            return Err(Unknown::Collecting(burn_in));
+            return Err(NoEstimate::Collecting(burn_in));
         }
         let metrics = self.settings.primary.iter();
         let metrics = metrics.map(|id| (id.clone(), self.metric(id, [&arm, &control])));
@@ -48,20 +48,20 @@ impl Traffic<'_> {
     }
 
     /// Returns an arm that varies like `like` and gets the share of `name`.
-    fn side(&self, like: &str, name: &str) -> Option<Side<'_>> {
+    fn side(&self, like: &str, name: &str) -> Option<PlannedArm<'_>> {
         let arms = &self.sums.epoch.arms;
         let totals = arms.get(like)?;
         let all: f64 = arms.values().map(size).sum();
         let share = self.settings.shares.get(name).copied();
-        Some(Side {
+        Some(PlannedArm {
             totals,
             // Variance falls with the number of users, so fewer users than so far mean a larger variance.
             scale: share.map_or(1.0, |share| size(totals) / all / share),
         })
     }
 
-    fn metric(&self, id: &str, sides: [&Side; 2]) -> Option<MetricDays> {
-        let variance = |side: &Side| Some(side.scale * variance(id, side.totals)?);
+    fn metric(&self, id: &str, sides: [&PlannedArm; 2]) -> Option<MetricDays> {
+        let variance = |side: &PlannedArm| Some(side.scale * variance(id, side.totals)?);
         let variance = variance(sides[0])? + variance(sides[1])?;
         let [arm, control] = sides.map(|side| side.totals);
         let tau = self.settings.mde * pooled(id, [arm, control])?;
@@ -131,8 +131,8 @@ fn size(arm: &ArmTotals) -> f64 {
     arm.users.unwrap_or_else(|| arm.lists.iter().sum())
 }
 
-fn seen(arm: &ArmTotals) -> Seen {
-    Seen {
+fn seen(arm: &ArmTotals) -> BurnInArm {
+    BurnInArm {
         occupied: arm.lists.iter().filter(|lists| **lists > 0.0).count(),
         lists: arm.lists.iter().sum(),
         hits: arm.hits.iter().sum(),

@@ -3,19 +3,21 @@
 use super::*;
 use crate::statistics::burn_in::BurnIn;
 use crate::statistics::decision::MultiArm;
-use crate::statistics::{Basis, Decided, DecidedAt, DecidedMetric, Grown, ListRatio, Role};
+use crate::statistics::{
+    Basis, DecidedAt, DecidedLook, DecidedMetric, InformationGrowth, ListRatio, MetricRole,
+};
 
 /// Treatments with their states, and the primary's lifts with the ends of their intervals.
 struct World {
     settings: Settings,
-    report: Report,
+    report: ComparisonReport,
     sizes: BTreeMap<&'static str, Size>,
 }
 
 const WEEK_MS: i64 = 604_800_000;
 
 impl World {
-    fn new(arms: &[(&'static str, State, [f64; 3])]) -> World {
+    fn new(arms: &[(&'static str, ArmState, [f64; 3])]) -> World {
         let n = arms.len() as f64 + 1.0;
         let names = || arms.iter().map(|(name, ..)| *name).chain(["control"]);
         let settings = Settings {
@@ -34,22 +36,22 @@ impl World {
         World {
             settings,
             sizes: sizes.collect(),
-            report: Report {
+            report: ComparisonReport {
                 as_of_ms: WEEK_MS,
                 look: 1008,
                 next_decision_ms: None,
                 planned_end_ms: None,
                 srm_p: Some(0.8),
                 multi_arm: None,
-                grown: Grown::default(),
+                grown: InformationGrowth::default(),
                 arms: arms.collect(),
                 notes: Vec::new(),
             },
         }
     }
 
-    fn said(&self) -> Said {
-        of_look(&Looked {
+    fn headline(&self) -> Headline {
+        of_look(&ComparedLook {
             settings: &self.settings,
             report: &self.report,
             sizes: self.sizes.clone(),
@@ -59,18 +61,18 @@ impl World {
 
     #[track_caller]
     fn check(&self, badge: Badge, sentence: &str) {
-        let said = self.said();
+        let headline = self.headline();
         // Percent signs follow a no-break space.
-        let words = said.sentence(str::to_owned).replace('\u{a0}', " ");
-        assert_eq!((said.badge, words.as_str()), (badge, sentence));
+        let words = headline.sentence(str::to_owned).replace('\u{a0}', " ");
+        assert_eq!((headline.badge, words.as_str()), (badge, sentence));
     }
 }
 
-fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
-    let is_known = state != State::Collecting;
+fn arm(state: ArmState, [lower, lift, upper]: [f64; 3]) -> ArmReport {
+    let is_known = state != ArmState::Collecting;
     let known = |number| is_known.then_some(number);
     let metric = MetricReport {
-        role: Role::Primary,
+        role: MetricRole::Primary,
         control: Some(0.1),
         arm: Some(0.1 * (1.0 + lift)),
         lift: known(lift),
@@ -87,7 +89,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
         per_user: None,
     };
     let reason = match state {
-        State::Collecting => "users in 131 of 220 buckets",
+        ArmState::Collecting => "users in 131 of 220 buckets",
         _ => "3.2 of 7 days",
     };
     ArmReport {
@@ -117,7 +119,7 @@ fn arm(state: State, [lower, lift, upper]: [f64; 3]) -> ArmReport {
 
 #[test]
 fn a_win_shows_arm_lift_interval_and_sample() {
-    World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]).check(
+    World::new(&[("neural", ArmState::Win, [0.24, 0.29, 0.34])]).check(
         Badge::Win,
         "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
@@ -126,20 +128,20 @@ fn a_win_shows_arm_lift_interval_and_sample() {
 #[test]
 fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
     let mut world = World::new(&[
-        ("blend", State::Win, [0.10, 0.31, 0.52]),
-        ("draft", State::NoDecision, [-0.1, 0.0, 0.1]),
-        ("neural", State::Win, [0.24, 0.29, 0.34]),
+        ("blend", ArmState::Win, [0.10, 0.31, 0.52]),
+        ("draft", ArmState::NoDecision, [-0.1, 0.0, 0.1]),
+        ("neural", ArmState::Win, [0.24, 0.29, 0.34]),
     ]);
     world.check(
         Badge::Win,
         "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it",
     );
-    assert_eq!(world.said().arm.as_deref(), Some("neural"));
+    assert_eq!(world.headline().arm.as_deref(), Some("neural"));
     world
         .report
         .arms
-        .insert("draft".to_owned(), arm(State::Harm, [-0.3, -0.2, -0.1]));
-    let words = world.said().sentence(str::to_owned);
+        .insert("draft".to_owned(), arm(ArmState::Harm, [-0.3, -0.2, -0.1]));
+    let words = world.headline().sentence(str::to_owned);
     assert!(
         words.ends_with("; 2 of 3 arms beat it; draft is worse"),
         "{words}"
@@ -148,7 +150,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
 
 #[test]
 fn a_leading_arm_is_not_a_winner_before_the_decision() {
-    let mut world = World::new(&[("neural", State::NoDecision, [0.24, 0.29, 0.34])]);
+    let mut world = World::new(&[("neural", ArmState::NoDecision, [0.24, 0.29, 0.34])]);
     world.report.next_decision_ms = Some(WEEK_MS);
     world.check(
         Badge::Early,
@@ -164,10 +166,11 @@ fn a_leading_arm_is_not_a_winner_before_the_decision() {
         .as_mut()
         .unwrap()
         .reason = "no primary metric differs significantly".to_owned();
-    let said = world.said();
-    assert_eq!(said.badge, Badge::Open);
+    let headline = world.headline();
+    assert_eq!(headline.badge, Badge::Open);
     assert!(
-        said.sentence(str::to_owned)
+        headline
+            .sentence(str::to_owned)
             .starts_with("not decided: no primary metric differs significantly; so far neural against ")
     );
 }
@@ -175,10 +178,10 @@ fn a_leading_arm_is_not_a_winner_before_the_decision() {
 #[test]
 fn an_open_experiment_shows_the_next_and_planned_decision_days() {
     let world = |as_of_ms: i64, next_decision_ms: Option<i64>, planned_end_ms: Option<i64>| {
-        let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
+        let mut world = World::new(&[("neural", ArmState::NoDecision, [-0.1, 0.05, 0.2])]);
         (world.report.as_of_ms, world.report.next_decision_ms) = (as_of_ms, next_decision_ms);
         world.report.planned_end_ms = planned_end_ms;
-        let (badge, words) = (world.said().badge, world.said().sentence(str::to_owned));
+        let (badge, words) = (world.headline().badge, world.headline().sentence(str::to_owned));
         let claim = words.split(';').next().expect("there is one").to_owned();
         (badge, claim)
     };
@@ -206,7 +209,7 @@ impl World {
             p_adjusted: 0.01,
             band_excludes_zero: true,
         };
-        arm.decided = Some(Decided {
+        arm.decided = Some(DecidedLook {
             state: arm.decision.as_ref().expect("it is tested").state,
             reason: "as it was".to_owned(),
             at: Some(DecidedAt {
@@ -230,7 +233,7 @@ impl World {
 
 #[test]
 fn a_win_shows_the_lift_and_the_day_of_its_decision() {
-    let world = World::new(&[("neural", State::Win, [0.01, 0.03, 0.07])]);
+    let world = World::new(&[("neural", ArmState::Win, [0.01, 0.03, 0.07])]);
     world.decided("neural", [0.009, 0.041, 0.073]).check(
         Badge::Win,
         "neural beats control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
@@ -239,7 +242,7 @@ fn a_win_shows_the_lift_and_the_day_of_its_decision() {
 
 #[test]
 fn a_win_reports_that_its_interval_now_includes_zero() {
-    let world = World::new(&[("neural", State::Win, [-0.01, 0.03, 0.07])]);
+    let world = World::new(&[("neural", ArmState::Win, [-0.01, 0.03, 0.07])]);
     world.decided("neural", [0.009, 0.041, 0.073]).open_again("neural").check(
         Badge::Win,
         "neural beat control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 10.30% against 10.00%, \
@@ -249,7 +252,7 @@ fn a_win_reports_that_its_interval_now_includes_zero() {
 
 #[test]
 fn a_decision_by_an_earlier_version_is_marked() {
-    let mut world = World::new(&[("neural", State::Win, [0.01, 0.03, 0.07])]).decided("neural", [0.1; 3]);
+    let mut world = World::new(&[("neural", ArmState::Win, [0.01, 0.03, 0.07])]).decided("neural", [0.1; 3]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decided.as_mut().expect("it was decided").at = None;
     world.check(
@@ -261,7 +264,7 @@ fn a_decision_by_an_earlier_version_is_marked() {
 
 #[test]
 fn invalid_users_are_reported_as_untrustworthy() {
-    let mut world = World::new(&[("neural", State::InvalidUsers, [0.01, 0.03, 0.07])]);
+    let mut world = World::new(&[("neural", ArmState::InvalidUsers, [0.01, 0.03, 0.07])]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
         "one user has 41% of the lists of an arm".to_owned();
@@ -273,7 +276,7 @@ fn invalid_users_are_reported_as_untrustworthy() {
 
 #[test]
 fn unequal_shares_of_refused_lists_are_reported_as_untrustworthy() {
-    let mut world = World::new(&[("neural", State::InvalidRefused, [0.01, 0.03, 0.07])]);
+    let mut world = World::new(&[("neural", ArmState::InvalidRefused, [0.01, 0.03, 0.07])]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
         "11.1% of the arm's lists were refused, but 0.0% of its control's lists".to_owned();
@@ -285,7 +288,7 @@ fn unequal_shares_of_refused_lists_are_reported_as_untrustworthy() {
 
 #[test]
 fn harm_shows_its_start_and_whether_it_has_reversed() {
-    let mut world = World::new(&[("neural", State::Harm, [-0.2, -0.05, 0.1])]);
+    let mut world = World::new(&[("neural", ArmState::Harm, [-0.2, -0.05, 0.1])]);
     let harm_since = |world: &mut World| {
         let arm = world.report.arms.get_mut("neural").expect("it is there");
         arm.metrics.get_mut("ctr@10").expect("it is there").harm_since_ms = Some(1_764_028_799_999);
@@ -296,7 +299,7 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
         "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −5.0% (−20.0% to +10.0%), 9.50% against 10.00%, 18,211 against \
          18,311 lists, split as planned",
     );
-    let mut world = World::new(&[("neural", State::Harm, [0.01, 0.03, 0.07])]);
+    let mut world = World::new(&[("neural", ArmState::Harm, [0.01, 0.03, 0.07])]);
     harm_since(&mut world);
     world.check(
         Badge::Harm,
@@ -308,11 +311,11 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
 #[test]
 fn a_decrease_is_a_win_if_lower_is_better() {
     let mut world = World::new(&[
-        ("blend", State::Win, [-0.2, -0.1, -0.05]),
-        ("neural", State::Win, [-0.34, -0.29, -0.24]),
+        ("blend", ArmState::Win, [-0.2, -0.1, -0.05]),
+        ("neural", ArmState::Win, [-0.34, -0.29, -0.24]),
     ]);
     world.settings.lower_is_better = ["ctr@10".to_owned()].into();
-    let words = world.said().sentence(str::to_owned);
+    let words = world.headline().sentence(str::to_owned);
     assert!(
         words.starts_with("neural beats control: CTR@10 −29.0%"),
         "{words}"
@@ -321,20 +324,20 @@ fn a_decrease_is_a_win_if_lower_is_better() {
 
 #[test]
 fn harm_names_the_worst_arm() {
-    World::new(&[("neural", State::Harm, [-0.3, -0.2, -0.1])]).check(
+    World::new(&[("neural", ArmState::Harm, [-0.3, -0.2, -0.1])]).check(
         Badge::Harm,
         "neural is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), 8.00% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
-    World::new(&[("neural", State::Harm, [-0.226, -0.108, 0.01])]).check(
+    World::new(&[("neural", ArmState::Harm, [-0.226, -0.108, 0.01])]).check(
         Badge::Harm,
         "neural is worse than control by the one-sided test of harm: CTR@10 −10.8% (−22.6% to +1.0%), 8.92% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     let world = World::new(&[
-        ("blend", State::Loss, [-0.2, -0.1, -0.05]),
-        ("draft", State::NoDecision, [-0.1, 0.0, 0.1]),
-        ("neural", State::Harm, [-0.3, -0.2, -0.1]),
+        ("blend", ArmState::Loss, [-0.2, -0.1, -0.05]),
+        ("draft", ArmState::NoDecision, [-0.1, 0.0, 0.1]),
+        ("neural", ArmState::Harm, [-0.3, -0.2, -0.1]),
     ]);
-    let words = world.said().sentence(str::to_owned);
+    let words = world.headline().sentence(str::to_owned);
     assert!(words.starts_with("neural is worse than control: "), "{words}");
     assert!(
         words.ends_with("; 2 of 3 arms are worse, none is better"),
@@ -345,27 +348,27 @@ fn harm_names_the_worst_arm() {
 /// Before, the arm with the lowest lower end was named, which a small arm has by its width alone.
 #[test]
 fn a_small_and_uncertain_arm_is_not_called_the_worst() {
-    let named = |world: &World| world.said().arm;
+    let named = |world: &World| world.headline().arm;
     let mut world = World::new(&[
-        ("large", State::Harm, [-0.12, -0.1, -0.08]),
-        ("open", State::NoDecision, [-0.6, -0.3, 0.0]),
-        ("small", State::Harm, [-0.4, -0.15, 0.1]),
+        ("large", ArmState::Harm, [-0.12, -0.1, -0.08]),
+        ("open", ArmState::NoDecision, [-0.6, -0.3, 0.0]),
+        ("small", ArmState::Harm, [-0.4, -0.15, 0.1]),
     ]);
     assert_eq!(named(&world).as_deref(), Some("large"));
     // The interval of a loss is the one that was decided on, and not the band of this look.
     world = world.decided("open", [-0.3, -0.2, -0.1]);
     let open = world.report.arms.get_mut("open").expect("it is there");
-    open.decision.as_mut().expect("it is tested").state = State::Loss;
+    open.decision.as_mut().expect("it is tested").state = ArmState::Loss;
     assert_eq!(named(&world).as_deref(), Some("open"));
-    let words = world.said().sentence(str::to_owned);
+    let words = world.headline().sentence(str::to_owned);
     assert!(
         words.starts_with("open is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), decided"),
         "{words}"
     );
     // Less is better: the interval of `large` is furthest above 0.
     let mut world = World::new(&[
-        ("large", State::Harm, [0.08, 0.1, 0.12]),
-        ("small", State::Harm, [-0.1, 0.15, 0.4]),
+        ("large", ArmState::Harm, [0.08, 0.1, 0.12]),
+        ("small", ArmState::Harm, [-0.1, 0.15, 0.4]),
     ]);
     world.settings.lower_is_better = ["ctr@10".to_owned()].into();
     assert_eq!(named(&world).as_deref(), Some("large"));
@@ -373,7 +376,7 @@ fn a_small_and_uncertain_arm_is_not_called_the_worst() {
 
 #[test]
 fn a_mismatch_comes_first_with_seen_and_planned_splits() {
-    let mut world = World::new(&[("neural", State::InvalidSrm, [0.24, 0.29, 0.34])]);
+    let mut world = World::new(&[("neural", ArmState::InvalidSrm, [0.24, 0.29, 0.34])]);
     world.sizes.get_mut("control").unwrap().users = Some(5_300.0);
     world.sizes.get_mut("neural").unwrap().users = Some(4_700.0);
     world.check(
@@ -381,7 +384,7 @@ fn a_mismatch_comes_first_with_seen_and_planned_splits() {
         "do not trust this: users are split 53:47, but 50:50 was planned (control : neural)",
     );
     // Several epochs have no single planned split.
-    let look = Looked {
+    let look = ComparedLook {
         settings: &world.settings,
         report: &world.report,
         sizes: world.sizes.clone(),
@@ -396,7 +399,7 @@ fn a_mismatch_comes_first_with_seen_and_planned_splits() {
 #[test]
 fn a_mismatch_of_many_arms_names_the_furthest_from_its_share() {
     let names = ["a", "b", "c", "d", "e"];
-    let mut world = World::new(&names.map(|name| (name, State::InvalidSrm, [0.0; 3])));
+    let mut world = World::new(&names.map(|name| (name, ArmState::InvalidSrm, [0.0; 3])));
     world.sizes.get_mut("d").unwrap().users = Some(2_000.0);
     world.check(
         Badge::Invalid,
@@ -406,7 +409,7 @@ fn a_mismatch_of_many_arms_names_the_furthest_from_its_share() {
 
 #[test]
 fn users_in_two_arms_and_unequal_list_ratios_are_reported_as_untrustworthy() {
-    let mut world = World::new(&[("neural", State::InvalidMultiArm, [0.24, 0.29, 0.34])]);
+    let mut world = World::new(&[("neural", ArmState::InvalidMultiArm, [0.24, 0.29, 0.34])]);
     world.report.multi_arm = Some(MultiArm {
         in_two: 320.0,
         users: 10_000.0,
@@ -415,14 +418,14 @@ fn users_in_two_arms_and_unequal_list_ratios_are_reported_as_untrustworthy() {
         Badge::Invalid,
         "do not trust this: 3.2% of the users were seen in two arms",
     );
-    World::new(&[("neural", State::InvalidListRatio, [0.24, 0.29, 0.34])]).check(
+    World::new(&[("neural", ArmState::InvalidListRatio, [0.24, 0.29, 0.34])]).check(
         Badge::Invalid,
         "do not trust this: lists per user differ by −14.0% between neural and control",
     );
     // Only one of several arms is invalid, so the others are reported.
     let mut some = World::new(&[
-        ("blend", State::NoDecision, [-0.1, 0.05, 0.2]),
-        ("neural", State::InvalidListRatio, [0.24, 0.29, 0.34]),
+        ("blend", ArmState::NoDecision, [-0.1, 0.05, 0.2]),
+        ("neural", ArmState::InvalidListRatio, [0.24, 0.29, 0.34]),
     ]);
     some.report.next_decision_ms = Some(WEEK_MS);
     some.check(
@@ -433,11 +436,11 @@ fn users_in_two_arms_and_unequal_list_ratios_are_reported_as_untrustworthy() {
 
 #[test]
 fn names_missing_data_and_settings() {
-    World::new(&[("neural", State::Collecting, [0.0; 3])]).check(
+    World::new(&[("neural", ArmState::Collecting, [0.0; 3])]).check(
         Badge::Early,
         "too early: too few users or clicks (users in 131 of 220 buckets)",
     );
-    let mut world = World::new(&[("neural", State::NoDecision, [-0.1, 0.05, 0.2])]);
+    let mut world = World::new(&[("neural", ArmState::NoDecision, [-0.1, 0.05, 0.2])]);
     world.settings.shares.clear();
     world.report.srm_p = None;
     world.check(
@@ -458,7 +461,7 @@ fn names_missing_data_and_settings() {
 
 #[test]
 fn reports_arms_without_a_difference_that_matters() {
-    World::new(&[("neural", State::NoEffect, [-0.02, 0.003, 0.026])]).check(
+    World::new(&[("neural", ArmState::NoEffect, [-0.02, 0.003, 0.026])]).check(
         Badge::NoEffect,
         "no difference that matters (±5.0%): neural against control: CTR@10 +0.3% (−2.0% to +2.6%), 10.03% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
@@ -466,7 +469,7 @@ fn reports_arms_without_a_difference_that_matters() {
 
 #[test]
 fn shows_when_lists_settle_before_the_first_look() {
-    let words = |said: Said| said.sentence(str::to_owned);
+    let words = |headline: Headline| headline.sentence(str::to_owned);
     assert_eq!(
         words(waiting(false, Some(720_000), 1_920_000)),
         "too early: no list has settled yet; the first will in about 12 min of event time"
@@ -487,22 +490,22 @@ fn shows_the_lift_that_chance_gives_the_best_of_many_arms() {
     let names: Vec<&'static str> = (0..300).map(|n| &*format!("arm-{n}").leak()).collect();
     let arms: Vec<_> = names
         .iter()
-        .map(|name| (*name, State::NoDecision, [-0.15, 0.0, 0.15]))
+        .map(|name| (*name, ArmState::NoDecision, [-0.15, 0.0, 0.15]))
         .collect();
     let mut world = World::new(&arms);
     world.report.next_decision_ms = Some(WEEK_MS);
     // 3.7617 standard errors of 0.05.
-    let chance = world.said().chance.expect("there are many");
+    let chance = world.headline().chance.expect("there are many");
     assert_eq!(chance.sentence(), "best of 300 by chance alone: up to +18.8%");
-    assert_eq!(World::new(&arms[..4]).said().chance, None);
+    assert_eq!(World::new(&arms[..4]).headline().chance, None);
 }
 
 #[test]
 fn a_small_arm_ranks_below_a_large_one_with_the_same_lower_end() {
     // Both intervals start at 0.1. Stretched for two arms, the interval of the small arm starts lower.
     let world = World::new(&[
-        ("large", State::NoDecision, [0.1, 0.12, 0.14]),
-        ("small", State::NoDecision, [0.1, 0.5, 0.9]),
+        ("large", ArmState::NoDecision, [0.1, 0.12, 0.14]),
+        ("small", ArmState::NoDecision, [0.1, 0.5, 0.9]),
     ]);
     let ends = lower_ends(&world.settings, &world.report);
     assert!(ends["large"] > ends["small"], "{ends:?}");
@@ -511,8 +514,8 @@ fn a_small_arm_ranks_below_a_large_one_with_the_same_lower_end() {
 
 #[test]
 fn names_are_separate_parts() {
-    let said = World::new(&[("<b>", State::Win, [0.24, 0.29, 0.34])]).said();
-    let json = serde_json::to_value(&said).expect("JSON");
+    let headline = World::new(&[("<b>", ArmState::Win, [0.24, 0.29, 0.34])]).headline();
+    let json = serde_json::to_value(&headline).expect("JSON");
     assert_eq!(json["badge"], "win");
     assert_eq!(json["arm"], "<b>");
     assert_eq!(json["parts"][0], serde_json::json!({"name": "<b>"}));
@@ -536,7 +539,7 @@ fn names_are_separate_parts() {
 
 #[test]
 fn a_loss_reports_that_its_interval_now_includes_zero() {
-    let world = World::new(&[("neural", State::Loss, [-0.2, -0.05, 0.1])]);
+    let world = World::new(&[("neural", ArmState::Loss, [-0.2, -0.05, 0.1])]);
     world.decided("neural", [-0.09, -0.06, -0.03]).open_again("neural").check(
         Badge::Harm,
         "neural is worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 9.50% against \
@@ -546,7 +549,7 @@ fn a_loss_reports_that_its_interval_now_includes_zero() {
 
 #[test]
 fn a_win_by_another_metric_counts_without_an_interval_for_the_first() {
-    let world = World::new(&[("neural", State::Win, [0.24, 0.29, 0.34])]);
+    let world = World::new(&[("neural", ArmState::Win, [0.24, 0.29, 0.34])]);
     let mut world = world.decided("neural", [0.24, 0.29, 0.34]);
     world.settings.primary = vec!["mrr@10".to_owned(), "ctr@10".to_owned()];
     world.check(
@@ -558,8 +561,8 @@ fn a_win_by_another_metric_counts_without_an_interval_for_the_first() {
 #[test]
 fn an_invalid_arm_is_named_next_to_a_winner() {
     World::new(&[
-        ("draft", State::InvalidListRatio, [0.3, 0.4, 0.5]),
-        ("neural", State::Win, [0.24, 0.29, 0.34]),
+        ("draft", ArmState::InvalidListRatio, [0.3, 0.4, 0.5]),
+        ("neural", ArmState::Win, [0.24, 0.29, 0.34]),
     ])
     .check(
         Badge::Win,

@@ -68,8 +68,8 @@ pub fn split(arms: &[[f64; 2]]) -> [String; 2] {
             shares.collect::<Vec<_>>().join(":")
         })
     };
-    let told = (0..2).map(at).find(|[seen, planned]| seen != planned);
-    told.unwrap_or_else(|| at(2))
+    let reported = (0..2).map(at).find(|[seen, planned]| seen != planned);
+    reported.unwrap_or_else(|| at(2))
 }
 
 fn grouped(digits: &str) -> String {

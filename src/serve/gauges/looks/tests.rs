@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use abgauge_core::looks::Shown;
+use abgauge_core::looks::PublishedLooks;
 
 use super::super::tests::{Samples, parse, text};
 use super::super::{Room, Scrape};
@@ -17,7 +17,7 @@ fn board(experiment: &str) -> Snapshot {
     snapshot(arms.to_vec())
 }
 
-fn scraped(snapshot: &Snapshot, shown: &Shown, config: &Export) -> Samples {
+fn scraped(snapshot: &Snapshot, shown: &PublishedLooks, config: &Export) -> Samples {
     parse(&text(&Scrape {
         snapshot,
         global: None,
@@ -171,10 +171,10 @@ fn a_treatment_arm_shows_its_comparison_with_the_control() {
 #[test]
 fn only_the_current_state_is_shown_with_its_verdict() {
     for (state, verdict) in [
-        (State::NoDecision, 0.0),
-        (State::InvalidSrm, 0.0),
-        (State::Win, 1.0),
-        (State::Harm, -1.0),
+        (ArmState::NoDecision, 0.0),
+        (ArmState::InvalidSrm, 0.0),
+        (ArmState::Win, 1.0),
+        (ArmState::Harm, -1.0),
     ] {
         let mut look = looks::compared();
         let (_, report) = look.comparison.as_mut().unwrap();
@@ -195,8 +195,8 @@ fn only_the_current_state_is_shown_with_its_verdict() {
     }
 }
 
-fn shown_of(experiment: &str, look: abgauge_core::looks::ExperimentLook) -> Shown {
-    Shown {
+fn shown_of(experiment: &str, look: abgauge_core::looks::ExperimentLook) -> PublishedLooks {
+    PublishedLooks {
         experiments: [(experiment.to_owned(), Arc::new(look))].into(),
         ..looks::shown()
     }
@@ -217,7 +217,7 @@ fn an_arm_without_a_control_shows_only_intervals() {
 
 #[test]
 fn looks_export_no_series_before_the_first_one() {
-    let samples = scraped(&board("e"), &Shown::default(), &export());
+    let samples = scraped(&board("e"), &PublishedLooks::default(), &export());
     let names: BTreeSet<&str> = samples.keys().map(|(name, _)| name.as_str()).collect();
     assert_eq!(rows().filter(|row| names.contains(&*row.name)).count(), 0);
 }
@@ -377,10 +377,10 @@ fn lower_is_better_has_the_labels_of_the_intervals() {
     let samples = scrape();
     let is_lower = |labels| value(&samples, "lower_is_better", labels) == Some(1.0);
     assert!(is_lower("metric=mrr k=1") && is_lower("metric=lists_per_user"));
-    let told = samples
+    let reported = samples
         .keys()
         .filter(|(name, _)| name == "abgauge_lower_is_better");
-    assert_eq!(told.count(), 2);
+    assert_eq!(reported.count(), 2);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use abgauge_core::looks::{ArmLook, ExperimentLook, MetricLook, WindowLook, compared};
 use abgauge_core::metrics::ListOutcome;
 use abgauge_core::statistics::per_user::IDS;
-use abgauge_core::statistics::{ArmReport, Interval, MetricReport, Role};
+use abgauge_core::statistics::{ArmReport, Interval, MetricReport, MetricRole};
 
 use super::super::Scrape;
 use super::super::tests::{parse, text};
@@ -31,7 +31,7 @@ struct Whole {
     config: Config,
     ranking: Ranking,
     arms: Vec<ArmSnapshot>,
-    shown: Shown,
+    shown: PublishedLooks,
 }
 
 impl Whole {
@@ -102,9 +102,9 @@ fn sums(ranking: &Ranking, nth: usize) -> Vec<i128> {
     tally.into_iter().map(i128::from).collect()
 }
 
-fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
+fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> PublishedLooks {
     let Some(experiment) = config.experiments.get("ranker") else {
-        return Shown::default();
+        return PublishedLooks::default();
     };
     let interval = Some(Interval {
         lower: 0.012_345_678_901_234,
@@ -135,7 +135,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
     let comparison = experiment.settings.clone().map(|settings| {
         let of_key = |key: &str| {
             let role = settings.role(key);
-            let decision = known.decision.filter(|_| role != Role::Secondary);
+            let decision = known.decision.filter(|_| role != MetricRole::Secondary);
             (
                 key.to_owned(),
                 MetricReport {
@@ -159,7 +159,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> Shown {
         comparison,
         ..example
     };
-    Shown {
+    PublishedLooks {
         experiments: [("ranker".to_owned(), look.into())].into(),
         ..fixture::looks::shown()
     }
@@ -193,11 +193,11 @@ fn the_series_bound_of_an_arm_is_tight() {
         &format!("{STATE}{guardrails}"),
         "[metrics]\nprofile = [\"default\", \"rs_metrics\"]\n",
     ] {
-        let told = SeriesOfArm::of(&configured(text));
+        let reported = SeriesOfArm::of(&configured(text));
         let n_series = of_arms(&Whole::of(text, 3));
         // A treatment is compared and is not a control, so it lacks that one series.
         let most = n_series.values().max().expect("an arm");
-        assert_eq!(*most, told.sum() - 1, "{text}: {told:?} {n_series:?}");
+        assert_eq!(*most, reported.sum() - 1, "{text}: {reported:?} {n_series:?}");
     }
 }
 

@@ -66,7 +66,7 @@ fn ask(exporter: &Exporter, query: &str) -> Result<Value, String> {
     let uri = format!("/?{query}").parse().unwrap();
     let axum::extract::Query(wanted) = axum::extract::Query::try_from_uri(&uri).unwrap();
     let mut out = Vec::new();
-    render(exporter, &Query::of(wanted, exporter)?, &mut out).unwrap();
+    render(exporter, &ChartQuery::of(wanted, exporter)?, &mut out).unwrap();
     Ok(serde_json::from_slice(&out).unwrap())
 }
 

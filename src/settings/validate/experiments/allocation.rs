@@ -145,14 +145,14 @@ fn epoch(
 fn in_order(
     key: &str,
     raw: &Spanned<RawEpoch>,
-    begins_ms: i64,
+    starts_ms: i64,
     previous_ms: Option<i64>,
     start_ms: Option<i64>,
     report: &mut ErrorReport,
 ) {
     let message = match (previous_ms, start_ms) {
-        (Some(previous_ms), _) if begins_ms <= previous_ms => "does not start after the epoch before it",
-        (None, Some(start_ms)) if begins_ms <= start_ms => "does not start after the experiment (`start`)",
+        (Some(previous_ms), _) if starts_ms <= previous_ms => "does not start after the epoch before it",
+        (None, Some(start_ms)) if starts_ms <= start_ms => "does not start after the experiment (`start`)",
         _ => return,
     };
     let remedy =

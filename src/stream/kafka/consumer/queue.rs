@@ -25,7 +25,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::{Client, TopicNames};
 use crate::stream::kafka::client;
-use crate::stream::{Damage, Input, Record, Source, TopicPartition, queue_of};
+use crate::stream::{BatchDamage, Input, Record, Source, TopicPartition, queue_of};
 
 /// Records taken at a time. Few enough for short rounds of the loop, and more than usually wait in a busy loop.
 const BATCH: usize = 1024;
@@ -174,7 +174,7 @@ pub enum First {
     Record,
     /// The end of the log, if the client reports it.
     End,
-    Damaged(i64, Damage),
+    Damaged(i64, BatchDamage),
     /// Another error.
     Error,
 }
@@ -281,13 +281,13 @@ impl Message {
     }
 
     /// Returns the damage that an error reports, if it is about a batch.
-    fn damage(&self) -> Option<Damage> {
+    fn damage(&self) -> Option<BatchDamage> {
         match self.code()? {
             RDKafkaErrorCode::BadMessage
             | RDKafkaErrorCode::NotImplemented
-            | RDKafkaErrorCode::InvalidMessage => Some(Damage::Checksum),
-            RDKafkaErrorCode::BadCompression => Some(Damage::Compression),
-            RDKafkaErrorCode::MessageSizeTooLarge => Some(Damage::TooLarge { bytes: None }),
+            | RDKafkaErrorCode::InvalidMessage => Some(BatchDamage::Checksum),
+            RDKafkaErrorCode::BadCompression => Some(BatchDamage::Compression),
+            RDKafkaErrorCode::MessageSizeTooLarge => Some(BatchDamage::TooLarge { bytes: None }),
             _ => None,
         }
     }

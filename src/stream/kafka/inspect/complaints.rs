@@ -12,15 +12,15 @@ use crate::stream::kafka::client;
 
 /// Collected complaints of the client. The answer to a request is often only a timeout.
 #[derive(Default)]
-pub(super) struct Complaints(Mutex<Vec<Failure>>);
+pub(super) struct ClientComplaints(Mutex<Vec<Failure>>);
 
-impl Complaints {
+impl ClientComplaints {
     /// Maximum number of complaints, because a client that retries repeats itself.
     const MAX: usize = 100;
 
     fn add(&self, failure: Failure) {
         let mut complaints = self.all();
-        if complaints.len() < Complaints::MAX {
+        if complaints.len() < ClientComplaints::MAX {
             complaints.push(failure);
         }
     }
@@ -29,7 +29,7 @@ impl Complaints {
         self.all().iter().any(like)
     }
 
-    pub fn most_telling(&self) -> Option<Failure> {
+    pub fn most_specific(&self) -> Option<Failure> {
         // The most specific one, and the first of its kind. That all brokers are down comes last and is the least specific.
         self.all().iter().min_by_key(|failure| failure.trouble).cloned()
     }
@@ -39,7 +39,7 @@ impl Complaints {
     }
 }
 
-impl ClientContext for Complaints {
+impl ClientContext for ClientComplaints {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
         // The client reports the end of a connection as an error only if the broker was certainly at fault.
@@ -62,4 +62,4 @@ impl ClientContext for Complaints {
     }
 }
 
-impl ConsumerContext for Complaints {}
+impl ConsumerContext for ClientComplaints {}

@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// Condition for giving up reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum StopCondition {
     /// After some seconds, with whatever has arrived.
     Seconds,
     /// After a long silence.
@@ -36,7 +36,7 @@ pub(super) enum Patience {
 
 /// Completeness of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ReadCompleteness {
     /// Up to the ends, or as far as requested.
     All,
     Part,
@@ -63,11 +63,11 @@ impl Sample {
         }
     }
 
-    /// Adds a record of a topic. Records without a `type` are of the kind `topic_says`.
+    /// Adds a record of a topic. Records without a `type` are of the kind `topic_kind`.
     pub fn take(
         &mut self,
         decoder: &Decoder,
-        topic_says: Option<Kind>,
+        topic_kind: Option<Kind>,
         partition: i32,
         key: Option<&[u8]>,
         payload: Option<&[u8]>,
@@ -81,7 +81,7 @@ impl Sample {
             record_ts_ms: 0,
         };
         let mut batch = Batch::default();
-        decoder.decode(payload, topic_says, at, &mut batch);
+        decoder.decode(payload, topic_kind, at, &mut batch);
         for event in &batch.events {
             match &event.body {
                 Body::Served(list) => self.times.see(list.ts_ms),
@@ -103,7 +103,7 @@ impl Asker {
         config: &Config,
         topic: &str,
         n_partitions: NonZeroU32,
-        topic_says: Option<Kind>,
+        topic_kind: Option<Kind>,
     ) -> Result<Sample, Failure> {
         let begins = self.offsets(topic, n_partitions, Offset::Beginning)?;
         let ends = self.offsets(topic, n_partitions, Offset::End)?;
@@ -117,9 +117,9 @@ impl Asker {
             topic,
             &starts,
             &ends,
-            Patience::Seconds,
+            StopCondition::Seconds,
             |partition, key, payload| {
-                sample.take(&decoder, topic_says, partition, key, payload);
+                sample.take(&decoder, topic_kind, partition, key, payload);
                 true
             },
         )?;
@@ -132,16 +132,16 @@ impl Asker {
         topic: &str,
         starts: &BTreeMap<i32, i64>,
         ends: &[i64],
-        patience: Patience,
+        patience: StopCondition,
         mut take: impl FnMut(i32, Option<&[u8]>, Option<&[u8]>) -> bool,
-    ) -> Result<Heard, Failure> {
+    ) -> Result<ReadCompleteness, Failure> {
         let _assigned = self.assign(topic, starts)?;
         let mut open: BTreeSet<i32> = starts.keys().copied().collect();
         let mut n_taken = 0;
         let clock = Clock::system();
         let mut give_up = match patience {
-            Patience::Seconds => WITHIN,
-            Patience::Silence => SILENCE,
+            StopCondition::Seconds => WITHIN,
+            StopCondition::Silence => SILENCE,
         };
         while !open.is_empty() && clock.uptime() < give_up {
             let partition = match self.consumer.poll(Duration::from_millis(100)) {
@@ -152,10 +152,10 @@ impl Asker {
                     if offset < end {
                         n_taken += 1;
                         if !take(partition, record.key(), record.payload()) {
-                            return Ok(Heard::All);
+                            return Ok(ReadCompleteness::All);
                         }
                         // Each record extends the time, so that only silence ends the read.
-                        if patience == Patience::Silence {
+                        if patience == StopCondition::Silence {
                             give_up = clock.uptime() + SILENCE;
                         }
                     }
@@ -174,13 +174,13 @@ impl Asker {
             open.remove(&partition);
         }
         // A part of the sample is enough to judge, but no record at all is a failure.
-        if n_taken == 0 && !open.is_empty() && patience == Patience::Seconds {
+        if n_taken == 0 && !open.is_empty() && patience == StopCondition::Seconds {
             let silence = || Failure::new(Trouble::Unreachable, "no record came within 5 s");
-            return Err(self.consumer.context().most_telling().unwrap_or_else(silence));
+            return Err(self.consumer.context().most_specific().unwrap_or_else(silence));
         }
         Ok(match open.is_empty() {
-            true => Heard::All,
-            false => Heard::Part,
+            true => ReadCompleteness::All,
+            false => ReadCompleteness::Part,
         })
     }
 

@@ -9,7 +9,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::{ATTEMPT, Asker, Failure, StateFacts, TopicSettings};
 use crate::settings;
-use crate::stream::kafka::client::{self, Quiet};
+use crate::stream::kafka::client::{self, SilentContext};
 use crate::stream::kafka::topic_ids;
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub fn state_topic(kafka: &settings::Kafka, name: &str, answer: Duration) -> Res
 /// If the client cannot be created, or the brokers do not answer within `answer`.
 pub fn topic_ids(kafka: &settings::Kafka, topics: &[&str], answer: Duration) -> Result<Vec<u128>, Failure> {
     let config = client::base_config(kafka);
-    let admin = AdminClient::from_config_and_context(&config, Quiet).map_err(Failure::of_config)?;
+    let admin = AdminClient::from_config_and_context(&config, SilentContext).map_err(Failure::of_config)?;
     topic_ids::ids(&admin, topics, answer).map_err(|error| Failure::of(&error, ""))
 }
 

@@ -7,7 +7,7 @@ use rdkafka::Offset;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::sample::{Heard, Patience};
+use super::sample::{ReadCompleteness, StopCondition};
 use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, StateFacts, Trouble};
 use crate::settings;
 use crate::stream::kafka::topic_ids;
@@ -89,16 +89,16 @@ impl Survey {
         }
         let heard = self
             .asker
-            .read(topic, &starts, &ends, Patience::Silence, |_, _, payload| {
+            .read(topic, &starts, &ends, StopCondition::Silence, |_, _, payload| {
                 take(payload)
             })?;
         match heard {
-            Heard::All => Ok(()),
-            Heard::Part => {
+            ReadCompleteness::All => Ok(()),
+            ReadCompleteness::Part => {
                 let silence = || Failure::new(Trouble::Unreachable, "no record came within a minute");
                 let complaints = self.asker.consumer.context();
                 // A complaint of the client explains the silence better than the silence itself.
-                Err(complaints.most_telling().unwrap_or_else(silence))
+                Err(complaints.most_specific().unwrap_or_else(silence))
             }
         }
     }

@@ -7,7 +7,7 @@ use abgauge_core::engine::event::Reason;
 use super::*;
 use crate::stream::kafka::embedded::Embedded;
 use crate::stream::kafka::producer::{Outgoing, Producer};
-use crate::stream::keys::{Partitioner, Verdict};
+use crate::stream::keys::{Partitioner, PartitionerVerdict};
 
 fn config(brokers: &str) -> Config {
     let env = [("ABGAUGE_KAFKA__BROKERS".to_owned(), brokers.to_owned())];
@@ -15,7 +15,7 @@ fn config(brokers: &str) -> Config {
 }
 
 /// Inspects with a short timeout, because the embedded broker ignores one of the requests.
-fn look(config: &Config) -> Result<Facts, Failure> {
+fn look(config: &Config) -> Result<ClusterFacts, Failure> {
     inspect_within(Duration::from_secs(1), config)
 }
 
@@ -66,13 +66,13 @@ fn samples_the_last_records_of_every_partition() {
     let sample = served.sample.unwrap();
     assert_eq!(
         (sample.n_records, sample.keys.verdict()),
-        (600, Verdict::By(Partitioner::Murmur2))
+        (600, PartitionerVerdict::By(Partitioner::Murmur2))
     );
     assert_eq!(sample.unreadable, [].into());
     let sample = facts.clicks.unwrap().found.unwrap().sample.unwrap();
     assert_eq!(
         (sample.n_records, sample.keys.verdict()),
-        (200, Verdict::By(Partitioner::Crc32))
+        (200, PartitionerVerdict::By(Partitioner::Crc32))
     );
     assert_eq!(sample.unreadable, [(Reason::TsSeconds, 200)].into());
 }

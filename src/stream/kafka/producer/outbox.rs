@@ -21,7 +21,7 @@ use super::{Deliveries, Outgoing};
 const BY_KEY: i32 = -1;
 
 /// Client, with handles of the topics it has sent to.
-pub(super) struct Outbox {
+pub(super) struct ProducerOutbox {
     // Dropped first, because handles belong to the client.
     topics: RefCell<Vec<TopicHandle>>,
     client: Polled<Deliveries>,
@@ -35,9 +35,9 @@ struct TopicHandle {
 // SAFETY: a handle counts its own references and may be used from any thread.
 unsafe impl Send for TopicHandle {}
 
-impl Outbox {
-    pub fn new(client: Polled<Deliveries>) -> Outbox {
-        Outbox {
+impl ProducerOutbox {
+    pub fn new(client: Polled<Deliveries>) -> ProducerOutbox {
+        ProducerOutbox {
             topics: RefCell::default(),
             client,
         }

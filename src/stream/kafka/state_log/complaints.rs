@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use abgauge_core::journal::{Happening, Hindered};
+use abgauge_core::journal::{BlockedOperation, LogEvent};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
@@ -12,25 +12,25 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use crate::stream::kafka::client;
 
 /// Reports that the partition cannot be read. The client complains only once, however long it lasts.
-pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
+pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> LogEvent<'static> {
     match is_forbidden(error) {
-        true => Happening::Hindered(Hindered::Reading, Some(grant("READ", topic, error))),
+        true => LogEvent::Hindered(BlockedOperation::Reading, Some(grant("READ", topic, error))),
         false => fault(error, reason, topic),
     }
 }
 
 /// Reports that a record was not written.
-pub(super) fn unwritten(error: &KafkaError, topic: &str) -> Happening<'static> {
+pub(super) fn unwritten(error: &KafkaError, topic: &str) -> LogEvent<'static> {
     let message = match is_forbidden(error) {
         true => grant("WRITE", topic, error),
         false => explain(error, "", topic),
     };
-    Happening::Hindered(Hindered::Writing, Some(message))
+    LogEvent::Hindered(BlockedOperation::Writing, Some(message))
 }
 
 /// Reports any other problem.
-pub(super) fn fault(error: &KafkaError, reason: &str, topic: &str) -> Happening<'static> {
-    Happening::Fault(match is_forbidden(error) {
+pub(super) fn fault(error: &KafkaError, reason: &str, topic: &str) -> LogEvent<'static> {
+    LogEvent::Fault(match is_forbidden(error) {
         true => grant("DESCRIBE", topic, error),
         false => explain(error, reason, topic),
     })
@@ -71,9 +71,9 @@ fn explain(error: &KafkaError, reason: &str, topic: &str) -> String {
 
 /// Complaints of the client, until they are taken.
 #[derive(Default)]
-pub(super) struct Complaints(Mutex<VecDeque<(KafkaError, String)>>);
+pub(super) struct StateLogComplaints(Mutex<VecDeque<(KafkaError, String)>>);
 
-impl Complaints {
+impl StateLogComplaints {
     pub fn pop(&self) -> Option<(KafkaError, String)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
@@ -86,7 +86,7 @@ impl Complaints {
     }
 }
 
-impl ClientContext for Complaints {
+impl ClientContext for StateLogComplaints {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
         if let Some(reason) = client::refused_certificate(facility, message) {
@@ -99,4 +99,4 @@ impl ClientContext for Complaints {
     }
 }
 
-impl ConsumerContext for Complaints {}
+impl ConsumerContext for StateLogComplaints {}

@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use abgauge_core::journal::Question;
+use abgauge_core::journal::EndQuestion;
 use anyhow::Context as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use crate::stream::kafka::client::{Quiet, look_for_leaders};
+use crate::stream::kafka::client::{SilentContext, look_for_leaders};
 use crate::stream::kafka::producer::explain_refusal;
 
 /// Timeout of a request.
@@ -21,49 +21,51 @@ const DEADLINE: Duration = Duration::from_secs(4);
 const BEGIN_EVERY: Duration = Duration::from_secs(1);
 
 /// End of a partition at the time of the question.
-pub(super) struct End {
+pub(super) struct PartitionEnd {
     pub partition: i32,
-    pub question: Question,
+    pub question: EndQuestion,
     pub end: i64,
     /// First offset; none if that was asked a moment ago, or was not answered.
     pub begin: Option<i64>,
 }
 
 /// Questions and their answers. Dropping it waits for the thread, at most until a request has failed.
-pub(super) struct Ends {
-    questions: Option<Sender<(i32, Question)>>,
-    answers: Receiver<Result<End, KafkaError>>,
+pub(super) struct EndRequests {
+    questions: Option<Sender<(i32, EndQuestion)>>,
+    answers: Receiver<Result<PartitionEnd, KafkaError>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ends {
-    pub fn start(config: &ClientConfig, topic: &str) -> anyhow::Result<Ends> {
-        let client: BaseConsumer<Quiet> = config.create_with_context(Quiet).map_err(explain_refusal)?;
+impl EndRequests {
+    pub fn start(config: &ClientConfig, topic: &str) -> anyhow::Result<EndRequests> {
+        let client: BaseConsumer<SilentContext> = config
+            .create_with_context(SilentContext)
+            .map_err(explain_refusal)?;
         let (questions, asked) = channel();
         let (reply, answers) = channel();
         let topic = topic.to_owned();
         let run = move || answer_all(&client, &topic, &asked, &reply);
         let thread = std::thread::Builder::new().name("state-ends".into()).spawn(run);
-        Ok(Ends {
+        Ok(EndRequests {
             questions: Some(questions),
             answers,
             thread: Some(thread.context("start the thread that queries the ends of the state topic")?),
         })
     }
 
-    pub fn ask(&self, partition: i32, question: Question) {
+    pub fn ask(&self, partition: i32, question: EndQuestion) {
         if let Some(questions) = &self.questions {
             // If the thread has ended, answers stop, which is noticed soon enough.
             let _ = questions.send((partition, question));
         }
     }
 
-    pub fn answer(&self) -> Option<Result<End, KafkaError>> {
+    pub fn answer(&self) -> Option<Result<PartitionEnd, KafkaError>> {
         self.answers.try_recv().ok()
     }
 }
 
-impl Drop for Ends {
+impl Drop for EndRequests {
     fn drop(&mut self) {
         self.questions = None;
         if let Some(thread) = self.thread.take()
@@ -75,17 +77,17 @@ impl Drop for Ends {
 }
 
 fn answer_all(
-    client: &BaseConsumer<Quiet>,
+    client: &BaseConsumer<SilentContext>,
     topic: &str,
-    asked: &Receiver<(i32, Question)>,
-    reply: &Sender<Result<End, KafkaError>>,
+    asked: &Receiver<(i32, EndQuestion)>,
+    reply: &Sender<Result<PartitionEnd, KafkaError>>,
 ) {
-    let mut begins_asked: BTreeMap<i32, Instant> = BTreeMap::new();
+    let mut starts_asked: BTreeMap<i32, Instant> = BTreeMap::new();
     while let Ok(first) = asked.recv() {
         // If a partition was asked about twice, the later question counts.
-        let questions: BTreeMap<i32, Question> = [first].into_iter().chain(asked.try_iter()).collect();
+        let questions: BTreeMap<i32, EndQuestion> = [first].into_iter().chain(asked.try_iter()).collect();
         // Asked before the ends, because a log only grows: so a begin is not beyond its end.
-        let begins = begins(client, topic, &questions, &mut begins_asked);
+        let begins = begins(client, topic, &questions, &mut starts_asked);
         let answers = match ends(client, topic, &questions, &begins) {
             Ok(answers) => answers,
             Err(error) => vec![Err(error)],
@@ -102,11 +104,11 @@ fn answer_all(
 }
 
 fn ends(
-    client: &BaseConsumer<Quiet>,
+    client: &BaseConsumer<SilentContext>,
     topic: &str,
-    questions: &BTreeMap<i32, Question>,
+    questions: &BTreeMap<i32, EndQuestion>,
     begins: &BTreeMap<i32, i64>,
-) -> Result<Vec<Result<End, KafkaError>>, KafkaError> {
+) -> Result<Vec<Result<PartitionEnd, KafkaError>>, KafkaError> {
     let found = offsets(client, topic, questions.keys(), Offset::End)?;
     let elements = found.elements();
     let ends = elements.iter().filter_map(|element| {
@@ -114,7 +116,7 @@ fn ends(
         let question = questions.get(&partition)?;
         match (element.error(), element.offset()) {
             (Err(error), _) => Some(Err(error)),
-            (Ok(()), Offset::Offset(end)) => Some(Ok(End {
+            (Ok(()), Offset::Offset(end)) => Some(Ok(PartitionEnd {
                 partition,
                 question: *question,
                 end,
@@ -129,9 +131,9 @@ fn ends(
 /// Asks for the first offset of the partitions not asked recently. If this fails, the question for the ends fails too, so only
 /// that one reports it.
 fn begins(
-    client: &BaseConsumer<Quiet>,
+    client: &BaseConsumer<SilentContext>,
     topic: &str,
-    questions: &BTreeMap<i32, Question>,
+    questions: &BTreeMap<i32, EndQuestion>,
     asked: &mut BTreeMap<i32, Instant>,
 ) -> BTreeMap<i32, i64> {
     let is_due = |partition: &&i32| {
@@ -157,7 +159,7 @@ fn begins(
 }
 
 fn offsets<'a>(
-    client: &BaseConsumer<Quiet>,
+    client: &BaseConsumer<SilentContext>,
     topic: &str,
     partitions: impl Iterator<Item = &'a i32>,
     place: Offset,

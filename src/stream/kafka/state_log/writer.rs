@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use abgauge_core::journal::{Bytes, Happening, Key, Namespace};
+use abgauge_core::journal::{LogEvent, Namespace, RecordKey, SharedBytes};
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -25,8 +25,8 @@ const STALE: Duration = Duration::from_secs(5);
 /// Time that the shutdown waits for records in flight.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
 
-pub(super) struct Writer {
-    producer: BaseProducer<Deliveries>,
+pub(super) struct StateWriter {
+    producer: BaseProducer<StateDeliveries>,
     topic: String,
     namespace: Namespace,
     /// Appends not handed over yet.
@@ -38,22 +38,22 @@ struct Append {
     since: Instant,
     sent: Sent,
     text: String,
-    value: Option<Bytes>,
+    value: Option<SharedBytes>,
 }
 
 /// Facts about a record in flight.
 #[derive(Clone, Copy)]
 struct Sent {
     partition: i32,
-    key: Key,
+    key: RecordKey,
     is_put: bool,
     n_bytes: usize,
 }
 
-impl Writer {
-    pub fn start(kafka: &settings::Kafka, topic: &str, namespace: Namespace) -> anyhow::Result<Writer> {
-        let producer = writer_config(kafka).create_with_context(Deliveries::default());
-        Ok(Writer {
+impl StateWriter {
+    pub fn start(kafka: &settings::Kafka, topic: &str, namespace: Namespace) -> anyhow::Result<StateWriter> {
+        let producer = writer_config(kafka).create_with_context(StateDeliveries::default());
+        Ok(StateWriter {
             producer: producer.map_err(explain_refusal)?,
             topic: topic.to_owned(),
             namespace,
@@ -62,7 +62,7 @@ impl Writer {
         })
     }
 
-    pub fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+    pub fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
         let text = key.text(self.namespace);
         let sent = Sent {
             partition,
@@ -103,7 +103,7 @@ impl Writer {
         }
     }
 
-    pub fn poll(&mut self, take: &mut dyn FnMut(Happening<'_>)) {
+    pub fn poll(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         self.producer.poll(Duration::ZERO);
         for (result, sent) in self.producer.context().take() {
             let Sent {
@@ -114,7 +114,7 @@ impl Writer {
             } = sent;
             self.n_bytes_in_flight = self.n_bytes_in_flight.saturating_sub(n_bytes);
             match result {
-                Ok(()) if is_put => take(Happening::Acknowledged { partition, key }),
+                Ok(()) if is_put => take(LogEvent::Acknowledged { partition, key }),
                 // A tombstone is confirmed by reading it, not by its answer.
                 Ok(()) => {}
                 Err(error) => take(unwritten(&error, &self.topic)),
@@ -124,7 +124,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for StateWriter {
     fn drop(&mut self) {
         // At most tombstones are lost here, because a pair that leaves waits for its last seal.
         if self.producer.flush(FLUSH_WITHIN).is_err() {
@@ -154,9 +154,9 @@ fn writer_config(kafka: &settings::Kafka) -> ClientConfig {
 
 /// Results of deliveries, until they are taken.
 #[derive(Default)]
-struct Deliveries(Mutex<Vec<(Result<(), KafkaError>, Sent)>>);
+struct StateDeliveries(Mutex<Vec<(Result<(), KafkaError>, Sent)>>);
 
-impl Deliveries {
+impl StateDeliveries {
     fn end(&self, result: Result<(), KafkaError>, sent: Sent) {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ended.push((result, sent));
@@ -167,7 +167,7 @@ impl Deliveries {
     }
 }
 
-impl ClientContext for Deliveries {
+impl ClientContext for StateDeliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         client::log(level, facility, message);
     }
@@ -178,7 +178,7 @@ impl ClientContext for Deliveries {
     }
 }
 
-impl ProducerContext for Deliveries {
+impl ProducerContext for StateDeliveries {
     type DeliveryOpaque = Box<Sent>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
@@ -197,19 +197,19 @@ mod tests {
     use super::*;
 
     /// A writer whose brokers are away, and which has handed over so much.
-    fn writer(n_bytes_in_flight: usize) -> Writer {
+    fn writer(n_bytes_in_flight: usize) -> StateWriter {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "127.0.0.1:1".to_owned());
         let kafka = settings::load(None, std::iter::once(brokers)).unwrap().kafka;
-        let mut writer = Writer::start(&kafka, "state", Namespace::of("fingerprint", "group")).unwrap();
+        let mut writer = StateWriter::start(&kafka, "state", Namespace::of("fingerprint", "group")).unwrap();
         writer.n_bytes_in_flight = n_bytes_in_flight;
         writer
     }
 
-    fn claim(epoch: u64) -> Key {
-        Key::Claim(Session { epoch, unique: 5 })
+    fn claim(epoch: u64) -> RecordKey {
+        RecordKey::Claim(Session { epoch, unique: 5 })
     }
 
-    fn waiting(writer: &Writer) -> Vec<Key> {
+    fn waiting(writer: &StateWriter) -> Vec<RecordKey> {
         writer.waiting.iter().map(|append| append.sent.key).collect()
     }
 

@@ -9,17 +9,17 @@ impl Worker {
     pub(in crate::stream::worker) fn looks_stored(&mut self, looks: &StoredLooks) {
         let Some(stored) = &mut self.stored else { return };
         let every_ms = self.telling.every_ms();
-        for (partition, life) in self.shards.lives_mut() {
+        for (partition, phase) in self.shards.phases_mut() {
             let (Some(of_pair), Some(own), Some(pair)) = (
                 looks.pairs.get(&partition),
                 stored.pairs.get_mut(&partition),
-                life.pair_mut(),
+                phase.pair_mut(),
             ) else {
                 continue;
             };
             let before = own.looks.as_ref().map(|(_, up_to)| up_to);
             let until_ms = pair.tracker.ledger().until_ms();
-            if of_pair.fits(own.life, until_ms, every_ms, before) {
+            if of_pair.fits(own.incarnation_id, until_ms, every_ms, before) {
                 let new = PairLooks {
                     users: of_pair.users.clone(),
                     sequences: looks.sequences.clone(),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use abgauge_core::ledger::PairId;
 
-use super::Stored;
-use crate::store::keeper::Standing;
+use super::StoredPairs;
+use crate::store::keeper::OwnerStatus;
 use crate::stream::worker::Worker;
-use crate::stream::worker::life::Life;
+use crate::stream::worker::phase::Phase;
 use crate::stream::worker::shards::Shards;
 use crate::telemetry::{StoredState, Warning};
 
@@ -17,13 +17,13 @@ const HIDDEN_MS: i64 = 5_000;
 /// Time for which a repaired loss is on the page.
 const TELL_LOSS_SECONDS: f64 = 3_600.0;
 
-impl Stored {
+impl StoredPairs {
     /// Collects the faults that keep the stored state of these pairs from being whole, in force and shown.
     pub fn rot(&self, shards: &Shards, now_ms: i64) -> Vec<String> {
         let mut found: Vec<String> = self.unfit.iter().cloned().collect();
-        for (pair, life) in shards.lives() {
+        for (pair, phase) in shards.phases() {
             // A parked pair is not ours until the next assignment.
-            if matches!(life, Life::Parked(_)) {
+            if matches!(phase, Phase::Parked(_)) {
                 continue;
             }
             let status = self.keeper.status(pair);
@@ -32,10 +32,10 @@ impl Stored {
                 found.push(format!("partition {pair}: {trouble}"));
             } else if self.is_hidden(pair, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
                 let why = match status.standing {
-                    Standing::Holding => {
+                    OwnerStatus::Holding => {
                         "its seal is missing from the state topic, or that topic has not been read for long"
                     }
-                    Standing::Superseded => "another instance has claimed it",
+                    OwnerStatus::Superseded => "another instance has claimed it",
                     _ => "its stored state is not claimed yet",
                 };
                 found.push(format!("partition {pair} shows no settled numbers: {why}"));
@@ -52,7 +52,7 @@ impl Stored {
 
     /// Returns an invalid key in our namespace, and its partition.
     pub fn malformed_key(&self, shards: &Shards) -> Option<(PairId, String)> {
-        let mut pairs = shards.lives().map(|(pair, _)| pair);
+        let mut pairs = shards.phases().map(|(pair, _)| pair);
         pairs.find_map(|pair| Some((pair, self.keeper.status(pair).malformed_key?)))
     }
 }

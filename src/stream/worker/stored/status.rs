@@ -7,10 +7,10 @@ use abgauge_core::engine::Checkpoint;
 use abgauge_core::engine::event::Side;
 use abgauge_core::ledger::PairId;
 
-use super::{Stored, StoredPair};
-use crate::store::keeper::{Progress, Standing, Status};
-use crate::stream::worker::life::Life;
+use super::{StoredPair, StoredPairs};
+use crate::store::keeper::{LogProgress, OwnerStatus, PairStatus};
 use crate::stream::worker::pair::Pair;
+use crate::stream::worker::phase::Phase;
 use crate::stream::worker::shards::Shards;
 use crate::telemetry::{Restore, StoredState, Warning};
 
@@ -21,12 +21,12 @@ const SEGMENT_BYTES: u64 = 16 << 20;
 /// Age after which a pair that waits to be stored is reported. A pair that catches up may wait briefly at any time.
 const TELL_UNSEALED_AFTER_SECONDS: f64 = 60.0;
 
-impl Stored {
+impl StoredPairs {
     /// Returns the stored state of the pairs that this process has. `now_ms` is on a clock that counts suspension.
     pub fn states(&self, shards: &Shards, now_ms: i64) -> BTreeMap<PairId, StoredState> {
         let ours = shards
-            .lives()
-            .filter(|(_, life)| !matches!(life, Life::Parked(_)));
+            .phases()
+            .filter(|(_, phase)| !matches!(phase, Phase::Parked(_)));
         let states = ours.filter_map(|(pair, _)| {
             let mut state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
             // A fault of the topic affects every pair.
@@ -38,7 +38,7 @@ impl Stored {
 
     /// Describes the wait until the stored state of these pairs is known.
     pub fn restoring(&self, pairs: &[PairId]) -> Option<String> {
-        let statuses: Vec<Status> = pairs.iter().map(|pair| self.keeper.status(*pair)).collect();
+        let statuses: Vec<PairStatus> = pairs.iter().map(|pair| self.keeper.status(*pair)).collect();
         restoring(pairs, &statuses)
     }
 
@@ -61,7 +61,7 @@ pub(super) fn counted(checkpoint: &Checkpoint) -> Vec<(Side, Range<i64>)> {
 }
 
 /// Converts a keeper's status; `None` before the keeper knows the pair.
-fn state(status: &Status, own: Option<&StoredPair>, now_ms: i64) -> Option<StoredState> {
+fn state(status: &PairStatus, own: Option<&StoredPair>, now_ms: i64) -> Option<StoredState> {
     let assigned_ms = status.assigned_ms?;
     let seconds = |ms: i64| ms.max(0) as f64 / 1000.0;
     let restored = status.restored;
@@ -90,18 +90,18 @@ fn state(status: &Status, own: Option<&StoredPair>, now_ms: i64) -> Option<Store
     })
 }
 
-fn name(standing: Standing) -> &'static str {
+fn name(standing: OwnerStatus) -> &'static str {
     match standing {
-        Standing::Away => "away",
-        Standing::Reading => "reading",
-        Standing::Claiming => "claiming",
-        Standing::Holding => "holding",
-        Standing::Superseded => "superseded",
-        Standing::Refused => "refused",
+        OwnerStatus::Away => "away",
+        OwnerStatus::Reading => "reading",
+        OwnerStatus::Claiming => "claiming",
+        OwnerStatus::Holding => "holding",
+        OwnerStatus::Superseded => "superseded",
+        OwnerStatus::Refused => "refused",
     }
 }
 
-fn restoring(pairs: &[PairId], statuses: &[Status]) -> Option<String> {
+fn restoring(pairs: &[PairId], statuses: &[PairStatus]) -> Option<String> {
     let whose = match pairs {
         [] => return None,
         [one] => format!("partition {one}"),
@@ -111,7 +111,7 @@ fn restoring(pairs: &[PairId], statuses: &[Status]) -> Option<String> {
     // The sum is `None` until all ends are known.
     let end: Option<i64> = progress.clone().map(|progress| progress.end).sum();
     // Records behind the end do not count, so the progress does not exceed the total.
-    let position = |Progress { position, end, .. }: Progress| position.min(end.unwrap_or(position));
+    let position = |LogProgress { position, end, .. }: LogProgress| position.min(end.unwrap_or(position));
     let position: i64 = progress.clone().map(position).sum();
     let megabytes = progress.map(|progress| progress.n_bytes).sum::<u64>() as f64 / 1e6;
     Some(match end {
@@ -167,9 +167,9 @@ pub fn not_cleaned(stored: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
 }
 
 /// Warns about pairs that are paused because their settled numbers wait to be stored.
-pub fn unsealed(stored: &Stored, states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
+pub fn unsealed(stored: &StoredPairs, states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let waiting = states.iter().filter_map(|(pair, state)| {
-        let n_bytes = stored.pairs.get(pair)?.withheld.too_many_bytes()?;
+        let n_bytes = stored.pairs.get(pair)?.pending.too_many_bytes()?;
         let is_long = state.age_seconds >= TELL_UNSEALED_AFTER_SECONDS;
         is_long.then_some((*pair, n_bytes, state.age_seconds))
     });
@@ -195,15 +195,15 @@ mod tests {
     use super::*;
     use crate::store::keeper::Restored;
 
-    fn status(position: i64, end: Option<i64>, n_bytes: u64) -> Status {
-        Status {
+    fn status(position: i64, end: Option<i64>, n_bytes: u64) -> PairStatus {
+        PairStatus {
             assigned_ms: Some(1_000),
-            progress: Progress {
+            progress: LogProgress {
                 position,
                 end,
                 n_bytes,
             },
-            ..Status::default()
+            ..PairStatus::default()
         }
     }
 
@@ -232,22 +232,26 @@ mod tests {
     #[test]
     fn reports_replay_progress_over_both_topics() {
         let counted = [(Side::Served, 100..180), (Side::Clicks, 30..50)];
-        let told = |positions: [i64; 2]| {
+        let reported = |positions: [i64; 2]| {
             let positions = [(Side::Served, positions[0]), (Side::Clicks, positions[1])];
             reading_again(2, &counted, positions.into_iter())
         };
         assert_eq!(
-            told([112, 30]),
+            reported([112, 30]),
             "rereading unsettled records of partition 2: 12 of 100"
         );
-        assert!(told([500, 49]).ends_with(" 99 of 100"), "{}", told([500, 49]));
+        assert!(
+            reported([500, 49]).ends_with(" 99 of 100"),
+            "{}",
+            reported([500, 49])
+        );
     }
 
     #[test]
     fn age_counts_from_the_last_state_in_force_since_the_assignment() {
-        assert_eq!(state(&Status::default(), None, 5_000), None, "not known yet");
+        assert_eq!(state(&PairStatus::default(), None, 5_000), None, "not known yet");
         let age = |sealed_ms| {
-            let status = Status {
+            let status = PairStatus {
                 sealed_ms,
                 ..status(0, None, 0)
             };
@@ -260,8 +264,8 @@ mod tests {
 
     #[test]
     fn warns_of_an_uncleaned_topic_once_a_segment_was_read() {
-        let told = |n_bytes_read, n_bytes_live| {
-            let status = Status {
+        let reported = |n_bytes_read, n_bytes_live| {
+            let status = PairStatus {
                 restored: Some(Restored {
                     took_ms: 10,
                     n_bytes_read,
@@ -272,10 +276,10 @@ mod tests {
             let state = state(&status, None, 5_000).expect("it is assigned");
             not_cleaned(&BTreeMap::from([(7, state)])).map(|warning| warning.message)
         };
-        assert_eq!(told(SEGMENT_BYTES, Some(1)), None);
-        assert_eq!(told(30 << 20, Some(3 << 20)), None, "ten times is borne");
-        assert_eq!(told(30 << 20, None), None, "nothing was stored");
-        let message = told(40_000_000, Some(3_000_000)).expect("told");
+        assert_eq!(reported(SEGMENT_BYTES, Some(1)), None);
+        assert_eq!(reported(30 << 20, Some(3 << 20)), None, "ten times is borne");
+        assert_eq!(reported(30 << 20, None), None, "nothing was stored");
+        let message = reported(40_000_000, Some(3_000_000)).expect("told");
         assert!(
             message.starts_with("partition 7 of the state topic has 40.0 MB, of which only 3.0 MB are live"),
             "{message}"

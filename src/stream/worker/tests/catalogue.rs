@@ -196,10 +196,10 @@ fn an_arm_beyond_the_bound_on_memory_has_no_coverage_and_is_counted() {
     assert_eq!(stage.snapshot().arms_without_coverage, 1);
     stage.uptime += Duration::from_secs(1);
     stage.round();
-    let told = "limits.max_coverage is reached: arms without coverage: 1";
+    let reported = "limits.max_coverage is reached: arms without coverage: 1";
     assert_eq!(
         stage.telemetry.warnings(),
-        [Warning::new(told).see("AbgaugeCoverageLeftOut")]
+        [Warning::new(reported).see("AbgaugeCoverageLeftOut")]
     );
 }
 

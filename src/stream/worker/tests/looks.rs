@@ -1,6 +1,6 @@
 //! Messages from the worker to the looks at experiments.
 
-use abgauge_core::looks::{Experiment, GivenUp, Looked, Looks, Rules, every_ms};
+use abgauge_core::looks::{Experiment, GivenUp, Look, LookRules, Looks, every_ms};
 use abgauge_core::statistics::Settings;
 
 use super::*;
@@ -16,7 +16,7 @@ fn stage() -> (Stage, Looks) {
     };
     config.experiments.insert("ranker".to_owned(), ranker);
     let stage = Stage::of(1, &config);
-    let looks = Looks::new(Rules {
+    let looks = Looks::new(LookRules {
         every_ms: every_ms(1000),
         ranking: stage.ranking.clone(),
         experiments: config.experiments,
@@ -29,7 +29,7 @@ fn stage() -> (Stage, Looks) {
 }
 
 /// Takes the looks that are due.
-fn look(stage: &Stage, looks: &mut Looks) -> Vec<Looked> {
+fn look(stage: &Stage, looks: &mut Looks) -> Vec<Look> {
     let mut looked = Vec::new();
     for news in stage.news.try_iter() {
         looks.take(news);
@@ -38,7 +38,7 @@ fn look(stage: &Stage, looks: &mut Looks) -> Vec<Looked> {
     looked
 }
 
-fn lists(looked: &Looked) -> f64 {
+fn lists(looked: &Look) -> f64 {
     looked.experiments["ranker"].arms["a"].lists
 }
 
@@ -113,11 +113,12 @@ fn a_given_up_experiment_has_no_more_looks() {
     stage.round();
     assert_eq!(look(&stage, &mut looks).len(), 0);
     stage.pass(1000);
-    let told = stage.telemetry.warnings();
+    let reported = stage.telemetry.warnings();
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|warning| warning.message.contains("limits.max_statistics")),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -133,11 +134,11 @@ fn a_given_up_window_raises_a_warning_and_looks_continue() {
     stage.round();
     assert!(!look(&stage, &mut looks).is_empty());
     stage.pass(1000);
-    let told = stage.telemetry.warnings();
-    let is_told = |what: &str| told.iter().any(|warning| warning.message.contains(what));
+    let reported = stage.telemetry.warnings();
+    let is_reported = |what: &str| reported.iter().any(|warning| warning.message.contains(what));
     assert!(
-        is_told("in its window") && is_told("limits.max_statistics"),
-        "{told:?}"
+        is_reported("in its window") && is_reported("limits.max_statistics"),
+        "{reported:?}"
     );
 }
 

@@ -226,8 +226,8 @@ fn a_pair_that_is_being_located_counts_against_the_bound() {
         stage.push(record(&draft, offset, 0));
     }
     while stage.worker.read() > 0 {}
-    let used: u64 = (stage.worker.shards.lives())
-        .filter_map(|(_, life)| life.pair())
+    let used: u64 = (stage.worker.shards.phases())
+        .filter_map(|(_, phase)| phase.pair())
         .map(|pair| pair.engine().state_bytes())
         .sum();
     assert!(used <= 1 << 20, "{used}");

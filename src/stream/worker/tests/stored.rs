@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use abgauge_core::journal::{self, Bytes, Claim, Happening, Identity, Key, Log, Namespace, Progress};
+use abgauge_core::journal::{
+    self, Claim, Log, LogEvent, LogIdentity, LogProgress, Namespace, RecordKey, SharedBytes,
+};
 use abgauge_core::ledger::PairId;
 
 use super::{Answer, CLICKED, Clock, Input, Order, Question, SERVED, Side, Stage, T0, TopicCounts, View};
-use crate::clock::Hand;
-use crate::store::keeper::{self, Handle};
+use crate::clock::ClockControl;
+use crate::store::keeper::{self, KeeperHandle};
 
-type Append = (i32, Key, Option<Bytes>);
+type Append = (i32, RecordKey, Option<SharedBytes>);
 
 /// A state topic that takes and answers everything at once.
 struct Obliging {
@@ -21,55 +23,55 @@ struct Obliging {
     written: Vec<Append>,
     /// Everything written before.
     history: Vec<Append>,
-    asked: BTreeMap<i32, journal::Question>,
+    asked: BTreeMap<i32, journal::EndQuestion>,
 }
 
 impl Log for Obliging {
     fn follow(&mut self, _: i32) {}
 
-    fn ask(&mut self, partition: i32, question: journal::Question) {
+    fn ask(&mut self, partition: i32, question: journal::EndQuestion) {
         self.asked.insert(partition, question);
     }
 
-    fn append(&mut self, partition: i32, key: Key, value: Option<Bytes>) {
+    fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
         if !self.is_full {
             self.written.push((partition, key, value));
         }
     }
 
-    fn poll(&mut self, _: u64, take: &mut dyn FnMut(Happening<'_>)) {
+    fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         for (partition, key, value) in self.written.drain(..) {
             self.history.push((partition, key, value.clone()));
-            take(Happening::Record {
+            take(LogEvent::Record {
                 partition,
                 offset: 0,
                 key: key.text(self.namespace).as_bytes(),
                 value: value.as_deref(),
                 written_ms: None,
             });
-            take(Happening::Acknowledged { partition, key });
+            take(LogEvent::Acknowledged { partition, key });
         }
         for (partition, question) in std::mem::take(&mut self.asked) {
-            take(Happening::End { partition, question });
+            take(LogEvent::End { partition, question });
         }
     }
 
-    fn progress(&self, _: i32) -> Progress {
-        Progress::default()
+    fn progress(&self, _: i32) -> LogProgress {
+        LogProgress::default()
     }
 }
 
 /// The thread of the keeper, and its orders.
 struct Keeper {
-    work: keeper::Work<Obliging>,
-    orders: Receiver<(PairId, keeper::Order)>,
-    handle: Handle,
-    hand: Hand,
+    work: keeper::KeeperWork<Obliging>,
+    orders: Receiver<(PairId, keeper::KeeperOrder)>,
+    handle: KeeperHandle,
+    hand: ClockControl,
     now_ms: i64,
 }
 
 impl Keeper {
-    fn new(identity: &Identity, seed: u64) -> (Keeper, Handle) {
+    fn new(identity: &LogIdentity, seed: u64) -> (Keeper, KeeperHandle) {
         let namespace = Namespace::of(&identity.fingerprint, "abgauge");
         let log = Obliging {
             namespace,
@@ -118,9 +120,9 @@ impl Keeper {
     }
 }
 
-fn settings(identity: &Identity, seed: u64) -> keeper::Settings {
-    keeper::Settings {
-        owner: journal::Settings {
+fn settings(identity: &LogIdentity, seed: u64) -> keeper::KeeperSettings {
+    keeper::KeeperSettings {
+        owner: journal::OwnerSettings {
             namespace: Namespace::of(&identity.fingerprint, "abgauge"),
             identity: identity.clone(),
             claim: Claim::default(),
@@ -172,13 +174,13 @@ fn topics_that_get_more_partitions_end_the_program_with_a_remedy() {
     let (mut stage, _keeper) = kept();
     let grown = TopicCounts { served: 2, clicks: 3 };
     stage.worker.handle(Input::Answer(Answer::Topics(Ok(grown))));
-    let told = stage.worker.fatal().map(|fault| &*fault.message);
-    let told = told.expect("it cannot go on");
+    let reported = stage.worker.fatal().map(|fault| &*fault.message);
+    let reported = reported.expect("it cannot go on");
     for part in [
         "`clicks` now has 3 partitions, but the stored state has 2",
         "state.topic",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(reported.contains(part), "{reported}");
     }
 }
 
@@ -206,7 +208,7 @@ fn a_restored_pair_is_located_without_waiting_for_others() {
     stage.worker.handle(Input::Assigned(given));
     (0..10).for_each(|_| keeper.work_for(100));
     let (first, others): (Vec<_>, Vec<_>) = keeper.orders.try_iter().partition(|(pair, _)| *pair == 0);
-    let mut obey = |orders: Vec<(PairId, keeper::Order)>| {
+    let mut obey = |orders: Vec<(PairId, keeper::KeeperOrder)>| {
         for (pair, order) in orders {
             stage.worker.handle(Input::Kept(pair, order));
         }
@@ -261,7 +263,7 @@ fn flows(stage: &mut Stage) -> Vec<Order> {
 }
 
 /// The warning that a pair is not read on.
-fn told_of_waiting(stage: &Stage) -> Option<String> {
+fn reported_waiting(stage: &Stage) -> Option<String> {
     let warnings = stage.telemetry.warnings().into_iter();
     let mut messages = warnings.map(|warning| warning.message);
     messages.find(|message| message.contains("reading of partition"))
@@ -289,21 +291,21 @@ fn a_pair_paused_for_unstored_data_resumes_once_it_is_stored() {
     assert!(after.0 < 30, "what is not stored is not shown: {after:?}");
     idle(&mut stage, &mut keeper, 60);
     assert_eq!(flows(&mut stage), [], "as long as nothing is stored");
-    let told = told_of_waiting(&stage).expect("it is told");
+    let reported = reported_waiting(&stage).expect("it is told");
     for part in [
         "partition 0 ",
         "0.1 MB",
         "state topic `kept`",
         "abgauge check --connect",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(reported.contains(part), "{reported}");
     }
 
     keeper.work.log().is_full = false;
     idle(&mut stage, &mut keeper, 20);
     assert_eq!(flows(&mut stage), [Order::Resume(SERVED), Order::Resume(CLICKED)]);
     assert!(i64::try_from(stage.total(View::Settled).0).expect("they are few") > n_read - 20);
-    assert_eq!(told_of_waiting(&stage), None);
+    assert_eq!(reported_waiting(&stage), None);
 }
 
 /// Between the order to make memory again and the round in which the worker obeys, the board has the earlier settled numbers.

@@ -40,17 +40,21 @@ fn one_event_two_days_ahead_empties_no_window() {
     stage.pass(1000);
     assert_eq!(lists(&stage), [3, 4]);
     assert_eq!(n_records(&stage, "served", "late"), 1);
-    let told = stage.telemetry.warnings();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = stage.telemetry.warnings();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     assert_eq!(
-        (told[0].severity, told[0].runbook),
+        (reported[0].severity, reported[0].runbook),
         (Severity::Critical, Some("AbgaugeEventAhead"))
     );
     let expected = "topic `served`, partition 0: the event at offset 1 lies 47 hours ahead of the clock; 1 later event in \
                     that partition has been counted as late because of it.";
-    assert!(told[0].message.starts_with(expected), "{}", told[0].message);
     assert!(
-        told[0]
+        reported[0].message.starts_with(expected),
+        "{}",
+        reported[0].message
+    );
+    assert!(
+        reported[0]
             .message
             .contains(r#"ingest.skip_records = ["served/0/1"]"#)
     );
@@ -73,7 +77,7 @@ fn one_setting_skips_all_events_ahead() {
         stage.pass(1000);
         (stage.telemetry.warnings(), lists(&stage))
     };
-    let (told, _) = play(&[("INGEST__SKIP_RECORDS", "served/0/3,served/0/119")]);
+    let (reported, _) = play(&[("INGEST__SKIP_RECORDS", "served/0/3,served/0/119")]);
     let setting = r#"ingest.skip_records = ["served/0/3", "served/0/119-125", "served/0/127", "served/1/7"]"#;
     let parts = [
         "7 events at offsets 120-125, 127 lie up to 2 days ahead",
@@ -81,14 +85,14 @@ fn one_setting_skips_all_events_ahead() {
         "ignores 8 records",
     ];
     for part in parts {
-        assert!(told[0].message.contains(part), "{}", told[0].message);
+        assert!(reported[0].message.contains(part), "{}", reported[0].message);
     }
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(!told[1].message.contains("skip_records"));
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(!reported[1].message.contains("skip_records"));
     let skipped = "records were skipped because of ingest.skip_records: numbers are not exact";
-    assert!(told[2].message.starts_with(skipped), "{told:?}");
+    assert!(reported[2].message.starts_with(skipped), "{reported:?}");
     let all = play(&[("INGEST__SKIP_RECORDS", "served/0/120-125,served/0/127,served/1/7")]);
-    assert_eq!(all, (told[2..].to_vec(), [2, 2]));
+    assert_eq!(all, (reported[2..].to_vec(), [2, 2]));
 }
 
 /// The warning was cleared as soon as the clock had come near, with a day of numbers wrong.
@@ -110,11 +114,11 @@ fn warns_of_losses_to_an_event_ahead_while_a_window_lacks_them() {
     assert!(!gauge(&stage), "it lies ahead no more");
     stage.list(0, 5, "in time", stage.now_ms);
     stage.pass(60_000);
-    let told = stage.telemetry.warnings();
+    let reported = stage.telemetry.warnings();
     let expected = "the event at offset 1 lay 29 seconds ahead of the clock when read; no more events are late because of it, \
                     but 3 later events in that partition have been counted as late because of it";
-    assert!(told[0].message.contains(expected), "{told:?}");
-    assert!(told[0].message.contains(r#"["served/0/1"]"#), "{told:?}");
+    assert!(reported[0].message.contains(expected), "{reported:?}");
+    assert!(reported[0].message.contains(r#"["served/0/1"]"#), "{reported:?}");
     stage.pass(30_000);
     assert_eq!(
         stage.telemetry.warnings(),
@@ -317,10 +321,10 @@ fn warns_of_an_unguarded_topic_once_a_start_has_its_numbers() {
     stage.timestamps = unguarded();
     stage.own(&[0], [0, 0]);
     stage.pass(2000);
-    let told = stage.telemetry.warnings();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = stage.telemetry.warnings();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     assert_eq!(
-        (told[0].severity, told[0].runbook),
+        (reported[0].severity, reported[0].runbook),
         (Severity::Warning, Some("AbgaugeEventAhead"))
     );
     for words in [
@@ -328,7 +332,7 @@ fn warns_of_an_unguarded_topic_once_a_start_has_its_numbers() {
         "up to 1h ahead",
         "--bootstrap-server localhost:9092",
     ] {
-        assert!(told[0].message.contains(words), "{}", told[0].message);
+        assert!(reported[0].message.contains(words), "{}", reported[0].message);
     }
 }
 

@@ -6,7 +6,7 @@ use abgauge_core::decode::MAX_LABEL_BYTES;
 use abgauge_core::decode::shape::{ArmsShape, Path, Paths};
 use serde_json::Value;
 
-use super::columns::{Column, Columns, Members, share};
+use super::columns::{Members, SampleColumn, SampleColumns, share};
 use super::words::{ARM, CHOOSER, EXPERIMENT, NAME, VALUE, hint, hints};
 
 /// Maximum number of arms in a field. A field with more values means something else.
@@ -24,7 +24,7 @@ pub(super) struct ArmsDraft {
 }
 
 /// Returns the best way, or `None` if no field seems to name an experiment or an arm.
-pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
+pub(super) fn arms(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     let of_one = columns.iter().flat_map(|column| {
         let ways = [
             object(column, lists),
@@ -48,8 +48,8 @@ pub(super) fn arms(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
 const NOT_IN: [&str; 3] = ["false", "", "none"];
 
 /// Returns the values of [`NOT_IN`] that occur among the arms.
-fn not_in(shape: &ArmsShape, columns: &Columns, lists: &Members) -> Vec<String> {
-    let is_arm = |column: &&Column| match &shape.prefix {
+fn not_in(shape: &ArmsShape, columns: &SampleColumns, lists: &Members) -> Vec<String> {
+    let is_arm = |column: &&SampleColumn| match &shape.prefix {
         Some(prefix) => column.name().starts_with(prefix.as_str()),
         None => {
             let mut paths = shape.experiments.iter().chain(&shape.arm);
@@ -85,7 +85,7 @@ const SEPARATORS: [&str; 5] = [":", "=", "/", "|", "."];
 const BETWEEN: [&str; 4] = [";", ",", "|", " "];
 
 /// Drafts a shape for `["ranker:neural","layout:grid"]`, `"ranker:neural;layout:grid"`, or an object that is JSON text.
-fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+fn texts(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
     if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
     }
@@ -147,8 +147,8 @@ fn texts(column: &Column, lists: &Members) -> Option<ArmsDraft> {
 }
 
 /// Drafts a shape for `"$feature/ranker":"neural"`: fields with a common prefix that contains a word for an experiment.
-fn prefixed(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
-    let of = |column: &Column| {
+fn prefixed(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
+    let of = |column: &SampleColumn| {
         let name = column.name();
         let end = name.rfind(['/', ':', '.', '$'])? + 1;
         let prefix = name.get(..end).filter(|_| end < name.len())?;
@@ -160,8 +160,8 @@ fn prefixed(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
         (says && n > 0).then(|| (parents.to_vec(), prefix.to_owned()))
     };
     let (parents, prefix) = columns.iter().find_map(of)?;
-    let is_one = |column: &&Column| of(column).as_ref() == Some(&(parents.clone(), prefix.clone()));
-    let fields: Vec<&Column> = columns.iter().filter(is_one).collect();
+    let is_one = |column: &&SampleColumn| of(column).as_ref() == Some(&(parents.clone(), prefix.clone()));
+    let fields: Vec<&SampleColumn> = columns.iter().filter(is_one).collect();
     let n = lists
         .iter()
         .filter(|number| fields.iter().any(|column| column.values.contains_key(number)))
@@ -191,7 +191,7 @@ fn is_label(value: &Value) -> bool {
 }
 
 /// Drafts a shape for `{"ranker":"neural"}`, or for objects that describe arms.
-fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
     if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
     }
@@ -204,7 +204,7 @@ fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
         .flatten()
         .map(|(name, value)| (name.as_str(), value))
         .collect();
-    let inner = Columns::of(
+    let inner = SampleColumns::of(
         values
             .iter()
             .map(|(_, value)| *value)
@@ -249,7 +249,7 @@ fn object(column: &Column, lists: &Members) -> Option<ArmsDraft> {
 }
 
 /// Returns the field that occurs in all objects, by the first word list that hints at one.
-fn best(columns: &Columns, words: &[&[&str]]) -> Option<Path> {
+fn best(columns: &SampleColumns, words: &[&[&str]]) -> Option<Path> {
     let n_all = columns.iter().map(|column| column.values.len()).max()?;
     let of_all = || {
         let all = columns.iter().filter(move |column| column.values.len() == n_all);
@@ -262,7 +262,7 @@ fn best(columns: &Columns, words: &[&[&str]]) -> Option<Path> {
 }
 
 /// Drafts a shape for `[{"name":"ranker","arm":"neural"}]`.
-fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+fn array(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
     if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
         return None;
     }
@@ -271,11 +271,11 @@ fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     });
     let inner = elements(column, lists)?;
     let experiment = best(&inner, &[&EXPERIMENT, &NAME])?;
-    let labels: Vec<&Column> = inner
+    let labels: Vec<&SampleColumn> = inner
         .iter()
         .filter(|column| column.path != experiment && column.values.values().all(|value| is_label(value)))
         .collect();
-    let first = |is_it: &dyn Fn(&Column) -> bool| labels.iter().find(|column| is_it(column));
+    let first = |is_it: &dyn Fn(&SampleColumn) -> bool| labels.iter().find(|column| is_it(column));
     // The arm is preferably a field named like one, then a field inside an object named like one, then a field named like a
     // value.
     let arm = first(&|column| hints(&column.called(), &ARM))
@@ -293,18 +293,18 @@ fn array(column: &Column, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
-fn elements<'a>(column: &Column<'a>, lists: &Members) -> Option<Columns<'a>> {
+fn elements<'a>(column: &SampleColumn<'a>, lists: &Members) -> Option<SampleColumns<'a>> {
     let elements: Vec<&Value> = column
         .within(lists)
         .filter_map(Value::as_array)
         .flatten()
         .collect();
     let are_objects = elements.iter().all(|element| element.is_object());
-    (are_objects && !elements.is_empty()).then(|| Columns::of(elements))
+    (are_objects && !elements.is_empty()).then(|| SampleColumns::of(elements))
 }
 
 /// Drafts a shape for `[{"name":"experiment","value":"neural"},{"name":"query","value":"socks"}]`.
-fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
+fn attributes(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
     let inner = elements(column, lists)?;
     let named = |words: &[&str]| {
         let mut inner = inner.iter();
@@ -345,7 +345,7 @@ fn attributes(column: &Column, lists: &Members) -> Option<ArmsDraft> {
 }
 
 /// Drafts a shape for `"test":"ranker","variant":"neural"`, or an arm alone.
-fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
+fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     let plain = |words: &[&str]| {
         let fields = columns.iter().filter(|column| hints(&column.called(), words));
         let fields = fields.filter(|column| {
@@ -354,14 +354,14 @@ fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
         });
         fields.max_by(|one, other| {
             // The field in most lists wins, then the one with the shorter path.
-            let n = |column: &Column| column.within(lists).count();
+            let n = |column: &SampleColumn| column.within(lists).count();
             n(one)
                 .cmp(&n(other))
                 .then_with(|| other.path.names().len().cmp(&one.path.names().len()))
         })
     };
     // A field with one value in many lists does not distinguish arms.
-    let differs = |column: &&Column| lists.len() < MANY || distinct(column, lists) > 1;
+    let differs = |column: &&SampleColumn| lists.len() < MANY || distinct(column, lists) > 1;
     let (experiment, arm) = (plain(&EXPERIMENT), plain(&ARM));
     let (experiment, arm, score) = match (experiment, arm) {
         (Some(experiment), Some(arm)) if experiment.path != arm.path => (Some(experiment), arm, 3.5),
@@ -389,7 +389,7 @@ fn in_record(columns: &Columns, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
-fn distinct(column: &Column, lists: &Members) -> usize {
+fn distinct(column: &SampleColumn, lists: &Members) -> usize {
     let values: BTreeSet<String> = column.within(lists).map(Value::to_string).collect();
     values.len()
 }

@@ -16,9 +16,9 @@ const MAX_PATHS: usize = 1_000;
 const MAX_OTHERS: usize = 3;
 
 /// Values of many records by path.
-pub(super) struct Columns<'a>(Vec<Column<'a>>);
+pub(super) struct SampleColumns<'a>(Vec<SampleColumn<'a>>);
 
-pub(super) struct Column<'a> {
+pub(super) struct SampleColumn<'a> {
     pub path: Path,
     /// Values by record number, from 0, without `null`.
     pub values: BTreeMap<usize, &'a Value>,
@@ -29,27 +29,27 @@ pub(super) type Members = Vec<usize>;
 
 /// A field, and the number of records in which it can be read.
 #[derive(Clone)]
-pub(super) struct Choice {
+pub(super) struct FieldChoice {
     pub path: Path,
     pub n: usize,
     pub others: Vec<(Path, usize)>,
 }
 
 /// Returns the best of the scored fields, or `None` if there are none.
-pub(super) fn choice(mut judged: Vec<(f64, &Column, usize)>) -> Option<Choice> {
+pub(super) fn choice(mut judged: Vec<(f64, &SampleColumn, usize)>) -> Option<FieldChoice> {
     // The sort is stable, so the first of equal fields wins.
     judged.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut fields = judged.into_iter().map(|(_, column, n)| (column.path.clone(), n));
     let (path, n) = fields.next()?;
-    Some(Choice {
+    Some(FieldChoice {
         path,
         n,
         others: fields.take(MAX_OTHERS).collect(),
     })
 }
 
-impl<'a> Columns<'a> {
-    pub fn of(records: impl IntoIterator<Item = &'a Value>) -> Columns<'a> {
+impl<'a> SampleColumns<'a> {
+    pub fn of(records: impl IntoIterator<Item = &'a Value>) -> SampleColumns<'a> {
         let mut finder = Finder {
             places: HashMap::new(),
             columns: Vec::new(),
@@ -57,12 +57,12 @@ impl<'a> Columns<'a> {
         for (number, record) in records.into_iter().enumerate() {
             finder.enter(&mut Vec::new(), record, number);
         }
-        Columns(finder.columns)
+        SampleColumns(finder.columns)
     }
 
     /// Adds the fields of the surrounding records, by record number.
-    pub fn with_outer(mut self, around: &'a [Value]) -> Columns<'a> {
-        let outer = Columns::of(around).0.into_iter();
+    pub fn with_outer(mut self, around: &'a [Value]) -> SampleColumns<'a> {
+        let outer = SampleColumns::of(around).0.into_iter();
         self.0.extend(outer.filter_map(|column| {
             // The field that holds the events is skipped.
             let is_plain = column
@@ -70,7 +70,7 @@ impl<'a> Columns<'a> {
                 .values()
                 .all(|value| !value.is_object() && !value.is_array());
             let is_json = column.values.values().any(|value| is_json_text(value));
-            (is_plain && !is_json).then(|| Column {
+            (is_plain && !is_json).then(|| SampleColumn {
                 path: column.path.around(),
                 ..column
             })
@@ -78,18 +78,18 @@ impl<'a> Columns<'a> {
         self
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Column<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = &SampleColumn<'a>> {
         self.0.iter()
     }
 
-    pub fn get(&self, path: &Path) -> Option<&Column<'a>> {
+    pub fn get(&self, path: &Path) -> Option<&SampleColumn<'a>> {
         self.iter().find(|column| column.path == *path)
     }
 }
 
 struct Finder<'a> {
     places: HashMap<Vec<&'a str>, Option<usize>>,
-    columns: Vec<Column<'a>>,
+    columns: Vec<SampleColumn<'a>>,
 }
 
 impl<'a> Finder<'a> {
@@ -121,7 +121,7 @@ impl<'a> Finder<'a> {
                 // A path over the limit is remembered as `None`, so it is not tried again.
                 let path = Path::of(names).filter(|_| self.columns.len() < MAX_PATHS);
                 let place = path.map(|path| {
-                    self.columns.push(Column {
+                    self.columns.push(SampleColumn {
                         path,
                         values: BTreeMap::new(),
                     });
@@ -137,7 +137,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-impl<'a> Column<'a> {
+impl<'a> SampleColumn<'a> {
     /// Returns the last name of the path.
     pub fn name(&self) -> &str {
         self.path.names().last().map_or("", String::as_str)

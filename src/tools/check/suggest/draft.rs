@@ -3,29 +3,29 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use abgauge_core::decode::shape::{ArmsShape, Path, Paths, Shape};
-use abgauge_core::decode::{Decoder, Explained, Place};
+use abgauge_core::decode::{DecidingField, Decoder, Explained};
 use abgauge_core::engine::event::{Kind, Reason};
 
 use super::arms::{self, ArmsDraft};
-use super::columns::Choice;
-use super::columns::{Columns, Members, id};
+use super::columns::FieldChoice;
+use super::columns::{Members, SampleColumns, id};
 use super::fields;
 use super::items::{self, ItemsDraft};
-use super::kinds::Split;
+use super::kinds::KindSplit;
 use super::rows::{self, Heads, RowDraft};
-use super::times::{self, Times};
+use super::times::{self, SampleTimes};
 
 /// The choice for each field, and the resulting shape.
-pub(super) struct Draft {
+pub(super) struct DraftedShape {
     pub shape: Shape,
-    pub split: Split,
+    pub split: KindSplit,
     pub items: Option<ItemsDraft>,
     /// Choices for lists and for clicks. `users` is the same.
-    pub requests: [Option<Choice>; 2],
-    pub users: [Option<Choice>; 2],
-    pub times: Times,
+    pub requests: [Option<FieldChoice>; 2],
+    pub users: [Option<FieldChoice>; 2],
+    pub times: SampleTimes,
     pub arms: Option<ArmsDraft>,
-    pub item: Option<Choice>,
+    pub item: Option<FieldChoice>,
     /// Clicks selected by the second field.
     pub clicks: Members,
     /// Path to the ids of clicked items in a list.
@@ -34,7 +34,7 @@ pub(super) struct Draft {
     pub row: Option<RowDraft>,
 }
 
-pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
+pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
     let clicks = split.meant_clicks(columns);
     let lists = &split.lists;
     let clicked = fields::ids_by_record(columns, &clicks);
@@ -64,7 +64,7 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
     let clicked_items = items
         .as_ref()
         .and_then(|items| items::clicked(columns, lists, items));
-    let mut draft = Draft {
+    let mut draft = DraftedShape {
         row,
         clicked_items,
         shape: Shape::default(),
@@ -83,10 +83,10 @@ pub(super) fn draft(columns: &Columns, split: Split) -> Draft {
 
 /// Returns the items of each list by the ID that clicks use.
 fn shown(
-    columns: &Columns,
+    columns: &SampleColumns,
     lists: &Members,
     items: &Option<ItemsDraft>,
-    request: &Option<Choice>,
+    request: &Option<FieldChoice>,
 ) -> HashMap<String, HashSet<String>> {
     let column = |path: &Path| columns.get(path);
     let (Some(items), Some(request)) = (items, request) else {
@@ -100,7 +100,7 @@ fn shown(
     lists.iter().filter_map(list).collect()
 }
 
-impl Draft {
+impl DraftedShape {
     /// Returns true if some records look like lists or clicks, even if they cannot be read yet.
     pub fn sees_some(&self) -> bool {
         let has_items = self.items.is_some() || self.row.is_some();
@@ -111,7 +111,7 @@ impl Draft {
         sees_lists || sees_clicks
     }
 
-    fn shape(&self, columns: &Columns) -> Shape {
+    fn shape(&self, columns: &SampleColumns) -> Shape {
         let mut shape = Shape::default();
         let split = &self.split;
         let own = shape.kind.take();
@@ -122,12 +122,12 @@ impl Draft {
         };
         shape.without_kind = split.without;
         (shape.ts_unit, shape.ts_zone) = (self.times.unit, self.times.zone);
-        let put = |choice: &Option<Choice>, path: &mut Paths| {
+        let put = |choice: &Option<FieldChoice>, path: &mut Paths| {
             if let Some(choice) = choice {
                 *path = choice.path.clone().into();
             }
         };
-        let put_user = |choice: &Option<Choice>, path: &mut Option<Paths>, members: &Members| {
+        let put_user = |choice: &Option<FieldChoice>, path: &mut Option<Paths>, members: &Members| {
             let is_taken = |path: &Paths| {
                 columns
                     .get(path.first())
@@ -207,19 +207,19 @@ pub(super) struct Trial {
     pub n_ignored: usize,
     pub n_refused: usize,
     /// Number of refusals and first line, by reason and setting.
-    pub refusals: BTreeMap<(Reason, String), (usize, u64, Option<Place>)>,
+    pub refusals: BTreeMap<(Reason, String), (usize, u64, Option<DecidingField>)>,
 }
 
 impl Trial {
     /// Reads numbered lines with `shape`. `decoder` has our own shape.
-    pub fn of(decoder: &Decoder, shape: &Shape, topic_says: Option<Kind>, lines: &[(u64, Vec<u8>)]) -> Trial {
+    pub fn of(decoder: &Decoder, shape: &Shape, topic_kind: Option<Kind>, lines: &[(u64, Vec<u8>)]) -> Trial {
         let decoder = decoder.clone().reading(Some(shape));
         let mut trial = Trial::default();
         let mut items_of: HashMap<String, HashSet<String>> = HashMap::new();
         let mut clicks = Vec::new();
         let mut heads = Heads::default();
         for (line, record) in lines {
-            for explained in decoder.explain(record, topic_says) {
+            for explained in decoder.explain(record, topic_kind) {
                 match explained {
                     Explained::Served {
                         request_id,
@@ -264,10 +264,10 @@ impl Trial {
 
     /// Returns true if the shape yields numbers: every record is read, lists name arms, and clicks are on items of their
     /// lists. If the topic has one kind of event, only the conditions for that kind apply.
-    pub fn is_sound(&self, topic_says: Option<Kind>) -> bool {
+    pub fn is_sound(&self, topic_kind: Option<Kind>) -> bool {
         let has_lists = self.n_lists > 0 && self.n_with_arm > 0;
         self.n_refused == 0
-            && match topic_says {
+            && match topic_kind {
                 Some(Kind::Served) => has_lists,
                 Some(Kind::Click) => self.n_clicks > 0,
                 None => has_lists && self.n_on_item > 0,

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use abgauge_core::decode::shape::Path;
 use serde_json::Value;
 
-use super::columns::{Choice, Column, Columns, Members, choice, id, ids, is_id, share};
+use super::columns::{FieldChoice, Members, SampleColumn, SampleColumns, choice, id, ids, is_id, share};
 use super::times::is_time;
 use super::words::{ARM, EXPERIMENT, ITEM, REQUEST, USER, VAGUE, hint, hints};
 
 /// Number of lists below which shared IDs prove nothing.
 const FEW: usize = 8;
 /// Returns the IDs in any field, per record.
-pub(super) fn ids_by_record(columns: &Columns, members: &Members) -> Vec<HashSet<String>> {
+pub(super) fn ids_by_record(columns: &SampleColumns, members: &Members) -> Vec<HashSet<String>> {
     let ids = |number: &usize| {
         let values = columns.iter().filter_map(|column| column.values.get(number));
         values
@@ -24,7 +24,7 @@ pub(super) fn ids_by_record(columns: &Columns, members: &Members) -> Vec<HashSet
 }
 
 /// Returns the fields with IDs in at least half of the records.
-fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Column<'a>, usize)> {
+fn of_ids<'c, 'a>(columns: &'c SampleColumns<'a>, members: &Members) -> Vec<(&'c SampleColumn<'a>, usize)> {
     let n_ids = columns
         .iter()
         .map(|column| (column, column.count(members, is_id)));
@@ -33,7 +33,7 @@ fn of_ids<'c, 'a>(columns: &'c Columns<'a>, members: &Members) -> Vec<(&'c Colum
 
 /// Returns true if the field may be the list ID. It may not be the kind of a record, an arm, a user or a time, unless its
 /// name says request.
-fn may_be_request(column: &Column, n_ids: usize, members: &Members, kind: Option<&Path>) -> bool {
+fn may_be_request(column: &SampleColumn, n_ids: usize, members: &Members, kind: Option<&Path>) -> bool {
     let is_time = || 2 * column.count(members, is_time) > n_ids;
     let is_arm = || hints(&column.called(), &ARM) || hints(&column.called(), &EXPERIMENT);
     !is_kind(column, kind)
@@ -41,12 +41,12 @@ fn may_be_request(column: &Column, n_ids: usize, members: &Members, kind: Option
         && (is_called_request(column) || !(hints(&column.called(), &USER) || is_time()))
 }
 
-fn is_kind(column: &Column, kind: Option<&Path>) -> bool {
+fn is_kind(column: &SampleColumn, kind: Option<&Path>) -> bool {
     kind == Some(&column.path)
 }
 
 /// Returns true if the name hints at a request. The word "id" alone is not a hint.
-fn is_called_request(column: &Column) -> bool {
+fn is_called_request(column: &SampleColumn) -> bool {
     let words: Vec<&str> = REQUEST.into_iter().filter(|word| *word != "id").collect();
     hints(&column.called(), &words)
 }
@@ -54,11 +54,11 @@ fn is_called_request(column: &Column) -> bool {
 /// Finds the list IDs and the clicks' references to them: the pair that ties most clicks to a list. If no pair ties any, the
 /// name of the clicks' field must hint at a request.
 pub(super) fn requests(
-    columns: &Columns,
+    columns: &SampleColumns,
     lists: &Members,
     clicks: &Members,
     kind: Option<&Path>,
-) -> [Option<Choice>; 2] {
+) -> [Option<FieldChoice>; 2] {
     let [served, mut click] = [lists, clicks].map(|members| {
         let fields = of_ids(columns, members).into_iter();
         fields
@@ -74,20 +74,21 @@ pub(super) fn requests(
         .iter()
         .flat_map(|(column, _)| distinct(column, lists))
         .collect();
-    let ties = |column: &Column| {
+    let ties = |column: &SampleColumn| {
         let is_known = |value: &Value| id(value).is_some_and(|id| all_known.contains(&*id));
         column.count(clicks, is_known) > 0
     };
     if !lists.is_empty() && !click.iter().any(|(column, _)| ties(column)) {
         click.retain(|(column, _)| is_called_request(column));
     }
-    let alone = |column: &Column, n: usize, members: &Members| {
+    let alone = |column: &SampleColumn, n: usize, members: &Members| {
         let looks_like_time = column.count(members, is_time) * 2 > n;
         share(n, members.len()) + hint(&column.called(), &REQUEST)
             - 2.0 * hint(&column.called(), &USER).min(1.0)
             - if looks_like_time { 2.0 } else { 0.0 }
     };
-    let unique = |column: &Column, n: usize, members: &Members| share(distinct(column, members).len(), n);
+    let unique =
+        |column: &SampleColumn, n: usize, members: &Members| share(distinct(column, members).len(), n);
     let mut of_served: HashMap<&Path, f64> = HashMap::new();
     let mut of_click: HashMap<&Path, f64> = HashMap::new();
     for (list, n) in &served {
@@ -120,13 +121,17 @@ pub(super) fn requests(
     [choice(served.collect()), choice(click.collect())]
 }
 
-fn distinct(column: &Column, members: &Members) -> HashSet<String> {
+fn distinct(column: &SampleColumn, members: &Members) -> HashSet<String> {
     let ids = column.within(members).filter_map(id);
     ids.map(|id| id.into_owned()).collect()
 }
 
 /// Chooses the user by name alone. The field chosen for the other kind is preferred.
-pub(super) fn user(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
+pub(super) fn user(
+    columns: &SampleColumns,
+    members: &Members,
+    other: Option<&FieldChoice>,
+) -> Option<FieldChoice> {
     let fields = columns.iter().filter_map(|column| {
         let n = column.count(members, is_id);
         let hint = hint(&column.called(), &USER);
@@ -139,12 +144,12 @@ pub(super) fn user(columns: &Columns, members: &Members, other: Option<&Choice>)
 
 /// Chooses the clicked item: the field whose IDs occur most often in the lists that the clicks refer to.
 pub(super) fn item(
-    columns: &Columns,
+    columns: &SampleColumns,
     clicks: &Members,
-    request: Option<&Choice>,
+    request: Option<&FieldChoice>,
     kind: Option<&Path>,
     items_of: &HashMap<String, HashSet<String>>,
-) -> Option<Choice> {
+) -> Option<FieldChoice> {
     let named = request.and_then(|request| columns.get(&request.path));
     // A click may name several items.
     let fields = columns.iter().filter_map(|column| {

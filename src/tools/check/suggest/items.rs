@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use abgauge_core::decode::shape::Path;
 use serde_json::Value;
 
-use super::columns::{Column, Columns, Members, id, ids, is_id, share};
+use super::columns::{Members, SampleColumn, SampleColumns, id, ids, is_id, share};
 use super::text::short;
 use super::words::{CLICK, ITEM, ITEMS, POSITION, hint, hints};
 
@@ -29,7 +29,7 @@ pub(super) struct ItemsDraft {
 }
 
 /// Returns true if most of these records have an array of possible items.
-pub(super) fn has_list(columns: &Columns, members: &Members) -> bool {
+pub(super) fn has_list(columns: &SampleColumns, members: &Members) -> bool {
     let n_most = columns
         .iter()
         .flat_map(|column| drafts(column, members))
@@ -39,7 +39,11 @@ pub(super) fn has_list(columns: &Columns, members: &Members) -> bool {
 }
 
 /// Returns the ways to read the lists, best first. Clicked items count in favor of the way that finds them.
-pub(super) fn candidates(columns: &Columns, lists: &Members, clicked: &[HashSet<String>]) -> Vec<ItemsDraft> {
+pub(super) fn candidates(
+    columns: &SampleColumns,
+    lists: &Members,
+    clicked: &[HashSet<String>],
+) -> Vec<ItemsDraft> {
     let mut all: Vec<ItemsDraft> = columns
         .iter()
         .flat_map(|column| {
@@ -57,12 +61,12 @@ pub(super) fn candidates(columns: &Columns, lists: &Members, clicked: &[HashSet<
 }
 
 /// Finds a field of lists with the IDs of their clicked items.
-pub(super) fn clicked(columns: &Columns, lists: &Members, items: &ItemsDraft) -> Option<Path> {
+pub(super) fn clicked(columns: &SampleColumns, lists: &Members, items: &ItemsDraft) -> Option<Path> {
     let array = columns.get(&items.path)?;
     let mut fields = columns
         .iter()
         .filter(|column| column.path != items.path && hints(&column.called(), &CLICK));
-    let is_of_list = |column: &&Column| {
+    let is_of_list = |column: &&SampleColumn| {
         let are_shown = |number: &usize| {
             let clicked = ids(column.values.get(number)?);
             let shown = items.ids(array.values.get(number)?);
@@ -76,9 +80,9 @@ pub(super) fn clicked(columns: &Columns, lists: &Members, items: &ItemsDraft) ->
 }
 
 /// Explains why the field named like items, or else an array, cannot be read as items.
-pub(super) fn why_not(columns: &Columns, members: &Members) -> Option<String> {
-    let is_called = |column: &Column| hints(&column.called(), &ITEMS);
-    let arrays = |column: &Column| {
+pub(super) fn why_not(columns: &SampleColumns, members: &Members) -> Option<String> {
+    let is_called = |column: &SampleColumn| hints(&column.called(), &ITEMS);
+    let arrays = |column: &SampleColumn| {
         column.count(members, |value| {
             value.as_array().is_some_and(|list| !list.is_empty())
         })
@@ -161,7 +165,7 @@ pub(super) fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
 }
 
 /// Returns the ways to read the arrays of a column.
-fn drafts(column: &Column, lists: &Members) -> Vec<ItemsDraft> {
+fn drafts(column: &SampleColumn, lists: &Members) -> Vec<ItemsDraft> {
     let arrays: Vec<&Value> = column.within(lists).filter(|value| value.is_array()).collect();
     let top: Vec<&Value> = arrays
         .iter()
@@ -190,8 +194,8 @@ fn drafts(column: &Column, lists: &Members) -> Vec<ItemsDraft> {
             row_items: Some(path.clone()),
             ..bare.clone()
         };
-        let is_row = |column: &&Column| hints(&column.called(), &ITEMS);
-        let inner = Columns::of(top.iter().copied().filter(|element| element.is_object()));
+        let is_row = |column: &&SampleColumn| hints(&column.called(), &ITEMS);
+        let inner = SampleColumns::of(top.iter().copied().filter(|element| element.is_object()));
         let rows = inner.iter().filter(is_row);
         let rows = rows.filter(|column| {
             let all: Members = column.values.keys().copied().collect();
@@ -218,14 +222,14 @@ fn mostly(elements: &[&Value], is_one: impl Fn(&Value) -> bool) -> bool {
 }
 
 /// Returns whether a column has the name of a click, and only booleans, 0 and 1.
-pub(super) fn is_click_flag(column: &Column) -> bool {
+pub(super) fn is_click_flag(column: &SampleColumn) -> bool {
     let is_flag = |value: &Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
     hints(&column.called(), &CLICK) && column.values.values().all(|value| is_flag(value))
 }
 
 /// Returns a draft for each field of objects that may be their ID.
 fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
-    let objects = Columns::of(elements.iter().copied().filter(|element| element.is_object()));
+    let objects = SampleColumns::of(elements.iter().copied().filter(|element| element.is_object()));
     let ids = objects.iter().filter(|column| {
         let n_ids = column.values.values().filter(|value| is_id(value)).count();
         2 * n_ids > elements.len()
@@ -236,8 +240,9 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .find(|column| column.values.values().all(|value| value.is_i64()));
     let clicked = objects.iter().find(|column| is_click_flag(column));
     // A position is only usable if each item has one.
-    let of_all =
-        |ids: &Column| position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)));
+    let of_all = |ids: &SampleColumn| {
+        position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)))
+    };
     // A position is an integer and could be taken for an id.
     ids.filter(|column| position.is_none_or(|position| position.path != column.path))
         .map(|column| ItemsDraft {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use abgauge_core::decode::shape::Path;
 use abgauge_core::engine::event::Kind;
 
-use super::columns::{Column, Columns, Members, share};
+use super::columns::{Members, SampleColumn, SampleColumns, share};
 use super::fields;
 use super::items;
 use super::rows;
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 24;
 const MAX_TRIED: usize = 8;
 
 /// A way to split records into lists and clicks, and the result on the sample.
-pub(super) struct Split {
+pub(super) struct KindSplit {
     /// Field with the kind. `None` if the topic determines it, or nothing does.
     pub kind: Option<Path>,
     pub served: Vec<String>,
@@ -33,12 +33,12 @@ pub(super) struct Split {
 }
 
 /// Returns the splits to try: by each field whose values distinguish lists from clicks, or without a field if none does.
-pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kind>) -> Vec<Split> {
+pub(super) fn splits(columns: &SampleColumns, n_records: usize, topic_kind: Option<Kind>) -> Vec<KindSplit> {
     let all: Members = (0..n_records).collect();
-    if let Some(kind) = topic_says {
+    if let Some(kind) = topic_kind {
         return vec![of_one_kind(kind, all, None)];
     }
-    let mut fields: Vec<(f64, &Column)> = columns
+    let mut fields: Vec<(f64, &SampleColumn)> = columns
         .iter()
         .filter(|column| !hints(&column.called(), &TIME))
         .filter(|column| {
@@ -56,7 +56,7 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
         .collect();
     fields.sort_by(|one, other| other.0.total_cmp(&one.0));
     let by_field = fields.iter().map(|(_, column)| by_field(columns, column, &all));
-    let splits: Vec<Split> = by_field.flatten().take(MAX_TRIED).collect();
+    let splits: Vec<KindSplit> = by_field.flatten().take(MAX_TRIED).collect();
     if splits
         .iter()
         .any(|split| !split.lists.is_empty() && !split.clicks.is_empty())
@@ -76,12 +76,12 @@ pub(super) fn splits(columns: &Columns, n_records: usize, topic_says: Option<Kin
         .collect()
 }
 
-fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> Split {
+fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> KindSplit {
     let (lists, clicks) = match kind {
         Kind::Served => (all, Members::new()),
         Kind::Click => (Members::new(), all),
     };
-    Split {
+    KindSplit {
         kind: None,
         served: Vec::new(),
         click: Vec::new(),
@@ -94,24 +94,24 @@ fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> Split {
 }
 
 /// Records with the same value of a field, or without the field.
-struct Group {
+struct ValueGroup {
     value: Option<String>,
     members: Members,
     has_list: bool,
 }
 
-impl Group {
-    fn says(&self, words: &[&str]) -> bool {
+impl ValueGroup {
+    fn has_word(&self, words: &[&str]) -> bool {
         self.value.as_ref().is_some_and(|value| hints(value, words))
     }
 
     fn is_list(&self) -> bool {
-        self.has_list && !self.says(&CLICK)
+        self.has_list && !self.has_word(&CLICK)
     }
 }
 
 /// Splits the records by a field. Returns `None` if it does not distinguish lists from clicks.
-fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
+fn by_field(columns: &SampleColumns, field: &SampleColumn, all: &Members) -> Option<KindSplit> {
     let mut by_value: BTreeMap<Option<String>, Members> = BTreeMap::new();
     for number in all {
         let value = field.values.get(number).and_then(|value| value.as_str());
@@ -124,34 +124,34 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
         .iter()
         .filter_map(|(value, members)| Some((value.clone()?, members.len())));
     let counts = counts.collect();
-    let groups: Vec<Group> = by_value
+    let groups: Vec<ValueGroup> = by_value
         .into_iter()
-        .map(|(value, members)| Group {
+        .map(|(value, members)| ValueGroup {
             has_list: items::has_list(columns, &members),
             value,
             members,
         })
         .collect();
     // A field of experiments or arms is rejected unless a value means a click.
-    let says = |words: &[&str]| groups.iter().any(|group| group.says(words));
+    let has_word = |words: &[&str]| groups.iter().any(|group| group.has_word(words));
     let name = field.called();
     let mut names = field.path.names().iter();
     let is_of_arms = names.any(|name| hints(name, &EXPERIMENT) || hints(name, &ARM));
-    if !says(&CLICK) && is_of_arms {
+    if !has_word(&CLICK) && is_of_arms {
         return None;
     }
-    let says_served = |group: &&Group| group.is_list() && group.says(&SERVED);
-    let mut lists: Vec<&Group> = groups.iter().filter(says_served).collect();
+    let says_served = |group: &&ValueGroup| group.is_list() && group.has_word(&SERVED);
+    let mut lists: Vec<&ValueGroup> = groups.iter().filter(says_served).collect();
     if lists.is_empty() {
         lists = groups.iter().filter(|group| group.is_list()).collect();
     }
     if lists.is_empty() {
         // These lists cannot be read, but the draft will explain why.
-        let is_called = |group: &&Group| group.says(&SERVED) && !group.says(&CLICK);
+        let is_called = |group: &&ValueGroup| group.has_word(&SERVED) && !group.has_word(&CLICK);
         lists = groups.iter().filter(is_called).collect();
     }
     let of_words = |words: &'static [&'static str]| {
-        let clicks = groups.iter().filter(move |group| group.says(words));
+        let clicks = groups.iter().filter(move |group| group.has_word(words));
         clicks.collect::<Vec<_>>()
     };
     // Words that mean any user action count only if no value means a click.
@@ -159,28 +159,29 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
     if clicks.is_empty() {
         clicks = of_words(&INTERACTION);
     }
-    let is_list = |group: &Group| lists.iter().any(|list| list.value == group.value);
+    let is_list = |group: &ValueGroup| lists.iter().any(|list| list.value == group.value);
     clicks.retain(|group| !is_list(group));
     if clicks.is_empty() {
         clicks = clicked_on(columns, &members(&lists), &groups);
     }
     // Neither its name nor its values suggest a kind.
-    let says_nothing = hint(&name, &KIND) == 0.0 && !says(&SERVED) && !says(&INTERACTION);
-    if clicks.is_empty() && says_nothing {
+    let is_silent = hint(&name, &KIND) == 0.0 && !has_word(&SERVED) && !has_word(&INTERACTION);
+    if clicks.is_empty() && is_silent {
         return None;
     }
     let action = clicks
         .iter()
-        .all(|group| !group.says(&CLICK))
+        .all(|group| !group.has_word(&CLICK))
         // A value such as "interaction" may come with a second field that separates clicks from other actions.
         .then(|| action(columns, field, &members(&clicks)))
         .flatten();
     if lists.is_empty() && clicks.is_empty() {
         return None;
     }
-    let without = |groups: &[&Group], kind| groups.iter().any(|group| group.value.is_none()).then_some(kind);
-    let values = |groups: &[&Group]| groups.iter().filter_map(|group| group.value.clone()).collect();
-    Some(Split {
+    let without =
+        |groups: &[&ValueGroup], kind| groups.iter().any(|group| group.value.is_none()).then_some(kind);
+    let values = |groups: &[&ValueGroup]| groups.iter().filter_map(|group| group.value.clone()).collect();
+    Some(KindSplit {
         kind: Some(field.path.clone()),
         without: without(&lists, Kind::Served).or(without(&clicks, Kind::Click)),
         served: values(&lists),
@@ -194,7 +195,7 @@ fn by_field(columns: &Columns, field: &Column, all: &Members) -> Option<Split> {
 
 /// Finds clicks if no value means a click: the largest group whose records refer to items of the lists, and have no items
 /// themselves.
-fn clicked_on<'g>(columns: &Columns, lists: &Members, groups: &'g [Group]) -> Vec<&'g Group> {
+fn clicked_on<'g>(columns: &SampleColumns, lists: &Members, groups: &'g [ValueGroup]) -> Vec<&'g ValueGroup> {
     let Some(items) = items::candidates(columns, lists, &[]).into_iter().next() else {
         return Vec::new();
     };
@@ -202,7 +203,7 @@ fn clicked_on<'g>(columns: &Columns, lists: &Members, groups: &'g [Group]) -> Ve
         return Vec::new();
     };
     let shown: HashSet<String> = array.within(lists).flat_map(|list| items.ids(list)).collect();
-    let names_items = |group: &&Group| {
+    let names_items = |group: &&ValueGroup| {
         let ids = fields::ids_by_record(columns, &group.members);
         let n = ids.iter().filter(|ids| !ids.is_disjoint(&shown)).count();
         !group.has_list && 2 * n > group.members.len()
@@ -214,14 +215,14 @@ fn clicked_on<'g>(columns: &Columns, lists: &Members, groups: &'g [Group]) -> Ve
     largest.into_iter().collect()
 }
 
-fn members(groups: &[&Group]) -> Members {
+fn members(groups: &[&ValueGroup]) -> Members {
     let mut members: Members = groups.iter().flat_map(|group| &group.members).copied().collect();
     members.sort_unstable();
     members
 }
 
 /// Finds a second field that describes the action more precisely, and its values that mean a click.
-fn action(columns: &Columns, kind: &Column, clicks: &Members) -> Option<(Path, Vec<String>)> {
+fn action(columns: &SampleColumns, kind: &SampleColumn, clicks: &Members) -> Option<(Path, Vec<String>)> {
     let field = columns
         .iter()
         .filter(|column| column.path != kind.path && column.within(clicks).count() == clicks.len())
@@ -237,9 +238,9 @@ fn action(columns: &Columns, kind: &Column, clicks: &Members) -> Option<(Path, V
     field.filter(|_| !clicks.is_empty())
 }
 
-impl Split {
+impl KindSplit {
     /// Returns the clicks selected by the second field.
-    pub fn meant_clicks(&self, columns: &Columns) -> Members {
+    pub fn meant_clicks(&self, columns: &SampleColumns) -> Members {
         let Some((path, words)) = &self.action else {
             return self.clicks.clone();
         };

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use abgauge_core::decode::shape::{Path, ServedShape};
 
-use super::columns::Choice;
-use super::columns::{Column, Columns, Members, id, is_id};
+use super::columns::FieldChoice;
+use super::columns::{Members, SampleColumn, SampleColumns, id, is_id};
 use super::items;
 use super::words::{ITEM, POSITION, REQUEST, hints};
 
@@ -16,7 +16,7 @@ const SPANS_MS: [i64; 5] = [10_000, 30_000, 60_000, 300_000, 1_800_000];
 #[derive(Clone)]
 pub(super) struct RowDraft {
     /// Id of the list.
-    pub request: Choice,
+    pub request: FieldChoice,
     pub item: Path,
     pub position: Option<Path>,
     /// Path to a flag of clicked items.
@@ -24,7 +24,7 @@ pub(super) struct RowDraft {
 }
 
 /// Returns the paths if many records share an id, each with a different item or position.
-pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
+pub(super) fn row(columns: &SampleColumns, members: &Members) -> Option<RowDraft> {
     let called = |words: &[&str]| {
         let words: Vec<&str> = words
             .iter()
@@ -39,7 +39,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
     let (request, item) = (called(&REQUEST)?, called(&ITEM)?);
     let is_shared = 2 * distinct(&[request], members) <= members.len();
     // Most items of a list have different positions.
-    let is_position = |column: &&Column| {
+    let is_position = |column: &&SampleColumn| {
         hints(&column.called(), &POSITION)
             && column.count(members, |value| value.is_i64()) == item.count(members, is_id)
             && 10 * distinct(&[request, column], members) >= 9 * distinct(&[request, item], members)
@@ -49,7 +49,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
         .iter()
         .find(|column| items::is_click_flag(column) && column.within(members).next().is_some());
     (request.path != item.path && is_shared).then(|| RowDraft {
-        request: Choice {
+        request: FieldChoice {
             path: request.path.clone(),
             n: request.count(members, is_id),
             others: Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn row(columns: &Columns, members: &Members) -> Option<RowDraft> {
 }
 
 /// Counts the distinct tuples of values in these columns.
-fn distinct(columns: &[&Column], members: &Members) -> usize {
+fn distinct(columns: &[&SampleColumn], members: &Members) -> usize {
     let tuple = |number: &usize| {
         let values = columns.iter().map(|column| column.values.get(number));
         values.map(|value| value.map(ToString::to_string)).collect()
@@ -71,16 +71,21 @@ fn distinct(columns: &[&Column], members: &Members) -> usize {
 }
 
 /// Finds the field with which clicks refer to lists.
-pub(super) fn tied(columns: &Columns, lists: &Members, clicks: &Members, request: &Path) -> Option<Choice> {
+pub(super) fn tied(
+    columns: &SampleColumns,
+    lists: &Members,
+    clicks: &Members,
+    request: &Path,
+) -> Option<FieldChoice> {
     let known: HashSet<_> = columns.get(request)?.within(lists).filter_map(id).collect();
     let n_tied =
-        |column: &Column| column.count(clicks, |value| id(value).is_some_and(|id| known.contains(&id)));
+        |column: &SampleColumn| column.count(clicks, |value| id(value).is_some_and(|id| known.contains(&id)));
     let ties = columns.iter().map(|column| (n_tied(column), column));
     let (n, column) = ties
         .filter(|(n, _)| *n > 0)
         // Of equal fields, the one with the same name as in lists is the most likely.
         .max_by_key(|(n, column)| (*n, column.path == *request))?;
-    Some(Choice {
+    Some(FieldChoice {
         path: column.path.clone(),
         n,
         others: Vec::new(),
@@ -88,13 +93,17 @@ pub(super) fn tied(columns: &Columns, lists: &Members, clicks: &Members, request
 }
 
 /// Returns the items of each list.
-pub(super) fn shown(columns: &Columns, lists: &Members, row: &RowDraft) -> HashMap<String, HashSet<String>> {
+pub(super) fn shown(
+    columns: &SampleColumns,
+    lists: &Members,
+    row: &RowDraft,
+) -> HashMap<String, HashSet<String>> {
     let mut shown: HashMap<String, HashSet<String>> = HashMap::new();
     let (Some(requests), Some(items)) = (columns.get(&row.request.path), columns.get(&row.item)) else {
         return shown;
     };
     for number in lists {
-        let of_record = |column: &Column| Some(id(column.values.get(number)?)?.into_owned());
+        let of_record = |column: &SampleColumn| Some(id(column.values.get(number)?)?.into_owned());
         if let (Some(request), Some(item)) = (of_record(requests), of_record(items)) {
             shown.entry(request).or_default().insert(item);
         }

@@ -24,12 +24,12 @@ fn shape_of(text: &str) -> Option<Shape> {
 }
 
 /// Drafts a section even for records of a known shape, and reads the records with it.
-fn drafted(records: &str, topic_says: Option<Kind>) -> (String, Trial) {
+fn drafted(records: &str, topic_kind: Option<Kind>) -> (String, Trial) {
     let sample = unmapped(records);
-    let (way, trial) = sample.drafted(&decoder(), topic_says);
-    let text = text::text(&sample, topic_says, &way, &trial);
+    let (way, trial) = sample.drafted(&decoder(), topic_kind);
+    let text = text::text(&sample, topic_kind, &way, &trial);
     let shape = shape_of(&text).unwrap_or_default();
-    let again = Trial::of(&decoder(), &shape, topic_says, &sample.lines);
+    let again = Trial::of(&decoder(), &shape, topic_kind, &sample.lines);
     assert_eq!(
         (again.n_lists, again.n_clicks, again.n_refused),
         (trial.n_lists, trial.n_clicks, trial.n_refused),
@@ -40,8 +40,8 @@ fn drafted(records: &str, topic_says: Option<Kind>) -> (String, Trial) {
 
 /// Compares the settings of the draft, without its comments.
 #[track_caller]
-fn check(records: &str, topic_says: Option<Kind>, expected: &str) {
-    let (text, trial) = drafted(records, topic_says);
+fn check(records: &str, topic_kind: Option<Kind>, expected: &str) {
+    let (text, trial) = drafted(records, topic_kind);
     let settings: Vec<&str> = text
         .lines()
         .filter(|line| !line.starts_with('#') && !line.is_empty())
@@ -78,7 +78,7 @@ fn documented_samples_are_readable_with_drafts_from_field_names() {
 
 #[test]
 fn a_known_shape_needs_no_draft() {
-    for (records, told) in [
+    for (records, reported) in [
         (METARANK, "preset = \"metarank\""),
         (UBI, "preset = \"ubi\""),
         (PERSONALIZE, "preset = \"personalize\""),
@@ -86,7 +86,7 @@ fn a_known_shape_needs_no_draft() {
     ] {
         let suggestion = unmapped(records).suggest(&decoder(), None);
         assert!(
-            suggestion.is_sound && suggestion.text.contains(told),
+            suggestion.is_sound && suggestion.text.contains(reported),
             "{}",
             suggestion.text
         );
@@ -238,13 +238,17 @@ fn records_the_draft_cannot_read_are_reported() {
         {"#;
     let suggestion = unmapped(records).suggest(&decoder(), None);
     assert!(!suggestion.is_sound);
-    for told in [
+    for reported in [
         "served lists: 2, clicks: 1, ignored: 0, refused: 2",
         "refused as not_json: 1, line 5 first",
         "refused as missing_field: 1, line 3 first: there is no `ts`",
         "can be read in 2 of 3 lists",
     ] {
-        assert!(suggestion.text.contains(told), "{told}:\n{}", suggestion.text);
+        assert!(
+            suggestion.text.contains(reported),
+            "{reported}:\n{}",
+            suggestion.text
+        );
     }
     let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&decoder(), None);
     assert!(
@@ -342,10 +346,10 @@ fn suggested(records: &str) -> (String, bool) {
 }
 
 #[track_caller]
-fn check_told(records: &str, is_sound: bool, told: &[&str]) {
+fn check_reported(records: &str, is_sound: bool, reported: &[&str]) {
     let (text, found) = suggested(records);
-    for told in told {
-        assert!(text.contains(told), "{told}:\n{text}");
+    for reported in reported {
+        assert!(text.contains(reported), "{reported}:\n{text}");
     }
     assert_eq!(found, is_sound, "{text}");
 }
@@ -364,7 +368,7 @@ fn a_list_id_is_never_the_type_user_or_time_field() {
             format!(r#"{{"event":"click","user_id":"u{user}","ts":17635968{n:02}000,"item":{item}}}"#)
         },
     );
-    check_told(
+    check_reported(
         &records,
         false,
         &[
@@ -390,12 +394,12 @@ fn a_draft_that_matches_no_click_is_rejected() {
             },
         )
     };
-    check_told(
+    check_reported(
         &with_ids_of("r"),
         true,
         &["clicks on a list of the sample: 30 of 30"],
     );
-    check_told(
+    check_reported(
         &with_ids_of("x"),
         false,
         &[
@@ -429,7 +433,7 @@ fn unreadable_lists_are_reported_with_the_reason() {
             "most objects in `results` have no field with an id",
         ),
     ] {
-        check_told(
+        check_reported(
             &with_items(items),
             false,
             &[why, "types = [\"list\"]", "clicks: 30"],
@@ -457,8 +461,8 @@ fn an_unreadable_time_does_not_hide_other_fields() {
             "request_id = \"rid\"",
             "item = \"item\"",
         ];
-        check_told(&with_time(time), false, &[&has, "refused as ts_range: 30"]);
-        check_told(&with_time(time), false, &settings);
+        check_reported(&with_time(time), false, &[&has, "refused as ts_range: 30"]);
+        check_reported(&with_time(time), false, &settings);
     }
 }
 
@@ -502,7 +506,7 @@ fn meaningless_type_values_are_distinguished_by_their_fields() {
         "experiment = \"exp\"",
         "arm = \"var\"",
     ];
-    check_told(&records, true, &settings);
+    check_reported(&records, true, &settings);
 }
 
 #[test]
@@ -516,12 +520,12 @@ fn a_constant_field_is_not_the_arm() {
         },
         |n, item| format!(r#"{{"event":"click","rid":"r{n}","ts":17635968{n:02}500,"item":{item}}}"#),
     );
-    check_told(&records, true, &["arm = \"model\""]);
+    check_reported(&records, true, &["arm = \"model\""]);
 }
 
 #[test]
 fn a_file_without_one_record_per_line_is_refused_with_a_fix() {
-    for (file, told) in [
+    for (file, reported) in [
         ("user,item,rank\nu1,i1,1", "`abgauge convert`"),
         (
             "[{\"type\":\"click\"},{\"type\":\"click\"}]",
@@ -530,6 +534,6 @@ fn a_file_without_one_record_per_line_is_refused_with_a_fix() {
         ("{\n\"type\": \"click\"\n}", "jq --compact-output . FILE"),
         ("", "has no record"),
     ] {
-        check_told(file, false, &["Nothing is drafted", told]);
+        check_reported(file, false, &["Nothing is drafted", reported]);
     }
 }

@@ -7,11 +7,11 @@ use abgauge_core::decode::shape::{Path, Paths, Shape};
 use abgauge_core::engine::event::Kind;
 use abgauge_core::table::visible;
 
-use super::columns::Choice;
+use super::columns::FieldChoice;
 use super::columns::Members;
-use super::draft::{Draft, Trial};
+use super::draft::{DraftedShape, Trial};
 use super::rows::RowDraft;
-use super::{Unmapped, Way, items, views};
+use super::{ReadingWay, Unmapped, items, views};
 use crate::settings::event_settings;
 use crate::tools::check::records::refused;
 
@@ -26,9 +26,9 @@ const NO_ID: &str =
 const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
 const NO_TIE: &str = "no field links clicks to lists: send the id of the list with each of its clicks";
 
-pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial: &Trial) -> String {
+pub(super) fn text(sample: &Unmapped, topic_kind: Option<Kind>, way: &ReadingWay, trial: &Trial) -> String {
     let mut text = String::new();
-    if let (Way::None, Some(form)) = (way, sample.form()) {
+    if let (ReadingWay::None, Some(form)) = (way, sample.form()) {
         remark(
             &mut text,
             &format!(
@@ -41,16 +41,16 @@ pub(super) fn text(sample: &Unmapped, topic_says: Option<Kind>, way: &Way, trial
     }
     head(&mut text, sample, trial);
     match way {
-        Way::Own => remark(
+        ReadingWay::Own => remark(
             &mut text,
             "The records have our own shape: [events] needs no settings.",
         ),
-        Way::Preset(name) => {
+        ReadingWay::Preset(name) => {
             remark(&mut text, &format!("The records have the shape of {name}."));
             let _ = write!(text, "[events]\npreset = \"{name}\"\n");
         }
-        Way::Drafted(draft) => drafted(&mut text, sample, topic_says, draft, trial),
-        Way::None => {
+        ReadingWay::Drafted(draft) => drafted(&mut text, sample, topic_kind, draft, trial),
+        ReadingWay::None => {
             remark(
                 &mut text,
                 "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file holds only one kind, name it: --as served or --as click.",
@@ -108,11 +108,11 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
         );
     }
     if trial.n_lists > 0 && trial.n_clicks > 0 {
-        let told = format!(
+        let reported = format!(
             "clicks on a list of the sample: {} of {}, and on an item of it: {}",
             trial.n_of_list, trial.n_clicks, trial.n_on_item
         );
-        remark(text, &told);
+        remark(text, &reported);
         if trial.n_of_list == 0 {
             remark(
                 text,
@@ -130,20 +130,20 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
         let what = place
             .as_ref()
             .map(|place| format!(": {}", refused(*reason, place)));
-        let told = format!(
+        let reported = format!(
             "refused as {}: {n}, line {line} first{}",
             reason.name(),
             what.unwrap_or_default()
         );
-        remark(text, &told);
+        remark(text, &reported);
     }
 }
 
 /// Remarks by setting.
 #[derive(Default)]
-struct Notes(BTreeMap<&'static str, String>);
+struct SettingRemarks(BTreeMap<&'static str, String>);
 
-impl Notes {
+impl SettingRemarks {
     fn add(&mut self, setting: &'static str, note: String) {
         self.0.insert(setting, note);
     }
@@ -152,14 +152,14 @@ impl Notes {
     fn field(
         &mut self,
         setting: &'static str,
-        choice: &Option<Choice>,
+        choice: &Option<FieldChoice>,
         members: &Members,
         whose: &str,
         none: &str,
     ) {
         let n = members.len();
         let note = match choice {
-            Some(Choice {
+            Some(FieldChoice {
                 n: n_read, others, ..
             }) => {
                 let others: Vec<String> = others
@@ -180,7 +180,7 @@ impl Notes {
     fn time(
         &mut self,
         setting: &'static str,
-        choice: &Option<Choice>,
+        choice: &Option<FieldChoice>,
         unread: &Option<String>,
         members: &Members,
         whose: &str,
@@ -199,8 +199,8 @@ impl Notes {
     }
 }
 
-fn notes(draft: &Draft, trial: &Trial) -> Notes {
-    let mut notes = Notes::default();
+fn notes(draft: &DraftedShape, trial: &Trial) -> SettingRemarks {
+    let mut notes = SettingRemarks::default();
     let (split, lists, clicks) = (&draft.split, &draft.split.lists, &draft.clicks);
     if split.kind.is_some() {
         let values = split
@@ -249,7 +249,7 @@ fn notes(draft: &Draft, trial: &Trial) -> Notes {
     notes
 }
 
-fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
+fn of_items(notes: &mut SettingRemarks, draft: &DraftedShape, trial: &Trial) {
     let n_lists = draft.split.lists.len();
     of_clicked(notes, draft);
     if let Some(row) = &draft.row {
@@ -283,7 +283,7 @@ fn of_items(notes: &mut Notes, draft: &Draft, trial: &Trial) {
     }
 }
 
-fn of_row(notes: &mut Notes, row: &RowDraft, trial: &Trial) {
+fn of_row(notes: &mut SettingRemarks, row: &RowDraft, trial: &Trial) {
     let n_rows = trial.rows.len();
     let of_lists = format!("records of one shown item: {n_rows}, of {} lists", trial.n_lists);
     notes.add("served.items", of_lists);
@@ -296,7 +296,7 @@ fn of_row(notes: &mut Notes, row: &RowDraft, trial: &Trial) {
     }
 }
 
-fn of_clicked(notes: &mut Notes, draft: &Draft) {
+fn of_clicked(notes: &mut SettingRemarks, draft: &DraftedShape) {
     let served = &draft.shape.served;
     let in_list = "lists have their clicks within them; both topics must then be the same";
     for (key, is_drafted) in [
@@ -309,7 +309,7 @@ fn of_clicked(notes: &mut Notes, draft: &Draft) {
     }
 }
 
-fn of_arms(notes: &mut Notes, draft: &Draft) {
+fn of_arms(notes: &mut SettingRemarks, draft: &DraftedShape) {
     let n_lists = draft.split.lists.len();
     let note = match &draft.arms {
         Some(arms) if arms.n < n_lists => format!(
@@ -327,16 +327,22 @@ fn of_arms(notes: &mut Notes, draft: &Draft) {
     }
 }
 
-fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft, trial: &Trial) {
+fn drafted(
+    text: &mut String,
+    sample: &Unmapped,
+    topic_kind: Option<Kind>,
+    draft: &DraftedShape,
+    trial: &Trial,
+) {
     let notes = notes(draft, trial);
-    unused(text, sample, topic_says, draft);
+    unused(text, sample, topic_kind, draft);
     let served = &draft.shape.served;
     let has_clicks = served.clicked.is_some() || served.clicked_items.is_some();
     for (kind, is_absent, name) in [
         (Kind::Served, draft.split.lists.is_empty(), "served list"),
         (Kind::Click, draft.clicks.is_empty() && !has_clicks, "click"),
     ] {
-        if is_absent && topic_says.is_none_or(|says| says == kind) {
+        if is_absent && topic_kind.is_none_or(|says| says == kind) {
             remark(
                 text,
                 &format!(
@@ -357,7 +363,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
             ),
         );
     }
-    if draft.items.is_none() && draft.row.is_none() && topic_says != Some(Kind::Click) {
+    if draft.items.is_none() && draft.row.is_none() && topic_kind != Some(Kind::Click) {
         not_a_list(text, sample, &draft.shape, &draft.clicks);
     }
     if !draft.split.lists.is_empty() && draft.users[0].is_none() {
@@ -381,7 +387,7 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
     for (setting, value) in settings {
         let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
         // A topic with one kind of event needs no settings for the other.
-        let is_of_other = match topic_says {
+        let is_of_other = match topic_kind {
             Some(Kind::Served) => of == "click",
             Some(Kind::Click) => of == "served",
             None => false,
@@ -403,10 +409,10 @@ fn drafted(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft
 }
 
 /// Lists the fields that the draft does not use.
-fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft: &Draft) {
+fn unused(text: &mut String, sample: &Unmapped, topic_kind: Option<Kind>, draft: &DraftedShape) {
     let view = views::of(&sample.lines, &draft.shape);
     let columns = view.columns();
-    let used = used(&draft.shape, topic_says);
+    let used = used(&draft.shape, topic_kind);
     let is_used = |path: &Path| {
         // A field is used if the draft reads the field itself, one around it, or one inside it.
         let touches = |used: &&Path| {
@@ -429,7 +435,7 @@ fn unused(text: &mut String, sample: &Unmapped, topic_says: Option<Kind>, draft:
     }
 }
 
-fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
+fn used(shape: &Shape, topic_kind: Option<Kind>) -> Vec<&Path> {
     let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
     // With `experiments`, the other paths start at its value and not at the record.
     let in_record = arms.experiments.is_none();
@@ -451,8 +457,8 @@ fn used(shape: &Shape, topic_says: Option<Kind>) -> Vec<&Path> {
         Some(&click.ts),
         Some(&click.item),
     ];
-    let lists = of_list.into_iter().filter(|_| topic_says != Some(Kind::Click));
-    let clicks = of_click.into_iter().filter(|_| topic_says != Some(Kind::Served));
+    let lists = of_list.into_iter().filter(|_| topic_kind != Some(Kind::Click));
+    let clicks = of_click.into_iter().filter(|_| topic_kind != Some(Kind::Served));
     lists
         .chain(clicks)
         .chain([shape.kind.as_ref()])

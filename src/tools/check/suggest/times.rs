@@ -6,7 +6,7 @@ use abgauge_core::decode;
 use abgauge_core::decode::shape::{TsUnit, Zone};
 use serde_json::Value;
 
-use super::columns::{Choice, Column, Columns, Members, choice, share};
+use super::columns::{FieldChoice, Members, SampleColumn, SampleColumns, choice, share};
 use super::words::{TIME, hint};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +21,17 @@ enum TimeForm {
 }
 
 /// Fields and format of the times in a sample.
-pub(super) struct Times {
+pub(super) struct SampleTimes {
     pub unit: Option<TsUnit>,
     pub zone: Option<Zone>,
-    pub served: Option<Choice>,
-    pub click: Option<Choice>,
+    pub served: Option<FieldChoice>,
+    pub click: Option<FieldChoice>,
     /// An unreadable value of lists and of clicks, if the field was chosen by its name alone.
     pub unread: [Option<String>; 2],
 }
 
 /// Chooses the times of lists and of clicks, in the most frequent unit.
-pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Times {
+pub(super) fn times(columns: &SampleColumns, lists: &Members, clicks: &Members) -> SampleTimes {
     let served = of(columns, lists, None);
     let click = of(columns, clicks, served.as_ref());
     let forms = [(&served, lists), (&click, clicks)].map(|(choice, members)| {
@@ -52,7 +52,7 @@ pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Tim
     // Plain milliseconds are the default, so they need no setting.
     let unit = most.filter(|(unit, (_, are_plain))| !(**unit == "ms" && *are_plain));
     let unit = unit.and_then(|(word, _)| TsUnit::ALL.iter().find(|(name, _)| name == word));
-    let unread = |choice: &Option<Choice>, members: &Members| {
+    let unread = |choice: &Option<FieldChoice>, members: &Members| {
         let named = choice.as_ref().filter(|choice| choice.n == 0)?;
         columns
             .get(&named.path)?
@@ -60,7 +60,7 @@ pub(super) fn times(columns: &Columns, lists: &Members, clicks: &Members) -> Tim
             .next()
             .map(Value::to_string)
     };
-    Times {
+    SampleTimes {
         unread: [unread(&served, lists), unread(&click, clicks)],
         unit: unit.map(|(_, unit)| *unit),
         zone: forms.contains(&TimeForm::Zoneless).then_some(Zone::UTC),
@@ -75,8 +75,8 @@ fn name(unit: TsUnit) -> &'static str {
 }
 
 /// Returns the best field, and prefers the one of the other kind. If no times can be read, the name decides.
-fn of(columns: &Columns, members: &Members, other: Option<&Choice>) -> Option<Choice> {
-    let judged: Vec<(f64, &Column, usize)> = columns
+fn of(columns: &SampleColumns, members: &Members, other: Option<&FieldChoice>) -> Option<FieldChoice> {
+    let judged: Vec<(f64, &SampleColumn, usize)> = columns
         .iter()
         .filter_map(|column| {
             let n = column.count(members, is_time);
@@ -97,7 +97,7 @@ fn is_plain(value: &Value) -> bool {
     value.is_string() || value.is_number()
 }
 
-fn score(column: &Column, n: usize, members: &Members, other: Option<&Choice>) -> f64 {
+fn score(column: &SampleColumn, n: usize, members: &Members, other: Option<&FieldChoice>) -> f64 {
     let is_same = other.is_some_and(|other| other.path == column.path);
     3.0 * share(n, members.len()) + hint(&column.called(), &TIME) + if is_same { 1.0 } else { 0.0 }
 }

@@ -3,11 +3,11 @@
 use abgauge_core::decode::shape::{Nested, Path, Shape};
 use serde_json::Value;
 
-use super::columns::Columns;
+use super::columns::SampleColumns;
 
 /// Events as a shape would read them, and the settings for that.
 #[derive(Default)]
-pub(super) struct View {
+pub(super) struct SampleView {
     pub nested: Option<Nested>,
     pub records: Option<Path>,
     pub events: Vec<Value>,
@@ -16,17 +16,17 @@ pub(super) struct View {
 }
 
 /// Returns all views of a sample, the plain one first.
-pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
+pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<SampleView> {
     let values = lines.iter();
     let values: Vec<Value> = values
         .filter_map(|(_, line)| serde_json::from_slice(line).ok())
         .collect();
     // A record that is text may contain a whole event as JSON.
     let (objects, texts): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_object);
-    let whole = View {
+    let whole = SampleView {
         nested: Some(Nested::Whole),
         events: texts.iter().filter_map(object_in).collect(),
-        ..View::default()
+        ..SampleView::default()
     };
     let mut views = Vec::new();
     for path in fields(&objects, |value| object_in(value).is_some()) {
@@ -34,7 +34,7 @@ pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
             .iter()
             .filter_map(|record| Some((object_in(at(record, &path)?)?, record.clone())));
         let (events, around) = pairs.unzip();
-        views.push(View {
+        views.push(SampleView {
             nested: Some(Nested::At(path)),
             records: None,
             events,
@@ -47,31 +47,31 @@ pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<View> {
             events.map(|event| (event.clone(), record.clone()))
         });
         let (events, around) = pairs.unzip();
-        views.push(View {
+        views.push(SampleView {
             nested: None,
             records: Some(path),
             events,
             around,
         });
     }
-    let plain = View {
+    let plain = SampleView {
         events: objects,
-        ..View::default()
+        ..SampleView::default()
     };
     let all = [plain, whole].into_iter().chain(views);
     all.filter(|view| !view.events.is_empty()).collect()
 }
 
 /// Returns the view in which a shape reads a sample.
-pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> View {
-    let is_it = |view: &View| (&view.nested, &view.records) == (&shape.nested, &shape.records);
+pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> SampleView {
+    let is_it = |view: &SampleView| (&view.nested, &view.records) == (&shape.nested, &shape.records);
     views(lines).into_iter().find(is_it).unwrap_or_default()
 }
 
-impl View {
+impl SampleView {
     /// Returns the columns of the events and of the surrounding records.
-    pub fn columns(&self) -> Columns<'_> {
-        Columns::of(&self.events).with_outer(&self.around)
+    pub fn columns(&self) -> SampleColumns<'_> {
+        SampleColumns::of(&self.events).with_outer(&self.around)
     }
 
     pub fn put(&self, shape: &mut Shape) {
@@ -110,7 +110,7 @@ fn has_several(value: &Value) -> bool {
 /// Returns fields that satisfy `is_one` in every record that has them, and that more than half of the records have. Searches
 /// the top level and one level below.
 fn fields(records: &[Value], is_one: impl Fn(&Value) -> bool) -> Vec<Path> {
-    let columns = Columns::of(records);
+    let columns = SampleColumns::of(records);
     let found = columns.iter().filter(|column| {
         column.path.names().len() <= 2
             && 2 * column.values.len() > records.len()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use abgauge_core::statistics::days::{Design, ExperimentDays, Needs, of_looks};
-use abgauge_core::statistics::{Grown, Known};
+use abgauge_core::statistics::days::{ExperimentDays, Needs, TestDesign, of_looks};
+use abgauge_core::statistics::{InformationGrowth, Known};
 use abgauge_core::table::visible;
 use serde::Deserialize;
 
@@ -54,17 +54,17 @@ struct Power {
     hypotheses: Option<usize>,
     guardrails: Option<usize>,
     min_days: Option<f64>,
-    arms: Arms,
+    arms: ArmInformation,
     earlier: Option<Earlier>,
 }
 
 /// Information x by arm and primary metric.
-type Arms = BTreeMap<String, BTreeMap<String, f64>>;
+type ArmInformation = BTreeMap<String, BTreeMap<String, f64>>;
 
 #[derive(Deserialize)]
 struct Earlier {
     as_of: i64,
-    arms: Arms,
+    arms: ArmInformation,
 }
 
 #[derive(Deserialize)]
@@ -140,7 +140,7 @@ impl Power {
             n_hypotheses: self.hypotheses?,
             n_guardrails: self.guardrails?,
             min_days: self.min_days?,
-            may_plan: self.needs.contains_key(Design::Planned.name()),
+            may_plan: self.needs.contains_key(TestDesign::Planned.name()),
         })
     }
 }
@@ -149,7 +149,7 @@ impl Experiment {
     /// Returns the plan, or the reason why there is none.
     fn planned(&self, name: &str) -> Result<Planned, String> {
         let power = self.power(name)?;
-        let grown = Grown {
+        let grown = InformationGrowth {
             since_ms: power.since,
             now: Known {
                 as_of_ms: self
@@ -198,7 +198,7 @@ impl Experiment {
                     .find_map(|(_, comparison)| comparison.planned_end),
             }),
             running: Some(Running {
-                design: Design::named(&power.design),
+                design: TestDesign::named(&power.design),
             }),
         })
     }

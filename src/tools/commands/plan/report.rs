@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abgauge_core::statistics::days::{ArmDays, Design, MetricDays, Need};
+use abgauge_core::statistics::days::{ArmDays, MetricDays, Need, TestDesign};
 use abgauge_core::table::{align_numbers, visible};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub(super) fn table(plans: &BTreeMap<String, Planned>) -> String {
 
 fn text(experiment: &str, planned: &Planned) -> String {
     let mut table = abgauge_core::table::new();
-    let designs = Design::ALL.map(|design| title(design, planned));
+    let designs = TestDesign::ALL.map(|design| title(design, planned));
     let names = [visible(experiment), visible(&planned.control)];
     table.set_header(names.into_iter().chain(designs));
     for (name, arm) in &planned.days.arms {
@@ -29,7 +29,7 @@ fn text(experiment: &str, planned: &Planned) -> String {
     }
     align_numbers(&mut table, 1);
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    let weeks = Design::ALL.map(|design| {
+    let weeks = TestDesign::ALL.map(|design| {
         let name = design.name();
         let Some(weeks) = planned.days.weeks(design) else {
             return format!("{name} –");
@@ -67,7 +67,7 @@ fn date(ms: i64) -> Option<String> {
 }
 
 /// Returns the name of a design, marked if the daemon uses it.
-fn title(design: Design, planned: &Planned) -> String {
+fn title(design: TestDesign, planned: &Planned) -> String {
     let running = planned.running.as_ref();
     let is_set = running.is_some_and(|running| running.design == Some(design));
     let mark = if is_set { " *" } else { "" };
@@ -85,7 +85,7 @@ fn row(name: &str, arm: &ArmDays, id: &str, metric: Option<&MetricDays>) -> Vec<
     let unknown = || "–".to_owned();
     let control = metric.and_then(|metric| metric.control);
     let control = control.map_or_else(unknown, |value| format!("{value:.4}"));
-    let needs = Design::ALL.map(|design| {
+    let needs = TestDesign::ALL.map(|design| {
         let need = metric.and_then(|metric| metric.needs.get(&design));
         need.map_or_else(unknown, |need| format!("{:.1}", need.days))
     });
@@ -94,7 +94,7 @@ fn row(name: &str, arm: &ArmDays, id: &str, metric: Option<&MetricDays>) -> Vec<
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PlanDocument<'a> {
     plans: BTreeMap<&'a str, Plan<'a>>,
 }
 
@@ -158,7 +158,7 @@ pub(super) fn json(plans: &BTreeMap<String, Planned>) -> serde_json::Result<Stri
     let plans = plans
         .iter()
         .map(|(experiment, planned)| (experiment.as_str(), Plan::new(planned)));
-    let document = Document {
+    let document = PlanDocument {
         plans: plans.collect(),
     };
     Ok(serde_json::to_string(&document)? + "\n")
@@ -167,10 +167,10 @@ pub(super) fn json(plans: &BTreeMap<String, Planned>) -> serde_json::Result<Stri
 impl<'a> Plan<'a> {
     fn new(planned: &'a Planned) -> Plan<'a> {
         let (days, running) = (&planned.days, planned.running.as_ref());
-        let weeks = Design::ALL
+        let weeks = TestDesign::ALL
             .into_iter()
             .filter_map(|design| Some((design.name(), days.weeks(design)?)));
-        let ends = Design::ALL
+        let ends = TestDesign::ALL
             .into_iter()
             .filter_map(|design| Some((design.name(), planned.end_ms(design)?)));
         let arms = days.arms.iter();

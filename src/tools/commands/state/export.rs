@@ -5,21 +5,21 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use abgauge_core::journal::Estate;
+use abgauge_core::journal::NamespaceContents;
 use abgauge_core::metrics::Ranking;
 use anyhow::Context as _;
 
-use super::Desk;
-use crate::store::stored::{Contents, SettledRow, rows};
+use super::OpenedTopic;
+use crate::store::stored::{DecodedState, SettledRow, rows};
 use crate::tools::cli::{ExportArgs, ExportFormat};
 use crate::tools::commands::{error, note, warn};
 
-pub fn export(desk: &Desk, args: &ExportArgs) -> anyhow::Result<ExitCode> {
+pub fn export(desk: &OpenedTopic, args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;
     let mut pairs = Vec::new();
     let mut is_whole = true;
-    for (partition, census) in reader.partitions() {
-        match contents(desk, &census.of(desk.own)) {
+    for (partition, inventory) in reader.partitions() {
+        match contents(desk, &inventory.of(desk.own)) {
             Ok(Some(contents)) => pairs.push((partition, contents)),
             Ok(None) => note(&format!("partition {partition}: no seal is stored")),
             Err(why) => {
@@ -39,17 +39,22 @@ pub fn export(desk: &Desk, args: &ExportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the highest seal, which stays valid while a newer claim has no seal yet.
-fn contents(desk: &Desk, estate: &Estate) -> Result<Option<Contents>, String> {
-    let Some((_, seal)) = estate.end().and_then(|end| end.seal) else {
+fn contents(
+    desk: &OpenedTopic,
+    namespace_contents: &NamespaceContents,
+) -> Result<Option<DecodedState>, String> {
+    let Some((_, seal)) = namespace_contents.end().and_then(|end| end.seal) else {
         return Ok(None);
     };
     let seal = seal.map_err(|error| error.to_string())?;
-    let roles = estate.roles(&seal).map_err(|damage| damage.to_string())?;
-    let contents = Contents::read(&seal.header, &roles, &desk.config);
+    let roles = namespace_contents
+        .roles(&seal)
+        .map_err(|damage| damage.to_string())?;
+    let contents = DecodedState::read(&seal.header, &roles, &desk.config);
     contents.map(Some).map_err(|unusable| unusable.to_string())
 }
 
-fn write(desk: &Desk, args: &ExportArgs, pairs: Vec<(i32, Contents)>) -> anyhow::Result<()> {
+fn write(desk: &OpenedTopic, args: &ExportArgs, pairs: Vec<(i32, DecodedState)>) -> anyhow::Result<()> {
     let path = &args.output;
     let out: Box<dyn Write + Send> = match path == Path::new("-") {
         true => Box::new(std::io::stdout()),
@@ -73,7 +78,7 @@ fn write(desk: &Desk, args: &ExportArgs, pairs: Vec<(i32, Contents)>) -> anyhow:
 
 fn write_rows(
     args: &ExportArgs,
-    pairs: Vec<(i32, Contents)>,
+    pairs: Vec<(i32, DecodedState)>,
     ranking: &Ranking,
     mut out: impl Write + Send,
 ) -> anyhow::Result<()> {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use abgauge_core::journal::{Breach, Estate, Namespace};
+use abgauge_core::journal::{Breach, Namespace, NamespaceContents};
 use anyhow::Context as _;
 
-use super::{Desk, time};
-use crate::store::stored::Reader;
+use super::{OpenedTopic, time};
+use crate::store::stored::TopicReader;
 use crate::stream::kafka::state_log::StateLog;
 use crate::tools::cli::ForgetArgs;
 use crate::tools::commands::{error, note, print, warn};
@@ -15,7 +15,7 @@ use crate::tools::commands::{error, note, print, warn};
 /// Time in ms within which a writer must have been silent, or it may write again.
 const YOUNG_MS: i64 = 60_000;
 
-pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
+pub fn forget(desk: &OpenedTopic, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
     let namespace = args.namespace.unwrap_or(desk.own);
     let n = desk.n_partitions;
     if let Some(partition) = args.partition.filter(|partition| *partition >= n) {
@@ -29,18 +29,18 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
         None => (0..n).collect(),
     };
     let mut reader = desk.read(namespace, &args.reading)?;
-    let estates: Vec<(i32, Estate)> = estates(&reader, namespace, &partitions);
-    if estates.is_empty() {
+    let all_contents: Vec<(i32, NamespaceContents)> = all_contents(&reader, namespace, &partitions);
+    if all_contents.is_empty() {
         note(&format!("namespace {namespace} has no stored state there"));
         return Ok(ExitCode::SUCCESS);
     }
     // Printed before any refusal, so that a run without `--yes` previews the deletion.
-    tell(namespace, &estates)?;
+    print_losses(namespace, &all_contents)?;
     if !args.yes {
         error("nothing was deleted: to delete this, give --yes. Deleted state cannot be restored");
         return Ok(ExitCode::FAILURE);
     }
-    if let Some(why) = who_may_write(desk, namespace, &estates) {
+    if let Some(why) = possible_writer(desk, namespace, &all_contents) {
         if !args.force {
             error(&format!(
                 "nothing was deleted: {why}, and would write its state again. Stop all instances, then wait a minute; or give --force"
@@ -62,23 +62,25 @@ pub fn forget(desk: &Desk, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn estates(
-    reader: &Reader<StateLog>,
+fn all_contents(
+    reader: &TopicReader<StateLog>,
     namespace: Namespace,
     partitions: &BTreeSet<i32>,
-) -> Vec<(i32, Estate)> {
+) -> Vec<(i32, NamespaceContents)> {
     let of = reader
         .partitions()
         .filter(|(partition, _)| partitions.contains(partition));
-    let estates = of.map(|(partition, census)| (partition, census.of(namespace)));
-    estates.filter(|(_, estate)| !estate.is_empty()).collect()
+    let all_contents = of.map(|(partition, inventory)| (partition, inventory.of(namespace)));
+    all_contents
+        .filter(|(_, namespace_contents)| !namespace_contents.is_empty())
+        .collect()
 }
 
 /// Prints what is about to be lost.
-fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
+fn print_losses(namespace: Namespace, all_contents: &[(i32, NamespaceContents)]) -> anyhow::Result<()> {
     let mut text = format!("namespace {namespace}\n");
-    for (partition, estate) in estates {
-        let end = estate.end();
+    for (partition, namespace_contents) in all_contents {
+        let end = namespace_contents.end();
         let seal = end.as_ref().and_then(|end| end.seal.as_ref()?.1.as_ref().ok());
         let of = seal.map_or_else(
             || "nothing is sealed".to_owned(),
@@ -90,9 +92,9 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
         );
         text.push_str(&format!(
             "partition {partition}: {} keys, {of}\n",
-            estate.keys().count()
+            namespace_contents.keys().count()
         ));
-        for breach in estate.breaches() {
+        for breach in namespace_contents.breaches() {
             match breach {
                 Breach::Newer(_) => warn(&format!(
                     "partition {partition}: {breach}, which is kept: delete it with that version"
@@ -106,7 +108,11 @@ fn tell(namespace: Namespace, estates: &[(i32, Estate)]) -> anyhow::Result<()> {
 }
 
 /// Returns the reason why an instance may still write, if there is one.
-fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<String> {
+fn possible_writer(
+    desk: &OpenedTopic,
+    namespace: Namespace,
+    all_contents: &[(i32, NamespaceContents)],
+) -> Option<String> {
     // Only the configured group can be queried, because keys contain just the hash of a group.
     if namespace == desk.own {
         let group = &desk.config.kafka.group_id;
@@ -124,7 +130,9 @@ fn who_may_write(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -
         }
     }
     // An owner in another group, or one that the group does not know, still shows by its recent records.
-    let written = estates.iter().filter_map(|(_, estate)| estate.written_ms());
+    let written = all_contents
+        .iter()
+        .filter_map(|(_, namespace_contents)| namespace_contents.written_ms());
     let age_ms = desk.clock.now_ms() - written.max()?;
     (age_ms < YOUNG_MS).then(|| {
         format!(

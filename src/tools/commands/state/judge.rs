@@ -2,17 +2,17 @@
 
 use std::process::ExitCode;
 
-use abgauge_core::journal::{Breach, Estate, Header, Identity, Namespace, RecordError, Seal};
+use abgauge_core::journal::{Breach, Header, LogIdentity, Namespace, NamespaceContents, RecordError, Seal};
 
-use super::Desk;
+use super::OpenedTopic;
 use crate::settings::Config;
-use crate::store::stored::{Contents, sides};
+use crate::store::stored::{DecodedState, sides};
 use crate::stream::kafka::inspect::{Failure, LogSpan};
-use crate::tools::check::{self, CheckFailure, Finding, Level};
+use crate::tools::check::{self, CheckFailure, Finding, ResultLevel};
 use crate::tools::cli::VerifyArgs;
 use crate::tools::commands::written;
 
-const DAMAGE: Level = Level::Error(CheckFailure::Data);
+const DAMAGE: ResultLevel = ResultLevel::Error(CheckFailure::Data);
 /// Remedy for records that another program has written.
 const DELETE_KEY: &str =
     "delete that key with a record without a value, and check which users may write to the topic";
@@ -20,7 +20,7 @@ const DELETE_KEY: &str =
 const BEGIN_ANEW: &str =
     "to count it again from the records that the event topics still have, stop all instances and run";
 
-pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+pub fn verify(desk: &OpenedTopic, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;
     let topics = &desk.config.kafka;
     let names = [&*topics.served_topic, &*topics.clicks_topic];
@@ -37,8 +37,8 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         .collect();
     findings.extend(unfit(desk));
     let mut n_sealed = 0;
-    for (partition, census) in reader.partitions() {
-        let estate = census.of(desk.own);
+    for (partition, inventory) in reader.partitions() {
+        let namespace_contents = inventory.of(desk.own);
         let of_pair = Judge {
             config: &desk.config,
             own: desk.own,
@@ -47,8 +47,8 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             logs: &logs,
             ids: &ids,
         };
-        n_sealed += usize::from(estate.end().is_some_and(|end| end.seal.is_some()));
-        findings.extend(of_pair.estate(&estate));
+        n_sealed += usize::from(namespace_contents.end().is_some_and(|end| end.seal.is_some()));
+        findings.extend(of_pair.namespace_contents(&namespace_contents));
     }
     let is_sound = !findings.iter().any(|finding| finding.level == DAMAGE);
     findings.insert(0, verdict(desk, n_sealed, is_sound));
@@ -60,17 +60,17 @@ pub fn verify(desk: &Desk, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn verdict(desk: &Desk, n_sealed: usize, is_sound: bool) -> Finding {
-    let Desk {
+fn verdict(desk: &OpenedTopic, n_sealed: usize, is_sound: bool) -> Finding {
+    let OpenedTopic {
         topic,
         own,
         n_partitions,
         ..
     } = desk;
     let (level, what) = match (is_sound, n_sealed) {
-        (true, 0) => (Level::Note, "nothing is sealed"),
-        (true, _) => (Level::Ok, "all sealed state can be resumed"),
-        (false, _) => (Level::Note, "some state cannot be resumed"),
+        (true, 0) => (ResultLevel::Note, "nothing is sealed"),
+        (true, _) => (ResultLevel::Ok, "all sealed state can be resumed"),
+        (false, _) => (ResultLevel::Note, "some state cannot be resumed"),
     };
     Finding {
         level,
@@ -82,7 +82,7 @@ fn verdict(desk: &Desk, n_sealed: usize, is_sound: bool) -> Finding {
 }
 
 /// Finds the setting of the state topic that a start would refuse.
-fn unfit(desk: &Desk) -> Option<Finding> {
+fn unfit(desk: &OpenedTopic) -> Option<Finding> {
     let n_partitions = desk.n_partitions.unsigned_abs();
     let finding = check::unfit(&desk.config, &desk.survey.state(&desk.topic), n_partitions)??;
     Some(Finding {
@@ -91,7 +91,7 @@ fn unfit(desk: &Desk) -> Option<Finding> {
     })
 }
 
-fn of_topic(desk: &Desk, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> Option<Finding> {
+fn of_topic(desk: &OpenedTopic, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> Option<Finding> {
     let n = desk.n_partitions;
     match logs {
         Ok(logs) if logs.len() == n.unsigned_abs() as usize => None,
@@ -105,7 +105,7 @@ fn of_topic(desk: &Desk, topic: &str, logs: &Result<Vec<LogSpan>, Failure>) -> O
                 .to_owned(),
         }),
         Err(failure) => Some(Finding {
-            level: Level::Warning,
+            level: ResultLevel::Warning,
             text: format!(
                 "cannot check whether topic `{topic}` still holds the records that a restart would read: {}",
                 failure.detail
@@ -127,7 +127,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn finding(&self, level: Level, text: &str, remedy: String) -> Finding {
+    fn finding(&self, level: ResultLevel, text: &str, remedy: String) -> Finding {
         Finding {
             level,
             text: format!("partition {}: {text}", self.partition),
@@ -143,17 +143,17 @@ impl Judge<'_> {
         self.finding(DAMAGE, text, remedy)
     }
 
-    fn estate(&self, estate: &Estate) -> Vec<Finding> {
-        let breaches = estate.breaches();
+    fn namespace_contents(&self, namespace_contents: &NamespaceContents) -> Vec<Finding> {
+        let breaches = namespace_contents.breaches();
         let mut findings: Vec<Finding> = breaches.iter().map(|breach| self.breach(breach)).collect();
         // The content is only checked if the seal and all its blobs can be read.
         let is_whole = !breaches
             .iter()
             .any(|breach| matches!(breach, Breach::Seal { .. } | Breach::Damage { .. }));
-        let seal = estate.end().and_then(|end| end.seal?.1.ok());
+        let seal = namespace_contents.end().and_then(|end| end.seal?.1.ok());
         if let Some(seal) = seal.filter(|_| is_whole) {
             findings.extend(self.identity(&seal.header));
-            findings.extend(self.contents(estate, &seal));
+            findings.extend(self.contents(namespace_contents, &seal));
             findings.extend(self.reaches(&seal.header));
         }
         findings
@@ -163,7 +163,7 @@ impl Judge<'_> {
         let text = breach.to_string();
         match breach {
             Breach::Newer(_) => self.finding(DAMAGE, &text, "run the newer version of abgauge".to_owned()),
-            Breach::Malformed(_) => self.finding(Level::Warning, &text, DELETE_KEY.to_owned()),
+            Breach::Malformed(_) => self.finding(ResultLevel::Warning, &text, DELETE_KEY.to_owned()),
             Breach::Unsurpassable(_) => {
                 self.finding(DAMAGE, &text, format!("{DELETE_KEY}: no totals are lost then"))
             }
@@ -180,18 +180,18 @@ impl Judge<'_> {
             }
             Breach::Seal { .. } | Breach::Damage { .. } => self.damage(&text),
             Breach::Claim { .. } => self.finding(
-                Level::Warning,
+                ResultLevel::Warning,
                 &text,
                 "its claim is valid all the same".to_owned(),
             ),
             Breach::Waits(_) => self.finding(
-                Level::Note,
+                ResultLevel::Note,
                 &text,
                 "if this persists, its instance has stopped or cannot write: start one, or check its log"
                     .to_owned(),
             ),
             Breach::Garbage(_) => self.finding(
-                Level::Note,
+                ResultLevel::Note,
                 &text,
                 "the owner of the pair removes it once its next seal is current".to_owned(),
             ),
@@ -229,7 +229,7 @@ impl Judge<'_> {
     }
 
     /// Returns the stored identity with the current topic IDs.
-    fn now(&self, stored: &Identity) -> Identity {
+    fn now(&self, stored: &LogIdentity) -> LogIdentity {
         let mut now = stored.clone();
         for (topic, id) in now.topics.iter_mut().zip(self.ids) {
             topic.id = *id;
@@ -237,18 +237,18 @@ impl Judge<'_> {
         now
     }
 
-    fn contents(&self, estate: &Estate, seal: &Seal) -> Option<Finding> {
+    fn contents(&self, namespace_contents: &NamespaceContents, seal: &Seal) -> Option<Finding> {
         // Damage to blobs was already reported as a breach.
-        let roles = estate.roles(seal).ok()?;
-        match Contents::read(&seal.header, &roles, self.config) {
+        let roles = namespace_contents.roles(seal).ok()?;
+        match DecodedState::read(&seal.header, &roles, self.config) {
             Err(unusable) => Some(self.damage(&format!("cannot read sealed state: {unusable}"))),
             Ok(contents) if contents.ledger.overflowed() => Some(self.finding(
-                Level::Warning,
+                ResultLevel::Warning,
                 "a sum has exceeded 64 bits: its numbers are not exact",
                 "restart it by `abgauge state forget` if you need exact numbers".to_owned(),
             )),
             Ok(_) if !seal.header.is_exact => Some(self.finding(
-                Level::Warning,
+                ResultLevel::Warning,
                 "events were shed: its numbers are not exact",
                 "see limits.max_state".to_owned(),
             )),
@@ -286,14 +286,16 @@ mod tests {
     use abgauge_core::engine::{
         Checkpoint, CopiesCheckpoint, Digest, GatherCheckpoint, LogCheckpoint, ResumePoint,
     };
-    use abgauge_core::journal::{BlobId, Census, Claim, Entry, Key, SealId, Session, State, Topic};
+    use abgauge_core::journal::{
+        BlobId, Claim, CountedTopic, Entry, Inventory, RecordKey, SealId, Session, State,
+    };
     use abgauge_core::ledger::Ledger;
     use abgauge_core::metrics::Ranking;
 
     use super::*;
     use crate::settings;
     use crate::store::keeper::Roles;
-    use crate::store::stored::{form, keep};
+    use crate::store::stored::{codec, keep};
     use crate::stream::kafka::inspect::Trouble;
 
     /// A stored pair that was read from 40 to 50 in both topics and has nothing settled.
@@ -332,16 +334,16 @@ mod tests {
                 gathered: GatherCheckpoint::default(),
                 folded: Vec::new(),
             };
-            let topic = |name: &str| Topic {
+            let topic = |name: &str| CountedTopic {
                 name: name.to_owned(),
                 id: 0,
             };
-            let identity = Identity {
+            let identity = LogIdentity {
                 fingerprint: config.fingerprint(),
                 topics: vec![topic("served"), topic("clicks")],
                 n_partitions: 1,
             };
-            let (header, roles) = form::stored(&checkpoint, ledger.encode(), 7, None, &identity, true);
+            let (header, roles) = codec::stored(&checkpoint, ledger.encode(), 7, None, &identity, true);
             let span = LogSpan { low: 40, high: 50 };
             Stage {
                 config,
@@ -356,20 +358,20 @@ mod tests {
         }
 
         /// Returns the inventory of a pair at rest, with one claim and one seal.
-        fn census(&self) -> Census {
+        fn inventory(&self) -> Inventory {
             let session = Session { epoch: 1, unique: 7 };
             let state = State::new(self.header.clone(), self.roles.clone());
-            let mut census = Census::default();
-            let mut put = |key: Key, value: &[u8]| {
-                census.take(key.text(self.own()).as_bytes(), Some(value), None);
+            let mut inventory = Inventory::default();
+            let mut put = |key: RecordKey, value: &[u8]| {
+                inventory.take(key.text(self.own()).as_bytes(), Some(value), None);
             };
-            put(Key::Claim(session), &Claim::default().encode());
+            put(RecordKey::Claim(session), &Claim::default().encode());
             let (mut table, mut number) = (BTreeMap::new(), 0);
             for (role, parts) in &state.parts {
                 let mut entries = Vec::new();
                 for part in parts {
                     let blob = BlobId { unique: 7, number };
-                    put(Key::Blob(blob), &part.bytes);
+                    put(RecordKey::Blob(blob), &part.bytes);
                     entries.push(Entry {
                         blob,
                         length: part.bytes.len() as u64,
@@ -380,15 +382,15 @@ mod tests {
                 table.insert(role.clone(), entries);
             }
             let id = SealId { session, number: 0 };
-            put(Key::Seal(id), &Seal::new(state.header, table).encode());
-            census
+            put(RecordKey::Seal(id), &Seal::new(state.header, table).encode());
+            inventory
         }
 
         fn findings(&self) -> Vec<Finding> {
-            self.findings_of(&self.census())
+            self.findings_of(&self.inventory())
         }
 
-        fn findings_of(&self, census: &Census) -> Vec<Finding> {
+        fn findings_of(&self, inventory: &Inventory) -> Vec<Finding> {
             let judge = Judge {
                 config: &self.config,
                 own: self.own(),
@@ -397,7 +399,7 @@ mod tests {
                 logs: &self.logs,
                 ids: &[7, 0],
             };
-            judge.estate(&census.of(self.own()))
+            judge.namespace_contents(&inventory.of(self.own()))
         }
     }
 
@@ -447,16 +449,16 @@ mod tests {
                 "topic `served` was read up to 50 and would be read again from 40, but has offsets 0 to 49: it was recreated",
             ),
         ];
-        for (change, told) in cases {
+        for (change, reported) in cases {
             let mut stage = Stage::new();
             change(&mut stage);
             let found = stage.findings();
             let [finding] = &found[..] else {
-                panic!("{told}: {found:?}");
+                panic!("{reported}: {found:?}");
             };
             assert_eq!(finding.level, DAMAGE, "{finding:?}");
             assert!(
-                finding.text.starts_with("partition 0: ") && finding.text.contains(told),
+                finding.text.starts_with("partition 0: ") && finding.text.contains(reported),
                 "{finding:?}"
             );
             assert!(!finding.remedy.is_empty(), "{finding:?}");
@@ -466,14 +468,14 @@ mod tests {
     #[test]
     fn a_seal_of_a_newer_version_is_never_suggested_for_deletion() {
         let stage = Stage::new();
-        let mut census = stage.census();
+        let mut inventory = stage.inventory();
         let id = SealId {
             session: Session { epoch: 1, unique: 7 },
             number: 1,
         };
-        let key = Key::Seal(id).text(stage.own());
-        census.take(key.as_bytes(), Some(b"\x02 of a newer version"), None);
-        let found = stage.findings_of(&census);
+        let key = RecordKey::Seal(id).text(stage.own());
+        inventory.take(key.as_bytes(), Some(b"\x02 of a newer version"), None);
+        let found = stage.findings_of(&inventory);
         let [damage] = &found
             .iter()
             .filter(|finding| finding.level == DAMAGE)
@@ -494,7 +496,7 @@ mod tests {
         let found = stage.findings();
         assert_eq!(
             found.iter().map(|finding| finding.level).collect::<Vec<_>>(),
-            [Level::Warning]
+            [ResultLevel::Warning]
         );
     }
 

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use abgauge_core::journal::{Census, Estate, Namespace, Seal, Weight};
+use abgauge_core::journal::{Inventory, Namespace, NamespaceContents, Seal, Weight};
 use abgauge_core::metrics::{CLICKS, LISTS};
 use abgauge_core::table::{self, align_numbers, visible};
 use serde::Serialize;
 
-use super::{Desk, time};
-use crate::store::stored::Contents;
+use super::{OpenedTopic, time};
+use crate::store::stored::DecodedState;
 use crate::tools::cli::{ShowArgs, TableOrJson};
 use crate::tools::commands::print;
 
 /// Content of the whole topic.
 #[derive(Serialize)]
-struct Shown {
+struct TopicContents {
     topic: String,
     partitions: i32,
     namespaces: Vec<ShownNamespace>,
@@ -79,16 +79,18 @@ struct ShownTopic {
     resume_offset: i64,
 }
 
-pub fn show(desk: &Desk, args: &ShowArgs) -> anyhow::Result<ExitCode> {
+pub fn show(desk: &OpenedTopic, args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;
-    let partitions: Vec<(i32, &Census)> = reader.partitions().collect();
-    let found = partitions.iter().flat_map(|(_, census)| census.namespaces());
+    let partitions: Vec<(i32, &Inventory)> = reader.partitions().collect();
+    let found = partitions
+        .iter()
+        .flat_map(|(_, inventory)| inventory.namespaces());
     let mut namespaces: BTreeSet<Namespace> = found.collect();
     namespaces.retain(|found| args.namespace.is_none_or(|asked| asked == *found));
     let namespaces = namespaces
         .iter()
         .map(|namespace| of_namespace(desk, *namespace, &partitions));
-    let mut shown = Shown {
+    let mut shown = TopicContents {
         topic: desk.topic.clone(),
         partitions: desk.n_partitions,
         namespaces: namespaces.collect(),
@@ -102,12 +104,18 @@ pub fn show(desk: &Desk, args: &ShowArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_namespace(desk: &Desk, namespace: Namespace, partitions: &[(i32, &Census)]) -> ShownNamespace {
-    let estates = partitions
+fn of_namespace(
+    desk: &OpenedTopic,
+    namespace: Namespace,
+    partitions: &[(i32, &Inventory)],
+) -> ShownNamespace {
+    let all_contents = partitions
         .iter()
-        .map(|(number, census)| (*number, census.of(namespace)));
-    let estates: Vec<(i32, Estate)> = estates.filter(|(_, estate)| !estate.is_empty()).collect();
-    let names = names(desk, namespace, &estates);
+        .map(|(number, inventory)| (*number, inventory.of(namespace)));
+    let all_contents: Vec<(i32, NamespaceContents)> = all_contents
+        .filter(|(_, namespace_contents)| !namespace_contents.is_empty())
+        .collect();
+    let names = names(desk, namespace, &all_contents);
     let (group, fingerprint) = names.unzip();
     ShownNamespace {
         namespace: namespace.to_string(),
@@ -115,23 +123,29 @@ fn of_namespace(desk: &Desk, namespace: Namespace, partitions: &[(i32, &Census)]
         of_our_group: group.as_ref() == Some(&desk.config.kafka.group_id),
         group,
         fingerprint,
-        pairs: estates
+        pairs: all_contents
             .iter()
-            .map(|(number, estate)| pair(desk, *number, estate))
+            .map(|(number, namespace_contents)| pair(desk, *number, namespace_contents))
             .collect(),
     }
 }
 
 /// Returns the group and fingerprint behind a namespace's hash, if a record contains them. A claim contains both, a seal the
 /// fingerprint.
-fn names(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option<(String, String)> {
+fn names(
+    desk: &OpenedTopic,
+    namespace: Namespace,
+    all_contents: &[(i32, NamespaceContents)],
+) -> Option<(String, String)> {
     let own_group = &desk.config.kafka.group_id;
-    let estates = estates.iter().map(|(_, estate)| estate);
-    let claims = estates
+    let all_contents = all_contents
+        .iter()
+        .map(|(_, namespace_contents)| namespace_contents);
+    let claims = all_contents
         .clone()
-        .filter_map(|estate| estate.claim()?.1.as_ref().ok());
+        .filter_map(|namespace_contents| namespace_contents.claim()?.1.as_ref().ok());
     let of_claims = claims.map(|claim| (claim.group.clone(), claim.fingerprint.clone()));
-    let seals = estates.filter_map(seal);
+    let seals = all_contents.filter_map(seal);
     let of_seals = seals.map(|(_, seal, _)| (own_group.clone(), seal.header.identity.fingerprint.clone()));
     // Seals do not contain the group, so the configured one is tried. A candidate is right if it hashes to the namespace.
     let own = (own_group.clone(), desk.config.fingerprint());
@@ -140,15 +154,15 @@ fn names(desk: &Desk, namespace: Namespace, estates: &[(i32, Estate)]) -> Option
 }
 
 /// Returns the highest seal if it can be read, and whether it is in force.
-fn seal(estate: &Estate) -> Option<(String, std::sync::Arc<Seal>, bool)> {
-    let end = estate.end()?;
-    let in_force = end.in_force().is_some();
+fn seal(namespace_contents: &NamespaceContents) -> Option<(String, std::sync::Arc<Seal>, bool)> {
+    let end = namespace_contents.end()?;
+    let in_force = end.current().is_some();
     let (id, seal) = end.seal?;
     Some((id.to_string(), seal.ok()?, in_force))
 }
 
-fn pair(desk: &Desk, partition: i32, estate: &Estate) -> ShownPair {
-    let claim = estate.claim().map(|(session, claim)| {
+fn pair(desk: &OpenedTopic, partition: i32, namespace_contents: &NamespaceContents) -> ShownPair {
+    let claim = namespace_contents.claim().map(|(session, claim)| {
         let claim = claim.as_ref().ok();
         let word = |word: &str| (!word.is_empty()).then(|| word.to_owned());
         ShownClaim {
@@ -157,14 +171,14 @@ fn pair(desk: &Desk, partition: i32, estate: &Estate) -> ShownPair {
             version: claim.and_then(|claim| word(&claim.version)),
         }
     });
-    let Weight { live, garbage, .. } = estate.weight();
+    let Weight { live, garbage, .. } = namespace_contents.weight();
     let mut unreadable = None;
-    let found = estate.end().and_then(|end| end.seal);
+    let found = namespace_contents.end().and_then(|end| end.seal);
     if let Some((_, Err(error))) = &found {
         unreadable = Some(error.to_string());
     }
-    let seal = seal(estate).map(|(id, seal, in_force)| {
-        let contents = contents(desk, estate, &seal);
+    let seal = seal(namespace_contents).map(|(id, seal, in_force)| {
+        let contents = contents(desk, namespace_contents, &seal);
         // A seal can be intact although its contents are not.
         unreadable = contents.as_ref().err().cloned();
         of_seal(id, &seal, in_force, contents.ok().as_ref())
@@ -175,17 +189,23 @@ fn pair(desk: &Desk, partition: i32, estate: &Estate) -> ShownPair {
         seal,
         live_bytes: live,
         garbage_bytes: garbage,
-        written: estate.written_ms().map(time),
+        written: namespace_contents.written_ms().map(time),
         unreadable,
     }
 }
 
-fn contents(desk: &Desk, estate: &Estate, seal: &Seal) -> Result<Contents, String> {
-    let roles = estate.roles(seal).map_err(|damage| damage.to_string())?;
-    Contents::read(&seal.header, &roles, &desk.config).map_err(|unusable| unusable.to_string())
+fn contents(
+    desk: &OpenedTopic,
+    namespace_contents: &NamespaceContents,
+    seal: &Seal,
+) -> Result<DecodedState, String> {
+    let roles = namespace_contents
+        .roles(seal)
+        .map_err(|damage| damage.to_string())?;
+    DecodedState::read(&seal.header, &roles, &desk.config).map_err(|unusable| unusable.to_string())
 }
 
-fn of_seal(id: String, seal: &Seal, in_force: bool, contents: Option<&Contents>) -> ShownSeal {
+fn of_seal(id: String, seal: &Seal, in_force: bool, contents: Option<&DecodedState>) -> ShownSeal {
     let header = &seal.header;
     let topics = header.identity.topics.iter().zip(&header.reaches);
     let sum = |column: usize| {
@@ -213,7 +233,7 @@ fn of_seal(id: String, seal: &Seal, in_force: bool, contents: Option<&Contents>)
     }
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &TopicContents) -> String {
     let mut text = format!(
         "state topic {}, partitions: {}, namespaces: {}\n",
         shown.topic,
@@ -226,12 +246,12 @@ fn text(shown: &Shown) -> String {
             (false, true) => "same group, other rules",
             (false, false) => "of another group",
         };
-        let told = |name: &Option<String>| name.as_deref().map_or("not known".to_owned(), visible);
+        let reported = |name: &Option<String>| name.as_deref().map_or("not known".to_owned(), visible);
         text.push_str(&format!(
             "\nnamespace {}: {whose}\ngroup: {}\ncounted by: {}\n\n{}\n",
             namespace.namespace,
-            told(&namespace.group),
-            told(&namespace.fingerprint),
+            reported(&namespace.group),
+            reported(&namespace.fingerprint),
             pairs(&namespace.pairs)
         ));
         for pair in &namespace.pairs {

@@ -1,6 +1,6 @@
 //! Sequences of events that chance alone produces too rarely.
 
-use abgauge_core::journal::Key;
+use abgauge_core::journal::RecordKey;
 
 use super::World;
 use crate::state::instance::{Instance, LEASE_MS, Life, Notice};
@@ -12,7 +12,7 @@ impl World {
     pub(super) fn take_over(&mut self) -> Verdict {
         let mut flights = self.flights.iter();
         let sender = flights.find_map(|flight| match flight.record.key {
-            Key::Seal(_) => flight.sender,
+            RecordKey::Seal(_) => flight.sender,
             _ => None,
         });
         let Some(heir) = self.somebody(|instance| Some(instance.incarnation) != sender) else {

@@ -80,7 +80,7 @@ impl World {
         }
         let mut states = self
             .watcher
-            .onlooker
+            .follower
             .shown(self.now_ms)
             .map_err(|why| why.to_string())?;
         let seen = states.next().flatten().map(|sealed| sealed.seal.content);

@@ -1,6 +1,6 @@
 //! Steps of a single instance.
 
-use abgauge_core::journal::{Command, Key};
+use abgauge_core::journal::{OwnerCommand, RecordKey};
 
 use super::World;
 use crate::state::instance::{Instance, Life};
@@ -93,7 +93,7 @@ impl World {
         for _ in 0..=self.dice.below(at_most) {
             let instance = &mut self.instances[who];
             let (put, commands) = instance.read(&self.log, self.now_ms);
-            if let Some(Key::Seal(id)) = put
+            if let Some(RecordKey::Seal(id)) = put
                 && !instance.own.contains(&id.session)
             {
                 instance.seen = instance.seen.max(self.judge.place(id));
@@ -203,32 +203,32 @@ impl World {
         self.obey(who, "ticks", commands)
     }
 
-    pub(super) fn obey(&mut self, who: usize, cause: &str, commands: Vec<Command>) -> Verdict {
+    pub(super) fn obey(&mut self, who: usize, cause: &str, commands: Vec<OwnerCommand>) -> Verdict {
         self.instances[who].last_step_ms = self.now_ms;
         for command in commands {
             self.tell(|_| format!("{who} {cause}: {}", brief(&command)));
             match command {
-                Command::Send { key, value } => self.send(who, key, value)?,
-                Command::Commit { number } => self.instances[who].commits.push(number),
-                Command::Begin => self.instances[who].pair = Some(Pair::begin(&self.inputs)),
-                Command::Restore { seal, roles } => {
+                OwnerCommand::Send { key, value } => self.send(who, key, value)?,
+                OwnerCommand::Commit { number } => self.instances[who].commits.push(number),
+                OwnerCommand::Begin => self.instances[who].pair = Some(Pair::begin(&self.inputs)),
+                OwnerCommand::Restore { seal, roles } => {
                     self.instances[who].pair = Some(Pair::restore(&seal.header, &roles));
                 }
-                Command::Show { content } => drop(self.judge.place_of(content)?),
-                Command::Drop => self.instances[who].pair = None,
-                Command::Refuse(refusal) => return Err(format!("I10: {who} refuses: {refusal}")),
+                OwnerCommand::Show { content } => drop(self.judge.place_of(content)?),
+                OwnerCommand::Drop => self.instances[who].pair = None,
+                OwnerCommand::Refuse(refusal) => return Err(format!("I10: {who} refuses: {refusal}")),
             }
         }
         Ok(())
     }
 }
 
-fn brief(command: &Command) -> String {
+fn brief(command: &OwnerCommand) -> String {
     match command {
-        Command::Send { key, value: Some(_) } => format!("sends {key:?}"),
-        Command::Send { key, value: None } => format!("buries {key:?}"),
-        Command::Restore { seal, .. } => format!("restores {:x}", seal.content),
-        Command::Show { content } => format!("shows {content:x}"),
+        OwnerCommand::Send { key, value: Some(_) } => format!("sends {key:?}"),
+        OwnerCommand::Send { key, value: None } => format!("buries {key:?}"),
+        OwnerCommand::Restore { seal, .. } => format!("restores {:x}", seal.content),
+        OwnerCommand::Show { content } => format!("shows {content:x}"),
         other => format!("{other:?}"),
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use abgauge_core::journal::{BlobId, Key, Seal, SealId, Session};
+use abgauge_core::journal::{BlobId, RecordKey, Seal, SealId, Session};
 
 use crate::support::topics::Record;
 
@@ -38,7 +38,7 @@ pub fn assert_is_one(records: &[Record]) -> usize {
 impl Partition {
     fn take(&mut self, record: &Record) -> Result<(), String> {
         let text = record.key.as_deref().ok_or("a record without a key")?;
-        let (_, key) = Key::parse(text).ok_or("a key that is none")?;
+        let (_, key) = RecordKey::parse(text).ok_or("a key that is none")?;
         let Some(value) = &record.payload else {
             return self.delete(key);
         };
@@ -47,21 +47,21 @@ impl Partition {
             return Err(format!("{key:?} has two contents"));
         }
         match key {
-            Key::Claim(session) => drop(self.claims.insert(session)),
-            Key::Seal(id) => {
+            RecordKey::Claim(session) => drop(self.claims.insert(session)),
+            RecordKey::Seal(id) => {
                 let seal = Seal::decode(value).map_err(|error| format!("{id:?}: {error}"))?;
                 self.seals.insert(id, seal);
             }
-            Key::Blob(id) => drop(self.blobs.insert(id)),
+            RecordKey::Blob(id) => drop(self.blobs.insert(id)),
         }
         self.judge()
     }
 
-    fn delete(&mut self, key: Key) -> Result<(), String> {
+    fn delete(&mut self, key: RecordKey) -> Result<(), String> {
         match key {
-            Key::Claim(session) => drop(self.claims.remove(&session)),
-            Key::Seal(id) => drop(self.seals.remove(&id)),
-            Key::Blob(id) => drop(self.blobs.remove(&id)),
+            RecordKey::Claim(session) => drop(self.claims.remove(&session)),
+            RecordKey::Seal(id) => drop(self.seals.remove(&id)),
+            RecordKey::Blob(id) => drop(self.blobs.remove(&id)),
         }
         self.judge()
     }

@@ -100,13 +100,14 @@ impl Drop for Run {
 
 /// Returns the last commit that changed the program.
 fn commit() -> String {
-    let told = Command::new("git")
+    let reported = Command::new("git")
         .args(["log", "-1", "--format=%h", "--", "src", "Cargo.lock"])
         .current_dir(tools::repository("."))
         .output();
-    told.ok()
-        .filter(|told| told.status.success())
-        .map_or("unknown".to_owned(), |told| {
-            String::from_utf8_lossy(&told.stdout).trim().to_owned()
+    reported
+        .ok()
+        .filter(|reported| reported.status.success())
+        .map_or("unknown".to_owned(), |reported| {
+            String::from_utf8_lossy(&reported.stdout).trim().to_owned()
         })
 }

@@ -133,9 +133,9 @@ impl Leaf {
         let column = self.column.as_mut().context(Damaged)?;
         let n_read = column.read(n_rows, &mut self.batch)?;
         // A sound batch begins with a row and contains exactly the rows requested.
-        let n_begun = self.batch.repetition.iter().filter(|level| **level == 0).count();
+        let n_started = self.batch.repetition.iter().filter(|level| **level == 0).count();
         let begins = self.batch.repetition.first().is_none_or(|level| *level == 0);
-        if n_read != n_rows || n_begun != n_rows || !begins {
+        if n_read != n_rows || n_started != n_rows || !begins {
             return Err(Damaged.into());
         }
         (self.next_place, self.next_value) = (0, 0);

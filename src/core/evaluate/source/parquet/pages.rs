@@ -79,8 +79,8 @@ fn check(page: &Page, n_value_bytes: usize) -> Result<()> {
         Page::DataPage { .. } | Page::DataPageV2 { .. } => MAX_VALUES,
     };
     if page.num_values() as usize > most {
-        let told = format!("a page says that it has more than {most} values");
-        return Err(ParquetError::General(told));
+        let reported = format!("a page says that it has more than {most} values");
+        return Err(ParquetError::General(reported));
     }
     Ok(())
 }

@@ -43,16 +43,16 @@ impl RecordField {
 
 /// Unit and zone assumed for times, the same as in the record decoder.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Times {
+pub(super) struct AssumedTimes {
     /// Unit of numbers; `None` for milliseconds.
     unit: Option<TsUnit>,
     /// Zone of times without one; `None` for UTC.
     zone: Option<Zone>,
 }
 
-impl Times {
-    pub(super) fn of(shape: Option<&Shape>) -> Times {
-        shape.map_or(Times::default(), |shape| Times {
+impl AssumedTimes {
+    pub(super) fn of(shape: Option<&Shape>) -> AssumedTimes {
+        shape.map_or(AssumedTimes::default(), |shape| AssumedTimes {
             unit: shape.ts_unit,
             zone: shape.ts_zone,
         })
@@ -63,7 +63,7 @@ impl Times {
 type KnownColumn = (
     &'static str,
     bool,
-    fn(&[LeafColumn], Times) -> Option<FieldShape>,
+    fn(&[LeafColumn], AssumedTimes) -> Option<FieldShape>,
     &'static str,
 );
 /// Types that an id may have.
@@ -112,7 +112,7 @@ struct LeafColumn<'a> {
 ///
 /// # Errors
 /// A required column is absent, or a column has a type that it must not have.
-pub(super) fn fields(schema: &SchemaDescriptor, times: Times) -> anyhow::Result<Vec<RecordField>> {
+pub(super) fn fields(schema: &SchemaDescriptor, times: AssumedTimes) -> anyhow::Result<Vec<RecordField>> {
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
         let Some(column) = column(schema, name)? else {
@@ -371,7 +371,7 @@ fn float(column: &ColumnDescriptor) -> Option<Render> {
 
 /// Renders times: text and numbers unchanged, and timestamps as numbers in the decoder's unit. Parts of a millisecond are
 /// cut off. A timestamp without a zone is in the zone of text without one, or else in UTC.
-fn time(column: &ColumnDescriptor, times: Times) -> Option<Render> {
+fn time(column: &ColumnDescriptor, times: AssumedTimes) -> Option<Render> {
     let (unit, is_utc) = match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Timestamp(timestamp)), _) => (timestamp.unit, timestamp.is_adjusted_to_u_t_c),
         (None, ConvertedType::TIMESTAMP_MILLIS) => (TimeUnit::MILLIS, true),

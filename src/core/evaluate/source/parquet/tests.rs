@@ -132,7 +132,7 @@ fn check(column: &str, stored: &[Stored], expected: &str) {
 
 /// Checks that one more column of this type is refused with this message.
 #[track_caller]
-fn check_refused(column: &str, stored: Values, told: &str) {
+fn check_refused(column: &str, stored: Values, reported: &str) {
     let stored = [click(), vec![stored.required()]].concat();
     let file = file(
         &format!("{CLICK} {column}"),
@@ -140,7 +140,7 @@ fn check_refused(column: &str, stored: Values, told: &str) {
         1,
         WriterProperties::default(),
     );
-    assert_eq!(records(file).unwrap_err().to_string(), told);
+    assert_eq!(records(file).unwrap_err().to_string(), reported);
 }
 
 #[track_caller]
@@ -181,7 +181,7 @@ fn a_table_returns_the_requested_columns_as_text() {
     ];
     let expected = [rows.clone(), rows].concat();
     assert_eq!(cells(&["score", "user", "item"]).unwrap(), expected);
-    for (column, told) in [
+    for (column, reported) in [
         (
             "users",
             "it has no column users: its columns are user, item, score, seen",
@@ -191,6 +191,6 @@ fn a_table_returns_the_requested_columns_as_text() {
             "column seen is `REQUIRED BOOLEAN seen`: write strings or numbers",
         ),
     ] {
-        assert_eq!(cells(&[column]).unwrap_err().to_string(), told);
+        assert_eq!(cells(&[column]).unwrap_err().to_string(), reported);
     }
 }

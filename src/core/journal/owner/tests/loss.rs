@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::journal::rules::Rules;
-use crate::journal::view::View;
+use crate::journal::rules::JournalRules;
+use crate::journal::view::PartitionView;
 
 /// Two blobs, the seal that names them, and the claim before them.
 fn sealed() -> (Desk, Session, Vec<Sent>) {
@@ -16,18 +16,18 @@ fn sealed() -> (Desk, Session, Vec<Sent>) {
     (desk, session, records)
 }
 
-fn delete(desk: &mut Desk, key: Key) -> Vec<Command> {
+fn delete(desk: &mut Desk, key: RecordKey) -> Vec<OwnerCommand> {
     desk.read(&(key, None))
 }
 
 /// Writes the records sent for a loss, and checks that they become current.
 #[track_caller]
 fn heals(desk: &mut Desk, loss: Loss, again: Vec<Sent>) -> Vec<Sent> {
-    assert_eq!(desk.owner.trouble(), Some(Trouble::Lost(loss)));
+    assert_eq!(desk.owner.trouble(), Some(StateFault::Lost(loss)));
     let records = desk.writes(again);
     desk.end();
     assert_eq!((desk.owner.trouble(), desk.owner.n_lost()), (None, 1));
-    assert_eq!(desk.owner.wants(), Wanted::WhenDue);
+    assert_eq!(desk.owner.wants(), Urgency::WhenDue);
     records
 }
 
@@ -52,7 +52,7 @@ fn rewrites_all_blobs_after_one_is_deleted_without_the_worker() {
 #[test]
 fn rewrites_an_overwritten_blob() {
     let (mut desk, _, records) = sealed();
-    desk.read(&(records[1].0, Some(Bytes::from(&b"junk"[..]))));
+    desk.read(&(records[1].0, Some(SharedBytes::from(&b"junk"[..]))));
     let again = sent(&desk.end());
     heals(&mut desk, Loss::Parts, again);
 }
@@ -68,10 +68,10 @@ fn a_repeated_record_is_not_a_loss() {
 
 #[test]
 fn rewrites_a_deleted_or_overwritten_seal() {
-    for value in [None, Some(Bytes::from(&b"junk"[..]))] {
+    for value in [None, Some(SharedBytes::from(&b"junk"[..]))] {
         let (mut desk, _, records) = sealed();
         let (id, _) = seal_of(&records[2..]);
-        desk.read(&(Key::Seal(id), value));
+        desk.read(&(RecordKey::Seal(id), value));
         let again = sent(&desk.end());
         let again = heals(&mut desk, Loss::Seal, again);
         assert_eq!(seal_of(&again[2..]).0.number, id.number + 1);
@@ -81,7 +81,7 @@ fn rewrites_a_deleted_or_overwritten_seal() {
 #[test]
 fn claims_again_if_its_claim_is_deleted() {
     let (mut desk, session, _) = sealed();
-    delete(&mut desk, Key::Claim(session));
+    delete(&mut desk, RecordKey::Claim(session));
     let commands = desk.end();
     let next = claim_of(&commands);
     assert!(next > session);
@@ -94,7 +94,7 @@ fn claims_again_if_its_claim_is_deleted() {
 #[test]
 fn rewrites_records_that_retention_removed() {
     let (mut desk, session, records) = sealed();
-    desk.step(Input::Begins(desk.end));
+    desk.step(OwnerInput::Begins(desk.end));
     let claim = desk.end();
     assert!(claim_of(&claim) > session);
     desk.read_all(&sent(&claim));
@@ -125,10 +125,10 @@ fn rewrites_a_restored_base_that_is_lost() {
 fn requests_a_newer_state_if_memory_has_one() {
     let (mut desk, _, records) = sealed();
     // It never lands.
-    desk.step(Input::State(state(20, &[("arms", "a"), ("totals", "2")])));
+    desk.step(OwnerInput::State(state(20, &[("arms", "a"), ("totals", "2")])));
     delete(&mut desk, records[0].0);
     assert_eq!(sent(&desk.end()), []);
-    assert_eq!(desk.owner.wants(), Wanted::AtOnce);
+    assert_eq!(desk.owner.wants(), Urgency::AtOnce);
     let newer = desk.seals(&state(30, &[("arms", "a"), ("totals", "3")]));
     assert_eq!(newer.len(), 3, "it names nothing of before");
     desk.end();
@@ -154,20 +154,20 @@ fn reports_a_claim_of_the_highest_epoch_until_it_is_deleted() {
         unique: 0,
     };
     let (mut desk, session, _) = sealed();
-    let commands = desk.read(&(Key::Claim(junk), Some(Bytes::from(&b"by hand"[..]))));
-    let [Command::Commit { number }] = commands[..] else {
+    let commands = desk.read(&(RecordKey::Claim(junk), Some(SharedBytes::from(&b"by hand"[..]))));
+    let [OwnerCommand::Commit { number }] = commands[..] else {
         panic!("{commands:?}");
     };
-    let known = Input::Committed {
+    let known = OwnerInput::Committed {
         number,
         is_known: true,
     };
     assert_eq!(desk.step(known), [], "no claim can be above it");
     assert_eq!(desk.end(), []);
-    let key = Key::Claim(junk).text(namespace());
-    assert_eq!(desk.owner.trouble(), Some(Trouble::Unsurpassable(key)));
+    let key = RecordKey::Claim(junk).text(namespace());
+    assert_eq!(desk.owner.trouble(), Some(StateFault::Unsurpassable(key)));
 
-    delete(&mut desk, Key::Claim(junk));
+    delete(&mut desk, RecordKey::Claim(junk));
     let commands = desk.end();
     assert!(claim_of(&commands) > session);
     desk.read_all(&sent(&commands));
@@ -194,13 +194,13 @@ fn claims_above_a_foreign_seal_and_refuses_it_if_unreadable() {
     let (mut desk, session, _) = sealed();
     for number in [1, u64::MAX] {
         let junk = SealId { session, number };
-        desk.read(&(Key::Seal(junk), Some(Bytes::from(&b"junk"[..]))));
+        desk.read(&(RecordKey::Seal(junk), Some(SharedBytes::from(&b"junk"[..]))));
         let claim = desk.end();
         claim_of(&claim);
         desk.read_all(&sent(&claim));
         let commands = desk.end();
         assert!(
-            matches!(commands[..], [Command::Refuse(Refusal::Seal { id, .. })] if id == junk),
+            matches!(commands[..], [OwnerCommand::Refuse(Refusal::Seal { id, .. })] if id == junk),
             "{commands:?}"
         );
         (desk, ..) = sealed();
@@ -212,7 +212,7 @@ fn a_running_owner_reports_a_key_of_a_newer_version() {
     let (mut desk, ..) = sealed();
     let key = format!("2|{}|seal|3", namespace());
     desk.read_text(&key, Some(b""));
-    assert_eq!(desk.owner.trouble(), Some(Trouble::Newer(key.clone())));
+    assert_eq!(desk.owner.trouble(), Some(StateFault::Newer(key.clone())));
     desk.read_text(&key, None);
     assert_eq!(desk.owner.trouble(), None);
 }
@@ -236,7 +236,7 @@ struct World {
     /// Records by offset, from the first that is left.
     log: BTreeMap<i64, Sent>,
     n_read: i64,
-    acknowledged: Vec<Key>,
+    acknowledged: Vec<RecordKey>,
     n_states: i64,
     /// The content of the last one.
     offered: Option<u128>,
@@ -260,20 +260,20 @@ impl World {
             is_refused: false,
             n_losses: 0,
         };
-        world.input(Input::Assigned);
+        world.input(OwnerInput::Assigned);
         world
     }
 
-    fn input(&mut self, input: Input) {
+    fn input(&mut self, input: OwnerInput) {
         let commands = self.desk.step(input);
         self.obey(&commands);
     }
 
     /// One append in eight is lost with its answer.
-    fn obey(&mut self, commands: &[Command]) {
+    fn obey(&mut self, commands: &[OwnerCommand]) {
         self.is_refused |= commands
             .iter()
-            .any(|command| matches!(command, Command::Refuse(_)));
+            .any(|command| matches!(command, OwnerCommand::Refuse(_)));
         for (key, value) in sent(commands) {
             if self.dice.below(8) > 0 {
                 self.append(key, value.clone());
@@ -282,7 +282,7 @@ impl World {
         }
     }
 
-    fn append(&mut self, key: Key, value: Option<Bytes>) {
+    fn append(&mut self, key: RecordKey, value: Option<SharedBytes>) {
         self.log.insert(self.desk.end, (key, value));
         self.desk.end += 1;
     }
@@ -292,7 +292,7 @@ impl World {
         let (begin, end) = (self.begin(), self.desk.end);
         for (offset, (key, value)) in self.log.split_off(&self.n_read.max(begin)) {
             let text = key.text(namespace());
-            let input = Input::Record {
+            let input = OwnerInput::Record {
                 offset,
                 key: text.as_bytes(),
                 value: value.as_deref(),
@@ -303,20 +303,20 @@ impl World {
         }
         self.n_read = end;
         for key in std::mem::take(&mut self.acknowledged) {
-            self.input(Input::Acknowledged(key));
+            self.input(OwnerInput::Acknowledged(key));
         }
-        self.input(Input::Begins(begin));
+        self.input(OwnerInput::Begins(begin));
         if self.n_read == self.desk.end {
             let question = self.desk.owner.question(self.desk.now_ms);
-            self.input(Input::End(question));
+            self.input(OwnerInput::End(question));
         }
-        self.input(Input::Tick);
-        if self.desk.owner.wants() != Wanted::No && !self.is_replaying {
+        self.input(OwnerInput::Tick);
+        if self.desk.owner.wants() != Urgency::No && !self.is_replaying {
             self.n_states += 1;
             let totals = self.n_states.to_string();
             let state = state(self.n_states * 10, &[("arms", "a"), ("totals", &totals)]);
             self.offered = Some(state.content);
-            self.input(Input::State(state));
+            self.input(OwnerInput::State(state));
         }
     }
 
@@ -340,12 +340,12 @@ impl World {
                 let from = self.begin() + self.dice.below(n + 1) as i64;
                 self.log = self.log.split_off(&from);
             }
-            (1, Some(key @ (Key::Blob(_) | Key::Seal(_)))) => {
-                self.append(key, Some(Bytes::from(&b"junk"[..])))
+            (1, Some(key @ (RecordKey::Blob(_) | RecordKey::Seal(_)))) => {
+                self.append(key, Some(SharedBytes::from(&b"junk"[..])))
             }
             (2, _) if n > 4 => {
                 (self.log, self.n_read) = (BTreeMap::new(), self.desk.end);
-                self.input(Input::StartOver);
+                self.input(OwnerInput::StartOver);
             }
             (_, Some(key)) => self.append(key, None),
             _ => {}
@@ -360,12 +360,12 @@ impl World {
 
     /// Returns the current content for a reader that reads the log from its first record.
     fn found(&self) -> Option<u128> {
-        let mut view = View::new(namespace(), Rules::default());
+        let mut view = PartitionView::new(namespace(), JournalRules::default());
         for (key, value) in self.log.values() {
             view.take(key.text(namespace()).as_bytes(), value.as_deref());
         }
         let end = view.end(view.question(0))?;
-        let (_, seal) = end.in_force()?;
+        let (_, seal) = end.current()?;
         let seal = seal.as_ref().ok()?;
         view.roles(seal).ok().map(|_| seal.content)
     }

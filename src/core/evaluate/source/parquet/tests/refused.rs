@@ -91,8 +91,8 @@ fn rejects_duplicate_column_names() {
     let stored = [click(), vec![texts(["i"]).required(), texts(["j"]).required()]].concat();
     let columns = format!("{CLICK} required binary item; required binary item;");
     let file = file(&columns, &stored, 1, WriterProperties::default());
-    let told = "it has several columns item: give each its own name";
-    assert_eq!(records(file).unwrap_err().to_string(), told);
+    let reported = "it has several columns item: give each its own name";
+    assert_eq!(records(file).unwrap_err().to_string(), reported);
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn a_damaged_file_yields_its_rows_or_an_error() {
         }
     }
     // One of the damaged bytes is the codec of a column.
-    for told in [
+    for reported in [
         "it is damaged: its parts do not fit together",
         "column type is compressed with brotli: write it with snappy, zstd, gzip, lz4 or none",
     ] {
-        assert!(errors.contains(told), "{told}: {errors:#?}");
+        assert!(errors.contains(reported), "{reported}: {errors:#?}");
     }
 }
 

@@ -436,14 +436,17 @@ fn ignores_other_columns() {
 fn counts_rows_across_row_groups_and_reports_all_bytes() {
     let file = file(CLICK, &click(), 3, WriterProperties::default());
     let n_bytes = file.metadata().unwrap().len();
-    let n_told = Cell::new(0);
+    let n_reported = Cell::new(0);
     let mut numbers = Vec::new();
-    read(file, None, &|n| n_told.set(n_told.get() + n), &mut |number, _| {
-        numbers.push(number)
-    })
+    read(
+        file,
+        None,
+        &|n| n_reported.set(n_reported.get() + n),
+        &mut |number, _| numbers.push(number),
+    )
     .unwrap();
     assert_eq!(numbers, [1, 2, 3]);
-    assert_eq!(n_told.get(), n_bytes);
+    assert_eq!(n_reported.get(), n_bytes);
 }
 
 #[test]

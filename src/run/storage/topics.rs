@@ -1,0 +1,155 @@
+//! Checks that the topics are fit for stored state, until they are or never will be, then watches that they stay the same;
+//! on its own thread, so that the loop never waits.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::time::Duration;
+
+use abgauge_core::journal::{LogDifference, LogIdentity};
+use anyhow::Context as _;
+
+use crate::settings::Config;
+use crate::stream::kafka::inspect::{before_storing, state_topic, topic_ids};
+use crate::tools::check::{Admission, CheckFailure, Finding, ResultLevel, admission, unfit};
+
+/// Time limit for an answer from the brokers.
+const ANSWER: Duration = Duration::from_secs(4);
+/// Delay before the brokers are asked again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Pause between two checks of the topics: an event topic may have been re-created, and the state topic may have unfit
+/// settings. With the time of the brokers' answers, both are noticed well within 20 s.
+const LOOK: Duration = Duration::from_secs(8);
+
+/// Answer about the topics.
+pub enum TopicAnswer {
+    /// Before anything is stored, or once an event topic was re-created.
+    Admission(Admission),
+    /// While state is stored: the fault of the state topic, if it has one.
+    StateTopic(Option<Finding>),
+}
+
+/// Handle of the thread, which ends soon after the handle is dropped.
+pub struct TopicWatch {
+    identity: LogIdentity,
+    answers: Receiver<TopicAnswer>,
+    _stop: Sender<()>,
+}
+
+impl TopicWatch {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn ask(config: &Config, identity: LogIdentity) -> anyhow::Result<TopicWatch> {
+        let (reply, answers) = channel();
+        let (stop, stopped) = channel();
+        let run = {
+            let (config, identity) = (config.clone(), identity.clone());
+            move || ask_on(&config, &identity, &reply, &stopped)
+        };
+        std::thread::Builder::new()
+            .name("state-topics".into())
+            .spawn(run)
+            .context("start the thread that checks the topics")?;
+        Ok(TopicWatch {
+            identity,
+            answers,
+            _stop: stop,
+        })
+    }
+
+    /// Returns the next answer, if there is one.
+    ///
+    /// # Errors
+    /// The thread has ended without an answer, which happens only if it panics.
+    pub fn answer(&self) -> anyhow::Result<Option<TopicAnswer>> {
+        match self.answers.try_recv() {
+            Ok(found) => Ok(Some(found)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => {
+                anyhow::bail!("the thread that checks the topics has ended")
+            }
+        }
+    }
+
+    /// Returns the identity that is counted, with the ids of the answer.
+    pub fn identity(&self, admission: &Admission) -> LogIdentity {
+        match admission {
+            Admission::Granted { ids, .. } => with_ids(&self.identity, ids),
+            _ => self.identity.clone(),
+        }
+    }
+}
+
+fn with_ids(identity: &LogIdentity, ids: &[u128]) -> LogIdentity {
+    let mut identity = identity.clone();
+    for (topic, id) in identity.topics.iter_mut().zip(ids) {
+        topic.id = *id;
+    }
+    identity
+}
+
+fn ask_on(config: &Config, identity: &LogIdentity, reply: &Sender<TopicAnswer>, stopped: &Receiver<()>) {
+    let Some(state) = &config.state else { return };
+    let inputs: Vec<&str> = identity.topics.iter().map(|topic| &*topic.name).collect();
+    loop {
+        let facts = before_storing(&config.kafka, &state.topic, &inputs, ANSWER);
+        let answer = admission(config, facts.as_ref(), identity.n_partitions);
+        let granted = match &answer {
+            Admission::Granted { ids, .. } => Some(with_ids(identity, ids)),
+            _ => None,
+        };
+        let is_refused = matches!(answer, Admission::Refused(_));
+        // A refusal is final, because the program ends.
+        if reply.send(TopicAnswer::Admission(answer)).is_err() || is_refused {
+            return;
+        }
+        if let Some(counted) = granted {
+            return watch(config, &counted, &inputs, reply, stopped);
+        }
+        // The wait ends early only if the handle was dropped.
+        if stopped.recv_timeout(AGAIN) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+/// Watches until one of the event topics is re-created. Stored positions may exist in the new log too, so offsets alone do
+/// not reveal the change. Also reports settings of the state topic that a start would refuse, since they may change any time.
+fn watch(
+    config: &Config,
+    counted: &LogIdentity,
+    inputs: &[&str],
+    reply: &Sender<TopicAnswer>,
+    stopped: &Receiver<()>,
+) {
+    let Some(state) = &config.state else { return };
+    let mut last = None;
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        // The consumer reports silent brokers and missing topics.
+        let ids = topic_ids(&config.kafka, inputs, ANSWER).ok();
+        if let Some(difference) = ids.and_then(|ids| with_ids(counted, &ids).difference(counted)) {
+            // Without a receiver the program is ending.
+            let _ = reply.send(TopicAnswer::Admission(Admission::Refused(recreated(&difference))));
+            return;
+        }
+        let facts = state_topic(&config.kafka, &state.topic, ANSWER);
+        let found = facts
+            .ok()
+            .and_then(|facts| unfit(config, &facts, counted.n_partitions));
+        // Only changes are reported.
+        if let Some(unfit) = found.filter(|unfit| *unfit != last) {
+            last.clone_from(&unfit);
+            let _ = reply.send(TopicAnswer::StateTopic(unfit));
+        }
+    }
+}
+
+fn recreated(difference: &LogDifference) -> Finding {
+    Finding {
+        level: ResultLevel::Error(CheckFailure::Configuration),
+        text: difference.to_string(),
+        remedy: "stop all instances and run `abgauge state forget`: all totals are lost, and counts since then may include both topics"
+            .to_owned(),
+    }
+}

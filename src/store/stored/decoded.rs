@@ -1,0 +1,114 @@
+//! Contents of a seal, decoded under a configuration by readers that do not resume the pair.
+
+use std::fmt;
+
+use abgauge_core::engine::Checkpoint;
+use abgauge_core::engine::event::Side;
+use abgauge_core::journal::Header;
+use abgauge_core::ledger::{CountingProgress, Keep, Ledger};
+use abgauge_core::metrics::Ranking;
+
+use super::codec::{self, FormError};
+use super::{keep, sides};
+use crate::settings::Config;
+use crate::store::keeper::Roles;
+
+/// Prepared configuration for decoding pairs.
+#[derive(Debug, Clone)]
+pub struct PairDecoder {
+    ranking: Ranking,
+    keep: Keep,
+    sides: &'static [Side],
+}
+
+/// A pair as it was sealed.
+#[derive(Debug)]
+pub struct DecodedState {
+    pub checkpoint: Checkpoint,
+    pub ledger: Ledger,
+}
+
+/// Reason why a seal cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unusable {
+    Form(FormError),
+    /// Totals and frontier are from different moments.
+    Until {
+        ledger_ms: Option<i64>,
+        frontier_ms: Option<i64>,
+    },
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusable::Form(error) => error.fmt(f),
+            Unusable::Until {
+                ledger_ms,
+                frontier_ms,
+            } => write!(
+                f,
+                "its totals end at {}, and its frontier is {} (epoch ms)",
+                reported(*ledger_ms),
+                reported(*frontier_ms)
+            ),
+        }
+    }
+}
+
+fn reported(ms: Option<i64>) -> String {
+    ms.map_or_else(|| "nothing".to_owned(), |ms| ms.to_string())
+}
+
+impl PairDecoder {
+    pub fn new(config: &Config) -> PairDecoder {
+        PairDecoder {
+            ranking: Ranking::new(&config.measures),
+            keep: keep(config),
+            sides: sides(config),
+        }
+    }
+
+    /// # Errors
+    /// [`Unusable`] if a daemon of this configuration would refuse it, or its totals do not end at its frontier.
+    pub fn read(&self, header: &Header, roles: &Roles) -> Result<DecodedState, Unusable> {
+        let codec::DecodedPair {
+            checkpoint, ledger, ..
+        } = codec::read(header, roles, self.sides).map_err(Unusable::Form)?;
+        let ledger = Ledger::decode(&ledger, &self.ranking, &self.keep);
+        let ledger = ledger.map_err(|error| Unusable::Form(FormError::Ledger(error)))?;
+        // Both come from one checkpoint, so a difference means that roles of two states were mixed.
+        if ledger.until_ms() != checkpoint.until_ms {
+            return Err(Unusable::Until {
+                ledger_ms: ledger.until_ms(),
+                frontier_ms: checkpoint.until_ms,
+            });
+        }
+        Ok(DecodedState { checkpoint, ledger })
+    }
+}
+
+impl DecodedState {
+    /// Decodes like [`PairDecoder::read`], for callers with few pairs.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read(header: &Header, roles: &Roles, config: &Config) -> Result<DecodedState, Unusable> {
+        PairDecoder::new(config).read(header, roles)
+    }
+
+    pub fn reach(&self) -> CountingProgress {
+        reach(&self.checkpoint, &self.ledger)
+    }
+}
+
+/// Returns the progress of a pair at a checkpoint, given its ledger at that moment.
+pub fn reach(checkpoint: &Checkpoint, ledger: &Ledger) -> CountingProgress {
+    CountingProgress {
+        settled_end_ms: ledger.until_ms().map(|until_ms| until_ms - 1),
+        begin_ms: checkpoint.begin_ms,
+        first_accepted_ms: checkpoint.accepted.map(|accepted| accepted.first_ms),
+        n_folded: checkpoint.folded.len() as u64,
+        is_exact: checkpoint.is_exact,
+    }
+}
