@@ -82,8 +82,9 @@ pub enum Command {
     /// Estimate how long an experiment must run, from past events or a running daemon
     ///
     /// Estimates from the variance in the files how many days are needed to find the smallest effect that matters, with 80% power:
-    /// for a test at every look (`sequence`), for a planned day, and for the strict test. Name future arms in --shares: an arm that is
-    /// not in the files yet is assumed to vary like the control. Weeks are whole, because weekdays differ.
+    /// for weekly decisions (`sequence`), for a planned day (`planned`, recommended), and for strict weekly decisions (`strict`). Name
+    /// future arms in --shares: an arm that is not in the files yet is assumed to vary like the control. Weeks are whole, because
+    /// weekdays differ.
     ///
     /// With --from, the estimate uses a running daemon's looks at every experiment with a control.
     #[command(

@@ -158,7 +158,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_lift_lower",
             OF_METRIC,
-            "Lower end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
+            "Lower end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its look, not corrected for metrics and arms.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.interval?.lower)),
     },
@@ -166,7 +166,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_lift_upper",
             OF_METRIC,
-            "Upper end of the decision interval of abgauge_decision_lift. An interval above 0 is a win, one below 0 a loss.",
+            "Upper end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its look, not corrected for metrics and arms.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.interval?.upper)),
     },
