@@ -1,7 +1,7 @@
 //! Stored pairs, as the daemon writes them and tools read them: the layer between ledger and engine on one side and records of
 //! the state topic on the other.
 //!
-//! - [`form`] encodes a pair as a header and roles, and decodes it.
+//! - [`codec`] encodes a pair as a header and roles, and decodes it.
 //! - [`keep`](keep()) returns what the ledger of a stored pair keeps under a configuration.
 //! - [`TopicReader`] reads the whole topic, to the ends of all partitions, without a group. It can delete a namespace.
 //! - [`DecodedState`] is a decoded seal, for readers that do not resume the pair; [`rows`] lists its numbers one by one.

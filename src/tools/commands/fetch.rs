@@ -82,7 +82,7 @@ fn below(url: &HttpUrl, path: &str) -> anyhow::Result<Uri> {
     Ok(Uri::from_parts(parts)?)
 }
 
-fn reported(file: UnusableFile) -> anyhow::Error {
+pub(super) fn reported(file: UnusableFile) -> anyhow::Error {
     let UnusableFile {
         setting,
         message,

@@ -1,12 +1,12 @@
 //! `abgauge health`: asks a daemon for its health and maps the answer to an exit code.
 
-use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use super::fetch::reported;
 use super::{error, print, refuse};
-use crate::settings;
+use crate::settings::{self, files};
 use crate::tools::cli::HealthArgs;
 use crate::tools::health::{self, HealthQuestion, Target};
 
@@ -23,7 +23,8 @@ pub fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
         Err(errors) => return Ok(refuse(&errors)),
     };
     let token = args.token_file.as_ref().map(|path| {
-        let token = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        let token = files::read_for("--token-file", path).map_err(reported)?;
+        let token = String::from_utf8(token).with_context(|| format!("{} is not UTF-8", path.display()))?;
         anyhow::Ok(token.trim().to_owned())
     });
     let target = Target {

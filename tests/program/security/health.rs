@@ -55,3 +55,20 @@ fn health_works_over_tls_and_with_credentials() {
     assert_eq!(gone.code, Some(1));
     assert!(gone.stderr.contains("does not answer"), "{}", gone.stderr);
 }
+
+/// A device has no end, so reading it as a token took all memory.
+#[test]
+fn a_device_is_refused_as_a_token_file() {
+    let dir = tempfile::TempDir::new().expect("a temporary directory");
+    let file = dir.path().join("abgauge.toml");
+    fs::write(&file, "[http]\nlisten = \"127.0.0.1:1\"\n").expect("written");
+    let refused = health(&file, &["--token-file", "/dev/zero"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused
+            .stderr
+            .contains("--token-file: cannot read the file /dev/zero"),
+        "{}",
+        refused.stderr
+    );
+}
