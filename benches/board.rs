@@ -401,9 +401,6 @@ fn looked(config: &Config, n_arms: usize) -> Look {
     };
     let number = Some(0.012_345_678_901_234_5);
     let metric = MetricReport {
-        role: MetricRole::Secondary,
-        control: number,
-        arm: number,
         lift: number,
         interval,
         standard_error: number,
@@ -412,10 +409,7 @@ fn looked(config: &Config, n_arms: usize) -> Look {
         p_harm: number,
         information: number,
         top_bucket_share: number,
-        harm_since_ms: None,
-        interval_at_one_look: None,
-        decision: None,
-        per_user: None,
+        ..MetricReport::untested(MetricRole::Secondary, number, number)
     };
     let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER].map(str::to_owned);
     let against = ArmReport {

@@ -402,23 +402,7 @@ mod tests {
 
     #[test]
     fn undefined_values_are_absent() {
-        let metric = MetricReport {
-            role: MetricRole::Secondary,
-            control: Some(0.25),
-            arm: None,
-            lift: None,
-            interval: None,
-            standard_error: None,
-            p: None,
-            p_adjusted: None,
-            p_harm: None,
-            information: None,
-            top_bucket_share: None,
-            harm_since_ms: None,
-            interval_at_one_look: None,
-            decision: None,
-            per_user: None,
-        };
+        let metric = MetricReport::untested(MetricRole::Secondary, Some(0.25), None);
         let text = text(ArmReport {
             decision: None,
             list_ratio: None,

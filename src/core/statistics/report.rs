@@ -108,22 +108,39 @@ pub struct PerUser {
     pub interval: Option<Interval>,
 }
 
+impl MetricReport {
+    /// Returns the values of a metric that is not compared.
+    pub fn untested(role: MetricRole, control: Option<f64>, arm: Option<f64>) -> MetricReport {
+        MetricReport {
+            role,
+            control,
+            arm,
+            lift: None,
+            interval: None,
+            interval_at_one_look: None,
+            standard_error: None,
+            p: None,
+            p_adjusted: None,
+            p_harm: None,
+            harm_since_ms: None,
+            decision: None,
+            information: None,
+            top_bucket_share: None,
+            per_user: None,
+        }
+    }
+}
+
 impl ArmReport {
     /// Removes all results of the comparison with the control. The values of both arms stay.
     pub(super) fn withhold(&mut self, reason: String) {
         self.incomparable = Some(reason);
         for metric in self.metrics.values_mut() {
             *metric = MetricReport {
-                lift: None,
-                interval: None,
-                interval_at_one_look: None,
-                p: None,
-                p_adjusted: None,
-                p_harm: None,
-                harm_since_ms: None,
-                decision: None,
-                per_user: None,
-                ..*metric
+                standard_error: metric.standard_error,
+                information: metric.information,
+                top_bucket_share: metric.top_bucket_share,
+                ..MetricReport::untested(metric.role, metric.control, metric.arm)
             };
         }
     }

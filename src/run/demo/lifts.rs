@@ -89,21 +89,9 @@ mod tests {
 
     fn report(lift: Option<(f64, f64, f64)>) -> ArmReport {
         let metric = MetricReport {
-            role: MetricRole::Primary,
-            control: Some(0.1),
-            arm: Some(0.12),
             lift: lift.map(|(lift, ..)| lift),
             interval: lift.map(|(_, lower, upper)| Interval { lower, upper }),
-            standard_error: None,
-            p: None,
-            p_adjusted: None,
-            p_harm: None,
-            information: None,
-            top_bucket_share: None,
-            harm_since_ms: None,
-            interval_at_one_look: None,
-            decision: None,
-            per_user: None,
+            ..MetricReport::untested(MetricRole::Primary, Some(0.1), Some(0.12))
         };
         ArmReport {
             decision: Some(Decision {

@@ -72,21 +72,13 @@ fn arm(state: ArmState, [lower, lift, upper]: [f64; 3]) -> ArmReport {
     let is_known = state != ArmState::Collecting;
     let known = |number| is_known.then_some(number);
     let metric = MetricReport {
-        role: MetricRole::Primary,
-        control: Some(0.1),
-        arm: Some(0.1 * (1.0 + lift)),
         lift: known(lift),
         interval: is_known.then_some(Interval { lower, upper }),
         standard_error: known(0.05),
         p: known(0.01),
         p_adjusted: known(0.02),
         p_harm: known(0.5),
-        information: None,
-        top_bucket_share: None,
-        harm_since_ms: None,
-        interval_at_one_look: None,
-        decision: None,
-        per_user: None,
+        ..MetricReport::untested(MetricRole::Primary, Some(0.1), Some(0.1 * (1.0 + lift)))
     };
     let reason = match state {
         ArmState::Collecting => "users in 131 of 220 buckets",
