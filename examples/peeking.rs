@@ -1,5 +1,5 @@
-//! Prints what the pictures of docs/statistics.md show: experiments without an effect, looked at every ten minutes for a week, and
-//! one for two weeks whose effect changes.
+//! Prints what the pictures of docs/statistics.md show: experiments without an effect, looked at every ten minutes for a week,
+//! and one for two weeks whose effect changes.
 //!
 //! ```text
 //! cargo run --release --example peeking > docs/statistics.txt

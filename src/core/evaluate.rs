@@ -71,7 +71,8 @@ pub use report::Report;
 const BATCH: usize = 4096;
 /// Maximum number of places reported for each reason of unreadable lines.
 const MAX_PLACES: usize = 3;
-/// Span that settles at once, unless the series needs a shorter one: with few lists, a shorter slot takes more memory than its lists.
+/// Span that settles at once, unless the series needs a shorter one: with few lists, a shorter slot takes more memory than its
+/// lists.
 const SETTLE_MS: i64 = 60 * 60 * 1000;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;

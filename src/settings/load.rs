@@ -40,7 +40,8 @@ pub fn load_text(
     parse(name, text, env, validate)
 }
 
-/// Loads only the settings that decide how events count, and when experiments start and end. Everything else may be wrong or missing.
+/// Loads only the settings that decide how events count, and when experiments start and end. Everything else may be wrong or
+/// missing.
 ///
 /// # Errors
 /// All errors in those settings, and all unknown settings, at once.

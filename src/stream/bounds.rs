@@ -86,7 +86,8 @@ impl MemoryBounds {
         self.state + self.unsealed + self.coverage + self.statistics + self.fetched
     }
 
-    /// Sums by user of one arm of one partition in one epoch, if every bucket has a list, and its refused lists and frequent users.
+    /// Sums by user of one arm of one partition in one epoch, if every bucket has a list, and its refused lists and frequent
+    /// users.
     fn epoch(&self) -> u64 {
         N_BUCKETS as u64 * looks::row_bytes(self.user_columns) + OF_CHECKS
     }

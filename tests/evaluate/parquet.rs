@@ -1,4 +1,5 @@
-//! Parquet files of seven writers, as `tests/data/parquet/make` has made them: 40 lists and 20 clicks, in the types that each writer chooses.
+//! Parquet files of seven writers, as `tests/data/parquet/make` has made them: 40 lists and 20 clicks, in the types that each
+//! writer chooses.
 
 use std::fs;
 

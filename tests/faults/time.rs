@@ -48,8 +48,8 @@ fn send_ahead(kafka: &Kafka, traffic: &Traffic, partition: i32, n_lists: i64) {
     producer.flush();
 }
 
-/// Of ten lists of ten users, sent together, the clock of one is a minute fast. A bound on timestamps refuses all of them; a broker that
-/// stamps records takes all, and abgauge refuses the one.
+/// Of ten lists of ten users, sent together, the clock of one is a minute fast. A bound on timestamps refuses all of them; a
+/// broker that stamps records takes all, and abgauge refuses the one.
 #[test]
 fn a_timestamp_bound_loses_other_events_but_a_stamping_broker_does_not() {
     let kafka = Kafka::shared();

@@ -55,7 +55,8 @@ pub struct ServedShape {
     pub clicked_ts: Option<Paths>,
     /// Path to the id in an item that is an object.
     pub item_id: Option<Paths>,
-    /// Path to the place in its row, an integer, in an item that is an object. Items rank by it. `None`: items rank in their order.
+    /// Path to the place in its row, an integer, in an item that is an object. Items rank by it. `None`: items rank in their
+    /// order.
     pub position: Option<Paths>,
     /// Skip elements that are not items. Otherwise they make their list invalid.
     pub skip_others: bool,

@@ -28,7 +28,8 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Returns the logs as they are read again if they still reach back far enough: further back if settled lists may still be copied.
+    /// Returns the logs as they are read again if they still reach back far enough: further back if settled lists may still be
+    /// copied.
     pub fn logs_for_copies(&self) -> impl Iterator<Item = LogCheckpoint> {
         self.logs.iter().map(|log| match self.copies.reach {
             Some(CopiesReach { resume, open }) if log.side == Side::Served => {

@@ -191,8 +191,9 @@ impl Chunks {
         has(&self.alive, handle.page())
     }
 
-    /// Opens the next chunk of an owner who has these, for at least `n_words`. The first has `first_words` at least, and each next one
-    /// several times the words of the last, until they are full ones: a quiet slot stays small, and nothing is copied when it grows.
+    /// Opens the next chunk of an owner who has these, for at least `n_words`. The first has `first_words` at least, and each
+    /// next one several times the words of the last, until they are full ones: a quiet slot stays small, and nothing is copied
+    /// when it grows.
     ///
     /// # Panics
     /// Panics if [`Self::is_full`].

@@ -183,7 +183,8 @@ impl Coverage {
         counts
     }
 
-    /// Walks over the catalogue and counts, for each of `numbers` and by cut-off, the items whose last slot is that or a later one.
+    /// Walks over the catalogue and counts, for each of `numbers` and by cut-off, the items whose last slot is that or a later
+    /// one.
     fn count(&self, numbers: &[i32], catalogue: &Catalogue) -> Vec<(i32, Vec<u64>)> {
         let parts = self.parts.iter();
         let shown: Vec<&CoveragePart> = parts.filter(|part| self.known.shown.contains(&part.id)).collect();

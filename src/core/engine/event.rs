@@ -33,8 +33,9 @@ impl Side {
     }
 }
 
-/// Reason why a record could not be read. If several apply, the first in this order of checks is used: the JSON itself, `type` and
-/// whether its topic agrees, `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`. So it does not depend on the order of keys.
+/// Reason why a record could not be read. If several apply, the first in this order of checks is used: the JSON itself, `type`
+/// and whether its topic agrees, `request_id`, `ts`, `items` or `item`, `experiments`, `user_id`. So it does not depend on the
+/// order of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.

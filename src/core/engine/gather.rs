@@ -182,8 +182,8 @@ impl Gathering {
         gathering
     }
 
-    /// The entries that are needed to read the log again from `offset`, and lists from either border on (Unix ms). No next row has
-    /// come before `position`. `None` means that all lists are read again.
+    /// The entries that are needed to read the log again from `offset`, and lists from either border on (Unix ms). No next row
+    /// has come before `position`. `None` means that all lists are read again.
     pub fn checkpoint(&self, from_ms: Option<[i64; 2]>, offset: i64, position: i64) -> GatherCheckpoint {
         let is_across = |head: &&EarlierHead| {
             let mut borders = from_ms.iter().flatten();
@@ -365,8 +365,9 @@ impl Gathering {
         names
     }
 
-    /// Takes the next list whose time + span lies before `until_ms`, and puts its content into an empty batch. Rows of a list whose time +
-    /// span the topic's own watermark has not passed may still come: it is remembered, and the silence that completed it.
+    /// Takes the next list whose time + span lies before `until_ms`, and puts its content into an empty batch. Rows of a list
+    /// whose time + span the topic's own watermark has not passed may still come: it is remembered, and the silence that
+    /// completed it.
     pub fn take_complete(
         &mut self,
         until_ms: i64,

@@ -424,8 +424,8 @@ impl Engine {
         Outcome::Accepted
     }
 
-    /// Makes a list of a composite id known to clicks that name fewer of its parts. It takes the kept ones together with those that
-    /// name all parts, in the order of their offsets.
+    /// Makes a list of a composite id known to clicks that name fewer of its parts. It takes the kept ones together with those
+    /// that name all parts, in the order of their offsets.
     #[cold]
     fn open_to_partial_clicks(
         &mut self,
@@ -818,8 +818,9 @@ impl Engine {
         self.store.tidy(n_lists + self.clicks.len());
     }
 
-    /// Returns the time from which on events of a kind are needed, at the border of a slot, Unix ms: clicks as long as a list that they
-    /// may belong to is not settled, lists also as long as a copy of them may come. `None` before the pair had a record: all are needed.
+    /// Returns the time from which on events of a kind are needed, at the border of a slot, Unix ms: clicks as long as a list
+    /// that they may belong to is not settled, lists also as long as a copy of them may come. `None` before the pair had a
+    /// record: all are needed.
     fn needed_from_ms(&self, kind: Side) -> Option<i64> {
         let settled_until_ms = self.settled_until_ms()?;
         Some(match kind {

@@ -4,8 +4,9 @@
 //! slots  ──▶ OpenSlot { chunks ──▶ [ list │ list │ … ] [ list │ … ], tally }
 //! store  ──▶ handle of the list of an id
 //! ```
-//! A list of 10 items in one arm takes 80 bytes and about 16 in the index, plus 40 if the places of its items in a catalogue are kept. A
-//! slot leaves as a whole: its chunks are freed, which invalidates all handles into them. Growth never copies or moves a list.
+//! A list of 10 items in one arm takes 80 bytes and about 16 in the index, plus 40 if the places of its items in a catalogue
+//! are kept. A slot leaves as a whole: its chunks are freed, which invalidates all handles into them. Growth never copies or
+//! moves a list.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -481,7 +482,8 @@ impl OpenLists {
     /// Opens the slot of a time if necessary. Returns its start and place.
     #[inline(always)]
     fn slot_of(&mut self, ts_ms: i64) -> (i64, u32) {
-        // One unsigned comparison covers both ends of the slot: times before it wrap around. A division would cost more than all the rest.
+        // One unsigned comparison covers both ends of the slot: times before it wrap around. A division would cost more than
+        // all the rest.
         if ts_ms.wrapping_sub(self.last.0) as u64 >= self.slot_ms as u64 {
             self.select_slot_of(ts_ms);
         }

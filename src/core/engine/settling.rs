@@ -34,7 +34,8 @@ pub struct SettledList<'a> {
     /// Tags of its items in rank order, copies included: the lower half of each hash. The same item has the same tag in every
     /// list, pair and process with the same `hash_seed`. Among 10,000 distinct items two share a tag in 1% of cases.
     pub tags: &'a [u32],
-    /// Hashes of the distinct clicked items that it does not show, as far as they are remembered. The lower half of each is its tag.
+    /// Hashes of the distinct clicked items that it does not show, as far as they are remembered. The lower half of each is its
+    /// tag.
     pub off_list: &'a [u64],
     /// The clicked ranks: the item at rank r has the tag `tags[r − 1]`.
     pub outcome: ListOutcome<'a>,

@@ -78,7 +78,8 @@ impl ShownLists {
         n_bytes as u64
     }
 
-    /// Returns the lists of each arm, in no particular order: the start of their slot, and the places of their items in rank order.
+    /// Returns the lists of each arm, in no particular order: the start of their slot, and the places of their items in rank
+    /// order.
     pub fn by_arm(&self) -> impl Iterator<Item = (ArmId, impl Iterator<Item = (i64, &[u32])>)> {
         let list = |number: u32| self.lists.get(number as usize);
         self.arms.iter().map(move |arm| {

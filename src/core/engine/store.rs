@@ -58,7 +58,8 @@ pub struct Handles {
 
 #[derive(Debug)]
 pub struct Store {
-    /// Added to ids, so that an attacker can neither send items that look like an id in a record, nor ids of one line of the index.
+    /// Added to ids, so that an attacker can neither send items that look like an id in a record, nor ids of one line of the
+    /// index.
     secret: u128,
     pub chunks: Chunks,
     index: Index,

@@ -245,7 +245,8 @@ fn add_times(sums: &mut [i64], n: u32, terms: &[i64]) -> bool {
     overflowed
 }
 
-/// Rows by arm. Arm ids are dense from 0, but a slot may have few arms, so they are stored in pages of 16. The first page is empty.
+/// Rows by arm. Arm ids are dense from 0, but a slot may have few arms, so they are stored in pages of 16. The first page is
+/// empty.
 #[derive(Debug)]
 struct RowsByArm {
     /// Start of the page of each 16 arms in `rows`.

@@ -33,7 +33,8 @@ pub struct Watermarks {
 /// Records that were too far ahead on arrival, late or not: without one, the next would have the same effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Their offsets, ascending. If there would be more than 32 ranges, the nearest two are merged, including the gap between them.
+    /// Their offsets, ascending. If there would be more than 32 ranges, the nearest two are merged, including the gap between
+    /// them.
     pub ranges: Vec<RangeInclusive<i64>>,
     pub n_records: u64,
     /// Number of events that are late only because of these records.
@@ -184,7 +185,8 @@ impl Watermarks {
         self.idle_ms[index] = None;
     }
 
-    /// Makes an idle move (D7). `live_end_ms` is set only if both sides are idle. The watermark stays at or below `until_ms` − lateness.
+    /// Makes an idle move (D7). `live_end_ms` is set only if both sides are idle. The watermark stays at or below `until_ms` −
+    /// lateness.
     pub fn idle(&mut self, side: Side, live_end_ms: Option<i64>, until_ms: i64) {
         let own = self.newest_ms(side);
         let twin = self.newest_ms(side.twin());

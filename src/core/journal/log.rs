@@ -9,11 +9,12 @@ pub trait Log {
     /// Reads a partition from its first record on, from now on.
     fn follow(&mut self, partition: i32);
 
-    /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is one;
-    /// a later question takes the place of an earlier one.
+    /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is
+    /// one; a later question takes the place of an earlier one.
     fn ask(&mut self, partition: i32, question: EndQuestion);
 
-    /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is answered.
+    /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is
+    /// answered.
     fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>);
 
     /// Hands over all events, or waits up to `wait_ms` if there are none. Within a partition, records come in order, and an end

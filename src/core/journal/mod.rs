@@ -8,11 +8,13 @@
 //! blob  ── bytes of a role, or a part of them
 //! ```
 //!
-//! Any record may land late, twice, or without an answer, and compaction may remove a record once a later one has the same key. So a key
-//! is written by one session only, and always with the same content, and no rule depends on the order of records. Claims are ordered by
-//! their sessions, and so are seals: a seal is *in force* if it is the highest and no claim is higher than its session's.
+//! Any record may land late, twice, or without an answer, and compaction may remove a record once a later one has the same key.
+//! So a key is written by one session only, and always with the same content, and no rule depends on the order of records.
+//! Claims are ordered by their sessions, and so are seals: a seal is *in force* if it is the highest and no claim is higher
+//! than its session's.
 //!
-//! - [`PartitionView`] holds the records that a reader of the partition has read. At an [`NamespaceEnd`] it yields the current state.
+//! - [`PartitionView`] holds the records that a reader of the partition has read. At an [`NamespaceEnd`] it yields the current
+//!   state.
 //! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S8. Its driver reads, appends
 //!   and asks; it makes no decisions.
 //! - [`Log`] is a driver's interface to the partitions, and [`Cursor`] tracks how far one of them is read.

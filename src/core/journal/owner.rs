@@ -75,27 +75,31 @@ pub enum OwnerStatus {
 ///
 /// # What a driver provides
 ///
-/// - One loop per pair, and one owner that learns what becomes of the pair's memory in this process: [`OwnerInput::Forgotten`] if it is
-///   dropped other than by a command. The seed is random, and new for each owner.
-/// - The time with each input, in ms of a clock that never goes back and counts suspension. An [`OwnerInput::Tick`] at least each second, even
-///   while nothing can be read. After each input the driver puts [`Owner::showing`] where scrapes find it without waiting for the loop;
-///   scrapes evaluate it with the same clock.
-/// - The records of the state partition from its first one on, in the order of offsets, from the leader, including tombstones. While the pair
-///   is away the driver keeps reading, or resumes from the same position when the pair comes back.
-/// - [`OwnerInput::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it with the ends.
-/// - Ends: the driver takes a [`EndQuestion`], asks the broker where the partition ends, and hands the question in as [`OwnerInput::End`] once its
-///   position is there. If records were read since the question, the answer proves nothing, and the driver asks again. While a claim or a
-///   seal is pending it asks right after each record, otherwise about each second, and never less often than a third of the lease.
-///   [`OwnerInput::StartOver`] if the end lies before the position, followed by all records from the first one on.
-/// - Appends in any order, without transactions, `acks=all`. [`OwnerInput::Acknowledged`] for each key with a value that is acknowledged; a failure
-///   is not an answer. The driver holds nothing back: an append may land at any later time, or never.
-/// - Commits: [`OwnerInput::Committed`] with `is_known: false` only for an answer that means it (unknown member, illegal generation, fenced
-///   instance, rebalance in progress). A timeout or an unreachable coordinator is not an answer, and the command comes again.
-/// - Memory: at [`OwnerCommand::Begin`] by the start rule; at [`OwnerCommand::Restore`] from header and roles, replaying from the resume offsets. A
-///   [`State`](super::State) at a batch border when [`Owner::wants`] asks for it, and not before the replay has met its digests. Equal states
-///   must have equal bytes.
-/// - Settled deltas wait, by the content of the state that contains them, for [`OwnerCommand::Show`]. Each Show releases all deltas up to that
-///   state. Until then the board keeps what was shown before, and [`Visibility::shown`] decides whether it is visible.
+/// - One loop per pair, and one owner that learns what becomes of the pair's memory in this process: [`OwnerInput::Forgotten`]
+///   if it is dropped other than by a command. The seed is random, and new for each owner.
+/// - The time with each input, in ms of a clock that never goes back and counts suspension. An [`OwnerInput::Tick`] at least
+///   each second, even while nothing can be read. After each input the driver puts [`Owner::showing`] where scrapes find it
+///   without waiting for the loop; scrapes evaluate it with the same clock.
+/// - The records of the state partition from its first one on, in the order of offsets, from the leader, including tombstones.
+///   While the pair is away the driver keeps reading, or resumes from the same position when the pair comes back.
+/// - [`OwnerInput::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it
+///   with the ends.
+/// - Ends: the driver takes a [`EndQuestion`], asks the broker where the partition ends, and hands the question in as
+///   [`OwnerInput::End`] once its position is there. If records were read since the question, the answer proves nothing, and
+///   the driver asks again. While a claim or a seal is pending it asks right after each record, otherwise about each second,
+///   and never less often than a third of the lease. [`OwnerInput::StartOver`] if the end lies before the position, followed by
+///   all records from the first one on.
+/// - Appends in any order, without transactions, `acks=all`. [`OwnerInput::Acknowledged`] for each key with a value that is
+///   acknowledged; a failure is not an answer. The driver holds nothing back: an append may land at any later time, or never.
+/// - Commits: [`OwnerInput::Committed`] with `is_known: false` only for an answer that means it (unknown member, illegal
+///   generation, fenced instance, rebalance in progress). A timeout or an unreachable coordinator is not an answer, and the
+///   command comes again.
+/// - Memory: at [`OwnerCommand::Begin`] by the start rule; at [`OwnerCommand::Restore`] from header and roles, replaying from
+///   the resume offsets. A [`State`](super::State) at a batch border when [`Owner::wants`] asks for it, and not before the
+///   replay has met its digests. Equal states must have equal bytes.
+/// - Settled deltas wait, by the content of the state that contains them, for [`OwnerCommand::Show`]. Each Show releases all
+///   deltas up to that state. Until then the board keeps what was shown before, and [`Visibility::shown`] decides whether it is
+///   visible.
 /// - A final state before it leaves, if time allows: the machine seals what it is offered until [`OwnerInput::Revoked`].
 #[derive(Debug)]
 pub struct Owner {
@@ -162,8 +166,8 @@ impl Owner {
         }
     }
 
-    /// Takes an input at a time (ms of a clock that never goes back and counts suspension). At least one must come each second, if only a
-    /// [`OwnerInput::Tick`].
+    /// Takes an input at a time (ms of a clock that never goes back and counts suspension). At least one must come each second,
+    /// if only a [`OwnerInput::Tick`].
     pub fn step(&mut self, now_ms: i64, input: OwnerInput) -> Vec<OwnerCommand> {
         // A stall must be noticed before the input can show anything again.
         self.note_time(now_ms);

@@ -3,9 +3,10 @@
 //! ```text
 //! user ─▶ one of 64 places │ lists │ lists whose user has bit 0 set │ … bit 7 │
 //! ```
-//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. Suppose one user
-//! has most lists of a place. The other users have each bit set about half of the time, so their lists are twice the minority of a
-//! bit, averaged over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot and what's not, 2005.
+//! All sums are additive, so the result depends neither on the order of lists nor on how they are spread over pairs. Suppose
+//! one user has most lists of a place. The other users have each bit set about half of the time, so their lists are twice the
+//! minority of a bit, averaged over the bits. This is a count sketch with group testing: Cormode and Muthukrishnan, What's hot
+//! and what's not, 2005.
 
 use super::LedgerError;
 use super::book::{Aggregate, ByArm};
@@ -223,7 +224,8 @@ mod tests {
 
     #[test]
     fn users_in_one_place_by_hand() {
-        // Users 1 and 1 + 64 × 0b1111 share place 1, and differ in half of the bits: five lists less twice the mean of 2, 2, 2, 2, 0, 0, 0, 0.
+        // Users 1 and 1 + 64 × 0b1111 share place 1, and differ in half of the bits: five lists less twice the mean of 2, 2, 2,
+        // 2, 0, 0, 0, 0.
         let users = reported([1, 1, 1, 1 + 64 * 0b1111, 1 + 64 * 0b1111]);
         assert_eq!(users.0, [(1, [5, 2, 2, 2, 2, 0, 0, 0, 0])]);
         assert_eq!(users.most(), 3.0);

@@ -10,9 +10,9 @@
 //!
 //! # How to add an aggregate
 //!
-//! 1. Write a file here with an implementation of [`Aggregate`] and a case worked by hand. [`DistinctItems`] is a good template. The
-//!    input is a [`SettledList`]. Its user and its items are halves of hashes, so among very many a few collide and count as
-//!    one. `Slot` is the change sent to the board; use `ByArm<Cell>` if the board does not need it.
+//! 1. Write a file here with an implementation of [`Aggregate`] and a case worked by hand. [`DistinctItems`] is a good
+//!    template. The input is a [`SettledList`]. Its user and its items are halves of hashes, so among very many a few collide
+//!    and count as one. `Slot` is the change sent to the board; use `ByArm<Cell>` if the board does not need it.
 //! 2. Add a line to `aggregates.rs`. The aggregate is then kept, merged, encoded and decoded. [`Numbers`] and [`OfArm`] get a
 //!    field with that name, and the laws in `tests.rs` cover it. Ledgers stored earlier stay readable: the aggregate starts
 //!    where they end, and [`Since`] contains that time.

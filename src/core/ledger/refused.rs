@@ -1,7 +1,7 @@
 //! Counts refused lists by arm, in clusters. If arms lose different shares of their lists, the rest cannot be compared.
 //!
-//! Lists of one user depend on each other, so refused lists with a user are counted by user bucket. The others are counted by hour of
-//! the week. Accepted lists are counted by hour too, to distinguish a broken hour from a busy one.
+//! Lists of one user depend on each other, so refused lists with a user are counted by user bucket. The others are counted by
+//! hour of the week. Accepted lists are counted by hour too, to distinguish a broken hour from a busy one.
 
 use std::collections::BTreeMap;
 

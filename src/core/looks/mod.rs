@@ -7,8 +7,9 @@
 //! ```
 //! A look is taken once every pair has settled all slots before its time. Looks are taken one after the other, also while the
 //! log is replayed, so the same log yields the same looks whenever the program started. A pair that is behind delays them. The
-//! module is pure: no clock, no I/O. [`Looks`] takes [`PairNews`] of pairs and returns [`Look`]. If pairs are stored, a [`LookFeed`]
-//! derives the news from the current states of all pairs, whichever instance owns them, so all instances take the same looks.
+//! module is pure: no clock, no I/O. [`Looks`] takes [`PairNews`] of pairs and returns [`Look`]. If pairs are stored, a
+//! [`LookFeed`] derives the news from the current states of all pairs, whichever instance owns them, so all instances take the
+//! same looks.
 
 mod arms;
 mod experiment;

@@ -78,7 +78,8 @@ pub struct Shares {
 }
 
 impl Catalogue {
-    /// Builds the catalogue of these items, whose ids differ. Shares are fractions of `n_users`. Items of `previous` keep their places.
+    /// Builds the catalogue of these items, whose ids differ. Shares are fractions of `n_users`. Items of `previous` keep their
+    /// places.
     pub fn new(items: Vec<NewItem>, n_users: u64, previous: Option<&Catalogue>) -> Catalogue {
         let unknown = Shares {
             popularity: 0.0,

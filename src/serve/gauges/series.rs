@@ -1,4 +1,5 @@
-//! Table of the ranking gauges: name, labels, help. Rows of looks are in `looks.rs`, beside the functions that read their numbers.
+//! Table of the ranking gauges: name, labels, help. Rows of looks are in `looks.rs`, beside the functions that read their
+//! numbers.
 
 use std::borrow::Cow;
 

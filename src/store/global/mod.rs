@@ -85,7 +85,8 @@ impl Global {
         let run = {
             let is_over = Arc::clone(&is_over);
             move || {
-                // The flag orders no other memory, so relaxed access is enough. A round waits only briefly, so the thread ends soon.
+                // The flag orders no other memory, so relaxed access is enough. A round waits only briefly, so the thread ends
+                // soon.
                 while !is_over.load(Ordering::Relaxed) {
                     work.round(WAIT_MS);
                 }

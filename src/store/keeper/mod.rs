@@ -1,5 +1,5 @@
-//! Keeper of the stored state: a thread that drives an [`Owner`](abgauge_core::journal::Owner) for each pair, between a [`Log`] and
-//! the worker.
+//! Keeper of the stored state: a thread that drives an [`Owner`](abgauge_core::journal::Owner) for each pair, between a [`Log`]
+//! and the worker.
 //!
 //! ```text
 //!             requests                        append, ask

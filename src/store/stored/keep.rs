@@ -6,7 +6,8 @@ use abgauge_core::looks;
 
 use crate::settings::{Config, N_CELLS};
 
-/// Returns what to keep. With `[state]`: what the board shows. For configured experiments: also users, in cells from look to look.
+/// Returns what to keep. With `[state]`: what the board shows. For configured experiments: also users, in cells from look to
+/// look.
 pub fn keep(config: &Config) -> Keep {
     let users = keep_of_users(config);
     if config.state.is_none() {

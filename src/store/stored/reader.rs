@@ -1,4 +1,5 @@
-//! Reads the whole state topic, to the ends of all partitions, for tools: it joins no group, claims nothing and waits for a bounded time.
+//! Reads the whole state topic, to the ends of all partitions, for tools: it joins no group, claims nothing and waits for a
+//! bounded time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -132,7 +133,8 @@ impl<L: Log> TopicReader<L> {
             .poll(WAIT_MS, &mut |happening| happens(partitions, fault, happening));
     }
 
-    /// Deletes the keys of a namespace in these partitions, and reads to verify that they are gone. A lost tombstone is written again.
+    /// Deletes the keys of a namespace in these partitions, and reads to verify that they are gone. A lost tombstone is written
+    /// again.
     ///
     /// # Errors
     /// [`Unread`] if they are not gone within that time.

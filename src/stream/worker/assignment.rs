@@ -197,7 +197,8 @@ impl Worker {
         self.assign_pairs();
     }
 
-    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported; but not where it is stored.
+    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported; but not where it is
+    /// stored.
     fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
         self.give_up_copies(partition, logs);
         // A stored pair is restored or refused, but never restarts from the log.

@@ -325,7 +325,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Gives up the copies of a pair that has just been restored if their lists have left the log. The pair may then resume without them.
+    /// Gives up the copies of a pair that has just been restored if their lists have left the log. The pair may then resume
+    /// without them.
     pub(super) fn give_up_copies(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
         let own = self
             .stored

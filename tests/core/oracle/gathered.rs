@@ -1,5 +1,5 @@
-//! Lists of one record per shown item, worked by hand. The span is 6, lateness 5: the list of 100 is complete when a row of 112 was
-//! read.
+//! Lists of one record per shown item, worked by hand. The span is 6, lateness 5: the list of 100 is complete when a row of 112
+//! was read.
 
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::outcome::Outcome;

@@ -567,8 +567,8 @@ fn world_of(lists: &[(u8, i64)], clicks: &[i64]) -> World {
     }
 }
 
-/// Follows it one record at a time, a click after each of these runs of lists. Served lists are silent after this record, and there
-/// is a cut after another.
+/// Follows it one record at a time, a click after each of these runs of lists. Served lists are silent after this record, and
+/// there is a cut after another.
 fn follow_by_hand(world: &World, runs: &[usize], silent_after: Option<usize>, cut_after: usize) -> u64 {
     let n = world.logs.iter().map(Vec::len).sum::<usize>();
     let silence = IdleMove {

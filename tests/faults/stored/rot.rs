@@ -1,5 +1,5 @@
-//! A state topic that rots behind a running owner: each fault is reported and mended, or refused before the next start. Readiness and
-//! `abgauge state verify` never disagree for long.
+//! A state topic that rots behind a running owner: each fault is reported and mended, or refused before the next start.
+//! Readiness and `abgauge state verify` never disagree for long.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

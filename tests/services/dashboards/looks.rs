@@ -1,5 +1,5 @@
-//! What looks say comes with time, and other gauges while something is wrong: queries of these are asked of made-up samples (promtool),
-//! and those of looks of a demo as well.
+//! What looks say comes with time, and other gauges while something is wrong: queries of these are asked of made-up samples
+//! (promtool), and those of looks of a demo as well.
 
 use std::collections::BTreeSet;
 use std::fs;

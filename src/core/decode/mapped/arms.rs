@@ -190,8 +190,8 @@ impl MappedArms<'_, '_> {
         self.push(experiment, arm.and_then(read))
     }
 
-    /// Adds an arm. A bad arm is counted, and its experiment is left out. It is pushed all the same, so that a repeated experiment
-    /// is found whatever its arms are.
+    /// Adds an arm. A bad arm is counted, and its experiment is left out. It is pushed all the same, so that a repeated
+    /// experiment is found whatever its arms are.
     ///
     /// # Errors
     /// Too many experiments, whatever their names, or text that is not valid.

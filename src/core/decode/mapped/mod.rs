@@ -481,7 +481,8 @@ impl Mapped {
         })
     }
 
-    /// Takes the clicked items outside the list's items. Returns the time of all clicks in the list, if they have one of their own.
+    /// Takes the clicked items outside the list's items. Returns the time of all clicks in the list, if they have one of their
+    /// own.
     fn clicks_of_list(&self, fields: &MappedFields, sink: &mut Sink) -> Result<Option<i64>, Problem> {
         if let Some(items) = fields
             .unless_null(Field::ClickedItems)

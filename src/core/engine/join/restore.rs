@@ -157,7 +157,8 @@ impl Engine {
         }
     }
 
-    /// Decides on a list of a settled slot that is read again. One that had been accepted is kept, as long as copies of it may come.
+    /// Decides on a list of a settled slot that is read again. One that had been accepted is kept, as long as copies of it may
+    /// come.
     pub(super) fn keep_again(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
         // No later list is a copy of it, or it was refused when it first came.
         if list.ts_ms < self.again_from_ms || self.copies.refused(at.offset, list.ts_ms) {
@@ -314,7 +315,8 @@ impl Engine {
             .filter(move |kind| one_topic || *kind == side)
     }
 
-    /// Returns whether a topic is still replayed up to its position. Until then the engine makes neither idle moves nor checkpoints.
+    /// Returns whether a topic is still replayed up to its position. Until then the engine makes neither idle moves nor
+    /// checkpoints.
     pub fn is_replaying(&self) -> bool {
         self.is_replaying
     }

@@ -27,8 +27,8 @@ impl<'a> Report<'a> {
     /// that no spreadsheet takes for formulas.
     ///
     /// A series adds `start` after `profile`; it is empty in the rows over everything, which come first. A comparison adds
-    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control and for arms that are not comparable. From
-    /// `lift_lower` on, only the first profile has them, in the rows over everything.
+    /// `difference,difference_percent,lift_lower,lift_upper,p,p_adjusted,p_harm` at the end, empty for the control and for arms
+    /// that are not comparable. From `lift_lower` on, only the first profile has them, in the rows over everything.
     ///
     /// # Errors
     /// The rows cannot be written.

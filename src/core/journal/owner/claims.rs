@@ -222,7 +222,8 @@ impl Owner {
         }
     }
 
-    /// S6: keeps memory that has passed through the base; otherwise orders it made again. Returns the seal to be sealed again, if any.
+    /// S6: keeps memory that has passed through the base; otherwise orders it made again. Returns the seal to be sealed again,
+    /// if any.
     pub(super) fn remember(&mut self, base: Option<Arc<Seal>>) -> Result<Option<Arc<Seal>>, Refusal> {
         let Some(base) = base else {
             // Memory may exist although nothing was sealed: it has begun, and its first seal was lost.

@@ -89,8 +89,8 @@ impl Holding {
         }
     }
 
-    /// Returns whether a state is wanted. The base must be sealed first: if it were sealed after a state of this session, it would undo
-    /// that state.
+    /// Returns whether a state is wanted. The base must be sealed first: if it were sealed after a state of this session, it
+    /// would undo that state.
     pub fn wants(&self) -> Urgency {
         match &self.on_top_of {
             ContinuedState::Base(_) if !self.rules.hold(Clause::TheBaseComesFirst) => Urgency::AtOnce,
@@ -324,7 +324,8 @@ impl Holding {
         (self.on_top_of, self.attempt) = (ContinuedState::Nothing, None);
     }
 
-    /// Gives up an attempt that was unanswered for so long that its answer may come late or never. The next attempt uses other keys.
+    /// Gives up an attempt that was unanswered for so long that its answer may come late or never. The next attempt uses other
+    /// keys.
     pub fn doubt(&mut self, now_ms: i64, answer_ms: i64) {
         let since_ms = match &self.attempt {
             Some(Attempt::Blobs { received_ms, .. }) => *received_ms,
@@ -344,8 +345,8 @@ impl Holding {
         self.attempt = None;
     }
 
-    /// Gives up a seal that was acknowledged, and that an end which was asked for since does not have: a replica that lacked it has become
-    /// the leader. Should it be there all the same, behind that end, it counts as one that lands late.
+    /// Gives up a seal that was acknowledged, and that an end which was asked for since does not have: a replica that lacked it
+    /// has become the leader. Should it be there all the same, behind that end, it counts as one that lands late.
     pub fn miss(&mut self, end: &NamespaceEnd, view: &PartitionView) {
         if let Some(Attempt::Seal {
             id, acknowledged_ms, ..

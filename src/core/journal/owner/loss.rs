@@ -48,7 +48,8 @@ impl Owner {
         }
     }
 
-    /// Returns whether the topic has lost a part of the current state, at an end that has the own claim. The loss is then repaired.
+    /// Returns whether the topic has lost a part of the current state, at an end that has the own claim. The loss is then
+    /// repaired.
     pub(super) fn look_for_loss(&mut self, end: &NamespaceEnd) -> bool {
         let OwnerPhase::Holding(holding) = &mut self.phase else {
             return false;

@@ -1,4 +1,5 @@
-//! Faults of the state topic for readiness and for the page: records that are lost, and settings or records that let no state be stored.
+//! Faults of the state topic for readiness and for the page: records that are lost, and settings or records that let no state
+//! be stored.
 
 use std::collections::BTreeMap;
 
