@@ -17,7 +17,7 @@ pub type SharedBytes = Arc<[u8]>;
 /// Names a part of the state, such as `totals` or `cell 0 29393280`.
 pub type Role = Arc<str>;
 
-/// Stands for the accepted events that are read again: their number, and the sum of their hashes, which wraps.
+/// Digest of the accepted events that are read again: their number, and the wrapping sum of their hashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayDigest {
     pub n_events: u64,
@@ -37,7 +37,7 @@ pub struct TopicProgress {
     pub digest: ReplayDigest,
 }
 
-/// Something that has been counted since a time of its own.
+/// Column and the time since which it has been counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedColumn {
     pub id: String,

@@ -61,7 +61,7 @@ impl Follower {
         Follower::with_rules(namespace, n_partitions, lease_ms, JournalRules::default())
     }
 
-    /// Creates an onlooker with weakened rules, for tests.
+    /// Creates a follower with weakened rules, for tests.
     #[doc(hidden)]
     pub fn with_rules(
         namespace: Namespace,

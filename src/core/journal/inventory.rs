@@ -51,7 +51,7 @@ impl Inventory {
     /// The partition is read from its first record again.
     pub fn start_over(&mut self) {
         self.records.clear();
-        // The answer to an earlier question is none.
+        // Answers to earlier questions are void.
         self.n_taken += 1;
     }
 
@@ -116,7 +116,7 @@ pub enum Breach {
     Newer(String),
     /// A key that no version writes.
     Malformed(String),
-    /// A claim or a seal of the highest epoch that there can be: no other claim can be above it.
+    /// A claim or a seal with the highest possible epoch: no other claim can be above it.
     Unsurpassable(String),
     /// I3.
     TwoContents(RecordKey),
@@ -130,7 +130,7 @@ pub enum Breach {
         later: SealId,
         what: &'static str,
     },
-    /// A claim whose words cannot be read; its claim is valid all the same.
+    /// A claim whose value cannot be read. The claim itself is still valid.
     Claim { session: Session, error: RecordError },
     /// A claim waits for its seal.
     Waits(Session),

@@ -47,7 +47,7 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// A claim on the pair. Of two sessions the greater one holds: by epoch, then by number.
+/// A claim on the pair. The greater of two sessions holds it: by epoch, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
     /// e: one more than the highest that was read or tried.
@@ -62,7 +62,7 @@ impl fmt::Display for Session {
     }
 }
 
-/// Which seal. Of two seals the greater one is the later state.
+/// Id of a seal. The greater of two seals is the later state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SealId {
     pub session: Session,

@@ -1,4 +1,4 @@
-//! The partitions of a state topic as a driver of owners uses them: followed, asked for their ends, appended to.
+//! Interface to the partitions of a state topic for a driver of owners: follow them, ask for their ends, append.
 
 use super::content::SharedBytes;
 use super::key::RecordKey;
@@ -10,10 +10,10 @@ pub trait Log {
     fn follow(&mut self, partition: i32);
 
     /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is
-    /// one; a later question takes the place of an earlier one.
+    /// one; a later question replaces an earlier one.
     fn ask(&mut self, partition: i32, question: EndQuestion);
 
-    /// Appends; without a value, a tombstone. It may land late, twice or never, and only a value that is acknowledged is
+    /// Appends; without a value, a tombstone. It may land late, twice or never. Only an acknowledged value is
     /// answered.
     fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>);
 
@@ -41,7 +41,7 @@ pub enum LogEvent<'a> {
     End { partition: i32, question: EndQuestion },
     /// The question was answered, but for a long time nothing came although records are missing below the end.
     Quiet { partition: i32, question: EndQuestion },
-    /// The log now begins at this offset, later than before: retention or a person has deleted records.
+    /// The log now begins at this offset, later than before: retention or an operator has deleted records.
     Begins { partition: i32, offset: i64 },
     /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
     StartOver { partition: i32 },

@@ -65,7 +65,7 @@ pub enum OwnerStatus {
     Claiming,
     /// Seals.
     Holding,
-    /// Somebody else has claimed: asks the group.
+    /// Another session has claimed the pair: asks the group.
     Superseded,
     /// Cannot resume from the stored state.
     Refused,
@@ -75,7 +75,7 @@ pub enum OwnerStatus {
 ///
 /// # What a driver provides
 ///
-/// - One loop per pair, and one owner that learns what becomes of the pair's memory in this process: [`OwnerInput::Forgotten`]
+/// - One loop per pair, and one owner that tracks the pair's memory in this process: [`OwnerInput::Forgotten`]
 ///   if it is dropped other than by a command. The seed is random, and new for each owner.
 /// - The time with each input, in ms of a clock that never goes back and counts suspension. An [`OwnerInput::Tick`] at least
 ///   each second, even while nothing can be read. After each input the driver puts [`Owner::showing`] where scrapes find it
@@ -135,7 +135,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// `seed` is random, and another one for each owner.
+    /// `seed` is random, and different for each owner.
     pub fn new(settings: OwnerSettings, seed: u64) -> Owner {
         Owner::with_rules(settings, seed, JournalRules::default())
     }

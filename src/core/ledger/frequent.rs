@@ -67,7 +67,7 @@ impl FrequentUsers {
     }
 
     /// # Errors
-    /// If the bytes are not those of [`encode`](Self::encode).
+    /// If [`encode`](Self::encode) would not write these bytes.
     pub(crate) fn decode(from: &mut Reader) -> Result<FrequentUsers, LedgerError> {
         let mut places: Vec<(u8, PlaceCounts<u64>)> = Vec::new();
         for _ in 0..from.length()? {

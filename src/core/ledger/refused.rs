@@ -39,7 +39,7 @@ pub struct HourCounts {
 }
 
 impl RefusedCounts {
-    /// Bytes that it takes at the most, about.
+    /// Approximate maximum size in bytes.
     pub const MAX_BYTES: u64 =
         2 * (N_BUCKETS * size_of::<(u8, u64)>() + N_HOURS * size_of::<(u8, HourCounts)>()) as u64;
 
@@ -67,7 +67,7 @@ impl RefusedCounts {
         }
     }
 
-    /// Bytes that it takes, about.
+    /// Approximate size in bytes.
     pub fn bytes(&self) -> u64 {
         let of_bucket = size_of::<(u8, u64)>();
         let of_hour = size_of::<(u8, HourCounts)>();
@@ -134,7 +134,7 @@ pub struct Refused {
     touched: Vec<ArmId>,
     /// Added when the next slot ends.
     slot: ByArm<RefusedCounts>,
-    /// Refused lists that count with a later slot, by the begin of the first that may take them, Unix ms.
+    /// Refused lists that count with a later slot, by the start of the first one that may take them, Unix ms.
     waiting: BTreeMap<i64, ByArm<RefusedCounts>>,
     /// Refused lists of arms without an accepted list. They count with the first slot in which a list of the arm settles.
     unlisted: BTreeMap<Arm, RefusedCounts>,
@@ -150,7 +150,7 @@ struct AdmittedArm {
 }
 
 impl Refused {
-    /// Counts a list that was refused with a slot that has not ended: its own may have.
+    /// Counts a refused list in a slot that has not ended, because its own slot may have.
     pub fn refuse(&mut self, list: &RefusedList) {
         match &list.arm {
             RefusedArm::Admitted(id) => {

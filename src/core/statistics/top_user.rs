@@ -1,4 +1,4 @@
-//! Check that no single user has so many lists of an arm that the arm's numbers are the user's.
+//! Check that no single user has so many of an arm's lists that they dominate its numbers.
 
 /// Lists below which an arm has no warning, because a user can easily have several of the first few.
 const MIN_LISTS: f64 = 100.0;

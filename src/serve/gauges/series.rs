@@ -1,4 +1,4 @@
-//! Table of the ranking gauges: name, labels, help. Rows of looks are in `looks.rs`, beside the functions that read their
+//! Table of the ranking gauges: name, labels, help. Rows of looks are in `looks.rs`, next to the functions that read their
 //! numbers.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! `[events]`: how records are read that are of another shape than ours.
+//! `[events]`: how to read records whose shape differs from ours.
 
 use abgauge_core::decode::MAX_LABEL_BYTES;
 use abgauge_core::decode::shape::{

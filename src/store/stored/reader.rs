@@ -228,7 +228,7 @@ fn happens(
                 (partition.asked_ms, partition.is_at_end) = (None, false);
             });
         }
-        // A begin does not matter: the topic is read only once, from its first record.
+        // A later start of the log does not matter: the topic is read only once, from its first record.
         LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
         LogEvent::Fault(message) => *fault = Some(message),
         LogEvent::Hindered(_, message) => *fault = message,

@@ -197,7 +197,7 @@ impl Worker {
         self.assign_pairs();
     }
 
-    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported; but not where it is
+    /// A pair whose position is no longer in the log restarts by the start rule, and this is reported, unless the pair is
     /// stored.
     fn located(&mut self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) {
         self.give_up_copies(partition, logs);

@@ -28,7 +28,7 @@ impl Worker {
         let mut idle: Vec<(i32, Vec<Side>)> = Vec::new();
         for (partition, pair) in self.shards.pairs_mut() {
             if pair.is_held() {
-                // A held pair does not settle by silence. Only its lag is updated.
+                // Silence does not settle a held pair. Only its lag is updated.
                 for log in &mut pair.logs {
                     log.end = ends
                         .get(&(log.side, partition))

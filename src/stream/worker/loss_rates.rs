@@ -161,7 +161,7 @@ impl LossRates {
     }
 }
 
-/// The outcomes that it counts; of a result there are none.
+/// Returns the outcomes that it counts, or none if it counts results.
 fn outcomes_of(excess: Excess) -> &'static [Outcome] {
     match excess {
         Excess::Invalid => &[Outcome::Invalid],

@@ -313,7 +313,7 @@ impl Worker {
         }
     }
 
-    /// Keeps the two topics of each pair abreast when memory requires it, and reads neither on while too much of it waits to be
+    /// Keeps the two topics of each pair abreast when memory requires it, and pauses both while too much of it waits to be
     /// stored.
     fn balance(&mut self) {
         // Shares are equal, so whether a pair pauses does not depend on the backlog of others.

@@ -33,7 +33,7 @@ const REFRESH: Duration = Duration::from_millis(250);
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 /// Time for which a loss is shown on the page.
 const TELL_LOSSES: Duration = Duration::from_secs(15 * 60);
-/// Maximum number of different faults are reported together.
+/// Maximum number of different faults reported together.
 const MAX_FAULTS: usize = 4;
 /// Share of a topic's lists with one request id above which a producer is wrong.
 const MAX_SHARED_ID: f64 = 0.01;
@@ -512,7 +512,7 @@ impl WorkerReport {
         self.telemetry
             .set_settle_delay(slowest_ms.and_then(|ms| behind(ms + round.settle_after_ms)));
         let serving = round.shards.serving().map(|pair| pair.engine());
-        // Only from the latest begin on does every pair contribute to the totals.
+        // Every pair contributes to the totals only from the latest start on.
         let begin_ms = serving.clone().filter_map(Engine::begin_ms).max();
         let first_ms = serving
             .filter_map(|engine| engine.accepted_ms())

@@ -222,7 +222,7 @@ impl Owner {
         }
     }
 
-    /// S6: keeps memory that has passed through the base; otherwise orders it made again. Returns the seal to be sealed again,
+    /// S6: keeps memory that has passed through the base; otherwise orders it to be rebuilt. Returns the seal to be sealed again,
     /// if any.
     pub(super) fn remember(&mut self, base: Option<Arc<Seal>>) -> Result<Option<Arc<Seal>>, Refusal> {
         let Some(base) = base else {

@@ -345,8 +345,8 @@ impl Holding {
         self.attempt = None;
     }
 
-    /// Gives up a seal that was acknowledged, and that an end which was asked for since does not have: a replica that lacked it
-    /// has become the leader. Should it be there all the same, behind that end, it counts as one that lands late.
+    /// Gives up a seal that was acknowledged but is missing at an end asked for since then: a replica that lacked it
+    /// has become the leader. If it exists after all, past that end, it counts as a seal that lands late.
     pub fn miss(&mut self, end: &NamespaceEnd, view: &PartitionView) {
         if let Some(Attempt::Seal {
             id, acknowledged_ms, ..

@@ -28,11 +28,11 @@ pub struct OwnerSettings {
 /// Input of an owner.
 #[derive(Debug)]
 pub enum OwnerInput<'a> {
-    /// The group gives the pair.
+    /// The group assigns the pair.
     Assigned,
-    /// The group takes the pair, or the membership is lost.
+    /// The group revokes the pair, or the membership is lost.
     Revoked,
-    /// The memory of the pair is gone. It is made again from the stored state at the next claim.
+    /// The memory of the pair is gone. The next claim rebuilds it from the stored state.
     Forgotten,
     /// The next record of the state partition; a tombstone has no value.
     Record {
@@ -80,7 +80,7 @@ pub enum OwnerCommand {
     },
     /// The state with this content is in force: its settled numbers are to be shown.
     Show { content: u128 },
-    /// The group has given the pair to another: throw memory away.
+    /// The group has assigned the pair to another member: drop the memory.
     Drop,
     /// The pair cannot be counted.
     Refuse(Refusal),
@@ -104,7 +104,7 @@ pub enum Refusal {
     Seal { id: SealId, error: RecordError },
     /// The highest seal is of another log.
     Identity { id: SealId, difference: LogDifference },
-    /// The base is not whole.
+    /// The base is incomplete.
     Damage(DamagedBlob),
     /// The state has so many parts that its seal would be of this size: it is not sealed.
     TooLarge { n_bytes: usize },
@@ -153,7 +153,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// A fault of the stored state of a pair that has an owner. It ends once it is mended.
+/// A fault of the stored state of a pair that has an owner. It ends once it is repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateFault {
     /// The topic has lost this, and it is being written again.

@@ -40,8 +40,8 @@ impl KeptSeal {
         self.seal.content
     }
 
-    /// Returns whether the topic still has all blobs with the bytes that were read: compares places in memory, for a view
-    /// replaces them only by others.
+    /// Returns whether the topic still has all blobs with the bytes that were read. Compares pointers, because a view
+    /// replaces an allocation only if the bytes differ.
     pub fn is_whole(&self, view: &PartitionView) -> bool {
         self.seal.entries().all(|entry| {
             let bytes = self.blobs.get(&entry.blob).zip(view.blob(entry.blob));

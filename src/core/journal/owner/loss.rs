@@ -23,7 +23,7 @@ impl Owner {
         self.n_lost
     }
 
-    /// Returns the record with the highest possible epoch, above which nobody can claim.
+    /// Returns the record with the highest possible epoch, above which no claim is possible.
     fn unsurpassable(&self) -> Option<RecordKey> {
         let top = self.view.top()?;
         let is_in_the_way = match &self.phase {
