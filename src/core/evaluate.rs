@@ -145,7 +145,8 @@ impl Default for Options {
 }
 
 impl Options {
-    fn decoder(&self) -> Decoder {
+    /// Decoder with these bounds and our own shape.
+    pub fn decoder(&self) -> Decoder {
         Decoder::new(self.hash_seed, self.max_items, self.max_experiments)
             .knowing_users_by(self.user_key)
             .without_users(self.no_user.clone())
@@ -173,6 +174,8 @@ pub struct Evaluator {
     /// Decoder of events in our own format.
     decoder: Decoder,
     shape: Option<Shape>,
+    /// Decoder of JSON lines, in that shape.
+    line_decoder: Decoder,
     engine: Engine,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
@@ -223,6 +226,7 @@ impl Evaluator {
         Evaluator {
             decoder: options.decoder(),
             shape: options.shape.clone(),
+            line_decoder: options.decoder().reading(options.shape.as_ref()),
             engine,
             ranking,
             catalogue: options.catalogue.clone(),
@@ -269,11 +273,17 @@ impl Evaluator {
     /// # Errors
     /// Where they cannot be read to their end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
-        let decoder = self.decoder.clone().reading(self.shape.as_ref());
+        let decoder = self.line_decoder.clone();
         let long = source::read_stream(input, |number, record| self.line(record, &decoder, name, number))?;
         self.note_long_lines(name, &long);
         self.count();
         Ok(())
+    }
+
+    /// Reads one JSON line; messages name its place as `name` and `line`.
+    pub fn read_record(&mut self, name: &str, line: u64, record: &[u8]) {
+        let decoder = self.line_decoder.clone();
+        self.line(record, &decoder, name, line);
     }
 
     fn note_long_lines(&mut self, name: &str, long: &LongLines) {
@@ -322,6 +332,7 @@ impl Evaluator {
 
     /// Settles everything.
     pub fn finish(mut self) -> Evaluation {
+        self.count();
         let spans = self.span_ms.map(|cell_ms| Span {
             cell_ms,
             n_cells: None,

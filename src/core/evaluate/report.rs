@@ -65,9 +65,8 @@ impl Evaluation {
         }));
         warnings.extend(self.losses());
         warnings.extend(self.float_times.warning("lists"));
-        let n_conflicts = self.counts.conflicting_lists;
-        let max_conflicts = self.max_duplicate_share * self.n_lists as f64;
-        if n_conflicts as f64 > max_conflicts {
+        if self.has_conflicts() {
+            let n_conflicts = self.counts.conflicting_lists;
             warnings.push(format!(
                 "copies with other items or arms: {n_conflicts} of {} lists: {SHELVES}",
                 self.n_lists
@@ -79,11 +78,7 @@ impl Evaluation {
                 warnings.extend(top_user_warning(names, lists, of_user, self.max_user_share));
             }
         }
-        warnings.extend(self.n_without_a_hit().map(|n| {
-            format!(
-                "clicks: {n}, but none is on an item of its list: the request ids or the items of clicks do not match the lists, or clicks come later than `attribution`; `abgauge check --sample FILE --suggest` shows what links them"
-            )
-        }));
+        warnings.extend(self.without_a_hit());
         warnings
     }
 

@@ -48,9 +48,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             }
         }
         show(&evaluation, args)?;
-        let is_bad = evaluation.is_empty()
-            || !evaluation.losses().is_empty()
-            || evaluation.n_without_a_hit().is_some();
+        let is_bad = evaluation.unusable().is_some();
         let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;
         Ok(match is_bad || is_strictly_bad {
             true => ExitCode::from(BAD_DATA),

@@ -69,15 +69,32 @@ impl Evaluation {
         losses.chain(overflow).collect()
     }
 
-    /// Returns the number of clicks if there are some, and none is on an item that its list shows. Then the field that ties
-    /// clicks to lists is not the intended one, and no hit ratio is meaningful.
-    pub fn n_without_a_hit(&self) -> Option<u64> {
-        let n_clicks = ClickResult::ALL
+    /// Reports clicks of which none is on an item that its list shows. Then the field that ties clicks to lists is not the
+    /// intended one, and no hit ratio is meaningful.
+    pub fn without_a_hit(&self) -> Option<String> {
+        let n_clicks: u64 = ClickResult::ALL
             .map(|result| self.counts.result(result))
             .iter()
             .sum();
         let has_hits = self.counts.result(ClickResult::Matched) > 0;
-        (n_clicks > 0 && !has_hits && self.n_lists > 0).then_some(n_clicks)
+        (n_clicks > 0 && !has_hits && self.n_lists > 0).then(|| {
+            format!(
+                "clicks: {n_clicks}, but none is on an item of its list: the request ids or the items of clicks do not match the lists, or clicks come later than `attribution`; `abgauge check --sample FILE --suggest` shows what links them"
+            )
+        })
+    }
+
+    /// Returns true if so many copies have other items or arms that several lists seem to share each request id.
+    pub fn has_conflicts(&self) -> bool {
+        self.counts.conflicting_lists as f64 > self.max_duplicate_share * self.n_lists as f64
+    }
+
+    /// Returns why the numbers cannot be used; `None` if they can. `--suggest` exits by the same rule.
+    pub fn unusable(&self) -> Option<String> {
+        let nothing = self.nothing().map(str::to_owned);
+        nothing
+            .or_else(|| self.losses().into_iter().next())
+            .or_else(|| self.without_a_hit())
     }
 
     /// Returns why there is no number to show, and what was expected instead. `None` if there is one.
