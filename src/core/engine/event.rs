@@ -40,7 +40,7 @@ impl Side {
 pub enum Reason {
     /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.
     NotJson,
-    /// The record has no value.
+    /// The record has no value, or the JSON value null.
     Tombstone,
     MissingField,
     WrongType,

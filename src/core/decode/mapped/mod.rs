@@ -201,7 +201,9 @@ impl Mapped {
 
     /// Calls `take` with the fields of each event of a record, or with the problem of the record.
     pub fn each_event(&self, payload: Option<&[u8]>, mut take: impl FnMut(Result<MappedFields, Problem>)) {
-        let record = payload.ok_or(Reason::Tombstone).and_then(TextRecord::of);
+        // Some converters write JSON's null for a record without a value.
+        let value = payload.filter(|payload| payload.trim_ascii() != b"null");
+        let record = value.ok_or(Reason::Tombstone).and_then(TextRecord::of);
         match record {
             Err(reason) => take(Err(Problem::of_record(reason))),
             Ok(record) => match self.text_of(record) {
