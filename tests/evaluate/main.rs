@@ -11,6 +11,7 @@ mod converted;
 mod drafted;
 mod events;
 mod feed;
+mod field;
 mod formats;
 mod gathered;
 mod growthbook;
@@ -19,6 +20,8 @@ mod long;
 mod parquet;
 mod plan;
 mod profiles;
+#[cfg(feature = "real-services")]
+mod recipes;
 mod refusals;
 mod series;
 mod settings;
