@@ -442,7 +442,13 @@ fn clicks_without_a_list_id_are_reported() {
         let item = click["item"].as_str().expect("text");
         json!({"type": "click", "impression_id": format!("{}-{item}", shown.n), "user_id": shown.user(), "ts": click["ts"]})
     };
-    check_refused(&lines(of_item, click), &["there is no `item`"]);
+    check_refused(
+        &lines(of_item, click),
+        &[
+            "Clicks name a shown item (`impression_id`)",
+            "no field links clicks to lists",
+        ],
+    );
 }
 
 #[test]
@@ -496,4 +502,332 @@ fn times_rounded_to_32_bit_floats_are_reported() {
     assert!(!warned.contains("131072"), "{warned}");
     let checked = run(&["check", "--sample", events.to_str().expect("UTF-8")]).stdout;
     assert!(!checked.contains("131072"), "{checked}");
+}
+
+/// The experiment in every shape that a newcomer may send, with other facts beside it that must not become arms.
+#[test]
+fn an_experiment_is_drafted_without_the_users_and_times_beside_it() {
+    let ranker = |shown: &Shown| json!({"id": "ranker", "variant": shown.arm, "userId": shown.user(), "assigned_at": shown.ts_ms(), "enabled": true});
+    let of_flags = |shown: &Shown| json!({"key": "ranker", "variationId": shown.arm, "hashValue": shown.user(), "inExperiment": true});
+    let map = |shown: &Shown| {
+        json!({"ranker": shown.arm, "user": shown.user(), "assignment_id": format!("as-{}", shown.n), "assigned_at": shown.ts_ms(),
+            "context": "{\"os\":\"ios\"}"})
+    };
+    let array =
+        |shown: &Shown| json!([{"bucket": shown.n * 37 % 97, "experiment": "ranker", "variant": shown.arm}]);
+    let inner = |shown: &Shown| json!({"ranker": {"variant": shown.arm, "userId": shown.user(), "at": shown.ts_ms()}});
+    let json_text = |shown: &Shown| Value::from(array(shown).to_string());
+    let query =
+        |shown: &Shown| format!("ranker={}&uid={}&t={}", shown.arm, shown.user(), shown.ts_ms()).into();
+    let forms: [(&str, &dyn Fn(&Shown) -> Value); 7] = [
+        ("experiment", &ranker),
+        ("experiment", &of_flags),
+        ("experiments", &map),
+        ("experiments", &array),
+        ("experiments", &inner),
+        ("experiments", &json_text),
+        ("ab", &query),
+    ];
+    for (field, experiment) in forms {
+        let list = list_with(|shown, list| {
+            list.as_object_mut().expect("an object").remove("experiments");
+            list[field] = experiment(shown);
+        });
+        let sample = lines(list, own_click);
+        check_own_arms(&sample, &[]);
+        // Nothing else has become an experiment.
+        let (_, draft, _dir) = drafted(&sample);
+        assert!(
+            draft.contains("# arms with their lists: ranker: a 20, b 20\n"),
+            "{draft}"
+        );
+    }
+}
+
+#[test]
+fn fields_with_a_prefix_are_experiments_only_if_their_values_are_arms() {
+    let list = |shown: &Shown| {
+        vec![
+            json!({"event": "reco_shown", "distinct_id": shown.user(), "timestamp": shown.ts_ms(), "properties": {
+            "$feature/ranker": shown.arm, "$feature/ranker_payload": "{\"k\": 1}", "$feature/evaluated_at": shown.ts_ms(),
+            "request_id": shown.request(), "items": shown.items}}),
+        ]
+    };
+    let click = |shown: &Shown, click: Value| {
+        json!({"event": "reco_click", "distinct_id": shown.user(), "timestamp": click["ts"],
+            "properties": {"request_id": shown.request(), "item": click["item"]}})
+    };
+    check_own_arms(&lines(list, click), &["only = [\"ranker\"]"]);
+}
+
+#[test]
+fn an_arm_that_means_not_in_it_is_drafted_in_our_own_shape_too() {
+    for not_in in ["none", "", "unassigned"] {
+        let list = list_with(|shown, list| {
+            list["experiments"]["banner"] = if shown.n % 3 == 0 { "on" } else { not_in }.into();
+        });
+        let sample = lines(list, own_click);
+        check_own_arms(&sample, &[&format!("not_in = [\"{not_in}\"]")]);
+        let (_, draft, _dir) = drafted(&sample);
+        assert!(draft.contains("banner: on 14; ranker: a 20, b 20"), "{draft}");
+    }
+    // In an array, an empty arm leaves the other experiments of its list.
+    let list = list_with(|shown, list| {
+        let banner = if shown.n % 7 == 0 { "" } else { "on" };
+        list["experiments"] =
+            json!([{"name": "ranker", "variant": shown.arm}, {"name": "banner", "variant": banner}]);
+    });
+    check_own_arms(&lines(list, own_click), &["not_in = [\"\"]"]);
+}
+
+#[test]
+fn a_field_that_is_a_time_or_an_opaque_text_is_no_arm() {
+    let list = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["variant"] = shown.ts_ms().into();
+        list["test_user_id"] = shown.user().into();
+    });
+    check_refused(&lines(list, own_click), &["No list names an arm: `test_user_id`"]);
+    // A path does not lead into JSON text.
+    let list = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["experiment"] = json!({"id": "ranker", "variant": shown.arm}).to_string().into();
+    });
+    check_refused(
+        &lines(list, own_click),
+        &["`experiment` has the name of an experiment or arm, but its values cannot be read as such"],
+    );
+}
+
+/// A second shelf on the page of each list, with items of its own.
+fn with_shelf(shown: &Shown, field: Option<&str>) -> Vec<Value> {
+    let mut lists = vec![shown.list(), shown.list()];
+    lists[1]["items"] = shown.items.iter().map(|item| format!("{item}-mid")).collect();
+    for (list, shelf) in lists.iter_mut().zip(["top", "mid"]) {
+        if let Some(field) = field {
+            list[field] = shelf.into();
+        }
+    }
+    lists
+}
+
+#[test]
+fn lists_of_one_request_are_separated_by_their_shelf() {
+    let on_mid =
+        |click: &mut Value| click["item"] = format!("{}-mid", click["item"].as_str().expect("text")).into();
+    let [(n_of_a, hits_of_a), (n_of_b, hits_of_b)] = expected();
+    let expected = [(2 * n_of_a, hits_of_a), (2 * n_of_b, hits_of_b)];
+    // A click may name its shelf or not.
+    for names_shelf in [true, false] {
+        let sample = lines(
+            |shown| with_shelf(shown, Some("placement")),
+            |_, mut click| {
+                on_mid(&mut click);
+                if names_shelf {
+                    click["placement"] = "mid".into();
+                }
+                click
+            },
+        );
+        let setting = "request_id = { all = [\"request_id\", \"placement\"] }";
+        check(&sample, &[setting], ["a", "b"], expected);
+    }
+    let sample = lines(
+        |shown| with_shelf(shown, None),
+        |_, mut click| {
+            on_mid(&mut click);
+            click
+        },
+    );
+    check_refused(&sample, &["several lists share one id"]);
+}
+
+#[test]
+fn clicks_out_of_time_are_not_promised() {
+    for (delay_ms, reported) in [
+        (
+            5 * 3_600_000,
+            [
+                "they come too late: 13 of 13, up to 5h after their list",
+                "raise attribution",
+            ],
+        ),
+        (
+            -120_000,
+            [
+                "they come before their list: 13 of 13, up to 2m before it",
+                "set click_skew",
+            ],
+        ),
+    ] {
+        let sample = lines(list_with(|_, _| ()), |shown, mut click| {
+            click["ts"] = (shown.ts_ms() + delay_ms).into();
+            click
+        });
+        check_refused(&sample, &reported);
+        let (_, _, dir) = drafted(&sample);
+        let events = dir.path().join("events.jsonl");
+        // `evaluate` and `check --sample` have the same exit code.
+        for command in [vec!["evaluate"], vec!["check", "--sample"]] {
+            let ran = run(&[&command[..], &[events.to_str().expect("UTF-8")]].concat());
+            assert_eq!(ran.code, Some(65), "{command:?}: {}{}", ran.stdout, ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn times_that_are_arrays_are_drafted() {
+    let in_parts = |event: &mut Value| {
+        let ms = event["ts"].as_i64().expect("a number");
+        let time = jiff::Timestamp::from_millisecond(ms)
+            .expect("a time")
+            .to_zoned(jiff::tz::TimeZone::UTC);
+        event["ts"] = json!([
+            time.year(),
+            time.month(),
+            time.day(),
+            time.hour(),
+            time.minute(),
+            time.second()
+        ]);
+    };
+    let sample = lines(list_with(|_, list| in_parts(list)), |_, mut click| {
+        in_parts(&mut click);
+        click
+    });
+    check_own_arms(&sample, &["ts_zone = \"UTC\""]);
+}
+
+#[test]
+fn rows_of_viewed_items_are_gathered() {
+    for kind in ["view", "viewed", "seen"] {
+        let rows = |shown: &Shown| {
+            let row = |item: &String| {
+                json!({"type": kind, "request_id": shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(), "experiment": "ranker",
+                    "arm": shown.arm, "item": item})
+            };
+            let empty = || {
+                let mut empty = row(&String::new());
+                empty.as_object_mut().expect("an object").remove("item");
+                empty
+            };
+            let rows: Vec<Value> = shown.items.iter().map(row).collect();
+            if rows.is_empty() { vec![empty()] } else { rows }
+        };
+        check_own_arms(&lines(rows, own_click), &["gather = \"10s\""]);
+    }
+}
+
+/// Every shape that cannot be drafted names a recipe that exists.
+#[test]
+fn shapes_that_cannot_be_drafted_have_a_recipe() {
+    let cookbook = include_str!("../../docs/cookbook.md");
+    let without = |mut event: Value, name: &str| {
+        event.as_object_mut().expect("an object").remove(name);
+        event
+    };
+    let arms_apart = lines(
+        |shown| {
+            let enroll = json!({"type": "enroll", "user_id": shown.user(), "ts": shown.ts_ms() - 500, "variant": shown.arm});
+            vec![enroll, without(shown.list(), "experiments")]
+        },
+        own_click,
+    );
+    let no_id = lines(
+        |shown| vec![without(shown.list(), "request_id")],
+        |_, click| without(click, "request_id"),
+    );
+    let shown_item = lines(
+        |shown| {
+            let mut list = shown.list();
+            let item = |item: &String| json!({"impression_id": format!("{}-{item}", shown.n), "sku": item});
+            list["items"] = shown.items.iter().map(item).collect();
+            vec![list]
+        },
+        |shown, click| {
+            let item = click["item"].as_str().expect("text");
+            json!({"type": "click", "impression_id": format!("{}-{item}", shown.n), "ts": click["ts"]})
+        },
+    );
+    let param = |key: &str, value: &str| json!({"key": key, "value": {"string_value": value}});
+    let ga4 = lines(
+        |shown| {
+            let items: Vec<Value> = shown.items.iter().map(|item| json!({"item_id": item})).collect();
+            vec![
+                json!({"event_name": "view_item_list", "event_timestamp": shown.ts_ms() * 1_000, "user_pseudo_id": shown.user(),
+                "event_params": [param("recommendation_id", &shown.request()), param("arm", shown.arm)], "items": items}),
+            ]
+        },
+        |shown, click| {
+            json!({"event_name": "select_item", "event_timestamp": shown.ts_ms() * 1_000 + 1, "user_pseudo_id": shown.user(),
+                "event_params": [param("recommendation_id", &shown.request())], "items": [{"item_id": click["item"]}]})
+        },
+    );
+    let log = "2025-11-20T00:00:00Z GET /list?items=a,b\n2025-11-20T00:00:01Z GET /click?item=a".to_owned();
+    for (sample, anchor, heading) in [
+        (arms_apart, "arms-in-a-separate-event", "Arms in a separate event"),
+        (no_id, "clicks-without-a-list-id", "Clicks without a list id"),
+        (
+            shown_item,
+            "clicks-that-name-a-shown-item",
+            "Clicks that name a shown item",
+        ),
+        (ga4, "ga4", "GA4"),
+        (log, "access-logs", "Access logs"),
+    ] {
+        check_refused(&sample, &[&format!("docs/cookbook.md#{anchor}")]);
+        assert!(cookbook.contains(&format!("\n## {heading}\n")), "{heading}");
+    }
+}
+
+/// A redirected draft would hide why it cannot be used.
+#[test]
+fn a_draft_that_cannot_be_used_is_reported_on_standard_error() {
+    let sample = lines(list_with(|_, _| ()), |_, mut click| {
+        click["item"] = "elsewhere".into();
+        click
+    });
+    let (_, _, dir) = drafted(&sample);
+    let events = dir.path().join("events.jsonl");
+    let ran = run(&["check", "--sample", events.to_str().expect("UTF-8"), "--suggest"]);
+    assert!(
+        ran.stderr
+            .contains("the draft cannot be used unchanged: no click is on an item of its list"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_tombstone_in_a_file_is_no_fault() {
+    let sample = lines(|shown| vec![shown.list(), Value::Null], own_click);
+    check_own_arms(&sample, &["our own shape"]);
+    let (_, _, dir) = drafted(&sample);
+    let events = dir.path().join("events.jsonl");
+    let ran = run(&["check", "--sample", events.to_str().expect("UTF-8")]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("note     line 2: a tombstone: it has no value"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn types_in_the_json_of_avro_are_part_of_a_path() {
+    let list = |shown: &Shown| {
+        vec![
+            json!({"type": "served", "request_id": shown.request(), "user_id": {"string": shown.user()},
+            "ts": {"long": shown.ts_ms()}, "experiments": {"map": {"ranker": shown.arm}}, "items": {"array": shown.items}}),
+        ]
+    };
+    let click = |_: &Shown, click: Value| json!({"type": "click", "request_id": click["request_id"], "ts": {"long": click["ts"]}, "item": {"string": click["item"]}});
+    check_own_arms(
+        &lines(list, click),
+        &[
+            "user_id = \"user_id.string\"",
+            "experiments = \"experiments.map\"",
+        ],
+    );
 }

@@ -374,7 +374,9 @@ fn a_sample_is_read_with_the_configuration() {
         "[join]\nmax_items = 1\n[events.served]\nitem_id = \"sku\"\n",
     );
     let list = |items: &str| {
-        format!("{{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"items\":{items}}}")
+        format!(
+            "{{\"type\":\"served\",\"request_id\":1,\"ts\":1763596800123,\"experiments\":{{\"e\":\"a\"}},\"items\":{items}}}"
+        )
     };
     let with_config = ["--config", &*config];
     assert!(check(&list(r#"[{"sku":"i5"}]"#), &with_config, 0).contains("items: i5\n"));
@@ -553,15 +555,17 @@ fn a_list_in_too_many_experiments_is_refused_with_the_setting() {
 #[test]
 fn lists_without_an_arm_and_samples_without_known_types_are_reported() {
     let list = r#"{"type":"served","request_id":1,"ts":1763596800123,"items":[]}"#;
-    let printed = check(list, &[], 0);
+    let printed = check(list, &[], 65);
     assert!(
         printed.contains("experiments: none\n         items: none\n"),
         "{printed}"
     );
-    assert!(
-        printed.contains("warning  1 of 1 served lists name no experiment"),
-        "{printed}"
-    );
+    let reported = "error    none of 1 served lists names an experiment: they count in no arm";
+    assert!(printed.contains(reported), "{printed}");
+    let other = r#"{"type":"served","request_id":2,"ts":1763596800123,"experiments":{"e":"a"},"items":[]}"#;
+    let printed = check(&format!("{list}\n{other}"), &[], 0);
+    let reported = "warning  1 of 2 served lists name no experiment: they count in no arm";
+    assert!(printed.contains(reported), "{printed}");
     let printed = check(r#"{"type":"view"}"#, &[], 65);
     assert!(printed.contains("ignored: `type` is \"view\""), "{printed}");
     assert!(

@@ -30,7 +30,7 @@ pub use self::mapped::{DecidingField, Explained};
 use self::mapped::{Mapped, Sink};
 pub use self::no_user::NoUser;
 use self::shape::Shape;
-pub use self::time::is_time;
+pub use self::time::{is_time, is_time_array};
 pub use self::user_key::UserKey;
 use self::usual::{Compact, Spaced};
 use crate::engine::OTHER;

@@ -133,6 +133,11 @@ pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
     text_ms_in(text, zone).is_ok()
 }
 
+/// Returns whether a JSON array is accepted as a time, given a zone.
+pub fn is_time_array(array: &str) -> bool {
+    array_ms(array, Some(Zone::UTC)).is_ok()
+}
+
 fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return integer_ms(text);

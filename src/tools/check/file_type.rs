@@ -1,5 +1,8 @@
 //! Detection of file types without records, so that a remedy can be named.
 
+/// Maximum number of lines to look at.
+pub(super) const MAX_LINES: usize = 5;
+
 /// File types that are often given instead of JSON Lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -9,19 +12,26 @@ pub(super) enum Form {
     Array,
     /// Records that span several lines.
     Spread,
+    /// Lines of a log.
+    Text,
 }
 
 impl Form {
-    /// Detects the type from the first line. Returns `None` if the line looks like a record.
-    pub fn of(first: Option<&[u8]>) -> Option<Form> {
-        let Some(line) = first else {
+    /// Detects the type from the first lines. Returns `None` if the first one looks like a record.
+    pub fn of<'a>(first: impl IntoIterator<Item = &'a [u8]>) -> Option<Form> {
+        let mut lines = first.into_iter().map(<[u8]>::trim_ascii).take(MAX_LINES);
+        let Some(line) = lines.next() else {
             return Some(Form::Empty);
         };
-        match line.trim_ascii() {
+        let separated = |line: &[u8]| line.iter().filter(|byte| b",;\t".contains(byte)).count();
+        match line {
             b"{" => Some(Form::Spread),
             [b'[', ..] => Some(Form::Array),
             [b'{', ..] => None,
-            line if line.iter().any(|byte| b",;\t".contains(byte)) => Some(Form::Table),
+            line if separated(line) > 0 && lines.all(|other| separated(other) == separated(line)) => {
+                Some(Form::Table)
+            }
+            line if is_text(line) => Some(Form::Text),
             _ => None,
         }
     }
@@ -31,6 +41,7 @@ impl Form {
             Form::Empty => "the sample has no record",
             Form::Table => "the sample looks like a table (CSV), but records are JSON objects",
             Form::Array => "the sample looks like one JSON array, but records are objects, one per line",
+            Form::Text => "the sample looks like lines of text, such as a log, but records are JSON objects",
             Form::Spread => "the sample looks like JSON over several lines, but a record is one line",
         }
     }
@@ -40,9 +51,17 @@ impl Form {
             Form::Empty => "write one JSON object per line",
             Form::Table => "convert a table of lists and a table of clicks to events with `abgauge convert`",
             Form::Array => "write one per line: jq --compact-output '.[]' FILE > events.jsonl",
+            Form::Text => "extract events from it: docs/cookbook.md#access-logs has a recipe",
             Form::Spread => "write one per line: jq --compact-output . FILE > events.jsonl",
         }
     }
+}
+
+/// Returns true for several words that are not JSON.
+fn is_text(line: &[u8]) -> bool {
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    text.contains(' ') && !is_json && !text.contains(char::is_control)
 }
 
 #[cfg(test)]
@@ -61,9 +80,15 @@ mod tests {
             ("user;item;rank", Some(Form::Table)),
             ("1,2,3", Some(Form::Table)),
             ("null", None),
+            ("\"quoted text\"", None),
+            ("\0\0\0\0\u{7}{\"a\": 1}", None),
+            ("GET /rate/low+tide=5 from 227244", Some(Form::Text)),
         ] {
-            assert_eq!(Form::of(Some(line.as_bytes())), form, "{line}");
+            assert_eq!(Form::of([line.as_bytes()]), form, "{line}");
         }
-        assert_eq!(Form::of(None), Some(Form::Empty));
+        assert_eq!(Form::of([]), Some(Form::Empty));
+        // Rows of a table have equally many fields.
+        let lines = ["12:00:00,u1,shown: a, b, 12 ms", "12:00:05,u1,GET /a"];
+        assert_eq!(Form::of(lines.map(str::as_bytes)), Some(Form::Text));
     }
 }

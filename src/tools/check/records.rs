@@ -8,7 +8,7 @@ use abgauge_core::engine::event::{Kind, Reason};
 use abgauge_core::engine::float_times::FloatTimes;
 use abgauge_core::table::visible;
 
-use super::file_type::Form;
+use super::file_type::{Form, MAX_LINES};
 use super::{CheckFailure, Finding, ResultLevel};
 
 const REFUSED: ResultLevel = ResultLevel::Error(CheckFailure::Data);
@@ -16,7 +16,7 @@ const REFUSED: ResultLevel = ResultLevel::Error(CheckFailure::Data);
 const MAX_SHOWN: u64 = 10;
 /// Maximum items and experiments shown per list.
 const MAX_NAMES: usize = 10;
-/// Maximum bytes kept of the first record.
+/// Maximum bytes kept of each of the first records.
 const MAX_FIRST: usize = 1024;
 /// Maximum characters shown of a value.
 const MAX_CHARS: usize = 80;
@@ -28,8 +28,8 @@ pub struct Records {
     /// Set if records are rows of a file with our fields as columns. Configured paths do not apply to them.
     are_rows: bool,
     n_records: u64,
-    /// Start of the first record, enough to detect the type of the file.
-    first: Option<Vec<u8>>,
+    /// Starts of the first records, enough to detect the type of the file.
+    first: Vec<Vec<u8>>,
     /// Records that are shown, in the order of the file.
     shown: Vec<Finding>,
     n_of: BTreeMap<SampleOutcome, u64>,
@@ -57,7 +57,7 @@ impl Records {
             topic_kind,
             are_rows: false,
             n_records: 0,
-            first: None,
+            first: Vec::new(),
             shown: Vec::new(),
             n_of: BTreeMap::new(),
             n_without_arm: 0,
@@ -75,8 +75,9 @@ impl Records {
 
     /// Adds the record on this line.
     pub fn take(&mut self, line: u64, payload: &[u8]) {
-        self.first
-            .get_or_insert_with(|| payload[..payload.len().min(MAX_FIRST)].to_vec());
+        if self.first.len() < MAX_LINES {
+            self.first.push(payload[..payload.len().min(MAX_FIRST)].to_vec());
+        }
         self.n_records += 1;
         for explained in self.decoder.explain(payload, self.topic_kind) {
             self.take_event(line, &explained);
@@ -133,7 +134,8 @@ impl Records {
             let _ = write!(summary, "; the first {MAX_SHOWN} of each are shown");
         }
         // A single readable record proves that the type of the file is right.
-        let form = Form::of(self.first.as_deref()).filter(|_| n_refused == n_all);
+        let form = Form::of(self.first.iter().map(Vec::as_slice)).filter(|_| n_refused == n_all);
+        let n_tombstones = self.refused.get(&Reason::Tombstone).copied().unwrap_or(0);
         // Remedies differ for lines and for rows.
         let fitting = |lines: &'static str, rows: &'static str| if self.are_rows { rows } else { lines };
         let mut findings = self.shown;
@@ -157,7 +159,12 @@ impl Records {
                 ),
                 _ => "",
             };
-            Finding::new(REFUSED, format!("{summary} ({reasons})"), remedy)
+            let level = if n_refused > n_tombstones {
+                REFUSED
+            } else {
+                ResultLevel::Note
+            };
+            Finding::new(level, format!("{summary} ({reasons})"), remedy)
         } else {
             Finding::ok(summary)
         });
@@ -176,9 +183,23 @@ impl Records {
             findings.extend(warning.map(|text| Finding::new(ResultLevel::Warning, text, "")));
         }
         if self.n_without_arm > 0 {
+            // `evaluate` gives no numbers either then.
+            let (level, named) = match self.n_without_arm == n_lists {
+                true => (
+                    REFUSED,
+                    format!("none of {n_lists} served lists names an experiment"),
+                ),
+                false => (
+                    ResultLevel::Warning,
+                    format!(
+                        "{} of {n_lists} served lists name no experiment",
+                        self.n_without_arm
+                    ),
+                ),
+            };
             findings.push(Finding::new(
-                ResultLevel::Warning,
-                format!("{} of {n_lists} served lists name no experiment: they count in no arm", self.n_without_arm),
+                level,
+                format!("{named}: they count in no arm"),
                 fitting(
                     "send it, correct `experiments` under [events.served], or set `experiment_name` and `arm_name` there",
                     "write it in the column `experiments`",
@@ -252,6 +273,14 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
                 "line {line}: ignored: {}, neither a served list nor a click",
                 value_text(place)
             ),
+            "",
+        ),
+        Explained::Refused {
+            reason: Reason::Tombstone,
+            ..
+        } => Finding::new(
+            ResultLevel::Note,
+            format!("line {line}: a tombstone: it has no value"),
             "",
         ),
         Explained::Refused { reason, place } => Finding::new(
@@ -415,7 +444,7 @@ fn remedy(reason: Reason, place: Option<&DecidingField>) -> String {
         Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep, without a \
                             prefix of a schema registry"
             .into(),
-        Reason::Tombstone => "send no record without a value".into(),
+        Reason::Tombstone => String::new(),
         Reason::MissingField if is("type") => "send it; or declare the type of the sample's topic, with --as served or --as click; or correct events.type or set events.without_type"
             .into(),
         Reason::MissingField if is("item_id") => "send it, or correct events.served.item_id, the path to it; if such elements are rows of items, set events.served.rows and row_items; if they are not items, set events.served.skip_others = true"

@@ -1,8 +1,8 @@
 //! `abgauge check --sample FILE --suggest`: drafts a section `[events]` for a file with records of unknown shape.
 //!
 //! ```text
-//! lines ──▶ Columns ──▶ splits ──▶ a Draft for each ──▶ Trial ──▶ the best one, as TOML
-//!           by path     lists and    a field by its        with the
+//! lines ──▶ Columns ──▶ splits ──▶ a Draft for each ──▶ Trial ──▶ the best one, ──▶ its numbers ──▶ TOML
+//!           by path     lists and    a field by its        with the  corrected         by `evaluate`
 //!                       clicks       name and values       decoder
 //! ```
 //!
@@ -16,6 +16,7 @@ mod fields;
 mod items;
 mod kinds;
 mod rows;
+mod shelves;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -23,11 +24,12 @@ mod times;
 mod views;
 mod words;
 
-use abgauge_core::decode::Decoder;
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
+use abgauge_core::engine::outcome::SHELVES;
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
 
-use self::draft::{DraftedShape, Trial};
+use self::draft::{DraftedShape, ReadableSample, Trial};
 use super::file_type::Form;
 
 /// Maximum records to analyze.
@@ -48,9 +50,9 @@ pub struct Unmapped {
 pub struct Suggestion {
     /// TOML with comments.
     pub text: String,
-    /// Set if the text can be used unchanged: it reads all analyzed records, lists name arms, and clicks are on items of
-    /// their lists.
-    pub is_sound: bool,
+    /// The reason why the text cannot be used unchanged. `None` if it reads all analyzed records, lists name arms, and
+    /// `evaluate` counts clicks on items of their lists.
+    pub fault: Option<String>,
 }
 
 /// A way to read the records.
@@ -60,6 +62,15 @@ enum ReadingWay {
     Drafted(Box<DraftedShape>),
     /// No shape: nothing looks like a list or a click.
     None,
+}
+
+/// The best way to read the records, and its results.
+struct Proposal {
+    way: ReadingWay,
+    shape: Shape,
+    trial: Trial,
+    /// The numbers that `evaluate` would give; `None` if the topic holds one kind of event.
+    evaluation: Option<Evaluation>,
 }
 
 impl Unmapped {
@@ -75,73 +86,152 @@ impl Unmapped {
 
     /// Returns the type of the file if it does not contain records.
     fn form(&self) -> Option<Form> {
-        Form::of(self.lines.first().map(|(_, line)| &line[..]))
+        Form::of(self.lines.iter().map(|(_, line)| &line[..]))
     }
 
-    /// Suggests a section. `decoder` has the bounds of the configuration and our own shape.
-    pub fn suggest(&self, decoder: &Decoder, topic_kind: Option<Kind>) -> Suggestion {
-        let (way, trial) = self
-            .known(decoder, topic_kind)
-            .unwrap_or_else(|| self.drafted(decoder, topic_kind));
-        Suggestion {
-            is_sound: !matches!(way, ReadingWay::None) && trial.is_sound(topic_kind),
-            text: text::text(self, topic_kind, &way, &trial),
-        }
-    }
-
-    /// Returns a known shape, ours or a preset, if one reads the sample.
-    fn known(&self, decoder: &Decoder, topic_kind: Option<Kind>) -> Option<(ReadingWay, Trial)> {
-        let own = (ReadingWay::Own, Shape::default());
-        let presets = Shape::PRESETS.iter();
-        let presets = presets.map(|(name, preset)| (ReadingWay::Preset(name), preset()));
-        // Our own shape comes first, so it wins a tie.
-        let all = [own].into_iter().chain(presets);
-        let tried = all.map(|(way, shape)| (way, Trial::of(decoder, &shape, topic_kind, &self.lines)));
-        tried
-            .filter(|(_, trial)| trial.is_sound(topic_kind))
-            .reduce(better)
-    }
-
-    fn drafted(&self, decoder: &Decoder, topic_kind: Option<Kind>) -> (ReadingWay, Trial) {
-        let drafts = views::views(&self.lines).into_iter().flat_map(|view| {
-            let columns = view.columns();
-            let splits = kinds::splits(&columns, view.events.len(), topic_kind);
-            let drafts = splits.into_iter().map(|split| {
-                let mut draft = draft::draft(&columns, split);
-                view.put(&mut draft.shape);
-                let mut trial = Trial::of(decoder, &draft.shape, topic_kind, &self.lines);
-                let served = &mut draft.shape.served;
-                if served.gather_ms.is_some() {
-                    // The first trial collected the times of the records. The second uses the span that fits them.
-                    served.gather_ms = Some(rows::span_ms(&trial.rows));
-                    trial = Trial::of(decoder, &draft.shape, topic_kind, &self.lines);
-                }
-                (ReadingWay::Drafted(Box::new(draft)), trial)
-            });
-            drafts.collect::<Vec<_>>()
-        });
-        let is_seen = |(way, trial): &(ReadingWay, Trial)| {
-            let sees_some = matches!(way, ReadingWay::Drafted(draft) if draft.sees_some());
-            sees_some || trial.n_lists + trial.n_clicks > 0
+    /// Suggests a section. `options` have the bounds and rules of the configuration.
+    pub fn suggest(&self, options: &Options, topic_kind: Option<Kind>) -> Suggestion {
+        let sample = ReadableSample {
+            lines: &self.lines,
+            decoder: &options.decoder(),
+            topic_kind,
+            same_list_ms: options.same_list_ms,
         };
-        let best = drafts.filter(is_seen).reduce(better);
-        match best {
-            Some((ReadingWay::Drafted(mut draft), trial))
-                if draft.split.kind.is_some() && trial.lacks_items() =>
-            {
-                // Some producers omit empty arrays. Without a kind field this cannot be assumed: the record may not be a list
-                // at all.
-                draft.shape.served.absent_is_empty = true;
-                let trial = Trial::of(decoder, &draft.shape, topic_kind, &self.lines);
-                (ReadingWay::Drafted(draft), trial)
+        let known = known(&sample).map(|known| self.counted(known, options, topic_kind));
+        let proposal = match known {
+            Some(known) if known.is_complete() => known,
+            known => {
+                let drafted = self.counted(drafted(&sample), options, topic_kind);
+                match known {
+                    Some(known) if drafted.fault(topic_kind).is_some() => known,
+                    _ => drafted,
+                }
             }
-            Some(best) => best,
-            None => {
-                let trial = Trial::of(decoder, &Shape::default(), topic_kind, &self.lines);
-                (ReadingWay::None, trial)
-            }
+        };
+        Suggestion {
+            fault: proposal.fault(topic_kind),
+            text: text::text(self, topic_kind, &proposal, options),
         }
     }
+
+    /// Counts the sample as `evaluate` would.
+    fn counted(
+        &self,
+        (way, trial): (ReadingWay, Trial),
+        options: &Options,
+        topic_kind: Option<Kind>,
+    ) -> Proposal {
+        let shape = way.shape();
+        let evaluation = topic_kind.is_none().then(|| {
+            let gather_ms = shape.served.gather_ms.unwrap_or(0);
+            let mut evaluator = Evaluator::new(&Options {
+                same_list_ms: options.same_list_ms.max(gather_ms),
+                click_skew_ms: options.click_skew_ms.max(click_skew_ms(&shape).unwrap_or(0)),
+                shape: Some(shape.clone()),
+                compare: None,
+                span_ms: None,
+                ..options.clone()
+            });
+            for (line, record) in &self.lines {
+                evaluator.read_record("sample", *line, record);
+            }
+            evaluator.finish()
+        });
+        Proposal {
+            way,
+            shape,
+            trial,
+            evaluation,
+        }
+    }
+}
+
+/// Returns the setting `join.click_skew` that a shape needs: a clicked row may be earlier than the first row of its list.
+fn click_skew_ms(shape: &Shape) -> Option<i64> {
+    let served = &shape.served;
+    served.gather_ms.filter(|_| served.clicked.is_some())
+}
+
+impl ReadingWay {
+    fn shape(&self) -> Shape {
+        let preset = |name: &str| Shape::PRESETS.iter().find(|(preset, _)| *preset == name);
+        match self {
+            ReadingWay::Own | ReadingWay::None => Shape::default(),
+            ReadingWay::Preset(name) => preset(name).map_or_else(Shape::default, |(_, shape)| shape()),
+            ReadingWay::Drafted(draft) => draft.shape.clone(),
+        }
+    }
+}
+
+impl Proposal {
+    /// Returns why it cannot be used unchanged.
+    fn fault(&self, topic_kind: Option<Kind>) -> Option<String> {
+        if matches!(self.way, ReadingWay::None) {
+            return Some("no record looks like a served list or a click".to_owned());
+        }
+        let of_evaluation = |evaluation: &Evaluation| {
+            let is_hitless = evaluation.without_a_hit().is_some();
+            let no_hit = is_hitless.then(|| "`evaluate` would count no click".to_owned());
+            let conflicts = || evaluation.has_conflicts().then(|| SHELVES.to_owned());
+            no_hit.or_else(|| evaluation.unusable()).or_else(conflicts)
+        };
+        let counted = || self.evaluation.as_ref().and_then(of_evaluation);
+        self.trial.fault(topic_kind).or_else(counted)
+    }
+
+    /// Returns true for a known shape that needs no correction: each experiment is one, and each list has an id of its own.
+    fn is_complete(&self) -> bool {
+        let arms = &self.shape.served.arms;
+        let is_refined = arms::refined(arms, &self.trial.arms).is_some_and(|refined| refined == *arms);
+        let has_bad = self.trial.arms.values().any(|arms| arms.n_bad > 0);
+        is_refined && !has_bad && self.trial.n_conflicts == 0
+    }
+}
+
+/// Returns a known shape, ours or a preset, if one reads the sample.
+fn known(sample: &ReadableSample) -> Option<(ReadingWay, Trial)> {
+    let own = (ReadingWay::Own, Shape::default());
+    let presets = Shape::PRESETS.iter();
+    let presets = presets.map(|(name, preset)| (ReadingWay::Preset(name), preset()));
+    // Our own shape comes first, so it wins a tie.
+    let all = [own].into_iter().chain(presets);
+    let tried = all.map(|(way, shape)| (way, sample.read(&shape)));
+    tried
+        .filter(|(_, trial)| trial.is_sound(sample.topic_kind))
+        .reduce(better)
+}
+
+fn drafted(sample: &ReadableSample) -> (ReadingWay, Trial) {
+    let drafts = views::views(sample.lines).into_iter().flat_map(|view| {
+        let columns = view.columns();
+        let splits = kinds::splits(&columns, view.events.len(), sample.topic_kind);
+        let drafts = splits.into_iter().map(|split| {
+            let mut draft = draft::draft(&columns, split);
+            view.put(&mut draft.shape);
+            draft.tried(sample)
+        });
+        drafts.collect::<Vec<_>>()
+    });
+    let is_seen =
+        |(draft, trial): &(DraftedShape, Trial)| draft.sees_some() || trial.n_lists + trial.n_clicks > 0;
+    let drafts = drafts
+        .filter(is_seen)
+        .map(|(draft, trial)| (ReadingWay::Drafted(Box::new(draft)), trial));
+    let Some((ReadingWay::Drafted(mut draft), mut trial)) = drafts.reduce(better) else {
+        return (ReadingWay::None, sample.read(&Shape::default()));
+    };
+    if draft.split.kind.is_some() && trial.lacks_items() {
+        // Some producers omit empty arrays. Without a kind field this cannot be assumed: the record may not be a list at all.
+        draft.shape.served.absent_is_empty = true;
+        trial = sample.read(&draft.shape);
+    }
+    if trial.n_conflicts > 0 {
+        let view = views::of(sample.lines, &draft.shape);
+        if draft.separate_lists(&view.columns()) {
+            trial = sample.read(&draft.shape);
+        }
+    }
+    (ReadingWay::Drafted(draft), trial)
 }
 
 /// Returns the better one, and the first of equals.

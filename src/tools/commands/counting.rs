@@ -50,13 +50,28 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Evaluatio
         catalogue: catalog.is_some(),
     };
     let options = Options {
-        shape: counting.events.clone(),
-        compare: None,
         measures,
-        catalogue: None,
         attribution_ms,
         click_skew_ms: args.click_skew.unwrap_or(join.click_skew_ms),
         same_list_ms,
+        max_state_bytes: args.max_state.unwrap_or(u64::MAX),
+        ..counting_options(counting)
+    };
+    Ok(EvaluationOptions {
+        options,
+        catalog,
+        note,
+    })
+}
+
+/// Options of the configuration alone, with the default metrics.
+pub(super) fn counting_options(counting: &Counting) -> Options {
+    let join = &counting.join;
+    Options {
+        shape: counting.events.clone(),
+        attribution_ms: join.attribution_ms,
+        click_skew_ms: join.click_skew_ms,
+        same_list_ms: join.same_list_ms.max(join.gather_ms),
         slot_ms: join.slot_ms,
         max_items: join.max_items,
         max_experiments: join.max_experiments,
@@ -65,16 +80,10 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Evaluatio
         hash_seed: join.hash_seed,
         user_key: join.user_key,
         no_user: join.no_user.clone(),
-        max_state_bytes: args.max_state.unwrap_or(u64::MAX),
         max_duplicate_share: counting.limits.max_duplicate_share,
         max_user_share: counting.limits.max_user_share,
-        span_ms: None,
-    };
-    Ok(EvaluationOptions {
-        options,
-        catalog,
-        note,
-    })
+        ..Options::default()
+    }
 }
 
 /// Returns the named profiles in their order, without duplicates.

@@ -4,12 +4,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use abgauge_core::engine::event::Kind;
-use abgauge_core::evaluate::source;
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options, source};
 
+use super::counting::counting_options;
 use super::reading::BAD_DATA;
-use super::{misuse, print, warn, with_counting, written};
-use crate::tools::check::{self, Finding, Records, ResultLevel, Unmapped};
+use super::{error, misuse, print, warn, with_counting, written};
+use crate::tools::check::{self, CheckFailure, Finding, Records, ResultLevel, Unmapped};
 use crate::tools::cli::CheckArgs;
+
+/// Maximum bytes of lists and clicks that are joined.
+const MAX_JOINED_BYTES: u64 = 256 << 20;
 
 /// Reads the records of a file and prints the findings.
 ///
@@ -20,20 +24,39 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         return suggest(args, path);
     }
     with_counting(args.config.config.as_deref(), |counting| {
-        let decoder = counting.join.decoder();
-        let shape = source::shape_of(path, counting.events.as_ref());
-        let mut records = Records::new(decoder.reading(shape.as_ref()), args.records_are.map(Kind::from))
-            .of_rows(source::has_own_columns(path));
-        let long = source::read(path, shape.as_ref(), &|_| {}, |line, record| {
-            records.take(line, record)
+        let kind = args.records_are.map(Kind::from);
+        let options = Options {
+            shape: source::shape_of(path, counting.events.as_ref()),
+            max_state_bytes: MAX_JOINED_BYTES,
+            ..counting_options(&counting)
+        };
+        let decoder = options.decoder().reading(options.shape.as_ref());
+        let mut records = Records::new(decoder, kind).of_rows(source::has_own_columns(path));
+        let mut evaluator = Evaluator::new(&options);
+        let name = source::name(path);
+        let long = source::read(path, options.shape.as_ref(), &|_| {}, |line, record| {
+            records.take(line, record);
+            evaluator.read_record(&name, line, record);
         })?;
         let mut findings = records.findings();
+        // A sample of one kind has no clicks on its lists.
+        if kind.is_none() {
+            findings.extend(without_a_hit(&evaluator.finish()));
+        }
         if !long.is_empty() {
             findings.push(Finding::new(ResultLevel::Warning, long.to_string(), ""));
         }
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
     })
+}
+
+/// Reports clicks of which `evaluate` would count none. A sample that is too large to join is not judged.
+fn without_a_hit(evaluation: &Evaluation) -> Option<Finding> {
+    let fault = evaluation
+        .without_a_hit()
+        .filter(|_| evaluation.losses().is_empty())?;
+    Some(Finding::new(ResultLevel::Error(CheckFailure::Data), fault, ""))
 }
 
 /// Drafts the section `[events]` for a file with another shape.
@@ -50,11 +73,17 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         if !long.is_empty() {
             warn(&long.to_string());
         }
-        let suggestion = sample.suggest(&counting.join.decoder(), args.records_are.map(Kind::from));
+        let options = counting_options(&counting);
+        let suggestion = sample.suggest(&options, args.records_are.map(Kind::from));
         print(&suggestion.text)?;
-        Ok(match suggestion.is_sound {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::from(BAD_DATA),
+        Ok(match suggestion.fault {
+            None => ExitCode::SUCCESS,
+            Some(fault) => {
+                error(&format!(
+                    "--suggest: the draft cannot be used unchanged: {fault}; its comments have the details"
+                ));
+                ExitCode::from(BAD_DATA)
+            }
         })
     })
 }

@@ -1,92 +1,188 @@
 //! Drafts of the fields in which lists name their experiments and arms.
+//!
+//! ```text
+//! columns ──▶ candidates, best first ──▶ trial of each ──▶ refined: `only` and `not_in` from the arms that were read
+//! ```
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abgauge_core::decode::MAX_LABEL_BYTES;
 use abgauge_core::decode::shape::{ArmsShape, Path, Paths};
 use serde_json::Value;
 
-use super::columns::{Members, SampleColumn, SampleColumns, share};
-use super::words::{ARM, CHOOSER, EXPERIMENT, NAME, VALUE, hint, hints};
+use super::columns::{Members, SampleColumn, SampleColumns, is_json_text, share};
+use super::fields::FEW;
+use super::times::is_time;
+use super::words::{ARM, ASSIGNMENT, CHOOSER, EXPERIMENT, NAME, TIME, USER, VALUE, hint, hints, words};
 
 /// Maximum number of arms in a field. A field with more values means something else.
 const MAX_ARMS: usize = 50;
 
+/// Maximum number of experiments. A field with more names means something else.
+const MAX_EXPERIMENTS: usize = 50;
+
 /// Number of lists from which on more than one arm is expected.
 const MANY: usize = 20;
+
+/// Maximum number of ways to try.
+const MAX_TRIED: usize = 6;
 
 /// One way to read the arms.
 pub(super) struct ArmsDraft {
     pub shape: ArmsShape,
-    /// Number of lists in which it names an arm.
-    pub n: usize,
-    pub score: f64,
+    /// Number of lists that have these fields.
+    n: usize,
+    score: f64,
 }
 
-/// Returns the best way, or `None` if no field seems to name an experiment or an arm.
-pub(super) fn arms(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
-    let of_one = columns.iter().flat_map(|column| {
-        let ways = [
-            object(column, lists),
-            array(column, lists),
-            attributes(column, lists),
-            texts(column, lists),
-        ];
-        ways.into_iter().flatten()
+/// Returns the ways to read the arms, best first; none if no field seems to name an experiment or an arm.
+pub(super) fn candidates(columns: &SampleColumns, lists: &Members) -> Vec<ArmsDraft> {
+    let in_text = json_texts(columns, lists);
+    let parsed = in_text.iter().map(|(path, values)| SampleColumn {
+        path: path.clone(),
+        values: values.iter().map(|(number, value)| (*number, value)).collect(),
     });
-    let all = of_one
+    let parsed: Vec<SampleColumn> = parsed.collect();
+    let of_one = |column: &SampleColumn, is_text: bool| {
+        let mut ways = array(column, lists);
+        ways.extend(attributes(column, lists));
+        ways.extend(texts(column, lists));
+        match as_one(column, lists) {
+            // No path leads into JSON text.
+            Some(way) => ways.extend((!is_text).then_some(way)),
+            None => ways.extend(object(column, lists)),
+        }
+        ways
+    };
+    let plain = columns.iter().flat_map(|column| of_one(column, false));
+    let parsed = parsed.iter().flat_map(|column| of_one(column, true));
+    let ways = plain.chain(parsed);
+    let mut all: Vec<ArmsDraft> = ways
         .chain(prefixed(columns, lists))
-        .chain(in_record(columns, lists));
-    let mut best = all
+        .chain(in_record(columns, lists))
         .filter(|draft| draft.n > 0)
-        .max_by(|one, other| one.score.total_cmp(&other.score))?;
-    best.shape.not_in = not_in(&best.shape, columns, lists);
-    Some(best)
+        .collect();
+    all.sort_by(|one, other| other.score.total_cmp(&one.score));
+    all.truncate(MAX_TRIED);
+    all
 }
 
-/// Values that producers write for "not in the experiment".
-const NOT_IN: [&str; 3] = ["false", "", "none"];
-
-/// Returns the values of [`NOT_IN`] that occur among the arms.
-fn not_in(shape: &ArmsShape, columns: &SampleColumns, lists: &Members) -> Vec<String> {
-    let is_arm = |column: &&SampleColumn| match &shape.prefix {
-        Some(prefix) => column.name().starts_with(prefix.as_str()),
-        None => {
-            let mut paths = shape.experiments.iter().chain(&shape.arm);
-            paths.any(|path| *path.first() == column.path)
+/// Returns the objects and arrays in columns of JSON text.
+fn json_texts(columns: &SampleColumns, lists: &Members) -> Vec<(Path, BTreeMap<usize, Value>)> {
+    let mut all = Vec::new();
+    for column in columns.iter().filter(|column| is_of_arms(column)) {
+        let inner = lists.iter().filter_map(|number| {
+            let text = column.values.get(number).filter(|value| is_json_text(value))?;
+            Some((*number, serde_json::from_str(text.as_str()?).ok()?))
+        });
+        let inner: BTreeMap<usize, Value> = inner.collect();
+        if !inner.is_empty() && 2 * inner.len() >= column.within(lists).count() {
+            all.push((column.path.clone(), inner));
         }
+    }
+    all
+}
+
+pub(super) fn is_of_arms(column: &SampleColumn) -> bool {
+    hints(&column.called(), &EXPERIMENT) || hints(&column.called(), &ARM)
+}
+
+/// Values that producers write for "not in the experiment", without spaces, dashes and underscores.
+const NOT_IN: [&str; 14] = [
+    "false",
+    "",
+    "none",
+    "null",
+    "undefined",
+    "n/a",
+    "excluded",
+    "ineligible",
+    "unassigned",
+    "notassigned",
+    "notenrolled",
+    "notin",
+    "notinexperiment",
+    "notintest",
+];
+
+fn means_not_in(arm: &str) -> bool {
+    let arm = arm.to_lowercase().replace([' ', '-', '_'], "");
+    NOT_IN.contains(&arm.as_str())
+}
+
+/// The arms of an experiment in a sample, with their lists.
+#[derive(Default)]
+pub(super) struct SampleArms {
+    pub n_lists: BTreeMap<String, usize>,
+    /// Number of lists whose arm is invalid.
+    pub n_bad: usize,
+}
+
+impl SampleArms {
+    /// Returns true if this is not an experiment: a user, a time, JSON text, or an id.
+    fn is_other(&self, name: &str) -> bool {
+        let n_lists: usize = self.n_lists.values().sum();
+        let n_arms = self.n_lists.len();
+        let is_other = |arm: &str| {
+            let arm = Value::from(arm);
+            is_time(&arm) || is_json_text(&arm)
+        };
+        let are_ids = n_arms > MAX_ARMS || (n_arms >= FEW && 2 * n_arms > n_lists);
+        self.n_lists.is_empty()
+            || are_ids
+            || is_called_other(name)
+            || self.n_lists.keys().any(|arm| is_other(arm))
+    }
+}
+
+/// Returns true if all words of a name are those of users, times and other facts about an assignment.
+fn is_called_other(name: &str) -> bool {
+    let is_one = |word: &&String| {
+        [&USER[..], &TIME, &ASSIGNMENT]
+            .iter()
+            .any(|words| words.contains(&word.as_str()))
     };
-    let values = columns
+    let words: Vec<String> = words(name).into_iter().filter(|word| word != "id").collect();
+    !words.is_empty() && words.iter().filter(is_one).count() == words.len()
+}
+
+/// Corrects a way to read the arms by the arms that it reads: leaves out names that are not experiments, and values that mean
+/// "not in it". Returns `None` if no experiment remains.
+pub(super) fn refined(shape: &ArmsShape, arms: &BTreeMap<String, SampleArms>) -> Option<ArmsShape> {
+    // The only experiment has its name from the draft, but its values come from a field.
+    let name_of = |experiment: &str| match (&shape.experiment_name, &shape.arm) {
+        (Some(_), Some(path)) => path.first().names().last().cloned().unwrap_or_default(),
+        _ => experiment.to_owned(),
+    };
+    let (good, bad): (Vec<_>, Vec<_>) = arms
         .iter()
-        .filter(is_arm)
-        .flat_map(|column| column.within(lists));
-    let inner = |value: &'_ Value| match value {
-        Value::Object(fields) => fields.values().cloned().collect(),
-        value => vec![value.clone()],
-    };
-    let seen: Vec<Value> = values.flat_map(inner).collect();
-    let is_seen = |word: &&str| {
-        seen.iter().any(|value| match value {
-            Value::String(text) => text == word,
-            Value::Bool(is_set) => is_set.to_string() == **word,
-            _ => false,
-        })
-    };
-    NOT_IN
-        .iter()
-        .filter(|word| is_seen(word))
-        .map(|word| (*word).to_owned())
-        .collect()
+        .partition(|(name, arms)| !arms.is_other(&name_of(name)));
+    if good.is_empty() || good.len() > MAX_EXPERIMENTS {
+        return None;
+    }
+    let mut refined = shape.clone();
+    if !bad.is_empty() {
+        refined.only = good.iter().map(|(name, _)| (*name).clone()).collect();
+    }
+    let arms = good.iter().flat_map(|(_, arms)| arms.n_lists.keys());
+    let not_in: BTreeSet<&String> = arms.filter(|arm| means_not_in(arm)).collect();
+    refined.not_in = not_in.into_iter().cloned().collect();
+    // An invalid arm may be an empty text.
+    if good.iter().any(|(_, arms)| arms.n_bad > 0) {
+        refined.not_in.insert(0, String::new());
+    }
+    Some(refined)
 }
 
 /// Candidates for `arm_separator`.
 const SEPARATORS: [&str; 5] = [":", "=", "/", "|", "."];
 /// Candidates for `pair_separator`.
-const BETWEEN: [&str; 4] = [";", ",", "|", " "];
+const BETWEEN: [&str; 5] = [";", ",", "|", "&", " "];
 
-/// Drafts a shape for `["ranker:neural","layout:grid"]`, `"ranker:neural;layout:grid"`, or an object that is JSON text.
+/// Drafts a shape for `["ranker:neural","layout:grid"]` or `"ranker:neural;layout:grid"`.
 fn texts(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
-    if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
+    if !is_of_arms(column) {
         return None;
     }
     let values: Vec<&Value> = column.within(lists).collect();
@@ -98,15 +194,6 @@ fn texts(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         n,
         score: 4.0 + share(n, lists.len()),
     };
-    let is_json = |value: &&&Value| {
-        value
-            .as_str()
-            .is_some_and(|text| serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok())
-    };
-    let n_json = values.iter().filter(is_json).count();
-    if 2 * n_json > values.len() {
-        return Some(draft(ArmsShape::default(), n_json));
-    }
     // A second separator would make it ambiguous where the experiment ends.
     let is_pair = |text: &str, separator: &str| {
         let pair = text.split_once(separator);
@@ -124,7 +211,11 @@ fn texts(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         };
         return Some(draft(shape, arrays.filter(|array| !array.is_empty()).count()));
     }
-    let whole: Vec<&str> = values.iter().filter_map(|value| value.as_str()).collect();
+    let whole: Vec<&str> = values
+        .iter()
+        .filter(|value| !is_json_text(value))
+        .filter_map(|value| value.as_str())
+        .collect();
     let mut ways = SEPARATORS
         .iter()
         .flat_map(|separator| BETWEEN.map(|between| (*separator, between)));
@@ -154,8 +245,7 @@ fn prefixed(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
         let prefix = name.get(..end).filter(|_| end < name.len())?;
         let says =
             hints(prefix, &EXPERIMENT) || hints(prefix, &ARM) || hints(prefix, &["feature", "features"]);
-        // An empty text means that the list is not in the experiment.
-        let n = column.count(lists, |value| is_label(value) || value.as_str() == Some(""));
+        let n = column.count(lists, is_label_or_empty);
         let (_, parents) = column.path.names().split_last()?;
         (says && n > 0).then(|| (parents.to_vec(), prefix.to_owned()))
     };
@@ -181,6 +271,11 @@ fn prefixed(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
+/// Returns true for an arm, or for an empty text: it means that the list is not in the experiment.
+fn is_label_or_empty(value: &Value) -> bool {
+    is_label(value) || value.as_str() == Some("")
+}
+
 fn is_label(value: &Value) -> bool {
     match value {
         Value::String(text) => (1..=MAX_LABEL_BYTES).contains(&text.len()),
@@ -192,7 +287,7 @@ fn is_label(value: &Value) -> bool {
 
 /// Drafts a shape for `{"ranker":"neural"}`, or for objects that describe arms.
 fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
-    if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
+    if !is_of_arms(column) {
         return None;
     }
     let n = column.count(lists, |value| {
@@ -215,19 +310,14 @@ fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         (Value::Object(_), Some(arm)) => super::items::at(value, arm).is_some_and(is_label),
         (value, _) => is_label(value),
     };
-    let sound = |name: &str| {
-        values
-            .iter()
-            .all(|(other, value)| *other != name || is_arm(value))
-    };
-    let names: BTreeSet<&str> = values.iter().map(|(name, _)| *name).collect();
-    let good: Vec<String> = names
+    // Some names may have values that cannot be arms.
+    let of_arms: Vec<&Value> = values
         .iter()
-        .filter(|name| sound(name))
-        .map(|name| (*name).to_owned())
+        .map(|(_, value)| *value)
+        .filter(|value| is_arm(value))
         .collect();
-    let are_texts = values.iter().all(|(_, value)| value.is_string());
-    (!good.is_empty()).then(|| ArmsDraft {
+    let are_texts = of_arms.iter().all(|value| value.is_string());
+    (!of_arms.is_empty()).then(|| ArmsDraft {
         shape: ArmsShape {
             experiments: Some(column.path.clone().into()),
             // With a path to the arm, plain values may also be numbers.
@@ -235,17 +325,74 @@ fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
                 .clone()
                 .or_else(|| (!are_texts).then(|| Path::of(&["arm"])).flatten())
                 .map(Paths::from),
-            // Some names have values that cannot be arms, so the usable experiments are listed.
-            only: if good.len() < names.len() {
-                good
-            } else {
-                Vec::new()
-            },
             ..ArmsShape::default()
         },
         n,
         score: 4.0 + share(n, lists.len()),
     })
+}
+
+/// Drafts a shape for `{"id":"ranker","variant":"neural","enabled":true}`: an object that describes one experiment.
+fn as_one(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
+    if !is_of_arms(column) {
+        return None;
+    }
+    let objects: Vec<&serde_json::Map<String, Value>> =
+        column.within(lists).filter_map(Value::as_object).collect();
+    // Such a name consists of words for an arm: in `{"ranker_variant":"neural"}` it is the name of an experiment.
+    let is_arm_name = |name: &str| {
+        let words: Vec<String> = words(name)
+            .into_iter()
+            .filter(|word| !NAME.contains(&word.as_str()))
+            .collect();
+        !words.is_empty() && words.iter().all(|word| ARM.contains(&word.as_str()))
+    };
+    let names: BTreeSet<&String> = objects.iter().flat_map(|object| object.keys()).collect();
+    let all_are = |name: &str, is_one: &dyn Fn(&Value) -> bool| {
+        let mut values = objects.iter().filter_map(|object| object.get(name));
+        values.all(|value| value.is_null() || is_one(value))
+    };
+    let are_arms = |name: &&&String| is_arm_name(name) && all_are(name, &is_label_or_empty);
+    let arm = (*names.iter().filter(are_arms).min_by_key(|name| arm_rank(name))?).clone();
+    let is_name = |name: &&&String| {
+        let is_called = hint(name, &NAME) == 2.0 || hints(name, &EXPERIMENT);
+        let is_text = |value: &Value| is_label(value) && !value.is_boolean();
+        **name != &arm && is_called && !hints(name, &USER) && all_are(name, &is_text)
+    };
+    let experiment = names.iter().filter(is_name).max_by(|one, other| {
+        let rank = |name: &str| hint(name, &NAME).max(hint(name, &EXPERIMENT));
+        rank(one).total_cmp(&rank(other)).then_with(|| other.cmp(one))
+    });
+    let experiment = experiment.map(|name| (*name).clone());
+    let inner = |name: &String| {
+        let names = column.path.names().iter().chain([name]).map(String::as_str);
+        Path::of(&names.collect::<Vec<_>>()).map(Paths::from)
+    };
+    let n = objects
+        .iter()
+        .filter(|object| object.get(&arm).is_some_and(is_label))
+        .count();
+    Some(ArmsDraft {
+        shape: ArmsShape {
+            experiments: None,
+            experiment_name: experiment.is_none().then(|| "main".to_owned()),
+            experiment: experiment.as_ref().and_then(inner),
+            arm: inner(&arm),
+            ..ArmsShape::default()
+        },
+        n,
+        score: 4.0 + share(n, lists.len()),
+    })
+}
+
+/// Ranks names of arms: `variant` before `bucket`, which may be the hash of a user.
+fn arm_rank(name: &str) -> usize {
+    const SURE: [&str; 6] = ["arm", "variant", "variation", "treatment", "arms", "variants"];
+    match (hint(name, &SURE) == 2.0, hints(name, &SURE)) {
+        (true, _) => 0,
+        (_, true) => 1,
+        _ => 2,
+    }
 }
 
 /// Returns the field that occurs in all objects, by the first word list that hints at one.
@@ -261,36 +408,47 @@ fn best(columns: &SampleColumns, words: &[&[&str]]) -> Option<Path> {
     })
 }
 
-/// Drafts a shape for `[{"name":"ranker","arm":"neural"}]`.
-fn array(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
-    if !hints(&column.called(), &EXPERIMENT) && !hints(&column.called(), &ARM) {
-        return None;
+/// Drafts shapes for `[{"name":"ranker","arm":"neural"}]`, one for each field that may be the arm.
+fn array(column: &SampleColumn, lists: &Members) -> Vec<ArmsDraft> {
+    if !is_of_arms(column) {
+        return Vec::new();
     }
     let n = column.count(lists, |value| {
         value.as_array().is_some_and(|array| !array.is_empty())
     });
-    let inner = elements(column, lists)?;
-    let experiment = best(&inner, &[&EXPERIMENT, &NAME])?;
-    let labels: Vec<&SampleColumn> = inner
-        .iter()
-        .filter(|column| column.path != experiment && column.values.values().all(|value| is_label(value)))
-        .collect();
-    let first = |is_it: &dyn Fn(&SampleColumn) -> bool| labels.iter().find(|column| is_it(column));
+    let inner = elements(column, lists);
+    let Some((inner, experiment)) = inner.and_then(|inner| {
+        let experiment = best(&inner, &[&EXPERIMENT, &NAME])?;
+        Some((inner, experiment))
+    }) else {
+        return Vec::new();
+    };
+    let are_labels = |column: &&SampleColumn| {
+        column.path != experiment && column.values.values().all(|value| is_label_or_empty(value))
+    };
     // The arm is preferably a field named like one, then a field inside an object named like one, then a field named like a
     // value.
-    let arm = first(&|column| hints(&column.called(), &ARM))
-        .or_else(|| first(&|column| column.path.names().iter().any(|name| hints(name, &ARM))))
-        .or_else(|| first(&|column| hints(&column.called(), &VALUE)))?;
-    Some(ArmsDraft {
+    let rank = |column: &SampleColumn| match () {
+        () if hints(&column.called(), &ARM) => Some(arm_rank(&column.called())),
+        () if column.path.names().iter().any(|name| hints(name, &ARM)) => Some(3),
+        () if hints(&column.called(), &VALUE) => Some(4),
+        () => None,
+    };
+    let arms = inner
+        .iter()
+        .filter(are_labels)
+        .filter_map(|column| Some((rank(column)?, column)));
+    arms.map(|(rank, arm)| ArmsDraft {
         shape: ArmsShape {
             experiments: Some(column.path.clone().into()),
-            experiment: Some(experiment.into()),
+            experiment: Some(experiment.clone().into()),
             arm: Some(arm.path.clone().into()),
             ..ArmsShape::default()
         },
         n,
-        score: 4.0 + share(n, lists.len()),
+        score: 4.0 + share(n, lists.len()) - 0.1 * rank as f64,
     })
+    .collect()
 }
 
 fn elements<'a>(column: &SampleColumn<'a>, lists: &Members) -> Option<SampleColumns<'a>> {
@@ -349,22 +507,34 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     let plain = |words: &[&str]| {
         let fields = columns.iter().filter(|column| hints(&column.called(), words));
         let fields = fields.filter(|column| {
-            let n = column.count(lists, is_label);
-            n > 0 && n == column.within(lists).count() && distinct(column, lists) <= MAX_ARMS
+            let n = column.count(lists, is_label_or_empty);
+            let is_other = |value: &Value| is_time(value) || is_json_text(value);
+            let is_user = hints(&column.called(), &USER) && words != &ARM[..];
+            n > 0
+                && n == column.within(lists).count()
+                && column.count(lists, is_other) == 0
+                && distinct(column, lists) <= MAX_ARMS
+                && !is_user
+                && !is_called_other(&column.called())
         });
-        fields.max_by(|one, other| {
-            // The field in most lists wins, then the one with the shorter path.
-            let n = |column: &SampleColumn| column.within(lists).count();
-            n(one)
-                .cmp(&n(other))
-                .then_with(|| other.path.names().len().cmp(&one.path.names().len()))
+        // The field in most lists wins, then the one that is surely named like an arm, then the one with the shorter path.
+        fields.max_by_key(|column| {
+            let n = column.within(lists).count();
+            (
+                n,
+                Reverse(arm_rank(&column.called())),
+                Reverse(column.path.names().len()),
+            )
         })
     };
+    let are_names = |column: &&SampleColumn| column.count(lists, Value::is_boolean) == 0;
     // A field with one value in many lists does not distinguish arms.
     let differs = |column: &&SampleColumn| lists.len() < MANY || distinct(column, lists) > 1;
     let (experiment, arm) = (plain(&EXPERIMENT), plain(&ARM));
     let (experiment, arm, score) = match (experiment, arm) {
-        (Some(experiment), Some(arm)) if experiment.path != arm.path => (Some(experiment), arm, 3.5),
+        (Some(experiment), Some(arm)) if experiment.path != arm.path && are_names(&experiment) => {
+            (Some(experiment), arm, 3.5)
+        }
         (_, Some(arm)) => (None, arm, 2.5),
         (experiment, None) => match experiment.filter(differs) {
             Some(experiment) => (None, experiment, 2.0),

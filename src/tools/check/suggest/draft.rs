@@ -5,15 +5,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use abgauge_core::decode::shape::{ArmsShape, Path, Paths, Shape};
 use abgauge_core::decode::{DecidingField, Decoder, Explained};
 use abgauge_core::engine::event::{Kind, Reason};
+use serde_json::Value;
 
-use super::arms::{self, ArmsDraft};
+use super::arms::{self, ArmsDraft, SampleArms};
 use super::columns::FieldChoice;
 use super::columns::{Members, SampleColumns, id};
 use super::fields;
 use super::items::{self, ItemsDraft};
 use super::kinds::KindSplit;
 use super::rows::{self, Heads, RowDraft};
+use super::shelves;
 use super::times::{self, SampleTimes};
+use crate::tools::check::records::refused;
 
 /// The choice for each field, and the resulting shape.
 pub(super) struct DraftedShape {
@@ -24,7 +27,12 @@ pub(super) struct DraftedShape {
     pub requests: [Option<FieldChoice>; 2],
     pub users: [Option<FieldChoice>; 2],
     pub times: SampleTimes,
-    pub arms: Option<ArmsDraft>,
+    /// Ways to read the arms, best first, until one is chosen.
+    arm_ways: Vec<ArmsDraft>,
+    /// Set if a way to read the arms was chosen.
+    pub has_arms: bool,
+    /// Field in which a click names the item that was shown, if clicks do not name their lists.
+    pub shown_item: Option<Path>,
     pub item: Option<FieldChoice>,
     /// Clicks selected by the second field.
     pub clicks: Members,
@@ -51,6 +59,13 @@ pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
         ];
         shown = rows::shown(columns, lists, row);
     }
+    let shown_item = row
+        .is_none()
+        .then(|| shown_item(columns, lists, &clicks, &items, &requests));
+    let shown_item = shown_item.flatten();
+    if shown_item.is_some() {
+        requests[1] = None;
+    }
     let item = fields::item(
         columns,
         &clicks,
@@ -69,7 +84,9 @@ pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
         clicked_items,
         shape: Shape::default(),
         times: times::times(columns, lists, &clicks),
-        arms: arms::arms(columns, lists),
+        arm_ways: arms::candidates(columns, lists),
+        has_arms: false,
+        shown_item,
         users: [served_user, click_user],
         split,
         items,
@@ -100,7 +117,79 @@ fn shown(
     lists.iter().filter_map(list).collect()
 }
 
+/// Returns the field chosen as the clicks' reference to a list if it holds ids of shown items instead.
+fn shown_item(
+    columns: &SampleColumns,
+    lists: &Members,
+    clicks: &Members,
+    items: &Option<ItemsDraft>,
+    [served, click]: &[Option<FieldChoice>; 2],
+) -> Option<Path> {
+    let items = items.as_ref()?;
+    let column = columns.get(&click.as_ref()?.path)?;
+    let array = columns.get(&items.path)?;
+    let ids_of = |path: &Path| {
+        columns
+            .get(path)
+            .into_iter()
+            .flat_map(|column| column.within(lists))
+    };
+    let requests: HashSet<_> = served
+        .iter()
+        .flat_map(|served| ids_of(&served.path))
+        .filter_map(id)
+        .collect();
+    let shown: HashSet<String> = array.within(lists).flat_map(|list| items.ids(list)).collect();
+    let is_list = |value: &Value| id(value).is_some_and(|id| requests.contains(&id));
+    let is_item = |value: &Value| id(value).is_some_and(|id| shown.contains(&*id));
+    let names_items = column.count(clicks, is_list) == 0 && column.count(clicks, is_item) > 0;
+    names_items.then(|| column.path.clone())
+}
+
 impl DraftedShape {
+    /// Reads the sample with the draft, and completes it from the records that were read: the arms, and the span of a list's
+    /// records.
+    pub fn tried(mut self, sample: &ReadableSample) -> (DraftedShape, Trial) {
+        let mut trial = self.try_arms(sample);
+        if self.shape.served.gather_ms.is_some() {
+            self.shape.served.gather_ms = Some(rows::span_ms(&trial.rows));
+            trial = sample.read(&self.shape);
+        }
+        (self, trial)
+    }
+
+    /// Takes the best way to read the arms that leaves experiments.
+    fn try_arms(&mut self, sample: &ReadableSample) -> Trial {
+        let mut ways = std::mem::take(&mut self.arm_ways)
+            .into_iter()
+            .map(|way| way.shape);
+        let mut shape = self.shape.clone();
+        while let Some(arms) = ways.next() {
+            shape.served.arms = arms;
+            let trial = sample.read(&shape);
+            // If no list can be read, its arms are unknown, and the first way is the best guess.
+            let is_guess = trial.n_lists == 0;
+            let refined = arms::refined(&shape.served.arms, &trial.arms);
+            let Some(arms) = refined.or_else(|| is_guess.then(|| shape.served.arms.clone())) else {
+                continue;
+            };
+            let is_same = arms == shape.served.arms;
+            self.shape.served.arms = arms;
+            self.has_arms = true;
+            if is_same {
+                return trial;
+            }
+            let n_bad = |trial: &Trial| trial.arms.values().map(|arms| arms.n_bad).sum::<usize>();
+            let again = sample.read(&self.shape);
+            // If no invalid arm was an empty text, the setting for it is not needed.
+            if n_bad(&again) > 0 && n_bad(&again) == n_bad(&trial) {
+                self.shape.served.arms.not_in.retain(|word| !word.is_empty());
+            }
+            return again;
+        }
+        sample.read(&self.shape)
+    }
+
     /// Returns true if some records look like lists or clicks, even if they cannot be read yet.
     pub fn sees_some(&self) -> bool {
         let has_items = self.items.is_some() || self.row.is_some();
@@ -174,11 +263,9 @@ impl DraftedShape {
             let path = path.as_ref().map(Paths::first);
             path.is_some_and(|path| columns.get(path).is_some())
         };
-        match &self.arms {
-            Some(arms) => served.arms = arms.shape.clone(),
-            // The field with our default name does not contain experiments here.
-            None if is_there(&served.arms.experiments) => served.arms = own,
-            None => {}
+        // The field with our default name may not contain experiments here.
+        if is_there(&served.arms.experiments) {
+            served.arms = own;
         }
         put(&self.requests[1], &mut shape.click.request_id);
         put(&self.times.click, &mut shape.click.ts);
@@ -192,15 +279,31 @@ impl DraftedShape {
     }
 }
 
+/// A sample, and the settings to read it with.
+pub(super) struct ReadableSample<'a> {
+    pub lines: &'a [(u64, Vec<u8>)],
+    /// With our own shape and the bounds of the configuration.
+    pub decoder: &'a Decoder,
+    pub topic_kind: Option<Kind>,
+    /// Span within which a list of the same id is a copy, ms.
+    pub same_list_ms: i64,
+}
+
 /// Results of reading a sample with a shape.
 #[derive(Default)]
 pub(super) struct Trial {
     pub n_lists: usize,
     pub n_with_arm: usize,
+    /// Arms by experiment.
+    pub arms: BTreeMap<String, SampleArms>,
+    /// Number of lists with the id of an earlier one, but other items.
+    pub n_conflicts: usize,
     pub n_clicks: usize,
     /// Number of clicks on a list of the sample. `n_on_item` counts those on one of its items.
     pub n_of_list: usize,
     pub n_on_item: usize,
+    /// Times from the list to a click on one of its items, ms.
+    pub delays_ms: Vec<i64>,
     /// Ids and times of records of one shown item.
     pub rows: Vec<(String, i64)>,
     pub n_skipped: u64,
@@ -210,21 +313,26 @@ pub(super) struct Trial {
     pub refusals: BTreeMap<(Reason, String), (usize, u64, Option<DecidingField>)>,
 }
 
-impl Trial {
-    /// Reads numbered lines with `shape`. `decoder` has our own shape.
-    pub fn of(decoder: &Decoder, shape: &Shape, topic_kind: Option<Kind>, lines: &[(u64, Vec<u8>)]) -> Trial {
-        let decoder = decoder.clone().reading(Some(shape));
+/// A list of a sample: time, items and further parts of its id.
+type SampleList = (i64, Vec<String>, Vec<Option<String>>);
+
+impl ReadableSample<'_> {
+    /// Reads all records with a shape.
+    pub fn read(&self, shape: &Shape) -> Trial {
+        let decoder = self.decoder.clone().reading(Some(shape));
         let mut trial = Trial::default();
-        let mut items_of: HashMap<String, HashSet<String>> = HashMap::new();
+        let mut lists_of: HashMap<String, Vec<SampleList>> = HashMap::new();
         let mut clicks = Vec::new();
         let mut heads = Heads::default();
-        for (line, record) in lines {
-            for explained in decoder.explain(record, topic_kind) {
+        for (line, record) in self.lines {
+            for explained in decoder.explain(record, self.topic_kind) {
                 match explained {
                     Explained::Served {
                         request_id,
+                        further_ids,
                         ts_ms,
                         arms,
+                        left_out,
                         items,
                         clicked,
                         n_skipped,
@@ -238,11 +346,32 @@ impl Trial {
                         trial.n_lists += usize::from(is_list);
                         trial.n_with_arm += usize::from(is_list && !arms.is_empty());
                         trial.n_skipped += n_skipped;
-                        clicks.extend(clicked.into_iter().map(|item| (request_id.clone(), item)));
-                        items_of.entry(request_id).or_default().extend(items);
+                        if is_list {
+                            trial.take_arms(arms, left_out);
+                        }
+                        let clicked = clicked.into_iter();
+                        clicks.extend(clicked.map(|item| (request_id.clone(), item, ts_ms)));
+                        let lists = lists_of.entry(request_id).or_default();
+                        let is_conflict = |(other_ms, others, ids): &SampleList| {
+                            let is_copy =
+                                *ids == further_ids && other_ms.abs_diff(ts_ms) <= self.same_list_ms as u64;
+                            is_copy && *others != items && shape.served.gather_ms.is_none()
+                        };
+                        trial.n_conflicts += usize::from(lists.iter().any(is_conflict));
+                        lists.push((ts_ms, items, further_ids));
                     }
-                    Explained::Click { request_id, item, .. } => clicks.push((request_id, item)),
+                    Explained::Click {
+                        request_id,
+                        item,
+                        ts_ms,
+                        ..
+                    } => clicks.push((request_id, item, ts_ms)),
                     Explained::Ignored(_) => trial.n_ignored += 1,
+                    // A tombstone says nothing about the shape.
+                    Explained::Refused {
+                        reason: Reason::Tombstone,
+                        ..
+                    } => trial.n_ignored += 1,
                     Explained::Refused { reason, place } => {
                         trial.n_refused += 1;
                         let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
@@ -254,24 +383,95 @@ impl Trial {
         }
         // Clicks are matched at the end, since a sample may contain a click before its list.
         trial.n_clicks = clicks.len();
-        for (request, item) in clicks {
-            let items = items_of.get(&request);
-            trial.n_of_list += usize::from(items.is_some());
-            trial.n_on_item += usize::from(items.is_some_and(|items| items.contains(&item)));
+        for (request, item, ts_ms) in clicks {
+            let Some(lists) = lists_of.get(&request) else {
+                continue;
+            };
+            trial.n_of_list += 1;
+            let shown = lists.iter().filter(|(_, items, _)| items.contains(&item));
+            let delays = shown.map(|(list_ms, ..)| ts_ms - list_ms);
+            if let Some(delay_ms) = delays.min_by_key(|delay_ms| delay_ms.unsigned_abs()) {
+                trial.n_on_item += 1;
+                trial.delays_ms.push(delay_ms);
+            }
         }
         trial
     }
+}
 
-    /// Returns true if the shape yields numbers: every record is read, lists name arms, and clicks are on items of their
-    /// lists. If the topic has one kind of event, only the conditions for that kind apply.
+impl DraftedShape {
+    /// Makes the id of a list composite if another field separates the lists of one id. Returns false if none does.
+    pub fn separate_lists(&mut self, columns: &SampleColumns) -> bool {
+        let lists = &self.split.lists;
+        let taken = [
+            self.requests[0].as_ref().map(|choice| &choice.path),
+            self.users[0].as_ref().map(|choice| &choice.path),
+            self.times.served.as_ref().map(|choice| &choice.path),
+        ];
+        let Some(request) = taken[0].and_then(|path| columns.get(path)) else {
+            return false;
+        };
+        let Some(part) = shelves::part(columns, lists, request, &taken) else {
+            return false;
+        };
+        self.shape.served.further_ids = vec![part.path.clone()];
+        // A click without it belongs to those lists of its id that show its item.
+        if part.within(&self.clicks).next().is_some() {
+            self.shape.click.further_ids = vec![part.path.clone()];
+        }
+        true
+    }
+}
+
+impl Trial {
+    fn take_arms(&mut self, arms: Vec<(String, String)>, left_out: Vec<String>) {
+        for (experiment, arm) in arms {
+            *self
+                .arms
+                .entry(experiment)
+                .or_default()
+                .n_lists
+                .entry(arm)
+                .or_default() += 1;
+        }
+        for experiment in left_out {
+            self.arms.entry(experiment).or_default().n_bad += 1;
+        }
+    }
+
+    /// Returns true if the shape yields numbers.
     pub fn is_sound(&self, topic_kind: Option<Kind>) -> bool {
-        let has_lists = self.n_lists > 0 && self.n_with_arm > 0;
-        self.n_refused == 0
-            && match topic_kind {
-                Some(Kind::Served) => has_lists,
-                Some(Kind::Click) => self.n_clicks > 0,
-                None => has_lists && self.n_on_item > 0,
-            }
+        self.fault(topic_kind).is_none()
+    }
+
+    /// Returns why the shape does not yield numbers: every record must be read, lists must name arms, and clicks must be on
+    /// items of their lists. If the topic has one kind of event, only the conditions for that kind apply.
+    pub fn fault(&self, topic_kind: Option<Kind>) -> Option<String> {
+        let has_lists = topic_kind != Some(Kind::Click);
+        let has_clicks = topic_kind != Some(Kind::Served);
+        let fault = match () {
+            () if self.n_refused > 0 => return Some(self.refused()),
+            () if has_lists && self.n_lists == 0 => "it reads no served list",
+            () if has_lists && self.n_with_arm == 0 => "no list names an arm",
+            () if has_clicks && self.n_clicks == 0 => "it reads no click",
+            () if has_lists && has_clicks && self.n_on_item == 0 => "no click is on an item of its list",
+            () => return None,
+        };
+        Some(fault.to_owned())
+    }
+
+    /// Describes the refused records by their most frequent reason.
+    fn refused(&self) -> String {
+        let most = self.refusals.iter().max_by_key(|(_, (n, ..))| *n);
+        let why = most.map(|((reason, _), (.., place))| match place {
+            Some(place) => refused(*reason, place),
+            None => reason.name().to_owned(),
+        });
+        format!(
+            "events that it cannot read: {}: {}",
+            self.n_refused,
+            why.unwrap_or_default()
+        )
     }
 
     /// Returns true if a minority of the lists lacks the array of items.

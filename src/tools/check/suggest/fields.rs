@@ -10,7 +10,8 @@ use super::times::is_time;
 use super::words::{ARM, EXPERIMENT, ITEM, REQUEST, USER, VAGUE, hint, hints};
 
 /// Number of lists below which shared IDs prove nothing.
-const FEW: usize = 8;
+pub(super) const FEW: usize = 8;
+
 /// Returns the IDs in any field, per record.
 pub(super) fn ids_by_record(columns: &SampleColumns, members: &Members) -> Vec<HashSet<String>> {
     let ids = |number: &usize| {
@@ -65,10 +66,14 @@ pub(super) fn requests(
             .filter(|(column, n)| may_be_request(column, *n, members, kind))
             .collect::<Vec<_>>()
     });
-    // If half of the lists share their IDs with others, the field identifies something else.
+    // If half of the lists share their IDs with others, the field identifies something else, unless its name says request: the
+    // lists of one page may share one.
+    let is_own = |column: &SampleColumn, n: usize| {
+        n < FEW || 2 * distinct(column, lists).len() > n || is_called_request(column)
+    };
     let served: Vec<_> = served
         .into_iter()
-        .filter(|(column, n)| *n < FEW || 2 * distinct(column, lists).len() > *n)
+        .filter(|(column, n)| is_own(column, *n))
         .collect();
     let all_known: HashSet<String> = served
         .iter()

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::columns::{Members, SampleColumn, SampleColumns, id, ids, is_id, share};
 use super::text::short;
+use super::times::is_time;
 use super::words::{CLICK, ITEM, ITEMS, POSITION, hint, hints};
 
 /// One array and one way to read it.
@@ -167,6 +168,10 @@ pub(super) fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
 /// Returns the ways to read the arrays of a column.
 fn drafts(column: &SampleColumn, lists: &Members) -> Vec<ItemsDraft> {
     let arrays: Vec<&Value> = column.within(lists).filter(|value| value.is_array()).collect();
+    // A time may be an array of its year, month, day and so on.
+    if !arrays.is_empty() && arrays.iter().all(|array| is_time(array)) {
+        return Vec::new();
+    }
     let top: Vec<&Value> = arrays
         .iter()
         .filter_map(|list| list.as_array())

@@ -1,11 +1,17 @@
 //! Tests that samples yield the expected drafts and can be read with them.
 
+use abgauge_core::decode::Decoder;
 use abgauge_core::engine::event::Kind;
 
 use super::*;
 
-fn decoder() -> Decoder {
-    Decoder::new(0, 1_000, 100)
+fn readable<'a>(sample: &'a Unmapped, decoder: &'a Decoder, topic_kind: Option<Kind>) -> ReadableSample<'a> {
+    ReadableSample {
+        lines: &sample.lines,
+        decoder,
+        topic_kind,
+        same_list_ms: Options::default().same_list_ms,
+    }
 }
 
 fn unmapped(records: &str) -> Unmapped {
@@ -26,10 +32,14 @@ fn shape_of(text: &str) -> Option<Shape> {
 /// Drafts a section even for records of a known shape, and reads the records with it.
 fn drafted(records: &str, topic_kind: Option<Kind>) -> (String, Trial) {
     let sample = unmapped(records);
-    let (way, trial) = sample.drafted(&decoder(), topic_kind);
-    let text = text::text(&sample, topic_kind, &way, &trial);
+    let options = Options::default();
+    let decoder = options.decoder();
+    let readable = readable(&sample, &decoder, topic_kind);
+    let proposal = sample.counted(super::drafted(&readable), &options, topic_kind);
+    let trial = &proposal.trial;
+    let text = text::text(&sample, topic_kind, &proposal, &options);
     let shape = shape_of(&text).unwrap_or_default();
-    let again = Trial::of(&decoder(), &shape, topic_kind, &sample.lines);
+    let again = readable.read(&shape);
     assert_eq!(
         (again.n_lists, again.n_clicks, again.n_refused),
         (trial.n_lists, trial.n_clicks, trial.n_refused),
@@ -84,9 +94,9 @@ fn a_known_shape_needs_no_draft() {
         (PERSONALIZE, "preset = \"personalize\""),
         (SHAPED, "[events] needs no settings"),
     ] {
-        let suggestion = unmapped(records).suggest(&decoder(), None);
+        let suggestion = unmapped(records).suggest(&Options::default(), None);
         assert!(
-            suggestion.is_sound && suggestion.text.contains(reported),
+            suggestion.fault.is_none() && suggestion.text.contains(reported),
             "{}",
             suggestion.text
         );
@@ -236,8 +246,8 @@ fn records_the_draft_cannot_read_are_reported() {
         {"k":"served","rid":"3","items":["a"],"exp":{"e":"x"}}
         {"k":"click","rid":"1","ts":1763596801123,"item":"a"}
         {"#;
-    let suggestion = unmapped(records).suggest(&decoder(), None);
-    assert!(!suggestion.is_sound);
+    let suggestion = unmapped(records).suggest(&Options::default(), None);
+    assert!(!suggestion.fault.is_none());
     for reported in [
         "served lists: 2, clicks: 1, ignored: 0, refused: 2",
         "refused as not_json: 1, line 5 first",
@@ -250,9 +260,9 @@ fn records_the_draft_cannot_read_are_reported() {
             suggestion.text
         );
     }
-    let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&decoder(), None);
+    let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&Options::default(), None);
     assert!(
-        !none.is_sound && none.text.contains("No record looks like"),
+        none.fault.is_some() && none.text.contains("No record looks like"),
         "{}",
         none.text
     );
@@ -280,7 +290,10 @@ fn an_endless_sample_is_read_up_to_a_bound() {
     for line in 1..=2_003 {
         sample.take(line, record.as_bytes());
     }
-    let text = sample.suggest(&decoder(), None).text.replace("\n# ", " ");
+    let text = sample
+        .suggest(&Options::default(), None)
+        .text
+        .replace("\n# ", " ");
     assert!(
         text.contains("records: 2000;") && text.contains("not read: 3"),
         "{text}"
@@ -340,9 +353,9 @@ fn stream(list: impl Fn(usize, [usize; 3]) -> String, click: impl Fn(usize, usiz
 
 /// Returns the draft in one line without comment signs, and whether it can be used unchanged.
 fn suggested(records: &str) -> (String, bool) {
-    let suggestion = unmapped(records).suggest(&decoder(), None);
+    let suggestion = unmapped(records).suggest(&Options::default(), None);
     shape_of(&suggestion.text);
-    (suggestion.text.replace("\n# ", " "), suggestion.is_sound)
+    (suggestion.text.replace("\n# ", " "), suggestion.fault.is_none())
 }
 
 #[track_caller]

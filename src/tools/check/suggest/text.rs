@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 
 use abgauge_core::decode::shape::{Path, Paths, Shape};
 use abgauge_core::engine::event::Kind;
+use abgauge_core::engine::outcome::SHELVES;
+use abgauge_core::evaluate::Options;
 use abgauge_core::table::visible;
 
-use super::columns::FieldChoice;
-use super::columns::Members;
+use super::arms::{self, SampleArms};
+use super::columns::{FieldChoice, Members};
 use super::draft::{DraftedShape, Trial};
 use super::rows::RowDraft;
-use super::{ReadingWay, Unmapped, items, views};
-use crate::settings::event_settings;
+use super::{Proposal, ReadingWay, Unmapped, click_skew_ms, items, views};
+use crate::settings::{display_ms, event_settings};
 use crate::tools::check::records::refused;
 
 /// Maximum number of values and paths listed.
@@ -21,12 +23,23 @@ const MAX_LISTED: usize = 12;
 const MAX_CHARS: usize = 60;
 /// Remark on a setting without a matching field.
 const NONE: &str = "no field fits: correct this path";
+/// Recipes for shapes that cannot be drafted.
+const ARMS_APART: &str = "docs/cookbook.md#arms-in-a-separate-event";
+const CLICKS_APART: &str = "docs/cookbook.md#clicks-without-a-list-id";
+const SHOWN_ITEM: &str = "docs/cookbook.md#clicks-that-name-a-shown-item";
+const GA4: &str = "docs/cookbook.md#ga4";
 const NO_ID: &str =
     "no field is unique to each list: let the recommender create an id, and send it with each click too";
 const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
 const NO_TIE: &str = "no field links clicks to lists: send the id of the list with each of its clicks";
 
-pub(super) fn text(sample: &Unmapped, topic_kind: Option<Kind>, way: &ReadingWay, trial: &Trial) -> String {
+pub(super) fn text(
+    sample: &Unmapped,
+    topic_kind: Option<Kind>,
+    proposal: &Proposal,
+    options: &Options,
+) -> String {
+    let (way, trial) = (&proposal.way, &proposal.trial);
     let mut text = String::new();
     if let (ReadingWay::None, Some(form)) = (way, sample.form()) {
         remark(
@@ -39,7 +52,7 @@ pub(super) fn text(sample: &Unmapped, topic_kind: Option<Kind>, way: &ReadingWay
         );
         return text;
     }
-    head(&mut text, sample, trial);
+    head(&mut text, sample, proposal, options);
     match way {
         ReadingWay::Own => remark(
             &mut text,
@@ -86,7 +99,8 @@ fn remark(text: &mut String, words: &str) {
 }
 
 /// Adds the results of reading the sample with the draft.
-fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
+fn head(text: &mut String, sample: &Unmapped, proposal: &Proposal, options: &Options) {
+    let trial = &proposal.trial;
     let n = sample.lines.len();
     remark(
         text,
@@ -101,11 +115,10 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
     }
     remark(text, &outcome);
     if trial.n_lists > 0 && trial.n_with_arm == 0 {
-        remark(
-            text,
-            "No list names an arm. If arms are assigned in a separate event, add the arm to each served list: assignment events are not \
-             read.",
-        );
+        remark(text, &no_arm(sample, proposal));
+    }
+    if trial.n_with_arm > 0 {
+        remark(text, &arms(trial));
     }
     if trial.n_lists > 0 && trial.n_clicks > 0 {
         let reported = format!(
@@ -125,6 +138,21 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
                 "No click is on an item of its list: `item` points to a different kind of id, or ids are written differently.",
             );
         }
+        for out_of_time in out_of_time(trial, proposal, options) {
+            remark(text, &out_of_time);
+        }
+    }
+    if trial.n_conflicts > 0 {
+        remark(
+            text,
+            &format!(
+                "Lists with the request id of another list, but other items: {}: {SHELVES}.",
+                trial.n_conflicts
+            ),
+        );
+    }
+    for recipe in recipes(sample, proposal) {
+        remark(text, &recipe);
     }
     for ((reason, _), (n, line, place)) in &trial.refusals {
         let what = place
@@ -137,6 +165,120 @@ fn head(text: &mut String, sample: &Unmapped, trial: &Trial) {
         );
         remark(text, &reported);
     }
+}
+
+/// Names shapes that cannot be drafted, with a recipe.
+fn recipes(sample: &Unmapped, proposal: &Proposal) -> Vec<String> {
+    let ReadingWay::Drafted(draft) = &proposal.way else {
+        return Vec::new();
+    };
+    let mut recipes = Vec::new();
+    let has_both = !draft.split.lists.is_empty() && !draft.clicks.is_empty();
+    let view = views::of(&sample.lines, &proposal.shape);
+    if view
+        .columns()
+        .iter()
+        .any(|column| column.name() == "event_params")
+    {
+        recipes.push(format!(
+            "The records look like rows of GA4's export to BigQuery: {GA4} has a recipe."
+        ));
+    } else if let Some(path) = draft.shown_item.as_ref().filter(|_| has_both) {
+        recipes.push(format!(
+            "Clicks name a shown item (`{}`), not their list: send the id of the list with each of them; for files, {SHOWN_ITEM} has a recipe.",
+            short(&path.to_string())
+        ));
+    } else if has_both && draft.requests.iter().any(Option::is_none) {
+        recipes.push(format!(
+            "Clicks do not name their list: let the recommender create an id of each list, and send it with the list and with its clicks; for \
+             files, {CLICKS_APART} has a recipe."
+        ));
+    }
+    recipes
+}
+
+/// Lists the arms of each experiment with their lists.
+fn arms(trial: &Trial) -> String {
+    let of_one = |(experiment, arms): (&String, &SampleArms)| {
+        let arms = arms.n_lists.iter().map(|(arm, n)| format!("{} {n}", short(arm)));
+        format!("{}: {}", short(experiment), listed(arms))
+    };
+    let experiments: Vec<String> = trial.arms.iter().map(of_one).collect();
+    let n_more = experiments.len().saturating_sub(MAX_LISTED);
+    let more = if n_more > 0 {
+        format!("; and {n_more} more experiments")
+    } else {
+        String::new()
+    };
+    format!(
+        "arms with their lists: {}{more}",
+        experiments[..experiments.len().min(MAX_LISTED)].join("; ")
+    )
+}
+
+/// Explains why no list names an arm, as far as the fields of the sample show.
+fn no_arm(sample: &Unmapped, proposal: &Proposal) -> String {
+    let add = "add experiment and arm to each served list";
+    if let ReadingWay::Drafted(draft) = &proposal.way {
+        let view = views::of(&sample.lines, &proposal.shape);
+        let columns = view.columns();
+        let of_arms = |is_member: &dyn Fn(usize) -> bool| {
+            let members: Members = (0..view.events.len())
+                .filter(|number| is_member(*number))
+                .collect();
+            let mut columns = columns.iter().filter(|column| arms::is_of_arms(column));
+            let found = columns.find(|column| column.within(&members).next().is_some());
+            found.map(|column| short(&column.path.to_string()))
+        };
+        let is_list = |number: usize| draft.split.lists.binary_search(&number).is_ok();
+        if let Some(path) = of_arms(&is_list) {
+            return format!(
+                "No list names an arm: `{path}` has the name of an experiment or arm, but its values cannot be read as such. \
+                 Set `experiments` and the settings next to it (docs/events.md), or {add}."
+            );
+        }
+        if let Some(path) = of_arms(&|number| !is_list(number)) {
+            return format!(
+                "No list names an arm: they seem to be assigned in a separate event (`{path}`), which is not read. To fix that, {add}; for files, {ARMS_APART} has a recipe."
+            );
+        }
+    }
+    format!(
+        "No list names an arm: {add}. If arms are assigned in a separate event, {ARMS_APART} has a recipe for files."
+    )
+}
+
+/// Reports clicks on items of their lists that come too early or too late to count.
+fn out_of_time(trial: &Trial, proposal: &Proposal, options: &Options) -> Vec<String> {
+    let skew_ms = options
+        .click_skew_ms
+        .max(click_skew_ms(&proposal.shape).unwrap_or(0));
+    let n = trial.delays_ms.len();
+    let n_early = trial
+        .delays_ms
+        .iter()
+        .filter(|delay_ms| **delay_ms < -skew_ms)
+        .count();
+    let n_late = trial
+        .delays_ms
+        .iter()
+        .filter(|delay_ms| **delay_ms > options.attribution_ms)
+        .count();
+    let [first_ms, last_ms] =
+        [trial.delays_ms.iter().min(), trial.delays_ms.iter().max()].map(|ms| ms.copied().unwrap_or(0));
+    let minutes = |ms: i64| display_ms((ms + 59_999) / 60_000 * 60_000);
+    let early = format!(
+        "Clicks that do not count because they come before their list: {n_early} of {n}, up to {} before it. If a clock of the clicks may be behind, set click_skew under [join], now {}.",
+        minutes(-first_ms),
+        display_ms(skew_ms)
+    );
+    let late = format!(
+        "Clicks that do not count because they come too late: {n_late} of {n}, up to {} after their list. If they should count, raise attribution under [join], now {}.",
+        minutes(last_ms),
+        display_ms(options.attribution_ms)
+    );
+    let both = [(n_early, early), (n_late, late)].into_iter();
+    both.filter(|(n, _)| *n > 0).map(|(_, text)| text).collect()
 }
 
 /// Remarks by setting.
@@ -219,6 +361,10 @@ fn notes(draft: &DraftedShape, trial: &Trial) -> SettingRemarks {
     }
     if !lists.is_empty() {
         notes.field("served.request_id", &draft.requests[0], lists, "lists", NO_ID);
+        if !draft.shape.served.further_ids.is_empty() {
+            let note = "lists with the same id differ in the second field: they are the shelves or pages of one view";
+            notes.add("served.request_id", note.to_owned());
+        }
         notes.time(
             "served.ts",
             &draft.times.served,
@@ -230,7 +376,7 @@ fn notes(draft: &DraftedShape, trial: &Trial) -> SettingRemarks {
             notes.field("served.user_id", &draft.users[0], lists, "lists", NONE);
         }
         of_items(&mut notes, draft, trial);
-        of_arms(&mut notes, draft);
+        of_arms(&mut notes, draft, trial);
     }
     if !clicks.is_empty() {
         notes.field("click.request_id", &draft.requests[1], clicks, "clicks", NO_TIE);
@@ -309,18 +455,29 @@ fn of_clicked(notes: &mut SettingRemarks, draft: &DraftedShape) {
     }
 }
 
-fn of_arms(notes: &mut SettingRemarks, draft: &DraftedShape) {
-    let n_lists = draft.split.lists.len();
-    let note = match &draft.arms {
-        Some(arms) if arms.n < n_lists => format!(
-            "names an arm in {} of {n_lists} lists; set experiment_name and arm_name if the others should count too",
-            arms.n
-        ),
-        Some(arms) => format!("names an arm in {} of {n_lists} lists", arms.n),
-        None => "no field looks like the name of an experiment or an arm, so lists count in none; to count all of them in one, set experiment_name and arm_name"
+fn of_arms(notes: &mut SettingRemarks, draft: &DraftedShape, trial: &Trial) {
+    let (n, n_lists) = (trial.n_with_arm, trial.n_lists);
+    let arms = &draft.shape.served.arms;
+    let note = match n {
+        _ if !draft.has_arms => "no field looks like the name of an experiment or an arm, so lists count in none; to count all of them in one, set experiment_name and arm_name"
             .to_owned(),
+        n if n < n_lists => format!(
+            "names an arm in {n} of {n_lists} lists; set experiment_name and arm_name if the others should count too"
+        ),
+        n if n > 0 => format!("names an arm in {n} of {n_lists} lists"),
+        _ => "no list can be read yet, so these fields are a guess".to_owned(),
     };
     notes.add("served.experiments", note);
+    if !arms.only.is_empty() {
+        let note = "the other names are not experiments: their values are users, times, ids, JSON text or other attributes";
+        notes.add("served.only", note.to_owned());
+    }
+    if !arms.not_in.is_empty() {
+        notes.add(
+            "served.not_in",
+            "lists with these values are not in the experiment".to_owned(),
+        );
+    }
     if draft.shape.served.arms.experiment_name.is_some() {
         let note = "the experiment of these arms: give it a name";
         notes.add("served.experiment_name", note.to_owned());
@@ -373,15 +530,14 @@ fn drafted(
         );
     }
     let settings = event_settings(&draft.shape, |setting| notes.0.contains_key(setting));
-    let mut gather = settings.iter().filter(|(setting, _)| setting == "served.gather");
-    if let Some((_, span)) = gather.next().filter(|_| served.clicked.is_some()) {
+    if let Some(skew_ms) = click_skew_ms(&draft.shape) {
         let _ = writeln!(text, "\n[join]");
         // A clicked item may come in a record with an earlier time than the first record of its list.
         remark(
             text,
             "clicks have the times of their records: at least `gather`; merge it into [join] of your settings",
         );
-        let _ = writeln!(text, "click_skew = {span}");
+        let _ = writeln!(text, "click_skew = \"{}\"", display_ms(skew_ms));
     }
     let mut section = None;
     for (setting, value) in settings {
@@ -464,6 +620,7 @@ fn used(shape: &Shape, topic_kind: Option<Kind>) -> Vec<&Path> {
         .chain([shape.kind.as_ref()])
         .flatten()
         .flat_map(Paths::iter)
+        .chain(&served.further_ids)
         .collect()
 }
 

@@ -114,6 +114,7 @@ fn form(value: &Value) -> Option<TimeForm> {
             return unit(number.as_f64()?).map(|unit| TimeForm::Number { unit, is_plain });
         }
         Value::String(text) => text,
+        Value::Array(_) if decode::is_time_array(&value.to_string()) => return Some(TimeForm::Zoneless),
         _ => return None,
     };
     // Digits in quotes are a number and not the text of a time.

@@ -58,7 +58,7 @@ pub(super) const CLICK: [&str; 14] = [
 /// Words in values that mean a click or another user action.
 pub(super) const INTERACTION: [&str; 4] = ["action", "engagement", "feedback", "interaction"];
 /// Words in values that mean a served list.
-pub(super) const SERVED: [&str; 31] = [
+pub(super) const SERVED: [&str; 36] = [
     "carousel",
     "displayed",
     "exposed",
@@ -86,10 +86,15 @@ pub(super) const SERVED: [&str; 31] = [
     "response",
     "results",
     "search",
+    "seen",
     "serve",
     "served",
     "shown",
     "slate",
+    "view",
+    "viewed",
+    "views",
+    "visible",
 ];
 pub(super) const ITEMS: [&str; 25] = [
     "articles",
@@ -200,6 +205,42 @@ pub(super) const ARM: [&str; 13] = [
     "variation",
     "variations",
 ];
+/// Names for the place of a list on its page.
+pub(super) const SHELF: [&str; 18] = [
+    "block",
+    "carousel",
+    "component",
+    "container",
+    "list",
+    "module",
+    "page",
+    "placement",
+    "rail",
+    "row",
+    "section",
+    "shelf",
+    "slot",
+    "strip",
+    "surface",
+    "widget",
+    "zone",
+    "area",
+];
+/// Names of facts about an assignment that are neither its experiment nor its arm.
+pub(super) const ASSIGNMENT: [&str; 12] = [
+    "active",
+    "assigned",
+    "assignment",
+    "eligible",
+    "enabled",
+    "exposed",
+    "hash",
+    "salt",
+    "seed",
+    "session",
+    "uuid",
+    "version",
+];
 /// Names for the algorithm that chose a list, used if no field is named like an arm.
 pub(super) const CHOOSER: [&str; 8] = [
     "algo",
@@ -214,7 +255,10 @@ pub(super) const CHOOSER: [&str; 8] = [
 /// Names of the field with which an array element identifies its subject; `VALUE` holds names of its value.
 pub(super) const NAME: [&str; 4] = ["id", "key", "name", "slug"];
 /// Names that mean nothing without their parent.
-pub(super) const VAGUE: [&str; 6] = ["id", "key", "name", "slug", "uuid", "value"];
+/// The last ones are types in Avro's JSON, as in `"user_id":{"string":"u1"}`.
+pub(super) const VAGUE: [&str; 11] = [
+    "id", "key", "name", "slug", "uuid", "value", "array", "int", "long", "map", "string",
+];
 pub(super) const VALUE: [&str; 5] = ["id", "key", "name", "slug", "value"];
 
 #[cfg(test)]
