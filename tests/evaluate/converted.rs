@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::support::program::{Ran, file, run, run_with_input, temporary_dir};
 
@@ -208,12 +209,12 @@ fn a_relevance_column_selects_the_relevant_rows() {
         (
             &[][..],
             65,
-            "the truth has a column rating with numbers, of which 1 are 0: `--relevance rating` leaves these rows out",
+            "the truth has a column rating with zeros or false: 1; `--relevance rating` leaves these rows out",
         ),
         (
             &["--relevance", "note"],
             65,
-            "row 2: note is \"x\", which is not a number",
+            "row 2: note is \"x\", which is not a number: correct it, or name another column with --relevance",
         ),
         (
             &["--relevance", "grade"],
@@ -229,6 +230,100 @@ fn a_relevance_column_selects_the_relevant_rows() {
             "{reported}: {}",
             ran.stderr
         );
+    }
+}
+
+/// Checks the conversion of a truth in which the user u1 liked a and c, but not b.
+#[track_caller]
+fn check_booleans(dir: &TempDir, truth: &str) {
+    let table = file(dir, "als.csv", "user_id,item_id\nu1,a\nu1,b\nu1,c\n");
+    let convert = |more: &[&str]| convert(&[&["--recommendations", &table, "--truth", truth], more].concat());
+    let ran = convert(&["--relevance", "liked"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for (item, n) in [("a", 1), ("b", 0), ("c", 1)] {
+        let click = format!(r#""item":"{item}"}}"#);
+        assert_eq!(ran.stdout.matches(&click).count(), n, "{item}");
+    }
+    let ran = convert(&[]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{}", ran.stderr);
+    let reported =
+        "the truth has a column liked with zeros or false: 1; `--relevance liked` leaves these rows out";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
+}
+
+/// pandas writes `True` and `False`. Every row used to become a click.
+#[test]
+fn booleans_in_csv_are_relevance() {
+    let dir = temporary_dir();
+    for [yes, no] in [["True", "False"], ["true", "false"]] {
+        let text = format!("user_id,item_id,liked\nu1,a,{yes}\nu1,b,{no}\nu1,c,{yes}\n");
+        check_booleans(&dir, &file(&dir, "truth.csv", &text));
+    }
+}
+
+#[cfg(feature = "parquet")]
+mod parquet {
+    use std::fs::File;
+    use std::sync::Arc;
+
+    use ::parquet::data_type::{BoolType, ByteArrayType, DataType};
+    use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+    use ::parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    fn write<T: DataType>(row_group: &mut SerializedRowGroupWriter<File>, values: [T::T; 3]) {
+        let mut column = row_group.next_column().expect("write").expect("one more");
+        let written = column.typed::<T>().write_batch(&values, None, None);
+        written.expect("write");
+        column.close().expect("write");
+    }
+
+    /// Parquet's BOOLEAN used to be left out, so that every row became a click.
+    #[test]
+    fn booleans_in_parquet_are_relevance() {
+        let dir = temporary_dir();
+        let path = dir.path().join("truth.parquet");
+        let schema = "message truth {
+            required binary user_id (STRING);
+            required binary item_id (STRING);
+            required boolean liked;
+        }";
+        let schema = Arc::new(parse_message_type(schema).expect("a schema"));
+        let file = File::create(&path).expect("a file");
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).expect("write");
+        let mut rows = writer.next_row_group().expect("write");
+        write::<ByteArrayType>(&mut rows, ["u1", "u1", "u1"].map(Into::into));
+        write::<ByteArrayType>(&mut rows, ["a", "b", "c"].map(Into::into));
+        write::<BoolType>(&mut rows, [true, false, true]);
+        rows.close().expect("write");
+        writer.close().expect("write");
+        check_booleans(&dir, path.to_str().expect("UTF-8"));
+    }
+}
+
+#[test]
+fn an_empty_number_is_reported_with_its_row_column_and_remedy() {
+    let dir = temporary_dir();
+    let table = file(&dir, "als.csv", "user_id,item_id,score\nu1,a,1\nu1,b,\n");
+    let truth = file(
+        &dir,
+        "test.csv",
+        "user_id,item_id,rating\nu1,a,1\nu1,b,2\nu1,c, \n",
+    );
+    for (more, reported) in [
+        (
+            ["--relevance", "rating"],
+            "test.csv: row 3: rating is empty: write a number, such as 0, or delete the row, or name another column with --relevance",
+        ),
+        (
+            ["--score", "score"],
+            "als.csv: row 2: score is empty: write a number, such as 0, or delete the row, or name another column with --score",
+        ),
+    ] {
+        let ran = convert(&[&["--recommendations", &table, "--truth", &truth], &more[..]].concat());
+        assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
 }
 
@@ -265,7 +360,7 @@ fn an_invalid_table_is_explained() {
             &table,
             &["--score", "score"][..],
             65,
-            "als.csv: row 1: score is \"high\", which is not a number",
+            "als.csv: row 1: score is \"high\", which is not a number: correct it, or name another column with --score",
         ),
         (
             &table,

@@ -134,7 +134,9 @@ impl Reading<'_> {
                 return Ok(());
             };
             let place = match &order {
-                Some((column, _)) => number(column, cells.next().flatten(), row)?,
+                Some((column, flag)) => number((*column, *flag), cells.next().flatten(), row, |text| {
+                    text.parse().ok()
+                })?,
                 // Without a column for the order, rows are in rank order.
                 None => self.n_rows as f64,
             };
@@ -219,22 +221,34 @@ fn pair(
     Ok(user.zip(item))
 }
 
-fn number(column: &str, cell: Option<String>, row: u64) -> Result<f64, FaultyRow> {
+/// Returns the finite number in the cell of a column, which a flag names.
+fn number(
+    (column, flag): (&str, &str),
+    cell: Option<String>,
+    row: u64,
+    parse: impl Fn(&str) -> Option<f64>,
+) -> Result<f64, FaultyRow> {
     let text = cell.unwrap_or_default();
-    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-    let has_comma = || text.trim().replace(',', ".").parse::<f64>().is_ok();
-    number.ok_or_else(|| FaultyRow {
-        row,
-        what: format!(
-            "{column} is \"{}\", which is not a number{}",
-            abgauge_core::table::visible(&text),
-            if has_comma() {
-                ": write a decimal point"
-            } else {
-                ""
-            }
+    let text = text.trim();
+    if let Some(number) = parse(text).filter(|number| number.is_finite()) {
+        return Ok(number);
+    }
+    let what = match text {
+        "" => format!(
+            "{column} is empty: write a number, such as 0, or delete the row, or name another column with {flag}"
         ),
-    })
+        _ => {
+            let remedy = match parse(&text.replace(',', ".")) {
+                Some(_) => "write a decimal point".to_owned(),
+                None => format!("correct it, or name another column with {flag}"),
+            };
+            format!(
+                "{column} is \"{}\", which is not a number: {remedy}",
+                abgauge_core::table::visible(text)
+            )
+        }
+    };
+    Err(FaultyRow { row, what })
 }
 
 fn label(column: &str, cell: Option<String>, row: u64) -> Result<String, FaultyRow> {

@@ -3,10 +3,10 @@
 use super::number;
 use crate::tools::cli::ConvertArgs;
 
-/// A column of numbers, some of them 0, that no flag names. Its rows may be graded, and not all relevant.
+/// A column of numbers or booleans, some of them 0 or false, that no flag names. Its rows may be graded, and not all relevant.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the truth has a column {column} with numbers, of which {n_zeros} are 0: `--relevance {column}` leaves these rows out; \
+    "the truth has a column {column} with zeros or false: {n_zeros}; `--relevance {column}` leaves these rows out; \
      `--relevance \"\"` takes every row as relevant"
 )]
 pub(super) struct UnnamedRelevance {
@@ -24,14 +24,23 @@ pub(super) fn is_relevant(
     let Some(column) = args.relevance_column() else {
         return Ok(true);
     };
-    let relevance = number(column, cell, row)?;
+    let relevance = number((column, "--relevance"), cell, row, parse)?;
     Ok(match args.min_relevance {
         Some(min) => relevance >= min,
         None => relevance > 0.0,
     })
 }
 
-/// Counts of zeros and presence of text in the columns that no flag names, in their order.
+/// Parses a number, or a boolean as 1 or 0.
+fn parse(text: &str) -> Option<f64> {
+    match text.trim() {
+        text if text.eq_ignore_ascii_case("true") => Some(1.0),
+        text if text.eq_ignore_ascii_case("false") => Some(0.0),
+        text => text.parse().ok(),
+    }
+}
+
+/// Counts of zeros, including false, and presence of text in the columns that no flag names, in their order.
 #[derive(Debug, Default)]
 pub(super) struct OtherColumns {
     columns: Vec<OtherColumn>,
@@ -50,9 +59,9 @@ impl OtherColumns {
                 self.columns.push(OtherColumn::default());
             }
             let column = &mut self.columns[place];
-            match cell.as_deref().map(|text| text.trim().parse::<f64>()) {
-                Some(Ok(number)) => column.n_zeros += u64::from(number == 0.0),
-                Some(Err(_)) => column.has_text = true,
+            match cell.as_deref().map(parse) {
+                Some(Some(number)) => column.n_zeros += u64::from(number == 0.0),
+                Some(None) => column.has_text = true,
                 None => {}
             }
         }

@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail, ensure};
 use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{
-    ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,
-    Int32Type, Int64Type, Int96, Int96Type,
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
+    FloatType, Int32Type, Int64Type, Int96, Int96Type,
 };
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -24,6 +24,7 @@ pub(super) type Write<T> = Rc<dyn Fn(&T, &mut Vec<u8>)>;
 /// Function that writes the values of a column, by their physical type.
 #[derive(Clone)]
 pub(super) enum Render {
+    Bool(Write<bool>),
     Bytes(Write<ByteArray>),
     Fixed(Write<FixedLenByteArray>),
     Int32(Write<i32>),
@@ -112,6 +113,7 @@ impl Leaf {
         let pages = Box::new(Checked::new(pages, &column));
         let reader = get_column_reader(column, pages);
         self.column = Some(match (self.render.clone(), reader) {
+            (Render::Bool(write), ColumnReader::BoolColumnReader(it)) => typed::<BoolType>(it, write),
             (Render::Bytes(write), ColumnReader::ByteArrayColumnReader(it)) => {
                 typed::<ByteArrayType>(it, write)
             }

@@ -134,7 +134,7 @@ pub(super) fn fields(schema: &SchemaDescriptor, times: AssumedTimes) -> anyhow::
     Ok(fields)
 }
 
-/// Returns the columns of a table with these names. They contain text or numbers.
+/// Returns the columns of a table with these names. They contain text, numbers or booleans.
 ///
 /// # Errors
 /// A column is absent, or contains something else.
@@ -146,11 +146,14 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
             return Err(NoColumn::new(name, &known).into());
         };
         match scalar(&leaves(schema, name), |column| {
-            id(column).or_else(|| float(column)).or_else(|| nulls(column))
+            id(column)
+                .or_else(|| float(column))
+                .or_else(|| boolean(column))
+                .or_else(|| nulls(column))
         }) {
             Some(shape) => Ok(RecordField { name: "", shape }),
             None => bail!(
-                "column {name} is `{}`: write strings or numbers",
+                "column {name} is `{}`: write strings, numbers or booleans",
                 described(column)
             ),
         }
@@ -158,7 +161,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
     names.iter().map(field).collect()
 }
 
-/// Returns the columns without these names that contain text or numbers, with their names.
+/// Returns the columns without these names that contain text, numbers or booleans, with their names.
 pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<RecordField>) {
     let all = schema.root_schema().get_fields().iter();
     let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
@@ -367,6 +370,15 @@ fn float(column: &ColumnDescriptor) -> Option<Render> {
         Physical::DOUBLE => Some(Render::Double(Rc::new(|value, out| write_float(*value, out)))),
         _ => None,
     }
+}
+
+fn boolean(column: &ColumnDescriptor) -> Option<Render> {
+    let is_boolean = column.physical_type() == Physical::BOOLEAN;
+    is_boolean.then(|| {
+        Render::Bool(Rc::new(|value, out| {
+            out.extend_from_slice(value.to_string().as_bytes())
+        }))
+    })
 }
 
 /// Renders times: text and numbers unchanged, and timestamps as numbers in the decoder's unit. Parts of a millisecond are

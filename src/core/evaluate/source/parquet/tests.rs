@@ -154,13 +154,13 @@ fn check_time(column: &str, stored: Values, expected: &str) {
 
 /// Reads the cells of these columns from a table of users, items and scores.
 fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
-    let schema =
-        "optional binary user (STRING); required int32 item; required double score; required boolean seen;";
+    let schema = "optional binary user (STRING); required int32 item; required double score; required boolean seen; required int32 day (DATE);";
     let stored = [
         texts(["u \"1\""]).stored(&[1, 0], &[]),
         Values::Int32(vec![5, -6]).required(),
         Values::Double(vec![0.5, 2.0]).required(),
         Values::Bool(vec![true, false]).required(),
+        Values::Int32(vec![1, 2]).required(),
     ];
     let file = file(schema, &stored, 2, WriterProperties::default());
     let mut rows = Vec::new();
@@ -176,19 +176,19 @@ fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
 fn a_table_returns_the_requested_columns_as_text() {
     let cell = |text: &str| Some(text.to_owned());
     let rows = [
-        vec![cell("0.5"), cell("u \"1\""), cell("5")],
-        vec![cell("2"), None, cell("-6")],
+        vec![cell("0.5"), cell("u \"1\""), cell("5"), cell("true")],
+        vec![cell("2"), None, cell("-6"), cell("false")],
     ];
     let expected = [rows.clone(), rows].concat();
-    assert_eq!(cells(&["score", "user", "item"]).unwrap(), expected);
+    assert_eq!(cells(&["score", "user", "item", "seen"]).unwrap(), expected);
     for (column, reported) in [
         (
             "users",
-            "it has no column users: its columns are user, item, score, seen",
+            "it has no column users: its columns are user, item, score, seen, day",
         ),
         (
-            "seen",
-            "column seen is `REQUIRED BOOLEAN seen`: write strings or numbers",
+            "day",
+            "column day is `REQUIRED INT32 day (DATE)`: write strings, numbers or booleans",
         ),
     ] {
         assert_eq!(cells(&[column]).unwrap_err().to_string(), reported);
