@@ -479,7 +479,8 @@ mod parquet {
 
     #[test]
     fn a_parquet_table_cannot_be_piped() {
-        let reported = "it is Parquet, which can be read from a file only: write it to one and name that";
+        let reported =
+            "it is Parquet, which can be read only from a file: write it to one, and name that file";
         refused("-", b"PAR1PAR1", &format!("read standard input: {reported}"));
         refused("/dev/stdin", b"PAR1PAR1", &format!("read /dev/stdin: {reported}"));
     }

@@ -263,12 +263,41 @@ fn many_copies_with_other_items_are_reported_as_a_shared_id() {
 fn an_oversized_line_is_reported_with_its_size_and_the_bound() {
     let long = format!("{{\"item\":\"{}\"}}", "x".repeat(65 << 20));
     let reported = format!(
-        "standard input: line 7 has {} bytes; only lines of less than 64 MiB (67108864 bytes) are read: write one event a line",
+        "standard input: line 7 has {} bytes; only lines of less than 64 MiB (67108864 bytes) are read: write one event per line",
         long.len()
     );
     let ran = run_with_input(&["evaluate", "-"], &[two_arms(), long].join("\n"));
     assert!(ran.stderr.contains(&reported), "{reported}: {}", ran.stderr);
     assert_eq!(ran.code, Some(0));
+}
+
+/// The first message used to be that the sample has no record, or that the line is not JSON.
+#[test]
+fn a_sample_reports_an_oversized_line_first() {
+    let long = format!("{{\"item\":\"{}\"}}", "x".repeat(70 << 20));
+    let bound = format!(
+        "has {} bytes; only lines of less than 64 MiB (67108864 bytes) are read: write one event per line",
+        long.len()
+    );
+    for (text, number, summary) in [
+        (
+            long.clone(),
+            1,
+            "error    records: 1; served lists: 0, clicks: 0, ignored: 0, refused: 1 (not_json 1)\n",
+        ),
+        (
+            [click("r", MIDNIGHT_MS, "i"), long.clone()].join("\n"),
+            2,
+            "error    records: 2; served lists: 0, clicks: 1, ignored: 0, refused: 1 (not_json 1)\n",
+        ),
+    ] {
+        let ran = run_with_input(&["check", "--sample", "-"], &text);
+        assert_eq!(ran.code, Some(65), "{}", ran.stderr);
+        let first = format!("error    line {number} {bound}");
+        assert!(ran.stdout.starts_with(&first), "{first}: {}", ran.stdout);
+        assert!(ran.stdout.ends_with(summary), "{summary}: {}", ran.stdout);
+        assert!(!ran.stdout.contains("refused as"), "{}", ran.stdout);
+    }
 }
 
 /// Each of these commands used to read forever, or until the memory was full.
@@ -288,7 +317,7 @@ fn an_endless_device_is_refused() {
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code != Some(0), &*ran.stdout), (true, ""), "{arguments:?}");
-        let reported = "/dev/zero: it is neither text nor of a known format, which cannot be read";
+        let reported = "/dev/zero: its format is not supported (binary data): write ";
         assert!(ran.stderr.contains(reported), "{arguments:?}: {}", ran.stderr);
     }
     let ran = run(&["check", "--config", "/dev/zero"]);

@@ -29,6 +29,9 @@ const PACKED_BUFFER: usize = 128 << 10;
 const TOLD_AT_A_TIME: u64 = 64 << 10;
 /// zstd's largest window (`--long=31`), in powers of two: the file decides how much memory decompression takes.
 const ZSTD_WINDOW_LOG: u32 = 31;
+/// Error for Parquet from standard input or a pipe, whose end cannot be read first.
+const PARQUET_IN_A_STREAM: &str =
+    "it is Parquet, which can be read only from a file: write it to one, and name that file";
 /// Number of first bytes used to detect the format.
 const HEAD: usize = 512;
 
@@ -141,7 +144,7 @@ fn read_file(
 fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
     let (format, head) = sniff(&mut input)?;
     if format == FileFormat::Parquet {
-        bail!("it is Parquet, which can be read from a file only: write it to one and name that");
+        bail!("{PARQUET_IN_A_STREAM}");
     }
     unpack(format, head.chain(input), record)
 }
@@ -179,7 +182,7 @@ fn unpack(
         }
         FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
-                "it is {format}, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet"
+                "its format is not supported ({format}): write JSON lines, plain or in gzip or zstd, or Parquet"
             )
         }
     }
@@ -242,7 +245,7 @@ impl FileFormat {
             [0x04, 0x22, 0x4d, 0x18, ..] => FileFormat::Foreign("lz4"),
             [b'P', b'K', 3, 4, ..] => FileFormat::Foreign("zip"),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
-            _ if is_binary(head) => FileFormat::Foreign("neither text nor of a known format"),
+            _ if is_binary(head) => FileFormat::Foreign("binary data"),
             _ => FileFormat::Lines,
         }
     }

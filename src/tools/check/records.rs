@@ -84,6 +84,13 @@ impl Records {
         }
     }
 
+    /// Adds a line that was too long to be read. The reader of the file reports its size and the limit.
+    pub fn take_long_line(&mut self) {
+        self.n_records += 1;
+        *self.refused.entry(Reason::NotJson).or_default() += 1;
+        *self.n_of.entry(SampleOutcome::Refused).or_default() += 1;
+    }
+
     fn take_event(&mut self, line: u64, explained: &Explained) {
         let outcome = match explained {
             Explained::Served { arms, ts_ms, .. } => {
@@ -134,7 +141,10 @@ impl Records {
             let _ = write!(summary, "; the first {MAX_SHOWN} of each are shown");
         }
         // A single readable record proves that the type of the file is right.
-        let form = Form::of(self.first.iter().map(Vec::as_slice)).filter(|_| n_refused == n_all);
+        // If all lines are too long, their form is unknown, but the sample is not empty.
+        let are_all_long = self.first.is_empty() && self.n_records > 0;
+        let form = Form::of(self.first.iter().map(Vec::as_slice));
+        let form = form.filter(|_| n_refused == n_all && !are_all_long);
         let n_tombstones = self.refused.get(&Reason::Tombstone).copied().unwrap_or(0);
         // Remedies differ for lines and for rows.
         let fitting = |lines: &'static str, rows: &'static str| if self.are_rows { rows } else { lines };
@@ -153,7 +163,7 @@ impl Records {
                 .map(|(reason, n)| format!("{} {n}", reason.name()));
             let reasons = reasons.collect::<Vec<_>>().join(", ");
             let remedy = match n_lists + n_clicks {
-                0 => fitting(
+                0 if !are_all_long => fitting(
                     "if they have another shape, `--suggest` drafts the section [events] from them",
                     "",
                 ),

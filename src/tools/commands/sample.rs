@@ -35,16 +35,22 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         let mut evaluator = Evaluator::new(&options);
         let name = source::name(path);
         let long = source::read(path, options.shape.as_ref(), &|_| {}, |line, record| {
-            records.take(line, record);
+            match record {
+                // A line that is too long comes as an empty record.
+                [] => records.take_long_line(),
+                _ => records.take(line, record),
+            }
             evaluator.read_record(&name, line, record);
         })?;
-        let mut findings = records.findings();
+        let mut findings = Vec::new();
+        if !long.is_empty() {
+            let level = ResultLevel::Error(CheckFailure::Data);
+            findings.push(Finding::new(level, long.to_string(), ""));
+        }
+        findings.extend(records.findings());
         // A sample of one kind has no clicks on its lists.
         if kind.is_none() {
             findings.extend(without_a_hit(&evaluator.finish()));
-        }
-        if !long.is_empty() {
-            findings.push(Finding::new(ResultLevel::Warning, long.to_string(), ""));
         }
         written(check::print(&findings))?;
         Ok(ExitCode::from(check::exit_code(&findings)))
@@ -69,7 +75,12 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         }
         let mut sample = Unmapped::default();
         // Read without a shape, because the lines themselves are analyzed.
-        let long = source::read(path, None, &|_| {}, |line, record| sample.take(line, record))?;
+        let long = source::read(path, None, &|_| {}, |line, record| {
+            // A line that is too long comes as an empty record.
+            if !record.is_empty() {
+                sample.take(line, record);
+            }
+        })?;
         if !long.is_empty() {
             warn(&long.to_string());
         }

@@ -55,7 +55,7 @@ impl fmt::Display for LongLines {
         }
         write!(
             f,
-            "; only lines of less than 64 MiB ({MAX_LINE} bytes) are read: write one event a line, from a JSON array with \
+            "; only lines of less than 64 MiB ({MAX_LINE} bytes) are read: write one event per line, from a JSON array with \
              jq --compact-output '.[]'"
         )
     }
@@ -63,7 +63,7 @@ impl fmt::Display for LongLines {
 
 fn endless(number: u64, end: u64) -> io::Error {
     io::Error::other(format!(
-        "line {number} has no end within {} MiB: it is not a file of events, one a line",
+        "line {number} has no end within {} MiB: it is not a file with one event per line",
         end >> 20
     ))
 }
@@ -240,7 +240,7 @@ mod tests {
         };
         let mut n_lines = 0;
         let outcome = each(b"a\n".chain(io::repeat(b'b')), &bounds, &mut |_, _| n_lines += 1);
-        let reported = "line 2 has no end within 1 MiB: it is not a file of events, one a line";
+        let reported = "line 2 has no end within 1 MiB: it is not a file with one event per line";
         assert_eq!(outcome.unwrap_err().to_string(), reported);
         assert_eq!(n_lines, 1);
     }

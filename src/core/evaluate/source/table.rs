@@ -9,7 +9,8 @@ use anyhow::{Context as _, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 
 use super::{
-    FileFormat, PACKED_BUFFER, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name, open, sniff,
+    FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name,
+    open, sniff,
 };
 
 /// Bound on the bytes of a line.
@@ -53,7 +54,7 @@ pub type Cells = Vec<Option<String>>;
 /// Calls back with the number of each row, counted from 1 without the header, and its cells in the order of `columns`.
 ///
 /// CSV has a header, is delimited by commas, semicolons or tabs, whichever its header has most of, and may be in gzip or zstd.
-/// Standard input (`-`) is CSV. If `others` is given, cells of the other columns that hold text or numbers follow the ones of
+/// Standard input (`-`) is CSV. If `others` is given, cells of the other columns that hold text, numbers or booleans follow the ones of
 /// `columns`, in the order of the names put there.
 ///
 /// # Errors
@@ -126,10 +127,9 @@ fn text(
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             csv(decoder, columns, others, row)
         }
-        FileFormat::Parquet | FileFormat::Foreign(_) => {
-            bail!(
-                "it is {format}, which cannot be read: write CSV, plain or in gzip or zstd, or a file of Parquet"
-            )
+        FileFormat::Parquet => bail!("{PARQUET_IN_A_STREAM}"),
+        FileFormat::Foreign(_) => {
+            bail!("its format is not supported ({format}): write CSV, plain or in gzip or zstd, or Parquet")
         }
     }
 }

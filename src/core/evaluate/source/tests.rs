@@ -165,7 +165,7 @@ fn names_unsupported_formats() {
     ] {
         check_refused(
             content,
-            &[&format!("it is {name}, which cannot be read: write JSON lines")],
+            &[&format!("its format is not supported ({name}): write JSON lines")],
         );
         check_refused(
             &gzip(content),
@@ -234,7 +234,7 @@ fn rejects_bytes_that_are_not_text_and_lists_accepted_formats() {
     for n in [40, 512, 5000] {
         let bytes: Vec<u8> = (0..n).map(|_| next()).collect();
         for content in [bytes, vec![0; n]] {
-            let reported = "it is neither text nor of a known format, which cannot be read: write JSON lines, plain or in gzip or zstd, or Parquet";
+            let reported = "its format is not supported (binary data): write JSON lines, plain or in gzip or zstd, or Parquet";
             check_refused(&content, &[reported]);
         }
     }
