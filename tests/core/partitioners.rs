@@ -143,6 +143,38 @@ fn no_number_of_keys_names_a_wrong_partitioner() {
     }
 }
 
+/// Returns the text between two others.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).expect(before);
+    rest.split_once(after).expect(after).0
+}
+
+#[test]
+fn the_documented_versions_are_the_ones_that_were_run() {
+    let make = include_str!("../data/partitioners/make");
+    let pom = include_str!("../kafka/pom.xml");
+    let java = format!("Java {}", between(pom, "<kafka.version>", "<"));
+    let listed = between(
+        include_str!("../../docs/topics.md"),
+        "The versions are ",
+        ". Their",
+    );
+    let listed = listed
+        .replace('\n', " ")
+        .replace("and in Rust ", "")
+        .replace(" and ", ", ");
+    for client in listed.split(", ") {
+        let (name, version) = client.trim().split_once(' ').expect("a name and a version");
+        let is_installed = ["==", "@", "@v", " = { version = \"=", " = \"="]
+            .iter()
+            .any(|between| make.contains(&format!("{name}{between}{version}")));
+        assert!(
+            is_installed || client == java,
+            "{client} is not the version that was run"
+        );
+    }
+}
+
 proptest! {
     /// This holds for any keys in any order.
     #[test]
