@@ -12,10 +12,10 @@ pub fn services() -> Map<String, Value> {
 }
 
 /// Volumes declared by images. A container that mounts nothing there gets an anonymous volume. (From the Dockerfiles of
-/// apache/kafka 4.1.0 and prom/prometheus 3.5.0; grafana/grafana 12.1.1 declares none.)
+/// apache/kafka 4.4.0 and prom/prometheus 3.5.0; grafana/grafana 12.1.1 declares none.)
 const VOLUMES_OF_IMAGES: [(&str, &[&str]); 2] = [
     (
-        "apache/kafka:4.1.0",
+        "apache/kafka:4.4.0",
         &["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"],
     ),
     ("prom/prometheus:v3.5.0", &["/prometheus"]),
@@ -99,6 +99,19 @@ fn volumes_are_all_named() {
             services().values().any(|service| service["image"] == image),
             "{image} is used no more"
         );
+    }
+}
+
+/// So that the tests' broker and the one that people try out behave alike.
+#[test]
+fn the_broker_has_the_version_that_the_tests_run() {
+    let (_, after) = include_str!("../../kafka/pom.xml")
+        .split_once("<kafka.version>")
+        .expect("a version");
+    let (version, _) = after.split_once('<').expect("a version");
+    for service in ["kafka", "topics"] {
+        let image = &services()[service]["image"];
+        assert_eq!(*image, format!("apache/kafka:{version}"), "{service}");
     }
 }
 
