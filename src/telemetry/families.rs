@@ -121,7 +121,7 @@ families! {
     exact: IntGaugeVec = "abgauge_stored_exact" ["partition"]
         "1 if no record of a partition was ever shed since its stored state began, else 0.";
     whole: IntGaugeVec = "abgauge_stored_whole" ["partition"]
-        "1 while the state topic has all of the stored state of a partition and takes more, else 0.";
+        "1 while the state topic has all of the stored state of a partition, and its settings and rights let abgauge store more, else 0.";
     lost: IntCounterVec = "abgauge_stored_lost_total" ["partition"]
         "How often the state topic had lost some of the stored state of a partition, which was then written again.";
 }

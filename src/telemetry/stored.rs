@@ -28,7 +28,7 @@ pub struct StoredState {
     pub caught_up: bool,
     /// Set if no records of the pair were ever shed.
     pub exact: bool,
-    /// The topic has all of it, and nothing keeps it from being stored.
+    /// Set while the topic has all of it, and settings and rights let more be stored.
     pub whole: bool,
     /// Losses of the topic since the start, and the time since the last one.
     pub lost: u64,

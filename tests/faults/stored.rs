@@ -24,11 +24,19 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::looks::{N_PARTITIONS, Said, World};
+use crate::support::acls::{Operation, ResourceType};
 use crate::support::daemon::Daemon;
-use crate::support::kafka::Kafka;
+use crate::support::kafka::{Kafka, STRANGER};
 use crate::support::program::{Ran, file, run, temporary_dir};
 use crate::support::wait::PATIENCE;
 use crate::traffic::{SHORT_SESSION, Traffic, arm, lists_by_arm, open_transaction, scrape};
+
+const TOPIC: ResourceType = ResourceType::RD_KAFKA_RESOURCE_TOPIC;
+const GROUP: ResourceType = ResourceType::RD_KAFKA_RESOURCE_GROUP;
+const READ: Operation = Operation::RD_KAFKA_ACL_OPERATION_READ;
+const WRITE: Operation = Operation::RD_KAFKA_ACL_OPERATION_WRITE;
+const DESCRIBE: Operation = Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE;
+const DESCRIBE_CONFIGS: Operation = Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS;
 
 pub(crate) const STATE: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
@@ -96,6 +104,36 @@ impl Stage {
             group,
             text,
             dir,
+        }
+    }
+
+    /// Creates a stage whose daemon and commands run as [`STRANGER`], with the rights in docs/recovery.md and docs/security.md and
+    /// no others. Requires [`Options::secured`](crate::support::kafka::Options::secured).
+    fn with_rights(kafka: Arc<Kafka>) -> Stage {
+        let (user, password) = STRANGER;
+        let login = format!(
+            r#"
+            kafka.properties."security.protocol" = "SASL_PLAINTEXT"
+            kafka.properties."sasl.mechanism" = "PLAIN"
+            kafka.properties."sasl.username" = "{user}"
+            kafka.properties."sasl.password" = "{password}"
+            "#
+        );
+        let stage = Stage::on(kafka, &STATE, &login);
+        let text = stage
+            .text
+            .replace(&stage.kafka.brokers(), &stage.kafka.sasl_brokers());
+        for topic in [&stage.traffic.served, &stage.traffic.clicks, &stage.state] {
+            for operation in [READ, DESCRIBE, DESCRIBE_CONFIGS] {
+                stage.kafka.grant(user, TOPIC, topic, operation);
+            }
+        }
+        stage.kafka.grant(user, TOPIC, &stage.state, WRITE);
+        stage.kafka.grant(user, GROUP, &stage.group, READ);
+        Stage {
+            path: file(&stage.dir, "abgauge.toml", &text),
+            text,
+            ..stage
         }
     }
 

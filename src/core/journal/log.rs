@@ -50,7 +50,16 @@ pub enum LogEvent<'a> {
     /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
     Fault(String),
     /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.
-    Hindered(BlockedOperation, Option<String>),
+    Hindered(BlockedOperation, Option<Hindrance>),
+}
+
+/// Problem with reading or writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hindrance {
+    /// Text for the operator.
+    pub message: String,
+    /// A permission is missing, so the problem lasts until an operator grants it.
+    pub is_forbidden: bool,
 }
 
 /// Operation that is blocked.

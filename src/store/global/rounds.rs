@@ -149,7 +149,9 @@ impl GlobalState {
                 }
             }
             LogEvent::Fault(message) => self.fault = Some(message),
-            LogEvent::Hindered(BlockedOperation::Reading, message) => self.hindered = message,
+            LogEvent::Hindered(BlockedOperation::Reading, hindrance) => {
+                self.hindered = hindrance.map(|hindrance| hindrance.message);
+            }
             // The owner of the pair rewrites what was lost.
             LogEvent::Begins { .. } => {}
             // This view writes nothing.

@@ -174,6 +174,11 @@ impl KeeperHandle {
         self.board.faults.all()
     }
 
+    /// Returns whether a permission to read or write the state topic is missing.
+    pub fn is_forbidden(&self) -> bool {
+        self.board.faults.is_forbidden()
+    }
+
     pub(super) fn end(&self) {
         self.send(0, KeeperRequest::End);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use abgauge_core::journal::{
-    BlockedOperation, Log, LogEvent, Owner, OwnerCommand, OwnerInput, RecordKey, SharedBytes,
+    BlockedOperation, Hindrance, Log, LogEvent, Owner, OwnerCommand, OwnerInput, RecordKey, SharedBytes,
 };
 use abgauge_core::ledger::PairId;
 use tracing::warn;
@@ -343,22 +343,29 @@ impl KeeperState {
                 self.board.faults.clear(Operation::Writing);
                 self.step(partition, OwnerInput::Acknowledged(key));
             }
-            LogEvent::Fault(message) => self.fault(Operation::Asking, &message),
-            LogEvent::Hindered(hindered, message) => {
+            LogEvent::Fault(message) => self.fault(
+                Operation::Asking,
+                Hindrance {
+                    message,
+                    is_forbidden: false,
+                },
+            ),
+            LogEvent::Hindered(hindered, hindrance) => {
                 let what = match hindered {
                     BlockedOperation::Reading => Operation::Reading,
                     BlockedOperation::Writing => Operation::Writing,
                 };
-                match message {
-                    Some(message) => self.fault(what, &message),
+                match hindrance {
+                    Some(hindrance) => self.fault(what, hindrance),
                     None => self.board.faults.clear(what),
                 }
             }
         }
     }
 
-    fn fault(&self, what: Operation, message: &str) {
-        if self.board.faults.put(what, message, self.clock.lasting_ms()) {
+    fn fault(&self, what: Operation, hindrance: Hindrance) {
+        let message = hindrance.message.clone();
+        if self.board.faults.put(what, hindrance, self.clock.lasting_ms()) {
             warn!("the state topic: {message}");
         }
     }

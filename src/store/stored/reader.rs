@@ -231,6 +231,6 @@ fn happens(
         // A later start of the log does not matter: the topic is read only once, from its first record.
         LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
         LogEvent::Fault(message) => *fault = Some(message),
-        LogEvent::Hindered(_, message) => *fault = message,
+        LogEvent::Hindered(_, hindrance) => *fault = hindrance.map(|hindrance| hindrance.message),
     }
 }

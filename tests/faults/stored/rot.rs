@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use abgauge_core::journal::{Namespace, RecordKey, SealId, Session};
 use rand::Rng as _;
 use rand::seq::SliceRandom as _;
+use serde_json::Value;
 
 use super::fleet::Wanted;
-use super::{STATE, Stage, settled, wait_for_settled};
+use super::{READ, STATE, Stage, TOPIC, WRITE, settled, wait_for_settled};
+use crate::support::acls::Operation;
 use crate::support::daemon::Daemon;
-use crate::support::kafka::{Kafka, Options};
+use crate::support::kafka::{Kafka, Options, STRANGER};
 use crate::support::wait::{LONG, PATIENCE};
-use crate::traffic::waits_for;
+use crate::traffic::{now_ms, scrape, waits_for};
 
 /// Time for which `/readyz` may report ready while `state verify` fails.
 const DISAGREE_AT_MOST: Duration = Duration::from_secs(20);
@@ -34,6 +36,8 @@ enum Outcome {
     Mended,
     /// `/readyz` shows this text until the deed is done.
     Told(&'static str, Deed),
+    /// `/readyz` shows these texts until the deed is done. Meanwhile new lists settle, but no number is shown that is not stored.
+    Withheld(&'static [&'static str], Deed),
     /// `/readyz` has these words, and the next start is refused with them.
     Refused(&'static str),
     /// The daemon exits with this text, and resumes once the deed is done.
@@ -48,7 +52,7 @@ struct Case {
     outcome: Outcome,
 }
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 18] = [
     Case {
         name: "retention",
         fault: |stage, _| stage.set(&[("cleanup.policy", "compact,delete"), ("retention.ms", "1000")]),
@@ -113,6 +117,25 @@ const CASES: [Case; 16] = [
         outcome: Outcome::Told("max.message.bytes", |stage, _| stage.set(&[])),
     },
     Case {
+        name: "the right to read revoked",
+        fault: |stage, _| stage.revoke(READ),
+        outcome: Outcome::Withheld(
+            &[
+                "no permission: grant the user READ on topic",
+                "partition 0 shows no settled numbers",
+                "partition 1 shows no settled numbers",
+            ],
+            |stage, _| stage.grant(READ),
+        ),
+    },
+    Case {
+        name: "the right to write revoked",
+        fault: |stage, _| stage.revoke(WRITE),
+        outcome: Outcome::Withheld(&["no permission: grant the user WRITE on topic"], |stage, _| {
+            stage.grant(WRITE);
+        }),
+    },
+    Case {
         name: "a claim of the highest epoch",
         fault: |stage, partition| stage.meddle(partition, stage.highest_claim().as_bytes(), Some(b"junk")),
         outcome: Outcome::Told("no claim can be above it", |stage, partition| {
@@ -152,6 +175,15 @@ impl Stage {
         self.kafka.set_topic(&self.state, &settings);
     }
 
+    /// Takes a right on the state topic from the daemon.
+    fn revoke(&self, operation: Operation) {
+        self.kafka.revoke(STRANGER.0, TOPIC, &self.state, operation);
+    }
+
+    fn grant(&self, operation: Operation) {
+        self.kafka.grant(STRANGER.0, TOPIC, &self.state, operation);
+    }
+
     /// Brokers delete records by hand only where a topic may delete.
     fn truncate(&self, partition: i32) {
         self.set(&[("cleanup.policy", "compact,delete")]);
@@ -172,7 +204,8 @@ impl Stage {
         put.filter_map(|(key, _)| RecordKey::parse(&key)).collect()
     }
 
-    fn bury(&self, partition: i32, is_meant: fn(&RecordKey) -> bool) {
+    /// Deletes keys of a partition.
+    pub(super) fn bury(&self, partition: i32, is_meant: fn(&RecordKey) -> bool) {
         self.put(partition, is_meant, None);
     }
 
@@ -215,6 +248,39 @@ impl Stage {
     }
 }
 
+/// Returns whether `/readyz`, the gauge and the answer behind the page report this.
+fn is_reported(daemon: &Daemon, words: &str) -> Option<()> {
+    waits_for(daemon)?.contains(words).then_some(())?;
+    let answer = daemon.try_get("/api/v1/experiments").ok()?;
+    let answer: Value = serde_json::from_str(&answer.body).expect("JSON");
+    let shown = answer["stream"]["waiting_for"].as_array()?;
+    let has_words = |reason: &Value| reason.as_str().is_some_and(|reason| reason.contains(words));
+    let is_ready = scrape(daemon)?.value("abgauge_ready", &[]);
+    (shown.iter().any(has_words) && is_ready == Some(0.0)).then_some(())
+}
+
+/// Returns a gauge of stored state for both partitions.
+fn stored_gauge(daemon: &Daemon, name: &str) -> Option<[f64; 2]> {
+    let scrape = scrape(daemon)?;
+    let of = |partition| scrape.value(name, &[("partition", partition)]);
+    Some([of("0")?, of("1")?])
+}
+
+/// Returns whether a loss of this partition is counted, and over.
+fn is_counted(daemon: &Daemon, partition: i32) -> Option<()> {
+    let lost = stored_gauge(daemon, "abgauge_stored_lost_total")?;
+    let whole = stored_gauge(daemon, "abgauge_stored_whole")?;
+    (lost[partition as usize] > 0.0 && whole == [1.0, 1.0]).then_some(())
+}
+
+/// Returns whether both partitions have settled everything up to this time, Unix seconds.
+fn have_settled(daemon: &Daemon, until: f64) -> Option<()> {
+    let scrape = scrape(daemon)?;
+    let frontiers = scrape.select("abgauge_frontier_timestamp_seconds", &[("scope", "own")]);
+    let n_beyond = frontiers.filter(|frontier| frontier.value > until).count();
+    (n_beyond == 2).then_some(())
+}
+
 /// Asks `/readyz` and `state verify` in turn.
 struct Watch<'a> {
     stage: &'a Stage,
@@ -247,12 +313,12 @@ impl Watch<'_> {
 }
 
 fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
-    let stage = &Stage::on(Arc::clone(kafka), &STATE, "");
+    let stage = &Stage::with_rights(Arc::clone(kafka));
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
     stage.send(0..N_LISTS);
     wait_for_settled(&mut daemon, N_LISTS.into());
-    let before = settled(&daemon);
+    let mut before = settled(&daemon);
     let mut watch = Watch {
         stage,
         disagree_since: None,
@@ -265,7 +331,7 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
             daemon.wait_until(case.name, |daemon| {
                 let is_well = watch.is_well(daemon);
                 if daemon.log().contains(reported) {
-                    return is_well.then_some(());
+                    return is_well.then_some(()).and_then(|()| is_counted(daemon, partition));
                 }
                 // A new seal may have replaced the records before the fault hit them. Then nothing was lost.
                 if is_well && tried.elapsed() >= AGAIN_AFTER {
@@ -282,12 +348,39 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
         Outcome::Told(words, mend) => {
             daemon.wait_until(case.name, |daemon| {
                 watch.is_well(daemon);
-                waits_for(daemon)?.contains(words).then_some(())
+                is_reported(daemon, words)
             });
             mend(stage, partition);
             daemon.wait_until("all to be well again", |daemon| {
                 watch.is_well(daemon).then_some(())
             });
+        }
+        Outcome::Withheld(words, mend) => {
+            stage.send(N_LISTS..2 * N_LISTS);
+            let sent_at = now_ms() as f64 / 1000.0;
+            let mut is_withheld = |daemon: &Daemon| {
+                watch.is_well(daemon);
+                let shown = settled(daemon).filter(|shown| !shown.is_empty());
+                assert!(shown.is_none() || shown == before, "{shown:?} after {before:?}");
+            };
+            daemon.wait_until(case.name, |daemon| {
+                is_withheld(daemon);
+                words.iter().try_for_each(|words| is_reported(daemon, words))?;
+                let whole = stored_gauge(daemon, "abgauge_stored_whole")?;
+                (whole == [0.0, 0.0]).then_some(())
+            });
+            daemon.wait_until("the new lists to settle", |daemon| {
+                is_withheld(daemon);
+                have_settled(daemon, sent_at)
+            });
+            is_withheld(&daemon);
+            mend(stage, partition);
+            daemon.wait_until("all to be well again", |daemon| {
+                let is_whole = stored_gauge(daemon, "abgauge_stored_whole")? == [1.0, 1.0];
+                (watch.is_well(daemon) && is_whole).then_some(())
+            });
+            wait_for_settled(&mut daemon, (2 * N_LISTS).into());
+            before = settled(&daemon);
         }
         Outcome::Refused(words) => {
             daemon.wait_until(case.name, |daemon| {
@@ -323,15 +416,51 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
     assert_eq!(daemon.wait_exit(PATIENCE), Some(0), "{}", daemon.log());
 }
 
-/// Starts a broker that checks retention each second instead of each five minutes.
+/// Starts a broker with rights that checks retention each second instead of each five minutes.
 fn broker() -> Arc<Kafka> {
     Arc::new(Kafka::start_with(Options {
+        secured: true,
         properties: vec![
             ("log.retention.check.interval.ms", "1000"),
             ("log.retention.ms", "-1"),
         ],
         ..Options::default()
     }))
+}
+
+/// Kafka ends a broker that cannot write its logs.
+#[test]
+fn a_full_disk_of_the_broker_withholds_numbers_and_loses_none() {
+    let mut stage = Stage::new();
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..N_LISTS);
+    wait_for_settled(&mut daemon, N_LISTS.into());
+    let before = settled(&daemon);
+    let other = stage.kafka.new_topic("other", 1);
+    stage.broker().fill_disk();
+    // The write to a topic that nobody reads fails, and with it the broker.
+    let producer = stage.kafka.producer();
+    producer.produce(&other, Some(0), None, Some(b"a byte too many"), None);
+    daemon.wait_until("all to be withheld", |daemon| {
+        let shown = settled(daemon)?;
+        assert!(shown.is_empty() || Some(&shown) == before.as_ref(), "{shown:?}");
+        let why = waits_for(daemon)?;
+        (shown.is_empty() && why.contains("the brokers do not answer")).then_some(())
+    });
+    assert_ne!(stage.state(&["verify"]).code, Some(0));
+
+    stage.broker().restart();
+    producer.flush();
+    daemon.wait_until("the totals of before", |daemon| {
+        (settled(daemon) == before).then_some(())
+    });
+    stage.send(N_LISTS..2 * N_LISTS);
+    wait_for_settled(&mut daemon, (2 * N_LISTS).into());
+    daemon.wait_until_ready();
+    daemon.wait_until("all to be stored", |_| {
+        (stage.state(&["verify"]).code == Some(0)).then_some(())
+    });
 }
 
 #[test]

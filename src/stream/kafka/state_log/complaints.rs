@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use abgauge_core::journal::{BlockedOperation, LogEvent};
+use abgauge_core::journal::{BlockedOperation, Hindrance, LogEvent};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
@@ -13,19 +13,28 @@ use crate::stream::kafka::client;
 
 /// Reports that the partition cannot be read. The client complains only once, however long it lasts.
 pub(super) fn unread(error: &KafkaError, reason: &str, topic: &str) -> LogEvent<'static> {
-    match is_forbidden(error) {
-        true => LogEvent::Hindered(BlockedOperation::Reading, Some(grant("READ", topic, error))),
-        false => fault(error, reason, topic),
+    if !is_forbidden(error) {
+        return fault(error, reason, topic);
     }
+    let hindrance = Hindrance {
+        message: grant("READ", topic, error),
+        is_forbidden: true,
+    };
+    LogEvent::Hindered(BlockedOperation::Reading, Some(hindrance))
 }
 
 /// Reports that a record was not written.
 pub(super) fn unwritten(error: &KafkaError, topic: &str) -> LogEvent<'static> {
-    let message = match is_forbidden(error) {
+    let is_forbidden = is_forbidden(error);
+    let message = match is_forbidden {
         true => grant("WRITE", topic, error),
         false => explain(error, "", topic),
     };
-    LogEvent::Hindered(BlockedOperation::Writing, Some(message))
+    let hindrance = Hindrance {
+        message,
+        is_forbidden,
+    };
+    LogEvent::Hindered(BlockedOperation::Writing, Some(hindrance))
 }
 
 /// Reports any other problem.

@@ -29,8 +29,8 @@ impl StoredPairs {
             .filter(|(_, phase)| !matches!(phase, Phase::Parked(_)));
         let states = ours.filter_map(|(pair, _)| {
             let mut state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
-            // A fault of the topic affects every pair.
-            state.whole &= self.unfit.is_none();
+            // Wrong settings of the topic or missing rights on it affect every pair.
+            state.whole &= self.unfit.is_none() && !self.keeper.is_forbidden();
             Some((pair, state))
         });
         states.collect()
