@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use abgauge_core::journal::{RecordKey, Session};
-use serde_json::Value;
+use rdkafka::producer::Producer as _;
+use serde_json::{Value, json};
 
 use super::{STATE, Stage, wait_for_settled};
 use crate::looks::N_PARTITIONS;
@@ -13,7 +14,7 @@ use crate::support::exposition::Exposition;
 use crate::support::gate::{Gate, Kept, PRODUCE};
 use crate::support::tools;
 use crate::support::wait::{LONG, PATIENCE};
-use crate::traffic::{proxied, scrape, waits_for};
+use crate::traffic::{open_transaction, proxied, scrape, waits_for};
 
 /// Returns a gauge of stored state for each partition; `None` if a partition has no series.
 fn of_each(scrape: &Exposition, name: &str) -> Option<Vec<f64>> {
@@ -141,6 +142,78 @@ fn a_foreign_claim_is_counted_and_settled_numbers_are_still_stored() {
     });
     stage.send(100..150);
     wait_for_settled(&mut daemon, 150.0);
+}
+
+/// A blob is really gone, and the gate holds the records that would replace it.
+#[test]
+fn a_lost_blob_is_reported_until_it_is_written_again() {
+    let stage = Stage::on(Arc::new(proxied()), &STATE, "");
+    let brokers = stage.kafka.brokers();
+    let mut daemon = Daemon::run(&stage.text.replace(&brokers, &stage.kafka.proxied_brokers()));
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.wait_until("all to be stored", |_| {
+        (stage.state(&["verify"]).code == Some(0)).then_some(())
+    });
+    assert_each(&daemon.metrics(), "whole", |is| is == 1.0);
+    assert_each(&daemon.metrics(), "lost_total", |n| n == 0.0);
+
+    let gate = Gate::new(Kept::Request, |request| request.api == PRODUCE);
+    stage.kafka.set_gate(&gate);
+    stage.bury(1, |key| matches!(key, RecordKey::Blob(_)));
+    let lost = daemon.wait_until("the loss to be reported", |daemon| {
+        let reported = waits_for(daemon)?;
+        reported.contains("partition 1: ").then_some(())?;
+        assert!(reported.contains("lost"), "{reported}");
+        let scrape = scrape(daemon)?;
+        (of_each(&scrape, "whole")? == [1.0, 0.0]).then_some(scrape)
+    });
+    assert_eq!(of_each(&lost, "lost_total"), Some(vec![0.0, 1.0]));
+    assert_eq!(lost.value("abgauge_ready", &[]), Some(0.0));
+    assert_eq!(stage.state(&["verify"]).code, Some(1));
+
+    gate.release();
+    daemon.wait_until_ready();
+    let mended = daemon.metrics();
+    assert_eq!(of_each(&mended, "whole"), Some(vec![1.0, 1.0]));
+    assert_eq!(
+        of_each(&mended, "lost_total"),
+        Some(vec![0.0, 1.0]),
+        "counted once"
+    );
+    let ran = stage.state(&["verify"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    daemon.kill();
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 100.0);
+}
+
+/// An open transaction holds a partition up, so that nothing can be stored but the kept bytes.
+#[test]
+fn a_lost_blob_is_written_again_while_logs_are_reread() {
+    let stage = Stage::shared(&STATE);
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    stage.send(0..100);
+    wait_for_settled(&mut daemon, 100.0);
+    daemon.kill();
+    let transaction = open_transaction(&stage.kafka, &stage.traffic.served, &json!("never committed"));
+    daemon.start_again();
+    wait_for_settled(&mut daemon, 100.0);
+    stage.bury(0, |key| matches!(key, RecordKey::Blob(_)));
+    daemon.wait_until("the loss to be repaired", |daemon| {
+        let scrape = scrape(daemon)?;
+        let is_counted = of_each(&scrape, "lost_total")? == [1.0, 0.0];
+        let is_whole = of_each(&scrape, "whole")? == [1.0, 1.0];
+        (is_counted && is_whole).then_some(())
+    });
+    let ran = stage.state(&["verify"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(waits_for(&daemon).is_some(), "the logs are still reread");
+    transaction.abort_transaction(PATIENCE).expect("it ends");
+    daemon.wait_until_ready();
+    wait_for_settled(&mut daemon, 100.0);
 }
 
 /// The gate holds the claim on its way to the broker.

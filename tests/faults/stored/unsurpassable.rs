@@ -78,4 +78,16 @@ fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
         (settled(daemon) == before).then_some(())
     });
     assert_eq!(stage.state(&["verify"]).code, Some(0));
+
+    // The other way: the claim is deleted with all stored state of the pair, which is counted again.
+    stage.meddle(1, key.as_bytes(), Some(b"junk"));
+    wait_until_it_is_told(&mut daemon, &key);
+    daemon.kill();
+    let ran = stage.state(&["forget", "--partition", "1", "--yes", "--force"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    daemon.start_again();
+    daemon.wait_until("the totals of before", |daemon| {
+        (settled(daemon) == before).then_some(())
+    });
+    daemon.wait_until_ready();
 }

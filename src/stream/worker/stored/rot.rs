@@ -92,3 +92,28 @@ pub fn malformed(key: Option<&(PairId, String)>) -> Option<Warning> {
     );
     Some(Warning::new(warning).see("AbgaugeStateLost"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warns_of_a_repaired_loss_for_an_hour() {
+        let reported = |whole, seconds_since_loss| {
+            let state = |lost, seconds_since_loss| StoredState {
+                whole,
+                lost,
+                seconds_since_loss,
+                ..StoredState::default()
+            };
+            let states = BTreeMap::from([(3, state(2, seconds_since_loss)), (4, state(0, None))]);
+            lost(&states).map(|warning| warning.message)
+        };
+        let message = reported(true, Some(3_599.0)).expect("it is told");
+        let words = "3599 s ago the state topic had lost some of the stored state of partition 3, and abgauge rewrote it (2 times";
+        assert!(message.starts_with(words), "{message}");
+        assert_eq!(reported(true, Some(3_600.0)), None);
+        assert_eq!(reported(true, None), None);
+        assert_eq!(reported(false, Some(1.0)), None, "readiness reports it");
+    }
+}
