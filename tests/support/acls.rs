@@ -76,10 +76,10 @@ impl Kafka {
             )
         };
         let send = |client, binding: *mut *mut rd_kafka_AclBinding_t, queue| {
-            // SAFETY: all three are valid, as `ask` promises.
+            // SAFETY: all three are valid, as `exchange` promises.
             unsafe { rd_kafka_DeleteAcls(client, binding, 1, ptr::null(), queue) };
         };
-        self.ask(filter, send, |event| {
+        self.exchange(filter, send, |event| {
             let (mut n_responses, mut n_deleted) = (0, 0);
             // SAFETY: the event is the answer to this request, and outlives the block.
             unsafe {
@@ -111,10 +111,10 @@ impl Kafka {
             )
         };
         let send = |client, binding: *mut *mut rd_kafka_AclBinding_t, queue| {
-            // SAFETY: all three are valid, as `ask` promises.
+            // SAFETY: all three are valid, as `exchange` promises.
             unsafe { rd_kafka_CreateAcls(client, binding, 1, ptr::null(), queue) };
         };
-        self.ask(binding, send, |event| {
+        self.exchange(binding, send, |event| {
             let mut n_results = 0;
             // SAFETY: the event is the answer to this request, and outlives the block.
             unsafe {
@@ -131,7 +131,7 @@ impl Kafka {
 
     /// Sends a request about a binding with a client and a queue for the answer, and checks the answer. Destroys the binding.
     #[track_caller]
-    fn ask(
+    fn exchange(
         &self,
         mut binding: *mut rd_kafka_AclBinding_t,
         send: impl FnOnce(*mut rd_kafka_t, *mut *mut rd_kafka_AclBinding_t, *mut rd_kafka_queue_t),

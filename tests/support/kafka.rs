@@ -202,13 +202,13 @@ impl Kafka {
 
     /// Lets no write of the broker to a file succeed any more, as on a full disk, until it is restarted.
     pub fn fill_disk(&self) {
-        let none = libc::rlimit {
+        let zero = libc::rlimit {
             rlim_cur: 0,
             rlim_max: 0,
         };
         let pid = self.nodes[0].process.pid().cast_signed();
-        // SAFETY: the call reads `none`, and writes no old limit to the null pointer. Java ignores the signal SIGXFSZ.
-        let done = unsafe { libc::prlimit(pid, libc::RLIMIT_FSIZE, &none, std::ptr::null_mut()) };
+        // SAFETY: the call reads `zero`, and writes no old limit to the null pointer. Java ignores the signal SIGXFSZ.
+        let done = unsafe { libc::prlimit(pid, libc::RLIMIT_FSIZE, &zero, std::ptr::null_mut()) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
 

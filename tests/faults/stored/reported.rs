@@ -189,7 +189,7 @@ fn a_lost_blob_is_reported_until_it_is_written_again() {
     wait_for_settled(&mut daemon, 100.0);
 }
 
-/// An open transaction holds a partition up, so that nothing can be stored but the kept bytes.
+/// An open transaction blocks a partition, so only the bytes that its owner kept can be stored.
 #[test]
 fn a_lost_blob_is_written_again_while_logs_are_reread() {
     let stage = Stage::shared(&STATE);

@@ -439,7 +439,7 @@ fn a_full_disk_of_the_broker_withholds_numbers_and_loses_none() {
     let before = settled(&daemon);
     let other = stage.kafka.new_topic("other", 1);
     stage.broker().fill_disk();
-    // The write to a topic that nobody reads fails, and with it the broker.
+    // The write to an unrelated topic fails, and with it the broker.
     let producer = stage.kafka.producer();
     producer.produce(&other, Some(0), None, Some(b"a byte too many"), None);
     daemon.wait_until("all to be withheld", |daemon| {
