@@ -90,7 +90,7 @@ const FILES: [Expected; 36] = [
         Err("events that it cannot read: 4: `item` is [{\"id\":\"sku-2\"},{\"id\":\"x\"}]"),
     ),
     (
-        "34-ga4-export.jsonl",
+        "34-ga4-bigquery.jsonl",
         Err("events that it cannot read: 6: there is no `request_id`"),
     ),
     ("35-growthbook-result.jsonl", Ok("ranker: 0 2, 1; 1 2, 1")),

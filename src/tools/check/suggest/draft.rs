@@ -160,12 +160,9 @@ impl DraftedShape {
 
     /// Takes the best way to read the arms that leaves experiments.
     fn try_arms(&mut self, sample: &ReadableSample) -> Trial {
-        let mut ways = std::mem::take(&mut self.arm_ways)
-            .into_iter()
-            .map(|way| way.shape);
         let mut shape = self.shape.clone();
-        while let Some(arms) = ways.next() {
-            shape.served.arms = arms;
+        for way in std::mem::take(&mut self.arm_ways) {
+            shape.served.arms = way.shape;
             let trial = sample.read(&shape);
             // If no list can be read, its arms are unknown, and the first way is the best guess.
             let is_guess = trial.n_lists == 0;

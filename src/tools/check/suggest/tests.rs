@@ -247,7 +247,7 @@ fn records_the_draft_cannot_read_are_reported() {
         {"k":"click","rid":"1","ts":1763596801123,"item":"a"}
         {"#;
     let suggestion = unmapped(records).suggest(&Options::default(), None);
-    assert!(!suggestion.fault.is_none());
+    assert!(suggestion.fault.is_some());
     for reported in [
         "served lists: 2, clicks: 1, ignored: 0, refused: 2",
         "refused as not_json: 1, line 5 first",
