@@ -18,6 +18,8 @@ mod tests;
 
 use std::io::{self, Write};
 
+use abgauge_core::nouns::number_of;
+
 use crate::clock::Clock;
 use crate::serve::gauges::SeriesOfArm;
 use crate::serve::secured;
@@ -192,7 +194,7 @@ fn catalogue(config: &Config) -> Vec<Finding> {
         Ok(catalogue) => {
             let shares = match catalogue.n_users() {
                 0 => "no shares of users".to_owned(),
-                n => format!("shares of {n} users"),
+                n => format!("shares of {}", number_of(n, "user")),
             };
             let (n_items, n_aspects) = (catalogue.len(), catalogue.n_aspects());
             let read = Finding::ok(format!(

@@ -10,6 +10,7 @@ use super::owner::Refusal;
 use super::record::Seal;
 use super::rules::JournalRules;
 use super::view::{EndQuestion, PartitionView};
+use crate::nouns::number_of;
 
 /// A state that was in force.
 #[derive(Debug, Clone)]
@@ -32,7 +33,11 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unavailable::Reading { n_partitions } => {
-                write!(f, "{n_partitions} partitions of the state are still being read")
+                write!(
+                    f,
+                    "the state of {} is still being read",
+                    number_of(n_partitions, "partition")
+                )
             }
             Unavailable::Behind { ms } => write!(f, "the state was last read to its end {ms} ms ago"),
         }

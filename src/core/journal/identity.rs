@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::nouns::number_of;
+
 /// Topic of the counted log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedTopic {
@@ -87,7 +89,8 @@ impl fmt::Display for LogDifference {
             LogDifference::Partitions { stored, now } => {
                 write!(
                     f,
-                    "the event topics had {stored} partitions then, and have {now} now"
+                    "the event topics had {} then, and have {now} now",
+                    number_of(stored, "partition")
                 )
             }
         }

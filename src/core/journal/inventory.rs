@@ -11,6 +11,7 @@ use super::key::{Namespace, RecordKey, SealId, Session};
 use super::record::{Claim, RecordError, Seal};
 use super::rules::JournalRules;
 use super::view::{DamagedBlob, EndQuestion, NamespaceEnd, PartitionView};
+use crate::nouns::number_of;
 
 /// The records of a partition by key.
 #[derive(Debug, Default)]
@@ -186,7 +187,8 @@ impl fmt::Display for Breach {
             }) => {
                 write!(
                     f,
-                    "{n_garbage} keys, {garbage} bytes, are garbage that was not removed yet"
+                    "garbage that was not removed yet: {}, {garbage} bytes",
+                    number_of(n_garbage, "key")
                 )
             }
         }

@@ -4,6 +4,7 @@
 
 use super::settings::{Settings, Validity};
 use super::spending::DecisionLook;
+use crate::nouns::number_of;
 
 /// Time span of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,12 +128,16 @@ impl Calendar {
     pub fn wait(&self) -> Option<String> {
         let next_ms = self.next()?;
         let (unit_ms, unit) = match next_ms as f64 >= DAY_MS {
-            true => (DAY_MS, "days"),
-            false => (DAY_MS / 24.0, "hours"),
+            true => (DAY_MS, "day"),
+            false => (DAY_MS / 24.0, "hour"),
         };
         // Round down, so that it never shows time that has not passed.
         let units = |ms: i64| (ms as f64 / unit_ms * 10.0).floor() / 10.0;
-        Some(format!("{} of {} {unit}", units(self.now_ms), units(next_ms)))
+        Some(format!(
+            "{} of {}",
+            units(self.now_ms),
+            number_of(units(next_ms), unit)
+        ))
     }
 
     /// Returns the time of the next decision look since the start.
@@ -214,6 +219,12 @@ mod tests {
         check(&settings, 0.0, 0.4, [false, false]);
         check(&settings, 0.9, 1.0, [true, false]);
         assert_eq!(calendar(&settings, 0.9, 1.0).next_decision_ms(), None);
+        let a_day = Settings {
+            min_days: 1.0,
+            ..settings.clone()
+        };
+        let wait = calendar(&a_day, 0.0, 0.5).wait();
+        assert_eq!(wait.as_deref(), Some("0.5 of 1 day"));
         assert_eq!(
             calendar(&settings, 0.0, 0.101).wait().as_deref(),
             Some("2.4 of 12 hours")

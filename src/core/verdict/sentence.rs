@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::write::{count, interval, percent, share};
+use crate::nouns::number_of;
 use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::{
     ArmReport, ArmState, ComparisonReport, DecidedAt, DecidedMetric, Decision, Goal, Interval, MetricReport,
@@ -390,7 +391,9 @@ impl<'a> ComparedLook<'a> {
             _ => headline.text(format!(
                 "; {n_wins} of {n_arms} arms {}",
                 match self.settings.goal {
+                    Goal::Superior if n_wins == 1 => "beats it",
                     Goal::Superior => "beat it",
+                    Goal::NonInferior if n_wins == 1 => "is not worse",
                     Goal::NonInferior => "are not worse",
                 }
             )),
@@ -428,7 +431,10 @@ impl<'a> ComparedLook<'a> {
         let headline = headline.resting_on(self.rests_on(first.name, worst));
         match n_arms {
             0 | 1 => headline,
-            _ => headline.text(format!("; {n_worse} of {n_arms} arms are worse, none is better")),
+            _ => headline.text(format!(
+                "; {n_worse} of {n_arms} arms {}, none is better",
+                if n_worse == 1 { "is worse" } else { "are worse" }
+            )),
         }
     }
 
@@ -561,8 +567,8 @@ impl<'a> ComparedLook<'a> {
         let lists = |arm: &str| self.sizes.get(arm).map_or(0.0, |size| size.lists);
         let [own, of_control] = [lists(arm), lists(self.control())];
         let lists = match own == of_control {
-            true => format!("{} lists each", count(own)),
-            false => format!("{} against {} lists", count(own), count(of_control)),
+            true => format!("{} each", number_of(count(own), "list")),
+            false => format!("{} against {}", count(own), number_of(count(of_control), "list")),
         };
         let split = match self.report.srm_p {
             Some(_) => ", split as planned",

@@ -8,6 +8,7 @@ use abgauge_core::engine::View;
 use abgauge_core::engine::outcome::Outcome;
 use abgauge_core::looks::PublishedLooks;
 use abgauge_core::metrics::{CLICKS, Column, LISTS, Measures, Ranking};
+use abgauge_core::nouns::number_of;
 use abgauge_core::table::visible;
 use abgauge_core::verdict::{Badge, Headline};
 use console::style;
@@ -243,8 +244,8 @@ fn outcomes(status: &StreamStatus) -> String {
         .collect();
     let colon = if parts.is_empty() { "" } else { ": " };
     format!(
-        "{} records{colon}{}",
-        HumanCount(n_read(status)),
+        "{}{colon}{}",
+        number_of(HumanCount(n_read(status)), "record"),
         parts.join(", ")
     )
 }

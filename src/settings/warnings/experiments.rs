@@ -1,6 +1,7 @@
 //! Warnings about settings of experiments.
 
 use abgauge_core::looks;
+use abgauge_core::nouns::number_of;
 use abgauge_core::statistics::{STICKY_NOTE, Settings, Unit};
 use abgauge_core::table::visible;
 
@@ -71,6 +72,7 @@ impl Config {
             .map_or((settings.min_days, "min_days"), |days| (days, "planned_days"));
         let is_longer = days * DAY_MS > longest.span_ms as f64;
         (self.state.is_none() && self.kafka.start == Start::Rebuild && is_longer).then(|| {
+            let days = number_of(days, "day");
             let (name, span) = (&of.shown, &longest.name);
             let remedy = match of.experiment.start_ms {
                 None => format!(
@@ -79,7 +81,7 @@ impl Config {
                 Some(_) => "with topics whose retention reaches back to its start".to_owned(),
             };
             format!(
-                "{name} needs {days} days ({setting}), but a restart keeps only about the longest window ({span}) with kafka.start = \"rebuild\". Set state.topic, or kafka.start = \"earliest\", {remedy}"
+                "{name} needs {days} ({setting}), but a restart keeps only about the longest window ({span}) with kafka.start = \"rebuild\". Set state.topic, or kafka.start = \"earliest\", {remedy}"
             )
         })
     }

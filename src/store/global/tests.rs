@@ -222,7 +222,7 @@ fn shows_nothing_until_every_partition_has_a_current_state() {
     world.second();
     assert_eq!(world.total(), None);
     let why = world.handle.unavailable().expect_err("one is missing");
-    assert_eq!(why, "1 partitions of the state are still being read");
+    assert_eq!(why, "the state of 1 partition is still being read");
     world.sealed(1, 2, 4);
     world.second();
     assert_eq!(world.total(), Some(7));

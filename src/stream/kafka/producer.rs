@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use abgauge_core::nouns::number_of;
 use anyhow::{Context as _, Result, anyhow, bail};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
@@ -147,7 +148,8 @@ impl Producer {
             if clock.uptime() > within {
                 let waiting = self.outbox.client().in_flight_count();
                 bail!(
-                    "{waiting} records are still not delivered after {within:?}: are the brokers overloaded or gone?"
+                    "{} still not delivered after {within:?}: are the brokers overloaded or gone?",
+                    number_of(waiting, "record")
                 );
             }
         }
@@ -207,7 +209,10 @@ impl Deliveries {
             0 => Ok(()),
             failed => {
                 let first = lock(&self.first_failure).clone().unwrap_or_default();
-                bail!("{failed} records were not delivered; the first: {first}")
+                bail!(
+                    "{} not delivered; the first: {first}",
+                    number_of(failed, "record")
+                )
             }
         }
     }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use abgauge_core::nouns::number_of;
 use anyhow::{Context as _, Result, bail};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -36,7 +37,8 @@ pub fn create_topics(
             None => absent.push(*topic),
             Some(n) if n == n_partitions => {}
             Some(n) => bail!(
-                "topic {topic} exists with {n} partitions, not {n_partitions}: ask for {n}, or delete the topic first"
+                "topic {topic} exists with {}, not {n_partitions}: ask for {n}, or delete the topic first",
+                number_of(n, "partition")
             ),
         }
     }
@@ -105,7 +107,10 @@ fn wait_for(producer: &Producer, topic: &str, n_partitions: usize) -> Result<()>
     let clock = Clock::system();
     while producer.n_partitions(topic)? != Some(n_partitions) {
         if clock.uptime() > ANSWER_WITHIN {
-            bail!("topic {topic} was created, but does not have {n_partitions} partitions after 10 s");
+            bail!(
+                "topic {topic} was created, but does not have {} after 10 s",
+                number_of(n_partitions, "partition")
+            );
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::watermark::Ahead;
+use abgauge_core::nouns::number_of;
 
 use super::Worker;
 use super::pair::Pair;
@@ -166,13 +167,13 @@ fn remedy(reported: &[AheadWarning], topics: &[String; 2], skips: &Skips) -> Str
         1 => ("its producer", "it"),
         _ => ("their producers", "they"),
     };
-    let records = if n_records == 1 { "record" } else { "records" };
+    let records = number_of(n_records, "record");
     let between = match n_between {
         0 => String::new(),
         n => format!(", and up to {n} others between them that are lost with them"),
     };
     format!(
-        "Fix the clock of {whose}, or of this machine; to undo what {they} did, set {setting} and restart: that ignores {n_records} {records}{between}"
+        "Fix the clock of {whose}, or of this machine; to undo what {they} did, set {setting} and restart: that ignores {records}{between}"
     )
 }
 

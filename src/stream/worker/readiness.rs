@@ -1,5 +1,7 @@
 //! Conditions for the worker to be ready, in plain words.
 
+use abgauge_core::nouns::number_of;
+
 use super::phase::Phase;
 use super::{StartPhase, Worker};
 use crate::stream::TopicCounts;
@@ -40,7 +42,8 @@ impl Worker {
         let TopicCounts { served, clicks } = self.counts.filter(|counts| counts.served != counts.clicks)?;
         let [served_topic, clicks_topic] = &self.setup.topics;
         Some(format!(
-            "topic `{served_topic}` has {served} partitions and topic `{clicks_topic}` has {clicks}: a click must be in the partition of its list, so give both the same number, and the same key"
+            "topic `{served_topic}` has {} and topic `{clicks_topic}` has {clicks}: a click must be in the partition of its list, so give both the same number, and the same key",
+            number_of(served, "partition")
         ))
     }
 
@@ -52,7 +55,8 @@ impl Worker {
             false => (&self.setup.topics[1], before.clicks, now.clicks),
         };
         Some(format!(
-            "topic `{topic}` now has {n} partitions, but the stored state has {stored}: keys move to other partitions, so totals cannot be resumed. Give both topics the same number, set state.topic to another name, run `abgauge check --create-topics`, and restart"
+            "topic `{topic}` now has {}, but the stored state has {stored}: keys move to other partitions, so totals cannot be resumed. Give both topics the same number, set state.topic to another name, run `abgauge check --create-topics`, and restart",
+            number_of(n, "partition")
         ))
     }
 
@@ -96,7 +100,8 @@ impl Worker {
             };
             let left = pair.n_left();
             Some(format!(
-                "catching up in partition {partition}: {left} records to read{why}"
+                "catching up in partition {partition}: {} to read{why}",
+                number_of(left, "record")
             ))
         };
         self.shards.phases().filter_map(message).collect()
@@ -113,10 +118,10 @@ impl Worker {
         logs.filter_map(move |(partition, log)| {
             let since_ms = log.held_up_since_ms(steady_ms, self.setup.idle_after_ms)?;
             Some(format!(
-                "partition {partition} of topic `{}` is blocked: a transaction open since {} or longer hides {} records; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
+                "partition {partition} of topic `{}` is blocked: a transaction open since {} or longer hides {}; its producer must commit or abort it (kafka-transactions.sh find-hanging)",
                 self.setup.topic(log.side),
                 time(now_ms - (steady_ms - since_ms)),
-                log.lag().unwrap_or(0),
+                number_of(log.lag().unwrap_or(0), "record"),
             ))
         })
     }

@@ -306,7 +306,7 @@ fn a_pair_is_shown_once_it_has_reached_the_ends_noted_at_its_assignment() {
     assert_eq!(stage.total(View::Live), (0, 0));
     assert_eq!(
         stage.telemetry.waiting_for(),
-        ["catching up in partition 0: 1 records to read"]
+        ["catching up in partition 0: 1 record to read"]
     );
     stage.list(0, 1, "r-2", T0 + 5);
     stage.round();

@@ -1,5 +1,7 @@
 //! Findings about a cluster, derived from the facts about it.
 
+use abgauge_core::nouns::number_of;
+
 use super::{CheckFailure, Finding, ResultLevel, sample, state};
 use crate::settings::{Config, display_ms};
 use crate::stream::kafka::inspect::{ClusterFacts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
@@ -121,10 +123,7 @@ fn existence(Topic { name, found }: &Topic) -> Finding {
 }
 
 fn n_partitions(found: &VisibleTopic) -> String {
-    match found.n_partitions.get() {
-        1 => "1 partition".to_owned(),
-        n => format!("{n} partitions"),
-    }
+    number_of(found.n_partitions, "partition")
 }
 
 fn partition_counts(facts: &ClusterFacts) -> Option<Finding> {

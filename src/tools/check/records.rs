@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use abgauge_core::decode::{DecidingField, Decoder, Explained};
 use abgauge_core::engine::event::{Kind, Reason};
 use abgauge_core::engine::float_times::FloatTimes;
+use abgauge_core::nouns::number_of;
 use abgauge_core::table::visible;
 
 use super::file_type::{Form, MAX_LINES};
@@ -130,7 +131,7 @@ impl Records {
         );
         let several = match n_all == self.n_records {
             true => String::new(),
-            false => format!(" with {n_all} events"),
+            false => format!(" with {}", number_of(n_all, "event")),
         };
         let mut summary = format!(
             "records: {}{several}; served lists: {n_lists}, clicks: {n_clicks}, ignored: {}, refused: {n_refused}",

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use abgauge_core::engine::event::Reason;
+use abgauge_core::nouns::number_of;
 
 use super::{Finding, ResultLevel};
 use crate::stream::kafka::inspect::Sample;
@@ -74,7 +75,8 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
         content.push(Finding::new(ResultLevel::Warning, text, remedies.join("\n")));
     } else if n > 0 {
         content.push(Finding::ok(format!(
-            "topic `{topic}`: the last {n} records can be read"
+            "topic `{topic}`: the last {} can be read",
+            number_of(n, "record")
         )));
     }
     let floats = sample.times.warning("events");

@@ -1,5 +1,7 @@
 //! Findings about the state topic, and its creation.
 
+use abgauge_core::nouns::number_of;
+
 use super::{CheckFailure, Finding, ResultLevel};
 use crate::settings::Config;
 use crate::stream::kafka::inspect::{Failure, FoundState, StateFacts, Trouble};
@@ -64,7 +66,7 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
     if let Some(n) = n_partitions.filter(|n| *n != n_found) {
         findings.push(Finding::new(
             CONFIGURATION,
-            format!("the state topic `{name}` has {n_found} partitions, the topics of events have {n}"),
+            format!("the state topic `{name}` has {}, the topics of events have {n}", number_of(n_found, "partition")),
             "set state.topic to another name and run `abgauge check --create-topics`: counting restarts from zero, and `abgauge state export` can still read the old topic",
         ));
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use abgauge_core::nouns::number_of;
 use anyhow::{Context as _, Result};
 
 /// Minimum interval between two writes.
@@ -33,7 +34,7 @@ impl Heartbeat {
         }
         self.n_delivered = n_delivered;
         self.next = uptime + EVERY;
-        let text = format!("{n_delivered} records delivered\n");
+        let text = format!("{} delivered\n", number_of(n_delivered, "record"));
         std::fs::write(&self.path, text).with_context(|| format!("write {}", self.path.display()))
     }
 }

@@ -35,6 +35,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use abgauge_core::nouns::number_of;
 use anyhow::{Result, bail};
 
 pub use self::design::Design;
@@ -161,6 +162,7 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [lists, clicks] = [RecordKind::List, RecordKind::Click].map(|kind| self.of(kind));
         let noise = self.records() - lists - clicks;
-        write!(f, "{lists} lists, {clicks} clicks, {noise} records of noise")
+        let (lists, clicks) = (number_of(lists, "list"), number_of(clicks, "click"));
+        write!(f, "{lists}, {clicks}, {} of noise", number_of(noise, "record"))
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use abgauge_core::nouns::number_of;
 use anyhow::{Context as _, Result, bail};
 
 use super::driver::{Driver, TrafficTopics};
@@ -51,8 +52,9 @@ fn check_topics(producer: &Producer, topics: &TrafficTopics) -> Result<()> {
     let (n_served, n_clicks) = (count(served)?, count(clicks)?);
     if n_served != n_clicks {
         bail!(
-            "topic {served} has {n_served} partitions and {clicks} has {n_clicks}: a click would not be in the \
-             partition of its list; give both the same number"
+            "topic {served} has {} and {clicks} has {n_clicks}: a click would not be in the \
+             partition of its list; give both the same number",
+            number_of(n_served, "partition")
         );
     }
     Ok(())

@@ -558,7 +558,7 @@ fn an_invalid_arm_is_named_next_to_a_winner() {
     ])
     .check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,311 against 18,411 lists, split as planned; 1 of 2 arms beat it; do \
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,311 against 18,411 lists, split as planned; 1 of 2 arms beats it; do \
          not read draft",
     );
 }

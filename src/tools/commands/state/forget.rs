@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use abgauge_core::journal::{Breach, Namespace, NamespaceContents};
+use abgauge_core::nouns::number_of;
 use anyhow::Context as _;
 
 use super::{OpenedTopic, time};
@@ -53,12 +54,13 @@ pub fn forget(desk: &OpenedTopic, args: &ForgetArgs) -> anyhow::Result<ExitCode>
     let forgotten = forgotten.context("delete the stored state")?;
     if !forgotten.written_again.is_empty() {
         error(&format!(
-            "{} keys were deleted, but another process has written to the partitions {:?} again: stop all instances, and repeat the command",
-            forgotten.n_keys, forgotten.written_again
+            "deleted {}, but another process has written to the partitions {:?} again: stop all instances, and repeat the command",
+            number_of(forgotten.n_keys, "key"),
+            forgotten.written_again
         ));
         return Ok(ExitCode::FAILURE);
     }
-    note(&format!("{} keys were deleted", forgotten.n_keys));
+    note(&format!("deleted {}", number_of(forgotten.n_keys, "key")));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -91,8 +93,8 @@ fn print_losses(namespace: Namespace, all_contents: &[(i32, NamespaceContents)])
             },
         );
         text.push_str(&format!(
-            "partition {partition}: {} keys, {of}\n",
-            namespace_contents.keys().count()
+            "partition {partition}: {}, {of}\n",
+            number_of(namespace_contents.keys().count(), "key")
         ));
         for breach in namespace_contents.breaches() {
             match breach {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use abgauge_core::journal::{Breach, Header, LogIdentity, Namespace, NamespaceContents, RecordError, Seal};
+use abgauge_core::nouns::number_of;
 
 use super::OpenedTopic;
 use crate::settings::Config;
@@ -98,8 +99,8 @@ fn of_topic(desk: &OpenedTopic, topic: &str, logs: &Result<Vec<LogSpan>, Failure
         Ok(logs) => Some(Finding {
             level: DAMAGE,
             text: format!(
-                "topic `{topic}` has {} partitions, the state topic {n}",
-                logs.len()
+                "topic `{topic}` has {}, the state topic {n}",
+                number_of(logs.len(), "partition")
             ),
             remedy: "create a state topic with the same number under another name, and set state.topic to it"
                 .to_owned(),
@@ -210,8 +211,8 @@ impl Judge<'_> {
         }
         if i64::from(identity.n_partitions) != i64::from(self.n_partitions) {
             findings.push(self.damage(&format!(
-                "it was counted from topics of {} partitions",
-                identity.n_partitions
+                "it was counted from topics of {}",
+                number_of(identity.n_partitions, "partition")
             )));
         }
         let named: Vec<&str> = identity.topics.iter().map(|topic| topic.name.as_str()).collect();
