@@ -66,6 +66,7 @@ use abgauge_core::metrics::{Measures, Profile};
 use abgauge_core::statistics::after_days;
 use hyper::header::HeaderName;
 pub use reload::{Loaded, SettingChanges};
+pub(crate) use rules::UNITS;
 pub(crate) use units::display_ms;
 pub use units::{parse_size, parse_span_ms};
 pub use validate::{parse_brokers, parse_topic};

@@ -36,7 +36,8 @@ pub(super) const VALIDITIES: [(&str, Validity); 2] =
 pub(super) const GOALS: [(&str, Goal); 2] =
     [("superior", Goal::Superior), ("non_inferior", Goal::NonInferior)];
 
-pub(super) const UNITS: [(&str, Unit); 2] = [("user", Unit::User), ("request", Unit::Request)];
+/// Words for the assigned unit, in the configuration and on the command line.
+pub(crate) const UNITS: [(&str, Unit); 2] = [("user", Unit::User), ("request", Unit::Request)];
 
 pub(super) const EPOCH_WEIGHTS: [(&str, EpochWeights); 2] =
     [("overlap", EpochWeights::Overlap), ("lists", EpochWeights::Lists)];

@@ -117,6 +117,7 @@ fn days_are_forecast_from_the_information_of_two_looks() {
     let body = reported(&json!({"ranker": ranker()}));
     let ran = asked("200 OK", &body, &[]);
     let expected = "\
+recommended for the next experiment like ranker: planned_days = 14
 days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00Z
 
  ranker         base   sequence   planned *   strict

@@ -7,7 +7,9 @@ use crate::{EVENTS, MIDNIGHT_MS, click, printed, two_arms};
 
 #[test]
 fn every_format_compares_arms_if_the_control_exists() {
-    let arguments = ["--compare", "a", "--metrics", "mrr", "--k", "1"];
+    let arguments = "--compare a --unit request --metrics mrr --k 1"
+        .split(' ')
+        .collect::<Vec<_>>();
     let format = |format: &str| {
         let ran = run_with_input(
             &[&["evaluate", "-", "--format", format], &arguments[..]].concat(),
@@ -187,6 +189,51 @@ fn a_lift_has_an_interval_by_user_and_a_decision() {
     assert!((width / of_users - 1.0).abs() < 0.2, "{width} {of_users}");
 }
 
+/// Returns events with the same lists and clicks, but without a user in the selected lines.
+pub fn without_users(events: &str, is_selected: impl Fn(usize) -> bool) -> String {
+    let lines = events.lines().enumerate().map(|(n, line)| {
+        let user = line.find(r#","user_id":"#).filter(|_| is_selected(n));
+        let user = user.and_then(|start| Some((start, start + 1 + line[start + 1..].find(',')?)));
+        user.map_or_else(
+            || line.to_owned(),
+            |(start, end)| line[..start].to_owned() + &line[end..],
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_file_without_users_is_invalid_unless_requests_were_assigned() {
+    let (events, _) = with_users();
+    let verdict = |events: &str, unit: &str| {
+        let flags = "--compare a --shares a=.5,b=.5 --metrics hit_rate --k 1 --primary hit_rate@1 --format json --unit";
+        let arguments: Vec<&str> = flags.split(' ').chain([unit]).collect();
+        let json: Value = serde_json::from_str(&printed(&arguments, events)).expect("JSON");
+        json["comparisons"]["e"]["b"].clone()
+    };
+    for (selected, reason) in [(1, "100%"), (3, "34%")] {
+        let events = without_users(&events, |n| n % selected == 0);
+        let invalid = verdict(&events, "user");
+        assert_eq!(invalid["state"], "invalid(users)", "{invalid}");
+        let text = invalid["reason"].as_str().expect("a reason");
+        assert!(text.starts_with(reason), "{text}");
+        assert_eq!(invalid["metrics"]["hit_rate@1"].get("lift"), None, "{invalid}");
+        let notes = invalid["notes"].to_string();
+        assert!(
+            notes.contains(r#"set unit = \"request\" if requests are assigned"#),
+            "{notes}"
+        );
+        let by_request = verdict(&events, "e:request");
+        assert_eq!(by_request["state"], "win", "{by_request}");
+        assert_eq!(by_request["notes"], json!([]));
+        assert_eq!(by_request["checks"].get("srm"), None, "{by_request}");
+    }
+    assert_eq!(
+        verdict(&without_users(&events, |n| n % 10 == 0), "user")["state"],
+        "win"
+    );
+}
+
 #[test]
 fn users_in_two_arms_invalidate_a_comparison() {
     let (mut events, _) = with_users();
@@ -211,11 +258,11 @@ fn users_in_two_arms_invalidate_a_comparison() {
     let verdict = &json["comparisons"]["e"]["b"];
     assert_eq!(verdict["state"], "invalid(multi_arm)", "{verdict}");
     assert_eq!(verdict["checks"]["multi_arm"]["share"], 100.0 / 3000.0);
-    let json: Value = serde_json::from_str(&printed(&arguments, &two_arms())).expect("JSON");
+    let by_request = [&arguments[..], &["--unit", "request"]].concat();
+    let json: Value = serde_json::from_str(&printed(&by_request, &two_arms())).expect("JSON");
     let verdict = &json["comparisons"]["e"]["b"];
     assert_eq!(verdict["state"], "collecting", "{verdict}");
     assert_eq!(verdict["checks"], json!({}));
-    assert_eq!(verdict["notes"].as_array().map(Vec::len), Some(1), "{verdict}");
 }
 
 #[test]
@@ -230,6 +277,11 @@ fn wrong_comparison_settings_are_refused_with_a_fix() {
             "choose one of them",
         ),
         (&["--mde", "0"], "write a number above 0 and below 1"),
+        (&["--unit", "list"], "write user or request"),
+        (
+            &["--unit", "request", "--primary", "lists_per_user"],
+            "with --unit request no user is assigned: leave one of them out",
+        ),
     ] {
         let ran = run_with_input(
             &[&["evaluate", "-", "--compare", "a"], arguments].concat(),

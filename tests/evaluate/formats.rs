@@ -182,6 +182,8 @@ fn csv_neutralizes_names_that_a_spreadsheet_would_execute() {
         "csv",
         "--compare",
         "control",
+        "--unit",
+        "request",
     ];
     let shown = printed(&arguments, &events.join("\n"));
     for row in [

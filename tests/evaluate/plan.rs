@@ -3,7 +3,7 @@
 use abgauge_core::statistics::{RatioSums, ratio};
 use serde_json::Value;
 
-use crate::compare::with_users;
+use crate::compare::{with_users, without_users};
 use crate::feed::compared;
 use crate::support::program::{Ran, file, run_with_input, temporary_dir};
 use crate::{MIDNIGHT_MS, list, two_arms};
@@ -146,6 +146,8 @@ fn a_start_in_the_configuration_gives_dates() {
     let reported = "\nin whole weeks: sequence 1 week (Thu 27 Nov 2025), planned 1 week (Thu 27 Nov 2025), strict 1 week (Thu 27 Nov 2025)\n\
                 planned end: Thu 4 Dec 2025\n";
     assert!(ran.stdout.ends_with(reported), "{}", ran.stdout);
+    let recommended = "recommended for e: planned_days = 7 (Thu 27 Nov 2025)\ndays to find 90% ";
+    assert!(ran.stdout.starts_with(recommended), "{}", ran.stdout);
     assert!(!ran.stderr.contains("planned end"), "{}", ran.stderr);
     let plan_of_e = &document(&arguments, &events)["plans"]["e"];
     assert_eq!(plan_of_e["ends"]["planned"], 1_764_244_800_000_i64);
@@ -192,7 +194,7 @@ fn the_table_has_days_per_metric_and_whole_weeks() {
         ("b:", "hit_rate@1", "–"),
         "{row:?}"
     );
-    // Shares more uneven than one to four have no planned end.
+    // Shares more uneven than one to four have no planned end, and none is recommended above.
     assert!(
         lines[6].starts_with("in whole weeks: sequence ") && lines[6].contains(", planned –, strict "),
         "{lines:?}"
@@ -207,12 +209,13 @@ fn an_experiment_with_too_little_data_is_named_and_others_are_planned() {
         list("x", MIDNIGHT_MS, r#"{"f":"a"}"#),
         list("y", MIDNIGHT_MS + 5, r#"{"f":"b"}"#)
     );
-    let ran = plan(&ASKED, &events);
+    let asked = [&ASKED[..], &["--unit", "request"]].concat();
+    let ran = plan(&asked, &events);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let reported =
         "note: f: there is too little data yet, users in 1 of 220 buckets, 0 of 100 expected hits\n";
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
-    let alone = plan(&ASKED, &two_arms());
+    let alone = plan(&asked, &two_arms());
     assert_eq!((alone.code, &*alone.stdout), (Some(65), ""));
     assert!(
         alone
@@ -223,6 +226,18 @@ fn an_experiment_with_too_little_data_is_named_and_others_are_planned() {
     );
     let empty = plan(&ASKED, "");
     assert_eq!((empty.code, &*empty.stdout), (Some(65), ""));
+}
+
+#[test]
+fn lists_without_a_user_are_not_planned_from_unless_requests_are_assigned() {
+    let (events, _) = with_users();
+    let events = without_users(&events, |_| true);
+    let refused = plan(&ASKED, &events);
+    assert_eq!((refused.code, &*refused.stdout), (Some(65), ""));
+    let reported = "error: e: 100% of the lists of an arm have no user, so an estimate would be too short: send a user id";
+    assert!(refused.stderr.contains(reported), "{}", refused.stderr);
+    let json = document(&[&ASKED[..], &["--unit", "request"]].concat(), &events);
+    number(&json["plans"]["e"]["arms"]["b"]["metrics"]["hit_rate@1"]["planned"]["days"]);
 }
 
 #[test]

@@ -100,7 +100,8 @@ fn a_series_has_days_and_spans_in_utc() {
 
 #[test]
 fn a_series_table_has_one_row_per_span() {
-    let arguments = ["--by-day", "--metrics", "mrr", "--k", "1", "--compare", "b"];
+    let arguments = "--by-day --metrics mrr --k 1 --compare b --unit request";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
     let shown = printed(&arguments, &two_arms());
     let mrr = "
  e / mrr           b        a         Δ     Δ %

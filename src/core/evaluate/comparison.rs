@@ -14,7 +14,7 @@ use crate::ledger::{BucketSums, Numbers};
 use crate::looks::{arm_totals, refused_lists};
 use crate::metrics::Ranking;
 use crate::statistics::per_user::is_per_user;
-use crate::statistics::{ArmTotals, ComparisonReport, Epoch, LookSpan, Settings, Totals, Unit, one_look};
+use crate::statistics::{ArmTotals, ComparisonReport, Epoch, LookSpan, Settings, Totals, one_look};
 
 /// Arms to compare with a control, and the settings of each comparison.
 #[derive(Debug, Clone, Default)]
@@ -217,13 +217,6 @@ impl ComparisonInputs<'_> {
         let sums = settings.into_iter().map(|(experiment, settings)| {
             let arms = &experiments[experiment];
             let totals = totals(numbers, arms, self.ranking, &settings, top_users);
-            // Without any user, each list counts as a user of its own.
-            let unit = if totals.multi_arm_users.is_some() {
-                Unit::User
-            } else {
-                Unit::Request
-            };
-            let settings = Settings { unit, ..settings };
             (experiment.to_owned(), (settings, totals))
         });
         sums.collect()

@@ -19,11 +19,13 @@ use std::fmt;
 
 use self::traffic::PastTraffic;
 use super::burn_in::BurnIn;
+use super::decision::MAX_WITHOUT_USER;
+use super::notes::USERS_REMEDY;
 use super::power::PlannedTest;
 use super::progress::InformationGrowth;
-use super::settings::{Settings, Validity};
+use super::settings::{Settings, Unit, Validity};
 use super::spending::DecisionLook;
-use super::totals::Epoch;
+use super::totals::{ArmTotals, Epoch};
 
 /// Test design, as chosen by `validity` and `planned_days`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +109,8 @@ pub enum NoEstimate {
     NoControl,
     /// No arm besides the control has lists or a share.
     NoTreatment,
+    /// This share of the lists of an arm has no user, so the variance would be too small.
+    WithoutUser(f64),
     /// Too little data for a variance.
     Collecting(BurnIn),
 }
@@ -266,6 +270,11 @@ pub fn days(
     if so_far <= 0.0 {
         return Err(NoEstimate::NoTime);
     }
+    let without_user = epoch.arms.values().map(ArmTotals::share_without_user);
+    let without_user = without_user.fold(0.0, f64::max);
+    if settings.unit == Unit::User && without_user > MAX_WITHOUT_USER {
+        return Err(NoEstimate::WithoutUser(without_user));
+    }
     // With shares, an arm is planned for even before its first list.
     let names: Vec<&String> = if settings.shares.is_empty() {
         epoch.arms.keys().collect()
@@ -331,6 +340,11 @@ impl fmt::Display for NoEstimate {
             NoEstimate::NoTime => f.write_str("all lists have one time"),
             NoEstimate::NoControl => f.write_str("its control has no list"),
             NoEstimate::NoTreatment => f.write_str("it has no arm except the control"),
+            NoEstimate::WithoutUser(share) => write!(
+                f,
+                "{:.0}% of the lists of an arm have no user, so an estimate would be too short: {USERS_REMEDY}",
+                100.0 * share
+            ),
             NoEstimate::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),
         }
     }

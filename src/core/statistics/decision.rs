@@ -155,7 +155,7 @@ pub struct GuardrailFact {
 const MIN_USERS: f64 = 1000.0;
 const MAX_MULTI_ARM: f64 = 0.01;
 /// Share of lists without a user above which intervals would be too narrow.
-const MAX_WITHOUT_USER: f64 = 0.2;
+pub(super) const MAX_WITHOUT_USER: f64 = 0.2;
 /// Share of an arm's lists above which the arm's numbers depend on a single user.
 const MAX_TOP_USER: f64 = 1.0 / 3.0;
 

@@ -13,6 +13,9 @@ use super::units::UnitShares;
 
 /// Share of lists without a user from which on there is a note.
 const WITHOUT_USER: f64 = 0.01;
+/// Remedy for lists without a user.
+pub(super) const USERS_REMEDY: &str = "send a user id with every list, let events.user_id name a second field, or set unit = \"request\" if \
+                                       requests are assigned, not users";
 /// Share of refused lists from which on there is a note.
 const REFUSED: f64 = 0.01;
 /// Share of the variance in one bucket of users above which there is a note.
@@ -25,8 +28,7 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &UnitShares, settings: &
     for (side, share) in sides.iter().zip(units.without_user.iter().flatten()) {
         if *share >= WITHOUT_USER {
             notes.push(format!(
-                "{} of the lists of {side} have no user, so intervals are too narrow: send a user id with every \
-                 list, or let events.user_id name a second field",
+                "{} of the lists of {side} have no user, so intervals are too narrow: {USERS_REMEDY}",
                 percent(*share)
             ));
         }

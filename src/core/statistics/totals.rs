@@ -106,6 +106,16 @@ impl Epoch {
 }
 
 impl ArmTotals {
+    /// Returns the share of its lists that have no user.
+    pub(super) fn share_without_user(&self) -> f64 {
+        let lists: f64 = self.lists.iter().sum();
+        if lists > 0.0 {
+            self.lists_without_user / lists
+        } else {
+            0.0
+        }
+    }
+
     pub(super) fn counted(&self, metric: &str) -> Option<&[f64]> {
         match metric {
             LISTS_PER_USER => Some(&self.lists),

@@ -3,7 +3,10 @@
 //! A value for a single experiment starts with its name: `ranker=base` for a control, `ranker:…` for everything else. After a
 //! backslash, the next character is part of a name.
 
+use abgauge_core::statistics::Unit;
 use clap::Args;
+
+use crate::settings::UNITS;
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
@@ -30,6 +33,12 @@ pub struct CompareArgs {
     /// The smallest relative difference that matters, such as 0.02, or ranker:0.02 [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_mde, requires = "compare")]
     pub mde: Vec<Scoped<f64>>,
+    /// Unit that was assigned to arms: user or request, or ranker:request [default: user]
+    ///
+    /// If more than 20% of the lists of an arm have no user, the comparison is invalid(users), unless requests were assigned. With
+    /// `request`, a list without a user counts as a unit of its own, no sample ratio is tested, and metrics per user cannot decide.
+    #[arg(long, value_name = "UNIT", value_parser = parse_unit, requires = "compare")]
+    pub unit: Vec<Scoped<Unit>>,
     /// Count only the first lists of each user in comparisons, such as 200
     ///
     /// Use it against crawlers and very heavy users. The result shows how many lists were left out; values of metrics keep all lists.
@@ -70,6 +79,15 @@ fn parse_numbers(text: &str) -> Result<Scoped<Vec<(String, f64)>>, String> {
 
 fn parse_mde(text: &str) -> Result<Scoped<f64>, String> {
     scoped(text, parse_share)
+}
+
+fn parse_unit(text: &str) -> Result<Scoped<Unit>, String> {
+    scoped(text, |rest| {
+        let mut units = UNITS.into_iter();
+        let unit = units.find(|(word, _)| *word == rest.trim());
+        unit.map(|(_, unit)| unit)
+            .ok_or_else(|| format!("write {}", UNITS.map(|(word, _)| word).join(" or ")))
+    })
 }
 
 /// Parses `REST` or `EXPERIMENT:REST`.
@@ -184,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_and_the_effect_apply_to_all_experiments_or_to_one() {
+    fn metrics_the_effect_and_the_unit_apply_to_all_experiments_or_to_one() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             parse_names("mrr,hit_rate@10"),
@@ -193,6 +211,9 @@ mod tests {
         assert_eq!(parse_names("ranker:mrr"), of("ranker", names(&["mrr"])));
         assert_eq!(parse_mde("0.02"), of("", 0.02));
         assert_eq!(parse_mde("ranker:0.02"), of("ranker", 0.02));
+        assert_eq!(parse_unit("request"), of("", Unit::Request));
+        assert_eq!(parse_unit("ranker: user"), of("ranker", Unit::User));
+        assert_eq!(parse_unit("list"), Err("write user or request".to_owned()));
         for wrong in ["0", "1", "x", "ranker:", "ranker:1.5"] {
             assert!(parse_mde(wrong).is_err(), "{wrong}");
         }

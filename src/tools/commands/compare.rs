@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use abgauge_core::evaluate::{Compare, Evaluation};
 use abgauge_core::looks::compared;
 use abgauge_core::metrics::{Measures, Ranking};
-use abgauge_core::statistics::Settings;
 use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER, is_per_user};
+use abgauge_core::statistics::{Settings, Unit};
 use abgauge_core::table::visible;
 
 use crate::tools::cli::{CompareArgs, Scoped};
@@ -67,7 +67,8 @@ fn experiments(args: &CompareArgs) -> BTreeMap<&str, &'static str> {
             .filter_map(move |values_of| Some((values_of.experiment.as_deref()?, flag)))
     }
     // Later entries replace earlier ones in the map, so the most important flag comes last.
-    let all = named("--mde <EXPERIMENT:SHARE>", &args.mde)
+    let all = named("--unit <EXPERIMENT:UNIT>", &args.unit)
+        .chain(named("--mde <EXPERIMENT:SHARE>", &args.mde))
         .chain(named("--guardrail <EXPERIMENT:METRIC=MARGIN,…>", &args.guardrail))
         .chain(named("--primary <EXPERIMENT:METRIC,…>", &args.primary))
         .chain(named("--shares <EXPERIMENT:ARM=SHARE,…>", &args.shares))
@@ -98,13 +99,22 @@ impl Flags<'_> {
             ));
         }
         let shares = shares(&flat(&args.shares, experiment), control, experiment)?;
-        let mut named = primary.iter().chain(guarded);
-        if let Some(metric) = named.find(|metric| shares.is_empty() && is_per_user(metric)) {
-            return Err(format!(
-                "{metric} needs shares of users: give --shares ARM=SHARE,…"
-            ));
-        }
         let defaults = Settings::new(control);
+        let unit = once(&args.unit, experiment, "--unit")?;
+        let unit = unit.copied().unwrap_or(defaults.unit);
+        let mut named = primary.iter().chain(guarded);
+        if let Some(metric) = named.find(|metric| is_per_user(metric)) {
+            if unit == Unit::Request {
+                return Err(format!(
+                    "{metric} is per assigned user, and with --unit request no user is assigned: leave one of them out"
+                ));
+            }
+            if shares.is_empty() {
+                return Err(format!(
+                    "{metric} needs shares of users: give --shares ARM=SHARE,…"
+                ));
+            }
+        }
         let has_own = args
             .shares
             .iter()
@@ -121,6 +131,7 @@ impl Flags<'_> {
             mde: once(&args.mde, experiment, "--mde")?
                 .copied()
                 .unwrap_or(defaults.mde),
+            unit,
             ..defaults
         })
     }

@@ -344,8 +344,8 @@ fn lists_without_a_user_are_noted_and_then_invalid_unless_requests_are_assigned(
     };
     let notes = |share| arm(&with(share).look(0.1)).notes.clone();
     assert_eq!(notes(0.009), Vec::<String>::new());
-    let expected = "5.0% of the lists of base have no user, so intervals are too narrow: send a user id with every list, or let events.user_id name \
-         a second field";
+    let expected = "5.0% of the lists of base have no user, so intervals are too narrow: send a user id with every list, let events.user_id name a \
+         second field, or set unit = \"request\" if requests are assigned, not users";
     assert_eq!(notes(0.05)[..], [expected]);
     assert_eq!(state(&with(0.2).look(0.1)), ArmState::Win);
     assert_eq!(state(&with(0.21).look(0.1)), ArmState::InvalidUsers);

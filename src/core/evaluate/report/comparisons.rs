@@ -11,10 +11,6 @@ use crate::statistics::{ArmReport, Interval, MetricReport, MetricRole, PerUser};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
-/// Note for experiments whose users are not counted.
-const NO_USERS: &str = "users are not counted, and no sample ratio is tested: no list has a user_id. Each list counts as a user of its own, so intervals \
-                        are too narrow if users have several lists";
-
 /// Note below all comparisons.
 const ONE_LOOK: &str = "one look: valid only if the end date was chosen before looking at results";
 
@@ -28,10 +24,9 @@ impl<'a> Report<'a> {
         let comparisons = comparisons.filter(|_| !self.evaluation.is_empty())?;
         let verdicts = comparisons.iter().map(|(experiment, comparison)| {
             let ExperimentComparison { settings, report, .. } = comparison;
-            let no_users = (!comparison.counts_users()).then_some(NO_USERS);
             let arms = report.arms.keys().map(String::as_str);
             let verdicts = arms.filter_map(|arm| {
-                let verdict = verdict::of_arm(experiment, arm, settings, report, no_users)?;
+                let verdict = verdict::of_arm(experiment, arm, settings, report, None)?;
                 Some((arm, verdict))
             });
             (experiment.as_str(), verdicts.collect())
@@ -127,9 +122,7 @@ impl ArmAndControl<'_> {
 
     fn foot(&self) -> String {
         let lacks = self.report.burn_in.to_string();
-        let no_users = (!self.comparison.counts_users()).then_some(NO_USERS);
         let notes = self.comparison.report.notes.iter().chain(&self.report.notes);
-        let notes = notes.map(String::as_str).chain(no_users);
         let notes: String = notes.map(|note| format!("\nnote: {}", visible(note))).collect();
         let state = match &self.report.decision {
             Some(decision) if decision.reason.is_empty() => decision.state.name().to_owned(),

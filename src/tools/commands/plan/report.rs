@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use abgauge_core::nouns::number_of;
 use abgauge_core::statistics::days::{ArmDays, MetricDays, Need, TestDesign};
 use abgauge_core::table::{align_numbers, visible};
 use serde::Serialize;
@@ -36,11 +37,12 @@ fn text(experiment: &str, planned: &Planned) -> String {
         };
         let end = planned.end_ms(design).and_then(date);
         let end = end.map_or_else(String::new, |end| format!(" ({end})"));
-        format!("{name} {weeks} week{}{end}", if weeks == 1 { "" } else { "s" })
+        format!("{name} {}{end}", number_of(weeks, "week"))
     });
     let planned_end = planned.planned_end_ms().and_then(date);
     format!(
-        "days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n{}",
+        "{}days to find {}% with power 80%, from {:.1} days of lists{}\n\n{}\n\nin whole weeks: {}{}\n{}",
+        recommended(experiment, planned).unwrap_or_default(),
         100.0 * planned.mde,
         planned.days.so_far,
         planned
@@ -58,6 +60,24 @@ fn text(experiment: &str, planned: &Planned) -> String {
         },
         planned_end.map_or_else(String::new, |end| format!("planned end: {end}\n")),
     )
+}
+
+/// Writes the setting that finds the effect soonest. None if no look can be planned, or if more days are not enough.
+fn recommended(experiment: &str, planned: &Planned) -> Option<String> {
+    let design = TestDesign::Planned;
+    let days = 7 * planned.days.weeks(design)?;
+    let experiment = visible(experiment);
+    if planned.running.is_some() {
+        // A day that is chosen or moved after the first looks is not valid.
+        return Some(format!(
+            "recommended for the next experiment like {experiment}: planned_days = {days}\n"
+        ));
+    }
+    let end = planned.end_ms(design).and_then(date);
+    let end = end.map_or_else(String::new, |end| format!(" ({end})"));
+    Some(format!(
+        "recommended for {experiment}: planned_days = {days}{end}\n"
+    ))
 }
 
 /// Writes a date in UTC: "Thu 4 Dec 2025".
