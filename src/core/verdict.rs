@@ -22,10 +22,10 @@ const VERSION: u32 = 1;
 ///
 /// ```json
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
-///  "reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"next_decision":1763925120000,
-///  "planned_end":1764529920000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
+///  "reason":"10.2 of 14 days","as_of":1764478200000,"look":1469,"next_decision":1764806400000,
+///  "planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
 ///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
-///   "decision":{"look":1008,"at":1763500000000,"k":1,"lift":0.09,"lower":-0.01,"upper":0.19,"p":0.08,"p_adjusted":0.16}}},
+///   "decision":{"look":1008,"at":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}}},
 ///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0},
 ///   "refused":{"arm":0.02,"control":0.0}},
 ///  "notes":[]}
@@ -300,10 +300,10 @@ mod tests {
 
     fn report(arm: ArmReport) -> ComparisonReport {
         ComparisonReport {
-            as_of_ms: 1_763_596_800_000,
-            look: 461,
-            next_decision_ms: Some(1_763_925_120_000),
-            planned_end_ms: Some(1_764_529_920_000),
+            as_of_ms: 1_764_478_200_000,
+            look: 1469,
+            next_decision_ms: Some(1_764_806_400_000),
+            planned_end_ms: Some(1_764_806_400_000),
             srm_p: Some(1.0),
             multi_arm: Some(MultiArm {
                 in_two: 5.0,
@@ -353,7 +353,7 @@ mod tests {
         ArmReport {
             decision: Some(Decision {
                 state: ArmState::NoDecision,
-                reason: "3.2 of 7 days".to_owned(),
+                reason: "10.2 of 14 days".to_owned(),
                 basis: Basis::Earlier,
             }),
             incomparable: None,
@@ -361,8 +361,8 @@ mod tests {
                 state: ArmState::NoDecision,
                 reason: "the guardrail MRR is still open".to_owned(),
                 at: Some(DecidedAt {
-                    look: 300,
-                    as_of_ms: 1_763_510_000_000,
+                    look: 1008,
+                    as_of_ms: 1_764_201_600_000,
                     day: 7,
                     k: Some(1),
                 }),
@@ -389,10 +389,10 @@ mod tests {
     fn a_verdict_has_the_documented_fields_in_their_order() {
         let expected = concat!(
             r#"{"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"#,
-            r#""state":"no_decision","reason":"3.2 of 7 days","as_of":1763596800000,"look":461,"#,
-            r#""next_decision":1763925120000,"planned_end":1764529920000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
+            r#""state":"no_decision","reason":"10.2 of 14 days","as_of":1764478200000,"look":1469,"#,
+            r#""next_decision":1764806400000,"planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
             r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"information":0.4,"#,
-            r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":300,"at":1763510000000,"k":1,"#,
+            r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"k":1,"#,
             r#""lift":0.1,"lower":0.01,"upper":0.19,"p":0.02,"p_adjusted":0.04}}},"checks":{"srm":{"p":1.0},"#,
             r#""list_ratio":{"value":1.048,"lower":0.8,"upper":1.37,"p":1.0},"multi_arm":{"share":0.005}},"#,
             r#""notes":["a note","a note on the arm","no users"]}"#,
@@ -411,7 +411,7 @@ mod tests {
         });
         let ends = r#""metrics":{"mrr":{"role":"secondary","control":0.25}},"checks":{"srm":{"p":1.0},"multi_arm":{"share":0.005}},"notes":["a note","a note on the arm","no users"]}"#;
         assert!(
-            text.contains(r#""control":"base","as_of":1763596800000,"#),
+            text.contains(r#""control":"base","as_of":1764478200000,"#),
             "{text}"
         );
         assert!(text.ends_with(ends), "{text}");

@@ -107,6 +107,39 @@ fn every_panel_is_described() {
 }
 
 #[test]
+fn the_table_of_metrics_has_titles_for_the_decision_and_for_now() {
+    let dashboards = Dashboard::all();
+    let charts = dashboards.iter().flat_map(Dashboard::charts);
+    let mut tables = charts.filter(|panel| panel["title"] == "All metrics against the control");
+    let table = tables.next().expect("the table is there");
+    let steps = table["transformations"].as_array().expect("steps");
+    let step = steps
+        .iter()
+        .find(|step| step["id"] == "organize")
+        .expect("columns are named");
+    let titles = &step["options"]["renameByName"];
+    let mut found = BTreeSet::new();
+    for target in table["targets"].as_array().expect("targets") {
+        let query = target["expr"].as_str().expect("a query");
+        let name = format!("Value #{}", target["refId"].as_str().expect("a letter"));
+        let title = titles[&name]
+            .as_str()
+            .unwrap_or_else(|| panic!("{query} has no title"));
+        assert!(found.insert(title.to_owned()), "{title} is there twice");
+        let is_decided = query.contains("abgauge_decision_");
+        assert_eq!(
+            is_decided,
+            title.to_lowercase().contains("deci"),
+            "{title}: {query}"
+        );
+    }
+    for family in ["lift", "lift_lower", "lift_upper", "p_value"] {
+        let queried = format!("(abgauge_decision_{family}{{");
+        assert!(table["targets"].to_string().contains(&queried), "{queried}");
+    }
+}
+
+#[test]
 fn panels_have_ids_and_places_of_their_own() {
     for dashboard in Dashboard::all() {
         let mut ids = BTreeSet::new();
