@@ -195,7 +195,8 @@ fn check_family_of_harm(family: &Value) {
 }
 
 /// The block has the earlier rule: p = min(p_sequence/0.2, p_end/0.8), which let an early look decide with the sign of a later
-/// one. All of its values for the planned look still hold. The sequence no longer decides next to a planned look.
+/// one. Its values for the planned look still hold. The sequence no longer decides next to a planned look, so p is larger now
+/// in the three rows in which the sequence decided.
 #[test]
 fn the_planned_look_is_tested_at_four_fifths_of_alpha() {
     let case = block("planned_end");
@@ -214,7 +215,7 @@ fn the_planned_look_is_tested_at_four_fifths_of_alpha() {
         if number(&row["p_before"]) > before {
             near(p, &row["p_after"], TRANSFORMED);
         } else {
-            assert!(p >= before, "{p}, and {before} before");
+            assert!(p > 1.5 * before, "{p}, and {before} before");
             n_changed += 1;
         }
     }
