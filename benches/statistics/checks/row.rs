@@ -21,11 +21,14 @@ pub struct Figure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// Share of runs with 1. Others have 0.
+    /// Share of runs with 1. Others have 0, or [`LEFT_OUT`].
     Share,
     /// Median of the runs.
     Median,
 }
+
+/// Number of a run that a figure does not count.
+pub const LEFT_OUT: f64 = f64::NAN;
 
 /// Requirement for a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,9 +44,11 @@ pub enum Bound {
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub figure: Figure,
+    /// NaN if no run counts.
     pub value: f64,
     /// Monte Carlo standard error.
     pub error: f64,
+    /// Runs that count.
     pub n_runs: usize,
 }
 
@@ -81,13 +86,15 @@ impl Row {
     /// Computes the figures over some runs.
     pub fn seen(&self, runs: &[Vec<f64>]) -> Vec<Seen> {
         let seen = |(index, figure): (usize, &Figure)| {
-            let numbers = runs.iter().map(|run| run[index]).collect();
+            let numbers = runs.iter().map(|run| run[index]);
+            let numbers: Vec<f64> = numbers.filter(|number| !number.is_nan()).collect();
+            let n_runs = numbers.len();
             let (value, error) = figure.statistic.of(numbers);
             Seen {
                 figure: figure.clone(),
                 value,
                 error,
-                n_runs: runs.len(),
+                n_runs,
             }
         };
         self.figures.iter().enumerate().map(seen).collect()
@@ -112,9 +119,12 @@ impl Figure {
 }
 
 impl Statistic {
-    /// Returns the value and its standard error.
+    /// Returns the value and its standard error. Both are NaN without a number.
     fn of(self, mut numbers: Vec<f64>) -> (f64, f64) {
         let n = numbers.len() as f64;
+        if numbers.is_empty() {
+            return (f64::NAN, f64::NAN);
+        }
         match self {
             Statistic::Share => {
                 let share = numbers.iter().sum::<f64>() / n;
@@ -132,8 +142,11 @@ impl Statistic {
 }
 
 impl Seen {
-    /// Reports whether the figure meets its bound. None without a requirement.
+    /// Reports whether the figure meets its bound. None without a requirement, or if no run counts.
     pub fn holds(&self) -> Option<bool> {
+        if self.value.is_nan() {
+            return None;
+        }
         match self.figure.bound {
             Bound::AtMost(most) => Some(self.value <= most),
             Bound::AtLeast(least) => Some(self.value >= least),
@@ -144,6 +157,7 @@ impl Seen {
 
     fn number(&self, value: f64) -> String {
         match self.figure.statistic {
+            _ if value.is_nan() => "–".to_owned(),
             Statistic::Share => format!("{:.1}%", 100.0 * value),
             Statistic::Median if value < 100.0 => format!("{value:.1}"),
             Statistic::Median => format!("{value:.0}"),
