@@ -504,7 +504,7 @@ fn times_rounded_to_32_bit_floats_are_reported() {
     assert!(!checked.contains("131072"), "{checked}");
 }
 
-type ValueOf = dyn Fn(&Shown) -> Value;
+type ValueOf<'a> = dyn Fn(&Shown) -> Value + 'a;
 
 /// The experiment in every shape that a newcomer may send, with other facts beside it that must not become arms.
 #[test]
@@ -521,7 +521,7 @@ fn an_experiment_is_drafted_without_the_users_and_times_beside_it() {
     let json_text = |shown: &Shown| Value::from(array(shown).to_string());
     let query =
         |shown: &Shown| format!("ranker={}&uid={}&t={}", shown.arm, shown.user(), shown.ts_ms()).into();
-    let forms: [(&str, &ValueOf); 7] = [
+    let forms: [(&str, &ValueOf<'_>); 7] = [
         ("experiment", &ranker),
         ("experiment", &of_flags),
         ("experiments", &map),
