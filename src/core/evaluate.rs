@@ -397,6 +397,7 @@ impl Evaluator {
                     }
                 }
                 Settled::Slot { end_ms, .. } => done_ms = *end_ms,
+                Settled::Refused { .. } => {}
             }
             let is_slot = ledger.take(settled).is_some();
             // Count now: the shown items of a catalogue take more memory than their counts.

@@ -167,7 +167,7 @@ struct Checks {
     list_ratio: Option<ListRatioVerdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_arm: Option<Share>,
-    /// Absent if no list was refused.
+    /// Absent if no list and no click was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<RefusedShares>,
 }
@@ -185,7 +185,7 @@ struct ListRatioVerdict {
     p: f64,
 }
 
-/// Shares of refused lists.
+/// Shares of refused lists and clicks.
 #[derive(Debug, Serialize)]
 struct RefusedShares {
     arm: f64,

@@ -398,15 +398,33 @@ fn with_lost_lists(loses: impl Fn(usize, usize) -> bool) -> Value {
 }
 
 fn verdict_with_lost_lists(n_users: usize, loses: impl Fn(usize, usize) -> bool) -> Value {
-    let printed = evaluated_with_lost_lists("json", n_users, loses);
-    let document: Value = serde_json::from_str(&printed).expect("JSON");
+    verdict_of(&evaluated_with_lost_lists("json", n_users, loses))
+}
+
+/// The same, with this many refused clicks on a list instead of a good one.
+fn with_refused_clicks(n_refused: impl Fn(usize, usize) -> usize) -> Value {
+    verdict_of(&evaluated("json", 600, |_, _| false, n_refused))
+}
+
+fn verdict_of(printed: &str) -> Value {
+    let document: Value = serde_json::from_str(printed).expect("JSON");
     let mut verdict = document["comparisons"]["e"]["b"].clone();
     verdict["differences"] = document["experiments"]["e"]["arms"]["b"]["differences"].clone();
     verdict
 }
 
-/// Prints a comparison with 6,000 lists of this many users. Lists selected by `loses` have no items, so they are refused.
 fn evaluated_with_lost_lists(format: &str, n_users: usize, loses: impl Fn(usize, usize) -> bool) -> String {
+    evaluated(format, n_users, loses, |_, _| 0)
+}
+
+/// Prints a comparison with 6,000 lists of this many users. Lists selected by `loses_list` have no items, so they are refused. If
+/// a list has refused clicks, these replace its good one; the reasons alternate.
+fn evaluated(
+    format: &str,
+    n_users: usize,
+    loses_list: impl Fn(usize, usize) -> bool,
+    n_refused: impl Fn(usize, usize) -> usize,
+) -> String {
     let mut events = String::new();
     for number in 0..6000 {
         let (user, ts) = (number % n_users, MIDNIGHT_MS + 1000 * number as i64);
@@ -415,14 +433,30 @@ fn evaluated_with_lost_lists(format: &str, n_users: usize, loses: impl Fn(usize,
             "type": "served", "request_id": format!("r{number}"), "user_id": format!("u{user}"), "ts": ts,
             "experiments": {"e": arm}, "items": ["x", "y"],
         });
-        if loses(number, user) {
+        if loses_list(number, user) {
             list["items"] = Value::Null;
         }
-        events += &format!("{list}\n");
+        let list = format!("{list}\n");
+        let list_bytes = list.len();
+        events += &list;
         if number % 5 == 0 || user % 7 == 0 {
-            let click =
+            let mut click =
                 json!({"type": "click", "request_id": format!("r{number}"), "ts": ts + 500, "item": "x"});
-            events += &format!("{click}\n");
+            let n_refused = n_refused(number, user);
+            if n_refused > 0 {
+                match number % 3 {
+                    0 => click["ts"] = json!("2025-11-20T00:00:00"),
+                    1 => click["item"] = json!({ "sku": "x" }),
+                    _ => click["item"] = Value::Null,
+                }
+            }
+            // Half of the clicks come before their lists.
+            let at = if number % 2 == 0 {
+                events.len() - list_bytes
+            } else {
+                events.len()
+            };
+            events.insert_str(at, &format!("{click}\n").repeat(n_refused.max(1)));
         }
     }
     let arguments = format!("evaluate - --compare a --metrics hit_rate --k 1 --format {format}");
@@ -434,11 +468,14 @@ fn evaluated_with_lost_lists(format: &str, n_users: usize, loses: impl Fn(usize,
 fn an_arm_that_loses_lists_is_invalid_unless_few_clients_are_affected() {
     let lost = with_lost_lists(|number, user| user % 2 == 1 && number % 9 == 0);
     assert_eq!(lost["state"], "invalid(refused)", "{lost}");
-    let reason = "11.1% of the arm's lists were refused, but 0.0% of its control's lists";
+    let reason = "11.1% of the arm's lists were refused or lost a click, but 0.0% of its control's lists";
     assert_eq!(lost["reason"], reason);
     assert_eq!(lost["checks"]["refused"]["control"], 0.0);
     let notes = lost["notes"].to_string();
-    assert!(notes.contains("11.1% of the lists of b were refused"), "{notes}");
+    assert!(
+        notes.contains("11.1% of the lists of b were refused or lost a click"),
+        "{notes}"
+    );
 
     // All lists of three clients are refused, 1% of the arm's.
     let few = with_lost_lists(|_, user| [1, 201, 401].contains(&user));
@@ -446,6 +483,43 @@ fn an_arm_that_loses_lists_is_invalid_unless_few_clients_are_affected() {
     let both = with_lost_lists(|number, _| number % 9 == 0);
     assert_eq!(both["state"], "no_decision", "{both}");
     assert_eq!(with_lost_lists(|_, _| false)["checks"].get("refused"), None);
+}
+
+/// Users 0, 2, 4, … have arm `a`, and users 1, 3, 5, … have `b`. A third of the lists have a click.
+#[test]
+fn an_arm_that_loses_clicks_is_invalid_unless_the_control_loses_as_many() {
+    let lost = with_refused_clicks(|number, user| usize::from(user % 2 == 1 && number % 4 == 1));
+    assert_eq!(lost["state"], "invalid(refused)", "{lost}");
+    assert_eq!(lost["checks"]["refused"]["control"], 0.0);
+    let metric = lost["metrics"]["hit_rate@1"].as_object().expect("it is counted");
+    assert!(
+        !metric.contains_key("lift") && !metric.contains_key("p"),
+        "{lost}"
+    );
+    assert_eq!(lost["differences"], Value::Null);
+
+    let both = with_refused_clicks(|number, _| usize::from(number % 4 < 2));
+    assert_eq!(both["state"], "no_decision", "{both}");
+    let shares = ["arm", "control"].map(|side| both["checks"]["refused"][side].as_f64());
+    assert!(shares[0] > Some(0.1) && shares[1] > Some(0.1), "{both}");
+    assert!(both["differences"]["hit_rate@1"]["percent"].is_number(), "{both}");
+}
+
+/// A tenth of the clicks of both arms are refused, about 200. One client of `b` repeats a refused click on each of its lists.
+#[test]
+fn a_broken_client_with_a_third_of_all_refused_clicks_leaves_a_comparison_valid() {
+    for seed in 0..10 {
+        // Such users click on each of their ten lists.
+        let broken = 7 * (2 * seed + 1);
+        let verdict = with_refused_clicks(|number, user| match user == broken {
+            true => 10,
+            false => usize::from((number * 31 + seed * 7) % 100 < 10),
+        });
+        assert_eq!(verdict["state"], "no_decision", "{seed}: {verdict}");
+        let shares = ["arm", "control"].map(|side| verdict["checks"]["refused"][side].as_f64());
+        let [arm, control] = shares.map(|share| share.expect("some are refused"));
+        assert!(arm - control > 0.015, "{seed}: {arm} {control}");
+    }
 }
 
 #[test]

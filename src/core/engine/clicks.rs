@@ -32,6 +32,11 @@ const COUNTED: u32 = 1 << 2;
 /// First bit of the number of lists that have taken the click.
 const TAKEN_SHIFT: u32 = 3;
 const TAKEN: u32 = (1 << IndexedKind::SHIFT) - (1 << TAKEN_SHIFT);
+/// Bit of the number of lists that marks a refused click, which has no result. It makes the number exceed every limit, so lists
+/// with accepted clicks alone need no further check.
+pub const REFUSED: u32 = 1 << (IndexedKind::SHIFT - TAKEN_SHIFT - 1);
+/// Time of a refused click that may belong to a list of any time.
+pub const ANY_TIME_MS: i64 = i64::MAX;
 /// Bits that stay with a click, whatever its kind in the index.
 const STAYS: u32 = DECIDED | COUNTED | TAKEN;
 /// Words of a bucket's first chunk at the start.
@@ -42,6 +47,7 @@ const BUCKET_BYTES: u64 = 128 + 4 * FIRST_WORDS as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptClick {
+    /// The item; for a refused click half of the hash of its user, or 0.
     pub item: u64,
     pub ts_ms: i64,
 }

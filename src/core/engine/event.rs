@@ -130,7 +130,7 @@ pub enum Body {
     Click(Click),
     /// A click that names fewer parts of a composite id than its list has.
     PartialClick(Click),
-    /// An unreadable event. If it is a list whose arms can be read, it has an index into [`Batch::unreadable_lists`].
+    /// An unreadable event. If it can still be counted by arm, it has an index into [`Batch::unreadable`].
     Invalid(Reason, Option<u32>),
     /// A record of a type that is not ours.
     Ignored,
@@ -168,6 +168,24 @@ pub struct ArmName {
     pub hash: u128,
     pub experiment: Range<u32>,
     pub arm: Range<u32>,
+}
+
+/// An invalid event that can still be counted by arm.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unreadable {
+    List(UnreadableList),
+    Click(RefusedClick),
+}
+
+/// A refused click whose request id is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RefusedClick {
+    pub id: u128,
+    /// True if it names fewer parts of a composite id than its list has.
+    pub is_partial: bool,
+    /// Keyed hash of the user id, if it can be read.
+    pub user: Option<u64>,
+    pub ts_ms: Option<i64>,
 }
 
 /// An invalid list whose arms can be read.
@@ -208,8 +226,8 @@ pub struct Batch {
     pub partial_ids: HashMap<u128, Vec<u128>>,
     /// Arms that cannot be one, by experiment.
     pub bad_arms: BTreeMap<String, u64>,
-    /// Lists among the invalid events.
-    pub unreadable_lists: Vec<UnreadableList>,
+    /// Lists and clicks among the invalid events.
+    pub unreadable: Vec<Unreadable>,
 }
 
 impl Batch {
@@ -219,6 +237,13 @@ impl Batch {
         let has_room = self.bad_arms.len() < MAX_BAD_ARMS || self.bad_arms.contains_key(experiment);
         let experiment = if has_room { experiment } else { OTHER };
         *self.bad_arms.entry(experiment.to_owned()).or_default() += 1;
+    }
+
+    /// Adds an invalid event.
+    #[cold]
+    pub fn push_unreadable(&mut self, event: Unreadable) -> u32 {
+        self.unreadable.push(event);
+        self.unreadable.len() as u32 - 1
     }
 
     /// The first reason for which an event from `start` on is invalid.
@@ -247,7 +272,7 @@ impl Batch {
         self.several = [0; 2];
         self.partial_ids.clear();
         self.bad_arms.clear();
-        self.unreadable_lists.clear();
+        self.unreadable.clear();
         // Remembered arms point into `arms` and `text`, so all three are dropped together.
         let n_kept = self.arms.len().max(self.arms_by_json.len());
         if n_kept > MAX_KEPT_ARMS || self.text.len() > MAX_KEPT_BYTES {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::arms::{Arm, ArmId, Arms};
 use super::checkpoint::Checkpoint;
-use super::clicks::{EarlierClick, KeptClick, KeptClicks};
+use super::clicks::{EarlierClick, KeptClick, KeptClicks, REFUSED};
 use super::contributions::{Contributions, ListBeforeClick};
 use super::copies::{Copied, Copies};
 use super::event::{Batch, Body, Click, Event, Position, Served, Side};
@@ -19,7 +19,7 @@ use super::lists::{
 use super::open_events::{OpenEvents, hash_of_click, hash_of_list};
 use super::outcome::{ClickResult, Counts, Outcome};
 use super::partial_ids::PartialIds;
-use super::refused::RefusedList;
+use super::refused::RefusedEvent;
 use super::repeats::Repeats;
 use super::replay::Replay;
 use super::settling::{Settled, Settling};
@@ -77,16 +77,16 @@ pub struct Changes {
 /// The engine of one pair: served partition p and clicks partition p.
 #[derive(Debug)]
 pub struct Engine {
-    rules: Rules,
+    pub(super) rules: Rules,
     /// Span that settles at once: a slot, or several.
     pub(super) settle_ms: i64,
     ranking: Ranking,
     marks: Watermarks,
-    store: Store,
-    lists: OpenLists,
+    pub(super) store: Store,
+    pub(super) lists: OpenLists,
     settling: Settling,
-    clicks: KeptClicks,
-    partial: PartialIds,
+    pub(super) clicks: KeptClicks,
+    pub(super) partial: PartialIds,
     pub(super) arms: Arms,
     shared_id: SharedId,
     /// Start of counting, Unix ms, at the border of a slot: earlier events are replayed.
@@ -100,12 +100,12 @@ pub struct Engine {
     /// The timestamp of the record that it was read from.
     last_record_ms: i64,
     /// Open lists and clicks, by `Side as usize`, even if they share a topic.
-    open: [OpenEvents; 2],
+    pub(super) open: [OpenEvents; 2],
     copies: Copies,
     /// Stage in front of the join, if lists are gathered.
     gathering: Option<Box<Gathering>>,
-    /// Refused lists since they were last taken.
-    pub(super) refused: Vec<RefusedList>,
+    /// Refused events since they were last taken.
+    pub(super) refused: Vec<RefusedEvent>,
     /// Lists before this time, Unix ms, have no effect if they are replayed.
     again_from_ms: i64,
     /// The checkpoint to resume from if retention has deleted records that only copies need.
@@ -115,7 +115,7 @@ pub struct Engine {
     /// A topic has not reached its position yet.
     is_replaying: bool,
     /// The record that is being applied has had its outcome.
-    is_again: bool,
+    pub(super) is_again: bool,
     /// A record found no room.
     has_shed: bool,
     /// Bytes that the state may take, as of the last batch.
@@ -326,7 +326,12 @@ impl Engine {
             Body::Served(list) => self.apply_list(at, list, tag, batch),
             Body::Click(click) => self.apply_click(at, click, tag, false),
             Body::PartialClick(click) => self.apply_click(at, click, tag, true),
-            Body::Invalid(..) => Outcome::Invalid,
+            Body::Invalid(_, unreadable) => {
+                if let Some(place) = unreadable {
+                    self.refuse_unreadable_click(at, *place, batch);
+                }
+                Outcome::Invalid
+            }
             Body::Ignored => Outcome::Ignored,
             Body::Skipped => Outcome::Skipped,
         }
@@ -445,7 +450,8 @@ impl Engine {
         self.clicks.sort(&self.store, &mut clicks);
         for (place, is_partial) in &clicks {
             let (click, _) = self.clicks.get(&self.store, *place);
-            if !is_partial || self.lists.shows(&self.store, handle, click.item) {
+            let is_refused = self.clicks.n_lists(&self.store, *place) >= REFUSED;
+            if !is_partial || is_refused || self.lists.shows(&self.store, handle, click.item) {
                 self.take_kept_click(*place, click, handle, list);
             }
         }
@@ -499,18 +505,11 @@ impl Engine {
 
     #[inline(always)]
     fn take_kept_click(&mut self, place: ChunkHandle, click: KeptClick, handle: ChunkHandle, list: &Served) {
-        if !self.attributable(list.ts_ms, click.ts_ms) {
-            return;
-        }
         let n_lists = self.clicks.n_lists(&self.store, place);
         if n_lists >= self.rules.max_lists_per_click {
-            if n_lists == self.rules.max_lists_per_click {
-                let is_counted = self.clicks.is_counted(&self.store, place);
-                self.changes.counts.cut_clicks += u64::from(!is_counted);
-                // Exactly one more than it counts for: it is counted as cut only once.
-                self.clicks.take(&mut self.store, place);
-            }
-            self.clicks.leave(&mut self.store, place);
+            return self.leave_kept_click(place, click, handle, list);
+        }
+        if !self.attributable(list.ts_ms, click.ts_ms) {
             return;
         }
         // Lists take a click in the order of their offsets, so the first one decides its result (D3).
@@ -520,8 +519,28 @@ impl Engine {
         }
     }
 
+    /// Removes a kept click that has had all its lists, unless it is a refused one.
+    #[cold]
+    fn leave_kept_click(&mut self, place: ChunkHandle, click: KeptClick, handle: ChunkHandle, list: &Served) {
+        let n_lists = self.clicks.n_lists(&self.store, place);
+        if n_lists >= REFUSED {
+            return self.take_refused_click(place, click, handle, list);
+        }
+        if !self.attributable(list.ts_ms, click.ts_ms) {
+            return;
+        }
+        if n_lists == self.rules.max_lists_per_click {
+            let is_counted = self.clicks.is_counted(&self.store, place);
+            self.changes.counts.cut_clicks += u64::from(!is_counted);
+            // Exactly one more than it counts for: it is counted as cut only once.
+            self.clicks.take(&mut self.store, place);
+        }
+        self.clicks.leave(&mut self.store, place);
+    }
+
     fn apply_click(&mut self, at: Position, click: &Click, tag: Tag, is_partial: bool) -> Outcome {
         if let Err(refused) = self.check_time(at, click.ts_ms) {
+            self.refuse_untimely_click(at, click, is_partial);
             return refused;
         }
         if let Some(refused) = self.refused_by_frontier(click.ts_ms + self.rules.click_skew_ms) {
@@ -578,6 +597,7 @@ impl Engine {
         let cost = KeptClicks::COST + costs.sum::<u64>();
         if !self.has_room(cost) || self.store.chunks.is_full() {
             self.has_shed = true;
+            self.refuse_shed_click(click, lists);
             return Outcome::Shed;
         }
         self.accept(at, click.ts_ms);
@@ -615,7 +635,7 @@ impl Engine {
         }
     }
 
-    fn has_room(&self, more_bytes: u64) -> bool {
+    pub(super) fn has_room(&self, more_bytes: u64) -> bool {
         self.state_bytes() + more_bytes <= self.room_bytes
     }
 
@@ -630,7 +650,7 @@ impl Engine {
         }
     }
 
-    fn attributable(&self, list_ts_ms: i64, click_ts_ms: i64) -> bool {
+    pub(super) fn attributable(&self, list_ts_ms: i64, click_ts_ms: i64) -> bool {
         let after_ms = click_ts_ms - list_ts_ms;
         -self.rules.click_skew_ms <= after_ms && after_ms <= self.rules.attribution_ms
     }

@@ -9,6 +9,7 @@
 //! moves a list.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use super::chunks::ChunkId;
 use super::contributions::Contributions;
 use super::open_list::{self, OpenList, Stamp};
 use super::outcome::ClickResult;
+use super::refused::RefusedInArm;
 use super::settling::ClosedSlot;
 use super::store::{Handles, IndexedKind, LookupKey, Store};
 use super::tally::SlotTally;
@@ -111,6 +113,8 @@ pub enum ListRelation {
 pub const INDEX_BYTES: u64 = 23;
 /// Maximum cost of an off-list item: the item, and the entry of its list in the map.
 pub const OFF_LIST_BYTES: u64 = 72;
+/// Maximum cost of a refused click in an arm: itself, and the entry of its slot in the map.
+const REFUSED_BYTES: u64 = 96;
 /// Maximum cost of a list that shares its id with others.
 const CROWDED_BYTES: u64 = 176;
 /// Words of a slot's first chunk at the start, so that a quiet slot stays small.
@@ -151,6 +155,8 @@ pub struct OpenLists {
     catalogue: Option<Arc<Catalogue>>,
     /// Lists of an id, if several were open at the same time.
     crowded: HashMap<u128, Crowd>,
+    /// Refused clicks on the lists of a slot, once for each arm of the list, by the place of the slot.
+    refused: HashMap<u32, Vec<RefusedInArm>>,
     by_number: BTreeMap<i64, u32>,
     /// Settled slots, by number: copies of their lists may still come.
     settled: BTreeMap<i64, u32>,
@@ -178,6 +184,7 @@ impl OpenLists {
             tracks_live: true,
             catalogue: None,
             crowded: HashMap::default(),
+            refused: HashMap::default(),
             by_number: BTreeMap::new(),
             settled: BTreeMap::new(),
             last: NO_SLOT,
@@ -549,6 +556,38 @@ impl OpenLists {
         Hit::First(position)
     }
 
+    /// Returns the arms of a list in which a refused click counts, with half of the hash of the list's user or, without one, of
+    /// the click's.
+    pub fn refused_in<'a>(
+        &self,
+        store: &'a Store,
+        handle: ChunkHandle,
+        user: Option<NonZeroU32>,
+    ) -> impl Iterator<Item = RefusedInArm> + use<'a> {
+        // Its places do not matter here.
+        let list = OpenList::at(store.chunks.words(handle), false);
+        let user = list.user().or(user);
+        list.arms()
+            .iter()
+            .map(move |arm| RefusedInArm { arm: *arm, user })
+    }
+
+    /// Returns the maximum that a refused click on a list adds to [`Self::bytes`].
+    pub fn cost_of_refused(&self, store: &Store, handle: ChunkHandle) -> u64 {
+        let list = OpenList::at(store.chunks.words(handle), false);
+        list.arms().len() as u64 * REFUSED_BYTES
+    }
+
+    /// Counts a refused click on a list. It settles with the list.
+    pub fn refuse(&mut self, store: &Store, handle: ChunkHandle, user: Option<NonZeroU32>) {
+        let (place, _) = store.chunks.owned(handle);
+        let refused = self.refused_in(store, handle, user);
+        self.refused.entry(place).or_default().extend(refused);
+        let more = self.cost_of_refused(store, handle);
+        self.slot_mut(store, handle).bytes += more;
+        self.bytes += more;
+    }
+
     /// Returns whether a click on this item would be a repeat.
     pub fn has_click(&self, store: &Store, handle: ChunkHandle, item: u64) -> bool {
         let list = self.list(store, handle);
@@ -712,6 +751,7 @@ impl OpenLists {
             catalogue: slot.catalogue,
             chunks: chunks.collect(),
             off_list: slot.off_list,
+            refused: self.refused.remove(&place).unwrap_or_default(),
             bytes: slot.bytes,
         }
     }
@@ -724,10 +764,11 @@ impl OpenLists {
         if let Some(chunk) = slot.chunks.last() {
             store.chunks.shrink(*chunk);
         }
-        // Copies are compared by items and arms alone, so off-list clicks leave with the closed slot.
+        // Copies are compared by items and arms alone, so other clicks leave with the closed slot.
         let off_list = std::mem::take(&mut slot.off_list);
+        let refused = self.refused.remove(&place).unwrap_or_default();
         let n_off_list: usize = off_list.values().map(Vec::len).sum();
-        let bytes = n_off_list as u64 * OFF_LIST_BYTES;
+        let bytes = n_off_list as u64 * OFF_LIST_BYTES + refused.len() as u64 * REFUSED_BYTES;
         slot.bytes -= bytes;
         self.bytes -= bytes;
         let closed = ClosedSlot {
@@ -736,6 +777,7 @@ impl OpenLists {
             catalogue: slot.catalogue.clone(),
             chunks: slot.chunks.iter().map(|chunk| (*chunk, None)).collect(),
             off_list,
+            refused,
             bytes,
         };
         self.settled.insert(slot.start_ms.div_euclid(self.slot_ms), place);

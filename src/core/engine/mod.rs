@@ -38,7 +38,7 @@ pub use gather::{EarlierHead, GatherCheckpoint, GatherRules, RowPlace, Silence};
 pub use join::{Changes, Engine, Rules};
 pub use lists::ArmInSlot;
 pub use open_events::{Digest, ResumePoint};
-pub use refused::{RefusedArm, RefusedList};
+pub use refused::{RefusedArm, RefusedEvent, RefusedInArm};
 pub use replay::Replayed;
 pub use shown::ShownLists;
 pub use view::View;

@@ -107,6 +107,15 @@ impl OpenEvents {
         self.run.add(hash);
     }
 
+    /// Notes a refused click, so that it is read again as long as a list that it may belong to is not settled. It is not in the
+    /// digest, which has accepted events alone.
+    pub fn note(&mut self, reach_ms: i64, at: ResumePoint) {
+        if reach_ms >= self.noted_until_ms {
+            self.noted_until_ms = reach_ms.div_euclid(self.slot_ms) * self.slot_ms + self.slot_ms;
+            self.noted.push_back((self.noted_until_ms, at));
+        }
+    }
+
     /// Changes the slot. Only an event of another slot than the last one may have to be noted.
     #[inline(never)]
     fn change_slot(&mut self, reach_ms: i64, at: ResumePoint) {
@@ -116,10 +125,7 @@ impl OpenEvents {
         }
         self.start_ms = reach_ms.div_euclid(self.slot_ms) * self.slot_ms;
         // An event before this border comes after a noted one that settles no sooner, so a replay never starts with it.
-        if reach_ms >= self.noted_until_ms {
-            self.noted_until_ms = self.start_ms + self.slot_ms;
-            self.noted.push_back((self.noted_until_ms, at));
-        }
+        self.note(reach_ms, at);
     }
 
     /// Forgets events of slots before this border, Unix ms.

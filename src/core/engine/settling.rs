@@ -14,6 +14,7 @@ use foldhash::HashMap;
 use super::arms::ArmId;
 use super::chunks::{ChunkHandle, ChunkId, Chunks};
 use super::open_list::OpenList;
+use super::refused::RefusedInArm;
 use crate::metrics::ListOutcome;
 use crate::metrics::catalogue::Catalogue;
 
@@ -55,6 +56,11 @@ pub struct SettledItems<'a> {
 #[derive(Debug)]
 pub enum Settled<'a> {
     List(SettledList<'a>),
+    /// A click that was refused, in the slot with this start, Unix ms. These come before the lists of the slot.
+    Refused {
+        start_ms: i64,
+        click: RefusedInArm,
+    },
     /// Marks that all lists of the slot between these times (Unix ms) have been visited.
     Slot {
         start_ms: i64,
@@ -73,6 +79,8 @@ pub struct ClosedSlot {
     pub chunks: VecDeque<(ChunkId, Option<Vec<u32>>)>,
     /// Distinct off-list items clicked, by list.
     pub off_list: HashMap<ChunkHandle, Vec<u64>>,
+    /// Refused clicks that are not visited yet.
+    pub refused: Vec<RefusedInArm>,
     pub bytes: u64,
 }
 
@@ -105,6 +113,9 @@ impl Settling {
     pub fn visit(&mut self, chunks: &mut Chunks, n: usize, mut visit: impl FnMut(Settled)) -> usize {
         let mut left = n;
         while let Some(slot) = self.slots.front_mut() {
+            if !slot.refused.is_empty() {
+                slot.visit_refused(&mut visit);
+            }
             while let Some((chunk, taken)) = slot.chunks.front() {
                 let words = taken.as_deref().unwrap_or_else(|| chunks.all(*chunk));
                 self.word = slot.visit(*chunk, words, self.word, &mut left, &mut visit);
@@ -127,6 +138,15 @@ impl Settling {
 }
 
 impl ClosedSlot {
+    /// Visits the refused clicks. Lists without any must not pay for this, so the visitor is not inlined here.
+    #[cold]
+    fn visit_refused(&mut self, visit: &mut dyn FnMut(Settled)) {
+        let start_ms = self.start_ms;
+        for click in std::mem::take(&mut self.refused) {
+            visit(Settled::Refused { start_ms, click });
+        }
+    }
+
     /// Visits the lists of a chunk from a word on, while any are `left`; returns the word of the next one.
     fn visit(
         &self,

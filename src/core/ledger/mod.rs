@@ -68,7 +68,7 @@ pub use self::tracker::{CountingProgress, PairDelta, PairId, PairTracker};
 pub use self::units::{CAPPED_USER_BYTES, UnitCounts};
 use crate::engine::settling::{Settled, SettledList};
 use crate::engine::tally::Rows;
-use crate::engine::{Arm, ArmId, RefusedList, ShownLists};
+use crate::engine::{Arm, ArmId, RefusedEvent, ShownLists};
 use crate::metrics::Ranking;
 
 /// Sums added by one slot.
@@ -135,6 +135,10 @@ impl Ledger {
                 None
             }
             Settled::Slot { start_ms, end_ms } => Some(self.end_slot(start_ms, end_ms)),
+            Settled::Refused { start_ms, click } => {
+                self.refuse(&click.in_slot(start_ms));
+                None
+            }
         }
     }
 
@@ -160,8 +164,8 @@ impl Ledger {
         self.books.units.aggregate.reuse(capped);
     }
 
-    /// Counts a refused list. Its arm must be registered if the engine has admitted it.
-    pub fn refuse(&mut self, list: &RefusedList) {
+    /// Counts a refused list or click. Its arm must be registered if the engine has admitted it.
+    pub fn refuse(&mut self, list: &RefusedEvent) {
         self.books.refused.aggregate.refuse(list);
     }
 

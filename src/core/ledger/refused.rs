@@ -1,6 +1,6 @@
-//! Counts refused lists by arm, in clusters. If arms lose different shares of their lists, the rest cannot be compared.
+//! Counts refused lists and clicks by arm, in clusters. If arms lose different shares of them, the rest cannot be compared.
 //!
-//! Lists of one user depend on each other, so refused lists with a user are counted by user bucket. The others are counted by
+//! Lists of one user depend on each other, so refused lists and clicks with a user are counted by user bucket. The others are counted by
 //! hour of the week. Accepted lists are counted by hour too, to distinguish a broken hour from a busy one.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::keep::{Keep, Users};
 use super::stored::StoredLedger;
 use crate::bytes::{Reader, Writer, insert_last};
 use crate::engine::settling::SettledList;
-use crate::engine::{Arm, ArmId, RefusedArm, RefusedList};
+use crate::engine::{Arm, ArmId, RefusedArm, RefusedEvent};
 use crate::metrics::Ranking;
 
 /// Hours of a week.
@@ -22,10 +22,10 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Arms without an accepted list whose refused lists are counted: at most 4 MiB. Further ones are not counted.
 const MAX_UNLISTED: usize = 256;
 
-/// Refused lists of an arm since the start of its experiment.
+/// Refused lists of an arm, and refused clicks on its lists, since the start of its experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefusedCounts {
-    /// By user bucket, of lists whose user is known.
+    /// By user bucket, of lists and clicks whose user is known.
     pub by_bucket: BTreeMap<u8, u64>,
     /// By hour of the week.
     pub by_hour: BTreeMap<u8, HourCounts>,
@@ -33,7 +33,7 @@ pub struct RefusedCounts {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HourCounts {
-    /// Refused lists whose user is not known.
+    /// Refused lists and clicks whose user is not known.
     pub refused: u64,
     pub accepted: u64,
 }
@@ -54,13 +54,13 @@ impl RefusedCounts {
         }
     }
 
-    /// Returns the number of refused lists.
+    /// Returns the number of refused lists and clicks.
     pub fn refused(&self) -> u64 {
         let of_hours = self.by_hour.values().map(|hour| hour.refused);
         self.by_bucket.values().sum::<u64>() + of_hours.sum::<u64>()
     }
 
-    fn refuse(&mut self, list: &RefusedList, salt: u64) {
+    fn refuse(&mut self, list: &RefusedEvent, salt: u64) {
         match list.user {
             Some(user) => *self.by_bucket.entry(bucket(user.get().into(), salt)).or_default() += 1,
             None => self.by_hour.entry(hour(list.ts_ms)).or_default().refused += 1,
@@ -134,7 +134,7 @@ pub struct Refused {
     touched: Vec<ArmId>,
     /// Added when the next slot ends.
     slot: ByArm<RefusedCounts>,
-    /// Refused lists that count with a later slot, by the start of the first one that may take them, Unix ms.
+    /// Refused lists and clicks that count with a later slot, by the start of the first one that may take them, Unix ms.
     waiting: BTreeMap<i64, ByArm<RefusedCounts>>,
     /// Refused lists of arms without an accepted list. They count with the first slot in which a list of the arm settles.
     unlisted: BTreeMap<Arm, RefusedCounts>,
@@ -150,8 +150,8 @@ struct AdmittedArm {
 }
 
 impl Refused {
-    /// Counts a refused list in a slot that has not ended, because its own slot may have.
-    pub fn refuse(&mut self, list: &RefusedList) {
+    /// Counts a refused list or click in a slot that has not ended, because its own slot may have.
+    pub fn refuse(&mut self, list: &RefusedEvent) {
         match &list.arm {
             RefusedArm::Admitted(id) => {
                 let arm = &self.arms[*id as usize];
@@ -164,7 +164,7 @@ impl Refused {
         }
     }
 
-    fn refuse_unlisted(&mut self, arm: &Arm, list: &RefusedList) {
+    fn refuse_unlisted(&mut self, arm: &Arm, list: &RefusedEvent) {
         let has_room = self.unlisted.len() < MAX_UNLISTED || self.unlisted.contains_key(arm);
         if has_room && list.ts_ms >= self.users.start_ms(&arm.experiment) {
             let counts = self.unlisted.entry(arm.clone()).or_default();
@@ -424,7 +424,7 @@ mod tests {
     fn refuse(refused: &mut Refused, user: u32, ts_ms: i64) {
         for arm in [0, 1] {
             let user = NonZeroU32::new(user);
-            refused.refuse(&RefusedList {
+            refused.refuse(&RefusedEvent {
                 arm: RefusedArm::Admitted(arm),
                 user,
                 ts_ms,
@@ -458,7 +458,7 @@ mod tests {
     }
 
     fn refuse_unlisted(refused: &mut Refused, arm: &Arm, user: u32, ts_ms: i64) {
-        refused.refuse(&RefusedList {
+        refused.refuse(&RefusedEvent {
             arm: RefusedArm::Unlisted(arm.clone()),
             user: NonZeroU32::new(user),
             ts_ms,

@@ -67,7 +67,7 @@ pub enum Basis {
 /// Input of the rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionFacts<'a> {
-    /// Shares of refused lists in the arm and in its control, if they differ.
+    /// Shares of refused lists and clicks in the arm and in its control, if they differ.
     pub refused: Option<[f64; 2]>,
     /// True if shares of users are expected.
     pub has_shares: bool,
@@ -368,10 +368,10 @@ impl PrimaryFact {
     }
 }
 
-/// Writes why arms that lose different shares of their lists cannot be compared.
+/// Writes why arms that lose different shares of their lists and clicks cannot be compared.
 pub(super) fn refused_reason(shares: [f64; 2]) -> String {
     let [arm, control] = shares.map(|share| format!("{:.1}%", 100.0 * share));
-    format!("{arm} of the arm's lists were refused, but {control} of its control's lists")
+    format!("{arm} of the arm's lists were refused or lost a click, but {control} of its control's lists")
 }
 
 /// Appends the day of the decision to a reason.

@@ -16,7 +16,7 @@ const WITHOUT_USER: f64 = 0.01;
 /// Remedy for lists without a user.
 pub(super) const USERS_REMEDY: &str = "send a user id with every list, let events.user_id name a second field, or set unit = \"request\" if \
                                        requests are assigned, not users";
-/// Share of refused lists from which on there is a note.
+/// Share of refused lists and clicks from which on there is a note.
 const REFUSED: f64 = 0.01;
 /// Share of the variance in one bucket of users above which there is a note.
 const TOP_BUCKET: f64 = 0.5;
@@ -35,7 +35,10 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &UnitShares, settings: &
     }
     for (side, share) in sides.iter().zip(units.refused.shares) {
         if share >= REFUSED {
-            notes.push(format!("{} of the lists of {side} were refused", percent(share)));
+            notes.push(format!(
+                "{} of the lists of {side} were refused or lost a click",
+                percent(share)
+            ));
         }
     }
     for metric in settings.watched() {

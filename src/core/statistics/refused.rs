@@ -1,30 +1,30 @@
-//! Test that an arm and its control lose equal shares of their lists. If they do not, the rest cannot be compared.
+//! Test that an arm and its control lose equal shares of their lists and clicks. If they do not, the rest cannot be compared.
 //!
-//! The share of refused lists is R ÷ (N + R). Its variance is the cluster-robust variance of a ratio. Clusters are user buckets
-//! for refused lists with a user, and hours for the others. With few clusters, Student's t applies, with Welch and
+//! The share is R ÷ (N + R), with R refused lists and clicks and N accepted lists. Its variance is the cluster-robust variance
+//! of a ratio. Clusters are user buckets for refused events with a user, and hours for the others. With few clusters, Student's t applies, with Welch and
 //! Satterthwaite's degrees of freedom.
 
 use super::settings::Settings;
 use super::student;
 use super::totals::Totals;
 
-/// Number of lists from which on shares are compared, in the arm and in its control, including refused lists.
+/// Number of lists from which on shares are compared, in the arm and in its control, including refused lists and clicks.
 const MIN_LISTS: f64 = 1000.0;
 /// Smallest difference of shares that makes a comparison invalid.
 const MIN_DIFFERENCE: f64 = 0.01;
 /// Smallest such difference in standard errors.
 const MIN_ERRORS: f64 = 4.0;
 
-/// Refused lists of an arm.
+/// Refused lists of an arm, and refused clicks on its lists.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RefusedLists {
-    /// Refused lists with a known user, by user bucket. May be empty.
+    /// Refused lists and clicks with a known user, by user bucket. May be empty.
     pub by_bucket: Vec<f64>,
-    /// Other refused lists, and accepted lists, by hour of the week.
+    /// Other refused lists and clicks, and accepted lists, by hour of the week.
     pub by_hour: Vec<[f64; 2]>,
 }
 
-/// Shares of refused lists over all epochs.
+/// Shares of refused lists and clicks over all epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RefusalShares {
     /// Shares of the arm and of its control.

@@ -45,7 +45,7 @@ pub struct ArmReport {
     pub open_again: Option<String>,
     /// Notes on its numbers.
     pub notes: Vec<String>,
-    /// Shares of refused lists in the arm and in its control.
+    /// Shares of refused lists and clicks in the arm and in its control.
     pub refused: [f64; 2],
     pub burn_in: BurnIn,
     /// Lists per user. None without shares, or before both arms have the buckets for burn-in.

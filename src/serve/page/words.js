@@ -61,7 +61,7 @@ export const STATES = {
   "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
   "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Ignore the lifts." },
   "invalid(users)": { name: "invalid: users", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
-  "invalid(refused)": { name: "invalid: refused lists", help: "An arm loses a different share of its lists than the control: its log is broken, or written late. Ignore the lifts." },
+  "invalid(refused)": { name: "invalid: refused events", help: "An arm loses a different share of its lists or clicks than the control: its log is broken, or written late. Ignore the lifts." },
   "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Ignore the lifts." },
 };
 

@@ -57,6 +57,8 @@ pub struct Account<N> {
     pub settled: Sums<N>,
     pub shown: Shown,
     pub settled_shown: Shown,
+    /// Refused clicks on lists of settled slots, by start of the slot, arm, and half of the hash of the user.
+    pub refused: BTreeMap<(i64, ArmName, Option<u32>), u64>,
     /// Start times of the slots that left the engine, including slots of lists without an arm.
     pub settled_slots: BTreeSet<i64>,
     /// Largest time of a list, by arm.
@@ -78,6 +80,7 @@ impl<N> Default for Account<N> {
             settled: Sums::new(),
             shown: Shown::new(),
             settled_shown: Shown::new(),
+            refused: BTreeMap::new(),
             settled_slots: BTreeSet::new(),
             last_lists: BTreeMap::new(),
             n_waiting: 0,
@@ -114,6 +117,10 @@ impl Account<i64> {
             (&self.shown, &self.settled_shown),
             (&twin.shown, &twin.settled_shown),
             "items shown by the engine and the twin after {history:#?}"
+        );
+        assert_eq!(
+            self.refused, twin.refused,
+            "refused clicks of the engine and the twin after {history:#?}"
         );
         assert_eq!(
             self.settled_slots, twin.settled_slots,

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use abgauge_core::engine::event::Side;
-use abgauge_core::engine::outcome::Outcome::{Accepted, AfterSettled, Duplicate, Future, Late, Replayed};
+use abgauge_core::engine::outcome::Outcome::{
+    Accepted, AfterSettled, Duplicate, Future, Late, Replayed, Shed,
+};
 use abgauge_core::engine::{RefusedArm, Rules};
 use abgauge_core::metrics::{Measures, Profile};
 
-use crate::oracle::drive::catalogue;
+use crate::oracle::drive::{catalogue, half_of_user};
 use crate::oracle::pair::{Pair, RULES, list};
-use crate::oracle::world::{Click, List, Says, Shelf, T0, usual};
+use crate::oracle::world::{Click, List, Says, Shelf, T0, UnreadableClick, usual};
 use crate::twin::Items;
 use crate::twin::items::Known;
 use crate::twin::measured::all_metrics;
@@ -77,6 +79,139 @@ fn an_arm_with_refused_lists_alone_is_named_and_takes_no_place_of_another() {
     assert_eq!(pair.list_of(&[(0, 0)], 5, 94, &[]), Late);
     assert_eq!(pair.engine.take_refused()[0].arm, RefusedArm::Admitted(0));
     assert_eq!((pair.engine.arms().len(), pair.engine.n_folded_arms()), (1, 0));
+}
+
+#[test]
+fn a_refused_click_settles_with_its_list_whichever_comes_first() {
+    for clicks_first in [true, false] {
+        let mut pair = Pair::new();
+        let read_clicks = |pair: &mut Pair| {
+            // Not counted yet.
+            pair.unreadable_click(1, 12, None, Some(3));
+            pair.click(8, 12, 5);
+            // By the time of its record, by its own, and twice.
+            pair.unreadable_click(1, 12, None, Some(3));
+            pair.unreadable_click(2, 90, Some(14), None);
+            pair.unreadable_click(2, 90, Some(14), None);
+            // Of a list that shows later, of one that showed too long before, and of none.
+            pair.unreadable_click(1, 4, None, Some(3));
+            pair.click(8, 44, 5);
+            pair.unreadable_click(1, 42, None, Some(3));
+            pair.unreadable_click(9, 12, None, Some(3));
+        };
+        if clicks_first {
+            read_clicks(&mut pair);
+        }
+        assert_eq!(pair.list(1, 11, &[5]), Accepted);
+        let of_user = Says::List(List {
+            user: Some(1),
+            ..list(&[(0, 0), (1, 0)], 2, 13, &[5])
+        });
+        assert_eq!(pair.read(Side::Served, 13, of_user), Accepted);
+        if !clicks_first {
+            read_clicks(&mut pair);
+        }
+        assert_eq!((pair.results(), pair.engine.n_waiting()), ([0; 5], 2));
+        assert_eq!(pair.engine.take_refused(), []);
+        pair.end();
+        // The second list has a user, and two arms.
+        let [one, three] = [1, 3].map(|user| Some(half_of_user(user)));
+        let mut users: Vec<_> = std::mem::take(&mut pair.refused);
+        users.sort_unstable();
+        let mut expected = vec![(10, one), (10, one), (10, one), (10, one), (10, three)];
+        expected.sort_unstable();
+        assert_eq!(users, expected, "clicks first: {clicks_first}");
+        assert_eq!(pair.engine.state_bytes(), 0);
+    }
+}
+
+#[test]
+fn late_and_future_clicks_count_in_the_arms_of_their_open_lists() {
+    let rules = Rules {
+        lateness_ms: 30,
+        ..RULES
+    };
+    let mut pair = Pair::with(rules, None);
+    assert_eq!(pair.list(1, 66, &[5]), Accepted);
+    assert_eq!(pair.list(2, 39, &[5]), Accepted);
+    assert_eq!(pair.click(7, 100, 5), Accepted);
+    assert_eq!(pair.click(1, 68, 5), Late);
+    // It counts as if it came at the watermark, 70, at which its list may be settled.
+    assert_eq!(pair.click(2, 68, 5), Late);
+    let ahead = Says::Click(Click {
+        id: 1,
+        shelf: Shelf::Without,
+        ts_ms: T0 + 700,
+        item: 5,
+    });
+    assert_eq!(pair.read(Side::Clicks, 96, ahead), Future);
+    pair.end();
+    assert_eq!(pair.refused, [(60, None), (60, None)]);
+}
+
+#[test]
+fn a_shed_click_counts_at_once_if_its_list_is_open() {
+    let mut pair = Pair::new();
+    pair.list(1, 3, &[5]);
+    pair.click(1, 3, 5);
+    pair.room_bytes = pair.engine.state_bytes();
+    assert_eq!(pair.click(1, 4, 5), Shed);
+    assert_eq!(pair.click(2, 4, 5), Shed);
+    pair.unreadable_click(1, 4, None, None);
+    let refused = pair.engine.take_refused();
+    let arms: Vec<_> = refused.iter().map(|click| (&click.arm, click.with_ms)).collect();
+    assert_eq!(arms, [(&RefusedArm::Admitted(0), T0); 2]);
+    assert_eq!(pair.engine.state_bytes(), pair.room_bytes);
+}
+
+#[test]
+fn a_refused_click_counts_on_a_limited_number_of_lists() {
+    for clicks_first in [true, false] {
+        let mut pair = Pair::with(
+            Rules {
+                lateness_ms: 30,
+                ..RULES
+            },
+            None,
+        );
+        pair.click(2, 30, 5);
+        if clicks_first {
+            pair.unreadable_click(1, 30, None, None);
+        }
+        for ts in [10, 1, 20, 30] {
+            assert_eq!(pair.list(1, ts, &[5]), Accepted);
+        }
+        if !clicks_first {
+            pair.unreadable_click(1, 30, None, None);
+        }
+        pair.end();
+        assert_eq!(pair.refused, [(0, None), (10, None), (20, None)]);
+        assert_eq!(pair.counts().cut_clicks, 0);
+    }
+}
+
+#[test]
+fn a_refused_click_without_a_shelf_counts_on_all_shelves() {
+    for clicks_first in [true, false] {
+        let mut pair = copies_within(9);
+        pair.click(2, 5, 5);
+        let click = Says::Unreadable(UnreadableClick {
+            id: 1,
+            shelf: Shelf::Any,
+            ts_ms: None,
+            user: None,
+        });
+        if clicks_first {
+            pair.read(Side::Clicks, 5, click.clone());
+        }
+        pair.read(Side::Served, 5, list_on(1, 1, &[5]));
+        pair.read(Side::Served, 5, list_on(2, 2, &[]));
+        if !clicks_first {
+            pair.read(Side::Clicks, 5, click);
+        }
+        pair.end();
+        assert_eq!(pair.refused, [(0, None); 2]);
+    }
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! Driver that feeds the records of a world to the real engine, and checks the invariants at every hand-over.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use abgauge_core::engine::event::{self, Batch, Body, Event, Served, Side};
+use abgauge_core::engine::event::{self, Batch, Body, Event, RefusedClick, Served, Side, Unreadable};
 use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
-use abgauge_core::engine::{ArmId, Engine, ShownLists};
+use abgauge_core::engine::settling::Settled;
+use abgauge_core::engine::{Arm, ArmId, Engine, ShownLists};
 use abgauge_core::ledger::{Keep, Ledger, SettledSlot};
 use abgauge_core::metrics::Ranking;
 use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
 
 use crate::oracle::account::{Account, ArmName, Shown, Step};
+use crate::oracle::read::UNREADABLE;
 use crate::oracle::recount::{arm_name, experiment_name};
 use crate::oracle::world::{List, Reading, Record, Says, Shelf, T0, World};
 use crate::twin::Items;
@@ -154,10 +157,20 @@ impl<'a> Driver<'a> {
             engine,
             ledger,
             settled,
+            taken,
             ..
         } = self;
-        ledger.admit(&engine.arms()[ledger.arms().len()..]);
-        engine.visit_settled(n, |reported| settled.extend(ledger.take(reported)));
+        let arms = engine.arms().to_vec();
+        ledger.admit(&arms[ledger.arms().len()..]);
+        engine.visit_settled(n, |reported| {
+            if let Settled::Refused { start_ms, click } = &reported {
+                let Arm { experiment, arm } = &arms[click.arm as usize];
+                let arm = (experiment.to_string(), arm.to_string());
+                let key = (*start_ms, arm, click.user.map(NonZeroU32::get));
+                *taken.refused.entry(key).or_default() += 1;
+            }
+            settled.extend(ledger.take(reported));
+        });
     }
 
     /// Returns what the ledger keeps.
@@ -306,6 +319,18 @@ pub fn push(batch: &mut Batch, record: &Record) {
                 Shelf::Without | Shelf::Named(_) => Body::Click(event),
             }
         }
+        Says::Unreadable(click) => {
+            let refused = RefusedClick {
+                id: id_hash(click.id, click.shelf),
+                is_partial: click.shelf == Shelf::Any,
+                user: click.user.map(user_hash),
+                ts_ms: click.ts_ms,
+            };
+            Body::Invalid(
+                UNREADABLE,
+                Some(batch.push_unreadable(Unreadable::Click(refused))),
+            )
+        }
         Says::Invalid(reason) => Body::Invalid(*reason, None),
         Says::Ignored => Body::Ignored,
     };
@@ -339,7 +364,7 @@ fn push_list(batch: &mut Batch, list: &List) -> Served {
     }
     Served {
         id,
-        user: list.user.map(|user| hash(b'u', u64::from(user)) as u64),
+        user: list.user.map(user_hash),
         ts_ms: list.ts_ms,
         items: items_from..batch.items.len() as u32,
         arms: arms_from..batch.arms.len() as u32,
@@ -364,6 +389,15 @@ fn id_hash(id: u8, shelf: Shelf) -> u128 {
         Shelf::Named(shelf) => 2 + u64::from(shelf),
     };
     hash(b'r', shelf << 8 | u64::from(id))
+}
+
+fn user_hash(user: u8) -> u64 {
+    hash(b'u', user.into()) as u64
+}
+
+/// The part of the hash of a user that an open list keeps.
+pub fn half_of_user(user: u8) -> u32 {
+    ((user_hash(user) >> 32) as u32).max(1)
 }
 
 fn item_hash(name: &str) -> u64 {

@@ -1,15 +1,17 @@
 //! A pair of partitions for cases worked by hand. Times are counted from [`T0`].
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use abgauge_core::engine::event::{Batch, Position, Side};
 use abgauge_core::engine::outcome::{ClickResult, Counts, Outcome};
+use abgauge_core::engine::settling::Settled;
 use abgauge_core::engine::{Engine, Rules};
 use abgauge_core::ledger::{Keep, Ledger, SettledSlot};
 use abgauge_core::metrics::{CLICKS, ITEMS_SHOWN, LISTS, Measures, Ranking};
 
 use crate::oracle::drive::push;
-use crate::oracle::world::{Click, List, Record, Says, Shelf, T0, usual};
+use crate::oracle::world::{Click, List, Record, Says, Shelf, T0, UnreadableClick, usual};
 
 /// Rules with slots of 10 and lateness 5: the slot [0, 10) settles when a list of 17 and a click of 45 were read.
 pub const RULES: Rules = Rules {
@@ -31,7 +33,10 @@ pub struct Pair {
     pub engine: Engine,
     ledger: Ledger,
     settled: Vec<SettledSlot>,
+    /// Start of the slot and user of each refused click that has settled with its list.
+    pub refused: Vec<(i64, Option<u32>)>,
     ranking: Ranking,
+    pub room_bytes: u64,
     next_offset: i64,
     n_waiting_rows: u64,
 }
@@ -52,7 +57,9 @@ impl Pair {
             engine: Engine::new(rules, ranking.clone(), begin_ms),
             ledger: Ledger::new(&ranking, &Keep::default()),
             settled: Vec::new(),
+            refused: Vec::new(),
             ranking,
+            room_bytes: u64::MAX,
             next_offset: 0,
             n_waiting_rows: 0,
         }
@@ -74,7 +81,7 @@ impl Pair {
         let mut batch = Batch::default();
         push(&mut batch, &Record { at, says });
         let before = self.counts();
-        self.engine.apply(&batch, u64::MAX);
+        self.engine.apply(&batch, self.room_bytes);
         self.settle();
         let after = self.counts();
         let counted = |outcome: &Outcome| after.outcome(side, *outcome) > before.outcome(side, *outcome);
@@ -107,6 +114,18 @@ impl Pair {
         )
     }
 
+    /// Reads an invalid click whose record has this time.
+    pub fn unreadable_click(&mut self, id: u8, record_ts: i64, ts: Option<i64>, user: Option<u8>) {
+        let click = UnreadableClick {
+            id,
+            shelf: Shelf::Without,
+            ts_ms: ts.map(|ts| T0 + ts),
+            user,
+        };
+        let outcome = self.read(Side::Clicks, record_ts, Says::Unreadable(click));
+        assert_eq!(outcome, Outcome::Invalid);
+    }
+
     pub fn idle(&mut self, side: Side, live_end: Option<i64>) {
         self.engine.idle(side, live_end.map(|end| T0 + end), i64::MAX);
         self.settle();
@@ -122,10 +141,16 @@ impl Pair {
             engine,
             ledger,
             settled,
+            refused,
             ..
         } = self;
         ledger.admit(&engine.arms()[ledger.arms().len()..]);
-        engine.visit_settled(usize::MAX, |reported| settled.extend(ledger.take(reported)));
+        engine.visit_settled(usize::MAX, |reported| {
+            if let Settled::Refused { start_ms, click } = &reported {
+                refused.push((start_ms - T0, click.user.map(NonZeroU32::get)));
+            }
+            settled.extend(ledger.take(reported));
+        });
     }
 
     pub fn counts(&mut self) -> Counts {

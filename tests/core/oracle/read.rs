@@ -5,12 +5,27 @@ use abgauge_core::engine::outcome::{Counts, Outcome};
 use abgauge_core::engine::{GatherRules, Rules};
 
 use crate::oracle::account::Step;
-use crate::oracle::world::{Click, List, Record, Says, World};
+use crate::oracle::world::{Click, List, Record, Says, Shelf, UnreadableClick, World};
+
+/// The reason for which an [`UnreadableClick`] is invalid.
+pub const UNREADABLE: Reason = Reason::MissingField;
 
 /// An accepted event and the step that read it.
 #[derive(Clone)]
 pub struct Accepted<T> {
     pub event: T,
+    pub step: usize,
+    /// M of its topic before it.
+    pub newest_ms: Option<i64>,
+}
+
+/// A refused click whose id can be read, and the step that read it.
+pub struct Refused {
+    pub id: u8,
+    pub shelf: Shelf,
+    /// The time at which it looks for its lists.
+    pub ts_ms: i64,
+    pub user: Option<u8>,
     pub step: usize,
     /// M of its topic before it.
     pub newest_ms: Option<i64>,
@@ -31,6 +46,7 @@ pub struct Read<'a> {
     pub marks: Marks,
     pub lists: Vec<Accepted<List>>,
     pub clicks: Vec<Accepted<&'a Click>>,
+    pub refused: Vec<Refused>,
     /// Gathered lists, by the places of their heads.
     pub gathered: Vec<Gathered>,
     /// start(F) when a step began; `i64::MIN` without a frontier.
@@ -44,6 +60,7 @@ pub fn read<'a>(world: &World, history: &[Step<'a>]) -> Read<'a> {
         marks: Marks::default(),
         lists: Vec::new(),
         clicks: Vec::new(),
+        refused: Vec::new(),
         gathered: Vec::new(),
         frontier_at_ms: Vec::new(),
         frontier_ms: world.begin_ms.unwrap_or(i64::MIN),
@@ -93,12 +110,27 @@ impl<'a> Read<'a> {
                 self.counts.count(side, Outcome::Invalid);
                 return self.counts.count_reason(side, *reason);
             }
+            Says::Unreadable(click) => {
+                self.counts.count(side, Outcome::Invalid);
+                self.counts.count_reason(side, UNREADABLE);
+                return self.refuse(&world.rules, record, click, step);
+            }
             Says::Ignored => return self.counts.count(side, Outcome::Ignored),
             Says::List(list) => (list.ts_ms, list.ts_ms),
             Says::Click(click) => (click.ts_ms, click.ts_ms + world.rules.click_skew_ms),
         };
         let newest_ms = self.marks.newest_ms[side as usize];
         let outcome = if let Err(refused) = self.marks.check(record, ts_ms, &world.rules) {
+            if let Says::Click(Click { id, shelf, .. }) = record.says {
+                let (ts_ms, user) = (Some(ts_ms), None);
+                let click = UnreadableClick {
+                    id,
+                    shelf,
+                    ts_ms,
+                    user,
+                };
+                self.refuse(&world.rules, record, &click, step);
+            }
             refused
         } else if reach_ms < begin_ms {
             Outcome::Replayed
@@ -141,10 +173,32 @@ impl<'a> Read<'a> {
                     });
                     Outcome::Accepted
                 }
-                Says::Invalid(_) | Says::Ignored => unreachable!("has returned"),
+                Says::Unreadable(_) | Says::Invalid(_) | Says::Ignored => unreachable!("has returned"),
             }
         };
         self.counts.count(side, outcome);
+    }
+
+    /// Without a time, or with one in the future, a click has the time of its record. Any time is moved into the range that is
+    /// neither late nor in the future. There is none before the topic has a time.
+    fn refuse(&mut self, rules: &Rules, record: &Record, click: &UnreadableClick, step: usize) {
+        let record_ms = record.at.record_ts_ms;
+        let is_future = |ts_ms: &i64| *ts_ms > record_ms + rules.max_future_ms;
+        let mut ts_ms = click.ts_ms.filter(|ts_ms| !is_future(ts_ms)).unwrap_or(record_ms);
+        let Some(newest_ms) = self.marks.newest_ms[record.at.side as usize] else {
+            return;
+        };
+        ts_ms = ts_ms
+            .max(newest_ms - rules.lateness_ms)
+            .min(newest_ms + rules.max_future_ms);
+        self.refused.push(Refused {
+            id: click.id,
+            shelf: click.shelf,
+            ts_ms,
+            user: click.user,
+            step,
+            newest_ms: Some(newest_ms),
+        });
     }
 
     /// D3: lists were accepted in the order of their offsets, or if they are gathered in that of (time, place) of their heads.

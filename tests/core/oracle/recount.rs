@@ -10,6 +10,7 @@ use abgauge_core::engine::Rules;
 use abgauge_core::engine::outcome::ClickResult;
 
 use crate::oracle::account::{Account, ArmName, Shown, Step, Sums};
+use crate::oracle::drive::half_of_user;
 use crate::oracle::read::{Accepted, Read, gather_ms, read};
 use crate::oracle::score::Scores;
 use crate::oracle::world::{Click, List, Shelf, World};
@@ -22,6 +23,8 @@ pub struct Judged {
     pub arms: Vec<ArmName>,
     pub ts_ms: i64,
     pub outcome: Outcome,
+    /// Users of refused clicks on it.
+    pub refused: Vec<Option<u8>>,
     /// The number of the catalogue that it counts by.
     pub catalogue: usize,
 }
@@ -60,9 +63,16 @@ impl<'a> Twin<'a> {
             ..Account::default()
         };
         let mut results: Vec<Vec<ClickResult>> = vec![Vec::new(); read.clicks.len()];
+        let mut n_lists = vec![0; read.refused.len()];
         let mut arms = Arms::default();
         let judged: Vec<Judged> = (read.lists.iter())
-            .map(|list| self.judge(list, &read, history, &mut results, &mut arms))
+            .map(|list| {
+                let refused = self.refused(list, &read, &mut n_lists);
+                Judged {
+                    refused,
+                    ..self.judge(list, &read, history, &mut results, &mut arms)
+                }
+            })
             .collect();
         for list in &judged {
             self.add(list, read.frontier_ms, &mut account);
@@ -113,8 +123,28 @@ impl<'a> Twin<'a> {
             arms: arms.into_iter().collect(),
             ts_ms: list.event.ts_ms,
             outcome,
+            refused: Vec::new(),
             catalogue: self.catalogue_of(list, read, history),
         }
+    }
+
+    /// Holds every refused click against a list, and returns the users of those that count on it. `n_lists` is the number of
+    /// lists before it that each counts on.
+    fn refused(&self, list: &Accepted<List>, read: &Read, n_lists: &mut [u32]) -> Vec<Option<u8>> {
+        let rules = &self.world.rules;
+        let mut users = Vec::new();
+        for (click, n_lists) in read.refused.iter().zip(n_lists) {
+            let both_read = list.step.max(click.step);
+            let open = self.world.slot_of(list.event.ts_ms) >= read.frontier_at_ms[both_read];
+            let is_of_id = click.id == list.event.id
+                && (click.shelf == Shelf::Any || click.shelf == list.event.shelf)
+                && is_in_time(click.ts_ms, list.event.ts_ms, rules);
+            if open && is_of_id && *n_lists < rules.max_lists_per_click {
+                *n_lists += 1;
+                users.push(list.event.user.or(click.user));
+            }
+        }
+        users
     }
 
     /// A list counts by the catalogue that held when its slot got its first list.
@@ -140,6 +170,10 @@ impl<'a> Twin<'a> {
             if is_settled {
                 add(&mut account.settled, slot_ms, name, &row);
                 self.show(&mut account.settled_shown, slot_ms, name, list);
+                for user in &list.refused {
+                    let key = (slot_ms, name.clone(), user.map(half_of_user));
+                    *account.refused.entry(key).or_default() += 1;
+                }
             }
             let last = account.last_lists.entry(name.clone()).or_insert(list.ts_ms);
             *last = list.ts_ms.max(*last);
@@ -213,12 +247,16 @@ fn hit(list: &mut Outcome, item: String, max_off_list: u32) -> ClickResult {
 /// −click_skew ≤ click.ts − served.ts ≤ A, and the parts of the id that the click names agree. One that does not name all of them
 /// belongs to lists that show its item only.
 fn belongs(click: &Click, list: &List, rules: &Rules) -> bool {
-    let after_ms = click.ts_ms - list.ts_ms;
     let is_of_shelf = match click.shelf {
         Shelf::Any => list.items.contains(&click.item),
         shelf => shelf == list.shelf,
     };
-    click.id == list.id && is_of_shelf && -rules.click_skew_ms <= after_ms && after_ms <= rules.attribution_ms
+    click.id == list.id && is_of_shelf && is_in_time(click.ts_ms, list.ts_ms, rules)
+}
+
+fn is_in_time(click_ms: i64, list_ms: i64, rules: &Rules) -> bool {
+    let after_ms = click_ms - list_ms;
+    -rules.click_skew_ms <= after_ms && after_ms <= rules.attribution_ms
 }
 
 /// Arms by order of admission.

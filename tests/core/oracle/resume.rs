@@ -10,7 +10,7 @@ use crate::oracle::read::read;
 use crate::oracle::world::{Reading, Record, T0, World, any_world, idle_reading};
 
 /// Returns the lowest offset that must be read again, and the number of such events: lists not before `until_ms`, and
-/// clicks that may belong to such a list. With `for_copies`, lists that may still have a copy count, too.
+/// clicks that may belong to such a list, refused ones apart. With `for_copies`, lists that may still have a copy count, too.
 fn scan(
     world: &World,
     history: &[Step],
@@ -46,7 +46,13 @@ fn scan(
         *reach_ms >= from_ms && (world.rules.one_topic || *kind == side)
     });
     let open: Vec<ResumePoint> = open.map(|(.., at)| at).collect();
-    let first = open.iter().min_by_key(|at| at.offset).copied();
+    // Refused clicks are read again too, but are not in the digest.
+    let refused = read.refused.iter().filter(|click| {
+        let reaches = click.ts_ms + skew_ms >= until_ms.max(read.frontier_at_ms[click.step]);
+        reaches && (world.rules.one_topic || side == Side::Clicks)
+    });
+    let refused = refused.map(|click| at(click.step, click.newest_ms));
+    let first = open.iter().copied().chain(refused).min_by_key(|at| at.offset);
     (first, open.len() as u64)
 }
 

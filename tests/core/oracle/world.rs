@@ -72,6 +72,15 @@ impl fmt::Debug for Record {
             }) => {
                 write!(out, "click r{id}{shelf} at {:+} on {item}", ts_ms - T0)
             }
+            Says::Unreadable(UnreadableClick {
+                id,
+                shelf,
+                ts_ms,
+                user,
+            }) => {
+                let ts = ts_ms.map(|ts_ms| ts_ms - T0);
+                write!(out, "unreadable click r{id}{shelf} at {ts:?} by {user:?}")
+            }
             Says::Invalid(reason) => write!(out, "{reason:?}"),
             Says::Ignored => write!(out, "ignored"),
         }
@@ -82,6 +91,8 @@ impl fmt::Debug for Record {
 pub enum Says {
     List(List),
     Click(Click),
+    /// An invalid click whose id can be read.
+    Unreadable(UnreadableClick),
     Invalid(Reason),
     Ignored,
 }
@@ -97,7 +108,9 @@ impl Says {
     /// Makes the first part the whole id.
     fn leave_shelf_out(&mut self) {
         match self {
-            Says::List(List { shelf, .. }) | Says::Click(Click { shelf, .. }) => *shelf = Shelf::Without,
+            Says::List(List { shelf, .. })
+            | Says::Click(Click { shelf, .. })
+            | Says::Unreadable(UnreadableClick { shelf, .. }) => *shelf = Shelf::Without,
             Says::Invalid(_) | Says::Ignored => {}
         }
     }
@@ -123,6 +136,14 @@ pub struct Click {
     pub shelf: Shelf,
     pub ts_ms: i64,
     pub item: u16,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadableClick {
+    pub id: u8,
+    pub shelf: Shelf,
+    pub ts_ms: Option<i64>,
+    pub user: Option<u8>,
 }
 
 /// Second part of an id.
@@ -415,8 +436,17 @@ fn served() -> impl Strategy<Value = Says> {
 }
 
 fn click() -> impl Strategy<Value = Says> {
-    let shelf = prop_oneof![1 => (0..2_u8).prop_map(Shelf::Named), 1 => Just(Shelf::Any)];
-    let click = (0..3_u8, shelf, 0..5_u16).prop_map(|(id, shelf, item)| {
+    let shelf = || prop_oneof![1 => (0..2_u8).prop_map(Shelf::Named), 1 => Just(Shelf::Any)];
+    let unreadable = (0..3_u8, shelf(), weighted(0.5, Just(0)), weighted(0.5, 0..2_u8));
+    let unreadable = unreadable.prop_map(|(id, shelf, ts_ms, user)| {
+        Says::Unreadable(UnreadableClick {
+            id,
+            shelf,
+            ts_ms,
+            user,
+        })
+    });
+    let click = (0..3_u8, shelf(), 0..5_u16).prop_map(|(id, shelf, item)| {
         let ts_ms = 0;
         Says::Click(Click {
             id,
@@ -425,7 +455,7 @@ fn click() -> impl Strategy<Value = Says> {
             item,
         })
     });
-    prop_oneof![12 => click, 1 => refused()]
+    prop_oneof![12 => click, 3 => unreadable, 1 => refused()]
 }
 
 fn refused() -> impl Strategy<Value = Says> {
@@ -477,6 +507,7 @@ fn lay_out(entries: Vec<Entry>, rules: &Rules, side: Side) -> Vec<Record> {
         match &mut says {
             Says::List(list) => list.ts_ms = event_ms,
             Says::Click(click) => click.ts_ms = event_ms,
+            Says::Unreadable(click) => click.ts_ms = click.ts_ms.map(|_| event_ms),
             Says::Invalid(_) | Says::Ignored => {}
         }
         let record_ts_ms = match entry.beyond_future_ms {

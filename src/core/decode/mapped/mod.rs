@@ -24,7 +24,9 @@ use super::no_user::NoUser;
 use super::scan::Scanner;
 use super::shape::{Nested, Path, Paths, Shape};
 use super::{MAX_ID_BYTES, check_topic, json, time};
-use crate::engine::event::{Batch, Body, Click, Kind, Reason, Served, UnreadableList};
+use crate::engine::event::{
+    Batch, Body, Click, Kind, Reason, RefusedClick, Served, Unreadable, UnreadableList,
+};
 
 /// The fields of both kinds of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,8 +136,8 @@ pub(super) struct Sink<'b> {
     pub clicked: &'b mut Vec<u64>,
     /// Items as text, for explanations.
     pub texts: Option<&'b mut Texts>,
-    /// Readable parts of a list that is invalid.
-    pub unreadable: Option<UnreadableList>,
+    /// Readable parts of an event that is invalid.
+    pub unreadable: Option<Unreadable>,
 }
 
 /// The items of a list as text.
@@ -336,10 +338,7 @@ impl Mapped {
                 ts_ms,
                 item,
             }) => {
-                let (id, names_all) = match sink.composite_id.take() {
-                    None => (hash.request(id.as_bytes()), true),
-                    Some(composite) => (composite.hash, composite.names_all),
-                };
+                let (id, names_all) = sink.id_of_click(&id);
                 let user = user.map(|user| hash.user(user.as_bytes()));
                 let click = |item: &str| {
                     let click = Click {
@@ -358,8 +357,17 @@ impl Mapped {
                     ClickedItem::Each(array) => {
                         // `clicked_item` has made sure that this is an array.
                         for item in json::elements(array).into_iter().flatten() {
-                            let body = json::id(item)
-                                .map_or_else(|reason| Body::Invalid(reason, None), |item| click(&item));
+                            let body = json::id(item).map(|item| click(&item));
+                            let body = body.unwrap_or_else(|reason| {
+                                let refused = RefusedClick {
+                                    id,
+                                    is_partial: !names_all,
+                                    user,
+                                    ts_ms: Some(ts_ms),
+                                };
+                                let unreadable = sink.batch.push_unreadable(Unreadable::Click(refused));
+                                Body::Invalid(reason, Some(unreadable))
+                            });
                             push(sink.batch, body);
                         }
                     }
@@ -367,11 +375,9 @@ impl Mapped {
             }
             Ok(EventValues::Ignored(_)) => push(sink.batch, Body::Ignored),
             Err(problem) => {
-                let list = sink.unreadable.take().map(|list| {
-                    sink.batch.unreadable_lists.push(list);
-                    sink.batch.unreadable_lists.len() as u32 - 1
-                });
-                push(sink.batch, Body::Invalid(problem.reason, list));
+                let unreadable = sink.unreadable.take();
+                let unreadable = unreadable.map(|event| sink.batch.push_unreadable(event));
+                push(sink.batch, Body::Invalid(problem.reason, unreadable));
             }
         }
     }
@@ -460,11 +466,11 @@ impl Mapped {
         // Refused lists are counted by arm, so keep the arms of a list that is otherwise unreadable.
         if let (Ok(arms), true) = (&arms, problems.iter().any(Option::is_some)) {
             let user = user.as_ref().ok().and_then(Option::as_ref);
-            sink.unreadable = Some(UnreadableList {
+            sink.unreadable = Some(Unreadable::List(UnreadableList {
                 user: user.map(|user| sink.hash.user(user.as_bytes())),
                 ts_ms: ts_ms.as_ref().ok().copied(),
                 arms: arms.clone(),
-            });
+            }));
         }
         not_json_first(problems)?;
         // Report the first faulty field, in the order of the checks.
@@ -523,13 +529,25 @@ impl Mapped {
         let item = item.and_then(|item| clicked_item(item, sink.max_items));
         let item = item.map_err(Problem::of(Field::Item));
         let user = fields.user(Field::ClickUser, &self.no_user);
-        not_json_first([
+        let problems = [
             id.as_ref().err(),
             ts_ms.as_ref().err(),
             item.as_ref().err(),
             user.as_ref().err(),
             composite.as_ref().err(),
-        ])?;
+        ];
+        // Refused clicks are counted by the arms of their list, so keep the id of a click that is otherwise unreadable.
+        if let (Ok(id), Ok(()), true) = (&id, &composite, problems.iter().any(Option::is_some)) {
+            let (id, names_all) = sink.id_of_click(id);
+            let user = user.as_ref().ok().and_then(Option::as_ref);
+            sink.unreadable = Some(Unreadable::Click(RefusedClick {
+                id,
+                is_partial: !names_all,
+                user: user.map(|user| sink.hash.user(user.as_bytes())),
+                ts_ms: ts_ms.as_ref().ok().copied(),
+            }));
+        }
+        not_json_first(problems)?;
         let id = id?;
         composite?;
         let (ts_ms, item, user) = (ts_ms?, item?, user?);
@@ -561,6 +579,14 @@ impl Sink<'_> {
             items.push(hash.checked_item(id)?);
             (items.len() <= most).then_some(())
         })
+    }
+
+    /// Returns the id of a click, and whether it names all parts.
+    fn id_of_click(&mut self, id: &str) -> (u128, bool) {
+        match self.composite_id.take() {
+            None => (self.hash.request(id.as_bytes()), true),
+            Some(composite) => (composite.hash, composite.names_all),
+        }
     }
 
     fn item(&mut self, item: &str) {

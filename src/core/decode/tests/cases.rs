@@ -543,3 +543,57 @@ fn the_first_failing_check_gives_the_reason() {
         "the JSON itself goes before all fields"
     );
 }
+
+#[test]
+fn an_invalid_click_keeps_its_request_id_for_counting_by_arm() {
+    let click = |more: &str| format!(r#"{{"type":"click","request_id":"r-1",{more}}}"#);
+    let refused = |user: Option<&str>, ts_ms| {
+        let id = hash().request(b"r-1");
+        let user = user.map(|user| hash().user(user.as_bytes()));
+        Unreadable::Click(RefusedClick {
+            id,
+            is_partial: false,
+            user,
+            ts_ms,
+        })
+    };
+    let ts = Some(1_763_596_805_123);
+    for (json, expected) in [
+        (
+            click(r#""ts":"2025-11-20T00:00:05","item":"i9","user_id":"u-7""#),
+            Some(refused(Some("u-7"), None)),
+        ),
+        (
+            click(r#""ts":1763596805123,"item":{"id":"i9"}"#),
+            Some(refused(None, ts)),
+        ),
+        (click(r#""ts":1763596805123"#), Some(refused(None, ts))),
+        (
+            click(r#""ts":1763596805123,"item":"i9","user_id":{}"#),
+            Some(refused(None, ts)),
+        ),
+        (
+            r#"{"type":"click","ts":1763596805123,"item":"i9"}"#.to_owned(),
+            None,
+        ),
+        (
+            r#"{"type":"click","request_id":"r-1","ts":17635968"#.to_owned(),
+            None,
+        ),
+    ] {
+        let at = Position {
+            side: Side::Clicks,
+            offset: 0,
+            record_ts_ms: 0,
+        };
+        let mut batch = Batch::default();
+        decoder().decode(Some(json.as_bytes()), None, at, &mut batch);
+        let place = expected.as_ref().map(|_| 0);
+        assert!(
+            matches!(batch.events[0].body, Body::Invalid(_, found) if found == place),
+            "{json}: {:?}",
+            batch.events
+        );
+        assert_eq!(batch.unreadable, Vec::from_iter(expected), "{json}");
+    }
+}

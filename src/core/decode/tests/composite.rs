@@ -112,6 +112,15 @@ fn a_click_may_leave_out_all_parts_but_the_first() {
     }
     let (_, body) = decode(&all, &click(r#""page":[1,2],"#));
     assert_eq!(body, Body::Invalid(Reason::WrongType, None));
+    let (batch, body) = decode(&all, &click(r#""page":2,"#).replace(r#""i""#, "{}"));
+    assert_eq!(body, Body::Invalid(Reason::WrongType, Some(0)));
+    let refused = Unreadable::Click(RefusedClick {
+        id: id([Some("r"), None, Some("2")]),
+        is_partial: true,
+        user: None,
+        ts_ms: Some(1_763_596_800_123),
+    });
+    assert_eq!(batch.unreadable, [refused]);
     let without = r#"{"type":"click","page":2,"ts":1763596800123,"item":"i"}"#;
     assert_eq!(decode(&all, without).1, Body::Invalid(Reason::MissingField, None));
 }

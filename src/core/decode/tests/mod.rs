@@ -13,7 +13,7 @@ mod spellings;
 mod usual;
 
 use super::*;
-use crate::engine::event::{ArmName, Side};
+use crate::engine::event::{ArmName, RefusedClick, Side, Unreadable};
 
 const SEED: u64 = 7;
 const MAX_ITEMS: u32 = 5;
@@ -74,7 +74,7 @@ fn decode_as(payload: Option<&[u8]>, topic_kind: Option<Kind>) -> Read {
             );
         }
         // Arms of a list that cannot be read stay.
-        _ if !batch.unreadable_lists.is_empty() => assert_eq!(items, n_items),
+        _ if !batch.unreadable.is_empty() => assert_eq!(items, n_items),
         _ => assert_eq!(
             (items, arms, text),
             (n_items, n_arms, &before.text),

@@ -271,10 +271,10 @@ fn unequal_shares_of_refused_lists_are_reported_as_untrustworthy() {
     let mut world = World::new(&[("neural", ArmState::InvalidRefused, [0.01, 0.03, 0.07])]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
-        "11.1% of the arm's lists were refused, but 0.0% of its control's lists".to_owned();
+        "11.1% of the arm's lists were refused or lost a click, but 0.0% of its control's lists".to_owned();
     world.check(
         Badge::Invalid,
-        "do not trust this: 11.1% of the arm's lists were refused, but 0.0% of its control's lists",
+        "do not trust this: 11.1% of the arm's lists were refused or lost a click, but 0.0% of its control's lists",
     );
 }
 
