@@ -41,7 +41,7 @@ pub struct Arms {
     folded_before: HashSet<u128>,
     /// The `__other__` arm of an experiment, once it has one.
     other_of: HashMap<Arc<str>, Option<ArmId>>,
-    /// Admitted arms whose hash is not known yet, by experiment and arm.
+    /// Admitted arms that were known before a record named them, by experiment and arm.
     by_name: HashMap<Arc<str>, HashMap<Arc<str>, ArmId>>,
 }
 
@@ -89,7 +89,7 @@ impl Arms {
         self.folded_before = self.folded.iter().copied().collect();
     }
 
-    /// An arm that was admitted before this process.
+    /// An arm that was admitted before a record of this process named it.
     fn resumed(&self, name: &ArmName, batch: &Batch) -> Option<ArmId> {
         // The common case.
         if self.by_name.is_empty() {
@@ -131,6 +131,23 @@ impl Arms {
             self.by_hash.insert(name.hash, id);
         }
         id
+    }
+
+    /// Admits an arm of another pair if there is room, and returns its number.
+    pub fn learn(&mut self, arm: &Arm) -> Option<ArmId> {
+        if let Some(known) = self.arms.iter().position(|known| known == arm) {
+            return Some(known as ArmId);
+        }
+        if self.n_admitted == self.max {
+            return None;
+        }
+        self.n_admitted += 1;
+        let Arm { experiment, arm } = arm.clone();
+        self.other_of.entry(Arc::clone(&experiment)).or_insert(None);
+        let id = self.push(Arc::clone(&experiment), Arc::clone(&arm));
+        // Its hash is known once a record names it.
+        self.by_name.entry(experiment).or_default().insert(arm, id);
+        Some(id)
     }
 
     /// The arm that lists of this name would count in, if there is one already.

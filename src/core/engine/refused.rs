@@ -79,6 +79,12 @@ impl Engine {
         std::mem::take(&mut self.refused)
     }
 
+    /// Admits an arm that another pair has admitted, so that its refused lists count here too. Returns its number, unless
+    /// `max_arms` is reached.
+    pub fn learn_arm(&mut self, arm: &Arm) -> Option<ArmId> {
+        self.arms.learn(arm)
+    }
+
     #[cold]
     pub(super) fn refuse(&mut self, at: Position, list: &Served, batch: &Batch) {
         self.refuse_in_arms(at.side, &list.arms, (list.user, list.ts_ms), batch);

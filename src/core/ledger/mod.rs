@@ -174,6 +174,11 @@ impl Ledger {
         self.books.refused.aggregate.unlisted()
     }
 
+    /// Counts the refused lists of a registered arm without a settled list with the next slot from this time on, Unix ms.
+    pub fn count_unlisted(&mut self, arm: ArmId, with_ms: i64) {
+        self.books.refused.aggregate.count_unlisted(arm, with_ms);
+    }
+
     /// Registers arms newly admitted by the engine, in its order. An arm must be registered before its first list.
     pub fn admit(&mut self, arms: &[Arm]) {
         self.books.admit(arms);

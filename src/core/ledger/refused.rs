@@ -186,6 +186,14 @@ impl Refused {
         }
     }
 
+    /// Counts the earlier refused lists of an arm with the next slot from this time on, Unix ms, although it has no accepted list.
+    pub fn count_unlisted(&mut self, arm: ArmId, with_ms: i64) {
+        if let Some(counts) = self.unlisted.remove(&self.arms[arm as usize].name) {
+            let waiting = self.waiting.entry(with_ms).or_default();
+            waiting.entry(arm).or_default().add(&counts);
+        }
+    }
+
     fn start_slot(&mut self, start_ms: i64) {
         // `accepted` holds the counts of a single hour.
         if hour(start_ms) != hour(self.start_ms) {

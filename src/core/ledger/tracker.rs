@@ -5,6 +5,7 @@
 //!              └─▶ settled lists ─▶ ledger ─▶ slots ┴─▶ PairDelta
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Cell, EncodedLedger, Keep, KeptAggregates, Ledger, SettledSlot};
@@ -12,7 +13,7 @@ use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
 use crate::engine::tally::Rows;
 use crate::engine::watermark::Watermarks;
-use crate::engine::{Arm, ArmInSlot, Checkpoint, Engine, Replayed, ResumeError, Rules, ShownLists};
+use crate::engine::{Arm, ArmId, ArmInSlot, Checkpoint, Engine, Replayed, ResumeError, Rules, ShownLists};
 use crate::metrics::Ranking;
 use crate::metrics::catalogue::Catalogue;
 
@@ -164,6 +165,27 @@ impl PairTracker {
             refused.iter().for_each(|list| self.ledger.refuse(list));
         }
         self.settle(LISTS_A_BATCH + LISTS_AN_EVENT * batch.events.len());
+    }
+
+    /// Counts the refused lists of these arms, which other pairs have admitted, even if none of the lists is accepted here.
+    pub fn learn_arms(&mut self, arms: &BTreeSet<Arm>) {
+        let unlisted: Vec<Arm> = self
+            .ledger
+            .unlisted()
+            .map(|(arm, _)| arm.clone())
+            .filter(|arm| arms.contains(arm))
+            .collect();
+        let Some(until_ms) = self.settled_until_ms().filter(|_| !unlisted.is_empty()) else {
+            return;
+        };
+        let ids: Vec<ArmId> = unlisted
+            .iter()
+            .filter_map(|arm| self.engine.learn_arm(arm))
+            .collect();
+        self.admit();
+        for id in ids {
+            self.ledger.count_unlisted(id, until_ms);
+        }
     }
 
     /// Makes an idle move (rule D7), see [`Engine::idle`].

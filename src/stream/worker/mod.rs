@@ -27,6 +27,7 @@ mod start;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod unlisted;
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -264,6 +265,7 @@ impl Worker {
         self.replay();
         self.balance();
         self.settle();
+        unlisted::learn_arms(&mut self.shards);
         let is_copied = self.board.is_being_copied();
         let is_due = self.pace.hands_over(busy, is_copied, uptime);
         // Show pairs that have caught up without delay, however long the last round took.

@@ -19,6 +19,7 @@ use super::pair::Pair;
 use super::shard::UnreadableRecord;
 use super::shards::Shards;
 use super::stored::{StoredPairs, lost, malformed, not_cleaned, unsealed};
+use super::unlisted;
 use crate::logging::Losses;
 use crate::settings::skips::{Skips, range_text};
 use crate::settings::{Config, Limits};
@@ -77,6 +78,8 @@ pub struct WorkerReport {
     held_logged: HashMap<i32, (String, Duration)>,
     left_out_reported: bool,
     folded_reported: bool,
+    /// Time at which arms whose lists were all refused were last logged.
+    unlisted_logged: Option<Duration>,
     /// A warning that the state topic is not cleaned was logged.
     not_cleaned_reported: bool,
     /// A warning about pairs that are paused because settled numbers wait to be stored was logged.
@@ -163,6 +166,7 @@ impl WorkerReport {
             held_logged: HashMap::new(),
             left_out_reported: false,
             folded_reported: false,
+            unlisted_logged: None,
             not_cleaned_reported: false,
             unsealed_reported: false,
             n_lost_reported: 0,
@@ -381,7 +385,21 @@ impl WorkerReport {
         self.look_at_log(uptime);
         let mut particular = self.events_ahead(round);
         particular.extend(self.look_at_stored(round));
+        particular.extend(self.look_at_unlisted(round, uptime));
         self.warn(round, particular);
+    }
+
+    /// Reports arms whose lists were all refused. Logged once a minute while this lasts.
+    fn look_at_unlisted(&mut self, round: &Round, uptime: Duration) -> Vec<Warning> {
+        let warnings = unlisted::warnings(round.shards);
+        let is_due = self
+            .unlisted_logged
+            .is_none_or(|last| uptime.saturating_sub(last) >= LOG_AGAIN);
+        if is_due && !warnings.is_empty() {
+            warnings.iter().for_each(|warning| warn!("{}", warning.message));
+            self.unlisted_logged = Some(uptime);
+        }
+        warnings
     }
 
     /// Reports how the state of pairs is stored.

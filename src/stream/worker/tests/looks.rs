@@ -153,3 +153,70 @@ fn losing_the_looks_thread_is_fatal() {
     let fatal = stage.worker.fatal().map(|fault| fault.message.as_str());
     assert!(fatal.is_some_and(|why| why.contains("looks")), "{fatal:?}");
 }
+
+/// Reads a list of an arm without items, which is refused.
+fn refused_list(stage: &mut Stage, partition: i32, offset: i64, arm: &str) {
+    let json = format!(r#"{{"request_id":"r","ts":{T0},"experiments":{{"ranker":"{arm}"}},"items":null}}"#);
+    stage.record((Side::Served, partition), offset, T0, &json);
+}
+
+fn has_warning(stage: &Stage, text: &str) -> bool {
+    let warnings = stage.telemetry.warnings();
+    warnings.iter().any(|warning| warning.message.contains(text))
+}
+
+#[test]
+fn refused_lists_count_in_a_partition_without_an_accepted_list_of_their_arm() {
+    let (mut stage, mut looks) = stage();
+    stage.own(&[0, 1], [0, 0]);
+    stage.list_of(0, 0, "r-0", T0, "b", &["x"]);
+    stage.list(0, 1, "r-1", T0);
+    refused_list(&mut stage, 1, 0, "b");
+    // In the second minute partition 1 knows the arm, which then has another refused list.
+    for (n, after_ms) in [(0, 60_000), (1, 120_000), (2, 3 * LOOK_MS)] {
+        for partition in [0, 1] {
+            let id = format!("{partition}-{n}");
+            stage.list(partition, 2 + 2 * n, &id, T0 + after_ms);
+            stage.click(partition, n, &id, T0 + after_ms);
+        }
+        refused_list(&mut stage, 1, 3 + 2 * n, "b");
+        stage.round();
+    }
+    let looked = look(&stage, &mut looks);
+    let looked = looked.last().expect("a look is due");
+    let (_, report) = looked.experiments["ranker"]
+        .comparison
+        .as_ref()
+        .expect("a control");
+    // The last one waits for a slot that is not settled.
+    assert_eq!(report.arms["b"].refused, [3.0 / 4.0, 0.0]);
+    assert!(!has_warning(&stage, "were refused"));
+}
+
+#[test]
+fn arms_whose_lists_are_all_refused_raise_a_warning_until_one_is_accepted() {
+    let (mut stage, _) = stage();
+    stage.own(&[0, 1], [0, 0]);
+    stage.list(0, 0, "r-0", T0);
+    for offset in 1..4 {
+        refused_list(&mut stage, 0, offset, "b");
+    }
+    refused_list(&mut stage, 1, 0, "b");
+    stage.pass(1000);
+    let warning = "lists of arm `b` of experiment `ranker`: all 4 were refused";
+    assert!(has_warning(&stage, warning), "{:?}", stage.telemetry.warnings());
+    stage.list_of(1, 1, "r-1", T0, "b", &["x"]);
+    stage.pass(1000);
+    assert!(
+        !has_warning(&stage, "were refused"),
+        "{:?}",
+        stage.telemetry.warnings()
+    );
+    for arm in 0..12 {
+        refused_list(&mut stage, 0, 4 + arm, &format!("c{arm:02}"));
+    }
+    stage.pass(1000);
+    assert!(has_warning(&stage, "lists of arm `c09` of"), "the tenth");
+    assert!(!has_warning(&stage, "lists of arm `c10` of"));
+    assert!(has_warning(&stage, "arms whose lists were all refused: 2 more"));
+}
