@@ -53,7 +53,7 @@ use std::sync::Arc;
 use self::source::LongLines;
 use crate::decode::catalogue::{self, CatalogueError};
 use crate::decode::shape::Shape;
-use crate::decode::{Decoder, NoUser, UserKey};
+use crate::decode::{Decoder, Explained, NoUser, UserKey};
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
 use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
@@ -190,6 +190,7 @@ pub struct Evaluator {
     /// Times of the first list and of the last one, epoch ms.
     served_ms: Option<(i64, i64)>,
     n_lists_without_arm: u64,
+    n_refused_clicks: u64,
     /// Statistics on the times of lists.
     float_times: FloatTimes,
     unreadable: BTreeMap<Reason, UnreadableLines>,
@@ -240,6 +241,7 @@ impl Evaluator {
             n_lists: 0,
             served_ms: None,
             n_lists_without_arm: 0,
+            n_refused_clicks: 0,
             float_times: FloatTimes::default(),
             unreadable: BTreeMap::new(),
             long_lines: Vec::new(),
@@ -304,6 +306,7 @@ impl Evaluator {
         for event in &self.batch.events[start..] {
             match &event.body {
                 Body::Invalid(reason, _) => {
+                    self.n_refused_clicks += u64::from(is_click(record, decoder));
                     let unreadable = self.unreadable.entry(*reason).or_default();
                     unreadable.n += 1;
                     if unreadable.places.len() < MAX_PLACES {
@@ -424,6 +427,7 @@ impl Evaluator {
             counts,
             n_lists: self.n_lists,
             n_lists_without_arm: self.n_lists_without_arm,
+            n_refused_clicks: self.n_refused_clicks,
             unlisted,
             float_times: self.float_times,
             exact,
@@ -434,6 +438,18 @@ impl Evaluator {
             ranking: self.ranking,
         }
     }
+}
+
+/// Returns true if a record that cannot be read is a click. It is slow.
+#[cold]
+fn is_click(record: &[u8], decoder: &Decoder) -> bool {
+    let of_click = |event: &Explained| match event {
+        Explained::Refused {
+            place: Some(place), ..
+        } => place.setting.starts_with("click."),
+        _ => false,
+    };
+    decoder.explain(record, None).iter().any(of_click)
 }
 
 /// Whole slots, and a whole part of a span.

@@ -833,3 +833,27 @@ fn types_in_the_json_of_avro_are_part_of_a_path() {
         ],
     );
 }
+
+/// Lists without a click would look like lists that nobody clicked.
+#[test]
+fn a_file_in_which_all_clicks_are_refused_has_no_numbers() {
+    for (field, value) in [
+        ("ts", json!("today")),
+        ("item", json!({"id": 1})),
+        ("request_id", Value::Null),
+    ] {
+        let sample = lines(list_with(|_, _| ()), |_, mut click| {
+            click[field] = value.clone();
+            click
+        });
+        let (_, _, dir) = drafted(&sample);
+        let events = dir.path().join("events.jsonl");
+        let ran = run(&["evaluate", events.to_str().expect("UTF-8")]);
+        assert_eq!(ran.code, Some(65), "{field}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("clicks: 13, but none can be read"),
+            "{field}: {}",
+            ran.stderr
+        );
+    }
+}

@@ -31,6 +31,8 @@ pub struct Evaluation {
     pub n_lists: u64,
     /// Served lists that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
+    /// Clicks that could not be read, as far as an unreadable line can be recognized as a click.
+    pub n_refused_clicks: u64,
     /// Arms without an accepted list, with the number of their refused lists.
     pub unlisted: BTreeMap<Arm, u64>,
     /// Number of lists, and of list times that a 32-bit float can represent.

@@ -77,7 +77,16 @@ impl Evaluation {
             .iter()
             .sum();
         let has_hits = self.counts.result(ClickResult::Matched) > 0;
-        (n_clicks > 0 && !has_hits && self.n_lists > 0).then(|| {
+        if has_hits || self.n_lists == 0 {
+            return None;
+        }
+        if n_clicks == 0 && self.n_refused_clicks > 0 {
+            return Some(format!(
+                "clicks: {}, but none can be read: `abgauge check --sample FILE` shows the error of each",
+                self.n_refused_clicks
+            ));
+        }
+        (n_clicks > 0).then(|| {
             format!(
                 "clicks: {n_clicks}, but none is on an item of its list: the request ids or the items of clicks do not match the lists, or clicks come later than `attribution`; `abgauge check --sample FILE --suggest` shows what links them"
             )
