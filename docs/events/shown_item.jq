@@ -1,4 +1,4 @@
-# Replaces the id of a shown item in clicks by the ids of its list and of its item. jq -s reads the file into one array.
+# Replaces the id of a shown item in clicks with the ids of its list and of its item. jq -s reads the file into one array.
 (map(select(.type == "served") | .auction_id as $list
   | .items[] | {key: .impression_id, value: {request_id: $list, item: .sku}}) | from_entries) as $shown
 | .[]

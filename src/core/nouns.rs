@@ -1,4 +1,4 @@
-//! Numbers with their nouns, as messages write them.
+//! Formatting of counts with their nouns, for messages.
 
 use std::fmt::Display;
 

@@ -209,7 +209,7 @@ fn a_relevance_column_selects_the_relevant_rows() {
         (
             &[][..],
             65,
-            "the truth has a column rating with zeros or false: 1; `--relevance rating` leaves these rows out",
+            "the truth has a column rating with zeros or false (rows: 1); `--relevance rating` leaves these rows out",
         ),
         (
             &["--relevance", "note"],
@@ -246,8 +246,7 @@ fn check_booleans(dir: &TempDir, truth: &str) {
     }
     let ran = convert(&[]);
     assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{}", ran.stderr);
-    let reported =
-        "the truth has a column liked with zeros or false: 1; `--relevance liked` leaves these rows out";
+    let reported = "the truth has a column liked with zeros or false (rows: 1); `--relevance liked` leaves these rows out";
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
 }
 

@@ -563,7 +563,7 @@ fn fields_with_a_prefix_are_experiments_only_if_their_values_are_arms() {
 }
 
 #[test]
-fn an_arm_that_means_not_in_it_is_drafted_in_our_own_shape_too() {
+fn a_value_for_not_in_the_experiment_is_drafted_in_our_own_shape_too() {
     for not_in in ["none", "", "unassigned"] {
         let list = list_with(|shown, list| {
             list["experiments"]["banner"] = if shown.n % 3 == 0 { "on" } else { not_in }.into();
@@ -583,7 +583,7 @@ fn an_arm_that_means_not_in_it_is_drafted_in_our_own_shape_too() {
 }
 
 #[test]
-fn a_field_that_is_a_time_or_an_opaque_text_is_no_arm() {
+fn a_time_or_an_opaque_text_is_not_an_arm() {
     let list = list_with(|shown, list| {
         list.as_object_mut().expect("an object").remove("experiments");
         list["variant"] = shown.ts_ms().into();
@@ -645,7 +645,7 @@ fn lists_of_one_request_are_separated_by_their_shelf() {
 }
 
 #[test]
-fn clicks_out_of_time_are_not_promised() {
+fn a_draft_whose_clicks_are_all_early_or_late_is_refused() {
     for (delay_ms, reported) in [
         (
             5 * 3_600_000,
@@ -801,7 +801,7 @@ fn a_draft_that_cannot_be_used_is_reported_on_standard_error() {
 }
 
 #[test]
-fn a_tombstone_in_a_file_is_no_fault() {
+fn a_tombstone_in_a_file_is_not_a_fault() {
     let sample = lines(|shown| vec![shown.list(), Value::Null], own_click);
     check_own_arms(&sample, &["our own shape"]);
     let (_, _, dir) = drafted(&sample);

@@ -162,7 +162,7 @@ fn written(hits: &Hits) -> String {
 }
 
 #[test]
-fn files_of_the_field_give_their_values_or_are_refused_and_the_table_shows_it() {
+fn field_files_yield_their_known_numbers_or_are_refused_as_the_table_shows() {
     let mut table = String::new();
     for (name, expected) in FILES {
         let events = path_of(name);

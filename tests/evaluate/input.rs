@@ -480,7 +480,7 @@ mod parquet {
     #[test]
     fn a_parquet_table_cannot_be_piped() {
         let reported =
-            "it is Parquet, which can be read only from a file: write it to one, and name that file";
+            "it is Parquet, which can be read only from a file: save it to a file, and pass the file's name";
         refused("-", b"PAR1PAR1", &format!("read standard input: {reported}"));
         refused("/dev/stdin", b"PAR1PAR1", &format!("read /dev/stdin: {reported}"));
     }

@@ -229,12 +229,12 @@ fn an_experiment_with_too_little_data_is_named_and_others_are_planned() {
 }
 
 #[test]
-fn lists_without_a_user_are_not_planned_from_unless_requests_are_assigned() {
+fn refuses_to_plan_from_lists_without_a_user_unless_requests_are_assigned() {
     let (events, _) = with_users();
     let events = without_users(&events, |_| true);
     let refused = plan(&ASKED, &events);
     assert_eq!((refused.code, &*refused.stdout), (Some(65), ""));
-    let reported = "error: e: 100% of the lists of an arm have no user, so an estimate would be too short: send a user id";
+    let reported = "error: e: 100% of the lists of an arm have no user, so the estimated duration would be too short: send a user id";
     assert!(refused.stderr.contains(reported), "{}", refused.stderr);
     let json = document(&[&ASKED[..], &["--unit", "request"]].concat(), &events);
     number(&json["plans"]["e"]["arms"]["b"]["metrics"]["hit_rate@1"]["planned"]["days"]);

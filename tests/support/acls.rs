@@ -56,7 +56,7 @@ impl Kafka {
         self.create(&Right::new(user, kind, name, operation), DENY);
     }
 
-    /// Takes back what [`Kafka::grant`] has allowed.
+    /// Revokes a right that [`Kafka::grant`] gave.
     #[track_caller]
     pub fn revoke(&self, user: &str, kind: ResourceType, name: &str, operation: Operation) {
         let right = Right::new(user, kind, name, operation);

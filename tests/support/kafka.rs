@@ -200,7 +200,7 @@ impl Kafka {
         self.nodes[0].process.kill();
     }
 
-    /// Lets no write of the broker to a file succeed any more, as on a full disk, until it is restarted.
+    /// Makes every file write of the broker fail, as on a full disk, until it is restarted.
     pub fn fill_disk(&self) {
         let zero = libc::rlimit {
             rlim_cur: 0,

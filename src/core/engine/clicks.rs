@@ -33,7 +33,7 @@ const COUNTED: u32 = 1 << 2;
 const TAKEN_SHIFT: u32 = 3;
 const TAKEN: u32 = (1 << IndexedKind::SHIFT) - (1 << TAKEN_SHIFT);
 /// Bit of the number of lists that marks a refused click, which has no result. It makes the number exceed every limit, so lists
-/// with accepted clicks alone need no further check.
+/// with only accepted clicks need no further check.
 pub const REFUSED: u32 = 1 << (IndexedKind::SHIFT - TAKEN_SHIFT - 1);
 /// Time of a refused click that may belong to a list of any time.
 pub const ANY_TIME_MS: i64 = i64::MAX;

@@ -108,7 +108,7 @@ impl OpenEvents {
     }
 
     /// Notes a refused click, so that it is read again as long as a list that it may belong to is not settled. It is not in the
-    /// digest, which has accepted events alone.
+    /// digest, which covers only accepted events.
     pub fn note(&mut self, reach_ms: i64, at: ResumePoint) {
         if reach_ms >= self.noted_until_ms {
             self.noted_until_ms = reach_ms.div_euclid(self.slot_ms) * self.slot_ms + self.slot_ms;

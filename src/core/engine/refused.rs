@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// A list takes a kept click that was refused.
+    /// Counts a kept refused click on a list that arrived after it.
     pub(super) fn take_refused_click(
         &mut self,
         place: ChunkHandle,
@@ -205,7 +205,7 @@ impl Engine {
 
     /// Counts a refused click on a list without keeping it, because there is no room.
     fn refuse_at_once(&mut self, list: ChunkHandle, user: Option<NonZeroU32>) {
-        // Read again, it has been counted before.
+        // A click that is read again was already counted.
         if self.is_again {
             return;
         }

@@ -31,7 +31,7 @@ const TOLD_AT_A_TIME: u64 = 64 << 10;
 const ZSTD_WINDOW_LOG: u32 = 31;
 /// Error for Parquet from standard input or a pipe, whose end cannot be read first.
 const PARQUET_IN_A_STREAM: &str =
-    "it is Parquet, which can be read only from a file: write it to one, and name that file";
+    "it is Parquet, which can be read only from a file: save it to a file, and pass the file's name";
 /// Number of first bytes used to detect the format.
 const HEAD: usize = 512;
 

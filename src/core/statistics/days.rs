@@ -342,7 +342,7 @@ impl fmt::Display for NoEstimate {
             NoEstimate::NoTreatment => f.write_str("it has no arm except the control"),
             NoEstimate::WithoutUser(share) => write!(
                 f,
-                "{:.0}% of the lists of an arm have no user, so an estimate would be too short: {USERS_REMEDY}",
+                "{:.0}% of the lists of an arm have no user, so the estimated duration would be too short: {USERS_REMEDY}",
                 100.0 * share
             ),
             NoEstimate::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),

@@ -114,7 +114,7 @@ const OF_METRICS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_p_value",
             OF_METRIC,
-            "p-value of no difference from the control, over all looks so far, corrected for the number of metrics and arms. For metrics that do not decide, it is of the last look, and holds at one look of your choice.",
+            "p-value of no difference from the control, over all looks so far, corrected for the number of metrics and arms. For metrics that do not decide, it comes from the last look, and is valid only if you read it at a single look.",
         ),
         number: |metric| metric.p_adjusted.map(Number::Float),
     },

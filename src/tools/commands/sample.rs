@@ -57,7 +57,7 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Reports clicks of which `evaluate` would count none. A sample that is too large to join is not judged.
+/// Reports clicks if `evaluate` would count none of them. A sample that is too large to join is not judged.
 fn without_a_hit(evaluation: &Evaluation) -> Option<Finding> {
     let fault = evaluation
         .without_a_hit()

@@ -89,11 +89,11 @@ fn a_refused_click_settles_with_its_list_whichever_comes_first() {
             // Not counted yet.
             pair.unreadable_click(1, 12, None, Some(3));
             pair.click(8, 12, 5);
-            // By the time of its record, by its own, and twice.
+            // Found by the record's time, then by the click's own time, twice.
             pair.unreadable_click(1, 12, None, Some(3));
             pair.unreadable_click(2, 90, Some(14), None);
             pair.unreadable_click(2, 90, Some(14), None);
-            // Of a list that shows later, of one that showed too long before, and of none.
+            // Clicks on a list shown later, on a list shown too long ago, and on no list.
             pair.unreadable_click(1, 4, None, Some(3));
             pair.click(8, 44, 5);
             pair.unreadable_click(1, 42, None, Some(3));

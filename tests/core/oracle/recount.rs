@@ -128,7 +128,7 @@ impl<'a> Twin<'a> {
         }
     }
 
-    /// Holds every refused click against a list, and returns the users of those that count on it. `n_lists` is the number of
+    /// Matches every refused click with a list, and returns the users of those that count on it. `n_lists` is the number of
     /// lists before it that each counts on.
     fn refused(&self, list: &Accepted<List>, read: &Read, n_lists: &mut [u32]) -> Vec<Option<u8>> {
         let rules = &self.world.rules;

@@ -266,14 +266,14 @@ fn stored_gauge(daemon: &Daemon, name: &str) -> Option<[f64; 2]> {
     Some([of("0")?, of("1")?])
 }
 
-/// Returns whether a loss of this partition is counted, and over.
+/// Returns `Some` once a loss of this partition has been counted and repaired.
 fn is_counted(daemon: &Daemon, partition: i32) -> Option<()> {
     let lost = stored_gauge(daemon, "abgauge_stored_lost_total")?;
     let whole = stored_gauge(daemon, "abgauge_stored_whole")?;
     (lost[partition as usize] > 0.0 && whole == [1.0, 1.0]).then_some(())
 }
 
-/// Asserts that each settled number is the one of before, or hidden.
+/// Asserts that each settled number is unchanged or hidden.
 #[track_caller]
 fn assert_withheld(daemon: &Daemon, before: Option<&[(String, f64)]>) {
     let shown = settled(daemon).unwrap_or_default();
@@ -362,7 +362,7 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
                 is_reported(daemon, words)
             });
             mend(stage, partition);
-            daemon.wait_until("all to be well again", |daemon| {
+            daemon.wait_until("the state topic to recover", |daemon| {
                 watch.is_well(daemon).then_some(())
             });
         }
@@ -385,7 +385,7 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
             });
             is_withheld(&daemon);
             mend(stage, partition);
-            daemon.wait_until("all to be well again", |daemon| {
+            daemon.wait_until("the state topic to recover", |daemon| {
                 let is_whole = stored_gauge(daemon, "abgauge_stored_whole")? == [1.0, 1.0];
                 (watch.is_well(daemon) && is_whole).then_some(())
             });
@@ -419,7 +419,7 @@ fn run(case: &Case, kafka: &Arc<Kafka>, partition: i32) {
         }
     }
     daemon.start_again();
-    daemon.wait_until(&format!("{}: the totals of before", case.name), |daemon| {
+    daemon.wait_until(&format!("{}: the earlier totals", case.name), |daemon| {
         (settled(daemon) == before).then_some(())
     });
     daemon.signal(libc::SIGTERM);
@@ -440,7 +440,7 @@ fn broker() -> Arc<Kafka> {
 
 /// Kafka ends a broker that cannot write its logs.
 #[test]
-fn a_full_disk_of_the_broker_withholds_numbers_and_loses_none() {
+fn a_full_disk_on_the_broker_hides_numbers_and_loses_none() {
     let mut stage = Stage::new();
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
@@ -462,7 +462,7 @@ fn a_full_disk_of_the_broker_withholds_numbers_and_loses_none() {
 
     stage.broker().restart();
     producer.flush();
-    daemon.wait_until("the totals of before", |daemon| {
+    daemon.wait_until("the earlier totals", |daemon| {
         (settled(daemon) == before).then_some(())
     });
     stage.send(N_LISTS..2 * N_LISTS);

@@ -74,7 +74,7 @@ fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
         ("PARTITION", "1"),
     ]);
     daemon.wait_until_ready();
-    daemon.wait_until("the totals of before", |daemon| {
+    daemon.wait_until("the earlier totals", |daemon| {
         (settled(daemon) == before).then_some(())
     });
     assert_eq!(stage.state(&["verify"]).code, Some(0));
@@ -86,7 +86,7 @@ fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
     let ran = stage.state(&["forget", "--partition", "1", "--yes", "--force"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     daemon.start_again();
-    daemon.wait_until("the totals of before", |daemon| {
+    daemon.wait_until("the earlier totals", |daemon| {
         (settled(daemon) == before).then_some(())
     });
     daemon.wait_until_ready();

@@ -102,7 +102,7 @@ fn volumes_are_all_named() {
     }
 }
 
-/// So that the tests' broker and the one that people try out behave alike.
+/// Keeps the broker of the tests and the broker in Compose at one version, so that they behave alike.
 #[test]
 fn the_broker_has_the_version_that_the_tests_run() {
     let (_, after) = include_str!("../../kafka/pom.xml")

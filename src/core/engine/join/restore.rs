@@ -33,8 +33,8 @@ impl Engine {
     /// - A list between the two, of a slot < R, has no effect.
     /// - A click before the resume points has a time plus `click_skew` < start(F). A list that it counts for has a time no
     ///   later than that, so it is of a slot < F.
-    /// - A refused click is read again like an accepted one. It counts when its list settles: for a list that is read again it is
-    ///   found again, and for one that is not, it is in the ledger.
+    /// - A refused click is read again like an accepted one. It counts when its list settles. If the list is read again, the click is
+    ///   found again. If not, the click is already in the ledger.
     /// - Arms are stored in the order of their admission, with hashes of the folded ones, so that each is counted once.
     ///
     /// Ids and times of originals must be stored, because reading them again is not enough: whether an original was accepted

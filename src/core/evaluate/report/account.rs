@@ -69,7 +69,7 @@ impl Evaluation {
         losses.chain(overflow).collect()
     }
 
-    /// Reports clicks of which none is on an item that its list shows. Then the field that ties clicks to lists is not the
+    /// Reports clicks if none of them is on an item of its list. Then the field that ties clicks to lists is not the
     /// intended one, and no hit ratio is meaningful.
     pub fn without_a_hit(&self) -> Option<String> {
         let n_clicks: u64 = ClickResult::ALL

@@ -158,7 +158,7 @@ impl DraftedShape {
         (self, trial)
     }
 
-    /// Takes the best way to read the arms that leaves experiments.
+    /// Chooses the best way to read the arms that yields experiments.
     fn try_arms(&mut self, sample: &ReadableSample) -> Trial {
         let mut shape = self.shape.clone();
         for way in std::mem::take(&mut self.arm_ways) {

@@ -66,7 +66,7 @@ pub(super) fn requests(
             .filter(|(column, n)| may_be_request(column, *n, members, kind))
             .collect::<Vec<_>>()
     });
-    // If half of the lists share their IDs with others, the field identifies something else, unless its name says request: the
+    // If half of the lists share their IDs with others, the field identifies something else, unless it is named for a request: the
     // lists of one page may share one.
     let is_own = |column: &SampleColumn, n: usize| {
         n < FEW || 2 * distinct(column, lists).len() > n || is_called_request(column)

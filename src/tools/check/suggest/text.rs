@@ -239,7 +239,7 @@ fn no_arm(sample: &Unmapped, proposal: &Proposal) -> String {
         }
         if let Some(path) = of_arms(&|number| !is_list(number)) {
             return format!(
-                "No list names an arm: they seem to be assigned in a separate event (`{path}`), which is not read. To fix that, {add}; for files, {ARMS_APART} has a recipe."
+                "No list names an arm: arms seem to be assigned in a separate event (`{path}`), which is not read. To fix that, {add}; for files, {ARMS_APART} has a recipe."
             );
         }
     }
@@ -268,7 +268,7 @@ fn out_of_time(trial: &Trial, proposal: &Proposal, options: &Options) -> Vec<Str
         [trial.delays_ms.iter().min(), trial.delays_ms.iter().max()].map(|ms| ms.copied().unwrap_or(0));
     let minutes = |ms: i64| display_ms((ms + 59_999) / 60_000 * 60_000);
     let early = format!(
-        "Clicks that do not count because they come before their list: {n_early} of {n}, up to {} before it. If a clock of the clicks may be behind, set click_skew under [join], now {}.",
+        "Clicks that do not count because they come before their list: {n_early} of {n}, up to {} before it. If the clock that stamps the clicks may be slow, set click_skew under [join], now {}.",
         minutes(-first_ms),
         display_ms(skew_ms)
     );

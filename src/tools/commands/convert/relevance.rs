@@ -6,7 +6,7 @@ use crate::tools::cli::ConvertArgs;
 /// A column of numbers or booleans, some of them 0 or false, that no flag names. Its rows may be graded, and not all relevant.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the truth has a column {column} with zeros or false: {n_zeros}; `--relevance {column}` leaves these rows out; \
+    "the truth has a column {column} with zeros or false (rows: {n_zeros}); `--relevance {column}` leaves these rows out; \
      `--relevance \"\"` takes every row as relevant"
 )]
 pub(super) struct UnnamedRelevance {
