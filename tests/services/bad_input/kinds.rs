@@ -94,7 +94,7 @@ fn all_kinds() -> Vec<Bad> {
         list_text("\"items\":", "\"ts\":1,\"items\":", "not_json"),
         // Types and fields:
         bad(true, "[]", "wrong_type"),
-        bad(false, "null", "wrong_type"),
+        bad(false, "null", "tombstone"),
         bad(false, format!("\"{SECRET}\""), "wrong_type"),
         list_with("items", json!(SECRET), "wrong_type"),
         list_with("items", json!([{"id": SECRET}]), "wrong_type"),
