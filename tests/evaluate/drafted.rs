@@ -857,3 +857,79 @@ fn a_file_in_which_all_clicks_are_refused_has_no_numbers() {
         );
     }
 }
+
+#[test]
+fn a_user_is_never_a_type_or_an_arm() {
+    // Few users that return look like types or arms.
+    let user = |shown: &Shown| format!("user-{}", shown.n % 7);
+    let missing = list_with(|shown, list| {
+        list["user_id"] = user(shown).into();
+        if shown.items.is_empty() {
+            list["items"] = Value::Null;
+        }
+    });
+    check_own_arms(
+        &lines(missing, own_click),
+        &["type = \"type\"", "no_items = \"empty\""],
+    );
+    let beside = list_with(|shown, list| {
+        list["user_id"] = user(shown).into();
+        list["experiments"]["unit"] = user(shown).into();
+        list["experiments"]["mail"] = format!("{}@example.org", user(shown)).into();
+        list["experiments"]["bucket"] = (shown.n % 7 * 9).to_string().into();
+    });
+    check_own_arms(&lines(beside, own_click), &["only = [\"ranker\"]"]);
+    for name in ["variant", "experiments"] {
+        let alone = list_with(|shown, list| {
+            list["user_id"] = user(shown).into();
+            list["experiments"] = json!({});
+            list[name] = match name {
+                "variant" => user(shown).into(),
+                _ => json!({"ranker": user(shown)}),
+            };
+        });
+        check_refused(&lines(alone, own_click), &[]);
+    }
+}
+
+#[test]
+fn a_preset_without_arms_is_refused_and_one_with_arms_elsewhere_is_drafted() {
+    let list = |more: &dyn Fn(&Shown) -> Value| {
+        let lists = |shown: &Shown| {
+            let time = jiff::Timestamp::from_millisecond(shown.ts_ms())
+                .expect("a time")
+                .to_string();
+            vec![
+                json!({"application": "shop", "query_id": format!("q-{}", shown.n), "client_id": shown.user(), "user_query": "tv",
+                "query_attributes": more(shown), "query_response_id": shown.request(), "query_response_hit_ids": shown.items,
+                "timestamp": time}),
+            ]
+        };
+        lines(lists, |shown, click| {
+            let time = jiff::Timestamp::from_millisecond(shown.ts_ms() + 4_000)
+                .expect("a time")
+                .to_string();
+            json!({"action_name": "click", "query_id": format!("q-{}", shown.n), "client_id": shown.user(), "timestamp": time,
+                "event_attributes": {"object": {"object_id": click["item"], "object_id_field": "id"}}})
+        })
+    };
+    check_refused(&list(&|_| json!({})), &["No list names an arm"]);
+    let pair = list(&|shown| json!({"experiment": "ranker", "variant": shown.arm}));
+    check_own_arms(&pair, &["experiment = \"query_attributes.experiment\""]);
+}
+
+#[test]
+fn one_pair_of_experiment_and_arm_is_split() {
+    let list = list_with(|shown, list| list["experiments"] = format!("ranker:{}", shown.arm).into());
+    check_own_arms(&lines(list, own_click), &["arm_separator = \":\""]);
+}
+
+#[test]
+fn a_single_arm_that_not_in_leaves_is_reported() {
+    let list = list_with(|shown, list| list["experiments"] = json!({"new_ranker": shown.arm == "a"}));
+    let (_, draft, _dir) = drafted(&lines(list, own_click));
+    assert!(
+        draft.contains("Only one arm of new_ranker remains. If \"false\" means the control"),
+        "{draft}"
+    );
+}

@@ -29,7 +29,7 @@ use abgauge_core::engine::event::Kind;
 use abgauge_core::engine::outcome::SHELVES;
 use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
 
-use self::draft::{DraftedShape, ReadableSample, Trial};
+use self::draft::{DraftedShape, NO_ARM, ReadableSample, Trial};
 use super::file_type::Form;
 
 /// Maximum records to analyze.
@@ -176,7 +176,13 @@ impl Proposal {
             no_hit.or_else(|| evaluation.unusable()).or_else(conflicts)
         };
         let counted = || self.evaluation.as_ref().and_then(of_evaluation);
-        self.trial.fault(topic_kind).or_else(counted)
+        let no_arm = || self.has_other_arms().then(|| NO_ARM.to_owned());
+        self.trial.fault(topic_kind).or_else(no_arm).or_else(counted)
+    }
+
+    /// Returns true if the values in the place of arms are something else: a known shape reads whatever is there.
+    fn has_other_arms(&self) -> bool {
+        self.trial.n_with_arm > 0 && arms::refined(&self.shape.served.arms, &self.trial.arms).is_none()
     }
 
     /// Returns true for a known shape that needs no correction: each experiment is one, and each list has an id of its own.
@@ -184,7 +190,10 @@ impl Proposal {
         let arms = &self.shape.served.arms;
         let is_refined = arms::refined(arms, &self.trial.arms).is_some_and(|refined| refined == *arms);
         let has_bad = self.trial.arms.values().any(|arms| arms.n_bad > 0);
-        is_refined && !has_bad && self.trial.n_conflicts == 0
+        // With a single arm in many lists, the arms may be in another field.
+        let n_arms = self.trial.arms.values().map(|arms| arms.n_lists.len()).max();
+        let is_alone = n_arms == Some(1) && self.trial.n_lists >= arms::MANY;
+        is_refined && !has_bad && !is_alone && self.trial.n_conflicts == 0
     }
 }
 

@@ -19,11 +19,14 @@ use super::words::{ARM, ASSIGNMENT, CHOOSER, EXPERIMENT, NAME, TIME, USER, VALUE
 /// Maximum number of arms in a field. A field with more values means something else.
 const MAX_ARMS: usize = 50;
 
+/// Number of arms from which on each may belong to one user.
+const MANY_ARMS: usize = 5;
+
 /// Maximum number of experiments. A field with more names means something else.
 const MAX_EXPERIMENTS: usize = 50;
 
 /// Number of lists from which on more than one arm is expected.
-const MANY: usize = 20;
+pub(super) const MANY: usize = 20;
 
 /// Maximum number of ways to try.
 const MAX_TRIED: usize = 6;
@@ -115,15 +118,36 @@ fn means_not_in(arm: &str) -> bool {
 #[derive(Default)]
 pub(super) struct SampleArms {
     pub n_lists: BTreeMap<String, usize>,
+    /// Arms with their users.
+    users: BTreeSet<(String, String)>,
+    /// Number of lists whose arm is their user.
+    n_users: usize,
     /// Number of lists whose arm is invalid.
     pub n_bad: usize,
 }
 
 impl SampleArms {
+    /// Adds a list.
+    pub fn take(&mut self, arm: String, user: Option<&str>) {
+        self.n_users += usize::from(user == Some(arm.as_str()));
+        if let Some(user) = user {
+            self.users.insert((arm.clone(), user.to_owned()));
+        }
+        *self.n_lists.entry(arm).or_default() += 1;
+    }
+
+    /// Returns true if each arm has a user of its own, as an email address has.
+    fn follows_users(&self) -> bool {
+        let users: BTreeSet<&String> = self.users.iter().map(|(_, user)| user).collect();
+        let n_arms = self.n_lists.len();
+        n_arms >= MANY_ARMS && users.len() == n_arms && self.users.len() == n_arms
+    }
+
     /// Returns true if this is not an experiment: a user, a time, JSON text, or an id.
-    fn is_other(&self, name: &str) -> bool {
+    fn is_other(&self, name: &str, is_key: bool) -> bool {
         let n_lists: usize = self.n_lists.values().sum();
         let n_arms = self.n_lists.len();
+        let is_user = self.follows_users() || 2 * self.n_users > n_lists;
         let is_other = |arm: &str| {
             let arm = Value::from(arm);
             is_time(&arm) || is_json_text(&arm)
@@ -131,15 +155,18 @@ impl SampleArms {
         let are_ids = n_arms > MAX_ARMS || (n_arms >= FEW && 2 * n_arms > n_lists);
         self.n_lists.is_empty()
             || are_ids
-            || is_called_other(name)
+            || is_user
+            || is_called_other(name, is_key)
             || self.n_lists.keys().any(|arm| is_other(arm))
     }
 }
 
-/// Returns true if all words of a name are those of users, times and other facts about an assignment.
-fn is_called_other(name: &str) -> bool {
+/// Returns true if all words of a name are those of users and times or, for a key next to experiments, of other facts about an
+/// assignment.
+fn is_called_other(name: &str, is_key: bool) -> bool {
+    let of_key: &[&str] = if is_key { &ASSIGNMENT } else { &[] };
     let is_one = |word: &&String| {
-        [&USER[..], &TIME, &ASSIGNMENT]
+        [&USER[..], &TIME, of_key]
             .iter()
             .any(|words| words.contains(&word.as_str()))
     };
@@ -155,10 +182,15 @@ pub(super) fn refined(shape: &ArmsShape, arms: &BTreeMap<String, SampleArms>) ->
         (Some(_), Some(path)) => path.first().names().last().cloned().unwrap_or_default(),
         _ => experiment.to_owned(),
     };
+    let is_key = shape.experiment_name.is_none() && shape.experiment.is_none();
     let (good, bad): (Vec<_>, Vec<_>) = arms
         .iter()
-        .partition(|(name, arms)| !arms.is_other(&name_of(name)));
-    if good.is_empty() || good.len() > MAX_EXPERIMENTS {
+        .partition(|(name, arms)| !arms.is_other(&name_of(name), is_key));
+    // A map with the keys "experiment" and "variant" is one experiment, and not two.
+    let is_pair = is_key
+        && good.iter().any(|(name, _)| is_arm_name(name))
+        && arms.keys().any(|name| is_experiment_name(name));
+    if is_pair || good.is_empty() || good.len() > MAX_EXPERIMENTS {
         return None;
     }
     let mut refined = shape.clone();
@@ -215,7 +247,22 @@ fn texts(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         .iter()
         .filter(|value| !is_json_text(value))
         .filter_map(|value| value.as_str())
+        .filter(|text| !text.is_empty())
         .collect();
+    // One pair in each list, of few experiments: other texts with a colon are names.
+    let separator = [":", "="].into_iter().find(|separator| all(&whole, separator));
+    if let Some(separator) = separator.filter(|_| hints(&column.called(), &EXPERIMENT)) {
+        let experiments = whole.iter().filter_map(|text| text.split_once(separator));
+        let experiments: BTreeSet<&str> = experiments.map(|(experiment, _)| experiment.trim()).collect();
+        let has_more = |text: &&str| BETWEEN.iter().any(|between| text.contains(between));
+        if experiments.len() <= FEW && !whole.iter().any(has_more) {
+            let shape = ArmsShape {
+                arm_separator: Some(separator.to_owned()),
+                ..ArmsShape::default()
+            };
+            return Some(draft(shape, whole.len()));
+        }
+    }
     let mut ways = SEPARATORS
         .iter()
         .flat_map(|separator| BETWEEN.map(|between| (*separator, between)));
@@ -339,14 +386,6 @@ fn as_one(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
     }
     let objects: Vec<&serde_json::Map<String, Value>> =
         column.within(lists).filter_map(Value::as_object).collect();
-    // Such a name consists of words for an arm: in `{"ranker_variant":"neural"}` it is the name of an experiment.
-    let is_arm_name = |name: &str| {
-        let words: Vec<String> = words(name)
-            .into_iter()
-            .filter(|word| !NAME.contains(&word.as_str()))
-            .collect();
-        !words.is_empty() && words.iter().all(|word| ARM.contains(&word.as_str()))
-    };
     let names: BTreeSet<&String> = objects.iter().flat_map(|object| object.keys()).collect();
     let all_are = |name: &str, is_one: &dyn Fn(&Value) -> bool| {
         let mut values = objects.iter().filter_map(|object| object.get(name));
@@ -364,6 +403,10 @@ fn as_one(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         rank(one).total_cmp(&rank(other)).then_with(|| other.cmp(one))
     });
     let experiment = experiment.map(|name| (*name).clone());
+    // Alone, words such as "bucket" may be facts about the experiments beside them.
+    if experiment.is_none() && arm_rank(&arm) > 1 {
+        return None;
+    }
     let inner = |name: &String| {
         let names = column.path.names().iter().chain([name]).map(String::as_str);
         Path::of(&names.collect::<Vec<_>>()).map(Paths::from)
@@ -385,13 +428,27 @@ fn as_one(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
+/// Returns true if a name consists of words for an arm. In `{"ranker_variant":"neural"}` it is the name of an experiment.
+fn is_arm_name(name: &str) -> bool {
+    let words: Vec<String> = words(name)
+        .into_iter()
+        .filter(|word| !NAME.contains(&word.as_str()))
+        .collect();
+    !words.is_empty() && words.iter().all(|word| ARM.contains(&word.as_str()))
+}
+
+fn is_experiment_name(name: &str) -> bool {
+    hint(name, &EXPERIMENT) == 2.0 || hint(name, &NAME) == 2.0
+}
+
 /// Ranks names of arms: `variant` before `bucket`, which may be the hash of a user.
 fn arm_rank(name: &str) -> usize {
     const SURE: [&str; 6] = ["arm", "variant", "variation", "treatment", "arms", "variants"];
-    match (hint(name, &SURE) == 2.0, hints(name, &SURE)) {
-        (true, _) => 0,
-        (_, true) => 1,
-        _ => 2,
+    match () {
+        () if hint(name, &SURE) == 2.0 => 0,
+        () if hints(name, &SURE) => 1,
+        () if hints(name, &["bucket"]) => 3,
+        () => 2,
     }
 }
 
@@ -404,7 +461,8 @@ fn best(columns: &SampleColumns, words: &[&[&str]]) -> Option<Path> {
     };
     words.iter().find_map(|words| {
         let hinting = of_all().filter(|column| hint(&column.called(), words) > 0.0);
-        hinting.map(|column| column.path.clone()).next()
+        let first = hinting.min_by_key(|column| arm_rank(&column.called()));
+        first.map(|column| column.path.clone())
     })
 }
 
@@ -430,8 +488,8 @@ fn array(column: &SampleColumn, lists: &Members) -> Vec<ArmsDraft> {
     // value.
     let rank = |column: &SampleColumn| match () {
         () if hints(&column.called(), &ARM) => Some(arm_rank(&column.called())),
-        () if column.path.names().iter().any(|name| hints(name, &ARM)) => Some(3),
-        () if hints(&column.called(), &VALUE) => Some(4),
+        () if column.path.names().iter().any(|name| hints(name, &ARM)) => Some(4),
+        () if hints(&column.called(), &VALUE) => Some(5),
         () => None,
     };
     let arms = inner
@@ -504,7 +562,7 @@ fn attributes(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
 
 /// Drafts a shape for `"test":"ranker","variant":"neural"`, or an arm alone.
 fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
-    let plain = |words: &[&str]| {
+    let plain = |words: &[&str], beside: Option<&SampleColumn>| {
         let fields = columns.iter().filter(|column| hints(&column.called(), words));
         let fields = fields.filter(|column| {
             let n = column.count(lists, is_label_or_empty);
@@ -515,12 +573,21 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
                 && column.count(lists, is_other) == 0
                 && distinct(column, lists) <= MAX_ARMS
                 && !is_user
-                && !is_called_other(&column.called())
+                && beside.is_none_or(|arm| !is_same(column, arm, lists))
+                && !is_called_other(&column.called(), false)
         });
         // The field in most lists wins, then the one that is surely named like an arm, then the one with the shorter path.
+        let parent = |column: &SampleColumn| {
+            column
+                .path
+                .names()
+                .split_last()
+                .map(|(_, parents)| parents.to_vec())
+        };
         fields.max_by_key(|column| {
             let n = column.within(lists).count();
             (
+                beside.is_some_and(|arm| parent(arm) == parent(column)),
                 n,
                 Reverse(arm_rank(&column.called())),
                 Reverse(column.path.names().len()),
@@ -530,7 +597,8 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     let are_names = |column: &&SampleColumn| column.count(lists, Value::is_boolean) == 0;
     // A field with one value in many lists does not distinguish arms.
     let differs = |column: &&SampleColumn| lists.len() < MANY || distinct(column, lists) > 1;
-    let (experiment, arm) = (plain(&EXPERIMENT), plain(&ARM));
+    let arm = plain(&ARM, None);
+    let experiment = plain(&EXPERIMENT, arm);
     let (experiment, arm, score) = match (experiment, arm) {
         (Some(experiment), Some(arm)) if experiment.path != arm.path && are_names(&experiment) => {
             (Some(experiment), arm, 3.5)
@@ -538,7 +606,7 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
         (_, Some(arm)) => (None, arm, 2.5),
         (experiment, None) => match experiment.filter(differs) {
             Some(experiment) => (None, experiment, 2.0),
-            None => (None, plain(&CHOOSER).filter(differs)?, 1.0),
+            None => (None, plain(&CHOOSER, None).filter(differs)?, 1.0),
         },
     };
     let n = arm.within(lists).count();
@@ -557,6 +625,15 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
         n,
         score: score + share(n, lists.len()),
     })
+}
+
+/// Returns true if two fields have the same value in most lists.
+fn is_same(one: &SampleColumn, other: &SampleColumn, lists: &Members) -> bool {
+    let both = lists
+        .iter()
+        .filter_map(|number| one.values.get(number).zip(other.values.get(number)));
+    let (same, different): (Vec<_>, Vec<_>) = both.partition(|(one, other)| one == other);
+    same.len() > different.len()
 }
 
 fn distinct(column: &SampleColumn, lists: &Members) -> usize {

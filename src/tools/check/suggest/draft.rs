@@ -286,6 +286,8 @@ pub(super) struct ReadableSample<'a> {
     pub same_list_ms: i64,
 }
 
+pub(super) const NO_ARM: &str = "no list names an arm";
+
 /// Results of reading a sample with a shape.
 #[derive(Default)]
 pub(super) struct Trial {
@@ -327,6 +329,7 @@ impl ReadableSample<'_> {
                     Explained::Served {
                         request_id,
                         further_ids,
+                        user_id,
                         ts_ms,
                         arms,
                         left_out,
@@ -341,10 +344,15 @@ impl ReadableSample<'_> {
                             heads.take(&request_id, ts_ms, span_ms)
                         });
                         trial.n_lists += usize::from(is_list);
-                        trial.n_with_arm += usize::from(is_list && !arms.is_empty());
+                        let is_default = |(experiment, arm): &(String, String)| {
+                            let default = &shape.served.arms;
+                            default.experiment_name.as_ref() == Some(experiment)
+                                && default.arm_name.as_ref() == Some(arm)
+                        };
+                        trial.n_with_arm += usize::from(is_list && !arms.iter().all(is_default));
                         trial.n_skipped += n_skipped;
                         if is_list {
-                            trial.take_arms(arms, left_out);
+                            trial.take_arms(arms, left_out, user_id.as_deref());
                         }
                         let clicked = clicked.into_iter();
                         clicks.extend(clicked.map(|item| (request_id.clone(), item, ts_ms)));
@@ -421,15 +429,9 @@ impl DraftedShape {
 }
 
 impl Trial {
-    fn take_arms(&mut self, arms: Vec<(String, String)>, left_out: Vec<String>) {
+    fn take_arms(&mut self, arms: Vec<(String, String)>, left_out: Vec<String>, user: Option<&str>) {
         for (experiment, arm) in arms {
-            *self
-                .arms
-                .entry(experiment)
-                .or_default()
-                .n_lists
-                .entry(arm)
-                .or_default() += 1;
+            self.arms.entry(experiment).or_default().take(arm, user);
         }
         for experiment in left_out {
             self.arms.entry(experiment).or_default().n_bad += 1;
@@ -449,7 +451,7 @@ impl Trial {
         let fault = match () {
             () if self.n_refused > 0 => return Some(self.refused()),
             () if has_lists && self.n_lists == 0 => "it reads no served list",
-            () if has_lists && self.n_with_arm == 0 => "no list names an arm",
+            () if has_lists && self.n_with_arm == 0 => NO_ARM,
             () if has_clicks && self.n_clicks == 0 => "it reads no click",
             () if has_lists && has_clicks && self.n_on_item == 0 => "no click is on an item of its list",
             () => return None,

@@ -9,7 +9,7 @@ use super::columns::{Members, SampleColumn, SampleColumns, share};
 use super::fields;
 use super::items;
 use super::rows;
-use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, TIME, hint, hints};
+use super::words::{ARM, CLICK, EXPERIMENT, INTERACTION, KIND, SERVED, TIME, USER, hint, hints};
 
 /// Maximum number of values of a kind field.
 const MAX_VALUES: usize = 24;
@@ -40,7 +40,12 @@ pub(super) fn splits(columns: &SampleColumns, n_records: usize, topic_kind: Opti
     }
     let mut fields: Vec<(f64, &SampleColumn)> = columns
         .iter()
-        .filter(|column| !hints(&column.called(), &TIME))
+        .filter(|column| {
+            let name = column.called();
+            // Users of a small sample look like types.
+            let is_user = hints(&name, &USER) && hint(&name, &KIND) == 0.0;
+            !hints(&name, &TIME) && !is_user
+        })
         .filter(|column| {
             // A field with a different value in each record is an ID.
             let is_kind =

@@ -120,6 +120,15 @@ fn head(text: &mut String, sample: &Unmapped, proposal: &Proposal, options: &Opt
     if trial.n_with_arm > 0 {
         remark(text, &arms(trial));
     }
+    if proposal.has_other_arms() {
+        remark(
+            text,
+            "These are not arms, but users, times, ids or JSON text: send experiment and arm with each list, or correct `experiments`.",
+        );
+    }
+    for alone in alone(proposal) {
+        remark(text, &alone);
+    }
     if trial.n_lists > 0 && trial.n_clicks > 0 {
         let reported = format!(
             "clicks on a list of the sample: {} of {}, and on an item of it: {}",
@@ -214,6 +223,22 @@ fn arms(trial: &Trial) -> String {
         "arms with their lists: {}{more}",
         experiments[..experiments.len().min(MAX_LISTED)].join("; ")
     )
+}
+
+/// Reports experiments of which `not_in` leaves a single arm.
+fn alone(proposal: &Proposal) -> Vec<String> {
+    let not_in = &proposal.shape.served.arms.not_in;
+    let values = not_in.iter().map(|value| format!("\"{}\"", short(value)));
+    let values = listed(values);
+    let experiments = proposal.trial.arms.iter();
+    let experiments = experiments.filter(|(_, arms)| !not_in.is_empty() && arms.n_lists.len() == 1);
+    let alone = experiments.map(|(experiment, _)| {
+        format!(
+            "Only one arm of {} remains. If {values} means the control, remove it from not_in.",
+            short(experiment)
+        )
+    });
+    alone.collect()
 }
 
 /// Explains why no list names an arm, as far as the fields of the sample show.

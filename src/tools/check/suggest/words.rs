@@ -227,13 +227,20 @@ pub(super) const SHELF: [&str; 18] = [
     "area",
 ];
 /// Names of facts about an assignment that are neither its experiment nor its arm.
-pub(super) const ASSIGNMENT: [&str; 12] = [
+pub(super) const ASSIGNMENT: [&str; 19] = [
     "active",
     "assigned",
     "assignment",
+    "bucket",
     "eligible",
+    "email",
     "enabled",
+    "enrolled",
+    "experiment",
     "exposed",
+    "ip",
+    "key",
+    "reason",
     "hash",
     "salt",
     "seed",
