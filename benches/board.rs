@@ -22,7 +22,7 @@ use abgauge_core::engine::event::{ArmName, Batch, Body, Click, Event, Position, 
 use abgauge_core::ledger::{Keep, PairDelta, PairTracker};
 use abgauge_core::looks::{ArmLook, ExperimentLook, Look, MetricLook};
 use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
-use abgauge_core::metrics::{Column, METRICS, Ranking, USUAL};
+use abgauge_core::metrics::{Column, METRICS, Ranking, usual_ids};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
 use abgauge_core::statistics::{
@@ -56,7 +56,7 @@ fn main() {
         "| metrics, arms, time | width | rows | ns per row | ns per record | ms per hand-over | ns per settled row |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (name, metrics) in [("usual", &USUAL[..]), ("all", &all)] {
+    for (name, metrics) in [("usual", &usual_ids()[..]), ("all", &all)] {
         for n_arms in [1, n_arms] {
             // Records come in real time, and a hundred times faster as during catch-up.
             for (pace, step_ms) in [("live", 50), ("100 times", 5000)] {
@@ -74,8 +74,8 @@ fn main() {
         "\n| a scrape | arms | series | MB | snapshot ms | with rendering ms | a merge waits at most ms |"
     );
     println!("|---|---|---|---|---|---|---|");
-    scrapes("everything", &config(&USUAL), n_arms, n_rounds, None);
-    let few = few_series(config(&USUAL));
+    scrapes("everything", &config(&usual_ids()), n_arms, n_rounds, None);
+    let few = few_series(config(&usual_ids()));
     let without = scrapes("few series an arm", &few, n_arms, n_rounds, None);
     // The total number of series stays the same with fewer arms: 30 of each arm as before, and 86 of a look.
     let n_looked = (n_arms * 30).div_ceil(116);
@@ -91,7 +91,7 @@ fn main() {
         with / without
     );
     println!("\n| an empty week | ms |\n|---|---|");
-    empty_week(&config(&USUAL), n_arms);
+    empty_week(&config(&usual_ids()), n_arms);
     println!("\n| coverage of 10,000 items | arms | merge ms | snapshot ms |\n|---|---|---|---|");
     coverage(config(&["coverage"]), n_arms.min(1000), n_rounds);
     println!(
@@ -107,7 +107,7 @@ fn catch_up(n_arms: usize) {
     const N_HAND_OVERS: usize = 20;
     const N_BATCHES: usize = 72;
     const N_LISTS: usize = 500_000;
-    let mut config = config(&USUAL);
+    let mut config = config(&usual_ids());
     config.measures.ks = [1, 5, 10].into_iter().filter_map(NonZeroU32::new).collect();
     config.join.attribution_ms = 1_800_000;
     config.join.lateness_ms = 60_000;

@@ -312,7 +312,7 @@ fn families(ranking: &Ranking, config: &Export, scope: Scope) -> Vec<Family> {
     // to add them up.
     let needs_denominator = |column: &Column| {
         let is_shown = config.metrics.iter().any(|id| id == column.metric.id);
-        let is_weight = column.metric.is_additive() && column.denominator != LISTS;
+        let is_weight = column.metric.is_additive && column.denominator != LISTS;
         is_named(column) || is_shown && is_weight && scope == Scope::Own
     };
     let parts =

@@ -141,8 +141,8 @@ fn metrics(
         .zip(columns)
         .filter_map(|(key, (column, ratio))| {
             let shape = RatioShape {
-                hits: column.metric.counts_clicks().then_some(n_hits),
-                is_share: rules.ranking.is_share(column),
+                hits: column.metric.counts_clicks.then_some(n_hits),
+                is_share: rules.ranking.is_bounded(column),
             };
             let ratio = ratio?;
             let metric = MetricLook {

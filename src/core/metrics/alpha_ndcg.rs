@@ -9,14 +9,21 @@
 use super::list::ListOutcome;
 use super::ndcg::Discounts;
 use super::term::WHOLE;
-use super::{Metric, OffList, Ratio, Term};
+use super::{Metric, MetricUnit, OffList, Ratio, Term};
 use crate::metrics::catalogue::{Catalogue, UNKNOWN};
 
 pub const ALPHA_NDCG: Metric = Metric {
     id: "alpha_ndcg",
+    name: "α-NDCG",
     gauge: "alpha_ndcg",
     help: "Mean over served lists of alpha-NDCG in the top k: an aspect counts less each time it is shown again.",
+    meaning: "NDCG in which an aspect counts less each time the list shows it again.",
+    unit: MetricUnit::Score,
+    is_usual: false,
     needs_catalogue: true,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| false,
     ratio: |profile, k| {
         let term = Term::AlphaNdcg(profile.off_list);
         Some(Ratio::mean(term, k, profile.population, profile))

@@ -14,8 +14,8 @@ use super::ndcg::Discounts;
 use super::popularity::means_of_top;
 use super::term::TermSource;
 use super::{
-    ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, SumUnit, Term, USUAL,
-    fixed, profile,
+    ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, SumUnit, Term, fixed,
+    profile, usual_ids,
 };
 use crate::metrics::catalogue::{Catalogue, Shares, UNKNOWN};
 
@@ -39,7 +39,7 @@ impl Measures {
     pub fn usual(ks: &[NonZeroU32]) -> Measures {
         Measures {
             profiles: Profile::named(profile::DEFAULT).into_iter().collect(),
-            metrics: USUAL.to_vec(),
+            metrics: usual_ids(),
             ks: ks.to_vec(),
             alpha: 0.5,
             catalogue: false,
@@ -272,16 +272,9 @@ impl Ranking {
         &self.columns
     }
 
-    /// Returns whether a metric cannot exceed 1, by its definition under its profile. The other metrics are counts of
-    /// items, sums, bits, or ratios to a greedy ideal that need not be the best one.
-    pub fn is_share(&self, column: &Column) -> bool {
-        let profile = &self.profiles[column.profile];
-        match column.metric.id {
-            "hits" | "surprisal" | "alpha_ndcg" => false,
-            "mrr" => profile.reciprocal_rank == profile::ReciprocalRank::First,
-            "map" => profile.ap_denominator != profile::ApDenominator::None,
-            _ => true,
-        }
+    /// Returns whether a metric cannot exceed 1 under its profile.
+    pub fn is_bounded(&self, column: &Column) -> bool {
+        (column.metric.is_bounded)(&self.profiles[column.profile])
     }
 
     pub fn profiles(&self) -> &[Profile] {

@@ -3,13 +3,20 @@
 //! CTR@k = Σ H_k ÷ Σ min(k, L), a ratio of sums in every profile. A click counts once per item of a list. An item that is
 //! twice in a list counts as shown at both ranks, but as clicked only at the first.
 
-use super::{Metric, OffList, Population, Ratio, Sum, Term};
+use super::{Metric, MetricUnit, OffList, Population, Ratio, Sum, Term};
 
 pub const CTR: Metric = Metric {
     id: "ctr",
+    name: "CTR",
     gauge: "ctr",
     help: "Distinct clicked items divided by items shown, in the top k.",
+    meaning: "Click-through rate: items clicked divided by items shown, in the top k, over all lists.",
+    unit: MetricUnit::Share,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |_, k| {
         Some(Ratio {
             numerator: Sum::at(Term::Hits, k),

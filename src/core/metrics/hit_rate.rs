@@ -3,13 +3,20 @@
 //! hit ratio@k = mean over lists of [H_k ≥ 1]. In a profile over all lists, a list without a click scores 0. Source:
 //! Deshpande and Karypis, Item-based top-N recommendation algorithms, ACM TOIS 22(1), 2004.
 
-use super::{Metric, Ratio, Term};
+use super::{Metric, MetricUnit, Ratio, Term};
 
 pub const HIT_RATE: Metric = Metric {
     id: "hit_rate",
+    name: "hit ratio",
     gauge: "hit_ratio",
     help: "Share of served lists with at least one clicked item in the top k.",
+    meaning: "Share of lists with at least one clicked item in the top k.",
+    unit: MetricUnit::Share,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |profile, k| Some(Ratio::mean(Term::Hit, k, profile.population, profile)),
 };
 

@@ -2,13 +2,20 @@
 //!
 //! hits@k = mean over lists of H_k. Source: ranx (Bassani, ECIR 2022), `hits`.
 
-use super::{Metric, Ratio, Term};
+use super::{Metric, MetricUnit, Ratio, Term};
 
 pub const HITS: Metric = Metric {
     id: "hits",
+    name: "hits",
     gauge: "hits",
     help: "Mean number of clicked items in the top k of a served list.",
+    meaning: "Mean number of clicked items in the top k.",
+    unit: MetricUnit::Items,
+    is_usual: false,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| false,
     ratio: |profile, k| Some(Ratio::mean(Term::Hits, k, profile.population, profile)),
 };
 

@@ -6,22 +6,36 @@
 
 use super::mrr::reported;
 use super::term::ratio;
-use super::{ApDenominator, Cut, ListOutcome, Metric, OffList, Profile, Ratio, Term};
+use super::{ApDenominator, Cut, ListOutcome, Metric, MetricUnit, OffList, Profile, Ratio, Term};
 
 pub const MAP: Metric = Metric {
     id: "map",
+    name: "MAP",
     gauge: "map",
     help: "Mean over served lists of average precision in the top k.",
+    meaning: "Mean average precision: precision at each clicked rank of the top k, averaged.",
+    unit: MetricUnit::Score,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |profile| profile.ap_denominator != ApDenominator::None,
     ratio: |profile, k| mean(profile, k, profile.ap_denominator),
 };
 
 /// MAP as RecTools computes it with `divide_by_k`.
 pub const MAP_BY_K: Metric = Metric {
     id: "map_by_k",
+    name: "MAP by k",
     gauge: "map_by_k",
     help: "Mean over served lists of average precision in the top k, with the sum divided by k.",
+    meaning: "MAP with its sum always divided by k.",
+    unit: MetricUnit::Score,
+    is_usual: false,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |profile, k| mean(profile, k, ApDenominator::K),
 };
 

@@ -3,13 +3,20 @@
 //! AR@k = Σ_{r≤k} h(r)·(H_r ÷ |G|) ÷ (k | min(k, L)). Source: rs_metrics, `mar`. Over the whole list, k is L.
 
 use super::term::ratio;
-use super::{ArDenominator, ListOutcome, Metric, OffList, Ratio, Term};
+use super::{ArDenominator, ListOutcome, Metric, MetricUnit, OffList, Ratio, Term};
 
 pub const MAR: Metric = Metric {
     id: "mar",
+    name: "MAR",
     gauge: "mar",
     help: "Mean over served lists of average recall in the top k.",
+    meaning: "Mean average recall: recall at each clicked rank of the top k, averaged.",
+    unit: MetricUnit::Score,
+    is_usual: false,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |profile, k| {
         let term = Term::AverageRecall(profile.ar_denominator, profile.off_list);
         Some(Ratio::mean(term, k, profile.population, profile))

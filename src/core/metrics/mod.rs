@@ -29,6 +29,8 @@ mod term;
 
 use std::num::NonZeroU32;
 
+use serde::Serialize;
+
 pub use alpha_ndcg::{ALPHA_NDCG, Relevant};
 pub use columns::{
     CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers, to_float,
@@ -44,17 +46,55 @@ pub use term::{FIXED_ONE, SumUnit, Term, fixed};
 /// Cut-off; `None` for the whole list.
 pub type Cut = Option<NonZeroU32>;
 
-/// Properties of a metric that no profile changes.
+/// Row that describes a metric. Configuration, gauges, JSON, sentences and the page are derived from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Name in JSON, in the configuration and in the label `metric`.
     pub id: &'static str,
+    /// Name in sentences and on the page, such as `hit ratio`.
+    pub name: &'static str,
     /// Name of the gauge without the prefix `abgauge_`.
     pub gauge: &'static str,
+    /// Help text of the gauge.
     pub help: &'static str,
+    /// Explanation on the page, true under every profile.
+    pub meaning: &'static str,
+    pub unit: MetricUnit,
+    /// Set if it is measured by default.
+    pub is_usual: bool,
     pub needs_catalogue: bool,
+    /// Set if its parts add up over partitions and instances. Distinct counts do not.
+    pub is_additive: bool,
+    /// Set if its numerator is 0 for a list without a click.
+    pub counts_clicks: bool,
+    /// Returns whether no value can exceed 1 under a profile. Counts of items, sums, bits, and ratios to a greedy ideal can.
+    pub is_bounded: fn(&Profile) -> bool,
     /// Returns the ratio under a profile at a cut-off, or `None` if the metric is not defined there.
     pub ratio: fn(&Profile, Cut) -> Option<Ratio>,
+}
+
+/// Unit of a metric's values, which decides how they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricUnit {
+    /// Share, written in percent.
+    Share,
+    /// Number without a unit.
+    Score,
+    /// Number of items of a list.
+    Items,
+    Bits,
+}
+
+impl MetricUnit {
+    /// Returns the number of digits after the decimal point.
+    pub fn digits(self) -> usize {
+        match self {
+            MetricUnit::Share | MetricUnit::Bits => 2,
+            MetricUnit::Score => 4,
+            MetricUnit::Items => 3,
+        }
+    }
 }
 
 /// Metrics in the order of export.
@@ -75,8 +115,11 @@ pub const METRICS: [Metric; 14] = [
     surprisal::SURPRISAL,
 ];
 
-/// Ids of the metrics that are measured by default.
-pub const USUAL: [&str; 7] = ["hit_rate", "ctr", "mrr", "ndcg", "precision", "recall", "map"];
+/// Returns the ids of the metrics that are measured by default.
+pub fn usual_ids() -> Vec<&'static str> {
+    let usual = METRICS.iter().filter(|metric| metric.is_usual);
+    usual.map(|metric| metric.id).collect()
+}
 
 impl Metric {
     /// Returns the metric with this id or this gauge name.
@@ -84,21 +127,6 @@ impl Metric {
         METRICS
             .into_iter()
             .find(|metric| metric.id == name || metric.gauge == name)
-    }
-
-    /// Returns whether its parts add up over partitions and instances. Distinct counts do not.
-    pub fn is_additive(&self) -> bool {
-        self.id != coverage::COVERAGE.id
-    }
-
-    /// Returns whether its numerator is 0 for a list without a click.
-    pub fn counts_clicks(&self) -> bool {
-        let of_what_is_shown = [
-            coverage::COVERAGE.id,
-            popularity::POPULARITY.id,
-            surprisal::SURPRISAL.id,
-        ];
-        !of_what_is_shown.contains(&self.id)
     }
 }
 

@@ -3,13 +3,20 @@
 //! RR@k = 1 ÷ (first clicked rank ≤ k), or 0 without one. Source: Voorhees, The TREC-8 question answering track report,
 //! 1999. Summed: Σ_{r≤k} h(r) ÷ r, which can exceed 1.
 
-use super::{Cut, ListOutcome, Metric, Ratio, ReciprocalRank, Term, Truncation};
+use super::{Cut, ListOutcome, Metric, MetricUnit, Ratio, ReciprocalRank, Term, Truncation};
 
 pub const MRR: Metric = Metric {
     id: "mrr",
+    name: "MRR",
     gauge: "mrr",
     help: "Mean over served lists of 1 / rank of the first click in the top k, or 0 if there is none.",
+    meaning: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one.",
+    unit: MetricUnit::Score,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |profile| profile.reciprocal_rank == ReciprocalRank::First,
     ratio: |profile, k| {
         let term = Term::ReciprocalRank(profile.reciprocal_rank);
         reported(profile.rr_truncation, k).then(|| Ratio::mean(term, k, profile.population, profile))

@@ -6,13 +6,20 @@
 //! TOIS 20(4), 2002, with the discount of Burges et al., ICML 2005. A click has no grade, so 2^g − 1 is 1.
 
 use super::mrr::reported;
-use super::{ListOutcome, Metric, NdcgDiscount, NdcgIdeal, OffList, Ratio, Term};
+use super::{ListOutcome, Metric, MetricUnit, NdcgDiscount, NdcgIdeal, OffList, Ratio, Term};
 
 pub const NDCG: Metric = Metric {
     id: "ndcg",
+    name: "NDCG",
     gauge: "ndcg",
     help: "Mean over served lists of the normalised discounted cumulative gain in the top k.",
+    meaning: "Clicked items discounted by the logarithm of their rank, divided by the same sum for the best order.",
+    unit: MetricUnit::Score,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |profile, k| {
         let full = profile.full_without_relevant(profile.population);
         let term = Term::Ndcg(profile.ndcg_ideal, profile.ndcg_discount, profile.off_list, full);

@@ -5,13 +5,20 @@
 //! rs_metrics, `popularity`; Abdollahpouri et al., The unfairness of popularity bias in recommendation, 2019 (average
 //! recommendation popularity).
 
-use super::{Metric, Ratio, Sum, Term, fixed};
+use super::{Metric, MetricUnit, Ratio, Sum, Term, fixed};
 
 pub const POPULARITY: Metric = Metric {
     id: "popularity",
+    name: "popularity",
     gauge: "popularity",
     help: "Mean over served lists of the mean popularity in the top k: the share of users who touched an item.",
+    meaning: "Mean share of users who touched the items of the top k.",
+    unit: MetricUnit::Share,
+    is_usual: false,
     needs_catalogue: true,
+    is_additive: true,
+    counts_clicks: false,
+    is_bounded: |_| true,
     ratio: |_, k| Some(over_shown_lists(Term::Popularity, k)),
 };
 

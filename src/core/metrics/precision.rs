@@ -5,13 +5,20 @@
 //! and Schütze, Introduction to Information Retrieval, 2008, section 8.4.
 
 use super::term::WHOLE;
-use super::{Average, Cut, Metric, PrecisionDenominator, Profile, Ratio, Sum, Term};
+use super::{Average, Cut, Metric, MetricUnit, PrecisionDenominator, Profile, Ratio, Sum, Term};
 
 pub const PRECISION: Metric = Metric {
     id: "precision",
+    name: "precision",
     gauge: "precision",
     help: "Clicked items in the top k of a served list, divided by k.",
+    meaning: "Share of the top k that was clicked.",
+    unit: MetricUnit::Share,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |profile, k| Some(ratio(profile, k)),
 };
 

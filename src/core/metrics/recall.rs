@@ -5,13 +5,20 @@
 //! Schütze, Introduction to Information Retrieval, 2008, 8.4.
 
 use super::term::ratio;
-use super::{Average, ListOutcome, Metric, OffList, Ratio, RecallDenominator, Sum, Term};
+use super::{Average, ListOutcome, Metric, MetricUnit, OffList, Ratio, RecallDenominator, Sum, Term};
 
 pub const RECALL: Metric = Metric {
     id: "recall",
+    name: "recall",
     gauge: "recall",
     help: "Clicked items in the top k, divided by all relevant items of the served list.",
+    meaning: "Share of a list's clicked items that are in the top k.",
+    unit: MetricUnit::Share,
+    is_usual: true,
     needs_catalogue: false,
+    is_additive: true,
+    counts_clicks: true,
+    is_bounded: |_| true,
     ratio: |profile, k| {
         Some(match profile.recall_average {
             Average::Macro => Ratio::mean(

@@ -5,13 +5,20 @@
 //! et al., Solving the apparent diversity-accuracy dilemma of recommender systems, PNAS 107(10), 2010; rs_metrics.
 
 use super::popularity::over_shown_lists;
-use super::{Metric, Term};
+use super::{Metric, MetricUnit, Term};
 
 pub const SURPRISAL: Metric = Metric {
     id: "surprisal",
+    name: "surprisal",
     gauge: "surprisal",
     help: "Mean over served lists of the mean surprisal of the items of the top k, in bits.",
+    meaning: "Mean surprisal of the items of the top k: the fewer users touched an item, the more bits.",
+    unit: MetricUnit::Bits,
+    is_usual: false,
     needs_catalogue: true,
+    is_additive: true,
+    counts_clicks: false,
+    is_bounded: |_| false,
     ratio: |_, k| Some(over_shown_lists(Term::Surprisal, k)),
 };
 

@@ -111,7 +111,7 @@ fn number(setting: &str) -> Value {
 fn metric() -> Value {
     let names = rules::words("metrics.metrics").unwrap_or_default();
     // Distinct counts are not sums over users, so arms cannot be compared by them.
-    let is_additive = |name: &&str| Metric::named(name).is_some_and(|metric| metric.is_additive());
+    let is_additive = |name: &&str| Metric::named(name).is_some_and(|metric| metric.is_additive);
     let names: Vec<&str> = names.into_iter().filter(is_additive).collect();
     let pattern = format!("^(({})(@[1-9][0-9]*)?|{})$", names.join("|"), IDS.join("|"));
     json!({"type": "string", "pattern": pattern})

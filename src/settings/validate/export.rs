@@ -26,7 +26,7 @@ pub(super) fn export(
         }
         None => measures.metrics.iter().map(|id| (*id).to_owned()).collect(),
     };
-    let is_additive = |id: &str| Metric::named(id).is_some_and(|metric| metric.is_additive());
+    let is_additive = |id: &str| Metric::named(id).is_some_and(|metric| metric.is_additive);
     let with_parts: Vec<(&str, String)> = metric_names()
         .into_iter()
         .map(|(name, id)| (name, id.to_owned()))

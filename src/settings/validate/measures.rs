@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use abgauge_core::metrics::profile::CHOICES;
-use abgauge_core::metrics::{METRICS, Measures, Metric, Profile, USUAL};
+use abgauge_core::metrics::{METRICS, Measures, Metric, Profile, usual_ids};
 use toml::{Spanned, Value};
 
 use super::values::{choice, chosen, cut_offs, share};
@@ -36,10 +36,13 @@ pub(super) fn measures(
 ) -> (Measures, Option<Vec<&'static str>>) {
     let profiles = profiles(&raw.profile, known, report);
     let chosen = chosen_metrics(raw, export, &profiles, report);
-    let wanted = chosen.as_deref().unwrap_or(&USUAL);
+    let is_wanted = |metric: &Metric| match &chosen {
+        Some(chosen) => chosen.contains(&metric.id),
+        None => metric.is_usual,
+    };
     let is_measured = |metric: &&Metric| {
         let mut profiles = profiles.iter();
-        wanted.contains(&metric.id) && profiles.any(|profile| profile.metrics.contains(&metric.id))
+        is_wanted(metric) && profiles.any(|profile| profile.metrics.contains(&metric.id))
     };
     // Columns have the order of `METRICS`, whatever the order in the file.
     let metrics = METRICS
@@ -114,7 +117,7 @@ fn chosen_metrics(
             }
         }
     }
-    chosen.or_else(|| Some([&USUAL, exported?.as_slice()].concat()))
+    chosen.or_else(|| Some([usual_ids(), exported?].concat()))
 }
 
 /// Checks that a named metric can be measured with these profiles and this catalogue.

@@ -200,8 +200,7 @@ impl RowSource<'_> {
                 }
                 // Distinct counts do not add up, so they have no rows.
                 let columns = self.ranking.columns().iter();
-                for column in columns.filter(|column| column.profile == index && column.metric.is_additive())
-                {
+                for column in columns.filter(|column| column.profile == index && column.metric.is_additive) {
                     take(SettledRow {
                         k: column.k.map(std::num::NonZeroU32::get),
                         value: column.value(sums),

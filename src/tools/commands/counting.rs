@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use abgauge_core::evaluate::Options;
-use abgauge_core::metrics::{METRICS, Measures, Metric, Profile, USUAL};
+use abgauge_core::metrics::{METRICS, Measures, Metric, Profile};
 
 use crate::settings::{Counting, MAX_CUT_OFFS};
 use crate::tools::cli::CountArgs;
@@ -176,7 +176,7 @@ fn names<'a>(profiles: impl Iterator<Item = &'a Profile>) -> String {
 /// Reduces a profile that defines every metric, such as `default`, to the usual metrics and those of the catalogue.
 fn narrow(profile: &mut Profile) {
     if profile.metrics.len() == METRICS.len() {
-        let is_shown = |metric: &&Metric| metric.needs_catalogue || USUAL.contains(&metric.id);
+        let is_shown = |metric: &&Metric| metric.needs_catalogue || metric.is_usual;
         let shown = METRICS.iter().filter(is_shown);
         profile.metrics = shown.map(|metric| metric.id).collect();
     }

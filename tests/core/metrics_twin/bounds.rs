@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use abgauge_core::metrics::{ApDenominator, Column, Measures, Profile, RecallDenominator, ReciprocalRank};
+use abgauge_core::metrics::{Measures, RecallDenominator};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -11,19 +11,6 @@ use crate::metrics_twin::stream::{Case, case, text};
 use crate::twin::Items;
 use crate::twin::items::Known;
 use crate::twin::measured::profile;
-
-/// Returns whether a metric is at most 1 by definition under these choices.
-///
-/// The others count items (hits), are sums (of reciprocal ranks or precisions), are in bits (surprisal), or are compared with
-/// a greedy ideal that need not be the best (alpha_ndcg).
-fn is_at_most_1(column: &Column, profile: &Profile) -> bool {
-    match column.metric.id {
-        "hits" | "surprisal" | "alpha_ndcg" => false,
-        "mrr" => profile.reciprocal_rank == ReciprocalRank::First,
-        "map" => profile.ap_denominator != ApDenominator::None,
-        _ => true,
-    }
-}
 
 proptest! {
     #[test]
@@ -34,7 +21,7 @@ proptest! {
                 let profile = &evaluation.ranking.profiles()[column.profile];
                 let Some(value) = column.value(sums) else { continue };
                 prop_assert!(value >= 0.0, "{} under {:?}: {}", column.key(), profile, value);
-                if is_at_most_1(column, profile) {
+                if evaluation.ranking.is_bounded(column) {
                     prop_assert!(value <= 1.0, "{} under {:?}: {}", column.key(), profile, value);
                 }
             }

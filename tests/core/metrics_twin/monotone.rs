@@ -29,8 +29,6 @@ fn default() -> Vec<Profile> {
     ten_with_all_metrics()[..1].to_vec()
 }
 
-const NOT_ABOUT_CLICKS: [&str; 3] = ["coverage", "popularity", "surprisal"];
-
 /// Changes the list at this index and its copies, which share its id and time.
 fn change_list(case: &Case, index: Index, change: impl Fn(&mut List)) -> Option<Case> {
     let lists = case.events.iter().filter_map(|event| match event {
@@ -77,7 +75,7 @@ proptest! {
         let Some(changed) = changed else { return Ok(()) };
         let (before, after) = (case.evaluate(), changed.evaluate());
         for (column, before_sums, after_sums) in pairs(&before, &after) {
-            if NOT_ABOUT_CLICKS.contains(&column.metric.id) {
+            if !column.metric.counts_clicks {
                 continue;
             }
             let (before, after) = (column.value(before_sums), column.value(after_sums));

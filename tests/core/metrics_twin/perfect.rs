@@ -96,8 +96,6 @@ pub fn clicked_list(id: u8, items: Vec<u8>) -> Vec<Event> {
     [vec![list], clicks].concat()
 }
 
-const NOT_ABOUT_CLICKS: [&str; 3] = ["coverage", "popularity", "surprisal"];
-
 proptest! {
     #[test]
     fn a_perfect_list_scores_1_exactly_if_the_profile_implies_it(
@@ -109,7 +107,7 @@ proptest! {
         let sums = evaluation.total.values().next().expect("there is an arm");
         for column in evaluation.ranking.columns() {
             let is_longer = |length: &usize| column.k.is_none_or(|k| *length >= k.get() as usize);
-            if NOT_ABOUT_CLICKS.contains(&column.metric.id) || !lengths.iter().all(is_longer) {
+            if !column.metric.counts_clicks || !lengths.iter().all(is_longer) {
                 continue;
             }
             let profile = &evaluation.ranking.profiles()[column.profile];

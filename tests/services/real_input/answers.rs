@@ -69,7 +69,7 @@ pub fn expected() -> Values {
 pub fn additive(mut values: Values) -> Values {
     values.retain(|(_, _, metric), _| {
         let id = metric.split('@').next().and_then(Metric::named);
-        id.is_none_or(|metric| metric.is_additive())
+        id.is_none_or(|metric| metric.is_additive)
     });
     values
 }

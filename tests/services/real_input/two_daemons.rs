@@ -89,7 +89,7 @@ fn added_up(prometheus: &Prometheus, view: View) -> Values {
     let lists = format!("abgauge_lists{{{labels}}}");
     let sum = |of: &str| format!("sum by (arm, k, profile) ({of})");
     let mut all = Values::new();
-    for metric in METRICS.iter().filter(|metric| metric.is_additive()) {
+    for metric in METRICS.iter().filter(|metric| metric.is_additive) {
         let value = format!("abgauge_{}{{{labels}}}", metric.gauge);
         let weight = format!("abgauge_metric_denominator{{{labels},metric='{}'}}", metric.id);
         let by_weight = format!(

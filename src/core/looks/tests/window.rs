@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::ledger::{BucketSums, Epochs, N_BUCKETS};
-use crate::metrics::USUAL;
 
 pub(super) const SLOTS_A_CELL: i64 = LOOK_MS / SLOT_MS;
 
@@ -211,10 +210,7 @@ fn the_longest_window_of_whole_cells_is_taken() {
 /// Megabytes of an arm's day in one pair, if each bucket has this many lists of ten items in a cell, one in ten with a click.
 fn megabytes_of_a_day(lists_a_bucket: u32) -> f64 {
     let ks = [1, 5, 10].map(|k| NonZeroU32::new(k).expect("it is not 0"));
-    let ranking = Ranking::new(&Measures {
-        metrics: USUAL.to_vec(),
-        ..Measures::usual(&ks)
-    });
+    let ranking = Ranking::new(&Measures::usual(&ks));
     let users = Users::Of([("e".to_owned(), Epochs::default())].into());
     let mut ledger = Ledger::new(&ranking, &Keep::of_users(users, LOOK_MS));
     let arm = Arm {

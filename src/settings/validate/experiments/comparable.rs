@@ -82,7 +82,7 @@ impl<'a> Comparable<'a> {
             .iter()
             .filter(|column| column.metric.id == metric.id)
             .collect();
-        if !metric.is_additive() {
+        if !metric.is_additive {
             let message = format!(
                 "\"{written}\" counts distinct items: it is not a sum over users, so it cannot compare arms"
             );

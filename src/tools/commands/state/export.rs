@@ -61,11 +61,7 @@ fn write(desk: &OpenedTopic, args: &ExportArgs, pairs: Vec<(i32, DecodedState)>)
         false => Box::new(File::create(path).with_context(|| format!("write {}", path.display()))?),
     };
     let ranking = Ranking::new(&desk.config.measures);
-    if ranking
-        .columns()
-        .iter()
-        .any(|column| !column.metric.is_additive())
-    {
+    if ranking.columns().iter().any(|column| !column.metric.is_additive) {
         warn("skipped metrics that are not sums over lists (coverage)");
     }
     let written = write_rows(args, pairs, &ranking, BufWriter::new(out));
