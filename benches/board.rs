@@ -24,7 +24,7 @@ use abgauge_core::looks::{ArmLook, ExperimentLook, Look, MetricLook};
 use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
 use abgauge_core::metrics::{Column, METRICS, Ranking, usual_ids};
 use abgauge_core::statistics::burn_in::BurnIn;
-use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use abgauge_core::statistics::per_user;
 use abgauge_core::statistics::{
     ArmReport, ArmState, Basis, ComparisonReport, Decision, Interval, MetricReport, MetricRole, Settings,
 };
@@ -411,7 +411,7 @@ fn looked(config: &Config, n_arms: usize) -> Look {
         top_bucket_share: number,
         ..MetricReport::untested(MetricRole::Secondary, number, number)
     };
-    let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER].map(str::to_owned);
+    let per_user = per_user::ids().map(str::to_owned);
     let against = ArmReport {
         decision: Some(Decision {
             state: ArmState::NoDecision,

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::names::name_of;
+use super::definition::name_of;
 use super::probability::in_words;
 use super::settings::Goal;
 use super::test_state::DecidedLook;

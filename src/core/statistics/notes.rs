@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::arm::LookedArm;
 use super::decision::ArmState;
+use super::definition::name_of;
 use super::effect::Interval;
-use super::names::name_of;
 use super::settings::Settings;
 use super::test_state::{DecidedLook, DecidedMetric};
 use super::totals::Totals;

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::effect::{Effect, Spread};
 use super::epochs::EpochWeights;
 use super::linear::{self, Linear};
-use super::{ratio, sums};
+use super::{ArmTotals, ratio, sums};
 
 /// Counts of an arm and its control in one epoch, with their expected shares of users.
 #[derive(Debug, Clone, Copy)]
@@ -39,12 +39,56 @@ pub const HITS_PER_USER: &str = "hits_per_user";
 /// Id of clicks per assigned user as a metric.
 pub const CLICKS_PER_USER: &str = "clicks_per_user";
 
-/// Ids of all metrics per assigned user.
-pub const IDS: [&str; 3] = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
+/// Row that describes a metric per assigned user.
+#[derive(Debug, Clone, Copy)]
+pub struct UserMetric {
+    /// Name in JSON, in the configuration and in the label `metric`.
+    pub id: &'static str,
+    /// Name in sentences and on the page.
+    pub name: &'static str,
+    /// Explanation on the page.
+    pub meaning: &'static str,
+    /// Returns the counted things of an arm by user bucket.
+    pub counts: fn(&ArmTotals) -> &[f64],
+}
+
+/// Metrics per assigned user in the order of export.
+pub const USER_METRICS: [UserMetric; 3] = [
+    UserMetric {
+        id: LISTS_PER_USER,
+        name: "lists per user",
+        meaning: "Served lists per assigned user.",
+        counts: |arm| &arm.lists,
+    },
+    UserMetric {
+        id: HITS_PER_USER,
+        name: "hits per user",
+        meaning: "Lists with a click per assigned user.",
+        counts: |arm| &arm.hits,
+    },
+    UserMetric {
+        id: CLICKS_PER_USER,
+        name: "clicks per user",
+        meaning: "Clicked items per assigned user.",
+        counts: |arm| &arm.clicks,
+    },
+];
+
+impl UserMetric {
+    /// Returns the metric with this id.
+    pub fn named(id: &str) -> Option<UserMetric> {
+        USER_METRICS.into_iter().find(|metric| metric.id == id)
+    }
+}
+
+/// Returns the ids of all metrics per assigned user, in the order of export.
+pub fn ids() -> [&'static str; 3] {
+    USER_METRICS.map(|metric| metric.id)
+}
 
 /// Reports whether a metric is one per assigned user.
 pub fn is_per_user(metric: &str) -> bool {
-    IDS.contains(&metric)
+    UserMetric::named(metric).is_some()
 }
 
 /// Computes g over the epochs in which both arms have a list and a count.

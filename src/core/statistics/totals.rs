@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decision::MultiArm;
-use super::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use super::per_user::UserMetric;
 use super::refused::RefusedLists;
 use super::settings::Settings;
 use super::srm::{self, ExposedArm};
@@ -117,11 +117,9 @@ impl ArmTotals {
     }
 
     pub(super) fn counted(&self, metric: &str) -> Option<&[f64]> {
-        match metric {
-            LISTS_PER_USER => Some(&self.lists),
-            HITS_PER_USER => Some(&self.hits),
-            CLICKS_PER_USER => Some(&self.clicks),
-            _ => self.metrics.get(metric).map(|terms| terms.numerators.as_slice()),
+        match UserMetric::named(metric) {
+            Some(per_user) => Some((per_user.counts)(self)),
+            None => self.metrics.get(metric).map(|terms| terms.numerators.as_slice()),
         }
     }
 }

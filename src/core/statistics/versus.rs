@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::burn_in::BurnInArm;
-use super::per_user::{CountPart, IDS};
+use super::per_user::{self, CountPart};
 use super::ratio::{EstimatedRatio, RatioPart};
 use super::sums;
 use super::totals::{ArmTotals, Epoch};
@@ -51,7 +51,9 @@ impl<'a> EpochArm<'a> {
             .map(|terms| [&terms.numerators[..], &terms.denominators[..]])
             .collect();
         let ratios = ids().zip(RatioPart::all(&totals.lists, &terms));
-        let counted = ids().chain(IDS).filter_map(|id| Some((id, totals.counted(id)?)));
+        let counted = ids()
+            .chain(per_user::ids())
+            .filter_map(|id| Some((id, totals.counted(id)?)));
         let (counted, columns): (Vec<&str>, Vec<&[f64]>) = counted.unzip();
         // Counts per user are only comparable through the shares of users.
         let counts = share
@@ -101,7 +103,7 @@ impl<'a> Versus<'a> {
         let own = sides
             .flat_map(|side| side.totals.metrics.keys())
             .map(String::as_str);
-        own.chain(IDS).collect()
+        own.chain(per_user::ids()).collect()
     }
 
     /// Returns a metric epoch by epoch.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use abgauge_core::looks::{self, ArmLook, PublishedLooks};
 use abgauge_core::metrics::Ranking;
-use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER};
+use abgauge_core::statistics::per_user;
 use abgauge_core::statistics::{
     ArmReport, ArmState, ComparisonReport, Interval, MetricReport, MetricRole, Settings,
 };
@@ -310,8 +310,7 @@ impl<'a> LookGauges<'a> {
             let ends = MetricEnds::new(column.metric.id, &labels, (windows, scope), is_chosen);
             (column.key(), ends)
         });
-        let per_user = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
-        let per_user = per_user.map(|id| {
+        let per_user = per_user::ids().map(|id| {
             (
                 id.to_owned(),
                 MetricEnds::new(id, "", (&[], scope), config.secondary),

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use abgauge_core::engine::OTHER;
 use abgauge_core::metrics::Metric;
 use abgauge_core::statistics::Settings;
-use abgauge_core::statistics::per_user::IDS;
+use abgauge_core::statistics::per_user;
 use serde_json::{Map, Value, json};
 
 use super::described;
@@ -113,7 +113,11 @@ fn metric() -> Value {
     // Distinct counts are not sums over users, so arms cannot be compared by them.
     let is_additive = |name: &&str| Metric::named(name).is_some_and(|metric| metric.is_additive);
     let names: Vec<&str> = names.into_iter().filter(is_additive).collect();
-    let pattern = format!("^(({})(@[1-9][0-9]*)?|{})$", names.join("|"), IDS.join("|"));
+    let pattern = format!(
+        "^(({})(@[1-9][0-9]*)?|{})$",
+        names.join("|"),
+        per_user::ids().join("|")
+    );
     json!({"type": "string", "pattern": pattern})
 }
 

@@ -6,15 +6,12 @@ use std::num::NonZeroU32;
 use abgauge_core::evaluate::{Compare, Evaluation};
 use abgauge_core::looks::compared;
 use abgauge_core::metrics::{Measures, Ranking};
-use abgauge_core::statistics::per_user::{CLICKS_PER_USER, HITS_PER_USER, LISTS_PER_USER, is_per_user};
+use abgauge_core::statistics::per_user::{self, is_per_user};
 use abgauge_core::statistics::{Settings, Unit};
 use abgauge_core::table::visible;
 
 use crate::tools::cli::{CompareArgs, Scoped};
 use crate::tools::commands::unknown;
-
-/// Ids of the metrics per assigned user.
-const PER_USER: [&str; 3] = [LISTS_PER_USER, HITS_PER_USER, CLICKS_PER_USER];
 
 /// Maximum difference between the sum of shares and 1.
 const TOLERANCE: f64 = 1e-6;
@@ -49,7 +46,7 @@ pub(super) fn compare(args: &CompareArgs, measures: &Measures) -> Result<Option<
 /// Returns ids such as `hit_rate@10`, of the first profile's metrics and of sums per user.
 fn metrics(measures: &Measures) -> Vec<String> {
     let ranking = Ranking::new(measures);
-    let per_user = PER_USER.into_iter().map(str::to_owned);
+    let per_user = per_user::ids().into_iter().map(str::to_owned);
     compared(&ranking)
         .map(|column| column.key())
         .chain(per_user)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use abgauge_core::looks::{ArmLook, ExperimentLook, MetricLook, WindowLook, compared};
 use abgauge_core::metrics::ListOutcome;
-use abgauge_core::statistics::per_user::IDS;
+use abgauge_core::statistics::per_user;
 use abgauge_core::statistics::{ArmReport, Interval, MetricReport, MetricRole};
 
 use super::super::Scrape;
@@ -145,7 +145,7 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> PublishedLooks
                 },
             )
         };
-        let keys = keys.iter().map(String::as_str).chain(IDS);
+        let keys = keys.iter().map(String::as_str).chain(per_user::ids());
         let arm = ArmReport {
             metrics: keys.map(of_key).collect(),
             ..tested

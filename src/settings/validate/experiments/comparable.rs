@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use abgauge_core::looks;
 use abgauge_core::metrics::{Column, Measures, Metric, Ranking};
-use abgauge_core::statistics::per_user::{IDS, is_per_user};
+use abgauge_core::statistics::per_user::{self, is_per_user};
 use toml::Spanned;
 
 use crate::settings::error::{ErrorReport, nearest};
@@ -77,7 +77,9 @@ impl<'a> Comparable<'a> {
         let Some(metric) = Metric::named(name.unwrap_or(id)) else {
             return unknown(written, id, columns);
         };
-        let other = self.default_primary().unwrap_or_else(|| IDS[0].to_owned());
+        let other = self
+            .default_primary()
+            .unwrap_or_else(|| per_user::LISTS_PER_USER.to_owned());
         let own: Vec<&Column> = columns
             .iter()
             .filter(|column| column.metric.id == metric.id)
@@ -115,7 +117,7 @@ impl<'a> Comparable<'a> {
 
 fn unknown(written: &str, id: &str, columns: &[Column]) -> (String, String) {
     let all: Vec<String> = columns.iter().map(Column::key).collect();
-    let remedy = match nearest(id, all.iter().map(String::as_str).chain(IDS)) {
+    let remedy = match nearest(id, all.iter().map(String::as_str).chain(per_user::ids())) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => "write a metric with its cut-off, such as \"hit_rate@10\", or \"mrr\" over the whole list"
             .to_owned(),
