@@ -3,19 +3,21 @@
 use std::borrow::Cow;
 
 use crate::ledger::{BucketSums, N_BUCKETS, RefusedCounts};
-use crate::metrics::{CLICKS, Column, LISTS, Ranking, to_float};
+use crate::metrics::{CLICKS, Column, DEFAULT_PRIMARY, LISTS, Ranking, to_float};
 use crate::statistics::{ArmTotals, RefusedLists, Terms};
 
 /// Returns the metrics that are compared: metrics of the first profile whose sums add up over users. Coverage is left out.
 pub fn compared(ranking: &Ranking) -> impl Iterator<Item = &Column> + Clone {
     let columns = ranking.columns().iter();
-    columns.filter(|column| column.profile == 0 && column.metric.is_additive())
+    columns.filter(|column| column.profile == 0 && column.metric.is_additive)
 }
 
 /// Returns the key of the default primary: CTR at the largest cut-off, else the first of these metrics.
 pub fn default_primary<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Option<String> {
-    let ctr = columns.clone().find(|column| column.metric.id == "ctr");
-    let metric = ctr.or(columns.clone().next())?.metric.id;
+    let primary = columns
+        .clone()
+        .find(|column| column.metric.id == DEFAULT_PRIMARY.id);
+    let metric = primary.or(columns.clone().next())?.metric.id;
     let of_metric = columns.filter(|column| column.metric.id == metric);
     // None, the whole list, is smaller than any cut-off, so it is chosen only if there is none.
     of_metric.max_by_key(|column| column.k).map(Column::key)

@@ -35,6 +35,7 @@ pub use alpha_ndcg::{ALPHA_NDCG, Relevant};
 pub use columns::{
     CLICKS, Column, CoverageColumns, ITEMS_SHOWN, LISTS, Measures, Ranking, RankingBuffers, to_float,
 };
+pub use ctr::CTR;
 pub use list::ListOutcome;
 pub use profile::{
     ApDenominator, ArDenominator, Average, NdcgDiscount, NdcgIdeal, OffList, Population,
@@ -100,7 +101,7 @@ impl MetricUnit {
 /// Metrics in the order of export.
 pub const METRICS: [Metric; 14] = [
     hit_rate::HIT_RATE,
-    ctr::CTR,
+    CTR,
     mrr::MRR,
     ndcg::NDCG,
     precision::PRECISION,
@@ -114,6 +115,9 @@ pub const METRICS: [Metric; 14] = [
     popularity::POPULARITY,
     surprisal::SURPRISAL,
 ];
+
+/// Metric that decides an experiment if no primary metric is configured.
+pub const DEFAULT_PRIMARY: Metric = CTR;
 
 /// Returns the ids of the metrics that are measured by default.
 pub fn usual_ids() -> Vec<&'static str> {

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use abgauge_core::engine::View;
 use abgauge_core::looks::Experiment;
-use abgauge_core::metrics::{Column, Cut, Metric, Ranking};
+use abgauge_core::metrics::{Column, Cut, DEFAULT_PRIMARY, Metric, Ranking};
 use serde::Deserialize;
 
 use super::super::api::window_names;
@@ -165,7 +165,7 @@ impl Primary {
         let alone = alone.and_then(|name| exporter.experiments.get(name));
         let asked = alone.into_iter().chain(exporter.experiments.values());
         asked.filter_map(set).next().unwrap_or(Primary {
-            id: "ctr",
+            id: DEFAULT_PRIMARY.id,
             k: exporter.k.iter().max().copied(),
         })
     }

@@ -1,12 +1,9 @@
 //! CTR by rank, at the resolution of the cut-offs: values between two cut-offs are the difference of their sums.
 
-use abgauge_core::metrics::{Column, Ranking};
+use abgauge_core::metrics::{CTR, Column, Ranking};
 use serde::Serialize;
 
 use crate::board::snapshot::Timeline;
-
-/// Metric whose sums at a cut-off are counts of items.
-const METRIC: &str = "ctr";
 
 /// Ranks from one cut-off to the next, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,7 +23,8 @@ impl<'a> ByRank<'a> {
     /// Returns none if the profile does not measure CTR at any cut-off.
     pub fn of(ranking: &'a Ranking, profile: usize) -> Option<ByRank<'a>> {
         let columns = ranking.columns().iter();
-        let columns = columns.filter(|column| column.metric.id == METRIC && column.profile == profile);
+        // The sums of CTR at a cut-off are counts of items, so they can be subtracted.
+        let columns = columns.filter(|column| column.metric.id == CTR.id && column.profile == profile);
         let mut columns: Vec<&Column> = columns.collect();
         columns.sort_by_key(|column| (column.k.is_none(), column.k));
         (columns.len() > 1).then_some(ByRank { columns })
