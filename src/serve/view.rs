@@ -8,7 +8,8 @@ mod query;
 
 use std::num::NonZeroU32;
 
-use abgauge_core::metrics::Column;
+use abgauge_core::metrics::{Column, Ranking};
+use abgauge_core::statistics::MetricDefinition;
 use serde::Serialize;
 
 use self::arms::{LatestLook, SelectedExperiment, ShownExperiment};
@@ -39,6 +40,8 @@ struct ViewDocument<'a> {
     line_window: &'a str,
     k: &'a [NonZeroU32],
     profiles: Vec<MeasuredProfile<'a>>,
+    /// Definitions of the measured metrics and of those per user, in the order of export.
+    definitions: Vec<MetricDefinition>,
     experiments: Vec<ShownExperiment<'a>>,
     /// Experiments with an arm that passes the filter.
     n_experiments: usize,
@@ -163,6 +166,7 @@ pub(super) fn render(
         windows,
         k: &exporter.k,
         profiles: profiles(&exporter.ranking),
+        definitions: definitions(&exporter.ranking),
         experiments,
         n_experiments,
         n_experiments_in_all,
@@ -178,6 +182,14 @@ pub(super) fn render(
         global: exporter.global.as_ref().map(GlobalScope::status),
     };
     Ok(serde_json::to_writer(out, &answer)?)
+}
+
+/// Returns the definitions of the metrics that any profile measures, and of those per user.
+fn definitions(ranking: &Ranking) -> Vec<MetricDefinition> {
+    let is_measured = |id| ranking.columns().iter().any(|column| column.metric.id == id);
+    let all = MetricDefinition::all();
+    all.filter(|definition| definition.per_user || is_measured(definition.id))
+        .collect()
 }
 
 /// Returns the single experiment to show, if requested and present.

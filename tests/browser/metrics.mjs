@@ -7,10 +7,7 @@ import assert from "node:assert/strict";
 import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, further, nItems] = process.argv.slice(2);
-const METRICS = {
-  hit_rate: "%", ctr: "%", mrr: "", ndcg: "", precision: "%", recall: "%", map: "", map_by_k: "", mar: "", hits: "",
-  alpha_ndcg: "", coverage: "%", popularity: "%", surprisal: "bits",
-};
+const SUFFIXES = { share: "%", score: "", items: "", bits: "\u00a0bits" };
 const OF_FURTHER = ["hit_rate", "mrr", "ndcg", "precision", "recall", "map"];
 
 /** Keeps what the page is told, before the page hears it. */
@@ -49,25 +46,29 @@ await withPage(url, options, async (page, objections) => {
   await page.waitForSelector("[data-testid=value][data-view=settled][data-value]", PATIENCE);
 
   // All metrics are offered, each explained, the first three shown.
-  assert.deepEqual(await offered(), Object.keys(METRICS));
+  const definitions = await page.evaluate(() => globalThis.told.definitions.filter((it) => !it.per_user));
+  const ids = definitions.map(({ id }) => id);
+  assert.deepEqual(await offered(), ids);
   assert.equal(await page.locator('input[name="metric"]:checked').count(), 3);
   await page.locator("#words summary").click();
   const words = await locate("metric-words").locator("dd").allInnerTexts();
-  assert.equal(words.length, Object.keys(METRICS).length);
+  assert.deepEqual(words, definitions.map(({ meaning }) => meaning));
   assert.ok(words.every((text) => text.length > 20), words.join("\n"));
 
   // Each has its column, whose values are those that the page was told, in a form of their own.
   await pick("k", "5");
-  for (const id of Object.keys(METRICS).slice(3)) {
+  for (const id of ids.slice(3)) {
     await pick("metric", id);
     await settled();
   }
   const isThere = (it) => it.key?.endsWith("@5") && it.seen !== undefined;
-  for (const [id, unit] of Object.entries(METRICS)) {
+  for (const { id, name, unit } of definitions) {
+    const suffix = SUFFIXES[unit];
     const { key, seen, told, text } = await pollUntil(() => ofMetric(id), isThere);
     assert.deepEqual([key, Number(seen)], [`${id}@5`, told]);
-    assert.ok(unit === "" ? /^\d+\.\d+$/.test(text) : text.endsWith(unit === "%" ? unit : `\u00a0${unit}`), `${id}: ${text}`);
-    assert.ok(Math.abs(parseFloat(text) - (unit === "%" ? 100 * told : told)) < 0.006, `${id}: ${text} shows ${told}`);
+    assert.match(text, new RegExp(`^\\d+\\.\\d+${suffix}$`), id);
+    assert.ok(Math.abs(parseFloat(text) - (suffix === "%" ? 100 * told : told)) < 0.006, `${id}: ${text} shows ${told}`);
+    assert.ok((await heads()).includes(`${name}@5`), name);
   }
   assert.ok((await ofMetric("surprisal")).told > 1);
 
@@ -75,7 +76,7 @@ await withPage(url, options, async (page, objections) => {
   const titles = await page.locator('[data-arm="neural"] td.live svg').evaluateAll((nodes) => nodes.map((node) => node.getAttribute("aria-label")));
   assert.equal(titles.filter((title) => title === "no time line").length, 1, titles.join("\n"));
   assert.match((await ofMetric("coverage")).line, /^no time line$/);
-  await checkAccessibility(page, "fourteen metrics");
+  await checkAccessibility(page, "all metrics");
 
   // The table moves by itself, the page does not, whether wide or narrow.
   for (const width of [1280, 1000, 360]) {
@@ -93,18 +94,18 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(Number(ofProfile.seen), ofProfile.told);
   assert.ok(ofProfile.told > ofDefault, "lists without a click do not count in it");
   assert.ok(ofProfile.line.endsWith(`highest ${(100 * ofProfile.highest).toFixed(2)}%`), ofProfile.line);
-  assert.deepEqual([hash().profile, hash().metrics.split(",").length], [further, 14]);
+  assert.deepEqual([hash().profile, hash().metrics.split(",").length], [further, ids.length]);
   await pick("profile", "default");
-  await pollUntil(offered, (ids) => ids.length === 14);
+  await pollUntil(offered, (offers) => offers.join() === ids.join());
   assert.equal(await locate("undefined").isVisible(), false);
 
   // One metric stays.
-  for (const id of Object.keys(METRICS).slice(0, -1)) {
+  for (const id of ids.slice(0, -1)) {
     await pick("metric", id);
     await settled();
   }
-  assert.deepEqual(await heads(), ["surprisal@5", "lists clicks"]);
-  assert.ok(await box("metric", "surprisal").isDisabled());
+  assert.deepEqual(await heads(), [`${definitions.at(-1).name}@5`, "lists clicks"]);
+  assert.ok(await box("metric", ids.at(-1)).isDisabled());
 
   // The catalogue is told with what is kept in memory.
   const row = locate("gauges").locator('[data-name="catalogue"]');

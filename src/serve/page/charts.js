@@ -258,9 +258,8 @@ function optionOf({ key, words }) {
 }
 
 /** Formats a number on an axis, with enough digits to distinguish two ticks. */
-function tickOf({ text }) {
-  const isShare = text(0).includes("%");
-  return (value, step) => (isShare ? percentage(value, digitsOf(step * 100)) : number(value, digitsOf(step)));
+function tickOf({ unit }) {
+  return (value, step) => (unit === "share" ? percentage(value, digitsOf(step * 100)) : number(value, digitsOf(step)));
 }
 
 function cellAt({ begins, cell }) {

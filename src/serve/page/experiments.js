@@ -8,7 +8,7 @@ import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.j
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
 import { drawSettling } from "./settling.js";
-import { BADGES, STATES, WORDS, count, metricOf, near, signed, some, span, visible } from "./words.js";
+import { BADGES, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -347,7 +347,7 @@ function differenceOf(value, control, kind) {
 }
 
 function writeDifference(difference, metric, kind) {
-  const relative = (it) => metricOf("ctr").text(it).replace(/\.(\d)\d/, ".$1");
+  const relative = (it) => percentage(it, 2).replace(/\.(\d)\d/, ".$1");
   return signed(difference, kind === "absolute" ? metric.difference : relative);
 }
 

@@ -2,12 +2,11 @@
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
-import { ROLES, STATES, clock, date, digitsOf, metricOf, number, percentage, probability, signed, visible } from "./words.js";
+import { ROLES, STATES, clock, date, digitsOf, idsPerUser, metricOf, number, percentage, probability, signed, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
 const ROLE_ORDER = ["primary", "guardrail", "secondary"];
-const PER_USER = ["lists_per_user", "hits_per_user", "clicks_per_user"];
 const NONE = "–";
 
 export function drawLooks(node, { name, compared_with: control, looks, arms, verdict, context }) {
@@ -118,8 +117,8 @@ const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 
 /** Primaries first, then guardrails, then others in the order of export, and metrics per user last. */
 export function inOrder(metrics, order) {
-  const place = (key) => (PER_USER.includes(key) ? order.length + PER_USER.indexOf(key) : order.indexOf(key));
-  const rank = ({ key, role }) => ROLE_ORDER.indexOf(role) * (order.length + PER_USER.length) + place(key);
+  const keys = [...order, ...idsPerUser()];
+  const rank = ({ key, role }) => ROLE_ORDER.indexOf(role) * keys.length + keys.indexOf(key);
   return metrics.toSorted((a, b) => rank(a) - rank(b));
 }
 

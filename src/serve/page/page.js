@@ -13,7 +13,7 @@ import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { drawHealth, drawStream, losses } from "./stream.js";
-import { clock, count, date, some, visible } from "./words.js";
+import { clock, count, date, define, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
 /** Maximum characters of a warning at the top. The full text is among the operations. */
@@ -31,6 +31,7 @@ const feed = new Feed({
     const begin = performance.now();
     [answer, arrived, asked, silence] = [next, Date.now(), how.asked, null];
     firstVersion ??= answer.stream.version;
+    define(answer);
     draw();
     measured("draw", begin);
     if (waitsSince !== null) measured("wait", waitsSince);

@@ -4,35 +4,31 @@ const percent = (digits) => (share) => `${number(share * 100, digits)}%`;
 export const percentage = (share, digits = 1) => percent(digits)(share);
 const decimals = (digits) => (value) => number(value, digits);
 const points = (digits) => (share) => `${number(share * 100, digits)}\u00a0pp`;
-/** Formats of a metric's value and of the difference between two values. */
-const SHARE = { text: percent(2), difference: points(2) };
-const SCORE = { text: decimals(4), difference: decimals(4) };
-const HITS = { text: decimals(3), difference: decimals(3) };
-const BITS = { text: (bits) => `${number(bits, 2)}\u00a0bits`, difference: (bits) => `${number(bits, 2)}\u00a0bits` };
-
-// A formula may depend on the profile, but the meaning of its metric does not.
-const METRICS = {
-  hit_rate: { name: "hit ratio", ...SHARE, help: "Share of lists with at least one clicked item in the top k." },
-  ctr: { name: "CTR", ...SHARE, help: "Click-through rate: items clicked divided by items shown, in the top k, over all lists." },
-  mrr: { name: "MRR", ...SCORE, help: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one." },
-  ndcg: { name: "NDCG", ...SCORE, help: "Clicked items discounted by the logarithm of their rank, divided by the same sum for the best order." },
-  precision: { name: "precision", ...SHARE, help: "Share of the top k that was clicked." },
-  recall: { name: "recall", ...SHARE, help: "Share of a list's clicked items that are in the top k." },
-  map: { name: "MAP", ...SCORE, help: "Mean average precision: precision at each clicked rank of the top k, averaged." },
-  map_by_k: { name: "MAP by k", ...SCORE, help: "MAP with its sum always divided by k." },
-  mar: { name: "MAR", ...SCORE, help: "Mean average recall: recall at each clicked rank of the top k, averaged." },
-  hits: { name: "hits", ...HITS, help: "Mean number of clicked items in the top k." },
-  alpha_ndcg: { name: "α-NDCG", ...SCORE, help: "NDCG in which an aspect counts less each time the list shows it again." },
-  coverage: { name: "coverage", ...SHARE, help: "Share of the catalogue that was in any top k of the window. A distinct count: it has no time line." },
-  popularity: { name: "popularity", ...SHARE, help: "Mean share of users who touched the items of the top k." },
-  lists_per_user: { name: "lists per user", ...SCORE, help: "Served lists per assigned user." },
-  hits_per_user: { name: "hits per user", ...SCORE, help: "Lists with a click per assigned user." },
-  clicks_per_user: { name: "clicks per user", ...SCORE, help: "Clicked items per assigned user." },
-  surprisal: { name: "surprisal", ...BITS, help: "Mean surprisal of the items of the top k: the fewer users touched an item, the more bits." },
+const plain = (digits) => ({ text: decimals(digits), difference: decimals(digits) });
+const bits = (digits) => (n) => `${number(n, digits)}\u00a0bits`;
+/** Formats of a metric's value and of the difference between two values, by unit. */
+const UNITS = {
+  share: (digits) => ({ text: percent(digits), difference: points(digits) }),
+  score: plain,
+  items: plain,
+  bits: (digits) => ({ text: bits(digits), difference: bits(digits) }),
 };
 
+let definitions = new Map(); // by id, in the order of export
+
+/** Sets the metrics' names, units and meanings, which every answer has. */
+export function define({ definitions: all = [] }) {
+  definitions = new Map(all.map((it) => [it.id, it]));
+}
+
 export function metricOf(id) {
-  return { id, ...(METRICS[id] ?? { name: id, ...SCORE, help: "" }) };
+  const { name = id, unit = "score", digits = 4, meaning = "" } = definitions.get(id) ?? {};
+  return { id, name, unit, help: meaning, ...(UNITS[unit] ?? plain)(digits) };
+}
+
+/** Ids of the metrics per user. */
+export function idsPerUser() {
+  return [...definitions.values()].filter((it) => it.per_user).map(({ id }) => id);
 }
 
 /** Ids of a profile's metrics, from keys such as `mrr@5`. */

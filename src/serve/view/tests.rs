@@ -538,6 +538,30 @@ fn each_profile_has_its_own_values() {
     assert_eq!(values("rs_metrics"), json!([1.0, 0.75]));
 }
 
+#[test]
+fn an_answer_defines_the_measured_metrics_and_those_per_user() {
+    let exporter = Exporter {
+        source: Arc::new(NoLines),
+        ranking: fixture::two_profiles(),
+        ..exporter()
+    };
+    let answer = answer(&exporter, vec![fixture::arm_of_two_profiles()], "");
+    let definitions = answer["definitions"].as_array().unwrap();
+    let ids: Vec<&str> = definitions.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    let per_user = ["lists_per_user", "hits_per_user", "clicks_per_user"];
+    assert_eq!(ids, [&["hit_rate", "coverage"], &per_user[..]].concat());
+    let expected = json!({
+        "id": "hit_rate", "name": "hit ratio", "unit": "share", "digits": 2,
+        "meaning": "Share of lists with at least one clicked item in the top k.", "per_user": false,
+    });
+    assert_eq!(definitions[0], expected);
+    let expected = json!({
+        "id": "clicks_per_user", "name": "clicks per user", "unit": "score", "digits": 4,
+        "meaning": "Clicked items per assigned user.", "per_user": true,
+    });
+    assert_eq!(definitions[4], expected);
+}
+
 struct NoLines;
 
 impl SnapshotSource for NoLines {
