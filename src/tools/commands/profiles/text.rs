@@ -97,11 +97,21 @@ fn also(profile: &Profile) -> String {
     if profile.metrics.len() == METRICS.len() {
         also.push("every metric".to_owned());
     } else {
-        const COMMON: [&str; 7] = ["hit_rate", "mrr", "precision", "recall", "map", "ndcg", "mar"];
-        let rare = profile.metrics.iter().filter(|id| !COMMON.contains(id));
+        // The text above names mar with its denominator.
+        let rare = profile
+            .metrics
+            .iter()
+            .filter(|id| !is_common(id) && **id != "mar");
         also.extend(rare.map(|id| (*id).to_owned()));
     }
     also.join("; ")
+}
+
+/// Returns whether most sources have a metric.
+fn is_common(id: &str) -> bool {
+    let sources = Profile::all();
+    let n_with = sources.iter().filter(|source| reports(source, id)).count();
+    2 * n_with > sources.len()
 }
 
 /// Lists every choice with its words and their meanings. Words shared by several choices are listed once.
