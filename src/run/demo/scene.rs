@@ -14,15 +14,14 @@ use abgauge_core::verdict::{Badge, Headline};
 use console::style;
 use indicatif::HumanCount;
 
-use super::{DemoOptions, lifts, n_read};
+use super::lifts::{self, PRIMARY};
+use super::{DemoOptions, n_read};
 use crate::board::snapshot::{ArmSnapshot, Snapshot};
 use crate::telemetry::StreamStatus;
 use crate::tools::simulate::Truth;
 
 /// Cut-off that is shown.
 const K: NonZeroU32 = NonZeroU32::new(10).expect("10 is not zero");
-/// Metrics with known true values, in the page's order.
-const SHOWN: [&str; 3] = ["ctr", "hit_rate", "mrr"];
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 /// Columns of the progress bar.
@@ -38,14 +37,15 @@ pub struct Scene {
 impl Scene {
     pub fn new(truths: Vec<Truth>, measures: &Measures, duration: Duration) -> Scene {
         let ranking = Ranking::new(measures);
-        let columns = ranking.columns();
-        let column = |id| {
-            let is_it = |column: &&Column| column.k == Some(K) && column.metric.id == id;
-            columns.iter().find(is_it).copied()
-        };
+        let has_truth = |column: &Column| truths.iter().any(|truth| truth.key == column.key());
+        let columns = ranking.columns().iter();
+        let shown = columns.filter(|column| column.profile == 0 && column.k == Some(K) && has_truth(column));
+        let mut columns: Vec<Column> = shown.copied().collect();
+        // The order is the page's: the primary metric is first.
+        columns.sort_by_key(|column| column.key() != PRIMARY);
         Scene {
             truths,
-            columns: SHOWN.into_iter().filter_map(column).collect(),
+            columns,
             duration,
         }
     }
