@@ -163,7 +163,7 @@ impl Config {
     }
 
     fn unused_catalogue(&self) -> Option<String> {
-        let needs = |metric: &&Metric| metric.needs_catalogue;
+        let needs = |metric: &&Metric| metric.needs_catalogue();
         let is_measured = |metric: &Metric| self.measures.metrics.contains(&metric.id);
         let ids: Vec<&str> = METRICS.iter().filter(needs).map(|metric| metric.id).collect();
         (self.catalog.is_some() && !METRICS.iter().filter(needs).any(is_measured)).then(|| {

@@ -9,7 +9,7 @@
 use super::list::ListOutcome;
 use super::ndcg::Discounts;
 use super::term::WHOLE;
-use super::{Metric, MetricUnit, OffList, Ratio, Term};
+use super::{CatalogueData, Metric, MetricUnit, OffList, Ratio, Term};
 use crate::metrics::catalogue::{Catalogue, UNKNOWN};
 
 pub const ALPHA_NDCG: Metric = Metric {
@@ -20,7 +20,7 @@ pub const ALPHA_NDCG: Metric = Metric {
     meaning: "NDCG in which an aspect counts less each time the list shows it again.",
     unit: MetricUnit::Score,
     is_usual: false,
-    needs_catalogue: true,
+    needs: Some(CatalogueData::Aspects),
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| false,

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::{CatalogueData, METRICS, Metric};
+
 /// The place of an item that the catalogue does not know.
 pub const UNKNOWN: u32 = u32::MAX;
 /// Entries of the table for each item at least: three of four look-ups or more find theirs at once.
@@ -212,15 +214,17 @@ impl Catalogue {
     /// Returns a sentence for each reason why some of these metrics are meaningless with this catalogue.
     pub fn lacks(&self, metrics: &[&str]) -> Vec<String> {
         let all = [
-            (self.n_aspects == 0, &["alpha_ndcg"][..], "no item has aspects"),
+            (self.n_aspects == 0, CatalogueData::Aspects, "no item has aspects"),
             (
                 self.n_users == 0,
-                &["popularity", "surprisal"],
+                CatalogueData::Shares,
                 "no item has shares of users",
             ),
         ];
-        let lacking = all.into_iter().filter_map(|(is_lacking, ids, why)| {
-            let ids: Vec<&str> = ids.iter().copied().filter(|id| metrics.contains(id)).collect();
+        let lacking = all.into_iter().filter_map(|(is_lacking, data, why)| {
+            let is_needing = |metric: &&Metric| metric.needs == Some(data) && metrics.contains(&metric.id);
+            let needing = METRICS.iter().filter(is_needing);
+            let ids: Vec<&str> = needing.map(|metric| metric.id).collect();
             let is_reported = is_lacking && !ids.is_empty();
             is_reported.then(|| {
                 format!(

@@ -51,7 +51,7 @@ impl Measures {
         METRICS.into_iter().filter(|metric| {
             self.metrics.contains(&metric.id)
                 && profile.metrics.contains(&metric.id)
-                && (self.catalogue || !metric.needs_catalogue)
+                && (self.catalogue || !metric.needs_catalogue())
         })
     }
 }

@@ -4,7 +4,7 @@
 //! up, so exports have neither numerator nor denominator; [`crate::engine::coverage`] counts them exactly. Source: Ge,
 //! Delgado-Battenfeld and Jannach, Beyond accuracy, RecSys 2010; rs_metrics.
 
-use super::{Metric, MetricUnit, Ratio, Sum, Term};
+use super::{CatalogueData, Metric, MetricUnit, Ratio, Sum, Term};
 
 pub const COVERAGE: Metric = Metric {
     id: "coverage",
@@ -14,7 +14,7 @@ pub const COVERAGE: Metric = Metric {
     meaning: "Share of the catalogue that was in any top k of the window. A distinct count: it has no time line.",
     unit: MetricUnit::Share,
     is_usual: false,
-    needs_catalogue: true,
+    needs: Some(CatalogueData::Items),
     is_additive: false,
     counts_clicks: false,
     is_bounded: |_| true,

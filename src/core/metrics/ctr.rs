@@ -13,7 +13,7 @@ pub const CTR: Metric = Metric {
     meaning: "Click-through rate: items clicked divided by items shown, in the top k, over all lists.",
     unit: MetricUnit::Share,
     is_usual: true,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| true,

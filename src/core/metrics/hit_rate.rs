@@ -13,7 +13,7 @@ pub const HIT_RATE: Metric = Metric {
     meaning: "Share of lists with at least one clicked item in the top k.",
     unit: MetricUnit::Share,
     is_usual: true,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| true,

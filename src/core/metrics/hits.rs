@@ -12,7 +12,7 @@ pub const HITS: Metric = Metric {
     meaning: "Mean number of clicked items in the top k.",
     unit: MetricUnit::Items,
     is_usual: false,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| false,

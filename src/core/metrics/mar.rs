@@ -13,7 +13,7 @@ pub const MAR: Metric = Metric {
     meaning: "Mean average recall: recall at each clicked rank of the top k, averaged.",
     unit: MetricUnit::Score,
     is_usual: false,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| true,

@@ -63,7 +63,8 @@ pub struct Metric {
     pub unit: MetricUnit,
     /// Set if it is measured by default.
     pub is_usual: bool,
-    pub needs_catalogue: bool,
+    /// Data that a catalogue must have for it. `None` if it needs no catalogue.
+    pub needs: Option<CatalogueData>,
     /// Set if its parts add up over partitions and instances. Distinct counts do not.
     pub is_additive: bool,
     /// Set if its numerator is 0 for a list without a click.
@@ -72,6 +73,17 @@ pub struct Metric {
     pub is_bounded: fn(&Profile) -> bool,
     /// Returns the ratio under a profile at a cut-off, or `None` if the metric is not defined there.
     pub ratio: fn(&Profile, Cut) -> Option<Ratio>,
+}
+
+/// Data of a catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CatalogueData {
+    /// The items themselves.
+    Items,
+    /// Share of users who touched an item.
+    Shares,
+    /// Aspects of an item.
+    Aspects,
 }
 
 /// Unit of a metric's values, which decides how they are written.
@@ -131,6 +143,11 @@ impl Metric {
         METRICS
             .into_iter()
             .find(|metric| metric.id == name || metric.gauge == name)
+    }
+
+    /// Returns whether it is measured only with a catalogue.
+    pub fn needs_catalogue(&self) -> bool {
+        self.needs.is_some()
     }
 }
 

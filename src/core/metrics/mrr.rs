@@ -13,7 +13,7 @@ pub const MRR: Metric = Metric {
     meaning: "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one.",
     unit: MetricUnit::Score,
     is_usual: true,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |profile| profile.reciprocal_rank == ReciprocalRank::First,

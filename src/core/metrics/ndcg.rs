@@ -16,7 +16,7 @@ pub const NDCG: Metric = Metric {
     meaning: "Clicked items discounted by the logarithm of their rank, divided by the same sum for the best order.",
     unit: MetricUnit::Score,
     is_usual: true,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| true,

@@ -5,7 +5,7 @@
 //! rs_metrics, `popularity`; Abdollahpouri et al., The unfairness of popularity bias in recommendation, 2019 (average
 //! recommendation popularity).
 
-use super::{Metric, MetricUnit, Ratio, Sum, Term, fixed};
+use super::{CatalogueData, Metric, MetricUnit, Ratio, Sum, Term, fixed};
 
 pub const POPULARITY: Metric = Metric {
     id: "popularity",
@@ -15,7 +15,7 @@ pub const POPULARITY: Metric = Metric {
     meaning: "Mean share of users who touched the items of the top k.",
     unit: MetricUnit::Share,
     is_usual: false,
-    needs_catalogue: true,
+    needs: Some(CatalogueData::Shares),
     is_additive: true,
     counts_clicks: false,
     is_bounded: |_| true,

@@ -15,7 +15,7 @@ pub const PRECISION: Metric = Metric {
     meaning: "Share of the top k that was clicked.",
     unit: MetricUnit::Share,
     is_usual: true,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| true,

@@ -15,7 +15,7 @@ pub const RECALL: Metric = Metric {
     meaning: "Share of a list's clicked items that are in the top k.",
     unit: MetricUnit::Share,
     is_usual: true,
-    needs_catalogue: false,
+    needs: None,
     is_additive: true,
     counts_clicks: true,
     is_bounded: |_| true,

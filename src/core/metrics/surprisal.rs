@@ -5,7 +5,7 @@
 //! et al., Solving the apparent diversity-accuracy dilemma of recommender systems, PNAS 107(10), 2010; rs_metrics.
 
 use super::popularity::over_shown_lists;
-use super::{Metric, MetricUnit, Term};
+use super::{CatalogueData, Metric, MetricUnit, Term};
 
 pub const SURPRISAL: Metric = Metric {
     id: "surprisal",
@@ -15,7 +15,7 @@ pub const SURPRISAL: Metric = Metric {
     meaning: "Mean surprisal of the items of the top k: the fewer users touched an item, the more bits.",
     unit: MetricUnit::Bits,
     is_usual: false,
-    needs_catalogue: true,
+    needs: Some(CatalogueData::Shares),
     is_additive: true,
     counts_clicks: false,
     is_bounded: |_| false,

@@ -129,7 +129,7 @@ fn can_be_measured(
     profiles: &[Profile],
     report: &mut ErrorReport,
 ) {
-    if metric.needs_catalogue && raw.catalog.is_none() {
+    if metric.needs_catalogue() && raw.catalog.is_none() {
         report.refuse(
             key,
             word,

@@ -144,7 +144,7 @@ fn named_metrics(
             let known: Vec<&str> = METRICS.iter().map(|metric| metric.id).collect();
             return Err(unknown(name, "--metrics <METRIC,…>", &known));
         };
-        if metric.needs_catalogue && !has_catalog {
+        if metric.needs_catalogue() && !has_catalog {
             return Err(format!(
                 "the metric '{name}' needs the catalogue of items: give --catalog FILE, or remove it"
             ));
@@ -176,7 +176,7 @@ fn names<'a>(profiles: impl Iterator<Item = &'a Profile>) -> String {
 /// Reduces a profile that defines every metric, such as `default`, to the usual metrics and those of the catalogue.
 fn narrow(profile: &mut Profile) {
     if profile.metrics.len() == METRICS.len() {
-        let is_shown = |metric: &&Metric| metric.needs_catalogue || metric.is_usual;
+        let is_shown = |metric: &&Metric| metric.needs_catalogue() || metric.is_usual;
         let shown = METRICS.iter().filter(is_shown);
         profile.metrics = shown.map(|metric| metric.id).collect();
     }
@@ -184,7 +184,7 @@ fn narrow(profile: &mut Profile) {
 
 /// Returns the ids of these profiles' metrics that need the catalogue.
 fn of_catalogue(profiles: &[Profile]) -> impl Iterator<Item = &'static str> {
-    let metrics = METRICS.into_iter().filter(|metric| metric.needs_catalogue);
+    let metrics = METRICS.into_iter().filter(|metric| metric.needs_catalogue());
     let shown = metrics.filter(|metric| {
         let mut profiles = profiles.iter();
         profiles.any(|profile| profile.metrics.contains(&metric.id))

@@ -288,7 +288,7 @@ fn lists_without_a_click_score_0_or_are_excluded() {
                 .iter()
                 .find(|metric| metric.id == *id)
                 .expect("it is there");
-            if metric.needs_catalogue {
+            if metric.needs_catalogue() {
                 continue;
             }
             let expected = ((all && !is_ratio_of_clicks(id)) || *id == "ctr").then_some(0.0);

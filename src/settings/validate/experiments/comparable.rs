@@ -104,7 +104,7 @@ impl<'a> Comparable<'a> {
         );
         let remedy = if !first.metrics.contains(&id) {
             format!("put a profile first that has it (`abgauge profiles` lists them), or write \"{other}\"")
-        } else if metric.needs_catalogue && !self.measures.catalogue {
+        } else if metric.needs_catalogue() && !self.measures.catalogue {
             format!(
                 "it needs \"{id}\" in `metrics` and catalog = \"FILE\" under [metrics]; or write \"{other}\""
             )
