@@ -117,7 +117,7 @@ pub enum Breach {
     Newer(String),
     /// A key that no version writes.
     Malformed(String),
-    /// A claim or a seal with the highest possible epoch: no other claim can be above it.
+    /// A claim or a seal with an epoch that no instance claims above.
     Unsurpassable(String),
     /// I3.
     TwoContents(RecordKey),
@@ -301,9 +301,9 @@ impl NamespaceContents {
         let view = &self.view;
         breaches.extend(view.newer_key().map(|key| Breach::Newer(key.to_owned())));
         breaches.extend(view.malformed_key().map(|key| Breach::Malformed(key.to_owned())));
-        // No claim can be above this epoch, whether a claim or a seal has it.
+        // No instance claims above this epoch, whether a claim or a seal has it.
         let top = view.top();
-        let top = top.filter(|top| top.session().is_some_and(|session| session.epoch == u64::MAX));
+        let top = top.filter(|top| top.session().is_some_and(Session::is_unsurpassable));
         breaches.extend(top.map(|top| Breach::Unsurpassable(top.text(self.namespace))));
         breaches.extend(self.with_two_contents.iter().map(|key| Breach::TwoContents(*key)));
         let end = self.end();
@@ -595,14 +595,13 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_the_highest_epoch_is_damage() {
-        let mut desk = Desk::new();
-        let key = RecordKey::Claim(Session {
-            epoch: u64::MAX,
-            unique: 0,
-        });
-        desk.put(key, &Claim::default().encode());
-        desk.check(&[Breach::Unsurpassable(key.text(namespace()))]);
+    fn a_claim_that_no_instance_claims_above_is_damage() {
+        for epoch in [u64::MAX, u64::MAX - 1, i64::MAX as u64] {
+            let mut desk = Desk::new();
+            let key = RecordKey::Claim(Session { epoch, unique: 0 });
+            desk.put(key, &Claim::default().encode());
+            desk.check(&[Breach::Unsurpassable(key.text(namespace()))]);
+        }
     }
 
     #[test]

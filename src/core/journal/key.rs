@@ -56,6 +56,17 @@ pub struct Session {
     pub unique: u64,
 }
 
+impl Session {
+    /// Epochs from which on no instance claims. A pair that is claimed every millisecond gets there in 146 million years, so such
+    /// an epoch was written by another program. Claiming above it would leave no room for the next claim.
+    pub const UNSURPASSABLE_EPOCH: u64 = 1 << 62;
+
+    /// Returns true if no instance claims above this session.
+    pub fn is_unsurpassable(self) -> bool {
+        self.epoch >= Self::UNSURPASSABLE_EPOCH
+    }
+}
+
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}|{:016x}", self.epoch, self.unique)

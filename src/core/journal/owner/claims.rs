@@ -114,12 +114,12 @@ impl Owner {
         }
     }
 
-    /// S3: claims above all claims, and above all seals, because a claim may have been deleted while its seals remain. If there
-    /// is no higher epoch, it keeps reading until there is one.
+    /// S3: claims above all claims, and above all seals, because a claim may have been deleted while its seals remain. Below an
+    /// epoch that no instance claims, it keeps reading until that record is deleted.
     pub(super) fn claim(&mut self) {
         let top = self.view.top().and_then(RecordKey::session);
         let read = top.map_or(0, |top| top.epoch);
-        if read == u64::MAX {
+        if top.is_some_and(Session::is_unsurpassable) {
             self.phase = OwnerPhase::Reading(None);
             return;
         }

@@ -158,7 +158,7 @@ impl fmt::Display for Loss {
 pub enum StateFault {
     /// The topic has lost this, and it is being written again.
     Lost(Loss),
-    /// A key of the highest epoch: no claim can be above it.
+    /// A key with an epoch that no instance claims above.
     Unsurpassable(String),
     /// A key of a newer version: a start would be refused.
     Newer(String),

@@ -23,7 +23,7 @@ impl Owner {
         self.n_lost
     }
 
-    /// Returns the record with the highest possible epoch, above which no claim is possible.
+    /// Returns the record above which no instance claims.
     fn unsurpassable(&self) -> Option<RecordKey> {
         let top = self.view.top()?;
         let is_in_the_way = match &self.phase {
@@ -32,7 +32,7 @@ impl Owner {
             OwnerPhase::Holding(holding) => top.session() > Some(holding.session),
             OwnerPhase::Reading(_) | OwnerPhase::Claiming { .. } | OwnerPhase::Superseded { .. } => true,
         };
-        (is_in_the_way && top.session()?.epoch == u64::MAX).then_some(top)
+        (is_in_the_way && top.session()?.is_unsurpassable()).then_some(top)
     }
 
     /// Claims again, above all records: the own claim is gone, or another writer has put a seal above it.

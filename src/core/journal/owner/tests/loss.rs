@@ -147,12 +147,16 @@ fn keeps_rewriting_until_the_records_land() {
     heals(&mut desk, Loss::Parts, again);
 }
 
+/// With the second-highest epoch, the owner once claimed the highest one itself, and after a restart its own claim and seals were to
+/// be deleted.
 #[test]
-fn reports_a_claim_of_the_highest_epoch_until_it_is_deleted() {
-    let junk = Session {
-        epoch: u64::MAX,
-        unique: 0,
-    };
+fn reports_a_claim_of_another_program_near_the_highest_epoch_until_it_is_deleted() {
+    for epoch in [u64::MAX, u64::MAX - 1, i64::MAX as u64] {
+        check_unsurpassable(Session { epoch, unique: 0 });
+    }
+}
+
+fn check_unsurpassable(junk: Session) {
     let (mut desk, session, _) = sealed();
     let commands = desk.read(&(RecordKey::Claim(junk), Some(SharedBytes::from(&b"by hand"[..]))));
     let [OwnerCommand::Commit { number }] = commands[..] else {
