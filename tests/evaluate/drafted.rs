@@ -933,3 +933,47 @@ fn a_single_arm_that_not_in_leaves_is_reported() {
         "{draft}"
     );
 }
+
+/// The id of a list is found by its values, as in records of whole lists.
+#[test]
+fn rows_of_one_list_may_share_an_id_of_any_name() {
+    for name in ["imp_id", "page_view_id", "bundle"] {
+        let rows = |shown: &Shown| {
+            let row = |(position, item): (usize, &String)| {
+                json!({"event": "impression", name: shown.request(), "user_id": shown.user(), "ts": shown.ts_ms(), "experiment": "ranker",
+                    "arm": shown.arm, "position": position + 1, "item": item})
+            };
+            shown.items.iter().enumerate().map(row).collect()
+        };
+        let click = |shown: &Shown, click: Value| json!({"event": "click", name: shown.request(), "ts": click["ts"], "item": click["item"]});
+        let world = world();
+        let n_lists = |arm: &str| {
+            world
+                .iter()
+                .filter(|shown| shown.arm == arm && !shown.items.is_empty())
+                .count() as u64
+        };
+        let [(_, hits_of_a), (_, hits_of_b)] = expected();
+        let expected = [(n_lists("a"), hits_of_a), (n_lists("b"), hits_of_b)];
+        check(
+            &lines(rows, click),
+            &["gather = \"10s\"", &format!("request_id = \"{name}\"")],
+            ["a", "b"],
+            expected,
+        );
+    }
+}
+
+#[test]
+fn a_renamed_time_has_two_paths() {
+    let list = list_with(|shown, list| {
+        if shown.n >= 20 {
+            list["timestamp"] = list["ts"].take();
+            list.as_object_mut().expect("an object").remove("ts");
+        }
+    });
+    check_own_arms(
+        &lines(list, own_click),
+        &["ts = { any = [\"ts\", \"timestamp\"] }"],
+    );
+}

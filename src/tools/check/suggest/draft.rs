@@ -117,6 +117,23 @@ fn shown(
     lists.iter().filter_map(list).collect()
 }
 
+/// Returns two paths if records without the chosen time have it in another field: a producer may have renamed it.
+fn with_second(columns: &SampleColumns, choice: &Option<FieldChoice>, members: &Members) -> Option<Paths> {
+    let choice = choice.as_ref()?;
+    let first = columns.get(&choice.path)?;
+    let rest: Members = members
+        .iter()
+        .filter(|number| !first.values.contains_key(number))
+        .copied()
+        .collect();
+    let is_rest = |(path, _): &&(Path, usize)| {
+        let column = columns.get(path);
+        column.is_some_and(|column| column.count(&rest, times::is_time) == rest.len())
+    };
+    let (second, _) = choice.others.iter().find(is_rest).filter(|_| !rest.is_empty())?;
+    Paths::any(vec![choice.path.clone(), second.clone()])
+}
+
 /// Returns the field chosen as the clicks' reference to a list if it holds ids of shown items instead.
 fn shown_item(
     columns: &SampleColumns,
@@ -232,6 +249,9 @@ impl DraftedShape {
         }
         put(&self.requests[0], &mut served.request_id);
         put(&self.times.served, &mut served.ts);
+        if let Some(both) = with_second(columns, &self.times.served, &split.lists) {
+            served.ts = both;
+        }
         put_user(&self.users[0], &mut served.user_id, &split.lists);
         if let Some(row) = &self.row {
             row.put(served, !self.clicks.is_empty());
@@ -266,6 +286,9 @@ impl DraftedShape {
         }
         put(&self.requests[1], &mut shape.click.request_id);
         put(&self.times.click, &mut shape.click.ts);
+        if let Some(both) = with_second(columns, &self.times.click, &self.clicks) {
+            shape.click.ts = both;
+        }
         put_user(&self.users[1], &mut shape.click.user_id, &self.clicks);
         put(&self.item, &mut shape.click.item);
         if let Some((path, words)) = &split.action {

@@ -229,7 +229,8 @@ fn mostly(elements: &[&Value], is_one: impl Fn(&Value) -> bool) -> bool {
 /// Returns whether a column has the name of a click, and only booleans, 0 and 1.
 pub(super) fn is_click_flag(column: &SampleColumn) -> bool {
     let is_flag = |value: &Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
-    hints(&column.called(), &CLICK) && column.values.values().all(|value| is_flag(value))
+    let is_called = hints(&column.called(), &CLICK) || hints(&column.called(), &["label"]);
+    is_called && column.values.values().all(|value| is_flag(value))
 }
 
 /// Returns a draft for each field of objects that may be their ID.

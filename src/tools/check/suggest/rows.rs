@@ -7,7 +7,8 @@ use abgauge_core::decode::shape::{Path, ServedShape};
 use super::columns::FieldChoice;
 use super::columns::{Members, SampleColumn, SampleColumns, id, is_id};
 use super::items;
-use super::words::{ITEM, POSITION, REQUEST, hints};
+use super::times::is_time;
+use super::words::{ARM, EXPERIMENT, ITEM, POSITION, REQUEST, TIME, USER, hints};
 
 /// Spans that are drafted, the shortest first.
 const SPANS_MS: [i64; 5] = [10_000, 30_000, 60_000, 300_000, 1_800_000];
@@ -25,19 +26,14 @@ pub(super) struct RowDraft {
 
 /// Returns the paths if many records share an id, each with a different item or position.
 pub(super) fn row(columns: &SampleColumns, members: &Members) -> Option<RowDraft> {
-    let called = |words: &[&str]| {
-        let words: Vec<&str> = words
-            .iter()
-            .copied()
+    let item = columns.iter().find(|column| {
+        let words: Vec<&str> = ITEM
+            .into_iter()
             .filter(|word| !["id", "key"].contains(word))
             .collect();
-        let mut columns = columns.iter();
-        columns.find(|column| {
-            hints(&column.called(), &words) && 2 * column.count(members, is_id) > members.len()
-        })
-    };
-    let (request, item) = (called(&REQUEST)?, called(&ITEM)?);
-    let is_shared = 2 * distinct(&[request], members) <= members.len();
+        hints(&column.called(), &words) && 2 * column.count(members, is_id) > members.len()
+    })?;
+    let request = request(columns, members, item)?;
     // Most items of a list have different positions.
     let is_position = |column: &&SampleColumn| {
         hints(&column.called(), &POSITION)
@@ -48,7 +44,7 @@ pub(super) fn row(columns: &SampleColumns, members: &Members) -> Option<RowDraft
     let clicked = columns
         .iter()
         .find(|column| items::is_click_flag(column) && column.within(members).next().is_some());
-    (request.path != item.path && is_shared).then(|| RowDraft {
+    Some(RowDraft {
         request: FieldChoice {
             path: request.path.clone(),
             n: request.count(members, is_id),
@@ -58,6 +54,38 @@ pub(super) fn row(columns: &SampleColumns, members: &Members) -> Option<RowDraft
         position: position.map(|position| position.path.clone()),
         clicked: clicked.map(|clicked| clicked.path.clone()),
     })
+}
+
+/// Finds the id of the list: records share it, each with a different item. A name that hints at a request wins, then the field that
+/// separates most lists.
+fn request<'c, 'a>(
+    columns: &'c SampleColumns<'a>,
+    members: &Members,
+    item: &SampleColumn,
+) -> Option<&'c SampleColumn<'a>> {
+    let is_other = |column: &SampleColumn| {
+        let name = column.called();
+        [&USER[..], &TIME, &ARM, &EXPERIMENT, &POSITION]
+            .iter()
+            .any(|words| hints(&name, words))
+    };
+    let is_called = |column: &SampleColumn| {
+        let words: Vec<&str> = REQUEST.into_iter().filter(|word| *word != "id").collect();
+        hints(&column.called(), &words)
+    };
+    let possible = columns.iter().filter_map(|column| {
+        let n = column.count(members, is_id);
+        let n_lists = distinct(&[column], members);
+        let n_items = distinct(&[column, item], members);
+        let is_shared = 2 * n > members.len() && 2 * n_lists <= members.len();
+        // Without a name, each record of a list must show another item, and no value may be a time.
+        let is_list = is_called(column)
+            || !is_other(column) && 10 * n_items >= 9 * members.len() && column.count(members, is_time) == 0;
+        let is_it = column.path != item.path && is_shared && is_list;
+        is_it.then(|| (is_called(column), n_lists, column))
+    });
+    let best = possible.max_by_key(|(is_called, n_lists, _)| (*is_called, *n_lists));
+    best.map(|(.., column)| column)
 }
 
 /// Counts the distinct tuples of values in these columns.
