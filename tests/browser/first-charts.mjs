@@ -36,6 +36,7 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
   assert.equal(await page.locator("img").count(), 0, "names are text");
 
   // Arms that are compared, metric by metric; an arm without a share has no plan and no part of the split.
+  await charts.locator("[data-testid=forest-line]").first().waitFor({ ...PATIENCE, state: "attached" });
   const lines = await charts.locator("[data-testid=forest-line]").evaluateAll((nodes) => nodes.map((node) => `${node.dataset.metric} ${node.dataset.arm}`));
   assert.deepEqual(lines.slice(0, 4), [hostile, "blend", "neural", "shadow"].map((arm) => `mrr@5 ${arm}`));
   const split = await charts.locator("[data-testid=split-line]").evaluateAll((nodes) => Object.fromEntries(nodes.map((node) => [node.dataset.arm, [...node.querySelectorAll(".planned, .seen")].map((it) => it.textContent)])));
