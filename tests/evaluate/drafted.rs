@@ -834,7 +834,7 @@ fn types_in_the_json_of_avro_are_part_of_a_path() {
     );
 }
 
-/// Lists without a click would look like lists that nobody clicked.
+/// Otherwise its lists would look like lists without a click.
 #[test]
 fn a_file_in_which_all_clicks_are_refused_has_no_numbers() {
     for (field, value) in [

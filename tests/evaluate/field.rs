@@ -14,7 +14,7 @@ const QUALITY: &str = include_str!("../../docs/quality.md");
 /// Lists and hits by experiment and arm.
 type Hits = BTreeMap<String, BTreeMap<String, (u64, u64)>>;
 
-/// A file, and what it holds: lists and hits by experiment and arm, or the reason why it cannot be read.
+/// A file and its contents: lists and hits by experiment and arm, or the reason why it cannot be read.
 type Expected = (&'static str, Result<&'static str, &'static str>);
 
 const NO_ARM: &str = "no list names an arm";

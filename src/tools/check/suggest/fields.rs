@@ -47,7 +47,7 @@ fn is_kind(column: &SampleColumn, kind: Option<&Path>) -> bool {
 }
 
 /// Returns true if the name hints at a request. The word "id" alone is not a hint.
-fn is_called_request(column: &SampleColumn) -> bool {
+pub(super) fn is_called_request(column: &SampleColumn) -> bool {
     let words: Vec<&str> = REQUEST.into_iter().filter(|word| *word != "id").collect();
     hints(&column.called(), &words)
 }

@@ -6,9 +6,10 @@ use abgauge_core::decode::shape::{Path, ServedShape};
 
 use super::columns::FieldChoice;
 use super::columns::{Members, SampleColumn, SampleColumns, id, is_id};
+use super::fields::is_called_request;
 use super::items;
 use super::times::is_time;
-use super::words::{ARM, EXPERIMENT, ITEM, POSITION, REQUEST, TIME, USER, hints};
+use super::words::{ARM, EXPERIMENT, ITEM, POSITION, TIME, USER, hints};
 
 /// Spans that are drafted, the shortest first.
 const SPANS_MS: [i64; 5] = [10_000, 30_000, 60_000, 300_000, 1_800_000];
@@ -69,20 +70,16 @@ fn request<'c, 'a>(
             .iter()
             .any(|words| hints(&name, words))
     };
-    let is_called = |column: &SampleColumn| {
-        let words: Vec<&str> = REQUEST.into_iter().filter(|word| *word != "id").collect();
-        hints(&column.called(), &words)
-    };
     let possible = columns.iter().filter_map(|column| {
         let n = column.count(members, is_id);
         let n_lists = distinct(&[column], members);
         let n_items = distinct(&[column, item], members);
         let is_shared = 2 * n > members.len() && 2 * n_lists <= members.len();
         // Without a name, each record of a list must show another item, and no value may be a time.
-        let is_list = is_called(column)
+        let is_list = is_called_request(column)
             || !is_other(column) && 10 * n_items >= 9 * members.len() && column.count(members, is_time) == 0;
         let is_it = column.path != item.path && is_shared && is_list;
-        is_it.then(|| (is_called(column), n_lists, column))
+        is_it.then(|| (is_called_request(column), n_lists, column))
     });
     let best = possible.max_by_key(|(is_called, n_lists, _)| (*is_called, *n_lists));
     best.map(|(.., column)| column)

@@ -225,7 +225,7 @@ fn arms(trial: &Trial) -> String {
     )
 }
 
-/// Reports experiments of which `not_in` leaves a single arm.
+/// Reports experiments with a single arm left after `not_in`.
 fn alone(proposal: &Proposal) -> Vec<String> {
     let not_in = &proposal.shape.served.arms.not_in;
     let values = not_in.iter().map(|value| format!("\"{}\"", short(value)));
