@@ -330,16 +330,19 @@ impl Chunks {
     }
 
     /// The words from a valid handle on, and whose they are.
+    #[inline]
     pub fn owned(&self, handle: ChunkHandle) -> (u32, &[u32]) {
         let (chunk, word) = self.at(handle);
         (chunk.owner, &chunk.words[word..])
     }
 
     /// The words from a valid handle on.
+    #[inline]
     pub fn words(&self, handle: ChunkHandle) -> &[u32] {
         self.owned(handle).1
     }
 
+    #[inline]
     pub fn words_mut(&mut self, handle: ChunkHandle) -> &mut [u32] {
         let (chunk, word) = self.at_mut(handle);
         &mut chunk.words[word..]

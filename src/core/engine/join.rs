@@ -296,6 +296,7 @@ impl Engine {
         }
     }
 
+    #[inline(always)]
     fn count_event(&mut self, event: &Event, tag: Tag, batch: &Batch) {
         let outcome = self.decide(event, tag, batch);
         match &event.body {
@@ -337,6 +338,7 @@ impl Engine {
         }
     }
 
+    #[inline(always)]
     fn apply_list(&mut self, at: Position, list: &Served, tag: Tag, batch: &Batch) -> Outcome {
         if let Err(refused) = self.check_time(at, list.ts_ms) {
             return refused;
