@@ -20,8 +20,8 @@ impl Dice {
     }
 }
 
-/// Returns the events of 600 users per arm, of whom each has one to nine lists and clicks on a quarter of them, and of a crawler
-/// with this share of all lists of `b`. The crawler clicks as often as others, or never.
+/// Returns the events of 600 users per arm, each with one to nine lists and clicks on a quarter of them, and of a crawler with
+/// this share of all lists of `b`. The crawler clicks as often as others, or never.
 fn events(seed: u64, share: f64, clicks: bool) -> String {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut lists: Vec<(String, &str, bool)> = Vec::new();

@@ -369,7 +369,7 @@ fn shows_a_comparison(report: &ComparisonReport) -> bool {
         || metric.decision.is_some()
 }
 
-/// What each check does to a world in which the first week was won.
+/// Change of a world that makes a check fail.
 type Break = fn(&mut World);
 
 #[test]
