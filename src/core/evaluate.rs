@@ -381,6 +381,7 @@ impl Evaluator {
             arms: &arms,
             ranking: &self.ranking,
             compare,
+            max_user_share: self.max_user_share,
         });
         let half_ms = self
             .served_ms

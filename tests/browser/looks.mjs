@@ -38,7 +38,7 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm on its own"]);
-  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-16 23:30 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts in the table are current.");
+  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts in the table are current.");
   const mismatch = `invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
@@ -58,9 +58,9 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
   assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
   const decisions = {
-    [hostile]: ["invalid: sample ratio", "hold: 3.2 of 7 days"],
-    blend: ["no decision", "hold: 3.2 of 7 days"],
-    neural: ["collecting", "hold: 3.2 of 7 days"],
+    [hostile]: ["invalid: sample ratio", "hold: 8.2 of 14 days"],
+    blend: ["no decision", "hold: 8.2 of 14 days"],
+    neural: ["collecting", "hold: 8.2 of 14 days"],
     shadow: ["not tested", "It has no share of the users."],
   };
   for (const [arm, expected] of Object.entries(decisions))
@@ -77,8 +77,8 @@ await withPage(url, options, async (page, objections) => {
   assert.ok((await heads.evaluateAll((nodes) => nodes.map((node) => node.scope))).every((scope) => scope === "col"));
   const names = of("comparison", "blend").locator("tbody th[scope=row]");
   assert.deepEqual(await Promise.all((await names.all()).map(words)), ["MRR@5 primary", "CTR guardrail", "hit ratio", "lists per user"]);
-  assert.deepEqual(await cells("blend", "mrr@5"), ["+12.0%", "−4.0% to +28.0%", "0.040", "0.2500", "0.2800", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-24"]);
-  assert.deepEqual(await cells("blend", "ctr"), ["+12.0%", "−4.0% to +28.0%", "0.040", "25.00%", "28.00%", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-24"]);
+  assert.deepEqual(await cells("blend", "mrr@5"), ["+12.0%", "−4.0% to +28.0%", "0.040", "0.2500", "0.2800", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-18"]);
+  assert.deepEqual(await cells("blend", "ctr"), ["+12.0%", "−4.0% to +28.0%", "0.040", "25.00%", "28.00%", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-18"]);
   assert.deepEqual((await cells("blend", "lists_per_user")).toSpliced(1, 2).slice(0, 3), ["+12.0%", "–", "–"]);
   assert.deepEqual(await cells("neural", "mrr@5"), ["–", "–", "–", "0.2500", "0.2800", "–", "–", "–"], "too little is known");
   assert.deepEqual((await cells("shadow", "mrr@5")).toSpliced(3, 2).slice(0, 4), ["+12.0%", "−4.0% to +28.0%", "–", "–"], "shown, not tested");
@@ -128,7 +128,7 @@ await withPage(url, options, async (page, objections) => {
   await of("comparison", "blend").locator("summary").click();
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "win");
-  assert.equal(await words(of("decision-reason", "neural")), "promote: 3.2 of 7 days");
+  assert.equal(await words(of("decision-reason", "neural")), "promote: 8.2 of 14 days");
   assert.equal((await cells("neural", "mrr@5"))[0], "+12.0%");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
   assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
@@ -150,14 +150,14 @@ await withPage(url, options, async (page, objections) => {
   }
   // It says when the next decision is, and advises to plan one where none is planned.
   console.log("look undecided");
-  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 3.2 of 7 days, next decision Mon 24 Nov; so far "));
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 8.2 of 14 days, next decision Tue 25 Nov; so far "));
   const advice = locate("experiment", { experiment: "ranker" }).locator("[data-testid=planning]");
   assert.match(await words(advice), /^No day is planned for the decision\. For the next experiment, set planned_days under \[experiments\.NAME\]/);
-  assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-24 00:00\.$/);
+  assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\.$/);
   await checkAccessibility(page, "advice to plan, dark");
   console.log("look as planned");
-  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 3.2 of 7 days, next decision Mon 24 Nov, planned end Thu 4 Dec; so far "));
-  assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-24 00:00\. Planned end: 2025-12-04 00:00\.$/);
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 8.2 of 14 days, next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
+  assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\. Planned end: 2025-12-04 00:00\.$/);
   assert.equal(await advice.isVisible(), false);
   assert.deepEqual(objections, []);
 

@@ -68,6 +68,13 @@ await withPage(url, options, async (page, objections) => {
   const relative = await differences("relative");
   assert.equal(relative.seen, relative.right);
   assert.match(relative.text, /^[+−±]\d+\.\d%$/);
+  const written = await page.evaluate(() => {
+    const nodes = [...document.querySelectorAll("[data-testid=difference][data-value]")];
+    return nodes.map((node) => [Number(node.dataset.value), node.textContent]).filter(([, text]) => /^[+−±][\d.,]+%$/.test(text));
+  });
+  assert.ok(written.length > 3, "several differences are shown");
+  for (const [share, text] of written)
+    assert.equal(text.slice(1), `${new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(Math.abs(100 * share))}%`, "rounded, not cut");
   await pick("difference", "absolute");
   const absolute = await differences("absolute");
   assert.equal(absolute.seen, absolute.right);

@@ -149,6 +149,23 @@ fn an_effect_that_changes_sign_causes_no_wrong_decision() {
     }
 }
 
+/// With and without a planned day, in each row.
+#[test]
+fn decisions_do_not_contradict_the_average_of_a_changing_effect() {
+    for course in rows::Course::ALL {
+        let seen = seen(&rows::course(SMALL, course), 16);
+        let sides: &[&str] = match course {
+            rows::Course::Balanced => &[": win", ": loss"],
+            rows::Course::Worse => &[": win"],
+            rows::Course::Novelty => &[": loss"],
+        };
+        for side in sides {
+            check(&seen, side, 0.0, 0.13);
+        }
+        check_sides(&seen);
+    }
+}
+
 #[test]
 fn eight_weekly_decisions_are_rarely_wrong_together() {
     let scale = Scale {

@@ -8,6 +8,7 @@ mod catalogued;
 mod compare;
 mod conventions;
 mod converted;
+mod dominated;
 mod drafted;
 mod events;
 mod feed;

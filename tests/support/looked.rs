@@ -19,8 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 /// End of the settled view in Unix ms.
 const SETTLED_END_MS: i64 = 1_763_596_799_999;
-/// 24 November 2025, and 4 December.
-const NEXT_DECISION_MS: i64 = 1_763_942_400_000;
+/// Number of the look at the end of the settled view, 8.2 days after the start.
+const LOOK: u64 = 1180;
+const LOOK_MS: i64 = 600_000;
+const START_MS: i64 = SETTLED_END_MS + 1 - LOOK as i64 * LOOK_MS;
+const WEEK_MS: i64 = 604_800_000;
+const DECIDED_MS: i64 = START_MS + WEEK_MS;
+const NEXT_DECISION_MS: i64 = START_MS + 2 * WEEK_MS;
+/// 4 December 2025.
 pub const PLANNED_END_MS: i64 = 1_764_806_400_000;
 const CONTROL: &str = "base";
 /// Experiment with looks.
@@ -113,7 +119,7 @@ impl LookedAt {
             decision.state = ArmState::NoDecision;
         }
         let settings = Settings {
-            planned_days: planned_end_ms.map(|_| 14.0),
+            planned_days: planned_end_ms.map(|_| 23.0),
             ..settings()
         };
         self.show_by(settings, report);
@@ -126,7 +132,7 @@ impl LookedAt {
     fn show_by(&self, settings: Settings, report: ComparisonReport) {
         let as_of_ms = report.as_of_ms;
         let mut look = ExperimentLook {
-            start_ms: as_of_ms - 3 * 86_400_000,
+            start_ms: START_MS,
             as_of_ms,
             arms: sizes(),
             comparison: Some((settings, report)),
@@ -292,7 +298,7 @@ fn report(as_of_ms: i64, neural: ArmState) -> ComparisonReport {
     let arms = ARMS.map(|arm| (arm.0.to_owned(), arm_report(state_of(arm))));
     ComparisonReport {
         as_of_ms,
-        look: 577,
+        look: ((as_of_ms - START_MS) / LOOK_MS) as u64,
         next_decision_ms: None,
         planned_end_ms: None,
         srm_p: Some(0.000_4),
@@ -303,12 +309,10 @@ fn report(as_of_ms: i64, neural: ArmState) -> ComparisonReport {
     }
 }
 
-/// 24 November 2025.
-const DECIDED_MS: i64 = 1_763_942_400_000;
-
-/// Returns the report of an arm. Before burn-in it has only values.
+/// Returns the report of an arm. Before burn-in it has only values, and a failed check withholds its decision.
 fn arm_report(state: Option<ArmState>) -> ArmReport {
     let is_known = state != Some(ArmState::Collecting);
+    let is_decided = is_known && !matches!(state, None | Some(ArmState::InvalidSrm));
     let interval = |lower, upper| Some(Interval { lower, upper }).filter(|_| is_known);
     let number = |number| Some(number).filter(|_| is_known && state.is_some());
     let metric = |role| MetricReport {
@@ -325,7 +329,7 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         top_bucket_share: None,
         harm_since_ms: None,
         interval_at_one_look: None,
-        decision: (is_known && state.is_some() && role != MetricRole::Secondary).then_some(DecidedMetric {
+        decision: (is_decided && role != MetricRole::Secondary).then_some(DecidedMetric {
             lift: Some(0.1),
             interval: interval(0.01, 0.19),
             p: 0.01,
@@ -351,11 +355,11 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
     ArmReport {
         decision: state.map(|state| Decision {
             state,
-            reason: "3.2 of 7 days".to_owned(),
+            reason: "8.2 of 14 days".to_owned(),
             basis: Basis::Earlier,
         }),
         incomparable: None,
-        decided: state.filter(|_| is_known).map(|state| DecidedLook {
+        decided: state.filter(|_| is_decided).map(|state| DecidedLook {
             state,
             reason: "MRR@5 is better, p = 0.02".to_owned(),
             at: Some(DecidedAt {

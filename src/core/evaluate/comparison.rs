@@ -14,6 +14,7 @@ use crate::ledger::{BucketSums, Numbers};
 use crate::looks::{arm_totals, refused_lists};
 use crate::metrics::Ranking;
 use crate::statistics::per_user::is_per_user;
+use crate::statistics::top_user::top_user_note;
 use crate::statistics::{ArmTotals, ComparisonReport, Epoch, LookSpan, Settings, Totals, one_look};
 
 /// Arms to compare with a control, and the settings of each comparison.
@@ -123,6 +124,23 @@ impl ExperimentComparison {
         arms.filter_map(|(name, arm)| Some((name.as_str(), [arm.lists.iter().sum(), arm.top_user_lists?])))
     }
 
+    /// Adds the notes on arms in which one user has more than `max_share` of the lists.
+    fn note_top_users(&mut self, max_share: f64) {
+        let noted: Vec<(String, String)> = self
+            .top_user_lists()
+            .filter_map(|(arm, [lists, of_user])| {
+                Some((arm.to_owned(), top_user_note(arm, lists, of_user, max_share)?))
+            })
+            .collect();
+        for (name, report) in &mut self.report.arms {
+            // A crawler in the control affects all comparisons with it.
+            let own = noted
+                .iter()
+                .filter(|(arm, _)| arm == name || *arm == self.settings.control);
+            report.notes.extend(own.map(|(_, note)| note.clone()));
+        }
+    }
+
     fn arm(&self, arm: &str) -> Option<&ArmTotals> {
         self.totals.epochs.first()?.arms.get(arm)
     }
@@ -134,6 +152,8 @@ pub(super) struct ComparisonInputs<'a> {
     pub arms: &'a [Arm],
     pub ranking: &'a Ranking,
     pub compare: &'a Compare,
+    /// See [`Options::max_user_share`](super::Options::max_user_share).
+    pub max_user_share: f64,
 }
 
 /// Counts kept list by list, outside of the ledger.
@@ -182,13 +202,14 @@ impl ComparisonInputs<'_> {
                     as_of_ms: *as_of_ms,
                 })
             });
-            let comparison = ExperimentComparison {
+            let mut comparison = ExperimentComparison {
                 report: one_look(&settings, &totals, time),
                 settings,
                 totals,
                 time,
                 halfway,
             };
+            comparison.note_top_users(self.max_user_share);
             (experiment, comparison)
         });
         comparisons.collect()

@@ -128,7 +128,7 @@ impl LookedMetric {
             p_adjusted: self.p_adjusted.filter(|_| tested.is_some()),
             p_harm: tested.map(|judged| judged.p_harm),
             information: tested.and_then(|judged| judged.x).map(|x| x / x_plan),
-            top_bucket_share: comparison.and_then(|comparison| comparison.top_bucket_share),
+            top_bucket_share: self.measure.top_bucket_share,
             per_user: judged.and_then(|judged| judged.per_user),
             harm_since_ms: tested.and_then(|judged| judged.harm_since_ms),
             interval_at_one_look: judged.and_then(|judged| judged.interval_at_one_look),

@@ -16,7 +16,7 @@ pub const TAU: f64 = 0.03;
 
 /// Takes a look, once both arms have the buckets for burn-in. None without shares.
 pub(super) fn look(versus: &Versus, settings: &Settings, kept: &mut KeptArm) -> Option<ListRatio> {
-    let effect = per_user_of(&versus.counts(LISTS_PER_USER), settings.epoch_weights)?;
+    let effect = per_user_of(&versus.counts(LISTS_PER_USER), settings.epoch_weights)?.effect;
     raise(
         &mut kept.max_ln_e_list_ratio,
         surprise(&effect, settings.validity),

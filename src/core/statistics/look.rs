@@ -109,8 +109,12 @@ fn report(
         let mut report = arm.report(is_tested, x_plan);
         let incomparable = shared.facts(arm, &units, None).incomparable();
         if is_tested {
-            report.decision = Some(decide(shared, arm, &units, kept.n_looks, kept_arm));
-            report.decided.clone_from(&kept_arm.decided);
+            let decision = decide(shared, arm, &units, kept.n_looks, kept_arm);
+            // A failed check and harm suspend an earlier decision: its numbers would contradict the state.
+            if decision.basis != Basis::Check {
+                report.decided.clone_from(&kept_arm.decided);
+            }
+            report.decision = Some(decision);
         }
         report.refused = units.refused.shares;
         report.notes = notes(name, arm, &units, settings);
@@ -163,7 +167,6 @@ fn report(
 /// Decides an arm, and keeps the result of a decision look. A check that fails at one ends the current decision.
 fn decide(shared: &Shared, arm: &LookedArm, units: &UnitShares, look: u64, kept: &mut KeptArm) -> Decision {
     let facts = shared.facts(arm, units, kept.decided.as_ref());
-    let is_comparable = facts.incomparable().is_none();
     let mut decision = facts.decide();
     let calendar = &shared.calendar;
     let Some(decision_look) = calendar.decision() else {
@@ -175,8 +178,8 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &UnitShares, look: u64, kept:
         Basis::Check => ArmState::NoDecision,
         Basis::Earlier => return decision,
     };
-    // Wrong numbers are not kept either, or they would be shown once the arm is comparable again.
-    let metrics = arm.metrics.iter().filter(|_| is_comparable);
+    // Numbers of a failed check are not kept either, or they would be shown once the check passes again.
+    let metrics = arm.metrics.iter().filter(|_| decision.basis == Basis::ThisLook);
     let decided = DecidedLook {
         state,
         reason: decision.reason.clone(),

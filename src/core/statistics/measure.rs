@@ -19,6 +19,8 @@ pub(super) struct Measure {
     pub comparison: Option<Comparison>,
     /// g of the metric, or of its numerator.
     pub per_user: Option<Effect>,
+    /// max ψ²/Σψ² of the metric.
+    pub top_bucket_share: Option<f64>,
     scale: Scale,
     is_lower_better: bool,
 }
@@ -74,10 +76,16 @@ impl Measure {
     pub fn new(versus: &Versus, metric: &str, settings: &Settings) -> Measure {
         let weights = settings.epoch_weights;
         let is_per_user = is_per_user(metric);
-        let comparison = comparison::compare_parts(&versus.ratios(metric), weights);
+        let comparison = comparison::compare_parts(&versus.ratios(metric), weights).filter(|_| !is_per_user);
+        let per_user = per_user_of(&versus.counts(metric), weights);
+        let top_bucket_share = match is_per_user {
+            true => per_user.and_then(|of| of.top_bucket_share),
+            false => comparison.as_ref().and_then(|of| of.top_bucket_share),
+        };
         Measure {
-            comparison: comparison.filter(|_| !is_per_user),
-            per_user: per_user_of(&versus.counts(metric), weights),
+            comparison,
+            per_user: per_user.map(|of| of.effect),
+            top_bucket_share,
             scale: if is_per_user {
                 Scale::Logarithm
             } else {
@@ -287,6 +295,7 @@ mod tests {
             let measure = Measure {
                 comparison: None,
                 per_user: None,
+                top_bucket_share: None,
                 scale,
                 is_lower_better: true,
             };

@@ -10,6 +10,7 @@ use super::settings::Settings;
 use super::test_state::{DecidedLook, DecidedMetric};
 use super::totals::Totals;
 use super::units::UnitShares;
+use crate::nouns::number_of;
 
 /// Share of lists without a user from which on there is a note.
 const WITHOUT_USER: f64 = 0.01;
@@ -41,20 +42,7 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &UnitShares, settings: &
             ));
         }
     }
-    for metric in settings.watched() {
-        let comparison = arm
-            .metrics
-            .get(metric)
-            .and_then(|of| of.measure.comparison.as_ref());
-        let share = comparison.and_then(|comparison| comparison.top_bucket_share);
-        if let Some(share) = share.filter(|share| *share > TOP_BUCKET) {
-            notes.push(format!(
-                "{} of the variance of {} comes from one user or very few: filter crawlers, or set max_lists_per_user",
-                percent(share),
-                name_of(metric)
-            ));
-        }
-    }
+    notes.extend(top_bucket_note(arm, settings));
     if let Some([of_arm, of_control]) = units.capped {
         notes.push(format!(
             "max_lists_per_user leaves out {} of the lists of {name} and {} of {}",
@@ -64,6 +52,26 @@ pub(super) fn notes(name: &str, arm: &LookedArm, units: &UnitShares, settings: &
         ));
     }
     notes
+}
+
+/// Returns a note if a large part of a variance comes from one bucket: of a primary or guardrail or, without any, of any metric.
+fn top_bucket_note(arm: &LookedArm, settings: &Settings) -> Option<String> {
+    let watched = settings.watched();
+    let metrics = arm.metrics.iter();
+    let shares = metrics.filter_map(|(id, metric)| Some((id, metric.measure.top_bucket_share?)));
+    let is_noted = |id: &str, share: f64| share > TOP_BUCKET && (watched.is_empty() || watched.contains(id));
+    let noted: Vec<(&String, f64)> = shares.filter(|(id, share)| is_noted(id, *share)).collect();
+    // A crawler dominates many metrics, so one of them stands for all.
+    let (id, share) = noted.iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let others = match noted.len() - 1 {
+        0 => String::new(),
+        n => format!(" (and more than half for {})", number_of(n, "other metric")),
+    };
+    Some(format!(
+        "{} of the variance of {} comes from one user or very few{others}: filter crawlers, or set max_lists_per_user",
+        percent(*share),
+        name_of(id)
+    ))
 }
 
 /// Returns the notes on an experiment whose arms do not match its shares.

@@ -95,11 +95,20 @@ pub fn is_per_user(metric: &str) -> bool {
 pub fn per_user(epochs: &[UserCounts], weights: EpochWeights) -> Option<Effect> {
     let parts: Vec<[CountPart; 2]> = epochs.iter().filter_map(UserCounts::parts).collect();
     let parts: Vec<[&CountPart; 2]> = parts.iter().map(|[arm, control]| [arm, control]).collect();
-    per_user_of(&parts, weights)
+    Some(per_user_of(&parts, weights)?.effect)
+}
+
+/// Comparison of an arm's count per user with its control's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PerUserComparison {
+    /// g.
+    pub effect: Effect,
+    /// max ψ²/Σψ².
+    pub top_bucket_share: Option<f64>,
 }
 
 /// Computes g from prepared counts.
-pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> Option<Effect> {
+pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> Option<PerUserComparison> {
     let has_lists = |epoch: &&[&CountPart; 2]| epoch.iter().all(|part| part.n_lists > 0.0);
     let used: Vec<[&CountPart; 2]> = epochs.iter().filter(has_lists).copied().collect();
     let lists: Vec<[f64; 2]> = used.iter().map(|epoch| epoch.map(|part| part.n_lists)).collect();
@@ -117,10 +126,13 @@ pub(super) fn per_user_of(epochs: &[[&CountPart; 2]], weights: EpochWeights) -> 
         Cow::Borrowed(_) => used[0][side].own,
         Cow::Owned(linear) => centred(&[linear])[0],
     };
-    Some(Effect {
-        value: arm.value - control.value,
-        spread: linear::spread_of_pair([&arm, &control], squares, 1.0)?,
-        arms: [own(0, &arm), own(1, &control)],
+    Some(PerUserComparison {
+        effect: Effect {
+            value: arm.value - control.value,
+            spread: linear::spread_of_pair([&arm, &control], squares, 1.0)?,
+            arms: [own(0, &arm), own(1, &control)],
+        },
+        top_bucket_share: linear::top_share(&psi, squares),
     })
 }
 

@@ -3,18 +3,24 @@
 /// Lists below which an arm has no warning, because a user can easily have several of the first few.
 const MIN_LISTS: f64 = 100.0;
 
-/// Returns the problem and its remedy if one user has more than `max_share` of an arm's lists. `top_user_lists` are the lists
-/// of the user with the most, exact or estimated.
+/// Returns the warning of [`top_user_note`] with the experiment's name.
 pub fn top_user_warning(
     [experiment, arm]: [&str; 2],
     lists: f64,
     top_user_lists: f64,
     max_share: f64,
 ) -> Option<String> {
+    let note = top_user_note(arm, lists, top_user_lists, max_share)?;
+    Some(format!("experiment `{experiment}`: {note}"))
+}
+
+/// Returns the problem and its remedy if one user has more than `max_share` of an arm's lists. `top_user_lists` are the lists
+/// of the user with the most, exact or estimated.
+pub fn top_user_note(arm: &str, lists: f64, top_user_lists: f64, max_share: f64) -> Option<String> {
     let share = top_user_lists / lists;
     (lists >= MIN_LISTS && share > max_share).then(|| {
         format!(
-            "experiment `{experiment}`: one user has about {:.1}% of the lists of the arm {arm}, more than limits.max_user_share ({}%): \
+            "one user has about {:.1}% of the lists of the arm {arm}, more than limits.max_user_share ({}%): \
              filter crawlers and monitors, set max_lists_per_user, or add the id to join.no_user if it stands for no user",
             100.0 * share,
             100.0 * max_share

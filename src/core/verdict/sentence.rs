@@ -413,10 +413,14 @@ impl<'a> ComparedLook<'a> {
         let mut headline = headline.text(" is worse than ").name(self.control());
         let worst = self.worst_metric(&first);
         if let Some((key, metric)) = worst {
-            let by = match first.is(&[ArmState::Loss]) || self.lies_beyond_zero(key, metric, -1.0) {
-                true => String::new(),
+            let by = match self.lies_beyond_zero(key, metric, -1.0) {
+                _ if first.is(&[ArmState::Loss]) => String::new(),
+                true => since(metric).map_or_else(String::new, |since| format!(" (harm {since})")),
                 // Harm is tested one-sided and over all looks, so the two-sided interval of this look may still contain 0.
-                false => format!(" by the one-sided test of harm{}", since(metric)),
+                false => {
+                    let since = since(metric).map_or_else(String::new, |since| format!(" {since}"));
+                    format!(" by the one-sided test of harm{since}")
+                }
             };
             let now = match self.lies_beyond_zero(key, metric, 1.0) {
                 true if first.is(&[ArmState::Harm]) => "; its interval is now on the better side of 0",
@@ -639,10 +643,9 @@ impl<'a> ComparedLook<'a> {
     }
 }
 
-/// Writes " since Mon 24 Nov".
-fn since(metric: &MetricReport) -> String {
-    let date = metric.harm_since_ms.and_then(write::date);
-    date.map_or_else(String::new, |date| format!(" since {date}"))
+/// Writes the day of the first look that showed harm: "since Mon 24 Nov".
+fn since(metric: &MetricReport) -> Option<String> {
+    Some(format!("since {}", write::date(metric.harm_since_ms?)?))
 }
 
 /// Writes "CTR@10 +29.1% (+24.0% to +34.2%)".

@@ -347,8 +347,7 @@ function differenceOf(value, control, kind) {
 }
 
 function writeDifference(difference, metric, kind) {
-  const relative = (it) => percentage(it, 2).replace(/\.(\d)\d/, ".$1");
-  return signed(difference, kind === "absolute" ? metric.difference : relative);
+  return signed(difference, kind === "absolute" ? metric.difference : percentage);
 }
 
 function basesCell(view, experiment, arm) {

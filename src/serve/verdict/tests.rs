@@ -82,9 +82,9 @@ fn the_only_tested_arm_need_not_be_named() {
         ("result", json!("hold")),
         ("value", json!(0)),
         ("state", json!("no_decision")),
-        ("reason", json!("3.2 of 7 days")),
+        ("reason", json!("8.2 of 14 days")),
         ("as_of", json!(looks::AS_OF_MS)),
-        ("look", json!(461)),
+        ("look", json!(looks::LOOK)),
     ] {
         assert_eq!(answer[field], value, "{field}");
     }

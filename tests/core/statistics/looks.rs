@@ -369,6 +369,66 @@ fn shows_a_comparison(report: &ComparisonReport) -> bool {
         || metric.decision.is_some()
 }
 
+/// Change of a world that makes a check fail.
+type Break = fn(&mut World);
+
+#[test]
+fn a_decision_is_withheld_while_a_check_fails_or_the_arm_harms() {
+    let breaks: [(ArmState, Break); 3] = [
+        (ArmState::InvalidSrm, |world| {
+            let arm = world.totals.epochs[0]
+                .arms
+                .get_mut("neural")
+                .expect("it is there");
+            arm.users = arm.users.map(|users| 2.0 * users);
+        }),
+        (ArmState::InvalidMultiArm, |world| {
+            world.totals.multi_arm_users = Some(500.0)
+        }),
+        (ArmState::InvalidUsers, |world| {
+            let arm = world.totals.epochs[0]
+                .arms
+                .get_mut("neural")
+                .expect("it is there");
+            arm.lists_without_user = 0.3 * arm.lists.iter().sum::<f64>();
+        }),
+    ];
+    for (broken, do_break) in breaks {
+        let mut world = World::new();
+        let won = world.go(7.0, better());
+        assert_eq!(state(&won), ArmState::Win);
+        assert!(metric(&won).decision.is_some() && arm(&won).decided.is_some());
+        do_break(&mut world);
+        let report = world.look(0.1);
+        assert_eq!(state(&report), broken);
+        assert_eq!((metric(&report).decision, &arm(&report).decided), (None, &None));
+        assert_eq!(arm(&report).open_again, None);
+    }
+    // A decision look with a failed check leaves no numbers for later.
+    let mut world = World::new();
+    world.totals.multi_arm_users = Some(500.0);
+    assert_eq!(state(&world.go(7.0, better())), ArmState::InvalidMultiArm);
+    world.totals.multi_arm_users = Some(0.0);
+    let report = world.look(0.1);
+    assert_eq!(
+        (state(&report), metric(&report).decision),
+        (ArmState::NoDecision, None)
+    );
+    // An arm that won its first week, and harms in the second.
+    let mut world = World::new();
+    let won = world.go(7.0, better());
+    assert_eq!(state(&won), ArmState::Win);
+    let report = world.go(
+        6.0,
+        Truth {
+            rate: 0.15,
+            ..better()
+        },
+    );
+    assert_eq!(state(&report), ArmState::Harm);
+    assert_eq!((metric(&report).decision, &arm(&report).decided), (None, &None));
+}
+
 #[test]
 fn an_incomparable_arm_is_marked_without_shares_and_its_decision_returns_afterwards() {
     let mut world = World::new();

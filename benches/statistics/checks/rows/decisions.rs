@@ -7,7 +7,7 @@ use abgauge_core::statistics::{ArmState, Settings};
 use super::effects::{detectable, moderate};
 use crate::checks::row::{Bound, Figure, LEFT_OUT, Row, indicator};
 use crate::checks::scenario::{DAY_MS, Leg, Scale, Scenario};
-use crate::checks::watch::{Watch, asked, report};
+use crate::checks::watch::{Watch, asked, planned, report};
 
 /// Change of an effect within each week. Its average over a week is 0.
 #[derive(Debug, Clone, Copy)]
@@ -52,11 +52,7 @@ pub fn changing(scale: Scale, change: Change, n_weeks: usize) -> Row {
         .flat_map(|how| figures(&format!("{what}{how}"), 0.05))
         .collect();
     Row::new("changing", 400, figures, move |seed| {
-        let planned = Settings {
-            planned_days: Some(7.0),
-            ..asked(&scenario)
-        };
-        decided(&scenario, &[asked(&scenario), planned], seed)
+        numbers(&scenario, &[asked(&scenario), planned(&scenario)], seed)
     })
 }
 
@@ -72,7 +68,7 @@ pub fn eight_weeks(scale: Scale) -> Row {
     };
     let figures = figures("A/A, 3 arms × 2 primaries, 8 weekly decisions", 0.05).into();
     Row::new("eight_weeks", 1000, figures, move |seed| {
-        decided(&scenario, &[asked(&scenario)], seed)
+        numbers(&scenario, &[asked(&scenario)], seed)
     })
 }
 
@@ -111,7 +107,7 @@ pub fn constant(scale: Scale) -> Row {
                 planned_days: Some(14.0),
                 ..settings.clone()
             };
-            decided(scenario, &[settings, planned], seed)
+            numbers(scenario, &[settings, planned], seed)
         };
         let [one, two] = [of(&one), of(&two)];
         // The least of those that decided: `min` skips NaN.
@@ -119,24 +115,143 @@ pub fn constant(scale: Scale) -> Row {
     })
 }
 
+/// Effect that changes during a week, by its name and its average.
+#[derive(Debug, Clone, Copy)]
+pub enum Course {
+    /// +15% on two days, then −6% on five: 0.
+    Balanced,
+    /// +12% on two days, then −6% on five: −0.9%.
+    Worse,
+    /// +15%·e^(−days): +2.1%.
+    Novelty,
+}
+
+impl Course {
+    pub const ALL: [Course; 3] = [Course::Balanced, Course::Worse, Course::Novelty];
+
+    fn legs(self) -> Vec<Leg> {
+        let leg = |days, effect| Leg {
+            days,
+            effect,
+            ..Leg::default()
+        };
+        match self {
+            Course::Balanced => vec![leg(2, 0.15), leg(5, -0.06)],
+            Course::Worse => vec![leg(2, 0.12), leg(5, -0.06)],
+            // Each day has its average.
+            Course::Novelty => (0..7)
+                .map(|day| leg(1, 0.15 * ((-f64::from(day)).exp() - (-f64::from(day + 1)).exp())))
+                .collect(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Course::Balanced => "+15% for 2 days, −6% for 5: 0",
+            Course::Worse => "+12% for 2 days, −6% for 5: −0.9%",
+            Course::Novelty => "+15%·e^(−days): +2.1%",
+        }
+    }
+
+    fn n_users(self) -> f64 {
+        match self {
+            Course::Balanced => 20_000.0,
+            Course::Worse | Course::Novelty => 8_000.0,
+        }
+    }
+
+    /// Returns the bounds on wins and on losses.
+    fn bounds(self) -> [Bound; 2] {
+        match self {
+            Course::Balanced => [Bound::AtMost(0.05); 2],
+            Course::Worse => [Bound::AtMost(0.025), Bound::Shown],
+            Course::Novelty => [Bound::Shown, Bound::AtMost(0.025)],
+        }
+    }
+}
+
+/// A week of moderate users in which the effect changes: wins and losses apart.
+pub fn course(scale: Scale, course: Course) -> Row {
+    let scenario = Scenario {
+        legs: course.legs(),
+        ..moderate(scale, course.n_users())
+    };
+    let settings = [asked(&scenario), planned(&scenario)];
+    let figures = ["", "; planned for week 1"].into_iter().flat_map(|how| {
+        let what = format!("{}{how}", course.name());
+        let [wins, losses] = course.bounds();
+        [
+            Figure::share(format!("{what}: win"), wins),
+            Figure::share(format!("{what}: loss"), losses),
+            on_its_side(&what),
+        ]
+    });
+    let figures = figures.collect();
+    Row::new("course", 400, figures, move |seed| {
+        let decided = decided(&scenario, &settings, seed);
+        let numbers = decided.iter().flat_map(|of| {
+            let [win, loss] = [of.has_win, of.has_loss].map(indicator);
+            [win, loss, of.consistent()]
+        });
+        numbers.collect()
+    })
+}
+
 fn figures(what: &str, most: f64) -> [Figure; 2] {
     [
         Figure::share(format!("{what}: win or loss"), Bound::AtMost(most)),
-        Figure::share(
-            format!("{what}: if decided, the interval is on that side of 0"),
-            Bound::AtLeast(1.0),
-        ),
+        on_its_side(what),
     ]
 }
 
-/// Returns two numbers for each of the settings: whether any arm is won or lost at some look, and whether each such arm has a
-/// primary whose decision interval lies on that side of 0, [`LEFT_OUT`] if no arm is. Decisions are taken at whole weeks, so one
-/// look a day is enough to see them.
-fn decided(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<f64> {
-    let watch = |settings: &Settings| (Watch::new(scenario, settings.clone(), DAY_MS), false, true);
-    let mut watches: Vec<(Watch, bool, bool)> = settings.iter().map(watch).collect();
+fn on_its_side(what: &str) -> Figure {
+    Figure::share(
+        format!("{what}: if decided, the interval is on that side of 0"),
+        Bound::AtLeast(1.0),
+    )
+}
+
+/// Decisions of a run under one setting, at any look and in any arm.
+#[derive(Debug, Clone, Copy)]
+struct Decided {
+    has_win: bool,
+    has_loss: bool,
+    /// Set while each arm that is won or lost has a primary whose decision interval lies on that side of 0.
+    is_consistent: bool,
+}
+
+impl Decided {
+    /// Returns 1 or 0, [`LEFT_OUT`] without a decision.
+    fn consistent(self) -> f64 {
+        match self.has_win || self.has_loss {
+            true => indicator(self.is_consistent),
+            false => LEFT_OUT,
+        }
+    }
+
+    /// Returns the numbers of [`figures`].
+    fn numbers(self) -> [f64; 2] {
+        [indicator(self.has_win || self.has_loss), self.consistent()]
+    }
+}
+
+/// Returns the numbers of [`figures`] for each of the settings.
+fn numbers(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<f64> {
+    let decided = decided(scenario, settings, seed).into_iter();
+    decided.flat_map(Decided::numbers).collect()
+}
+
+/// Runs a scenario under each of the settings. Decisions are taken at whole weeks, so one look a day is enough to see them.
+fn decided(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<Decided> {
+    let none = Decided {
+        has_win: false,
+        has_loss: false,
+        is_consistent: true,
+    };
+    let watch = |settings: &Settings| (Watch::new(scenario, settings.clone(), DAY_MS), none);
+    let mut watches: Vec<(Watch, Decided)> = settings.iter().map(watch).collect();
     scenario.replay(seed, DAY_MS, |reported| {
-        for (watch, is_decided, is_consistent) in &mut watches {
+        for (watch, decided) in &mut watches {
             watch.take_each(reported, |look| {
                 for arm in report(look).arms.values() {
                     let sign = match arm.decision.as_ref().map(|decision| decision.state) {
@@ -148,19 +263,15 @@ fn decided(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<f64> {
                         .metrics
                         .values()
                         .filter_map(|metric| metric.decision?.interval);
-                    *is_decided = true;
-                    *is_consistent &= intervals.any(|it| sign * it.lower > 0.0 && sign * it.upper > 0.0);
+                    decided.has_win |= sign > 0.0;
+                    decided.has_loss |= sign < 0.0;
+                    decided.is_consistent &=
+                        intervals.any(|it| sign * it.lower > 0.0 && sign * it.upper > 0.0);
                 }
             });
         }
     });
     let last = |watch: &Watch| watch.metric(scenario.metrics[0]).p.is_some();
-    assert!(watches.iter().all(|(watch, ..)| last(watch)), "burn-in is done");
-    let numbers = watches
-        .iter()
-        .map(|(_, is_decided, is_consistent)| match is_decided {
-            true => [1.0, indicator(*is_consistent)],
-            false => [0.0, LEFT_OUT],
-        });
-    numbers.flatten().collect()
+    assert!(watches.iter().all(|(watch, _)| last(watch)), "burn-in is done");
+    watches.into_iter().map(|(_, decided)| decided).collect()
 }

@@ -12,7 +12,7 @@ use super::row::Row;
 use super::scenario::Scale;
 
 pub use self::coverage::{coverage, misses};
-pub use self::decisions::{Change, changing, constant, eight_weeks};
+pub use self::decisions::{Change, Course, changing, constant, course, eight_weeks};
 pub use self::effects::{harm, power};
 pub use self::first_view::first_view;
 pub use self::no_effect::{holm, no_effect, ramp};
@@ -27,6 +27,7 @@ pub fn all(scale: Scale) -> Vec<Row> {
     for n_weeks in [1, 8] {
         rows.extend([Change::BetterFirst, Change::WorseFirst].map(|change| changing(scale, change, n_weeks)));
     }
+    rows.extend(Course::ALL.map(|of| course(scale, of)));
     rows.extend([eight_weeks(scale), constant(scale)]);
     rows.extend([harm(scale, -0.1), list_ratio(scale), more_lists(scale, 0.1)]);
     rows.extend([false, true].map(|is_ramped| sample_ratio(scale, is_ramped)));

@@ -291,6 +291,13 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
         "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −5.0% (−20.0% to +10.0%), 9.50% against 10.00%, 18,211 against \
          18,311 lists, split as planned",
     );
+    let mut world = World::new(&[("neural", ArmState::Harm, [-0.2, -0.1, -0.05])]);
+    harm_since(&mut world);
+    world.check(
+        Badge::Harm,
+        "neural is worse than control (harm since Mon 24 Nov): CTR@10 −10.0% (−20.0% to −5.0%), 9.00% against 10.00%, 18,211 against 18,311 lists, split as \
+         planned",
+    );
     let mut world = World::new(&[("neural", ArmState::Harm, [0.01, 0.03, 0.07])]);
     harm_since(&mut world);
     world.check(

@@ -18,9 +18,11 @@ pub fn percent(lift: f64) -> String {
     format!("{sign}{words}")
 }
 
-/// Writes a share: "3.2%".
+/// Writes a share, rounded half away from zero as on the page: "3.2%".
 pub fn share(share: f64, digits: usize) -> String {
-    let words = format!("{:.digits$}", 100.0 * share);
+    let scale = 10_f64.powi(digits as i32);
+    // The format alone would round half to even.
+    let words = format!("{:.digits$}", (100.0 * scale * share).round() / scale);
     let (whole, rest) = words.split_at(words.find('.').unwrap_or(words.len()));
     format!("{}{rest}%", grouped(whole))
 }
@@ -92,8 +94,20 @@ mod tests {
 
     #[test]
     fn numbers_match_the_page() {
-        let written = [0.2909, -0.04, 0.0001, 0.0, 12.345].map(percent);
-        assert_eq!(written, ["+29.1%", "−4.0%", "±0.0%", "±0.0%", "+1,234.5%"]);
+        let written = [0.2909, -0.04, 0.0001, 0.0, 12.345, 0.0625, -0.0625, 0.03999].map(percent);
+        assert_eq!(
+            written,
+            [
+                "+29.1%",
+                "−4.0%",
+                "±0.0%",
+                "±0.0%",
+                "+1,234.5%",
+                "+6.3%",
+                "−6.3%",
+                "+4.0%"
+            ]
+        );
         assert_eq!(
             [1.0, 999.0, 18_211.0, 1_234_567.0].map(count),
             ["1", "999", "18,211", "1,234,567"]
