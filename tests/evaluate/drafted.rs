@@ -303,6 +303,23 @@ fn lists_can_hold_their_clicks() {
         vec![list]
     };
     check_own_arms(&without_clicks(&ids), &["clicked_items = \"clicked_skus\""]);
+    let times = |shown: &Shown| {
+        let mut list = base(shown);
+        let item = |item: &String| {
+            let is_clicked = shown.clicked.as_ref() == Some(item);
+            json!({"id": item, "clickedAt": is_clicked.then_some("2025-11-20 00:10:00")})
+        };
+        list["items"] = shown.items.iter().map(item).collect();
+        vec![list]
+    };
+    check_own_arms(&without_clicks(&times), &["clicked = \"clickedAt\""]);
+    let quoted = |shown: &Shown| {
+        let mut list = base(shown);
+        let item = |item: &String| json!({"id": item, "clicked": (shown.clicked.as_ref() == Some(item)).to_string()});
+        list["items"] = shown.items.iter().map(item).collect();
+        vec![list]
+    };
+    check_own_arms(&without_clicks(&quoted), &["clicked = \"clicked\""]);
 }
 
 #[test]
@@ -765,6 +782,41 @@ fn shapes_that_cannot_be_drafted_have_a_recipe() {
                 "event_params": [param("recommendation_id", &shown.request())], "items": [{"item_id": click["item"]}]})
         },
     );
+    let other = "events-of-other-shapes";
+    let seconds = lines(list_with(|_, _| ()), |shown, mut click| {
+        click["ts"] = (shown.ts_ms() / 1_000 + 4).into();
+        click
+    });
+    let commas = lines(
+        list_with(|shown, list| list["items"] = shown.items.join(",").into()),
+        own_click,
+    );
+    let not_enrolled = lines(
+        list_with(|shown, list| {
+            list["experiments"] =
+                json!({"ranker": {"variationId": shown.arm, "inExperiment": shown.n % 3 > 0}});
+        }),
+        own_click,
+    );
+    let attributes = lines(
+        |shown| {
+            let mut list = without(shown.list(), "experiments");
+            list["properties"] = json!({"place": "home", "arm": shown.arm}).to_string().into();
+            vec![list]
+        },
+        own_click,
+    );
+    let in_base64 =
+        |kind: &str| json!({"specversion": "1.0", "id": "e", "type": kind, "data_base64": "e30="});
+    let base64 = lines(|_| vec![in_base64("served")], |_, _| in_base64("click"));
+    let american = lines(
+        list_with(|_, list| list["ts"] = "11/20/2025 12:00:09 AM".into()),
+        own_click,
+    );
+    let no_type = lines(
+        |shown| vec![without(shown.list(), "type")],
+        |_, click| without(click, "type"),
+    );
     let log = "2025-11-20T00:00:00Z GET /list?items=a,b\n2025-11-20T00:00:01Z GET /click?item=a".to_owned();
     for (sample, anchor, heading) in [
         (arms_apart, "arms-in-a-separate-event", "Arms in a separate event"),
@@ -776,6 +828,13 @@ fn shapes_that_cannot_be_drafted_have_a_recipe() {
         ),
         (ga4, "ga4", "GA4"),
         (log, "access-logs", "Access logs"),
+        (seconds, other, "Events of other shapes"),
+        (commas, other, "Events of other shapes"),
+        (not_enrolled, other, "Events of other shapes"),
+        (attributes, other, "Events of other shapes"),
+        (base64, other, "Events of other shapes"),
+        (american, other, "Events of other shapes"),
+        (no_type, other, "Events of other shapes"),
     ] {
         check_refused(&sample, &[&format!("docs/cookbook.md#{anchor}")]);
         assert!(cookbook.contains(&format!("\n## {heading}\n")), "{heading}");
@@ -975,5 +1034,125 @@ fn a_renamed_time_has_two_paths() {
     check_own_arms(
         &lines(list, own_click),
         &["ts = { any = [\"ts\", \"timestamp\"] }"],
+    );
+}
+
+/// The other experiment has the arms `on` and `off`.
+fn other_arm(shown: &Shown) -> &'static str {
+    if shown.n % 3 == 0 { "on" } else { "off" }
+}
+
+#[test]
+fn experiments_in_fields_with_one_beginning_are_drafted() {
+    let list = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["exp_ranker"] = shown.arm.into();
+        list["exp_banner"] = other_arm(shown).into();
+    });
+    check_own_arms(&lines(list, own_click), &["prefix = \"exp_\""]);
+    // These two fields describe one experiment.
+    let list = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["exp_name"] = "ranker".into();
+        list["exp_arm"] = shown.arm.into();
+    });
+    check_own_arms(
+        &lines(list, own_click),
+        &["experiment = \"exp_name\"", "arm = \"exp_arm\""],
+    );
+}
+
+#[test]
+fn the_values_of_flags_are_arms() {
+    let features = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["features"] = json!({"ranker": {"value": shown.arm, "version": 3},
+            "banner": {"value": other_arm(shown), "version": 1}});
+    });
+    check_own_arms(
+        &lines(features, own_click),
+        &["experiments = \"features\"", "arm = \"value\""],
+    );
+    let flag = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["flag"] = "ranker".into();
+        list["flag_value"] = shown.arm.into();
+    });
+    check_own_arms(
+        &lines(flag, own_click),
+        &["experiment = \"flag\"", "arm = \"flag_value\""],
+    );
+    // Features of items or users are not flags.
+    let facts = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["features"] = json!({"age": 30 + shown.n % 3, "country": "de"});
+    });
+    check_refused(&lines(facts, own_click), &["No list names an arm"]);
+}
+
+/// The draft reads one of the experiments, and names the fields of the others.
+#[test]
+fn further_experiments_are_named() {
+    let fields = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["ranker_variant"] = shown.arm.into();
+        list["banner_variant"] = other_arm(shown).into();
+    });
+    let objects = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["experiment1"] = json!({"name": "ranker", "variant": shown.arm});
+        list["experiment2"] = json!({"name": "banner", "variant": other_arm(shown)});
+    });
+    for (sample, settings, further) in [
+        (
+            lines(fields, own_click),
+            ["experiment_name = \"ranker\"", "arm = \"ranker_variant\""],
+            "`banner_variant`",
+        ),
+        (
+            lines(objects, own_click),
+            [
+                "experiment = \"experiment1.name\"",
+                "arm = \"experiment1.variant\"",
+            ],
+            "`experiment2.variant`",
+        ),
+    ] {
+        check_own_arms(&sample, &settings);
+        let (_, draft, _dir) = drafted(&sample);
+        assert!(
+            draft.contains(&format!(
+                "Fields that may name further arms, and are not read: {further}."
+            )),
+            "{draft}"
+        );
+    }
+}
+
+#[test]
+fn fields_with_few_values_are_named_if_no_field_is_called_an_arm() {
+    let list = list_with(|shown, list| {
+        list.as_object_mut().expect("an object").remove("experiments");
+        list["Variante"] = if shown.arm == "a" { "Kontrolle" } else { "Neu" }.into();
+        list["country"] = "de".into();
+    });
+    check_refused(
+        &lines(list, own_click),
+        &["to a name of your choice: `Variante` (Kontrolle 20, Neu 20). Otherwise"],
+    );
+}
+
+/// Neither the session nor the number within it is unique to a list.
+#[test]
+fn a_session_and_a_number_within_it_are_an_id() {
+    let numbered = |shown: &Shown, mut event: Value| {
+        event.as_object_mut().expect("an object").remove("request_id");
+        event["session"] = format!("s{}", shown.n % 7).into();
+        event["view"] = (shown.n / 7).into();
+        event
+    };
+    check_own_arms(
+        &lines(|shown| vec![numbered(shown, shown.list())], numbered),
+        &["request_id = { all = [\"session\", \"view\"] }"],
     );
 }

@@ -60,6 +60,17 @@ fn a_click_gets_the_latest_list_of_its_user_that_shows_the_item() {
 }
 
 #[test]
+fn events_of_other_shapes_get_the_own_one() {
+    let expected = [
+        "served list r-1 of user u-7 at 2025-11-20T00:00:09Z\n         experiments: ranker = neural\n         items: p3, p7",
+        "click on p7 of list r-1 at 2025-11-20T00:00:12Z",
+        "items: p1, p2",
+        "click on p1 of list r-2",
+    ];
+    check("reshape", "-c", &expected);
+}
+
+#[test]
 fn a_click_on_a_shown_item_gets_its_list() {
     check("shown_item", "-cs", &["click on p7 of list a-1 of user u-7"]);
 }

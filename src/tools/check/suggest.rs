@@ -15,6 +15,7 @@ mod draft;
 mod fields;
 mod items;
 mod kinds;
+mod report;
 mod rows;
 mod shelves;
 #[cfg(test)]
@@ -24,7 +25,7 @@ mod times;
 mod views;
 mod words;
 
-use abgauge_core::decode::shape::Shape;
+use abgauge_core::decode::shape::{Path, Shape};
 use abgauge_core::engine::event::Kind;
 use abgauge_core::engine::outcome::SHELVES;
 use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
@@ -177,12 +178,25 @@ impl Proposal {
         };
         let counted = || self.evaluation.as_ref().and_then(of_evaluation);
         let no_arm = || self.has_other_arms().then(|| NO_ARM.to_owned());
-        self.trial.fault(topic_kind).or_else(no_arm).or_else(counted)
+        let outside = || {
+            let (path, n) = self.outside()?;
+            Some(format!("`{path}` is false in {n} lists, whose arms would count"))
+        };
+        let of_arms = || no_arm().or_else(outside);
+        self.trial.fault(topic_kind).or_else(of_arms).or_else(counted)
     }
 
     /// Returns true if the values in the place of arms are something else: a known shape reads whatever is there.
     fn has_other_arms(&self) -> bool {
         self.trial.n_with_arm > 0 && arms::refined(&self.shape.served.arms, &self.trial.arms).is_none()
+    }
+
+    /// Returns a flag that excludes lists from their experiment, with their number.
+    fn outside(&self) -> Option<&(Path, usize)> {
+        match &self.way {
+            ReadingWay::Drafted(draft) => draft.outside.as_ref(),
+            _ => None,
+        }
     }
 
     /// Returns true for a known shape that needs no correction: each experiment is one, and each list has an id of its own.

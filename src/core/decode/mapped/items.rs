@@ -10,10 +10,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::{json, note, range};
+use super::super::{json, note, range, time};
 use super::tree::{PathResult, Tree};
 use super::{Mapped, Sink};
-use crate::decode::shape::ServedShape;
+use crate::decode::shape::{ServedShape, Zone};
 use crate::engine::event::Reason;
 
 /// Paths within an item or a row.
@@ -156,16 +156,21 @@ impl ItemFault {
     }
 }
 
-/// Reads a flag, quoted or not. Absent, `null`, `false` and 0 are false; `true` and other integers are true.
+/// Reads a flag, quoted or not. Absent, `null`, empty, `false` and 0 are false; `true`, other integers and times are true.
 pub(super) fn is_true(found: PathResult) -> Result<bool, Reason> {
     let raw = match found {
         PathResult::Nothing => return Ok(false),
         found => found.required()?,
     };
     match raw.trim_matches('"') {
-        "true" => Ok(true),
-        "false" | "null" => Ok(false),
-        number => json::integer(number).map(|number| number != "0"),
+        "true" | "True" => Ok(true),
+        "" | "false" | "False" | "null" => Ok(false),
+        number => {
+            // The time of the click, in whatever zone.
+            let is_time = || time::epoch_ms_of(raw, Some(Zone::UTC)).is_ok();
+            let number = json::integer(number).map(|number| number != "0");
+            number.or_else(|reason| is_time().then_some(true).ok_or(reason))
+        }
     }
 }
 

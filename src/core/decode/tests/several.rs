@@ -173,6 +173,24 @@ fn a_list_may_contain_its_clicks() {
         ],
     );
     check(&shape, &of(r#""a""#, ""), &[list(&["a"])]);
+    for (flag, is_clicked) in [
+        (r#""true""#, true),
+        (r#""True""#, true),
+        ("2", true),
+        (r#""1""#, true),
+        ("1763596805123", true),
+        (r#""2025-11-20T00:00:00Z""#, true),
+        (r#""2025-11-20 00:00:00""#, true),
+        (r#""""#, false),
+        (r#""False""#, false),
+        (r#""0""#, false),
+        ("null", false),
+    ] {
+        let items = format!(r#"{{"id":"a","clicked":{flag}}}"#);
+        let click = is_clicked.then(|| a_click("r", Some("u"), "a"));
+        let events: Vec<_> = [list(&["a"])].into_iter().chain(click).collect();
+        check(&shape, &of(&items, ""), &events);
+    }
     for clicked in ["{}", "1.5", r#""yes""#] {
         let items = format!(r#"{{"id":"a","clicked":{clicked}}}"#);
         let is_refused = matches!(

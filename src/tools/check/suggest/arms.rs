@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::columns::{Members, SampleColumn, SampleColumns, is_json_text, share};
 use super::fields::FEW;
 use super::times::is_time;
-use super::words::{ARM, ASSIGNMENT, CHOOSER, EXPERIMENT, NAME, TIME, USER, VALUE, hint, hints, words};
+use super::words::{
+    ARM, ASSIGNMENT, CHOOSER, ENROLLED, EXPERIMENT, FEATURE, NAME, TIME, USER, VALUE, hint, hints, words,
+};
 
 /// Maximum number of arms in a field. A field with more values means something else.
 const MAX_ARMS: usize = 50;
@@ -63,6 +65,7 @@ pub(super) fn candidates(columns: &SampleColumns, lists: &Members) -> Vec<ArmsDr
     let ways = plain.chain(parsed);
     let mut all: Vec<ArmsDraft> = ways
         .chain(prefixed(columns, lists))
+        .chain(numbered(columns, lists))
         .chain(in_record(columns, lists))
         .filter(|draft| draft.n > 0)
         .collect();
@@ -318,6 +321,57 @@ fn prefixed(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     })
 }
 
+/// Drafts a shape for `"exp_ranker":"neural","exp_layout":"grid"`: several fields of a record whose names begin alike.
+fn numbered(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
+    let of = |column: &SampleColumn| {
+        let (name, parents) = column.path.names().split_last()?;
+        let end = name.find(['_', '-'])? + 1;
+        let (prefix, rest) = name.split_at(end);
+        let is_plain = column.count(lists, is_label_or_empty) == column.within(lists).count();
+        (parents.is_empty() && is_plain && hints(prefix, &EXPERIMENT) && !rest.is_empty())
+            .then(|| (prefix.to_owned(), rest.to_owned()))
+    };
+    let all: Vec<(String, String)> = columns.iter().filter_map(of).collect();
+    let (prefix, _) = all.first()?;
+    // In `exp_id`, `exp_arm` and the like, the fields describe one experiment.
+    let is_fact = |rest: &str| {
+        let words = [&NAME[..], &VALUE, &ARM, &USER, &TIME, &ASSIGNMENT];
+        words.iter().any(|words| hints(rest, words))
+    };
+    let is_one = |(other, rest): &(String, String)| other == prefix && !is_fact(rest);
+    if all.len() < 2 || !all.iter().all(is_one) {
+        return None;
+    }
+    Some(ArmsDraft {
+        shape: ArmsShape {
+            experiments: None,
+            prefix: Some(prefix.clone()),
+            ..ArmsShape::default()
+        },
+        n: lists.len(),
+        score: 4.5,
+    })
+}
+
+/// Finds a flag that says whether a list is in its experiment, and counts the lists in which it says no. Their arms count all
+/// the same, as no setting leads to such a flag.
+pub(super) fn outside(columns: &SampleColumns, lists: &Members) -> Option<(Path, usize)> {
+    let is_flag = |name: &str| ENROLLED.contains(&name.to_lowercase().replace(['_', '-'], "").as_str());
+    let is_out = |value: &Value| value.as_bool() == Some(false);
+    let n_out = |column: &SampleColumn| {
+        let has_out = |value: &Value| {
+            let elements = value.as_array().into_iter().flatten();
+            let mut fields = elements.filter_map(Value::as_object).flatten();
+            fields.any(|(name, value)| is_flag(name) && is_out(value))
+        };
+        column.count(lists, |value| {
+            (is_flag(column.name()) && is_out(value)) || has_out(value)
+        })
+    };
+    let mut counted = columns.iter().map(|column| (column.path.clone(), n_out(column)));
+    counted.find(|(_, n)| *n > 0)
+}
+
 /// Returns true for an arm, or for an empty text: it means that the list is not in the experiment.
 fn is_label_or_empty(value: &Value) -> bool {
     is_label(value) || value.as_str() == Some("")
@@ -334,7 +388,12 @@ fn is_label(value: &Value) -> bool {
 
 /// Drafts a shape for `{"ranker":"neural"}`, or for objects that describe arms.
 fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
-    if !is_of_arms(column) {
+    // Plain values of "features" may be facts about the list.
+    let is_of_flags = || {
+        let mut values = column.within(lists).filter_map(Value::as_object).flatten();
+        hints(column.name(), &FEATURE) && values.all(|(_, value)| value.is_object())
+    };
+    if !is_of_arms(column) && !is_of_flags() {
         return None;
     }
     let n = column.count(lists, |value| {
@@ -353,6 +412,9 @@ fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
             .filter(|value| value.is_object()),
     );
     let arm = best(&inner, &[&ARM, &VALUE]);
+    if arm.is_none() && !is_of_arms(column) {
+        return None;
+    }
     let is_arm = |value: &Value| match (value, &arm) {
         (Value::Object(_), Some(arm)) => super::items::at(value, arm).is_some_and(is_label),
         (value, _) => is_label(value),
@@ -597,7 +659,22 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     let are_names = |column: &&SampleColumn| column.count(lists, Value::is_boolean) == 0;
     // A field with one value in many lists does not distinguish arms.
     let differs = |column: &&SampleColumn| lists.len() < MANY || distinct(column, lists) > 1;
-    let arm = plain(&ARM, None);
+    // `flag_value` next to `flag`.
+    let value_of = || {
+        let mut fields = columns.iter().filter(|column| {
+            let base = column
+                .name()
+                .strip_suffix("_value")
+                .or_else(|| column.name().strip_suffix("Value"));
+            base.is_some_and(|base| {
+                hints(base, &EXPERIMENT) && columns.iter().any(|other| other.name() == base)
+            })
+        });
+        fields.find(|column| column.count(lists, is_label_or_empty) == column.within(lists).count())
+    };
+    let arm = plain(&ARM, None)
+        .or_else(value_of)
+        .filter(|arm| arm.within(lists).next().is_some());
     let experiment = plain(&EXPERIMENT, arm);
     let (experiment, arm, score) = match (experiment, arm) {
         (Some(experiment), Some(arm)) if experiment.path != arm.path && are_names(&experiment) => {
@@ -611,20 +688,49 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     };
     let n = arm.within(lists).count();
     let name = match hints(arm.name(), &ARM) {
-        true => "main",
-        false => arm.name(),
+        true => experiment_of(arm.name()).unwrap_or_else(|| "main".to_owned()),
+        false => arm.name().to_owned(),
     };
     Some(ArmsDraft {
         shape: ArmsShape {
             experiments: None,
             experiment: experiment.map(|column| column.path.clone().into()),
             arm: Some(arm.path.clone().into()),
-            experiment_name: experiment.is_none().then(|| name.to_owned()),
+            experiment_name: experiment.is_none().then_some(name),
             ..ArmsShape::default()
         },
         n,
         score: score + share(n, lists.len()),
     })
+}
+
+/// Returns the experiment in a name such as `ranker_variant`.
+fn experiment_of(name: &str) -> Option<String> {
+    let words = words(name);
+    let (last, first) = words.split_last()?;
+    let is_named = hints(last, &ARM)
+        && ![&EXPERIMENT[..], &USER, &ARM, &NAME]
+            .iter()
+            .any(|words| hints(&first.join(" "), words));
+    (is_named && !first.is_empty()).then(|| first.join("_"))
+}
+
+/// Returns the values of a field that most lists have and that may name an arm, with the number of their lists.
+pub(super) fn few_values(column: &SampleColumn, lists: &Members) -> Option<BTreeMap<String, usize>> {
+    let is_other = |value: &Value| !is_label(value) || is_time(value) || is_json_text(value);
+    let n_lists = column.within(lists).count();
+    if 2 * n_lists < lists.len()
+        || column.count(lists, is_other) > 0
+        || is_called_other(&column.called(), false)
+    {
+        return None;
+    }
+    let mut values = BTreeMap::new();
+    for value in column.within(lists) {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        *values.entry(text).or_default() += 1;
+    }
+    ((2..MANY_ARMS).contains(&values.len()) && 2 * values.len() <= n_lists).then_some(values)
 }
 
 /// Returns true if two fields have the same value in most lists.

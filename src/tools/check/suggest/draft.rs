@@ -8,8 +8,7 @@ use abgauge_core::engine::event::{Kind, Reason};
 use serde_json::Value;
 
 use super::arms::{self, ArmsDraft, SampleArms};
-use super::columns::FieldChoice;
-use super::columns::{Members, SampleColumns, id};
+use super::columns::{FieldChoice, Members, SampleColumns, choice, id};
 use super::fields;
 use super::items::{self, ItemsDraft};
 use super::kinds::KindSplit;
@@ -40,6 +39,10 @@ pub(super) struct DraftedShape {
     pub clicked_items: Option<Path>,
     /// Paths of records that show a single item each.
     pub row: Option<RowDraft>,
+    /// Second part of the request id, in lists and clicks.
+    second_id: Option<Path>,
+    /// Flag that says whether a list is in its experiment, and the number of lists in which it says no.
+    pub outside: Option<(Path, usize)>,
 }
 
 pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
@@ -58,6 +61,15 @@ pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
             rows::tied(columns, lists, &clicks, &request.path).or_else(|| requests[1].take()),
         ];
         shown = rows::shown(columns, lists, row);
+    }
+    let mut second_id = None;
+    if row.is_none()
+        && requests.iter().all(Option::is_none)
+        && let Some([first, second]) = shelves::pair(columns, lists, &clicks)
+    {
+        requests = [lists, &clicks].map(|members| choice(vec![(0.0, first, members.len())]));
+        shown = self::shown(columns, lists, &items, &requests[0]);
+        second_id = Some(second.path.clone());
     }
     let shown_item = row
         .is_none()
@@ -86,6 +98,8 @@ pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
         times: times::times(columns, lists, &clicks),
         arm_ways: arms::candidates(columns, lists),
         has_arms: false,
+        outside: arms::outside(columns, lists),
+        second_id,
         shown_item,
         users: [served_user, click_user],
         split,
@@ -248,6 +262,7 @@ impl DraftedShape {
             shape.click.kinds.clone_from(&split.click);
         }
         put(&self.requests[0], &mut served.request_id);
+        served.further_ids = self.second_id.iter().cloned().collect();
         put(&self.times.served, &mut served.ts);
         if let Some(both) = with_second(columns, &self.times.served, &split.lists) {
             served.ts = both;
@@ -285,6 +300,7 @@ impl DraftedShape {
             served.arms = own;
         }
         put(&self.requests[1], &mut shape.click.request_id);
+        shape.click.further_ids = self.second_id.iter().cloned().collect();
         put(&self.times.click, &mut shape.click.ts);
         if let Some(both) = with_second(columns, &self.times.click, &self.clicks) {
             shape.click.ts = both;

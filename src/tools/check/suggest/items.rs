@@ -10,6 +10,9 @@ use super::text::short;
 use super::times::is_time;
 use super::words::{CLICK, ITEM, ITEMS, POSITION, hint, hints};
 
+/// End of the explanation for items that are text.
+pub(super) const IS_TEXT: &str = "is text, not an array";
+
 /// One array and one way to read it.
 #[derive(Clone)]
 pub(super) struct ItemsDraft {
@@ -112,7 +115,7 @@ pub(super) fn why_not(columns: &SampleColumns, members: &Members) -> Option<Stri
             "element {place} of `{name}` is {}, which is neither text, nor an integer, nor an object",
             short(&value.to_string())
         ),
-        None if lists().next().is_none() => format!("`{name}` is text, not an array"),
+        None if lists().next().is_none() => format!("`{name}` {IS_TEXT}"),
         None => format!("most objects in `{name}` have no field with an id"),
     })
 }
@@ -226,11 +229,20 @@ fn mostly(elements: &[&Value], is_one: impl Fn(&Value) -> bool) -> bool {
     2 * elements.iter().filter(|element| is_one(element)).count() > elements.len()
 }
 
-/// Returns whether a column has the name of a click, and only booleans, 0 and 1.
+/// Returns whether a column has the name of a click, and only booleans, 0 and 1, quoted or not, or times. Other numbers may
+/// count the clicks of an item on all lists.
 pub(super) fn is_click_flag(column: &SampleColumn) -> bool {
-    let is_flag = |value: &Value| value.is_boolean() || matches!(value.as_u64(), Some(0 | 1));
-    let is_called = hints(&column.called(), &CLICK) || hints(&column.called(), &["label"]);
-    is_called && column.values.values().all(|value| is_flag(value))
+    let is_flag = |value: &Value| {
+        let text = value.as_str().unwrap_or_default();
+        value.is_boolean()
+            || matches!(value.as_u64(), Some(0 | 1))
+            || (value.is_string() && ["", "0", "1", "true", "false", "True", "False"].contains(&text))
+    };
+    let values = || column.values.values();
+    let is_click = hints(&column.called(), &CLICK);
+    let is_called = is_click || hints(&column.called(), &["label"]);
+    let are_times = || is_click && values().all(|value| is_time(value) || value.as_str() == Some(""));
+    (is_called && values().all(|value| is_flag(value))) || are_times()
 }
 
 /// Returns a draft for each field of objects that may be their ID.

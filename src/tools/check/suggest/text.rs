@@ -3,31 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use abgauge_core::decode::shape::{Path, Paths, Shape};
+use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
-use abgauge_core::engine::outcome::SHELVES;
 use abgauge_core::evaluate::Options;
 use abgauge_core::table::visible;
 
-use super::arms::{self, SampleArms};
 use super::columns::{FieldChoice, Members};
 use super::draft::{DraftedShape, Trial};
 use super::rows::RowDraft;
-use super::{Proposal, ReadingWay, Unmapped, click_skew_ms, items, views};
+use super::{Proposal, ReadingWay, Unmapped, click_skew_ms, report};
 use crate::settings::{display_ms, event_settings};
-use crate::tools::check::records::refused;
 
 /// Maximum number of values and paths listed.
-const MAX_LISTED: usize = 12;
+pub(super) const MAX_LISTED: usize = 12;
 /// Maximum characters of a value.
 const MAX_CHARS: usize = 60;
 /// Remark on a setting without a matching field.
 const NONE: &str = "no field fits: correct this path";
-/// Recipes for shapes that cannot be drafted.
-const ARMS_APART: &str = "docs/cookbook.md#arms-in-a-separate-event";
-const CLICKS_APART: &str = "docs/cookbook.md#clicks-without-a-list-id";
-const SHOWN_ITEM: &str = "docs/cookbook.md#clicks-that-name-a-shown-item";
-const GA4: &str = "docs/cookbook.md#ga4";
 const NO_ID: &str =
     "no field is unique to each list: let the recommender create an id, and send it with each click too";
 const NO_ITEMS: &str = "no field is an array of ids, or of objects with an id: correct this path";
@@ -52,7 +44,7 @@ pub(super) fn text(
         );
         return text;
     }
-    head(&mut text, sample, proposal, options);
+    report::head(&mut text, sample, proposal, options);
     match way {
         ReadingWay::Own => remark(
             &mut text,
@@ -68,24 +60,14 @@ pub(super) fn text(
                 &mut text,
                 "No record looks like a served list (an array of ids, or of objects with an id) or like a click. If the file holds only one kind, name it: --as served or --as click.",
             );
-            not_a_list(&mut text, sample, &Shape::default(), &Members::new());
+            report::not_a_list(&mut text, sample, &Shape::default(), &Members::new());
         }
     }
     text
 }
 
-/// Explains why records that may be lists cannot be read as lists. Clicks are left out.
-fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Members) {
-    let view = views::of(&sample.lines, shape);
-    // Members are in ascending order.
-    let others = (0..view.events.len()).filter(|number| clicks.binary_search(number).is_err());
-    if let Some(why) = items::why_not(&view.columns(), &others.collect()) {
-        remark(text, &format!("Not read as a list: {why}."));
-    }
-}
-
 /// Adds a paragraph of comments, wrapped to a readable width.
-fn remark(text: &mut String, words: &str) {
+pub(super) fn remark(text: &mut String, words: &str) {
     const WIDTH: usize = 118;
     let mut line = String::from("#");
     for word in words.split(' ') {
@@ -96,214 +78,6 @@ fn remark(text: &mut String, words: &str) {
         let _ = write!(line, " {word}");
     }
     let _ = writeln!(text, "{line}");
-}
-
-/// Adds the results of reading the sample with the draft.
-fn head(text: &mut String, sample: &Unmapped, proposal: &Proposal, options: &Options) {
-    let trial = &proposal.trial;
-    let n = sample.lines.len();
-    remark(
-        text,
-        "Drafted by `abgauge check --suggest` from a sample: review it before you use it.",
-    );
-    let mut outcome = format!(
-        "records: {n}; with it, served lists: {}, clicks: {}, ignored: {}, refused: {}",
-        trial.n_lists, trial.n_clicks, trial.n_ignored, trial.n_refused
-    );
-    if sample.n_more > 0 {
-        let _ = write!(outcome, "; further records that were not read: {}", sample.n_more);
-    }
-    remark(text, &outcome);
-    if trial.n_lists > 0 && trial.n_with_arm == 0 {
-        remark(text, &no_arm(sample, proposal));
-    }
-    if trial.n_with_arm > 0 {
-        remark(text, &arms(trial));
-    }
-    if proposal.has_other_arms() {
-        remark(
-            text,
-            "These are not arms, but users, times, ids or JSON text: send experiment and arm with each list, or correct `experiments`.",
-        );
-    }
-    for alone in alone(proposal) {
-        remark(text, &alone);
-    }
-    if trial.n_lists > 0 && trial.n_clicks > 0 {
-        let reported = format!(
-            "clicks on a list of the sample: {} of {}, and on an item of it: {}",
-            trial.n_of_list, trial.n_clicks, trial.n_on_item
-        );
-        remark(text, &reported);
-        if trial.n_of_list == 0 {
-            remark(
-                text,
-                "No click finds its list: either the sample does not hold a list and its clicks together, or request_id does not link them. Clicks with only the user and the item, or an item that was shown, cannot be linked to a list: send the id of the \
-                 list with each of its clicks.",
-            );
-        } else if trial.n_on_item == 0 {
-            remark(
-                text,
-                "No click is on an item of its list: `item` points to a different kind of id, or ids are written differently.",
-            );
-        }
-        for out_of_time in out_of_time(trial, proposal, options) {
-            remark(text, &out_of_time);
-        }
-    }
-    if trial.n_conflicts > 0 {
-        remark(
-            text,
-            &format!(
-                "Lists with the request id of another list, but other items: {}: {SHELVES}.",
-                trial.n_conflicts
-            ),
-        );
-    }
-    for recipe in recipes(sample, proposal) {
-        remark(text, &recipe);
-    }
-    for ((reason, _), (n, line, place)) in &trial.refusals {
-        let what = place
-            .as_ref()
-            .map(|place| format!(": {}", refused(*reason, place)));
-        let reported = format!(
-            "refused as {}: {n}, line {line} first{}",
-            reason.name(),
-            what.unwrap_or_default()
-        );
-        remark(text, &reported);
-    }
-}
-
-/// Names shapes that cannot be drafted, with a recipe.
-fn recipes(sample: &Unmapped, proposal: &Proposal) -> Vec<String> {
-    let ReadingWay::Drafted(draft) = &proposal.way else {
-        return Vec::new();
-    };
-    let mut recipes = Vec::new();
-    let has_both = !draft.split.lists.is_empty() && !draft.clicks.is_empty();
-    let view = views::of(&sample.lines, &proposal.shape);
-    if view
-        .columns()
-        .iter()
-        .any(|column| column.name() == "event_params")
-    {
-        recipes.push(format!(
-            "The records look like rows of GA4's export to BigQuery: {GA4} has a recipe."
-        ));
-    } else if let Some(path) = draft.shown_item.as_ref().filter(|_| has_both) {
-        recipes.push(format!(
-            "Clicks name a shown item (`{}`), not their list: send the id of the list with each of them; for files, {SHOWN_ITEM} has a recipe.",
-            short(&path.to_string())
-        ));
-    } else if has_both && draft.requests.iter().any(Option::is_none) {
-        recipes.push(format!(
-            "Clicks do not name their list: let the recommender create an id of each list, and send it with the list and with its clicks; for \
-             files, {CLICKS_APART} has a recipe."
-        ));
-    }
-    recipes
-}
-
-/// Lists the arms of each experiment with their lists.
-fn arms(trial: &Trial) -> String {
-    let of_one = |(experiment, arms): (&String, &SampleArms)| {
-        let arms = arms.n_lists.iter().map(|(arm, n)| format!("{} {n}", short(arm)));
-        format!("{}: {}", short(experiment), listed(arms))
-    };
-    let experiments: Vec<String> = trial.arms.iter().map(of_one).collect();
-    let n_more = experiments.len().saturating_sub(MAX_LISTED);
-    let more = if n_more > 0 {
-        format!("; and {n_more} more experiments")
-    } else {
-        String::new()
-    };
-    format!(
-        "arms with their lists: {}{more}",
-        experiments[..experiments.len().min(MAX_LISTED)].join("; ")
-    )
-}
-
-/// Reports experiments with a single arm left after `not_in`.
-fn alone(proposal: &Proposal) -> Vec<String> {
-    let not_in = &proposal.shape.served.arms.not_in;
-    let values = not_in.iter().map(|value| format!("\"{}\"", short(value)));
-    let values = listed(values);
-    let experiments = proposal.trial.arms.iter();
-    let experiments = experiments.filter(|(_, arms)| !not_in.is_empty() && arms.n_lists.len() == 1);
-    let alone = experiments.map(|(experiment, _)| {
-        format!(
-            "Only one arm of {} remains. If {values} means the control, remove it from not_in.",
-            short(experiment)
-        )
-    });
-    alone.collect()
-}
-
-/// Explains why no list names an arm, as far as the fields of the sample show.
-fn no_arm(sample: &Unmapped, proposal: &Proposal) -> String {
-    let add = "add experiment and arm to each served list";
-    if let ReadingWay::Drafted(draft) = &proposal.way {
-        let view = views::of(&sample.lines, &proposal.shape);
-        let columns = view.columns();
-        let of_arms = |is_member: &dyn Fn(usize) -> bool| {
-            let members: Members = (0..view.events.len())
-                .filter(|number| is_member(*number))
-                .collect();
-            let mut columns = columns.iter().filter(|column| arms::is_of_arms(column));
-            let found = columns.find(|column| column.within(&members).next().is_some());
-            found.map(|column| short(&column.path.to_string()))
-        };
-        let is_list = |number: usize| draft.split.lists.binary_search(&number).is_ok();
-        if let Some(path) = of_arms(&is_list) {
-            return format!(
-                "No list names an arm: `{path}` has the name of an experiment or arm, but its values cannot be read as such. \
-                 Set `experiments` and the settings next to it (docs/events.md), or {add}."
-            );
-        }
-        if let Some(path) = of_arms(&|number| !is_list(number)) {
-            return format!(
-                "No list names an arm: arms seem to be assigned in a separate event (`{path}`), which is not read. To fix that, {add}; for files, {ARMS_APART} has a recipe."
-            );
-        }
-    }
-    format!(
-        "No list names an arm: {add}. If arms are assigned in a separate event, {ARMS_APART} has a recipe for files."
-    )
-}
-
-/// Reports clicks on items of their lists that come too early or too late to count.
-fn out_of_time(trial: &Trial, proposal: &Proposal, options: &Options) -> Vec<String> {
-    let skew_ms = options
-        .click_skew_ms
-        .max(click_skew_ms(&proposal.shape).unwrap_or(0));
-    let n = trial.delays_ms.len();
-    let n_early = trial
-        .delays_ms
-        .iter()
-        .filter(|delay_ms| **delay_ms < -skew_ms)
-        .count();
-    let n_late = trial
-        .delays_ms
-        .iter()
-        .filter(|delay_ms| **delay_ms > options.attribution_ms)
-        .count();
-    let [first_ms, last_ms] =
-        [trial.delays_ms.iter().min(), trial.delays_ms.iter().max()].map(|ms| ms.copied().unwrap_or(0));
-    let minutes = |ms: i64| display_ms((ms + 59_999) / 60_000 * 60_000);
-    let early = format!(
-        "Clicks that do not count because they come before their list: {n_early} of {n}, up to {} before it. If the clock that stamps the clicks may be slow, set click_skew under [join], now {}.",
-        minutes(-first_ms),
-        display_ms(skew_ms)
-    );
-    let late = format!(
-        "Clicks that do not count because they come too late: {n_late} of {n}, up to {} after their list. If they should count, raise attribution under [join], now {}.",
-        minutes(last_ms),
-        display_ms(options.attribution_ms)
-    );
-    let both = [(n_early, early), (n_late, late)].into_iter();
-    both.filter(|(n, _)| *n > 0).map(|(_, text)| text).collect()
 }
 
 /// Remarks by setting.
@@ -358,8 +132,9 @@ impl SettingRemarks {
                 setting,
                 format!(
                     "no field can be read as a time; this one has the name but contains {}: send epoch milliseconds, or RFC 3339 text with \
-                     its offset, such as 2025-11-20T00:00:00+01:00 (with the colon)",
-                    short(value)
+                     its offset, such as 2025-11-20T00:00:00+01:00 (with the colon); for files, {} has a recipe",
+                    short(value),
+                    report::RESHAPE
                 ),
             ),
         }
@@ -517,7 +292,7 @@ fn drafted(
     trial: &Trial,
 ) {
     let notes = notes(draft, trial);
-    unused(text, sample, topic_kind, draft);
+    report::unused(text, sample, topic_kind, draft);
     let served = &draft.shape.served;
     let has_clicks = served.clicked.is_some() || served.clicked_items.is_some();
     for (kind, is_absent, name) in [
@@ -528,8 +303,9 @@ fn drafted(
             remark(
                 text,
                 &format!(
-                    "No record looks like a {name}: correct that section. If no field has the type of a record, draft from a file of each kind \
-                     (--as served, --as click)."
+                    "No record looks like a {name}: write that section by hand. If no field has the type of a record, draft from a file of each \
+                     kind (--as served, --as click), or add the type: {} has a recipe.",
+                    report::RESHAPE
                 ),
             );
         }
@@ -546,7 +322,7 @@ fn drafted(
         );
     }
     if draft.items.is_none() && draft.row.is_none() && topic_kind != Some(Kind::Click) {
-        not_a_list(text, sample, &draft.shape, &draft.clicks);
+        report::not_a_list(text, sample, &draft.shape, &draft.clicks);
     }
     if !draft.split.lists.is_empty() && draft.users[0].is_none() {
         remark(
@@ -589,67 +365,7 @@ fn drafted(
     }
 }
 
-/// Lists the fields that the draft does not use.
-fn unused(text: &mut String, sample: &Unmapped, topic_kind: Option<Kind>, draft: &DraftedShape) {
-    let view = views::of(&sample.lines, &draft.shape);
-    let columns = view.columns();
-    let used = used(&draft.shape, topic_kind);
-    let is_used = |path: &Path| {
-        // A field is used if the draft reads the field itself, one around it, or one inside it.
-        let touches = |used: &&Path| {
-            let n = used.names().len().min(path.names().len());
-            used.is_outer() == path.is_outer() && used.names()[..n] == path.names()[..n]
-        };
-        used.iter().any(touches)
-    };
-    let is_plain = |path: &Path| {
-        let column = columns.get(path);
-        column.is_some_and(|column| column.values.values().any(|value| !value.is_object()))
-    };
-    let unused: Vec<String> = columns
-        .iter()
-        .filter(|column| !is_used(&column.path) && is_plain(&column.path))
-        .map(|column| format!("`{}`", short(&column.path.to_string())))
-        .collect();
-    if !unused.is_empty() {
-        remark(text, &format!("unused fields: {}", listed(unused.into_iter())));
-    }
-}
-
-fn used(shape: &Shape, topic_kind: Option<Kind>) -> Vec<&Path> {
-    let (served, click, arms) = (&shape.served, &shape.click, &shape.served.arms);
-    // With `experiments`, the other paths start at its value and not at the record.
-    let in_record = arms.experiments.is_none();
-    let of_list = [
-        Some(&served.request_id),
-        served.user_id.as_ref(),
-        Some(&served.ts),
-        Some(&served.items),
-        served.position.as_ref().filter(|_| served.gather_ms.is_some()),
-        served.clicked_items.as_ref(),
-        arms.experiments.as_ref(),
-        arms.experiment.as_ref().filter(|_| in_record),
-        arms.arm.as_ref().filter(|_| in_record),
-    ];
-    let of_click = [
-        click.action.as_ref(),
-        Some(&click.request_id),
-        click.user_id.as_ref(),
-        Some(&click.ts),
-        Some(&click.item),
-    ];
-    let lists = of_list.into_iter().filter(|_| topic_kind != Some(Kind::Click));
-    let clicks = of_click.into_iter().filter(|_| topic_kind != Some(Kind::Served));
-    lists
-        .chain(clicks)
-        .chain([shape.kind.as_ref()])
-        .flatten()
-        .flat_map(Paths::iter)
-        .chain(&served.further_ids)
-        .collect()
-}
-
-fn listed(all: impl Iterator<Item = String>) -> String {
+pub(super) fn listed(all: impl Iterator<Item = String>) -> String {
     let all: Vec<String> = all.collect();
     let n_more = all.len().saturating_sub(MAX_LISTED);
     let mut shown = all;

@@ -23,13 +23,18 @@ pub(super) fn words(name: &str) -> Vec<String> {
 
 /// Returns true if one of the words in a name is in this list.
 pub(super) fn hints(name: &str, at: &[&str]) -> bool {
-    words(name).iter().any(|word| at.contains(&word.as_str()))
+    words(name).iter().any(|word| is_among(word, at))
+}
+
+/// Returns true if this list has the word, with or without a number at its end, as in `experiment2`.
+fn is_among(word: &str, at: &[&str]) -> bool {
+    at.contains(&word) || at.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()))
 }
 
 /// Rates the hint of a name: 2 if all of its words are in this list, 1 if some are, else 0.
 pub(super) fn hint(name: &str, at: &[&str]) -> f64 {
     let words = words(name);
-    let n = words.iter().filter(|word| at.contains(&word.as_str())).count();
+    let n = words.iter().filter(|word| is_among(word, at)).count();
     match n {
         0 => 0.0,
         n if n == words.len() => 2.0,
@@ -247,6 +252,17 @@ pub(super) const ASSIGNMENT: [&str; 19] = [
     "session",
     "uuid",
     "version",
+];
+/// Names of fields that hold objects with the value of each flag.
+pub(super) const FEATURE: [&str; 2] = ["feature", "features"];
+/// Names of flags for lists that are in an experiment, in lower case and without separators.
+pub(super) const ENROLLED: [&str; 6] = [
+    "enrolled",
+    "inexperiment",
+    "intest",
+    "isenrolled",
+    "isinexperiment",
+    "isintest",
 ];
 /// Names for the algorithm that chose a list, used if no field is named like an arm.
 pub(super) const CHOOSER: [&str; 8] = [
