@@ -171,12 +171,15 @@ impl Reading<'_> {
                 Some(_) if pair.is_some() => is_relevant(args, cells.next().flatten(), row)?,
                 _ => true,
             };
+            let Some((user, item)) = pair else {
+                self.n_empty += 1;
+                return Ok(());
+            };
             // The named columns have been taken from the iterator, so the rest are the others.
             others.add(cells);
-            match pair {
-                Some((user, item)) if is_relevant => self.tables.relevant(user, item),
-                Some(_) => self.n_irrelevant += 1,
-                None => self.n_empty += 1,
+            match is_relevant {
+                true => self.tables.relevant(user, item),
+                false => self.n_irrelevant += 1,
             }
             Ok(())
         })?;
