@@ -120,7 +120,7 @@ Exit codes:
    0  success
    1  a failure, such as a missing file or column
    2  wrong usage
-  65  a rank, score or relevance is not a number, a column looks like relevance but no flag names it, or there are no recommendations";
+  65  a table is damaged or in a format that cannot be read, a rank, score or relevance is not a number, a column looks like relevance but no flag names it, or there are no recommendations";
 
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,8 @@ use abgauge_core::evaluate::source::{self, table};
 use anyhow::Context as _;
 use relevance::{OtherColumns, UnnamedRelevance, is_relevant};
 
-use super::reading::{BAD_DATA, progress};
-use super::{error, note, warn};
+use super::reading::progress;
+use super::{BAD_DATA, error, note, warn};
 use crate::tools::cli::{ConvertArgs, RecommendationFile};
 use crate::tools::convert::{ConvertedCounts, Tables, Writing};
 

@@ -15,9 +15,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::counting::EvaluationOptions;
 use super::{BAD_CONFIGURATION, error, note, warn};
 
-/// Exit code `EX_DATAERR` of sysexits.h.
-pub(super) const BAD_DATA: u8 = 65;
-
 /// Evaluates the files. Returns the exit code if the catalogue cannot be used.
 pub(super) fn evaluation(
     files: &[PathBuf],
