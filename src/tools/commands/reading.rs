@@ -97,7 +97,7 @@ pub(super) fn progress(total_bytes: Option<u64>) -> ProgressBar {
 
 /// Prints notes and warnings about the evaluation.
 pub(super) fn print_notes(counted: &EvaluationOptions, evaluation: &Evaluation) {
-    counted.note.iter().for_each(|text| note(text));
+    counted.notes.iter().for_each(|text| note(text));
     evaluation.warnings().iter().for_each(|text| warn(text));
     evaluation.notes().iter().for_each(|text| note(text));
     evaluation.nothing().into_iter().for_each(error);
