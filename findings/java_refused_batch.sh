@@ -31,7 +31,7 @@ import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Sends ten records in one batch, of which the fourth is a minute ahead, and prints what its callback gets for each. */
+/** Sends ten records in one batch, the fourth a minute ahead, and prints the answer to each. */
 public class Refused {
     public static void main(String[] brokers) throws Exception {
         Map<String, Object> settings = new HashMap<>(Map.of("bootstrap.servers", brokers[0]));

@@ -83,7 +83,7 @@ fn used_by(client: &str) -> Partitioner {
     }
 }
 
-/// Clients that treat an empty key as no key, and put such records into any partition.
+/// Clients that treat an empty key as a missing one, and put such records into any partition.
 const WITHOUT_EMPTY_KEYS: [&str; 7] = [
     "confluent-kafka-python",
     "@confluentinc/kafka-javascript callback",
@@ -123,9 +123,9 @@ fn each_client_places_keys_like_its_partitioner() {
     }
 }
 
-/// An empty key is hashed like any other, except by clients for which it is no key.
+/// An empty key is hashed like any other, except by clients that treat it as missing.
 #[test]
-fn each_client_hashes_an_empty_key_or_treats_it_as_no_key() {
+fn each_client_hashes_an_empty_key_or_treats_it_as_missing() {
     let mut without = BTreeSet::new();
     for Answers {
         client,
@@ -147,7 +147,7 @@ fn each_client_hashes_an_empty_key_or_treats_it_as_no_key() {
     assert_eq!(without, expected);
 }
 
-/// Clients differ in what they do with an empty key, so it is counted as a missing key and is no evidence for a partitioner.
+/// Clients differ in what they do with an empty key, so it is counted as a missing key, and not as evidence for a partitioner.
 #[test]
 fn empty_keys_are_reported_as_missing_and_name_no_partitioner() {
     for Answers {
@@ -175,7 +175,7 @@ fn empty_keys_are_reported_as_missing_and_name_no_partitioner() {
             "{client} {n_partitions}"
         );
 
-        // Neither do they hide the partitioner of the other keys.
+        // They do not hide the partitioner of the other keys.
         for (key, partition) in &placed {
             audit.observe(Some(key.as_bytes()), *partition);
         }

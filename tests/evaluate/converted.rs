@@ -285,7 +285,7 @@ fn a_truth_with_values_that_mean_not_relevant_is_refused() {
         (["", ""], None),
     ] {
         let [one, other] = values;
-        // The last row has neither a user nor an item, so it is no click.
+        // The last row has neither a user nor an item, so it is not a click.
         let rows = format!("user_id,item_id,grade\nu1,a,{one}\nu1,b,{other}\n,,\n");
         let truth = file(&dir, "truth.csv", &rows);
         let arguments = ["--recommendations", &table, "--truth", &truth];

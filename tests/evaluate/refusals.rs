@@ -305,7 +305,7 @@ fn a_sample_reports_an_oversized_line_first() {
 fn files_that_cannot_be_read_are_bad_input() {
     let dir = temporary_dir();
     let random = dir.path().join("random");
-    // xorshift64*: bytes of any value, none of which is the beginning of a known format.
+    // xorshift64*: bytes of any value, which do not start like a known format.
     let mut state = 7_u64;
     let bytes = (0..4096).map(|_| {
         state ^= state >> 12;

@@ -265,7 +265,7 @@ mod tests {
         );
     }
 
-    /// It is waited for, and the writer reports it.
+    /// A start waits for it, and the writer reports it.
     #[test]
     fn a_missing_right_to_write_refuses_nothing() {
         let mut facts = facts();

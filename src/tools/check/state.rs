@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_may_not_write_is_told_to_get_the_right() {
+    fn reports_a_user_without_the_right_to_write() {
         let mut facts = facts(&[]);
         for (may_write, n_findings) in [(Some(true), 0), (None, 0), (Some(false), 1)] {
             if let Ok(found) = &mut facts.found {

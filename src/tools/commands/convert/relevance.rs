@@ -125,7 +125,7 @@ impl OtherColumn {
         }
     }
 
-    /// Returns whether the column may contain relevance: numbers or booleans, some of which mean "not relevant". A column with text
+    /// Returns whether the column may contain relevance: numbers or booleans, and some mean "not relevant". A column with text
     /// is something else, and so is one without any value.
     fn is_graded(&self) -> bool {
         self.n_irrelevant > 0 && self.has_number && !self.has_text
