@@ -59,17 +59,17 @@ struct Case {
 const CASES: [Case; 21] = [
     Case {
         name: "`compact,delete` with `retention.ms`",
-        fault: |stage, _| stage.set(&[("cleanup.policy", "compact,delete"), ("retention.ms", "1000")]),
+        fault: |stage, _| stage.set_with_retention("compact,delete", ("retention.ms", "1000")),
         outcome: Outcome::ToldAndLost("cleanup.policy=compact,delete", |stage, _| stage.set(&[])),
     },
     Case {
         name: "`delete` with `retention.ms`",
-        fault: |stage, _| stage.set(&[("cleanup.policy", "delete"), ("retention.ms", "1000")]),
+        fault: |stage, _| stage.set_with_retention("delete", ("retention.ms", "1000")),
         outcome: Outcome::ToldAndLost("cleanup.policy=delete", |stage, _| stage.set(&[])),
     },
     Case {
         name: "`compact,delete` with `retention.bytes`",
-        fault: |stage, _| stage.set(&[("cleanup.policy", "compact,delete"), ("retention.bytes", "0")]),
+        fault: |stage, _| stage.set_with_retention("compact,delete", ("retention.bytes", "0")),
         outcome: Outcome::ToldAndLost("--add-config cleanup.policy=compact", |stage, _| stage.set(&[])),
     },
     Case {
@@ -197,6 +197,11 @@ impl Stage {
         settings.extend(changes.iter().copied());
         let settings: Vec<(&str, &str)> = settings.into_iter().collect();
         self.kafka.set_topic(&self.state, &settings);
+    }
+
+    /// Lets the broker delete records. A segment is deleted as a whole, and the owner writes each second, so segments are short.
+    fn set_with_retention(&self, policy: &str, retention: (&str, &str)) {
+        self.set(&[("cleanup.policy", policy), ("segment.ms", "200"), retention]);
     }
 
     /// Takes a right on the state topic from the daemon.
