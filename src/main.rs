@@ -37,10 +37,7 @@ fn main() -> ExitCode {
     };
     match execute(cli.command, early) {
         Ok(code) => code,
-        Err(error) => {
-            commands::error(&format!("{error:#}"));
-            ExitCode::FAILURE
-        }
+        Err(failure) => commands::failed(&failure),
     }
 }
 

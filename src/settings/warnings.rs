@@ -3,7 +3,7 @@
 mod experiments;
 
 use abgauge_core::looks;
-use abgauge_core::metrics::{METRICS, Metric};
+use abgauge_core::metrics::{METRICS, Metric, Profile};
 use abgauge_core::table::visible;
 
 use super::units::display_ms;
@@ -118,7 +118,14 @@ impl Config {
             );
             notes
         });
-        notes.collect()
+        let names = self
+            .measures
+            .profiles
+            .iter()
+            .filter_map(Profile::explain_old_name);
+        notes
+            .chain(names.map(|name| format!("metrics.profile: {name}")))
+            .collect()
     }
 
     /// Warns about a server that other machines can reach without credentials or TLS.

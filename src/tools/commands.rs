@@ -21,6 +21,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use abgauge_core::evaluate::source::ReadContext;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
@@ -32,6 +33,9 @@ use crate::tools::cli::Cli;
 
 /// Exit code `EX_CONFIG` of sysexits.h.
 pub const BAD_CONFIGURATION: u8 = 78;
+
+/// Exit code `EX_DATAERR` of sysexits.h.
+const BAD_DATA: u8 = 65;
 
 /// Prints text to standard output.
 ///
@@ -55,6 +59,15 @@ pub fn written(result: std::io::Result<()>) -> anyhow::Result<()> {
 /// Reports an error on standard error.
 pub fn error(text: &str) {
     remark(style("error:").red(), text);
+}
+
+/// Reports why a command failed, and returns its exit code.
+pub fn failed(failure: &anyhow::Error) -> ExitCode {
+    error(&format!("{failure:#}"));
+    match ReadContext::is_to_blame(failure) {
+        true => ExitCode::from(BAD_DATA),
+        false => ExitCode::FAILURE,
+    }
 }
 
 /// Reports on standard error a doubt about the results.

@@ -1,8 +1,9 @@
 //! The audit identifies the partitioner of each client in tests/data/partitioners, from few keys as well as from many.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use abgauge::stream::keys::{KeyAudit, Partitioner, PartitionerVerdict};
+use abgauge::stream::keys::{KeyAudit, KeyFinding, Partitioner, PartitionerVerdict, findings};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -11,6 +12,8 @@ struct Answers {
     client: String,
     n_partitions: NonZeroU32,
     placed: Vec<(String, i32)>,
+    /// Partition of an empty key. `None` if the client puts such records into any partition.
+    empty: Option<i32>,
 }
 
 fn answers() -> Vec<Answers> {
@@ -23,14 +26,19 @@ fn answers() -> Vec<Answers> {
             panic!("three fields: {line}");
         };
         assert_eq!(digits.len(), keys.len(), "{client}");
-        // The last key is empty, and some clients choose any partition for it.
-        let placed = keys.iter().zip(digits.chars()).filter(|(key, _)| !key.is_empty());
+        // Only the last key is empty, and only an empty key may have no fixed partition.
+        let partition = |digit: char| digit.to_digit(36).map(u32::cast_signed);
+        let mut placed: Vec<_> = keys.iter().cloned().zip(digits.chars().map(partition)).collect();
+        let (last, empty) = placed.pop().expect("a key");
+        assert_eq!(last, "");
         Answers {
             client: client.to_owned(),
             n_partitions: n.parse().expect("a number"),
             placed: placed
-                .map(|(key, digit)| (key.clone(), digit.to_digit(36).expect("a digit").cast_signed()))
+                .into_iter()
+                .map(|(key, partition)| (key, partition.expect("a digit")))
                 .collect(),
+            empty,
         }
     });
     answers.collect()
@@ -75,6 +83,17 @@ fn used_by(client: &str) -> Partitioner {
     }
 }
 
+/// Clients that treat an empty key as a missing one, and put such records into any partition.
+const WITHOUT_EMPTY_KEYS: [&str; 7] = [
+    "confluent-kafka-python",
+    "@confluentinc/kafka-javascript callback",
+    "kafka-go CRC32Balancer",
+    "rust confluent-kafka",
+    "rust confluent-kafka partitioner=murmur2_random",
+    "rust kafka",
+    "rust kafka Murmur2",
+];
+
 /// Returns the partitioner's name for this number of partitions. For some numbers, two partitioners are equivalent.
 fn named(used: Partitioner, n_partitions: NonZeroU32) -> Partitioner {
     match (used, n_partitions.get()) {
@@ -90,6 +109,7 @@ fn each_client_places_keys_like_its_partitioner() {
         client,
         n_partitions,
         placed,
+        ..
     } in answers()
     {
         for (key, partition) in placed {
@@ -103,6 +123,67 @@ fn each_client_places_keys_like_its_partitioner() {
     }
 }
 
+/// An empty key is hashed like any other, except by clients that treat it as missing.
+#[test]
+fn each_client_hashes_an_empty_key_or_treats_it_as_missing() {
+    let mut without = BTreeSet::new();
+    for Answers {
+        client,
+        n_partitions,
+        empty,
+        ..
+    } in answers()
+    {
+        match empty {
+            Some(partition) => {
+                let expected = used_by(&client).partition(b"", n_partitions);
+                assert_eq!(i32::try_from(expected), Ok(partition), "{client} {n_partitions}");
+                assert!(!WITHOUT_EMPTY_KEYS.contains(&&*client), "{client} {n_partitions}");
+            }
+            None => drop(without.insert(client)),
+        }
+    }
+    let expected: BTreeSet<String> = WITHOUT_EMPTY_KEYS.map(str::to_owned).into();
+    assert_eq!(without, expected);
+}
+
+/// Clients differ in what they do with an empty key, so it is counted as a missing key, and not as evidence for a partitioner.
+#[test]
+fn empty_keys_are_reported_as_missing_and_name_no_partitioner() {
+    for Answers {
+        client,
+        n_partitions,
+        placed,
+        empty,
+    } in answers()
+    {
+        let mut audit = KeyAudit::new("t", n_partitions);
+        for number in 0..200 {
+            // Without a fixed partition, the records are in all of them.
+            let partition = empty.unwrap_or(number % n_partitions.get().cast_signed());
+            audit.observe(Some(b""), partition);
+        }
+        assert_eq!(audit.counts().null, 200, "{client} {n_partitions}");
+        let is_undetermined = matches!(audit.verdict(), PartitionerVerdict::Undetermined { .. });
+        assert!(is_undetermined, "{client} {n_partitions}: {:?}", audit.verdict());
+        let found = findings(&[&audit]);
+        assert_eq!(
+            found,
+            [KeyFinding::NoKeys {
+                topic: "t".to_owned()
+            }],
+            "{client} {n_partitions}"
+        );
+
+        // They do not hide the partitioner of the other keys.
+        for (key, partition) in &placed {
+            audit.observe(Some(key.as_bytes()), *partition);
+        }
+        let expected = PartitionerVerdict::By(named(used_by(&client), n_partitions));
+        assert_eq!(audit.verdict(), expected, "{client} {n_partitions}");
+    }
+}
+
 /// After each key the audit has the right name, or several candidates that include it.
 #[test]
 fn no_number_of_keys_names_a_wrong_partitioner() {
@@ -110,6 +191,7 @@ fn no_number_of_keys_names_a_wrong_partitioner() {
         client,
         n_partitions,
         placed,
+        ..
     } in answers()
     {
         let expected = named(used_by(&client), n_partitions);
@@ -181,7 +263,7 @@ proptest! {
     fn no_choice_of_keys_names_a_wrong_partitioner(
         (row, keys) in (0..answers().len(), subsequence((0..200_usize).collect::<Vec<_>>(), 0..60).prop_shuffle())
     ) {
-        let Answers { client, n_partitions, placed } = answers().swap_remove(row);
+        let Answers { client, n_partitions, placed, .. } = answers().swap_remove(row);
         let mut audit = KeyAudit::new("t", n_partitions);
         for place in keys {
             let (key, partition) = &placed[place];

@@ -143,6 +143,47 @@ fn each_convention_shows_its_own_metrics_by_default() {
     assert_eq!(names(&["--metrics", "mar,mrr"], "default"), ["mar", "mrr"]);
 }
 
+/// `rs_metrics` used to mean its release 0.3.0 and `replay` its dicts without a word.
+#[test]
+fn a_former_name_is_explained_with_its_other_profile() {
+    let dir = temporary_dir();
+    for (name, current, other) in [
+        (
+            "rs_metrics",
+            "rs_metrics_0.3.0 (rs_metrics 0.3.0)",
+            "rs_metrics_0.6.0 (rs_metrics 0.6.0)",
+        ),
+        (
+            "replay",
+            "replay_dicts (RePlay 0.22.0)",
+            "replay_tables (RePlay 0.22.0)",
+        ),
+    ] {
+        let explained =
+            format!("{name} is the former name of the profile {current}; {other} gives other numbers\n");
+        let text = format!("kafka.brokers = \"localhost:9092\"\nmetrics.profile = \"{name}\"\n");
+        let config = file(&dir, "abgauge.toml", &text);
+        for arguments in [
+            ["evaluate", "-", "--convention", name],
+            ["evaluate", "-", "--config", &config],
+        ] {
+            let ran = run_with_input(&arguments, &two_arms());
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let note = format!("note: {explained}");
+            assert!(ran.stderr.contains(&note), "{arguments:?}: {}", ran.stderr);
+        }
+        let shown = run(&["profiles", name]).stdout;
+        assert!(shown.contains(&format!("note: {explained}")), "{shown}");
+        let checked = run(&["check", "--config", &config]).stdout;
+        assert!(
+            checked.contains(&format!("metrics.profile: {explained}")),
+            "{checked}"
+        );
+    }
+    let ran = run_with_input(&["evaluate", "-", "--convention", "replay_dicts"], &two_arms());
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+}
+
 #[test]
 fn the_catalogue_can_be_standard_input() {
     let events = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lists-a.events.jsonl");
@@ -162,7 +203,7 @@ fn the_catalogue_can_be_standard_input() {
 fn catalogue_metrics_are_omitted_with_a_note_or_refused_if_named() {
     let reported =
         |arguments: &[&str]| run_with_input(&[&["evaluate", "-"], arguments].concat(), &two_arms()).stderr;
-    let note = reported(&["--convention", "rs_metrics,ranx"]);
+    let note = reported(&["--convention", "rs_metrics_0.3.0,ranx"]);
     for word in [
         "note: ",
         "alpha_ndcg, coverage, popularity, surprisal",

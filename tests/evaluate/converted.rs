@@ -209,7 +209,7 @@ fn a_relevance_column_selects_the_relevant_rows() {
         (
             &[][..],
             65,
-            "the truth has a column rating with zeros or false (rows: 1); `--relevance rating` leaves these rows out",
+            "the truth has a column rating with values that mean \"not relevant\", first \"0\" (rows: 2); `--relevance rating` leaves these rows out; ",
         ),
         (
             &["--relevance", "note"],
@@ -246,7 +246,7 @@ fn check_booleans(dir: &TempDir, truth: &str) {
     }
     let ran = convert(&[]);
     assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{}", ran.stderr);
-    let reported = "the truth has a column liked with zeros or false (rows: 1); `--relevance liked` leaves these rows out";
+    let reported = "(rows: 1); `--relevance liked` leaves these rows out";
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
 }
 
@@ -257,6 +257,81 @@ fn booleans_in_csv_are_relevance() {
     for [yes, no] in [["True", "False"], ["true", "false"]] {
         let text = format!("user_id,item_id,liked\nu1,a,{yes}\nu1,b,{no}\nu1,c,{yes}\n");
         check_booleans(&dir, &file(&dir, "truth.csv", &text));
+    }
+}
+
+/// Values of a column that no flag names. Each of those that mean "not relevant" used to become a click, except zeros and false.
+#[test]
+fn a_truth_with_values_that_mean_not_relevant_is_refused() {
+    let dir = temporary_dir();
+    let table = file(&dir, "als.csv", "user_id,item_id\nu1,a\nu1,b\n");
+    for (values, first) in [
+        (["1", "0"], Some("first \"0\" (rows: 1)")),
+        (["0", "-0.0"], Some("first \"0\" (rows: 2)")),
+        (["1", "-1"], Some("first \"-1\" (rows: 1)")),
+        (["-0.5", "2"], Some("first \"-0.5\" (rows: 1)")),
+        (["nan", "2"], Some("first \"nan\" (rows: 1)")),
+        (["1", ""], Some("first an empty cell (rows: 1)")),
+        (["5", " "], Some("first an empty cell (rows: 1)")),
+        (["yes", "no"], Some("first \"no\" (rows: 1)")),
+        (["No", ""], Some("first \"No\" (rows: 2)")),
+        (["true", "FALSE"], Some("first \"FALSE\" (rows: 1)")),
+        (["TRUE", ""], Some("first an empty cell (rows: 1)")),
+        (["1", "2.5"], None),
+        (["yes", "true"], None),
+        // A column with text, or without any value, is not relevance.
+        (["no", "maybe"], None),
+        (["2025-01-01", ""], None),
+        (["", ""], None),
+    ] {
+        let [one, other] = values;
+        // The last row has neither a user nor an item, so it is not a click.
+        let rows = format!("user_id,item_id,grade\nu1,a,{one}\nu1,b,{other}\n,,\n");
+        let truth = file(&dir, "truth.csv", &rows);
+        let arguments = ["--recommendations", &table, "--truth", &truth];
+        let ran = convert(&arguments);
+        match first {
+            None => assert_eq!(ran.code, Some(0), "{values:?}: {}", ran.stderr),
+            Some(first) => {
+                assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{values:?}");
+                for part in [
+                    "the truth has a column grade ",
+                    first,
+                    "; `--relevance grade` leaves ",
+                ] {
+                    assert!(ran.stderr.contains(part), "{values:?}: {}", ran.stderr);
+                }
+                let has_empty = values.iter().any(|value| value.trim().is_empty());
+                assert_eq!(
+                    ran.stderr.contains("once its empty cells have a number"),
+                    has_empty
+                );
+            }
+        }
+        let all = convert(&[&arguments[..], &["--relevance", ""]].concat());
+        assert_eq!(all.stdout.matches(r#""type":"click""#).count(), 2, "{values:?}");
+    }
+}
+
+/// The advised flag leaves out rows with each of these values.
+#[test]
+fn negative_numbers_and_words_are_relevance() {
+    let dir = temporary_dir();
+    let table = file(&dir, "als.csv", "user_id,item_id\nu1,a\nu1,b\n");
+    for [yes, no] in [["1", "-1"], ["Yes", "NO"], ["yes", "no"], ["0.1", "0"]] {
+        let rows = format!("user_id,item_id,grade\nu1,a,{yes}\nu1,b,{no}\n");
+        let truth = file(&dir, "truth.csv", &rows);
+        let ran = convert(&[
+            "--recommendations",
+            &table,
+            "--truth",
+            &truth,
+            "--relevance",
+            "grade",
+        ]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(ran.stdout.matches(r#""type":"click""#).count(), 1, "{no}");
+        assert!(ran.stdout.contains(r#""item":"a"}"#), "{}", ran.stdout);
     }
 }
 

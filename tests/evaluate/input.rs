@@ -28,15 +28,15 @@ fn evaluated(path: &str, input: &[u8]) -> (String, String) {
     (result, notes)
 }
 
-/// Evaluates the input, which must fail without a result and with this message.
+/// Evaluates the input, which must fail with this exit code and message, and without a result.
 #[track_caller]
-fn refused(path: &str, input: &[u8], reported: &str) {
+fn refused(path: &str, input: &[u8], code: i32, reported: &str) {
     let Output {
         status,
         stdout,
         stderr,
     } = evaluate(path, input);
-    assert_eq!((status.code(), &*stdout), (Some(1), &b""[..]));
+    assert_eq!((status.code(), &*stdout), (Some(code), &b""[..]));
     assert_eq!(String::from_utf8_lossy(&stderr), format!("error: {reported}\n"));
 }
 
@@ -88,8 +88,8 @@ fn half_a_file_gives_no_numbers() {
         let half = &packed[..packed.len() / 2];
         let path = file(&dir, half);
         let reported = format!("it ends early: its {packing} is truncated");
-        refused(&path, b"", &format!("read {path}: {reported}"));
-        refused("-", half, &format!("read standard input: {reported}"));
+        refused(&path, b"", 65, &format!("read {path}: {reported}"));
+        refused("-", half, 65, &format!("read standard input: {reported}"));
     }
 }
 
@@ -100,6 +100,7 @@ fn a_directory_is_refused() {
     refused(
         path,
         b"",
+        1,
         &format!("open {path}: it is a directory: name the files in it"),
     );
 }
@@ -481,7 +482,12 @@ mod parquet {
     fn a_parquet_table_cannot_be_piped() {
         let reported =
             "it is Parquet, which can be read only from a file: save it to a file, and pass the file's name";
-        refused("-", b"PAR1PAR1", &format!("read standard input: {reported}"));
-        refused("/dev/stdin", b"PAR1PAR1", &format!("read /dev/stdin: {reported}"));
+        refused("-", b"PAR1PAR1", 65, &format!("read standard input: {reported}"));
+        refused(
+            "/dev/stdin",
+            b"PAR1PAR1",
+            65,
+            &format!("read /dev/stdin: {reported}"),
+        );
     }
 }

@@ -300,25 +300,59 @@ fn a_sample_reports_an_oversized_line_first() {
     }
 }
 
-/// Each of these commands used to read forever, or until the memory was full.
+/// Each of these commands used to read `/dev/zero` forever, or until the memory was full, and later exited with 1.
 #[test]
-fn an_endless_device_is_refused() {
-    for arguments in [
-        &["evaluate", "/dev/zero"][..],
-        &["check", "--sample", "/dev/zero"],
-        &["catalog", "build", "--touched", "clicked", "/dev/zero"],
-        &[
-            "convert",
-            "--recommendations",
-            "/dev/zero",
-            "--truth",
-            "/dev/zero",
-        ],
-    ] {
-        let ran = run(arguments);
-        assert_eq!((ran.code != Some(0), &*ran.stdout), (true, ""), "{arguments:?}");
-        let reported = "/dev/zero: its format is not supported (binary data): write ";
-        assert!(ran.stderr.contains(reported), "{arguments:?}: {}", ran.stderr);
+fn files_that_cannot_be_read_are_bad_input() {
+    let dir = temporary_dir();
+    let random = dir.path().join("random");
+    // xorshift64*: bytes of any value, which do not start like a known format.
+    let mut state = 7_u64;
+    let bytes = (0..4096).map(|_| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_be_bytes()[0]
+    });
+    std::fs::write(&random, bytes.collect::<Vec<u8>>()).expect("write");
+    for path in ["/dev/zero", random.to_str().expect("UTF-8")] {
+        for arguments in [
+            &["evaluate", path][..],
+            &["check", "--sample", path],
+            &["check", "--sample", path, "--suggest"],
+            &["plan", path, "--compare", "a", "--primary", "ctr"],
+            &["catalog", "build", "--touched", "clicked", path],
+            &[
+                "convert",
+                "--recommendations",
+                &format!("a={path}"),
+                "--truth",
+                path,
+            ],
+        ] {
+            let ran = run(arguments);
+            assert_eq!((ran.code, &*ran.stdout), (Some(65), ""), "{arguments:?}");
+            let reported = format!("read {path}: its format is not supported (binary data): write ");
+            assert!(ran.stderr.contains(&reported), "{arguments:?}: {}", ran.stderr);
+        }
+    }
+    // A failure of the system is not bad input.
+    for path in ["no/such", dir.path().to_str().expect("UTF-8")] {
+        for arguments in [
+            &["evaluate", path][..],
+            &["check", "--sample", path],
+            &[
+                "convert",
+                "--recommendations",
+                &format!("a={path}"),
+                "--truth",
+                path,
+            ],
+        ] {
+            let ran = run(arguments);
+            assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.stderr);
+            let reported = format!("error: open {path}: ");
+            assert!(ran.stderr.starts_with(&reported), "{arguments:?}: {}", ran.stderr);
+        }
     }
     let ran = run(&["check", "--config", "/dev/zero"]);
     assert_eq!(ran.code, Some(78));

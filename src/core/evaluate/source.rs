@@ -35,6 +35,35 @@ const PARQUET_IN_A_STREAM: &str =
 /// Number of first bytes used to detect the format.
 const HEAD: usize = 512;
 
+/// Context of an error: a file was opened, but its content cannot be read.
+#[derive(Debug)]
+pub struct ReadContext {
+    name: String,
+}
+
+impl ReadContext {
+    fn of(path: &Path) -> ReadContext {
+        ReadContext {
+            name: name(path).into_owned(),
+        }
+    }
+
+    /// Returns whether the content of a file caused this error, and not the system that reads it.
+    pub fn is_to_blame(error: &anyhow::Error) -> bool {
+        let is_of_system = |cause: &(dyn std::error::Error + 'static)| {
+            let cause = cause.downcast_ref::<io::Error>();
+            cause.is_some_and(|cause| cause.raw_os_error().is_some())
+        };
+        error.is::<ReadContext>() && !error.chain().any(is_of_system)
+    }
+}
+
+impl fmt::Display for ReadContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "read {}", self.name)
+    }
+}
+
 /// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
 /// Parquet, from 1.
 ///
@@ -52,13 +81,12 @@ pub fn read(
     watch: &dyn Fn(u64),
     mut record: impl FnMut(u64, &[u8]),
 ) -> anyhow::Result<LongLines> {
-    let name = name(path);
     if is_standard_input(path) {
         let input = ProgressReader::new(io::stdin().lock(), watch);
-        return stream(input, &mut record).with_context(|| format!("read {name}"));
+        return stream(input, &mut record).with_context(|| ReadContext::of(path));
     }
-    let file = open(path).with_context(|| format!("open {name}"))?;
-    read_file(file, shape, watch, &mut record).with_context(|| format!("read {name}"))
+    let file = open(path)?;
+    read_file(file, shape, watch, &mut record).with_context(|| ReadContext::of(path))
 }
 
 /// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
@@ -114,11 +142,14 @@ fn is_standard_input(path: &Path) -> bool {
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        bail!("it is a directory: name the files in it");
-    }
-    Ok(file)
+    let open = || {
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            bail!("it is a directory: name the files in it");
+        }
+        Ok(file)
+    };
+    open().with_context(|| format!("open {}", name(path)))
 }
 
 fn read_file(

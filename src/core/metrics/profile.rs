@@ -186,6 +186,22 @@ impl Profile {
         OLD_NAMES.iter().any(|(old, _)| *old == self.name)
     }
 
+    /// Explains a [former name](OLD_NAMES): the profile that it means, and its variants. `None` if the name is current.
+    pub fn explain_old_name(&self) -> Option<String> {
+        let (old, name) = OLD_NAMES.into_iter().find(|(old, _)| *old == self.name)?;
+        let mut text = format!("{old} is the former name of the profile {name} ({})", self.source);
+        for other in Profile::all() {
+            let variant = other.name.strip_prefix(old).filter(|rest| rest.starts_with('_'));
+            if variant.is_some() && other.name != name {
+                text.push_str(&format!(
+                    "; {} ({}) gives other numbers",
+                    other.name, other.source
+                ));
+            }
+        }
+        Some(text)
+    }
+
     /// Returns the population whose lists without a relevant item score 1 in NDCG and average precision. `None` if they
     /// score 0, or if the population has no such lists.
     pub(super) fn full_without_relevant(&self, population: Population) -> Option<Population> {
@@ -263,6 +279,31 @@ mod tests {
                 assert_eq!((choice.word)(&profile), word, "{}", choice.setting);
             }
             assert!(!(choice.set)(&mut profile, "nonsense"));
+        }
+    }
+
+    #[test]
+    fn former_names_are_explained() {
+        let explained = |name: &str| Profile::named(name).expect("it is there").explain_old_name();
+        for (name, text) in [
+            (
+                "rs_metrics",
+                "rs_metrics is the former name of the profile rs_metrics_0.3.0 (rs_metrics 0.3.0); rs_metrics_0.6.0 (rs_metrics 0.6.0) \
+                 gives other numbers",
+            ),
+            (
+                "replay",
+                "replay is the former name of the profile replay_dicts (RePlay 0.22.0); replay_tables (RePlay 0.22.0) gives other numbers",
+            ),
+            (
+                "seed-0",
+                "seed-0 is the former name of the profile summed (ranking-metrics notebook)",
+            ),
+        ] {
+            assert_eq!(explained(name).as_deref(), Some(text));
+        }
+        for profile in Profile::all() {
+            assert_eq!(profile.explain_old_name(), None, "{}", profile.name);
         }
     }
 

@@ -84,7 +84,7 @@ impl<L: Log> TopicReader<L> {
     }
 
     /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
-    /// as the end.
+    /// as the end, unless a fault explains it.
     ///
     /// # Errors
     /// [`Unread`] if it takes longer than `within`.
@@ -217,10 +217,11 @@ fn happens(
                 .entry(partition)
                 .and_modify(|partition| at_end(partition, question));
         }
+        // A partition that cannot be read is quiet, too, but its records are not missing.
         LogEvent::Quiet { partition, .. } => {
-            partitions
-                .entry(partition)
-                .and_modify(|partition| partition.is_at_end = true);
+            let is_end = fault.is_none();
+            let of = partitions.entry(partition);
+            of.and_modify(|of| of.is_at_end |= is_end);
         }
         LogEvent::StartOver { partition } => {
             partitions.entry(partition).and_modify(|partition| {
@@ -232,5 +233,74 @@ fn happens(
         LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
         LogEvent::Fault(message) => *fault = Some(message),
         LogEvent::Hindered(_, hindrance) => *fault = hindrance.map(|hindrance| hindrance.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abgauge_core::journal::{BlockedOperation, Hindrance, LogProgress, SharedBytes};
+
+    use super::*;
+    use crate::clock::ClockControl;
+
+    /// A log of records that never come, with the reason if there is one.
+    struct Silent {
+        clock: Clock,
+        control: ClockControl,
+        reason: Option<Hindrance>,
+        question: Option<EndQuestion>,
+    }
+
+    impl Log for Silent {
+        fn follow(&mut self, _: i32) {}
+
+        fn ask(&mut self, _: i32, question: EndQuestion) {
+            self.question = Some(question);
+        }
+
+        fn append(&mut self, _: i32, _: RecordKey, _: Option<SharedBytes>) {}
+
+        fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
+            self.control.advance_to(self.clock.steady_ms() + 500);
+            if let Some(reason) = self.reason.take() {
+                take(LogEvent::Hindered(BlockedOperation::Reading, Some(reason)));
+            }
+            if let Some(question) = self.question.take() {
+                take(LogEvent::Quiet {
+                    partition: 0,
+                    question,
+                });
+            }
+        }
+
+        fn progress(&self, _: i32) -> LogProgress {
+            LogProgress::default()
+        }
+    }
+
+    fn read(reason: Option<Hindrance>) -> Result<(), Unread> {
+        let (clock, control) = Clock::simulated(0);
+        let log = Silent {
+            clock: clock.clone(),
+            control,
+            reason,
+            question: None,
+        };
+        TopicReader::new(log, 1, clock).read(Duration::from_secs(60))
+    }
+
+    /// `state verify` found nothing sealed, and succeeded, in a topic that its user might not read.
+    #[test]
+    fn a_forbidden_topic_is_not_an_empty_one() {
+        assert_eq!(read(None), Ok(()));
+        let reason = Hindrance {
+            message: "no READ".to_owned(),
+            is_forbidden: true,
+        };
+        let unread = Unread {
+            partitions: vec![0],
+            fault: Some("no READ".to_owned()),
+        };
+        assert_eq!(read(Some(reason)), Err(unread));
     }
 }

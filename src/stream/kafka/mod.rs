@@ -4,6 +4,7 @@ mod batches;
 mod client;
 pub mod consumer;
 pub mod dead_letters;
+mod descriptions;
 pub mod embedded;
 mod group;
 pub mod inspect;
@@ -11,7 +12,6 @@ mod probe;
 pub mod producer;
 pub mod properties;
 pub mod state_log;
-mod topic_ids;
 pub mod topics;
 
 /// Returns the version of librdkafka.

@@ -27,9 +27,14 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
         Err(failure) => return Admission::Waits(judge::no_way_in(config, failure)),
     };
     let inputs = facts.inputs.iter().flat_map(|input| of_input(config, input));
-    let findings: Vec<Finding> = inputs
-        .chain(state::state(config, &facts.state, Some(n_partitions)))
+    let state = &facts.state;
+    let mut findings: Vec<Finding> = inputs
+        .chain(state::state(config, state, Some(n_partitions)))
         .collect();
+    // The first write reports a missing right together with other missing rights, and is repeated until it is granted.
+    let forbidden = state.found.as_ref().ok();
+    let forbidden = forbidden.and_then(|found| state::forbidden(&state.name, found));
+    findings.retain(|finding| Some(finding) != forbidden.as_ref());
     let has = |level: ResultLevel| findings.iter().find(|finding| finding.level == level).cloned();
     let of_configuration = has(ResultLevel::Error(CheckFailure::Configuration));
     if let Some(finding) = of_configuration {
@@ -145,6 +150,7 @@ mod tests {
                 found: Ok(FoundState {
                     n_partitions: NonZeroU32::new(12).expect("not 0"),
                     n_replicas: 3,
+                    may_write: Some(true),
                     settings: Ok(settings.collect()),
                 }),
             },
@@ -160,10 +166,13 @@ mod tests {
         }
     }
 
-    fn admitted(facts: &StoringFacts) -> Admission {
+    fn config() -> Config {
         let brokers = ("ABGAUGE_KAFKA__BROKERS".to_owned(), "kafka:9092".to_owned());
-        let config = settings::load(None, [brokers].into_iter()).expect("valid");
-        admission(&config, Ok(facts), 12)
+        settings::load(None, [brokers].into_iter()).expect("valid")
+    }
+
+    fn admitted(facts: &StoringFacts) -> Admission {
+        admission(&config(), Ok(facts), 12)
     }
 
     fn found(facts: &mut StoringFacts) -> &mut FoundState {
@@ -253,6 +262,19 @@ mod tests {
         check(
             |of| found(of).settings = Err(Failure::new(Trouble::Unreachable, "timed out")),
             "do not answer: timed out",
+        );
+    }
+
+    /// A start waits for it, and the writer reports it.
+    #[test]
+    fn a_missing_right_to_write_refuses_nothing() {
+        let mut facts = facts();
+        found(&mut facts).may_write = Some(false);
+        assert!(matches!(admitted(&facts), Admission::Granted { doubts, .. } if doubts.is_empty()));
+        let unfit = unfit(&config(), &facts.state, 12).expect("the brokers answer");
+        assert_eq!(
+            unfit.expect("it is reported").reported(),
+            "the user may not write to the state topic `kept`, so no state can be stored; to fix it: grant the user WRITE on it"
         );
     }
 

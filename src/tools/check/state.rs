@@ -70,6 +70,7 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
             "set state.topic to another name and run `abgauge check --create-topics`: counting restarts from zero, and `abgauge state export` can still read the old topic",
         ));
     }
+    findings.extend(forbidden(name, found));
     let in_sync = found
         .settings
         .as_ref()
@@ -97,6 +98,14 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
         )),
     }
     findings
+}
+
+/// Reports that the user may not write to the topic.
+pub(super) fn forbidden(name: &str, found: &FoundState) -> Option<Finding> {
+    (found.may_write == Some(false)).then(|| {
+        let text = format!("the user may not write to the state topic `{name}`, so no state can be stored");
+        Finding::new(CONFIGURATION, text, "grant the user WRITE on it")
+    })
 }
 
 fn one_disk(name: &str, what: &str, remedy: &str) -> Finding {
@@ -174,6 +183,7 @@ mod tests {
             found: Ok(FoundState {
                 n_partitions: NonZeroU32::new(12).expect("not 0"),
                 n_replicas: 3,
+                may_write: Some(true),
                 settings: Ok(settings),
             }),
         }
@@ -232,6 +242,19 @@ mod tests {
                 .contains("has 6 partitions, the topics of events have 12")
         );
         assert_eq!(found[1].level, ResultLevel::Warning);
+    }
+
+    #[test]
+    fn reports_a_user_without_the_right_to_write() {
+        let mut facts = facts(&[]);
+        for (may_write, n_findings) in [(Some(true), 0), (None, 0), (Some(false), 1)] {
+            if let Ok(found) = &mut facts.found {
+                found.may_write = may_write;
+            }
+            assert_eq!(findings(&facts).len(), n_findings, "{may_write:?}");
+        }
+        assert_eq!(findings(&facts)[0].level, CONFIGURATION);
+        assert_eq!(findings(&facts)[0].remedy, "grant the user WRITE on it");
     }
 
     #[test]

@@ -89,6 +89,6 @@ Exit codes:
    0  success
    1  a failure, such as a missing file, or --max-state is used up
    2  wrong usage
-  65  no item was found
+  65  no item was found, or a file is damaged or in a format that cannot be read
   69  Kafka cannot be reached
   78  a bad configuration, or a missing topic";

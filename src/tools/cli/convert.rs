@@ -28,7 +28,7 @@ pub struct ConvertArgs {
     /// Column of the item in the ground-truth table [default: same as --item]
     #[arg(long, value_name = "COLUMN")]
     pub truth_item: Option<String>,
-    /// Column of numbers or booleans in that table: rows above 0 and true ones are relevant; "" takes every row [default: every row, if no column has zeros or false]
+    /// Column of numbers or booleans in that table: rows above 0 and true ones are relevant; "" takes every row [default: every row, if no column has values such as 0, -1, false, no or empty cells]
     #[arg(long, value_name = "COLUMN")]
     pub relevance: Option<String>,
     /// Minimum relevance of a relevant row, instead of any value above 0
@@ -120,7 +120,7 @@ Exit codes:
    0  success
    1  a failure, such as a missing file or column
    2  wrong usage
-  65  a rank, score or relevance is not a number, a column looks like relevance but no flag names it, or there are no recommendations";
+  65  a table is damaged or in a format that cannot be read, a rank, score or relevance is not a number, a column looks like relevance but no flag names it, or there are no recommendations";
 
 #[cfg(test)]
 mod tests {

@@ -9,8 +9,8 @@ use abgauge_core::engine::event::Kind;
 use abgauge_core::evaluate::source;
 use anyhow::anyhow;
 
-use super::reading::{BAD_DATA, progress};
-use super::{error, note, refuse, warn, with_counting, written};
+use super::reading::progress;
+use super::{BAD_DATA, error, note, refuse, warn, with_counting, written};
 use crate::settings::{self, Config};
 use crate::stream::kafka::inspect::{Failure, Survey, Trouble};
 use crate::tools::catalogue_count::{CountedItems, ItemUsers, OutOfRoom};

@@ -12,8 +12,8 @@ use abgauge_core::evaluate::source::{self, table};
 use anyhow::Context as _;
 use relevance::{OtherColumns, UnnamedRelevance, is_relevant};
 
-use super::reading::{BAD_DATA, progress};
-use super::{error, note, warn};
+use super::reading::progress;
+use super::{BAD_DATA, error, note, warn};
 use crate::tools::cli::{ConvertArgs, RecommendationFile};
 use crate::tools::convert::{ConvertedCounts, Tables, Writing};
 
@@ -171,12 +171,15 @@ impl Reading<'_> {
                 Some(_) if pair.is_some() => is_relevant(args, cells.next().flatten(), row)?,
                 _ => true,
             };
+            let Some((user, item)) = pair else {
+                self.n_empty += 1;
+                return Ok(());
+            };
             // The named columns have been taken from the iterator, so the rest are the others.
             others.add(cells);
-            match pair {
-                Some((user, item)) if is_relevant => self.tables.relevant(user, item),
-                Some(_) => self.n_irrelevant += 1,
-                None => self.n_empty += 1,
+            match is_relevant {
+                true => self.tables.relevant(user, item),
+                false => self.n_irrelevant += 1,
             }
             Ok(())
         })?;

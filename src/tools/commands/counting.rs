@@ -15,8 +15,8 @@ pub(super) struct EvaluationOptions {
     /// Options without the catalogue, which is read later.
     pub options: Options,
     pub catalog: Option<PathBuf>,
-    /// Note for the user.
-    pub note: Option<String>,
+    /// Notes for the user.
+    pub notes: Vec<String>,
 }
 
 /// Combines flags and configuration. The error explains what is wrong with the flags.
@@ -37,7 +37,9 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Evaluatio
     // Records of one gathered list are never two lists.
     let same_list_ms = args.same_list.unwrap_or(configured_ms).max(join.gather_ms);
     let mut profiles = profiles(args, counting)?;
-    let (metrics, note) = metrics(args, counting, &mut profiles)?;
+    let (metrics, left_out) = metrics(args, counting, &mut profiles)?;
+    let notes = profiles.iter().filter_map(Profile::explain_old_name);
+    let notes = notes.chain(left_out).collect();
     // A file named by a flag is always read, so that a mistake in its name is reported.
     let of_file = counting.catalog.clone();
     let of_file = of_file.filter(|_| of_catalogue(&profiles).any(|id| metrics.contains(&id)));
@@ -60,7 +62,7 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Evaluatio
     Ok(EvaluationOptions {
         options,
         catalog,
-        note,
+        notes,
     })
 }
 

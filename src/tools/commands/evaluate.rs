@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use abgauge_core::evaluate::Evaluation;
 
 use super::counting::{EvaluationOptions, counted};
-use super::reading::{self, BAD_DATA, print_notes};
-use super::{compare, misuse, note, print, warn, with_counting};
+use super::reading::{self, print_notes};
+use super::{BAD_DATA, compare, misuse, note, print, warn, with_counting};
 use crate::settings::{Counting, display_ms};
 use crate::tools::cli::{EvaluateArgs, Format};
 

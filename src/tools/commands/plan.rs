@@ -14,8 +14,8 @@ use abgauge_core::statistics::days::{
 use abgauge_core::table::visible;
 
 use super::counting::{EvaluationOptions, counted};
-use super::reading::{self, BAD_DATA, print_notes};
-use super::{compare, error, misuse, note, print, warn, with_counting};
+use super::reading::{self, print_notes};
+use super::{BAD_DATA, compare, error, misuse, note, print, warn, with_counting};
 use crate::settings::{Counting, HttpUrl, Schedule};
 use crate::tools::cli::{PlanArgs, TableOrJson};
 

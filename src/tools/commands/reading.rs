@@ -15,9 +15,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::counting::EvaluationOptions;
 use super::{BAD_CONFIGURATION, error, note, warn};
 
-/// Exit code `EX_DATAERR` of sysexits.h.
-pub(super) const BAD_DATA: u8 = 65;
-
 /// Evaluates the files. Returns the exit code if the catalogue cannot be used.
 pub(super) fn evaluation(
     files: &[PathBuf],
@@ -100,7 +97,7 @@ pub(super) fn progress(total_bytes: Option<u64>) -> ProgressBar {
 
 /// Prints notes and warnings about the evaluation.
 pub(super) fn print_notes(counted: &EvaluationOptions, evaluation: &Evaluation) {
-    counted.note.iter().for_each(|text| note(text));
+    counted.notes.iter().for_each(|text| note(text));
     evaluation.warnings().iter().for_each(|text| warn(text));
     evaluation.notes().iter().for_each(|text| note(text));
     evaluation.nothing().into_iter().for_each(error);

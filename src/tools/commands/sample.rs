@@ -7,8 +7,7 @@ use abgauge_core::engine::event::Kind;
 use abgauge_core::evaluate::{Evaluation, Evaluator, Options, source};
 
 use super::counting::counting_options;
-use super::reading::BAD_DATA;
-use super::{error, misuse, print, warn, with_counting, written};
+use super::{BAD_DATA, error, misuse, print, warn, with_counting, written};
 use crate::tools::check::{self, CheckFailure, Finding, Records, ResultLevel, Unmapped};
 use crate::tools::cli::CheckArgs;
 

@@ -1,6 +1,8 @@
-//! A claim of the highest epoch, above which no instance can claim, until it is deleted as the runbook says.
+//! A claim above which no instance claims, until it is deleted as in the runbook.
 
 use std::process::Command;
+
+use abgauge_core::journal::Session;
 
 use super::{STATE, Stage, settled, wait_for_settled};
 use crate::support::daemon::Daemon;
@@ -53,19 +55,43 @@ fn run_as_the_runbook_says(words: &[(&str, &str)]) {
 
 /// Settled numbers vanished for good while `/readyz` was 200, and a restart waited without a reason.
 #[test]
-fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
+fn reports_a_claim_of_the_highest_epoch_until_it_is_deleted() {
+    check_claim_of(u64::MAX);
+}
+
+/// The owner claimed the highest epoch itself, and after a restart its own claim and seals were in the way.
+#[test]
+fn reports_a_claim_of_the_second_highest_epoch_until_it_is_deleted() {
+    check_claim_of(u64::MAX - 1);
+}
+
+#[test]
+fn reports_a_claim_of_the_lowest_epoch_of_other_programs_until_it_is_deleted() {
+    check_claim_of(Session::UNSURPASSABLE_EPOCH);
+}
+
+#[track_caller]
+fn check_claim_of(epoch: u64) {
     let stage = Stage::shared(&STATE);
     let mut daemon = stage.daemon();
     daemon.wait_until_ready();
     stage.send(0..N_LISTS);
     wait_for_settled(&mut daemon, N_LISTS.into());
     let before = settled(&daemon);
-    let key = stage.highest_claim();
-    stage.meddle(1, key.as_bytes(), Some(b"junk"));
+    let key = stage.claim_of(epoch);
+    stage.junk(1, &key);
     wait_until_it_is_told(&mut daemon, &key);
     daemon.kill();
     daemon.start_again();
     wait_until_it_is_told(&mut daemon, &key);
+    let verified = stage.state(&["verify"]);
+    assert_eq!(verified.code, Some(1), "{}", verified.stdout);
+    for part in [
+        &*format!("`{key}`"),
+        "delete that key with a record without a value",
+    ] {
+        assert!(verified.stdout.contains(part), "{part}: {}", verified.stdout);
+    }
 
     run_as_the_runbook_says(&[
         ("KEY", &key),
@@ -74,13 +100,16 @@ fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
         ("PARTITION", "1"),
     ]);
     daemon.wait_until_ready();
+    stage.assert_no_instance_claims_above(&key);
+    daemon.kill();
+    daemon.start_again();
     daemon.wait_until("the earlier totals", |daemon| {
         (settled(daemon) == before).then_some(())
     });
     assert_eq!(stage.state(&["verify"]).code, Some(0));
 
     // The other way: the claim is deleted with all stored state of the pair, which is counted again.
-    stage.meddle(1, key.as_bytes(), Some(b"junk"));
+    stage.junk(1, &key);
     wait_until_it_is_told(&mut daemon, &key);
     daemon.kill();
     let ran = stage.state(&["forget", "--partition", "1", "--yes", "--force"]);
@@ -90,4 +119,5 @@ fn reports_a_junk_claim_of_the_highest_epoch_and_the_runbook_restores_totals() {
         (settled(daemon) == before).then_some(())
     });
     daemon.wait_until_ready();
+    stage.assert_no_instance_claims_above(&key);
 }

@@ -9,8 +9,8 @@ use anyhow::{Context as _, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 
 use super::{
-    FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ZSTD_WINDOW_LOG, is_standard_input, name,
-    open, sniff,
+    FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ReadContext, ZSTD_WINDOW_LOG,
+    is_standard_input, open, sniff,
 };
 
 /// Bound on the bytes of a line.
@@ -66,24 +66,17 @@ pub fn read(
     watch: &dyn Fn(u64),
     mut row: impl FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    read_any(path, columns, others, watch, &mut row).with_context(|| format!("read {}", name(path)))
-}
-
-fn read_any(
-    path: &Path,
-    columns: &[&str],
-    others: Option<&mut Vec<String>>,
-    watch: &dyn Fn(u64),
-    row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    if is_standard_input(path) {
-        return text(std::io::stdin().lock(), columns, others, watch, row);
-    }
-    let file = open(path)?;
-    match super::has_own_columns(path) {
-        true => rows(file, columns, others, watch, row),
-        false => text(file, columns, others, watch, row),
-    }
+    let row = &mut row;
+    let read = if is_standard_input(path) {
+        text(std::io::stdin().lock(), columns, others, watch, row)
+    } else {
+        let file = open(path)?;
+        match super::has_own_columns(path) {
+            true => rows(file, columns, others, watch, row),
+            false => text(file, columns, others, watch, row),
+        }
+    };
+    read.with_context(|| ReadContext::of(path))
 }
 
 #[cfg(feature = "parquet")]

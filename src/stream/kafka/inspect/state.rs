@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use super::{Asker, Failure, described, partitions};
+use crate::stream::kafka::descriptions;
 
 /// Facts about the state topic.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct FoundState {
     pub n_partitions: NonZeroU32,
     /// Number of replicas of the partition with the fewest.
     pub n_replicas: usize,
+    /// Whether the user may write to it. `None` if unknown.
+    pub may_write: Option<bool>,
     /// Settings by name.
     pub settings: Result<BTreeMap<String, String>, Failure>,
 }
@@ -33,6 +36,7 @@ impl Asker {
             Ok(FoundState {
                 n_partitions,
                 n_replicas: replicas.min().unwrap_or(0),
+                may_write: descriptions::may_write(&self.admin, name, self.answer).unwrap_or(None),
                 settings: described(&self.admin, name, self.answer).map(|resource| {
                     let entries = resource.entries.into_iter();
                     entries

@@ -10,7 +10,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::{ATTEMPT, Asker, Failure, StateFacts, TopicSettings};
 use crate::settings;
 use crate::stream::kafka::client::{self, SilentContext};
-use crate::stream::kafka::topic_ids;
+use crate::stream::kafka::descriptions;
 
 #[derive(Debug)]
 pub struct StoringFacts {
@@ -66,12 +66,12 @@ pub fn state_topic(kafka: &settings::Kafka, name: &str, answer: Duration) -> Res
 pub fn topic_ids(kafka: &settings::Kafka, topics: &[&str], answer: Duration) -> Result<Vec<u128>, Failure> {
     let config = client::base_config(kafka);
     let admin = AdminClient::from_config_and_context(&config, SilentContext).map_err(Failure::of_config)?;
-    topic_ids::ids(&admin, topics, answer).map_err(|error| Failure::of(&error, ""))
+    descriptions::ids(&admin, topics, answer).map_err(|error| Failure::of(&error, ""))
 }
 
 impl Asker {
     fn input(&self, name: &str) -> InputFacts {
-        let ids = topic_ids::ids(&self.admin, &[name], self.answer);
+        let ids = descriptions::ids(&self.admin, &[name], self.answer);
         let id = ids.map(|ids| ids.first().copied().unwrap_or(0));
         InputFacts {
             name: name.to_owned(),

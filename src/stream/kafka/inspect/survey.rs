@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use super::sample::{ReadCompleteness, StopCondition};
 use super::{ANSWER_WITHIN, ATTEMPT, Asker, Failure, StateFacts, Trouble};
 use crate::settings;
-use crate::stream::kafka::topic_ids;
+use crate::stream::kafka::descriptions;
 
 /// Client for one cluster.
 pub struct Survey {
@@ -108,7 +108,7 @@ impl Survey {
     /// # Errors
     /// Same as [`Survey::n_partitions`].
     pub fn ids(&self, topics: &[&str]) -> Result<Vec<u128>, Failure> {
-        let ids = topic_ids::ids(&self.asker.admin, topics, ANSWER_WITHIN);
+        let ids = descriptions::ids(&self.asker.admin, topics, ANSWER_WITHIN);
         ids.map_err(|error| Failure::of(&error, ""))
     }
 

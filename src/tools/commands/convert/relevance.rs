@@ -3,15 +3,18 @@
 use super::number;
 use crate::tools::cli::ConvertArgs;
 
-/// A column of numbers or booleans, some of them 0 or false, that no flag names. Its rows may be graded, and not all relevant.
+/// A column of numbers or booleans that no flag names, with values that mean "not relevant".
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the truth has a column {column} with zeros or false (rows: {n_zeros}); `--relevance {column}` leaves these rows out; \
-     `--relevance \"\"` takes every row as relevant"
+    "the truth has a column {column} with values that mean \"not relevant\", first {first} (rows: {n_irrelevant}); \
+     `--relevance {column}` leaves these rows out{condition}; `--relevance \"\"` takes every row as relevant"
 )]
 pub(super) struct UnnamedRelevance {
     column: String,
-    n_zeros: u64,
+    first: String,
+    n_irrelevant: u64,
+    /// Condition of that advice.
+    condition: &'static str,
 }
 
 /// Returns whether a row of the truth is relevant according to its cell in the column of `--relevance`. Without that column
@@ -27,20 +30,27 @@ pub(super) fn is_relevant(
     let relevance = number((column, "--relevance"), cell, row, parse)?;
     Ok(match args.min_relevance {
         Some(min) => relevance >= min,
-        None => relevance > 0.0,
+        None => is_positive(relevance),
     })
+}
+
+/// Returns whether an item with this relevance is relevant.
+fn is_positive(relevance: f64) -> bool {
+    relevance > 0.0
 }
 
 /// Parses a number, or a boolean as 1 or 0.
 fn parse(text: &str) -> Option<f64> {
-    match text.trim() {
-        text if text.eq_ignore_ascii_case("true") => Some(1.0),
-        text if text.eq_ignore_ascii_case("false") => Some(0.0),
-        text => text.parse().ok(),
+    let text = text.trim();
+    let is_any = |words: [&str; 2]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match text {
+        _ if is_any(["true", "yes"]) => Some(1.0),
+        _ if is_any(["false", "no"]) => Some(0.0),
+        _ => text.parse().ok(),
     }
 }
 
-/// Counts of zeros, including false, and presence of text in the columns that no flag names, in their order.
+/// Columns that no flag names, in their order.
 #[derive(Debug, Default)]
 pub(super) struct OtherColumns {
     columns: Vec<OtherColumn>,
@@ -48,7 +58,11 @@ pub(super) struct OtherColumns {
 
 #[derive(Debug, Default, Clone)]
 struct OtherColumn {
-    n_zeros: u64,
+    n_irrelevant: u64,
+    /// The first cell that is not relevant.
+    first: Option<String>,
+    has_empty: bool,
+    has_number: bool,
     has_text: bool,
 }
 
@@ -58,12 +72,7 @@ impl OtherColumns {
             if self.columns.len() == place {
                 self.columns.push(OtherColumn::default());
             }
-            let column = &mut self.columns[place];
-            match cell.as_deref().map(parse) {
-                Some(Some(number)) => column.n_zeros += u64::from(number == 0.0),
-                Some(None) => column.has_text = true,
-                None => {}
-            }
+            self.columns[place].add(cell.filter(|cell| !cell.trim().is_empty()));
         }
     }
 
@@ -73,15 +82,53 @@ impl OtherColumns {
     /// If one of these columns may contain relevance.
     pub(super) fn check(&self, names: &[String]) -> Result<(), UnnamedRelevance> {
         let mut columns = names.iter().zip(&self.columns);
-        // Graded relevance usually has zeros. A column with text, or an index that starts at 0, is something else.
-        let found = columns.find(|(name, column)| column.n_zeros > 0 && !column.has_text && !is_index(name));
+        let found = columns.find(|(name, column)| column.is_graded() && !is_index(name));
         match found {
             Some((name, column)) => Err(UnnamedRelevance {
                 column: abgauge_core::table::visible(name),
-                n_zeros: column.n_zeros,
+                first: match &column.first {
+                    Some(cell) => format!("\"{}\"", abgauge_core::table::visible(cell)),
+                    None => "an empty cell".to_owned(),
+                },
+                n_irrelevant: column.n_irrelevant,
+                condition: match column.has_empty {
+                    true => ", once its empty cells have a number such as 0",
+                    false => "",
+                },
             }),
             None => Ok(()),
         }
+    }
+}
+
+impl OtherColumn {
+    fn add(&mut self, cell: Option<String>) {
+        let is_irrelevant = match cell.as_deref().map(parse) {
+            Some(Some(relevance)) => {
+                self.has_number = true;
+                !is_positive(relevance)
+            }
+            Some(None) => {
+                self.has_text = true;
+                false
+            }
+            None => {
+                self.has_empty = true;
+                true
+            }
+        };
+        if is_irrelevant {
+            if self.n_irrelevant == 0 {
+                self.first = cell;
+            }
+            self.n_irrelevant += 1;
+        }
+    }
+
+    /// Returns whether the column may contain relevance: numbers or booleans, and some mean "not relevant". A column with text
+    /// is something else, and so is one without any value.
+    fn is_graded(&self) -> bool {
+        self.n_irrelevant > 0 && self.has_number && !self.has_text
     }
 }
 

@@ -144,7 +144,13 @@ pub(super) fn one(profile: &Profile) -> String {
         choices.add_row([choice.setting, word, meaning(choice, word)]);
     }
     let notes = profile.note.split("; ").filter(|note| !note.is_empty());
-    let notes: String = notes.map(|note| format!("note: {note}\n")).collect();
+    let name = profile.explain_old_name();
+    let notes: String = name
+        .as_deref()
+        .into_iter()
+        .chain(notes)
+        .map(|note| format!("note: {note}\n"))
+        .collect();
     format!(
         "{}: {}\nmetrics: {}\n{notes}\n{}\n\nTo derive your own, in the configuration:\n\n{}",
         visible(&profile.name),
