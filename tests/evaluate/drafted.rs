@@ -1066,21 +1066,12 @@ fn experiments_in_fields_with_one_beginning_are_drafted() {
 fn the_values_of_flags_are_arms() {
     let features = list_with(|shown, list| {
         list.as_object_mut().expect("an object").remove("experiments");
-        list["features"] = json!({"ranker": {"value": shown.arm, "version": 3},
-            "banner": {"value": other_arm(shown), "version": 1}});
+        list["features"] = json!({"ranker": {"value": shown.arm, "reason": "RULE_MATCH"},
+            "banner": {"value": other_arm(shown), "reason": "FALLTHROUGH"}});
     });
     check_own_arms(
         &lines(features, own_click),
         &["experiments = \"features\"", "arm = \"value\""],
-    );
-    let flag = list_with(|shown, list| {
-        list.as_object_mut().expect("an object").remove("experiments");
-        list["flag"] = "ranker".into();
-        list["flag_value"] = shown.arm.into();
-    });
-    check_own_arms(
-        &lines(flag, own_click),
-        &["experiment = \"flag\"", "arm = \"flag_value\""],
     );
     // Features of items or users are not flags.
     let facts = list_with(|shown, list| {
@@ -1122,7 +1113,7 @@ fn further_experiments_are_named() {
         let (_, draft, _dir) = drafted(&sample);
         assert!(
             draft.contains(&format!(
-                "Fields that may name further arms, and are not read: {further}."
+                "These fields may also name arms but are not read: {further}."
             )),
             "{draft}"
         );
@@ -1154,5 +1145,87 @@ fn a_session_and_a_number_within_it_are_an_id() {
     check_own_arms(
         &lines(|shown| vec![numbered(shown, shown.list())], numbered),
         &["request_id = { all = [\"session\", \"view\"] }"],
+    );
+}
+
+/// Names and values that look like those of experiments, and are facts about something else.
+#[test]
+fn facts_are_neither_arms_nor_clicks() {
+    let with = |fields: fn(&Shown) -> Value| {
+        list_with(move |shown, list| {
+            list["variant"] = shown.arm.into();
+            let list = list.as_object_mut().expect("an object");
+            list.remove("experiments");
+            let fields = fields(shown);
+            list.extend(fields.as_object().expect("an object").clone());
+        })
+    };
+    let facts: [fn(&Shown) -> Value; 5] = [
+        |shown| json!({"exp_month": shown.n % 12 + 1, "exp_year": 2026 + shown.n % 3}),
+        |shown| json!({"exp_points": shown.n % 7 * 10, "exp_level": shown.n % 4}),
+        |shown| json!({"test_mode": false, "test_env": if shown.n % 3 == 0 { "stage" } else { "prod" }}),
+        |shown| json!({"features": {"price": {"value": 10 + shown.n % 3, "unit": "eur"}}}),
+        |shown| json!({"loyalty": {"enrolled": shown.n % 3 > 0}, "device": {"arm64": shown.n % 2 > 0}}),
+    ];
+    for fields in facts {
+        check_own_arms(&lines(with(fields), own_click), &["arm = \"variant\""]);
+    }
+    for name in ["lastClickedAt", "click_expires_at"] {
+        let list = list_with(|shown, list| {
+            let item = |item: &String| json!({"id": item, name: "2025-11-19T00:00:00Z"});
+            list["items"] = shown.items.iter().map(item).collect();
+        });
+        let without_clicks: String = world()
+            .iter()
+            .flat_map(list)
+            .map(|event| format!("{event}\n"))
+            .collect();
+        let (code, draft, _dir) = drafted(&without_clicks);
+        assert_eq!(code, Some(65), "{draft}");
+        assert!(!draft.contains("\nclicked ="), "{draft}");
+    }
+}
+
+/// Clicks count their own events, so they agree with some lists by chance.
+#[test]
+fn numbers_that_agree_by_chance_are_no_id() {
+    let numbered = |shown: &Shown, n: i64, mut event: Value| {
+        event.as_object_mut().expect("an object").remove("request_id");
+        event["session"] = format!("s{}", shown.n % 7).into();
+        event["seq"] = n.into();
+        event
+    };
+    let sample = lines(
+        |shown| vec![numbered(shown, shown.n / 7, shown.list())],
+        |shown, click| numbered(shown, shown.n / 14, click),
+    );
+    check_refused(&sample, &["docs/cookbook.md#clicks-without-a-list-id"]);
+}
+
+#[test]
+fn lists_outside_of_their_experiment_are_refused() {
+    let with = |experiment: fn(&Shown) -> Value| {
+        lines(
+            list_with(move |shown, list| list["experiments"] = json!({"ranker": experiment(shown)})),
+            own_click,
+        )
+    };
+    let forms: [fn(&Shown) -> Value; 5] = [
+        |shown| json!({"variationId": shown.arm, "inExperiment": shown.n % 3 > 0}),
+        |shown| json!({"variationId": shown.arm, "in_experiment": i32::from(shown.n % 3 > 0)}),
+        |shown| json!({"variationId": shown.arm, "inExperiment": (shown.n % 3 > 0).to_string()}),
+        |shown| json!({"variationId": shown.arm, "excluded": shown.n % 3 == 0}),
+        |shown| match shown.n % 3 {
+            0 => json!({"variationId": shown.arm}),
+            _ => json!({"variationId": shown.arm, "reason": {"inExperiment": true}}),
+        },
+    ];
+    for form in forms {
+        check_refused(&with(form), &["14 lists are not in their experiment"]);
+    }
+    // Without a list outside of it, the flag does not matter.
+    check_own_arms(
+        &with(|shown| json!({"variationId": shown.arm, "inExperiment": true})),
+        &["arm = \"variationId\""],
     );
 }

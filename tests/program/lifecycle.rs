@@ -189,8 +189,8 @@ fn a_recovered_log_reports_the_number_of_lost_lines() {
     let mut buffer = [0; 32 << 10];
     reader.read_exact(&mut buffer).expect("the pipe is full");
     daemon.signal(libc::SIGHUP);
+    // Any line may be the first that fits again: also one about the brokers.
     let text = read_until(&mut reader, "log lines are lost");
-    assert!(text.contains("no setting has changed"), "{text}");
     assert!(text.contains("\"lost\":"), "{text}");
 }
 

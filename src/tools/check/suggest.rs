@@ -25,7 +25,7 @@ mod times;
 mod views;
 mod words;
 
-use abgauge_core::decode::shape::{Path, Shape};
+use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
 use abgauge_core::engine::outcome::SHELVES;
 use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
@@ -179,11 +179,18 @@ impl Proposal {
         let counted = || self.evaluation.as_ref().and_then(of_evaluation);
         let no_arm = || self.has_other_arms().then(|| NO_ARM.to_owned());
         let outside = || {
-            let (path, n) = self.outside()?;
-            Some(format!("`{path}` is false in {n} lists, whose arms would count"))
+            let (flag, n) = self.outside()?;
+            Some(format!(
+                "{n} lists are not in their experiment (`{flag}`), but their arms would still be counted"
+            ))
         };
         let of_arms = || no_arm().or_else(outside);
-        self.trial.fault(topic_kind).or_else(of_arms).or_else(counted)
+        let no_list = || {
+            self.links_by_chance()
+                .then(|| "clicks do not name their list".to_owned())
+        };
+        let of_trial = self.trial.fault(topic_kind).or_else(no_list);
+        of_trial.or_else(of_arms).or_else(counted)
     }
 
     /// Returns true if the values in the place of arms are something else: a known shape reads whatever is there.
@@ -191,8 +198,19 @@ impl Proposal {
         self.trial.n_with_arm > 0 && arms::refined(&self.shape.served.arms, &self.trial.arms).is_none()
     }
 
+    /// Returns true if clicks agree with both parts of an id, but not with the items of that list: numbers of lists and of clicks
+    /// within a session may be the same.
+    fn links_by_chance(&self) -> bool {
+        match &self.way {
+            ReadingWay::Drafted(draft) => {
+                draft.second_id.is_some() && 10 * self.trial.n_on_item < 9 * self.trial.n_clicks
+            }
+            _ => false,
+        }
+    }
+
     /// Returns a flag that excludes lists from their experiment, with their number.
-    fn outside(&self) -> Option<&(Path, usize)> {
+    fn outside(&self) -> Option<&(String, usize)> {
         match &self.way {
             ReadingWay::Drafted(draft) => draft.outside.as_ref(),
             _ => None,

@@ -15,7 +15,8 @@ use super::columns::{Members, SampleColumn, SampleColumns, is_json_text, share};
 use super::fields::FEW;
 use super::times::is_time;
 use super::words::{
-    ARM, ASSIGNMENT, CHOOSER, ENROLLED, EXPERIMENT, FEATURE, NAME, TIME, USER, VALUE, hint, hints, words,
+    ARM, ASSIGNMENT, CHOOSER, ENROLLED, EXCLUDED, EXPERIMENT, FACT, FEATURE, NAME, OF_FLAG, TIME, USER,
+    VALUE, hint, hints, words,
 };
 
 /// Maximum number of arms in a field. A field with more values means something else.
@@ -39,6 +40,8 @@ pub(super) struct ArmsDraft {
     /// Number of lists that have these fields.
     n: usize,
     score: f64,
+    /// Flag for lists in their experiment, and the number of lists for which it is not set.
+    pub outside: Option<(String, usize)>,
 }
 
 /// Returns the ways to read the arms, best first; none if no field seems to name an experiment or an arm.
@@ -65,12 +68,15 @@ pub(super) fn candidates(columns: &SampleColumns, lists: &Members) -> Vec<ArmsDr
     let ways = plain.chain(parsed);
     let mut all: Vec<ArmsDraft> = ways
         .chain(prefixed(columns, lists))
-        .chain(numbered(columns, lists))
+        .chain(common_prefix(columns, lists))
         .chain(in_record(columns, lists))
         .filter(|draft| draft.n > 0)
         .collect();
     all.sort_by(|one, other| other.score.total_cmp(&one.score));
     all.truncate(MAX_TRIED);
+    for draft in &mut all {
+        draft.outside = outside(columns, lists, &draft.shape);
+    }
     all
 }
 
@@ -90,8 +96,11 @@ fn json_texts(columns: &SampleColumns, lists: &Members) -> Vec<(Path, BTreeMap<u
     all
 }
 
+/// Returns true if the name of a field hints at an experiment or an arm. Experiments may be numbered.
 pub(super) fn is_of_arms(column: &SampleColumn) -> bool {
-    hints(&column.called(), &EXPERIMENT) || hints(&column.called(), &ARM)
+    let called = column.called();
+    let without_number = called.trim_end_matches(|c: char| c.is_ascii_digit());
+    hints(&called, &EXPERIMENT) || hints(&called, &ARM) || hints(without_number, &EXPERIMENT)
 }
 
 /// Values that producers write for "not in the experiment", without spaces, dashes and underscores.
@@ -228,6 +237,7 @@ fn texts(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         },
         n,
         score: 4.0 + share(n, lists.len()),
+        outside: None,
     };
     // A second separator would make it ambiguous where the experiment ends.
     let is_pair = |text: &str, separator: &str| {
@@ -318,63 +328,121 @@ fn prefixed(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
         },
         n,
         score: 4.5 + share(n, lists.len()),
+        outside: None,
     })
 }
 
-/// Drafts a shape for `"exp_ranker":"neural","exp_layout":"grid"`: several fields of a record whose names begin alike.
-fn numbered(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
-    let of = |column: &SampleColumn| {
+/// Drafts a shape for `"exp_ranker":"neural","exp_layout":"grid"`: several fields of a record with a common prefix.
+fn common_prefix(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
+    let all = columns.iter().filter_map(|column| {
         let (name, parents) = column.path.names().split_last()?;
         let end = name.find(['_', '-'])? + 1;
         let (prefix, rest) = name.split_at(end);
-        let is_plain = column.count(lists, is_label_or_empty) == column.within(lists).count();
-        (parents.is_empty() && is_plain && hints(prefix, &EXPERIMENT) && !rest.is_empty())
-            .then(|| (prefix.to_owned(), rest.to_owned()))
-    };
-    let all: Vec<(String, String)> = columns.iter().filter_map(of).collect();
-    let (prefix, _) = all.first()?;
-    // In `exp_id`, `exp_arm` and the like, the fields describe one experiment.
+        let is_prefix = hints(prefix, &["ab", "abtest", "exp", "experiment"]);
+        (parents.is_empty() && is_prefix && !rest.is_empty()).then_some((prefix, rest, column))
+    });
+    let all: Vec<(&str, &str, &SampleColumn)> = all.collect();
+    let (prefix, ..) = all.first()?;
+    // In `exp_id`, `exp_arm` and the like, the fields describe one experiment or something else.
     let is_fact = |rest: &str| {
-        let words = [&NAME[..], &VALUE, &ARM, &USER, &TIME, &ASSIGNMENT];
+        let words = [&NAME[..], &VALUE, &ARM, &USER, &TIME, &ASSIGNMENT, &FACT];
         words.iter().any(|words| hints(rest, words))
     };
-    let is_one = |(other, rest): &(String, String)| other == prefix && !is_fact(rest);
+    let is_one = |(other, rest, column): &(&str, &str, &SampleColumn)| {
+        let are_arms = column.count(lists, is_label_or_empty) == column.within(lists).count();
+        other == prefix && !is_fact(rest) && are_arms && distinct(column, lists) <= MAX_ARMS
+    };
     if all.len() < 2 || !all.iter().all(is_one) {
         return None;
     }
     Some(ArmsDraft {
         shape: ArmsShape {
             experiments: None,
-            prefix: Some(prefix.clone()),
+            prefix: Some((*prefix).to_owned()),
             ..ArmsShape::default()
         },
         n: lists.len(),
-        score: 4.5,
+        // Below a field that is named like an arm, above one that is named like an experiment.
+        score: 2.4 + share(lists.len(), lists.len()),
+        outside: None,
     })
 }
 
-/// Finds a flag that says whether a list is in its experiment, and counts the lists in which it says no. Their arms count all
-/// the same, as no setting leads to such a flag.
-pub(super) fn outside(columns: &SampleColumns, lists: &Members) -> Option<(Path, usize)> {
-    let is_flag = |name: &str| ENROLLED.contains(&name.to_lowercase().replace(['_', '-'], "").as_str());
-    let is_out = |value: &Value| value.as_bool() == Some(false);
-    let n_out = |column: &SampleColumn| {
-        let has_out = |value: &Value| {
-            let elements = value.as_array().into_iter().flatten();
-            let mut fields = elements.filter_map(Value::as_object).flatten();
-            fields.any(|(name, value)| is_flag(name) && is_out(value))
+/// Finds a flag next to an arm or inside of its experiment, and counts the lists for which it is not set. No setting can read
+/// such a flag.
+fn outside(columns: &SampleColumns, lists: &Members, shape: &ArmsShape) -> Option<(String, usize)> {
+    let flag_of = |fields: &serde_json::Map<String, Value>| -> Option<(String, bool)> {
+        // Objects next to an arm of the record are about something else.
+        let values = fields.values().filter(|_| shape.experiments.is_some());
+        let inner = values.filter_map(Value::as_object).flatten();
+        let all = fields.iter().chain(inner);
+        let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+        let flags = all.map(|(name, value)| (name, plain(name), value));
+        let is_flag = |(_, name, _): &(&String, String, &Value)| {
+            ENROLLED.contains(&name.as_str()) || EXCLUDED.contains(&name.as_str())
         };
-        column.count(lists, |value| {
-            (is_flag(column.name()) && is_out(value)) || has_out(value)
-        })
+        let (name, plain, value) = flags.into_iter().find(is_flag)?;
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_lowercase);
+        let is_set = !["false", "0", "no", "null", ""].contains(&text.as_str());
+        Some((name.clone(), is_set != EXCLUDED.contains(&plain.as_str())))
     };
-    let mut counted = columns.iter().map(|column| (column.path.clone(), n_out(column)));
-    counted.find(|(_, n)| *n > 0)
+    let (mut name, mut n_in, mut n_out, mut n_without) = (None, 0, 0, 0);
+    let mut take = |fields: &serde_json::Map<String, Value>| match flag_of(fields) {
+        Some((flag, is_in)) => {
+            name = Some(flag);
+            n_in += usize::from(is_in);
+            n_out += usize::from(!is_in);
+        }
+        None => n_without += 1,
+    };
+    match (&shape.experiments, &shape.arm) {
+        (Some(experiments), _) => {
+            let column = columns.get(experiments.first())?;
+            for value in column.within(lists) {
+                let text = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+                let elements = match text.as_ref().unwrap_or(value) {
+                    Value::Array(elements) => elements.iter().collect(),
+                    Value::Object(fields) => fields.values().collect(),
+                    _ => Vec::new(),
+                };
+                elements
+                    .into_iter()
+                    .filter_map(Value::as_object)
+                    .for_each(&mut take);
+            }
+        }
+        (None, Some(arm)) => {
+            let (_, parents) = arm.first().names().split_last()?;
+            let beside = columns.iter().filter(|column| {
+                let inner = column.path.names().split_last();
+                inner.is_some_and(|(_, other)| other == parents)
+            });
+            let beside: Vec<&SampleColumn> = beside.collect();
+            for number in lists {
+                let fields = beside.iter().filter_map(|column| {
+                    Some((column.name().to_owned(), (*column.values.get(number)?).clone()))
+                });
+                take(&fields.collect());
+            }
+        }
+        (None, None) => {}
+    }
+    // Some systems set the flag only if it is true.
+    let is_for_members = name.as_ref().is_some_and(|name| !hints(name, &["excluded"]));
+    let n_out = n_out + if n_in > 0 && is_for_members { n_without } else { 0 };
+    name.filter(|_| n_out > 0).map(|name| (name, n_out))
 }
 
 /// Returns true for an arm, or for an empty text: it means that the list is not in the experiment.
 fn is_label_or_empty(value: &Value) -> bool {
     is_label(value) || value.as_str() == Some("")
+}
+
+/// Returns true for a value that may be the name of an experiment.
+fn is_name(value: &Value) -> bool {
+    is_label(value) && !value.is_boolean()
 }
 
 fn is_label(value: &Value) -> bool {
@@ -388,10 +456,13 @@ fn is_label(value: &Value) -> bool {
 
 /// Drafts a shape for `{"ranker":"neural"}`, or for objects that describe arms.
 fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
-    // Plain values of "features" may be facts about the list.
     let is_of_flags = || {
         let mut values = column.within(lists).filter_map(Value::as_object).flatten();
-        hints(column.name(), &FEATURE) && values.all(|(_, value)| value.is_object())
+        let is_flag = |value: &Value| {
+            let fields = value.as_object();
+            fields.is_some_and(|fields| fields.keys().any(|name| OF_FLAG.contains(&name.as_str())))
+        };
+        hints(column.name(), &FEATURE) && values.all(|(_, value)| is_flag(value))
     };
     if !is_of_arms(column) && !is_of_flags() {
         return None;
@@ -411,7 +482,7 @@ fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
             .map(|(_, value)| *value)
             .filter(|value| value.is_object()),
     );
-    let arm = best(&inner, &[&ARM, &VALUE]);
+    let arm = best(&inner, &[&ARM, &VALUE], is_label);
     if arm.is_none() && !is_of_arms(column) {
         return None;
     }
@@ -438,6 +509,7 @@ fn object(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         },
         n,
         score: 4.0 + share(n, lists.len()),
+        outside: None,
     })
 }
 
@@ -487,6 +559,7 @@ fn as_one(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         },
         n,
         score: 4.0 + share(n, lists.len()),
+        outside: None,
     })
 }
 
@@ -515,11 +588,11 @@ fn arm_rank(name: &str) -> usize {
 }
 
 /// Returns the field that occurs in all objects, by the first word list that hints at one.
-fn best(columns: &SampleColumns, words: &[&[&str]]) -> Option<Path> {
+fn best(columns: &SampleColumns, words: &[&[&str]], is_one: impl Fn(&Value) -> bool) -> Option<Path> {
     let n_all = columns.iter().map(|column| column.values.len()).max()?;
     let of_all = || {
         let all = columns.iter().filter(move |column| column.values.len() == n_all);
-        all.filter(|column| column.values.values().all(|value| is_label(value)))
+        all.filter(|column| column.values.values().all(|value| is_one(value)))
     };
     words.iter().find_map(|words| {
         let hinting = of_all().filter(|column| hint(&column.called(), words) > 0.0);
@@ -538,7 +611,7 @@ fn array(column: &SampleColumn, lists: &Members) -> Vec<ArmsDraft> {
     });
     let inner = elements(column, lists);
     let Some((inner, experiment)) = inner.and_then(|inner| {
-        let experiment = best(&inner, &[&EXPERIMENT, &NAME])?;
+        let experiment = best(&inner, &[&EXPERIMENT, &NAME], is_name)?;
         Some((inner, experiment))
     }) else {
         return Vec::new();
@@ -567,6 +640,7 @@ fn array(column: &SampleColumn, lists: &Members) -> Vec<ArmsDraft> {
         },
         n,
         score: 4.0 + share(n, lists.len()) - 0.1 * rank as f64,
+        outside: None,
     })
     .collect()
 }
@@ -619,11 +693,21 @@ fn attributes(column: &SampleColumn, lists: &Members) -> Option<ArmsDraft> {
         },
         n,
         score: 3.0 + share(n, lists.len()),
+        outside: None,
     })
 }
 
 /// Drafts a shape for `"test":"ranker","variant":"neural"`, or an arm alone.
 fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
+    // `exp_version` or `ab_group` is no name of an experiment.
+    let is_fact = |column: &SampleColumn| {
+        let words = words(&column.called()).into_iter();
+        let mut rest = words.filter(|word| !EXPERIMENT.contains(&word.as_str()));
+        rest.any(|word| {
+            let is_among = |words: &[&str]| words.contains(&word.as_str());
+            is_among(&ARM) || (word != "key" && is_among(&ASSIGNMENT)) || (word != "id" && is_among(&FACT))
+        })
+    };
     let plain = |words: &[&str], beside: Option<&SampleColumn>| {
         let fields = columns.iter().filter(|column| hints(&column.called(), words));
         let fields = fields.filter(|column| {
@@ -635,7 +719,9 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
                 && column.count(lists, is_other) == 0
                 && distinct(column, lists) <= MAX_ARMS
                 && !is_user
+                && !(words == &CHOOSER[..] && column.path.names().iter().any(|name| hints(name, &FEATURE)))
                 && beside.is_none_or(|arm| !is_same(column, arm, lists))
+                && (words != &EXPERIMENT[..] || !is_fact(column))
                 && !is_called_other(&column.called(), false)
         });
         // The field in most lists wins, then the one that is surely named like an arm, then the one with the shorter path.
@@ -651,6 +737,8 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
             (
                 beside.is_some_and(|arm| parent(arm) == parent(column)),
                 n,
+                // `ab_group` before `age_group`.
+                beside.is_none() && hints(&column.called(), &EXPERIMENT),
                 Reverse(arm_rank(&column.called())),
                 Reverse(column.path.names().len()),
             )
@@ -659,22 +747,7 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
     let are_names = |column: &&SampleColumn| column.count(lists, Value::is_boolean) == 0;
     // A field with one value in many lists does not distinguish arms.
     let differs = |column: &&SampleColumn| lists.len() < MANY || distinct(column, lists) > 1;
-    // `flag_value` next to `flag`.
-    let value_of = || {
-        let mut fields = columns.iter().filter(|column| {
-            let base = column
-                .name()
-                .strip_suffix("_value")
-                .or_else(|| column.name().strip_suffix("Value"));
-            base.is_some_and(|base| {
-                hints(base, &EXPERIMENT) && columns.iter().any(|other| other.name() == base)
-            })
-        });
-        fields.find(|column| column.count(lists, is_label_or_empty) == column.within(lists).count())
-    };
-    let arm = plain(&ARM, None)
-        .or_else(value_of)
-        .filter(|arm| arm.within(lists).next().is_some());
+    let arm = plain(&ARM, None);
     let experiment = plain(&EXPERIMENT, arm);
     let (experiment, arm, score) = match (experiment, arm) {
         (Some(experiment), Some(arm)) if experiment.path != arm.path && are_names(&experiment) => {
@@ -701,6 +774,7 @@ fn in_record(columns: &SampleColumns, lists: &Members) -> Option<ArmsDraft> {
         },
         n,
         score: score + share(n, lists.len()),
+        outside: None,
     })
 }
 

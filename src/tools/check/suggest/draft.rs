@@ -40,9 +40,9 @@ pub(super) struct DraftedShape {
     /// Paths of records that show a single item each.
     pub row: Option<RowDraft>,
     /// Second part of the request id, in lists and clicks.
-    second_id: Option<Path>,
-    /// Flag that says whether a list is in its experiment, and the number of lists in which it says no.
-    pub outside: Option<(Path, usize)>,
+    pub second_id: Option<Path>,
+    /// Flag for lists in their experiment, and the number of lists for which it is not set.
+    pub outside: Option<(String, usize)>,
 }
 
 pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
@@ -98,7 +98,7 @@ pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
         times: times::times(columns, lists, &clicks),
         arm_ways: arms::candidates(columns, lists),
         has_arms: false,
-        outside: arms::outside(columns, lists),
+        outside: None,
         second_id,
         shown_item,
         users: [served_user, click_user],
@@ -193,7 +193,7 @@ impl DraftedShape {
     fn try_arms(&mut self, sample: &ReadableSample) -> Trial {
         let mut shape = self.shape.clone();
         for way in std::mem::take(&mut self.arm_ways) {
-            shape.served.arms = way.shape;
+            shape.served.arms = way.shape.clone();
             let trial = sample.read(&shape);
             // If no list can be read, its arms are unknown, and the first way is the best guess.
             let is_guess = trial.n_lists == 0;
@@ -204,6 +204,7 @@ impl DraftedShape {
             let is_same = arms == shape.served.arms;
             self.shape.served.arms = arms;
             self.has_arms = true;
+            self.outside = way.outside;
             if is_same {
                 return trial;
             }
@@ -393,8 +394,8 @@ impl ReadableSample<'_> {
                         if is_list {
                             trial.take_arms(arms, left_out, user_id.as_deref());
                         }
-                        let clicked = clicked.into_iter();
-                        clicks.extend(clicked.map(|item| (request_id.clone(), item, ts_ms)));
+                        let ids = || (request_id.clone(), further_ids.clone());
+                        clicks.extend(clicked.into_iter().map(|item| (ids(), item, ts_ms)));
                         let lists = lists_of.entry(request_id).or_default();
                         let is_conflict = |(other_ms, others, ids): &SampleList| {
                             let is_copy =
@@ -406,10 +407,11 @@ impl ReadableSample<'_> {
                     }
                     Explained::Click {
                         request_id,
+                        further_ids,
                         item,
                         ts_ms,
                         ..
-                    } => clicks.push((request_id, item, ts_ms)),
+                    } => clicks.push(((request_id, further_ids), item, ts_ms)),
                     Explained::Ignored(_) => trial.n_ignored += 1,
                     // A tombstone says nothing about the shape.
                     Explained::Refused {
@@ -427,11 +429,19 @@ impl ReadableSample<'_> {
         }
         // Clicks are matched at the end, since a sample may contain a click before its list.
         trial.n_clicks = clicks.len();
-        for (request, item, ts_ms) in clicks {
-            let Some(lists) = lists_of.get(&request) else {
-                continue;
+        for ((request, further_ids), item, ts_ms) in clicks {
+            // A click may lack further parts of the id.
+            let is_of = |(_, _, ids): &&SampleList| {
+                let mut parts = further_ids.iter().zip(ids);
+                parts.all(|(part, of_list)| part.is_none() || part == of_list)
             };
-            trial.n_of_list += 1;
+            let lists: Vec<&SampleList> = lists_of
+                .get(&request)
+                .into_iter()
+                .flatten()
+                .filter(is_of)
+                .collect();
+            trial.n_of_list += usize::from(!lists.is_empty());
             let shown = lists.iter().filter(|(_, items, _)| items.contains(&item));
             let delays = shown.map(|(list_ms, ..)| ts_ms - list_ms);
             if let Some(delay_ms) = delays.min_by_key(|delay_ms| delay_ms.unsigned_abs()) {

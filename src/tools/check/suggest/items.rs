@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::columns::{Members, SampleColumn, SampleColumns, id, ids, is_id, share};
 use super::text::short;
 use super::times::is_time;
-use super::words::{CLICK, ITEM, ITEMS, POSITION, hint, hints};
+use super::words::{CLICK, ITEM, ITEMS, POSITION, TIME, hint, hints, words};
 
 /// End of the explanation for items that are text.
 pub(super) const IS_TEXT: &str = "is text, not an array";
@@ -229,9 +229,9 @@ fn mostly(elements: &[&Value], is_one: impl Fn(&Value) -> bool) -> bool {
     2 * elements.iter().filter(|element| is_one(element)).count() > elements.len()
 }
 
-/// Returns whether a column has the name of a click, and only booleans, 0 and 1, quoted or not, or times. Other numbers may
-/// count the clicks of an item on all lists.
-pub(super) fn is_click_flag(column: &SampleColumn) -> bool {
+/// Returns whether a column of `n` items or rows has the name of a click, and only booleans, 0 and 1, quoted or not. It may
+/// also be a time that most lack. Other numbers may count the clicks of an item on all lists.
+pub(super) fn is_click_flag(column: &SampleColumn, n: usize) -> bool {
     let is_flag = |value: &Value| {
         let text = value.as_str().unwrap_or_default();
         value.is_boolean()
@@ -239,10 +239,16 @@ pub(super) fn is_click_flag(column: &SampleColumn) -> bool {
             || (value.is_string() && ["", "0", "1", "true", "false", "True", "False"].contains(&text))
     };
     let values = || column.values.values();
-    let is_click = hints(&column.called(), &CLICK);
-    let is_called = is_click || hints(&column.called(), &["label"]);
-    let are_times = || is_click && values().all(|value| is_time(value) || value.as_str() == Some(""));
-    (is_called && values().all(|value| is_flag(value))) || are_times()
+    let is_called = hints(&column.called(), &CLICK) || hints(&column.called(), &["label"]);
+    // Not the time of the last click on any list, or of an end.
+    let words = words(column.name());
+    let is_time_of_click = words.iter().any(|word| CLICK.contains(&word.as_str()))
+        && words
+            .iter()
+            .all(|word| [&CLICK[..], &TIME].iter().any(|all| all.contains(&word.as_str())));
+    let n_times = values().filter(|value| is_time(value)).count();
+    let are_times = || values().all(|value| is_time(value) || value.as_str() == Some("")) && 2 * n_times < n;
+    (is_called && values().all(|value| is_flag(value))) || (is_time_of_click && are_times())
 }
 
 /// Returns a draft for each field of objects that may be their ID.
@@ -256,7 +262,9 @@ fn of_objects(form: &ItemsDraft, elements: &[&Value]) -> Vec<ItemsDraft> {
         .iter()
         .filter(|column| hints(&column.called(), &POSITION))
         .find(|column| column.values.values().all(|value| value.is_i64()));
-    let clicked = objects.iter().find(|column| is_click_flag(column));
+    let clicked = objects
+        .iter()
+        .find(|column| is_click_flag(column, elements.len()));
     // A position is only usable if each item has one.
     let of_all = |ids: &SampleColumn| {
         position.filter(|position| ids.values.keys().all(|n| position.values.contains_key(n)))

@@ -133,7 +133,7 @@ fn no_arm(sample: &Unmapped, proposal: &Proposal) -> String {
         }
         if let Some(fields) = possible_arms(&columns, lists, &draft.shape) {
             return format!(
-                "No list names an arm. If one of these fields does, set `arm` to its path and `experiment_name` to a name of your choice: {fields}. \
+                "No list names an arm. If one of these fields holds the arm, set `arm` to its path and `experiment_name` to a name of your choice: {fields}. \
                  Otherwise {add}."
             );
         }
@@ -172,9 +172,11 @@ fn further_experiments(sample: &Unmapped, proposal: &Proposal) -> Option<String>
     let view = views::of(&sample.lines, &proposal.shape);
     let columns = view.columns();
     let used = used(&draft.shape, Some(Kind::Served));
+    let prefix = draft.shape.served.arms.prefix.as_deref();
     let is_one = |column: &&SampleColumn| {
         arms::is_of_arms(column)
             && !is_used(&used, &column.path)
+            && !prefix.is_some_and(|prefix| column.name().starts_with(prefix))
             && arms::few_values(column, &draft.split.lists).is_some()
     };
     let fields = columns.iter().filter(is_one);
@@ -183,7 +185,7 @@ fn further_experiments(sample: &Unmapped, proposal: &Proposal) -> Option<String>
         .collect();
     (!fields.is_empty()).then(|| {
         format!(
-            "Fields that may name further arms, and are not read: {}. If they do, {RESHAPE} has a recipe that puts all experiments into one field.",
+            "These fields may also name arms but are not read: {}. If they do, {RESHAPE} has a recipe that puts all experiments into one field.",
             listed(fields.into_iter())
         )
     })
@@ -239,10 +241,10 @@ fn recipes(sample: &Unmapped, proposal: &Proposal) -> Vec<String> {
             "Lists and clicks have times in different units: send one unit. For files, {RESHAPE} has a recipe."
         ));
     }
-    if let Some((path, n)) = proposal.outside() {
-        let path = short(&path.to_string());
+    if let Some((flag, n)) = proposal.outside() {
+        let flag = short(flag);
         recipes.push(format!(
-            "`{path}` is false in {n} lists: they are not in the experiment, but no setting leaves them out. Send no arm with them. For files, {RESHAPE} has a recipe."
+            "{n} lists are not in their experiment (`{flag}`), and no setting can exclude them: omit the arm when you send them. For files, {RESHAPE} has a recipe."
         ));
     }
     let has_both = !draft.split.lists.is_empty() && !draft.clicks.is_empty();
@@ -264,7 +266,7 @@ fn recipes(sample: &Unmapped, proposal: &Proposal) -> Vec<String> {
             "Clicks name a shown item (`{}`), not their list: send the id of the list with each of them; for files, {SHOWN_ITEM} has a recipe.",
             short(&path.to_string())
         ));
-    } else if has_both && draft.requests.iter().any(Option::is_none) {
+    } else if has_both && (draft.requests.iter().any(Option::is_none) || proposal.links_by_chance()) {
         recipes.push(format!(
             "Clicks do not name their list: let the recommender create an id of each list, and send it with the list and with its clicks; for \
              files, {CLICKS_APART} has a recipe."
@@ -334,12 +336,14 @@ pub(super) fn unused(text: &mut String, sample: &Unmapped, topic_kind: Option<Ki
     let view = views::of(&sample.lines, &draft.shape);
     let columns = view.columns();
     let used = used(&draft.shape, topic_kind);
+    let prefix = draft.shape.served.arms.prefix.as_deref();
     let is_plain = |path: &Path| {
         let column = columns.get(path);
         column.is_some_and(|column| column.values.values().any(|value| !value.is_object()))
     };
     let unused: Vec<String> = columns
         .iter()
+        .filter(|column| !prefix.is_some_and(|prefix| column.name().starts_with(prefix)))
         .filter(|column| !is_used(&used, &column.path) && is_plain(&column.path))
         .map(|column| format!("`{}`", short(&column.path.to_string())))
         .collect();

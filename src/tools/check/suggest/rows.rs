@@ -42,9 +42,9 @@ pub(super) fn row(columns: &SampleColumns, members: &Members) -> Option<RowDraft
             && 10 * distinct(&[request, column], members) >= 9 * distinct(&[request, item], members)
     };
     let position = columns.iter().find(is_position);
-    let clicked = columns
-        .iter()
-        .find(|column| items::is_click_flag(column) && column.within(members).next().is_some());
+    let clicked = columns.iter().find(|column| {
+        items::is_click_flag(column, members.len()) && column.within(members).next().is_some()
+    });
     Some(RowDraft {
         request: FieldChoice {
             path: request.path.clone(),

@@ -94,7 +94,7 @@ pub(super) fn pair<'c, 'a>(
         let [first, second] = pair.map(n_values);
         let known = ids(pair, lists);
         let are_few = 2 * first <= lists.len() && 2 * second <= lists.len();
-        // A session is more often text than a number within it is.
+        // Put the text field first: it is usually the session.
         let is_text = pair.map(|column| column.count(lists, Value::is_string) > 0);
         pair[0].path != pair[1].path
             && are_few

@@ -162,7 +162,12 @@ fn notes(draft: &DraftedShape, trial: &Trial) -> SettingRemarks {
     if !lists.is_empty() {
         notes.field("served.request_id", &draft.requests[0], lists, "lists", NO_ID);
         if !draft.shape.served.further_ids.is_empty() {
-            let note = "lists with the same id differ in the second field: they are the shelves or pages of one view";
+            let note = match draft.second_id {
+                Some(_) => "neither field alone is unique to a list; both together are",
+                None => {
+                    "lists with the same id differ in the second field: they are the shelves or pages of one view"
+                }
+            };
             notes.add("served.request_id", note.to_owned());
         }
         notes.time(

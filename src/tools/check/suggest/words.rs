@@ -23,18 +23,13 @@ pub(super) fn words(name: &str) -> Vec<String> {
 
 /// Returns true if one of the words in a name is in this list.
 pub(super) fn hints(name: &str, at: &[&str]) -> bool {
-    words(name).iter().any(|word| is_among(word, at))
-}
-
-/// Returns true if this list has the word, with or without a number at its end, as in `experiment2`.
-fn is_among(word: &str, at: &[&str]) -> bool {
-    at.contains(&word) || at.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()))
+    words(name).iter().any(|word| at.contains(&word.as_str()))
 }
 
 /// Rates the hint of a name: 2 if all of its words are in this list, 1 if some are, else 0.
 pub(super) fn hint(name: &str, at: &[&str]) -> f64 {
     let words = words(name);
-    let n = words.iter().filter(|word| is_among(word, at)).count();
+    let n = words.iter().filter(|word| at.contains(&word.as_str())).count();
     match n {
         0 => 0.0,
         n if n == words.len() => 2.0,
@@ -253,9 +248,23 @@ pub(super) const ASSIGNMENT: [&str; 19] = [
     "uuid",
     "version",
 ];
-/// Names of fields that hold objects with the value of each flag.
+/// Names of fields that hold an object for each flag, and names in such an object. Features of items or users lack these.
 pub(super) const FEATURE: [&str; 2] = ["feature", "features"];
-/// Names of flags for lists that are in an experiment, in lower case and without separators.
+pub(super) const OF_FLAG: [&str; 7] = [
+    "reason",
+    "ruleId",
+    "variant",
+    "variation",
+    "variationId",
+    "variationIndex",
+    "variation_id",
+];
+/// Words after `exp_` that do not name an experiment.
+pub(super) const FACT: [&str; 14] = [
+    "count", "date", "day", "env", "id", "level", "mode", "month", "points", "score", "source", "type",
+    "value", "year",
+];
+/// Names of flags for lists in an experiment, in lower case and without separators.
 pub(super) const ENROLLED: [&str; 6] = [
     "enrolled",
     "inexperiment",
@@ -264,6 +273,8 @@ pub(super) const ENROLLED: [&str; 6] = [
     "isinexperiment",
     "isintest",
 ];
+/// Names of flags for lists that are not in an experiment, in the same form.
+pub(super) const EXCLUDED: [&str; 2] = ["excluded", "isexcluded"];
 /// Names for the algorithm that chose a list, used if no field is named like an arm.
 pub(super) const CHOOSER: [&str; 8] = [
     "algo",
