@@ -21,8 +21,8 @@
 //! - [`looks`] collects the sums of users in compared experiments, cell by cell from all pairs, and analyzes them at fixed event
 //!   times, in order. The result of each look is a value.
 //! - [`statistics`] interprets sums by user bucket: intervals, tests that stay valid under repeated looks, a decision for each
-//!   arm. It takes plain numbers and depends on no other module except [`nouns`]. [`verdict`] formats the results of an arm as JSON and of an
-//!   experiment as a sentence.
+//!   arm. It takes plain numbers and depends on no other module except [`nouns`] and [`rounding`]. [`verdict`] formats the results of
+//!   an arm as JSON and of an experiment as a sentence.
 //! - [`evaluate`] feeds files to the same engine.
 //!
 //! Two lists and their clicks, in any order:
@@ -54,6 +54,7 @@ pub mod ledger;
 pub mod looks;
 pub mod metrics;
 pub mod nouns;
+pub mod rounding;
 pub mod statistics;
 pub mod table;
 pub mod verdict;

@@ -26,6 +26,7 @@ use super::progress::InformationGrowth;
 use super::settings::{Settings, Unit, Validity};
 use super::spending::DecisionLook;
 use super::totals::{ArmTotals, Epoch};
+use crate::rounding::percentage;
 
 /// Test design, as chosen by `validity` and `planned_days`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -342,8 +343,8 @@ impl fmt::Display for NoEstimate {
             NoEstimate::NoTreatment => f.write_str("it has no arm except the control"),
             NoEstimate::WithoutUser(share) => write!(
                 f,
-                "{:.0}% of the lists of an arm have no user, so the estimated duration would be too short: {USERS_REMEDY}",
-                100.0 * share
+                "{} of the lists of an arm have no user, so the estimated duration would be too short: {USERS_REMEDY}",
+                percentage(*share, 0)
             ),
             NoEstimate::Collecting(burn_in) => write!(f, "there is too little data yet, {burn_in}"),
         }

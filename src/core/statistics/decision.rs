@@ -10,6 +10,7 @@ use super::probability::in_words;
 use super::settings::Goal;
 use super::test_state::DecidedLook;
 use super::{harm, per_user, srm};
+use crate::rounding::{percentage, signed_percentage};
 
 /// The state of a treatment arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,18 +222,17 @@ impl DecisionFacts<'_> {
     }
 
     fn users(&self) -> Option<ReasonedState> {
-        let percent = |share: f64| format!("{:.0}%", 100.0 * share);
         // Intervals are too narrow as soon as either side lacks users.
         let without = self.without_user.map_or(0.0, |[arm, control]| arm.max(control));
         if without > MAX_WITHOUT_USER {
             let reason = format!(
                 "{} of the lists of an arm have no user, so intervals would be too narrow",
-                percent(without)
+                percentage(without, 0)
             );
             return Some((ArmState::InvalidUsers, reason));
         }
         let top = self.top_user.filter(|top| *top > MAX_TOP_USER)?;
-        let reason = format!("one user has {} of the lists of an arm", percent(top));
+        let reason = format!("one user has {} of the lists of an arm", percentage(top, 0));
         Some((ArmState::InvalidUsers, reason))
     }
 
@@ -257,8 +257,8 @@ impl DecisionFacts<'_> {
         let is_sure = p <= srm::ALARM / self.n_treatments.max(1) as f64;
         let reason = || {
             format!(
-                "lists per user differ by {:+.1}%, {}",
-                100.0 * g.exp_m1(),
+                "lists per user differ by {}, {}",
+                signed_percentage(g.exp_m1(), 1),
                 in_words(p)
             )
         };
@@ -370,7 +370,7 @@ impl PrimaryFact {
 
 /// Writes why arms that lose different shares of their lists and clicks cannot be compared.
 pub(super) fn refused_reason(shares: [f64; 2]) -> String {
-    let [arm, control] = shares.map(|share| format!("{:.1}%", 100.0 * share));
+    let [arm, control] = shares.map(|share| percentage(share, 1));
     format!("{arm} of the arm's lists were refused or lost a click, but {control} of its control's lists")
 }
 

@@ -11,6 +11,7 @@ use super::test_state::{DecidedLook, DecidedMetric};
 use super::totals::Totals;
 use super::units::UnitShares;
 use crate::nouns::number_of;
+use crate::rounding::percentage;
 
 /// Share of lists without a user from which on there is a note.
 const WITHOUT_USER: f64 = 0.01;
@@ -135,7 +136,7 @@ pub(super) fn open_again(arm: &LookedArm, decided: &DecidedLook) -> Option<Strin
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.1}%", 100.0 * share)
+    percentage(share, 1)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Test that an arm and its control lose equal shares of their lists and clicks. If they do not, the rest cannot be compared.
 //!
 //! The share is R ÷ (N + R), with R refused lists and clicks and N accepted lists. Its variance is the cluster-robust variance
-//! of a ratio. Clusters are user buckets for refused events with a user, and hours for the others. With few clusters, Student's t applies, with Welch and
-//! Satterthwaite's degrees of freedom.
+//! of a ratio. Clusters are user buckets for refused events with a user, and hours for the others. With few clusters, Student's t
+//! applies, with Welch and Satterthwaite's degrees of freedom.
 
 use super::settings::Settings;
 use super::student;

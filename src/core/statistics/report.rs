@@ -39,7 +39,7 @@ pub struct ArmReport {
     pub decision: Option<Decision>,
     /// Reason why the arm cannot be compared with the control. Then no metric has a lift, an interval or a p.
     pub incomparable: Option<String>,
-    /// The current decision, or else the last decision look. None before the first one, and while a check fails or an arm harms.
+    /// The current decision, or else the last decision look. None before the first one, and while a check fails or the state is harm.
     pub decided: Option<DecidedLook>,
     /// Metric of a current win or loss whose interval now contains 0.
     pub open_again: Option<String>,

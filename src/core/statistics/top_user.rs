@@ -1,5 +1,7 @@
 //! Check that no single user has so many of an arm's lists that they dominate its numbers.
 
+use crate::rounding::percentage;
+
 /// Lists below which an arm has no warning, because a user can easily have several of the first few.
 const MIN_LISTS: f64 = 100.0;
 
@@ -20,9 +22,9 @@ pub fn top_user_note(arm: &str, lists: f64, top_user_lists: f64, max_share: f64)
     let share = top_user_lists / lists;
     (lists >= MIN_LISTS && share > max_share).then(|| {
         format!(
-            "one user has about {:.1}% of the lists of the arm {arm}, more than limits.max_user_share ({}%): \
+            "one user has about {} of the lists of the arm {arm}, more than limits.max_user_share ({}%): \
              filter crawlers and monitors, set max_lists_per_user, or add the id to join.no_user if it stands for no user",
-            100.0 * share,
+            percentage(share, 1),
             100.0 * max_share
         )
     })

@@ -415,7 +415,9 @@ impl<'a> ComparedLook<'a> {
         if let Some((key, metric)) = worst {
             let by = match self.lies_beyond_zero(key, metric, -1.0) {
                 _ if first.is(&[ArmState::Loss]) => String::new(),
-                true => since(metric).map_or_else(String::new, |since| format!(" (harm {since})")),
+                true => {
+                    since(metric).map_or_else(String::new, |since| format!(" ({since}, by the test of harm)"))
+                }
                 // Harm is tested one-sided and over all looks, so the two-sided interval of this look may still contain 0.
                 false => {
                     let since = since(metric).map_or_else(String::new, |since| format!(" {since}"));
@@ -450,19 +452,27 @@ impl<'a> ComparedLook<'a> {
         }
     }
 
-    /// Returns the watched metric with the smallest p of harm among those that are worse now, or among all if none is.
+    /// Returns the harmed metric with the smallest p of harm, first among those that are worse now. Without a harmed metric, all
+    /// watched ones are candidates.
     fn worst_of_all_looks<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
-        let watched = || {
-            let keys = self.settings.watched().into_iter();
-            keys.filter_map(|key| Some((key, arm.of.metrics.get(key)?)))
-        };
+        let keys = self.settings.watched().into_iter();
+        let mut candidates: Vec<_> = keys
+            .filter_map(|key| Some((key, arm.of.metrics.get(key)?)))
+            .collect();
+        let is_harmed = |metric: &MetricReport| metric.harm_since_ms.is_some();
+        if candidates.iter().any(|(_, metric)| is_harmed(metric)) {
+            candidates.retain(|(_, metric)| is_harmed(metric));
+        }
         let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
         let is_worse =
             |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0);
         // p of harm is running, so a metric with a small p may be better by now.
-        let worse = watched().filter(|(key, metric)| is_worse(key, metric));
-        let first = worse.min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b)));
-        first.or_else(|| watched().min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b))))
+        if candidates.iter().any(|(key, metric)| is_worse(key, metric)) {
+            candidates.retain(|(key, metric)| is_worse(key, metric));
+        }
+        candidates
+            .into_iter()
+            .min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b)))
     }
 
     /// Returns the primary that lost with the smallest p.

@@ -150,7 +150,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_lift",
             OF_METRIC,
-            "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides. Absent while a check fails (invalid) or the arm harms.",
+            "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides. Absent while a check fails (invalid) or the state is harm.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.lift?)),
     },
@@ -174,7 +174,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_p_value",
             OF_METRIC,
-            "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms. Absent while a check fails (invalid) or the arm harms.",
+            "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms. Absent while a check fails (invalid) or the state is harm.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.p_adjusted)),
     },

@@ -160,17 +160,19 @@ impl Course {
         }
     }
 
-    /// Returns the bounds on wins and on losses.
-    fn bounds(self) -> [Bound; 2] {
+    /// Returns the bounds on wins, on losses, and on both together.
+    fn bounds(self) -> [Bound; 3] {
+        let [mut win, mut loss, mut either] = [Bound::Shown; 3];
         match self {
-            Course::Balanced => [Bound::AtMost(0.05); 2],
-            Course::Worse => [Bound::AtMost(0.025), Bound::Shown],
-            Course::Novelty => [Bound::Shown, Bound::AtMost(0.025)],
+            Course::Balanced => either = Bound::AtMost(0.05),
+            Course::Worse => win = Bound::AtMost(0.025),
+            Course::Novelty => loss = Bound::AtMost(0.025),
         }
+        [win, loss, either]
     }
 }
 
-/// A week of moderate users in which the effect changes: wins and losses apart.
+/// A week of moderate users in which the effect changes: wins and losses, apart and together.
 pub fn course(scale: Scale, course: Course) -> Row {
     let scenario = Scenario {
         legs: course.legs(),
@@ -179,10 +181,11 @@ pub fn course(scale: Scale, course: Course) -> Row {
     let settings = [asked(&scenario), planned(&scenario)];
     let figures = ["", "; planned for week 1"].into_iter().flat_map(|how| {
         let what = format!("{}{how}", course.name());
-        let [wins, losses] = course.bounds();
+        let [win, loss, either] = course.bounds();
         [
-            Figure::share(format!("{what}: win"), wins),
-            Figure::share(format!("{what}: loss"), losses),
+            Figure::share(format!("{what}: win"), win),
+            Figure::share(format!("{what}: loss"), loss),
+            Figure::share(format!("{what}: win or loss"), either),
             on_its_side(&what),
         ]
     });
@@ -190,8 +193,8 @@ pub fn course(scale: Scale, course: Course) -> Row {
     Row::new("course", 400, figures, move |seed| {
         let decided = decided(&scenario, &settings, seed);
         let numbers = decided.iter().flat_map(|of| {
-            let [win, loss] = [of.has_win, of.has_loss].map(indicator);
-            [win, loss, of.consistent()]
+            let [win, loss, either] = [of.has_win, of.has_loss, of.has_decided()].map(indicator);
+            [win, loss, either, of.consistent()]
         });
         numbers.collect()
     })
@@ -221,9 +224,13 @@ struct Decided {
 }
 
 impl Decided {
+    fn has_decided(self) -> bool {
+        self.has_win || self.has_loss
+    }
+
     /// Returns 1 or 0, [`LEFT_OUT`] without a decision.
     fn consistent(self) -> f64 {
-        match self.has_win || self.has_loss {
+        match self.has_decided() {
             true => indicator(self.is_consistent),
             false => LEFT_OUT,
         }
@@ -231,7 +238,7 @@ impl Decided {
 
     /// Returns the numbers of [`figures`].
     fn numbers(self) -> [f64; 2] {
-        [indicator(self.has_win || self.has_loss), self.consistent()]
+        [indicator(self.has_decided()), self.consistent()]
     }
 }
 

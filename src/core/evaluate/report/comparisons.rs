@@ -6,6 +6,7 @@ use super::Report;
 use super::grid::{Grid, GridColumn};
 use crate::evaluate::comparison::ExperimentComparison;
 use crate::metrics::Column;
+use crate::rounding::signed_percentage;
 use crate::statistics::probability::in_column;
 use crate::statistics::{ArmReport, Interval, MetricReport, MetricRole, PerUser};
 use crate::table::visible;
@@ -190,7 +191,7 @@ impl ArmAndControl<'_> {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:+.1}%", 100.0 * share)
+    signed_percentage(share, 1)
 }
 
 fn bounds(Interval { lower, upper }: Interval) -> String {

