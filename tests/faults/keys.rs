@@ -141,7 +141,7 @@ fn null_and_foreign_keys_are_named() {
         Keyed::Foreign,
         &[("served", "null"), ("clicks", "foreign")],
         &[
-            "topic `SERVED` has records without a key",
+            "topic `SERVED` has records without a key or with an empty one",
             "topic `CLICKS` has keys in partitions that neither murmur2",
         ],
     );

@@ -8,7 +8,7 @@ use abgauge_core::journal::{LogDifference, LogIdentity};
 use anyhow::Context as _;
 
 use crate::settings::Config;
-use crate::stream::kafka::inspect::{before_storing, state_topic, topic_ids};
+use crate::stream::kafka::inspect::{before_storing, while_storing};
 use crate::tools::check::{Admission, CheckFailure, Finding, ResultLevel, admission, unfit};
 
 /// Time limit for an answer from the brokers.
@@ -17,8 +17,11 @@ const ANSWER: Duration = Duration::from_secs(4);
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Pause between two checks of the topics: an event topic may have been re-created, and the state topic may have unfit
-/// settings. With the time of the brokers' answers, both are noticed well within 20 s.
-const LOOK: Duration = Duration::from_secs(8);
+/// settings.
+const PAUSE: Duration = Duration::from_secs(8);
+
+/// Time limit for one check, however many of its answers are late. With the pause, changes are noticed well within 20 s.
+const CHECK: Duration = Duration::from_secs(6);
 
 /// Answer about the topics.
 pub enum TopicAnswer {
@@ -125,18 +128,23 @@ fn watch(
 ) {
     let Some(state) = &config.state else { return };
     let mut last = None;
-    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+    while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+        // No client, no answer: a file that a property names may be absent for now.
+        let Ok(found) = while_storing(&config.kafka, &state.topic, inputs, CHECK) else {
+            continue;
+        };
         // The consumer reports silent brokers and missing topics.
-        let ids = topic_ids(&config.kafka, inputs, ANSWER).ok();
-        if let Some(difference) = ids.and_then(|ids| with_ids(counted, &ids).difference(counted)) {
+        if let Some(difference) = found
+            .ids
+            .ok()
+            .and_then(|ids| with_ids(counted, &ids).difference(counted))
+        {
             // Without a receiver the program is ending.
             let _ = reply.send(TopicAnswer::Admission(Admission::Refused(recreated(&difference))));
             return;
         }
-        let facts = state_topic(&config.kafka, &state.topic, ANSWER);
-        let found = facts
-            .ok()
-            .and_then(|facts| unfit(config, &facts, counted.n_partitions));
+        let facts = found.state.ok();
+        let found = facts.and_then(|facts| unfit(config, &facts, counted.n_partitions));
         // Only changes are reported.
         if let Some(unfit) = found.filter(|unfit| *unfit != last) {
             last.clone_from(&unfit);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use abgauge_core::journal::{EndQuestion, Inventory, Log, LogEvent, Namespace, RecordKey};
+use abgauge_core::journal::{EndQuestion, Hindrance, Inventory, Log, LogEvent, Namespace, RecordKey};
 
 use crate::clock::Clock;
 
@@ -20,7 +20,7 @@ pub struct TopicReader<L> {
     clock: Clock,
     partitions: BTreeMap<i32, ReadPartition>,
     /// Problem that keeps the topic from being read; cleared when something is read.
-    fault: Option<String>,
+    fault: Option<Hindrance>,
 }
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl<L: Log> TopicReader<L> {
     }
 
     /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
-    /// as the end, unless a fault explains it.
+    /// as the end, unless a missing permission explains it.
     ///
     /// # Errors
     /// [`Unread`] if it takes longer than `within`.
@@ -108,7 +108,7 @@ impl<L: Log> TopicReader<L> {
             if self.clock.steady_ms() >= deadline_ms {
                 return Err(Unread {
                     partitions: unread,
-                    fault: self.fault.take(),
+                    fault: self.fault.take().map(|fault| fault.message),
                 });
             }
         }
@@ -168,7 +168,7 @@ impl<L: Log> TopicReader<L> {
             if left_ms <= 0 {
                 return Err(Unread {
                     partitions: ours.iter().map(|(partition, _)| *partition).collect(),
-                    fault: self.fault.take(),
+                    fault: self.fault.take().map(|fault| fault.message),
                 });
             }
             // Give the appends one round to land before asking for the ends.
@@ -192,7 +192,7 @@ impl<L: Log> TopicReader<L> {
 
 fn happens(
     partitions: &mut BTreeMap<i32, ReadPartition>,
-    fault: &mut Option<String>,
+    fault: &mut Option<Hindrance>,
     happening: LogEvent<'_>,
 ) {
     let at_end = |partition: &mut ReadPartition, question: EndQuestion| {
@@ -217,9 +217,9 @@ fn happens(
                 .entry(partition)
                 .and_modify(|partition| at_end(partition, question));
         }
-        // A partition that cannot be read is quiet, too, but its records are not missing.
+        // A partition that may not be read is quiet, too, but its records are not missing.
         LogEvent::Quiet { partition, .. } => {
-            let is_end = fault.is_none();
+            let is_end = !is_forbidden(fault);
             let of = partitions.entry(partition);
             of.and_modify(|of| of.is_at_end |= is_end);
         }
@@ -231,23 +231,34 @@ fn happens(
         }
         // A later start of the log does not matter: the topic is read only once, from its first record.
         LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
-        LogEvent::Fault(message) => *fault = Some(message),
-        LogEvent::Hindered(_, hindrance) => *fault = hindrance.map(|hindrance| hindrance.message),
+        // Another fault does not grant the permission.
+        LogEvent::Fault(_) if is_forbidden(fault) => {}
+        LogEvent::Fault(message) => {
+            *fault = Some(Hindrance {
+                message,
+                is_forbidden: false,
+            });
+        }
+        LogEvent::Hindered(_, hindrance) => *fault = hindrance,
     }
+}
+
+fn is_forbidden(fault: &Option<Hindrance>) -> bool {
+    fault.as_ref().is_some_and(|fault| fault.is_forbidden)
 }
 
 #[cfg(test)]
 mod tests {
-    use abgauge_core::journal::{BlockedOperation, Hindrance, LogProgress, SharedBytes};
+    use abgauge_core::journal::{BlockedOperation, LogProgress, SharedBytes};
 
     use super::*;
     use crate::clock::ClockControl;
 
-    /// A log of records that never come, with the reason if there is one.
+    /// A log of records that never come, with the reasons.
     struct Silent {
         clock: Clock,
         control: ClockControl,
-        reason: Option<Hindrance>,
+        reasons: Vec<LogEvent<'static>>,
         question: Option<EndQuestion>,
     }
 
@@ -262,8 +273,8 @@ mod tests {
 
         fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
             self.control.advance_to(self.clock.steady_ms() + 500);
-            if let Some(reason) = self.reason.take() {
-                take(LogEvent::Hindered(BlockedOperation::Reading, Some(reason)));
+            for reason in self.reasons.drain(..) {
+                take(reason);
             }
             if let Some(question) = self.question.take() {
                 take(LogEvent::Quiet {
@@ -278,12 +289,12 @@ mod tests {
         }
     }
 
-    fn read(reason: Option<Hindrance>) -> Result<(), Unread> {
+    fn read(reasons: Vec<LogEvent<'static>>) -> Result<(), Unread> {
         let (clock, control) = Clock::simulated(0);
         let log = Silent {
             clock: clock.clone(),
             control,
-            reason,
+            reasons,
             question: None,
         };
         TopicReader::new(log, 1, clock).read(Duration::from_secs(60))
@@ -292,15 +303,29 @@ mod tests {
     /// `state verify` found nothing sealed, and succeeded, in a topic that its user might not read.
     #[test]
     fn a_forbidden_topic_is_not_an_empty_one() {
-        assert_eq!(read(None), Ok(()));
-        let reason = Hindrance {
-            message: "no READ".to_owned(),
-            is_forbidden: true,
-        };
+        assert_eq!(read(vec![]), Ok(()));
         let unread = Unread {
             partitions: vec![0],
             fault: Some("no READ".to_owned()),
         };
-        assert_eq!(read(Some(reason)), Err(unread));
+        assert_eq!(read(vec![forbidden(), unreachable()]), Err(unread));
+    }
+
+    /// An unreachable broker of the list used to keep the end from being reached until the next record.
+    #[test]
+    fn a_fault_of_the_client_does_not_replace_an_end() {
+        assert_eq!(read(vec![unreachable()]), Ok(()));
+    }
+
+    fn forbidden() -> LogEvent<'static> {
+        let hindrance = Hindrance {
+            message: "no READ".to_owned(),
+            is_forbidden: true,
+        };
+        LogEvent::Hindered(BlockedOperation::Reading, Some(hindrance))
+    }
+
+    fn unreachable() -> LogEvent<'static> {
+        LogEvent::Fault("broker:1 does not answer".to_owned())
     }
 }

@@ -26,7 +26,7 @@ use self::complaints::ClientComplaints;
 pub use self::failure::{Failure, Trouble};
 pub use self::sample::Sample;
 pub use self::state::{FoundState, StateFacts};
-pub use self::storing::{InputFacts, StoringFacts, before_storing, state_topic, topic_ids};
+pub use self::storing::{InputFacts, StoringFacts, TopicsAgain, before_storing, while_storing};
 pub use self::survey::{LogSpan, Survey};
 use super::client::{self, SilentContext};
 use super::producer::ANSWER_WITHIN;
@@ -123,14 +123,18 @@ fn inspect_within(answer: Duration, config: &Config) -> Result<ClusterFacts, Fai
 
 /// Clients for the requests.
 struct Asker {
-    /// Maximum time for retrying a request.
+    /// Time limit for one request.
     answer: Duration,
+    /// Time limit for all of them, from the start of `clock`.
+    within: Duration,
+    clock: Clock,
     consumer: BaseConsumer<ClientComplaints>,
     admin: AdminClient<SilentContext>,
 }
 
 impl Asker {
     fn new(answer: Duration, kafka: &settings::Kafka) -> Result<Asker, Failure> {
+        let clock = Clock::system();
         let mut config = client::base_config(kafka);
         let admin =
             AdminClient::from_config_and_context(&config, SilentContext).map_err(Failure::of_config)?;
@@ -148,9 +152,16 @@ impl Asker {
             .map_err(Failure::of_config)?;
         Ok(Asker {
             answer,
+            within: Duration::MAX,
+            clock,
             consumer,
             admin,
         })
+    }
+
+    /// Returns the time that a request may take.
+    fn left(&self) -> Duration {
+        self.answer.min(self.within.saturating_sub(self.clock.uptime()))
     }
 
     /// Repeats a request until it is answered, time is up, or the client complains about something that retrying cannot fix.
@@ -159,7 +170,7 @@ impl Asker {
         hopeless: &[Trouble],
         question: impl Fn(&BaseConsumer<ClientComplaints>) -> KafkaResult<T>,
     ) -> Result<T, Failure> {
-        let clock = Clock::system();
+        let (clock, left) = (Clock::system(), self.left());
         loop {
             let error = match question(&self.consumer) {
                 Ok(answer) => return Ok(answer),
@@ -175,7 +186,7 @@ impl Asker {
             if own.is_final() {
                 return Err(own);
             }
-            if hopeless || all_down || clock.uptime() >= self.answer {
+            if hopeless || all_down || clock.uptime() >= left {
                 return Err(complaints.most_specific().unwrap_or(own));
             }
         }
@@ -210,7 +221,7 @@ impl Asker {
     }
 
     fn settings(&self, topic: &str) -> Result<TopicSettings, Failure> {
-        settings_of(&self.admin, topic, self.answer)
+        settings_of(&self.admin, topic, self.left())
     }
 
     /// Asks for committed offsets, which needs permission for the group and changes nothing.

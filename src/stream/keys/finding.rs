@@ -22,7 +22,7 @@ pub enum KeyFinding {
     },
     /// Keys in partitions that no known partitioner chooses.
     Foreign { topic: String },
-    /// Records without a key.
+    /// Records without a key, or with an empty one.
     NoKeys { topic: String },
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for KeyFinding {
             ),
             KeyFinding::NoKeys { topic } => write!(
                 f,
-                "topic `{topic}` has records without a key, which can be in any partition: send the request id as the \
+                "topic `{topic}` has records without a key or with an empty one, which can be in any partition: send the request id as the \
                  key, or the user id with kafka.key = \"user\", in the producers of `{topic}`"
             ),
         }

@@ -66,9 +66,13 @@ pub fn admission(config: &Config, facts: Result<&StoringFacts, &Failure>, n_part
 /// Judges the state topic again while state is stored. Returns the finding for which a start would refuse it, if any. Returns
 /// None if the brokers do not answer.
 pub fn unfit(config: &Config, facts: &StateFacts, n_partitions: u32) -> Option<Option<Finding>> {
-    let settings = facts.found.as_ref().map(|found| found.settings.as_ref());
-    if matches!(settings, Ok(Err(failure)) if failure.trouble == Trouble::Unreachable) {
-        return None;
+    // An earlier finding lasts until an answer shows that it is over.
+    if let Ok(found) = &facts.found {
+        let failures = [found.settings.as_ref().err(), found.may_write.as_ref().err()];
+        let mut failures = failures.into_iter().flatten();
+        if failures.any(|failure| failure.trouble == Trouble::Unreachable) {
+            return None;
+        }
     }
     let findings = state::state(config, facts, Some(n_partitions));
     let is = |failed| move |finding: &&Finding| finding.level == ResultLevel::Error(failed);
@@ -150,7 +154,7 @@ mod tests {
                 found: Ok(FoundState {
                     n_partitions: NonZeroU32::new(12).expect("not 0"),
                     n_replicas: 3,
-                    may_write: Some(true),
+                    may_write: Ok(Some(true)),
                     settings: Ok(settings.collect()),
                 }),
             },
@@ -269,13 +273,33 @@ mod tests {
     #[test]
     fn a_missing_right_to_write_refuses_nothing() {
         let mut facts = facts();
-        found(&mut facts).may_write = Some(false);
+        found(&mut facts).may_write = Ok(Some(false));
         assert!(matches!(admitted(&facts), Admission::Granted { doubts, .. } if doubts.is_empty()));
         let unfit = unfit(&config(), &facts.state, 12).expect("the brokers answer");
         assert_eq!(
             unfit.expect("it is reported").reported(),
             "the user may not write to the state topic `kept`, so no state can be stored; to fix it: grant the user WRITE on it"
         );
+    }
+
+    /// It used to count as a granted right, so a missing one was withdrawn whenever the brokers answered late.
+    #[test]
+    fn a_missing_answer_withdraws_no_finding() {
+        let failure = || Failure::new(Trouble::Unreachable, "timed out");
+        let without_rights = {
+            let mut facts = facts();
+            found(&mut facts).may_write = Err(failure());
+            facts
+        };
+        let without_settings = {
+            let mut facts = facts();
+            found(&mut facts).settings = Err(failure());
+            facts
+        };
+        for facts in [without_rights, without_settings] {
+            assert_eq!(unfit(&config(), &facts.state, 12), None);
+        }
+        assert_eq!(unfit(&config(), &facts().state, 12), Some(None));
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn of_found(config: &Config, name: &str, found: &FoundState, n_partitions: Optio
 
 /// Reports that the user may not write to the topic.
 pub(super) fn forbidden(name: &str, found: &FoundState) -> Option<Finding> {
-    (found.may_write == Some(false)).then(|| {
+    (found.may_write == Ok(Some(false))).then(|| {
         let text = format!("the user may not write to the state topic `{name}`, so no state can be stored");
         Finding::new(CONFIGURATION, text, "grant the user WRITE on it")
     })
@@ -183,7 +183,7 @@ mod tests {
             found: Ok(FoundState {
                 n_partitions: NonZeroU32::new(12).expect("not 0"),
                 n_replicas: 3,
-                may_write: Some(true),
+                may_write: Ok(Some(true)),
                 settings: Ok(settings),
             }),
         }
@@ -249,7 +249,7 @@ mod tests {
         let mut facts = facts(&[]);
         for (may_write, n_findings) in [(Some(true), 0), (None, 0), (Some(false), 1)] {
             if let Ok(found) = &mut facts.found {
-                found.may_write = may_write;
+                found.may_write = Ok(may_write);
             }
             assert_eq!(findings(&facts).len(), n_findings, "{may_write:?}");
         }

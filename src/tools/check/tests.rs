@@ -251,7 +251,7 @@ fn different_partitioners_are_named_given_enough_records() {
     clicks(&mut facts, keyless);
     assert_lines(
         &check(&facts, 0),
-        &["warning  topic `clicks` has records without a key"],
+        &["warning  topic `clicks` has records without a key or with an empty one"],
     );
     let (served, clicks) = (topic("served", 1), topic("clicks", 1));
     assert_eq!(

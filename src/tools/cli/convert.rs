@@ -28,7 +28,7 @@ pub struct ConvertArgs {
     /// Column of the item in the ground-truth table [default: same as --item]
     #[arg(long, value_name = "COLUMN")]
     pub truth_item: Option<String>,
-    /// Column of numbers or booleans in that table: rows above 0 and true ones are relevant; "" takes every row [default: every row, if no column has values such as 0, -1, false, no or empty cells]
+    /// Column of numbers or booleans in that table: rows above 0 and true ones are relevant; "" takes every row [default: every row, if no column has values such as 0, -1, false, n, no or empty cells]
     #[arg(long, value_name = "COLUMN")]
     pub relevance: Option<String>,
     /// Minimum relevance of a relevant row, instead of any value above 0

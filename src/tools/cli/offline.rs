@@ -229,7 +229,7 @@ Exit codes:
    0  success
    1  a failure, such as a missing file
    2  wrong usage, such as an unknown metric
-  65  a file is damaged or in a format that cannot be read, there is nothing to count, or something could not be counted; with --strict: a line cannot be read
+  65  a file is damaged, in a format that cannot be read, or without a column that is needed, there is nothing to count, or something could not be counted; with --strict: a line cannot be read
   78  a bad configuration or catalogue";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
@@ -244,7 +244,7 @@ Exit codes:
    0  success
    1  a failure, such as a missing file, or a daemon that does not answer or is not ready
    2  wrong usage, such as an unknown metric, or a control without lists
-  65  a file is damaged or in a format that cannot be read, there is too little data, or something could not be counted
+  65  a file is damaged, in a format that cannot be read, or without a column that is needed, there is too little data, or something could not be counted
   78  a bad configuration or catalogue";
 
 pub(super) const PROFILES_EXAMPLES: &str = "\

@@ -58,17 +58,17 @@ struct Case {
 
 const CASES: [Case; 21] = [
     Case {
-        name: "`compact,delete` with `retention.ms`",
+        name: "retention: `compact,delete` with `retention.ms`",
         fault: |stage, _| stage.set_with_retention("compact,delete", ("retention.ms", "1000")),
         outcome: Outcome::ToldAndLost("cleanup.policy=compact,delete", |stage, _| stage.set(&[])),
     },
     Case {
-        name: "`delete` with `retention.ms`",
+        name: "retention: `delete` with `retention.ms`",
         fault: |stage, _| stage.set_with_retention("delete", ("retention.ms", "1000")),
         outcome: Outcome::ToldAndLost("cleanup.policy=delete", |stage, _| stage.set(&[])),
     },
     Case {
-        name: "`compact,delete` with `retention.bytes`",
+        name: "retention: `compact,delete` with `retention.bytes`",
         fault: |stage, _| stage.set_with_retention("compact,delete", ("retention.bytes", "0")),
         outcome: Outcome::ToldAndLost("--add-config cleanup.policy=compact", |stage, _| stage.set(&[])),
     },

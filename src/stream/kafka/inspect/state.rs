@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
+use rdkafka::metadata::Metadata;
+
 use super::{Asker, Failure, described, partitions};
 use crate::stream::kafka::descriptions;
 
@@ -19,36 +21,39 @@ pub struct FoundState {
     pub n_partitions: NonZeroU32,
     /// Number of replicas of the partition with the fewest.
     pub n_replicas: usize,
-    /// Whether the user may write to it. `None` if unknown.
-    pub may_write: Option<bool>,
+    /// Whether the user may write to it. `None` if the brokers do not report rights.
+    pub may_write: Result<Option<bool>, Failure>,
     /// Settings by name.
     pub settings: Result<BTreeMap<String, String>, Failure>,
 }
 
 impl Asker {
     pub(super) fn state(&self, name: &str, n_brokers: usize) -> StateFacts {
-        let found = self.metadata(name).and_then(|metadata| {
-            let n_partitions = partitions(&metadata, name)?;
-            let topics = metadata.topics().iter().filter(|topic| topic.name() == name);
-            let replicas = topics
-                .flat_map(|topic| topic.partitions())
-                .map(|of| of.replicas().len());
-            Ok(FoundState {
-                n_partitions,
-                n_replicas: replicas.min().unwrap_or(0),
-                may_write: descriptions::may_write(&self.admin, name, self.answer).unwrap_or(None),
-                settings: described(&self.admin, name, self.answer).map(|resource| {
-                    let entries = resource.entries.into_iter();
-                    entries
-                        .filter_map(|entry| Some((entry.name, entry.value?)))
-                        .collect()
-                }),
-            })
-        });
+        let metadata = self.metadata(name);
         StateFacts {
             name: name.to_owned(),
             n_brokers,
-            found,
+            found: metadata.and_then(|metadata| self.found_state(name, &metadata)),
         }
+    }
+
+    pub(super) fn found_state(&self, name: &str, metadata: &Metadata) -> Result<FoundState, Failure> {
+        let n_partitions = partitions(metadata, name)?;
+        let topics = metadata.topics().iter().filter(|topic| topic.name() == name);
+        let replicas = topics
+            .flat_map(|topic| topic.partitions())
+            .map(|of| of.replicas().len());
+        let may_write = descriptions::may_write(&self.admin, name, self.left());
+        Ok(FoundState {
+            n_partitions,
+            n_replicas: replicas.min().unwrap_or(0),
+            may_write: may_write.map_err(|error| Failure::of(&error, "")),
+            settings: described(&self.admin, name, self.left()).map(|resource| {
+                let entries = resource.entries.into_iter();
+                entries
+                    .filter_map(|entry| Some((entry.name, entry.value?)))
+                    .collect()
+            }),
+        })
     }
 }

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use rdkafka::admin::AdminClient;
-use rdkafka::config::FromClientConfigAndContext as _;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::{ATTEMPT, Asker, Failure, StateFacts, TopicSettings};
 use crate::settings;
-use crate::stream::kafka::client::{self, SilentContext};
 use crate::stream::kafka::descriptions;
 
 #[derive(Debug)]
@@ -30,6 +27,14 @@ pub struct InputFacts {
     pub settings: Result<TopicSettings, Failure>,
 }
 
+/// Facts that may change while state is stored.
+#[derive(Debug)]
+pub struct TopicsAgain {
+    pub state: Result<StateFacts, Failure>,
+    /// Ids of the topics of events. 0 if the brokers have no ids.
+    pub ids: Result<Vec<u128>, Failure>,
+}
+
 /// Inspects the state topic and these topics of events. Takes some seconds, and at most a few times `answer`.
 ///
 /// # Errors
@@ -41,37 +46,46 @@ pub fn before_storing(
     answer: Duration,
 ) -> Result<StoringFacts, Failure> {
     let asker = Asker::new(answer, kafka)?;
-    let n_brokers = asker.metadata(state_topic)?.brokers().len();
     Ok(StoringFacts {
-        state: asker.state(state_topic, n_brokers),
+        state: asker.state_topic(state_topic)?,
         has_read: inputs.iter().any(|topic| asker.has_read(topic)),
         inputs: inputs.iter().map(|topic| asker.input(topic)).collect(),
     })
 }
 
-/// Returns the facts about the state topic alone.
+/// Inspects again what may change while state is stored. Takes hardly longer than `within`.
 ///
 /// # Errors
-/// If the client cannot be created, or no broker accepts it.
-pub fn state_topic(kafka: &settings::Kafka, name: &str, answer: Duration) -> Result<StateFacts, Failure> {
-    let asker = Asker::new(answer, kafka)?;
-    let n_brokers = asker.metadata(name)?.brokers().len();
-    Ok(asker.state(name, n_brokers))
-}
-
-/// Returns the ids of topics in the given order, using a separate client. They are 0 if the brokers have no ids.
-///
-/// # Errors
-/// If the client cannot be created, or the brokers do not answer within `answer`.
-pub fn topic_ids(kafka: &settings::Kafka, topics: &[&str], answer: Duration) -> Result<Vec<u128>, Failure> {
-    let config = client::base_config(kafka);
-    let admin = AdminClient::from_config_and_context(&config, SilentContext).map_err(Failure::of_config)?;
-    descriptions::ids(&admin, topics, answer).map_err(|error| Failure::of(&error, ""))
+/// If the client cannot be created.
+pub fn while_storing(
+    kafka: &settings::Kafka,
+    state_topic: &str,
+    inputs: &[&str],
+    within: Duration,
+) -> Result<TopicsAgain, Failure> {
+    let asker = Asker {
+        within,
+        ..Asker::new(within, kafka)?
+    };
+    Ok(TopicsAgain {
+        state: asker.state_topic(state_topic),
+        ids: descriptions::ids(&asker.admin, inputs, asker.left()).map_err(|error| Failure::of(&error, "")),
+    })
 }
 
 impl Asker {
+    /// Returns the facts about the state topic. Fails if no broker accepts the client.
+    fn state_topic(&self, name: &str) -> Result<StateFacts, Failure> {
+        let metadata = self.metadata(name)?;
+        Ok(StateFacts {
+            name: name.to_owned(),
+            n_brokers: metadata.brokers().len(),
+            found: self.found_state(name, &metadata),
+        })
+    }
+
     fn input(&self, name: &str) -> InputFacts {
-        let ids = descriptions::ids(&self.admin, &[name], self.answer);
+        let ids = descriptions::ids(&self.admin, &[name], self.left());
         let id = ids.map(|ids| ids.first().copied().unwrap_or(0));
         InputFacts {
             name: name.to_owned(),

@@ -1,18 +1,21 @@
 //! Relevance of the rows in the truth, and a check for a relevance column that no flag names.
 
+use abgauge_core::nouns::number_of;
+
 use super::number;
 use crate::tools::cli::ConvertArgs;
 
-/// A column of numbers or booleans that no flag names, with values that mean "not relevant".
+/// A column of numbers or booleans that no flag names, with values that look like "not relevant".
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the truth has a column {column} with values that mean \"not relevant\", first {first} (rows: {n_irrelevant}); \
+    "the truth has a column {column} with values that look like \"not relevant\" ({rows}; the first is {first}); \
      `--relevance {column}` leaves these rows out{condition}; `--relevance \"\"` takes every row as relevant"
 )]
 pub(super) struct UnnamedRelevance {
     column: String,
     first: String,
-    n_irrelevant: u64,
+    /// Number of such rows.
+    rows: String,
     /// Condition of that advice.
     condition: &'static str,
 }
@@ -42,10 +45,10 @@ fn is_positive(relevance: f64) -> bool {
 /// Parses a number, or a boolean as 1 or 0.
 fn parse(text: &str) -> Option<f64> {
     let text = text.trim();
-    let is_any = |words: [&str; 2]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    let is_any = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     match text {
-        _ if is_any(["true", "yes"]) => Some(1.0),
-        _ if is_any(["false", "no"]) => Some(0.0),
+        _ if is_any(["true", "yes", "t", "y"]) => Some(1.0),
+        _ if is_any(["false", "no", "f", "n"]) => Some(0.0),
         _ => text.parse().ok(),
     }
 }
@@ -90,9 +93,9 @@ impl OtherColumns {
                     Some(cell) => format!("\"{}\"", abgauge_core::table::visible(cell)),
                     None => "an empty cell".to_owned(),
                 },
-                n_irrelevant: column.n_irrelevant,
+                rows: number_of(column.n_irrelevant, "row"),
                 condition: match column.has_empty {
-                    true => ", once its empty cells have a number such as 0",
+                    true => ", after you fill its empty cells, for example with 0",
                     false => "",
                 },
             }),
@@ -125,7 +128,7 @@ impl OtherColumn {
         }
     }
 
-    /// Returns whether the column may contain relevance: numbers or booleans, and some mean "not relevant". A column with text
+    /// Returns whether the column may contain relevance: numbers or booleans, and some look like "not relevant". A column with text
     /// is something else, and so is one without any value.
     fn is_graded(&self) -> bool {
         self.n_irrelevant > 0 && self.has_number && !self.has_text
