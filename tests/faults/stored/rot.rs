@@ -384,7 +384,7 @@ impl Watch {
             self.verified = verified.stdout + &verified.stderr;
         }
         let ready = [was_ready, is_ready()];
-        // A change in the meantime makes neither of them wrong, but it is no agreement.
+        // A change in the meantime makes neither of them wrong, but they do not agree either.
         if ready == [is_sound; 2] {
             self.disagree = None;
             return Some(if is_sound { Agreed::Well } else { Agreed::Ill });
@@ -560,7 +560,7 @@ fn broker() -> Arc<Kafka> {
     }))
 }
 
-/// Without lists an owner writes nothing, so the state topic gets no record that would show that it can be read again.
+/// The state topic gets no record that would show that it can be read again, because an owner does not write without lists.
 #[test]
 fn a_right_to_read_that_is_granted_again_is_noticed_without_a_new_record() {
     let stage = Stage::with_rights(broker());
