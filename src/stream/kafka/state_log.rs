@@ -42,6 +42,8 @@ pub struct StateLog {
     starting: BTreeSet<i32>,
     /// A fault of reading was reported.
     is_unread: bool,
+    /// Partitions whose reading failed, and was not tried again since.
+    failed: BTreeSet<i32>,
     ends: EndRequests,
     /// `None` if it only reads.
     writer: Option<StateWriter>,
@@ -81,6 +83,7 @@ impl StateLog {
             followers: BTreeMap::new(),
             starting: BTreeSet::new(),
             is_unread: false,
+            failed: BTreeSet::new(),
             ends: EndRequests::start(&config, topic)?,
             writer: None,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
@@ -176,7 +179,10 @@ impl StateLog {
                 Some(code) => {
                     self.note_end(code, take);
                     let happening = self.take_error(&message, code);
-                    self.is_unread |= matches!(happening, Some(LogEvent::Hindered(..)));
+                    if matches!(happening, Some(LogEvent::Hindered(..))) {
+                        self.is_unread = true;
+                        self.failed.insert(partition);
+                    }
                     self.hand_over(happening, take);
                 }
             }
@@ -187,6 +193,21 @@ impl StateLog {
     fn note_end(&mut self, code: RDKafkaErrorCode, take: &mut dyn FnMut(LogEvent<'_>)) {
         if code == RDKafkaErrorCode::PartitionEOF && std::mem::take(&mut self.is_unread) {
             take(LogEvent::Hindered(BlockedOperation::Reading, None));
+        }
+    }
+
+    /// Tries again to read a partition from its position. librdkafka reports the end of a partition only once, so in a log that
+    /// does not grow nothing else would show that it can be read again.
+    fn try_again(&mut self, partition: i32, position: i64) {
+        if self.failed.remove(&partition) && !self.starting.contains(&partition) {
+            let position = Offset::Offset(position);
+            let sought = self
+                .client
+                .seek(self.topic(), partition, position, Duration::ZERO);
+            if let Err(error) = sought {
+                tracing::debug!(%error, partition, "the state topic cannot be read again from its position");
+                self.failed.insert(partition);
+            }
         }
     }
 
@@ -265,7 +286,9 @@ impl Log for StateLog {
     fn ask(&mut self, partition: i32, question: EndQuestion) {
         if let Some(cursor) = self.followers.get_mut(&partition) {
             cursor.ask(question);
+            let position = cursor.progress().position;
             self.ends.ask(partition, question);
+            self.try_again(partition, position);
         }
     }
 

@@ -56,7 +56,7 @@ struct Case {
     outcome: Outcome,
 }
 
-const CASES: [Case; 21] = [
+const CASES: [Case; 22] = [
     Case {
         name: "retention: `compact,delete` with `retention.ms`",
         fault: |stage, _| stage.set_with_retention("compact,delete", ("retention.ms", "1000")),
@@ -131,6 +131,13 @@ const CASES: [Case; 21] = [
             ],
             |stage, _| stage.grant(READ),
         ),
+    },
+    Case {
+        name: "the right to read revoked while nothing is counted",
+        fault: |stage, _| stage.revoke(READ),
+        outcome: Outcome::Told("no permission: grant the user READ on topic", |stage, _| {
+            stage.grant(READ);
+        }),
     },
     Case {
         name: "the right to write revoked",
@@ -358,8 +365,8 @@ enum Agreed {
 /// Asks `/readyz` and `state verify` in turn.
 #[derive(Default)]
 struct Watch {
-    /// Whether only `/readyz` reports success, or only `state verify` does, and since when.
-    disagree: Option<(bool, Instant)>,
+    /// Time since which they have not agreed.
+    disagree: Option<Instant>,
     longest: Duration,
     /// Last output of a failed `state verify`.
     verified: String,
@@ -376,25 +383,21 @@ impl Watch {
         if !is_sound {
             self.verified = verified.stdout + &verified.stderr;
         }
-        // A change in the meantime makes neither of them wrong.
-        let is_ready = Some(is_ready()).filter(|is_ready| *is_ready == was_ready);
-        let disagrees = is_ready.filter(|is_ready| *is_ready != is_sound);
-        self.disagree = disagrees.map(|is_ready| match self.disagree {
-            Some((same, since)) if same == is_ready => (is_ready, since),
-            _ => (is_ready, Instant::now()),
-        });
-        if let Some((is_ready, since)) = self.disagree {
-            let lasts = since.elapsed();
-            self.longest = self.longest.max(lasts);
-            assert!(
-                lasts < DISAGREE_AT_MOST,
-                "ready: {is_ready} for {lasts:?}, but verify: {}; {:?}",
-                self.verified,
-                waits_for(daemon)
-            );
+        let ready = [was_ready, is_ready()];
+        // A change in the meantime makes neither of them wrong, but they do not agree either.
+        if ready == [is_sound; 2] {
+            self.disagree = None;
+            return Some(if is_sound { Agreed::Well } else { Agreed::Ill });
         }
-        let agreed = if is_sound { Agreed::Well } else { Agreed::Ill };
-        (is_ready == Some(is_sound)).then_some(agreed)
+        let lasts = self.disagree.get_or_insert_with(Instant::now).elapsed();
+        self.longest = self.longest.max(lasts);
+        assert!(
+            lasts < DISAGREE_AT_MOST,
+            "no agreement for {lasts:?}; ready before and after verify: {ready:?}; verify succeeds: {is_sound}; {}; {:?}",
+            self.verified,
+            waits_for(daemon)
+        );
+        None
     }
 
     #[track_caller]
@@ -555,6 +558,25 @@ fn broker() -> Arc<Kafka> {
         ],
         ..Options::default()
     }))
+}
+
+/// The state topic gets no record that would show that it can be read again, because an owner does not write without lists.
+#[test]
+fn a_right_to_read_that_is_granted_again_is_noticed_without_a_new_record() {
+    let stage = Stage::with_rights(broker());
+    let mut daemon = stage.daemon();
+    daemon.wait_until_ready();
+    let ends = || [0, 1].map(|partition| stage.kafka.offsets(&stage.state, partition).1);
+    let before = ends();
+    let mut watch = Watch::default();
+    stage.revoke(READ);
+    daemon.wait_until("the missing right to be reported", |daemon| {
+        watch.is_ill(&stage, daemon)?;
+        is_reported(daemon, "no permission: grant the user READ on topic")
+    });
+    stage.grant(READ);
+    daemon.wait_until("the right to be noticed", |daemon| watch.is_well(&stage, daemon));
+    assert_eq!(ends(), before, "the topic has grown");
 }
 
 /// Kafka ends a broker that cannot write its logs.
