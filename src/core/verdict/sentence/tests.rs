@@ -357,7 +357,7 @@ fn harm_names_a_harmed_metric_before_one_that_is_only_worse_now() {
             upper: 0.014,
         }),
         p_harm: Some(0.4),
-        ..harmed.clone()
+        ..*harmed
     };
     harmed.p_harm = Some(0.001);
     harmed.harm_since_ms = Some(1_763_683_200_000);
