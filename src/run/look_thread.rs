@@ -359,7 +359,7 @@ mod tests {
         let [warning] = &warnings(Some(21.0))[..] else {
             panic!("one warning is expected")
         };
-        let reported = "experiment `ranker`: one user has about 5.2% of the lists of the arm neural, more than limits.max_user_share (5%)";
+        let reported = "experiment `ranker`: one user has about 5.3% of the lists of the arm neural, more than limits.max_user_share (5%)";
         assert!(warning.message.starts_with(reported), "{}", warning.message);
         assert_eq!(warnings(None), [], "users are not counted");
     }
