@@ -29,6 +29,19 @@ impl Access {
             && self.tokens_file.is_none()
             && self.users_file.is_none()
     }
+
+    /// Takes over the credentials of a new configuration. Returns false if access is open before or after: that needs a restart.
+    pub(super) fn take_over(&mut self, new: &Access) -> bool {
+        let are_guarded = !self.is_open() && !new.is_open();
+        if are_guarded {
+            *self = Access {
+                // This setting is not read from a file, so it waits for a restart.
+                open_probes: self.open_probes,
+                ..new.clone()
+            };
+        }
+        are_guarded
+    }
 }
 
 /// SHA-256 of a token. Tokens are long and random, so a fast hash is as good as a slow one.
@@ -49,6 +62,9 @@ pub const MAX_ENTRIES: usize = 1_000;
 
 /// Allowed bcrypt costs. Each doubles the work: from a tenth of a second to a second and a half on one core.
 pub const COSTS: std::ops::RangeInclusive<u32> = 10..=14;
+
+/// Regular expression of a name and a hash with one of these costs.
+pub(super) const NAME_AND_HASH: &str = "^[^:]+:\\$2[aby]\\$(10|11|12|13|14)\\$[./A-Za-z0-9]{53}$";
 
 /// Error: a text is not a valid entry. The text is never included, because it may be a secret that should have been hashed.
 #[derive(Debug, Clone, PartialEq, Eq)]

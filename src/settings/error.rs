@@ -181,8 +181,8 @@ pub(super) struct ErrorReport {
     faulty: BTreeSet<String>,
     /// Environment variable that gave a setting its value, by setting.
     variables: BTreeMap<String, String>,
-    /// Line of the file with a setting's value, by setting.
-    written: BTreeMap<String, usize>,
+    /// Bytes of the file with a setting's value, by setting.
+    written: BTreeMap<String, Range<usize>>,
     /// Variables that look like settings, but are neither a setting nor close to one.
     strange_variables: Vec<String>,
 }
@@ -204,14 +204,20 @@ impl ErrorReport {
     pub fn located_at(&mut self, key: &str, span: Range<usize>) {
         // Defaults and values of variables have no place in the file.
         if !span.is_empty() {
-            self.written.insert(key.to_owned(), self.lines.at(span.start));
+            self.written.insert(key.to_owned(), span);
         }
+    }
+
+    /// Returns the place of a setting in the file.
+    pub fn place(&self, key: &str) -> Option<Spanned<()>> {
+        let span = self.written.get(key)?;
+        Some(Spanned::new(span.clone(), ()))
     }
 
     pub fn origin(&self, key: &str) -> SettingOrigin {
         match (self.variables.get(key), self.written.get(key)) {
             (Some(name), _) => SettingOrigin::Variable(name.clone()),
-            (None, Some(line)) => SettingOrigin::Line(*line),
+            (None, Some(span)) => SettingOrigin::Line(self.lines.at(span.start)),
             (None, None) => SettingOrigin::Default,
         }
     }

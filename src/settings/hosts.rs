@@ -6,6 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Maximum length of a DNS name.
 pub(super) const MAX_NAME: usize = 253;
 
+/// Regular expression of a name, an IP address or `*`.
+pub(super) const HOST: &str = "^(\\*|[a-zA-Z0-9._-]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\\[[0-9a-fA-F:.]+\\])$";
+
 /// Host named by a request, without the port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {

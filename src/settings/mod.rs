@@ -23,6 +23,7 @@ mod properties;
 mod raw;
 mod redact;
 mod reload;
+mod row;
 mod rules;
 mod sample;
 mod schema;
@@ -113,6 +114,21 @@ impl Config {
     /// Returns the JSON Schema of that file.
     pub fn schema() -> serde_json::Value {
         schema::schema()
+    }
+
+    /// Returns the exported cut-offs.
+    fn exported_ks(&self) -> &[NonZeroU32] {
+        self.export.k.as_ref().unwrap_or(&self.measures.ks)
+    }
+
+    /// Returns the windows that at least one view shows.
+    fn exported_windows(&self) -> impl Iterator<Item = &str> {
+        let names = self.windows.iter().map(|window| window.name.as_str());
+        let is_shown = |name: &&str| {
+            let mut shown = self.export.live.iter().chain(&self.export.settled);
+            shown.any(|shown| shown == name)
+        };
+        names.chain([TOTAL]).filter(is_shown)
     }
 
     /// Returns the window in which arms of experiments have intervals: the longest one that is a multiple of the time between

@@ -4,33 +4,63 @@
 //! secrets.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::Excluded;
 
 use abgauge_core::decode::NoUser;
+use abgauge_core::decode::shape::{Nested, Shape, TsUnit};
+use abgauge_core::engine::View;
 use abgauge_core::metrics::profile;
 use serde::{Deserialize, Serialize, Serializer};
-use toml::Spanned;
+use toml::{Spanned, Value};
 
-use super::access::HashList;
-use super::paths::{RawId, RawPaths};
+use super::access::{HashList, MAX_ENTRIES, NAME_AND_HASH};
+use super::hosts::{HOST, MAX_NAME};
+use super::paths::{self, RawId, RawPaths};
 use super::properties::PropertyValue;
-use super::units::{ByteSize, TimeSpan};
+use super::row::Rule::*;
+use super::row::{Setting, another_file, array, names, path, text, texts, word_of};
+use super::rules::*;
+use super::schema::types::{self, SettingType};
+use super::units::{ByteSize, TimeSpan, display_ms};
+use super::{Config, LONGEST_LIST, LogFormat, MAX_CUT_OFFS, MAX_EPOCHS, Start, TopicKey};
 
-/// Defines a section with the default of each setting.
+/// Defines a section. A row is a setting, its type, its default (if it has one) and further facts about it.
 macro_rules! section {
-    ($(#[$of_section:meta])* $section:ident { $($(#[$about:meta])* $setting:ident: $kind:ty = $default:expr,)* }) => {
+    (
+        $(#[$of_section:meta])* $section:ident in $path:literal {
+            $($(#[$about:meta])* $setting:ident $(as $name:literal)?: $kind:ty $(= $default:expr)? $(=> [$($rule:expr),+ $(,)?])?,)*
+        }
+        $(with { $($table:ident: $of_table:ty,)* })?
+    ) => {
         $(#[$of_section])*
         #[derive(Deserialize, Serialize)]
         #[serde(deny_unknown_fields, default)]
         pub(super) struct $section {
-            $($(#[$about])* pub $setting: $kind,)*
+            $($(#[$about])* $(#[serde(rename = $name)])? pub $setting: $kind,)*
+            $($(pub $table: $of_table,)*)?
         }
 
         impl Default for $section {
             fn default() -> Self {
-                $section { $($setting: $default,)* }
+                $section {
+                    $($setting: section!(@or_default $($default)?),)*
+                    $($($table: Default::default(),)*)?
+                }
             }
         }
+
+        impl $section {
+            pub const ROWS: &[Setting] = &[$(Setting {
+                key: concat!($path, ".", section!(@name $setting $($name)?)),
+                schema: <$kind as SettingType>::schema,
+                rules: &[$($($rule),+)?],
+            },)*];
+        }
     };
+    (@or_default) => { Default::default() };
+    (@or_default $default:expr) => { $default };
+    (@name $setting:ident) => { stringify!($setting) };
+    (@name $setting:ident $name:literal) => { $name };
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -54,238 +84,336 @@ pub(super) struct Raw {
 }
 
 section! {
-    RawKafka {
+    RawKafka in "kafka" {
         /// Required: the only setting without a default.
-        brokers: Option<Spanned<String>> = None,
-        served_topic: Spanned<String> = unwritten("served"),
-        clicks_topic: Spanned<String> = unwritten("clicks"),
-        group_id: Spanned<String> = unwritten("abgauge"),
-        key: Spanned<String> = unwritten("request"),
-        start: Spanned<String> = unwritten("rebuild"),
-        dead_letter_topic: Option<Spanned<String>> = None,
+        brokers: Option<Spanned<String>> => [Like(NOT_BLANK)],
+        served_topic: Spanned<String> = unwritten("served") => [Like(TOPIC), AtMost(249)],
+        clicks_topic: Spanned<String> = unwritten("clicks") => [Like(TOPIC), AtMost(249)],
+        group_id: Spanned<String> = unwritten("abgauge") => [Like(NOT_BLANK)],
+        key: Spanned<String> = unwritten("request") => [OneOf(|| names(&TopicKey::ALL)), Counted],
+        start: Spanned<String> = unwritten("rebuild") => [OneOf(|| names(&Start::ALL))],
+        dead_letter_topic: Option<Spanned<String>> => [Like(TOPIC), AtMost(249)],
         dead_letter_payload: Spanned<bool> = unwritten(true),
-        properties: BTreeMap<String, Spanned<PropertyValue>> = BTreeMap::new(),
-        property_files: BTreeMap<String, Spanned<String>> = BTreeMap::new(),
+        properties: BTreeMap<String, Spanned<PropertyValue>>,
+        property_files: BTreeMap<String, Spanned<String>> => [Schema(types::files)],
     }
 }
 
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawIngest {
-    /// `None`: one per core.
-    pub workers: Option<Spanned<i64>>,
-    /// `None`: all records count.
-    pub skip_records: Option<Spanned<Vec<Spanned<String>>>>,
-}
-
-/// Shape of events. A setting that is `None` comes from the preset, or else from abgauge's own shape.
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawEvents {
-    pub preset: Option<Spanned<String>>,
-    pub r#type: Option<Spanned<RawPaths>>,
-    pub without_type: Option<Spanned<String>>,
-    pub nested: Option<Spanned<String>>,
-    pub records: Option<Spanned<String>>,
-    pub ts_unit: Option<Spanned<String>>,
-    pub ts_zone: Option<Spanned<String>>,
-    /// Path for both lists and clicks.
-    pub user_id: Option<Spanned<RawPaths>>,
-    pub served: RawServed,
-    pub click: RawClick,
-}
-
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawServed {
-    pub types: Option<Spanned<Vec<Spanned<String>>>>,
-    pub request_id: Option<Spanned<RawId>>,
-    pub user_id: Option<Spanned<RawPaths>>,
-    pub ts: Option<Spanned<RawPaths>>,
-    pub items: Option<Spanned<RawPaths>>,
-    pub no_items: Option<Spanned<String>>,
-    pub gather: Option<Spanned<TimeSpan>>,
-    pub clicked: Option<Spanned<RawPaths>>,
-    pub clicked_items: Option<Spanned<RawPaths>>,
-    pub clicked_ts: Option<Spanned<RawPaths>>,
-    pub item_id: Option<Spanned<RawPaths>>,
-    pub position: Option<Spanned<RawPaths>>,
-    pub skip_others: Option<Spanned<bool>>,
-    pub rows: Option<Spanned<bool>>,
-    pub row_items: Option<Spanned<RawPaths>>,
-    pub experiments: Option<Spanned<RawPaths>>,
-    pub experiment: Option<Spanned<RawPaths>>,
-    pub arm: Option<Spanned<RawPaths>>,
-    pub only: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Text, `true`, `false` or integers.
-    pub not_in: Option<Spanned<Vec<Spanned<toml::Value>>>>,
-    pub prefix: Option<Spanned<String>>,
-    pub arm_separator: Option<Spanned<String>>,
-    pub pair_separator: Option<Spanned<String>>,
-    pub experiment_name: Option<Spanned<String>>,
-    pub arm_name: Option<Spanned<String>>,
-}
-
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawClick {
-    pub types: Option<Spanned<Vec<Spanned<String>>>>,
-    pub action: Option<Spanned<RawPaths>>,
-    pub actions: Option<Spanned<Vec<Spanned<String>>>>,
-    pub request_id: Option<Spanned<RawId>>,
-    pub user_id: Option<Spanned<RawPaths>>,
-    pub ts: Option<Spanned<RawPaths>>,
-    pub item: Option<Spanned<RawPaths>>,
+section! {
+    RawIngest in "ingest" {
+        workers: Option<Spanned<i64>> => [
+            Within(1..=256),
+            Else(|config| i64::try_from(config.ingest.n_workers()).ok().map(Value::from)),
+            Because("one for each core"),
+        ],
+        /// `None`: all records count.
+        skip_records: Option<Spanned<Vec<Spanned<String>>>> => [Like("^[a-zA-Z0-9._-]+/[0-9]+/[0-9]+(-[0-9]+)?$")],
+    }
 }
 
 section! {
-    RawJoin {
-        attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)),
-        click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)),
-        /// `None`: as long as `attribution`.
-        same_list: Option<Spanned<TimeSpan>> = None,
-        lateness: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(2)),
-        max_future: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
+    /// Shape of events. A setting that is `None` comes from the preset, or else from abgauge's own shape.
+    RawEvents in "events" {
+        preset: Option<Spanned<String>> => [OneOf(|| names(&Shape::PRESETS))],
+        kind as "type": Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.kind))],
+        without_type: Option<Spanned<String>> => [
+            OneOf(|| names(&KINDS)),
+            OfShape(|shape| shape.without_kind.map(|kind| word_of(&KINDS, &Some(kind)))),
+        ],
+        nested: Option<Spanned<String>> => [OfShape(|shape| shape.nested.as_ref().map(nested))],
+        records: Option<Spanned<String>> => [OfShape(|shape| shape.records.as_ref().map(|path| path.to_string().into()))],
+        ts_unit: Option<Spanned<String>> => [
+            OneOf(|| names(&TsUnit::ALL)),
+            OfShape(|shape| shape.ts_unit.map(|unit| word_of(&TsUnit::ALL, &unit))),
+        ],
+        ts_zone: Option<Spanned<String>> => [OfShape(|shape| shape.ts_zone.map(|zone| zone.to_string().into()))],
+        /// Path for both lists and clicks.
+        user_id: Option<Spanned<RawPaths>>,
+    }
+    with {
+        served: RawServed,
+        click: RawClick,
+    }
+}
+
+section! {
+    RawServed in "events.served" {
+        types: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.served.kinds))],
+        request_id: Option<Spanned<RawId>> => [
+            OfShape(|shape| Some(paths::written_id(&shape.served.request_id, &shape.served.further_ids))),
+            Counted,
+        ],
+        user_id: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.user_id))],
+        ts: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.served.ts)))],
+        items: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.served.items)))],
+        no_items: Option<Spanned<String>> => [
+            OneOf(|| names(&NO_ITEMS)),
+            OfShape(|shape| Some(word_of(&NO_ITEMS, &shape.served.absent_is_empty))),
+        ],
+        gather: Option<Spanned<TimeSpan>> => [
+            Schema(RawPaths::schema),
+            OfShape(|shape| shape.served.gather_ms.map(|span_ms| display_ms(span_ms).into())),
+            Counted,
+        ],
+        clicked: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.clicked))],
+        clicked_items: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.clicked_items))],
+        clicked_ts: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.clicked_ts))],
+        item_id: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.item_id))],
+        position: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.position))],
+        skip_others: Option<Spanned<bool>> => [OfShape(|shape| Some(shape.served.skip_others.into()))],
+        rows: Option<Spanned<bool>> => [OfShape(|shape| Some(shape.served.rows.into()))],
+        row_items: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.row_items))],
+        experiments: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.arms.experiments))],
+        experiment: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.arms.experiment))],
+        arm: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.arms.arm))],
+        only: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.served.arms.only))],
+        not_in: Option<Spanned<Vec<Spanned<Value>>>> => [OfShape(|shape| texts(&shape.served.arms.not_in))],
+        prefix: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.prefix))],
+        arm_separator: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.arm_separator))],
+        pair_separator: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.pair_separator))],
+        experiment_name: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.experiment_name))],
+        arm_name: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.arm_name))],
+    }
+}
+
+section! {
+    RawClick in "events.click" {
+        types: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.click.kinds))],
+        action: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.click.action))],
+        actions: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.click.actions))],
+        request_id: Option<Spanned<RawId>> => [
+            OfShape(|shape| Some(paths::written_id(&shape.click.request_id, &shape.click.further_ids))),
+            Counted,
+        ],
+        user_id: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.click.user_id))],
+        ts: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.click.ts)))],
+        item: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.click.item)))],
+    }
+}
+
+section! {
+    RawJoin in "join" {
+        attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)) => [Counted],
+        click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)) => [MayBeZero, Counted],
+        same_list: Option<Spanned<TimeSpan>> => [
+            MayBeZero,
+            Counted,
+            Else(|config| Some(display_ms(config.join.same_list_ms).into())),
+            Because("as long as join.attribution"),
+        ],
+        lateness: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(2)) => [Counted],
+        max_future: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)) => [MayBeZero, Counted],
         idle_after: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
-        slot: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(5)),
-        max_items: Spanned<i64> = unwritten(1_000),
-        max_experiments: Spanned<i64> = unwritten(100),
-        max_lists_per_click: Spanned<i64> = unwritten(32),
-        max_off_list: Spanned<i64> = unwritten(1_000),
-        hash_seed: Spanned<i64> = unwritten(0),
+        slot: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(5)) => [Counted],
+        max_items: Spanned<i64> = unwritten(1_000) => [Within(1..=LONGEST_LIST as i64), Counted],
+        max_experiments: Spanned<i64> = unwritten(100) => [Within(1..=1_000), Counted],
+        max_lists_per_click: Spanned<i64> = unwritten(32) => [Within(1..=1_000), Counted],
+        max_off_list: Spanned<i64> = unwritten(1_000) => [Within(0..=1_000), Counted],
+        hash_seed: Spanned<i64> = unwritten(0) => [Within(0..=i64::MAX), Secret, Counted],
         /// `None`: the key is made from the seed only.
-        user_key: Option<Spanned<String>> = None,
+        user_key: Option<Spanned<String>> => [AtLeast(MIN_SECRET), Secret, Counted],
         no_user: Spanned<Vec<Spanned<String>>> = list(NoUser::USUAL.map(str::to_owned)),
     }
 }
 
 section! {
-    RawMetrics {
-        k: Spanned<Vec<Spanned<i64>>> = list([1, 5, 10]),
-        windows: Spanned<Vec<Spanned<TimeSpan>>> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]),
+    RawMetrics in "metrics" {
+        k: Spanned<Vec<Spanned<i64>>> = list([1, 5, 10]) => [Within(1..=LONGEST_LIST as i64), MaxEntries(MAX_CUT_OFFS)],
+        windows: Spanned<Vec<Spanned<TimeSpan>>> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)])
+            => [NotEmpty],
         /// `None`: the usual ones, and those that `[export]` names.
-        metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
+        metrics: Option<Spanned<Vec<Spanned<String>>>> => [
+            OneOf(|| names(&metric_names())),
+            NotEmpty,
+            Else(|config| Some(array(config.measures.metrics.iter().copied()))),
+        ],
         /// Name, or list of names.
-        profile: Spanned<toml::Value> = unwritten(profile::DEFAULT),
-        alpha: Spanned<f64> = unwritten(0.5),
-        catalog: Option<Spanned<String>> = None,
+        profile: Spanned<Value> = unwritten(profile::DEFAULT) => [Schema(types::one_or_more_profiles)],
+        alpha: Spanned<f64> = unwritten(0.5) => [Between(SHARE)],
+        catalog: Option<Spanned<String>> => [
+            AtLeast(1),
+            Reload(|running, new| another_file(&mut running.catalog, &new.catalog)),
+        ],
     }
 }
 
 /// Custom profile: `base`, `metrics`, and a word for each choice that differs from the base.
-pub(super) type RawProfile = BTreeMap<String, Spanned<toml::Value>>;
+pub(super) type RawProfile = BTreeMap<String, Spanned<Value>>;
 
 section! {
     /// Exported series. Metrics, cut-offs and windows that are `None` default to all of `[metrics]`.
-    RawExport {
-        metrics: Option<Spanned<Vec<Spanned<String>>>> = None,
-        k: Option<Spanned<Vec<Spanned<i64>>>> = None,
-        windows: Option<Spanned<Vec<Spanned<String>>>> = None,
-        /// `None`: depends on the window.
-        views: Option<Spanned<Vec<Spanned<String>>>> = None,
+    RawExport in "export" {
+        metrics: Option<Spanned<Vec<Spanned<String>>>> => [
+            OneOf(|| names(&metric_names())),
+            Else(|config| Some(array(config.export.metrics.iter().map(String::as_str)))),
+            Because("all that are measured"),
+        ],
+        k: Option<Spanned<Vec<Spanned<i64>>>> => [
+            Within(1..=LONGEST_LIST as i64),
+            Else(|config| Some(array(config.exported_ks().iter().map(|k| i64::from(k.get()))))),
+            Because("all of them"),
+        ],
+        windows: Option<Spanned<Vec<Spanned<String>>>> => [
+            Else(|config| Some(array(config.exported_windows()))),
+            Because("all of them"),
+        ],
+        views: Option<Spanned<Vec<Spanned<String>>>> => [
+            OneOf(|| View::BOTH.iter().map(|view| view.name()).collect()),
+            NotEmpty,
+            Because("live in the shortest window, settled in longer ones, both in total"),
+        ],
         /// `None`: no metrics.
-        numerators: Option<Spanned<Vec<Spanned<String>>>> = None,
+        numerators: Option<Spanned<Vec<Spanned<String>>>> => [OneOf(|| names(&metric_names()))],
         secondary: Spanned<bool> = unwritten(false),
-        max_series: Spanned<i64> = unwritten(300_000),
+        max_series: Spanned<i64> = unwritten(300_000) => [Within(1..=100_000_000)],
         forget_after: Spanned<TimeSpan> = unwritten(TimeSpan::days(14)),
     }
 }
 
 section! {
-    RawLimits {
-        max_arms: Spanned<i64> = unwritten(10_000),
+    RawLimits in "limits" {
+        max_arms: Spanned<i64> = unwritten(10_000) => [Within(1..=10_000_000), Counted],
         max_state: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(4)),
         max_coverage: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(256)),
         max_statistics: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(1)),
-        max_invalid_share: Spanned<f64> = unwritten(0.05),
-        max_late_share: Spanned<f64> = unwritten(0.05),
-        max_future_share: Spanned<f64> = unwritten(0.05),
-        max_duplicate_share: Spanned<f64> = unwritten(0.1),
-        max_unmatched_share: Spanned<f64> = unwritten(0.05),
-        max_user_share: Spanned<f64> = unwritten(0.05),
+        max_invalid_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
+        max_late_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
+        max_future_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
+        max_duplicate_share: Spanned<f64> = unwritten(0.1) => [Between(SHARE)],
+        max_unmatched_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
+        max_user_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
     }
 }
 
 section! {
-    RawState {
+    RawState in "state" {
         /// `None`: nothing is stored.
-        topic: Option<Spanned<String>> = None,
+        topic: Option<Spanned<String>> => [Like(TOPIC), AtMost(249)],
         interval: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
         max_bytes_per_second: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(1)),
     }
 }
 
 section! {
-    RawGlobal {
+    RawGlobal in "global" {
         /// `None`: enabled if state is stored.
-        enabled: Option<Spanned<bool>> = None,
+        enabled: Option<Spanned<bool>>,
     }
 }
 
 section! {
-    RawHttp {
+    RawHttp in "http" {
         listen: Spanned<String> = unwritten("127.0.0.1:9464"),
-        max_connections: Spanned<i64> = unwritten(256),
+        max_connections: Spanned<i64> = unwritten(256) => [Within(1..=65_536)],
         timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
-        hosts: Spanned<Vec<Spanned<String>>> = unwritten(Vec::new()),
+        hosts: Spanned<Vec<Spanned<String>>> = unwritten(Vec::new()) => [Like(HOST), AtMost(MAX_NAME), MaxEntries(MAX_ENTRIES)],
         /// `None`: no TLS.
-        tls_certificate: Option<Spanned<String>> = None,
-        /// `None`: in the same file as the certificate.
-        tls_key: Option<Spanned<String>> = None,
-        bearer_tokens: Spanned<HashList> = unwritten(HashList::default()),
-        bearer_tokens_file: Option<Spanned<String>> = None,
-        basic_passwords: Spanned<HashList> = unwritten(HashList::default()),
-        basic_passwords_file: Option<Spanned<String>> = None,
+        tls_certificate: Option<Spanned<String>> => [
+            AtLeast(1),
+            Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls)),
+        ],
+        tls_key: Option<Spanned<String>> => [
+            AtLeast(1),
+            Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls)),
+            Else(|config| Some(config.http.tls.as_ref()?.key.display().to_string().into())),
+            Because("in the file of the certificate"),
+        ],
+        bearer_tokens: Spanned<HashList> = unwritten(HashList::default()) => [
+            Like("^[0-9a-fA-F]{64}$"),
+            MaxEntries(MAX_ENTRIES),
+            Secret,
+            Reload(other_credentials),
+        ],
+        bearer_tokens_file: Option<Spanned<String>> => [AtLeast(1), Reload(other_credentials)],
+        basic_passwords: Spanned<HashList> = unwritten(HashList::default()) => [
+            Like(NAME_AND_HASH),
+            MaxEntries(MAX_ENTRIES),
+            Secret,
+            Reload(other_credentials),
+        ],
+        basic_passwords_file: Option<Spanned<String>> => [AtLeast(1), Reload(other_credentials)],
         open_probes: Spanned<bool> = unwritten(true),
     }
 }
 
 section! {
-    RawWebhook {
+    RawWebhook in "webhook" {
         /// `None`: no calls.
-        url: Option<Spanned<String>> = None,
+        url: Option<Spanned<String>> => [
+            Like("^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?([/?#].*)?$"),
+            // The path or the query often contains one.
+            Secret,
+        ],
         /// `None`: no header.
-        secret_file: Option<Spanned<String>> = None,
-        header: Spanned<String> = unwritten("Authorization"),
+        secret_file: Option<Spanned<String>> => [AtLeast(1)],
+        header: Spanned<String> = unwritten("Authorization") => [Like("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$")],
         timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
         /// `None`: the authorities of the system.
-        ca_file: Option<Spanned<String>> = None,
+        ca_file: Option<Spanned<String>> => [AtLeast(1)],
     }
 }
 
 section! {
-    RawLog {
-        filter: Spanned<String> = unwritten("info"),
-        format: Spanned<String> = unwritten("auto"),
+    RawLog in "log" {
+        filter: Spanned<String> = unwritten("info") => [
+            Like(NOT_BLANK),
+            Reload(|running, new| {
+                running.log.filter.clone_from(&new.log.filter);
+                true
+            }),
+        ],
+        format: Spanned<String> = unwritten("auto") => [OneOf(|| names(&LogFormat::ALL))],
     }
 }
 
-/// Settings of an experiment. Unwritten ones have a default only if there is a control.
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawExperiment {
-    /// String, or a TOML date and time.
-    #[serde(serialize_with = "as_text")]
-    pub start: Option<Spanned<toml::Value>>,
-    pub control: Option<Spanned<String>>,
-    /// Shares by arm.
-    pub shares: Option<RawNumbers>,
-    pub primary: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Margins by metric.
-    pub guardrails: Option<RawNumbers>,
-    pub mde: Option<Spanned<f64>>,
-    pub alpha: Option<Spanned<f64>>,
-    pub min_days: Option<Spanned<f64>>,
-    pub planned_days: Option<Spanned<f64>>,
-    pub validity: Option<Spanned<String>>,
-    pub goal: Option<Spanned<String>>,
-    pub unit: Option<Spanned<String>>,
-    pub sticky: Option<Spanned<bool>>,
-    pub lower_is_better: Option<Spanned<Vec<Spanned<String>>>>,
-    pub list_ratio_margin: Option<Spanned<f64>>,
-    pub max_lists_per_user: Option<Spanned<i64>>,
-    pub epoch_weights: Option<Spanned<String>>,
-    pub epochs: Option<Spanned<Vec<Spanned<RawEpoch>>>>,
+section! {
+    /// Settings of an experiment. Unwritten ones have a default only if there is a control.
+    RawExperiment in "experiments" {
+        /// String, or a TOML date and time.
+        #[serde(serialize_with = "as_text")]
+        start: Option<Spanned<Value>> => [Schema(types::time)],
+        control: Option<Spanned<String>> => [Schema(types::label)],
+        /// Shares by arm.
+        shares: Option<RawNumbers> => [Schema(types::shares), Between(PART)],
+        primary: Option<Spanned<Vec<Spanned<String>>>> => [
+            Schema(types::metrics),
+            NotEmpty,
+            OfExperiment(|settings| texts(&settings.primary)),
+        ],
+        /// Margins by metric.
+        guardrails: Option<RawNumbers> => [Schema(types::by_metric), Between(PART)],
+        mde: Option<Spanned<f64>> => [Between(PART), OfExperiment(|settings| Some(settings.mde.into()))],
+        alpha: Option<Spanned<f64>> => [
+            Between((Excluded(0.0), Excluded(0.5))),
+            OfExperiment(|settings| Some(settings.alpha.into())),
+        ],
+        min_days: Option<Spanned<f64>> => [Between(DAYS), OfExperiment(|settings| Some(settings.min_days.into()))],
+        planned_days: Option<Spanned<f64>> => [Between(DAYS)],
+        validity: Option<Spanned<String>> => [
+            OneOf(|| names(&VALIDITIES)),
+            OfExperiment(|settings| Some(word_of(&VALIDITIES, &settings.validity))),
+        ],
+        goal: Option<Spanned<String>> => [
+            OneOf(|| names(&GOALS)),
+            OfExperiment(|settings| Some(word_of(&GOALS, &settings.goal))),
+        ],
+        unit: Option<Spanned<String>> => [
+            OneOf(|| names(&UNITS)),
+            OfExperiment(|settings| Some(word_of(&UNITS, &settings.unit))),
+        ],
+        sticky: Option<Spanned<bool>> => [OfExperiment(|settings| Some(settings.sticky.into()))],
+        lower_is_better: Option<Spanned<Vec<Spanned<String>>>> => [Schema(types::metrics)],
+        list_ratio_margin: Option<Spanned<f64>> => [
+            Between(PART),
+            OfExperiment(|settings| Some(settings.list_ratio_margin.into())),
+        ],
+        max_lists_per_user: Option<Spanned<i64>> => [Within(1..=1_000_000)],
+        epoch_weights: Option<Spanned<String>> => [
+            OneOf(|| names(&EPOCH_WEIGHTS)),
+            OfExperiment(|settings| Some(word_of(&EPOCH_WEIGHTS, &settings.epoch_weights))),
+        ],
+        epochs: Option<Spanned<Vec<Spanned<RawEpoch>>>> => [Schema(types::epochs), MaxEntries(MAX_EPOCHS)],
+    }
 }
 
 /// Numbers by name.
@@ -296,46 +424,58 @@ pub(super) type RawNumbers = Spanned<BTreeMap<Spanned<String>, Spanned<f64>>>;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawEpoch {
     #[serde(serialize_with = "as_text")]
-    pub start: Option<Spanned<toml::Value>>,
+    pub start: Option<Spanned<Value>>,
     pub shares: Option<RawNumbers>,
 }
 
-impl RawExperiment {
-    /// Returns every setting that is written, with its place.
-    pub fn written(&self) -> impl Iterator<Item = (&'static str, Spanned<()>)> {
-        fn place<T>(value: &Option<Spanned<T>>) -> Option<Spanned<()>> {
-            value.as_ref().map(|value| Spanned::new(value.span(), ()))
-        }
-        let settings = [
-            ("start", place(&self.start)),
-            ("control", place(&self.control)),
-            ("shares", place(&self.shares)),
-            ("primary", place(&self.primary)),
-            ("guardrails", place(&self.guardrails)),
-            ("mde", place(&self.mde)),
-            ("alpha", place(&self.alpha)),
-            ("min_days", place(&self.min_days)),
-            ("planned_days", place(&self.planned_days)),
-            ("validity", place(&self.validity)),
-            ("goal", place(&self.goal)),
-            ("unit", place(&self.unit)),
-            ("sticky", place(&self.sticky)),
-            ("lower_is_better", place(&self.lower_is_better)),
-            ("list_ratio_margin", place(&self.list_ratio_margin)),
-            ("max_lists_per_user", place(&self.max_lists_per_user)),
-            ("epoch_weights", place(&self.epoch_weights)),
-            ("epochs", place(&self.epochs)),
-        ];
-        settings
-            .into_iter()
-            .filter_map(|(setting, place)| Some((setting, place?)))
+impl SettingType for RawEpoch {
+    fn schema() -> serde_json::Value {
+        types::epoch()
     }
 }
 
+/// Returns every setting, including those of an experiment.
+pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
+    let sections = [
+        RawKafka::ROWS,
+        RawIngest::ROWS,
+        RawEvents::ROWS,
+        RawServed::ROWS,
+        RawClick::ROWS,
+        RawJoin::ROWS,
+        RawMetrics::ROWS,
+        RawExport::ROWS,
+        RawLimits::ROWS,
+        RawState::ROWS,
+        RawGlobal::ROWS,
+        RawHttp::ROWS,
+        RawWebhook::ROWS,
+        RawLog::ROWS,
+        RawExperiment::ROWS,
+    ];
+    sections.into_iter().flatten()
+}
+
+/// Returns the row of a setting. The key of an experiment's setting is `experiments.SETTING`.
+pub(super) fn setting(key: &str) -> Option<&'static Setting> {
+    settings().find(|setting| setting.key == key)
+}
+
+fn nested(nested: &Nested) -> Value {
+    match nested {
+        Nested::Whole => WHOLE.into(),
+        Nested::At(path) => path.to_string().into(),
+    }
+}
+
+fn other_credentials(running: &mut Config, new: &Config) -> bool {
+    running.http.access.take_over(&new.http.access)
+}
+
 /// Serializes a date and time as text, because only TOML has a notation for it.
-fn as_text<S: Serializer>(value: &Option<Spanned<toml::Value>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: Serializer>(value: &Option<Spanned<Value>>, serializer: S) -> Result<S::Ok, S::Error> {
     match value.as_ref().map(Spanned::get_ref) {
-        Some(toml::Value::Datetime(time)) => serializer.serialize_some(&time.to_string()),
+        Some(Value::Datetime(time)) => serializer.serialize_some(&time.to_string()),
         other => other.serialize(serializer),
     }
 }

@@ -9,9 +9,10 @@ use toml::{Spanned, Value};
 use super::HttpUrl;
 use super::names::{self, EXPERIMENTS, known_settings, settings_of_an_experiment};
 use super::properties::is_known_prefix;
+use super::raw;
 
-/// Words that mark a setting or a line as a possible secret.
-const SECRET_WORDS: [&str; 14] = [
+/// Words that mark a setting or a line as a possible secret, besides the names of settings whose rows say so.
+const SECRET_WORDS: [&str; 11] = [
     "authorization",
     "propert",
     "password",
@@ -23,10 +24,6 @@ const SECRET_WORDS: [&str; 14] = [
     "private",
     "jaas",
     "credential",
-    "hash_seed",
-    "user_key",
-    // Webhook addresses often contain a secret.
-    "url",
 ];
 
 const BROKERS: &str = "brokers";
@@ -76,22 +73,26 @@ fn is_secret(key: &str, value: &Value) -> bool {
         let is_open = is_plain || OPEN_PROPERTIES.contains(&property);
         return secret_word(property).is_some() || !is_open;
     }
-    if key == HASH_SEED {
-        // The default is public.
-        return value.as_integer() != Some(0);
+    match raw::setting(key) {
+        // The default seed is public.
+        Some(setting) => setting.is_secret() && value.as_integer() != Some(0),
+        // The path of a file with a secret is not a secret.
+        None => !key.starts_with("kafka.property_files.") && secret_word(key).is_some(),
     }
-    // The path of a file with a secret is not a secret.
-    let is_path = key.starts_with("kafka.property_files.") || key.ends_with("_file");
-    !is_path && secret_word(key).is_some()
 }
 
 /// Returns where the first of the secret words ends.
 pub(super) fn secret_word(text: &str) -> Option<usize> {
     let text = text.to_ascii_lowercase();
-    let end = |word: &&str| text.find(*word).map(|at| at + word.len());
+    let end = |word: &str| text.find(word).map(|at| at + word.len());
     // Some operators put a user and password in front of a broker.
-    let user = text.contains('@').then_some(&BROKERS);
-    SECRET_WORDS.iter().chain(user).filter_map(end).min()
+    let user = text.contains('@').then_some(BROKERS);
+    let of_rows = raw::settings().filter(|setting| setting.is_secret());
+    let words = SECRET_WORDS
+        .iter()
+        .copied()
+        .chain(of_rows.map(|setting| setting.name()));
+    words.chain(user).filter_map(end).min()
 }
 
 /// Masks the values of Kafka properties and of everything named like a secret, even in comments. Every byte keeps its place.

@@ -1,28 +1,21 @@
 //! JSON Schema of the configuration file, for editors that complete and check.
 //!
-//! The program knows the settings, their defaults and allowed values. Descriptions are the comments in `config/abgauge.toml`,
-//! and settings without a default get their type from the example there. Dependencies on other settings or on the machine
-//! cannot be expressed in a schema; `abgauge check` finds those.
+//! Types, defaults and allowed values are those of the rows, and descriptions are the comments in `config/abgauge.toml`.
+//! Dependencies on other settings or on the machine cannot be expressed in a schema; `abgauge check` finds those.
 
 mod experiment;
+pub(super) mod types;
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
-use abgauge_core::decode::shape::{Paths, Shape};
 use abgauge_core::metrics::profile::CHOICES;
 use serde_json::{Map, Value, json};
 
-use super::access::{COSTS, MAX_ENTRIES};
-use super::hosts::MAX_NAME;
 use super::names::known_settings;
-use super::paths::{ALL, ANY};
+use super::raw;
+use super::row::{Rule, Setting, names};
+use super::rules::{metric_names, profiles};
 use super::sample::{self, SettingNote};
-use super::units::{SIZE_UNITS, TIME_UNITS, TimeSpan, is_size};
-use super::{MAX_CUT_OFFS, rules};
-
-/// Settings that are a word or a list of words.
-const WORD_OR_WORDS: [&str; 1] = ["metrics.profile"];
 
 /// Returns the schema, draft 2020-12.
 pub(super) fn schema() -> Value {
@@ -66,13 +59,12 @@ fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Sett
 
 /// Returns the schema of a table with free names.
 fn free_names(key: &str, notes: &BTreeMap<String, SettingNote>) -> Value {
-    let values = match key {
-        "kafka.properties" => json!({"$ref": "#/$defs/property"}),
-        "kafka.property_files" => json!({"$ref": "#/$defs/file"}),
-        "profile" => profile(),
-        _ => experiment::experiment(notes),
+    let values = |values: Value| json!({"type": "object", "additionalProperties": values});
+    let table = match (raw::setting(key), key) {
+        (Some(row), _) => of_row(row),
+        (None, "profile") => values(profile()),
+        (None, _) => values(experiment::experiment(notes)),
     };
-    let table = json!({"type": "object", "additionalProperties": values});
     described(table, notes.get(key))
 }
 
@@ -84,11 +76,8 @@ fn profile() -> Value {
         (choice.setting.to_owned(), schema)
     };
     let mut properties: Map<String, Value> = CHOICES.iter().map(choice).collect();
-    properties.insert(
-        "base".into(),
-        json!({"type": "string", "enum": rules::profiles()}),
-    );
-    let metrics = json!({"type": "string", "enum": rules::words("metrics.metrics")});
+    properties.insert("base".into(), json!({"type": "string", "enum": profiles()}));
+    let metrics = json!({"type": "string", "enum": names(&metric_names())});
     properties.insert(
         "metrics".into(),
         json!({"type": "array", "items": metrics, "uniqueItems": true}),
@@ -97,143 +86,46 @@ fn profile() -> Value {
 }
 
 fn setting(key: &str, default: &Value, notes: &BTreeMap<String, SettingNote>) -> Value {
-    let note = notes.get(key);
-    let example = note.and_then(|note| note.value.as_ref());
-    let mut schema = match default {
-        // A setting without a default has the type of its example.
-        Value::Null => example.map_or_else(|| json!({}), shape),
-        default => shape(default),
-    };
+    let mut schema = raw::setting(key).map_or_else(|| json!({}), of_row);
     if !default.is_null() {
         schema["default"] = default.clone();
     }
-    if WORD_OR_WORDS.contains(&key) {
-        let names = json!({"type": "string", "minLength": 1, "examples": rules::profiles()});
-        let list = json!({"type": "array", "items": names, "minItems": 1, "uniqueItems": true});
-        schema = json!({"anyOf": [names, list], "default": default});
-    }
-    if key == "events.served.not_in" {
-        schema["items"] = json!({"type": ["string", "boolean", "integer"]});
-    }
-    if rules::is_path_in_event(key) {
-        schema = json!({"anyOf": [{"type": "string"}, table_of_paths(ANY, 1..=Paths::MAX)]});
-    }
-    if key.ends_with(".request_id") {
-        let all = table_of_paths(ALL, 2..=Shape::MAX_ID_PARTS);
-        schema["anyOf"]
-            .as_array_mut()
-            .into_iter()
-            .for_each(|forms| forms.push(all.clone()));
-    }
-    restrict(key, default.as_str().or_else(|| example?.as_str()), &mut schema);
-    described(schema, note)
+    described(schema, notes.get(key))
 }
 
-/// Returns the schema of a table with several paths under a single name.
-fn table_of_paths(name: &str, n: RangeInclusive<usize>) -> Value {
-    let paths = json!({
-        "type": "array",
-        "items": {"type": "string", "minLength": 1},
-        "minItems": n.start(),
-        "maxItems": n.end(),
-        "uniqueItems": true,
-    });
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": [name],
-        "properties": {name: paths},
-    })
-}
-
-/// Adds the restrictions of a setting beyond its type. `text` is its default or example, if that is a text.
-fn restrict(key: &str, text: Option<&str>, schema: &mut Value) {
-    match schema["type"].as_str() {
-        Some("array") => {
-            schema["uniqueItems"] = true.into();
-            let max_items = match key {
-                "metrics.k" => Some(MAX_CUT_OFFS),
-                "http.bearer_tokens" | "http.basic_passwords" | "http.hosts" => Some(MAX_ENTRIES),
-                _ => None,
-            };
-            if let Some(max_items) = max_items {
-                schema["maxItems"] = max_items.into();
-            }
-            if rules::must_hold_something(key) {
-                schema["minItems"] = 1.into();
-            }
-            let example = schema["default"][0].as_str().map(str::to_owned);
-            if schema["items"].is_null() {
-                schema["items"] = json!({"type": "string"});
-            }
-            // Ranges and words are listed by the key of the list, and apply to its entries.
-            restrict(key, example.as_deref(), &mut schema["items"]);
+/// Returns the schema of a setting, without default and description.
+fn of_row(row: &Setting) -> Value {
+    let mut schema = (row.schema)();
+    for rule in row.rules {
+        match rule {
+            Rule::Schema(of) => schema = of(),
+            Rule::NotEmpty => schema["minItems"] = 1.into(),
+            Rule::MaxEntries(n) => schema["maxItems"] = (*n).into(),
+            rule => restrict(rule, &mut schema),
         }
-        Some("integer") => {
-            let range = rules::range(key);
+    }
+    schema
+}
+
+/// Restricts a value, or each value of a list or table.
+fn restrict(rule: &Rule, schema: &mut Value) {
+    let schema = match schema["type"].as_str() {
+        Some("array") => &mut schema["items"],
+        Some("object") => &mut schema["additionalProperties"],
+        _ => schema,
+    };
+    match rule {
+        Rule::Within(range) => {
             schema["minimum"] = (*range.start()).into();
             schema["maximum"] = (*range.end()).into();
         }
-        Some("number") => {
-            schema["minimum"] = (*rules::SHARE.start()).into();
-            schema["maximum"] = (*rules::SHARE.end()).into();
-        }
-        Some("string") => match rules::words(key) {
-            Some(words) => schema["enum"] = words.into(),
-            None => restrict_text(key, text.unwrap_or_default(), schema),
-        },
+        Rule::Between(bounds) => *schema = types::number(*bounds),
+        Rule::OneOf(words) => schema["enum"] = words().into(),
+        Rule::Like(pattern) => schema["pattern"] = (*pattern).into(),
+        Rule::AtLeast(n) => schema["minLength"] = (*n).into(),
+        Rule::AtMost(n) => schema["maxLength"] = (*n).into(),
+        Rule::MayBeZero => *schema = types::span("[0-9]+"),
         _ => {}
-    }
-}
-
-fn restrict_text(key: &str, text: &str, schema: &mut Value) {
-    const TOPIC: &str = "^[a-zA-Z0-9._-]+$";
-    let units = |units: &[(&str, u64)]| units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join("|");
-    if key.ends_with("_topic") || key == "state.topic" {
-        (schema["pattern"], schema["maxLength"]) = (TOPIC.into(), 249.into());
-    } else if key == "ingest.skip_records" {
-        schema["pattern"] = "^[a-zA-Z0-9._-]+/[0-9]+/[0-9]+(-[0-9]+)?$".into();
-    } else if key == "http.bearer_tokens" {
-        schema["pattern"] = "^[0-9a-fA-F]{64}$".into();
-    } else if key == "http.basic_passwords" {
-        let costs: Vec<String> = COSTS.map(|cost| cost.to_string()).collect();
-        let costs = costs.join("|");
-        schema["pattern"] = format!("^[^:]+:\\$2[aby]\\$({costs})\\$[./A-Za-z0-9]{{53}}$").into();
-    } else if key == "http.hosts" {
-        let host = "^(\\*|[a-zA-Z0-9._-]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\\[[0-9a-fA-F:.]+\\])$";
-        (schema["pattern"], schema["maxLength"]) = (host.into(), MAX_NAME.into());
-    } else if key == "webhook.url" {
-        schema["pattern"] = "^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?([/?#].*)?$".into();
-    } else if key == "webhook.header" {
-        schema["pattern"] = "^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$".into();
-    } else if ["kafka.group_id", "kafka.brokers", "log.filter"].contains(&key) {
-        schema["pattern"] = "\\S".into();
-    } else if key == "join.user_key" {
-        schema["minLength"] = rules::MIN_SECRET.into();
-    } else if rules::is_path(key) {
-        schema["minLength"] = 1.into();
-    } else if TimeSpan::is_one(text) && key != "export.windows" {
-        let digits = match rules::may_be_nothing(key) {
-            true => "[0-9]+",
-            false => "0*[1-9][0-9]*",
-        };
-        schema["pattern"] = format!("^{digits}({})$", units(&TIME_UNITS)).into();
-    } else if is_size(text) {
-        schema["pattern"] = format!("^[0-9]+({})$", units(&SIZE_UNITS)).into();
-    }
-}
-
-fn shape(value: &Value) -> Value {
-    match value {
-        Value::Bool(_) => json!({"type": "boolean"}),
-        Value::Number(number) if number.is_f64() => json!({"type": "number"}),
-        Value::Number(_) => json!({"type": "integer"}),
-        Value::Array(values) => match values.first() {
-            Some(first) => json!({"type": "array", "items": shape(first)}),
-            None => json!({"type": "array"}),
-        },
-        Value::Object(_) => json!({"type": "object"}),
-        Value::String(_) | Value::Null => json!({"type": "string"}),
     }
 }
 
@@ -247,6 +139,7 @@ fn described(mut schema: Value, note: Option<&SettingNote>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::access::COSTS;
 
     /// Collects every setting with its schema.
     fn settings(path: &str, schema: &Value, to: &mut Vec<(String, Value)>) {
@@ -373,6 +266,11 @@ mod tests {
             }
         }
         assert!(n_refused > 1000, "{n_refused}");
+        for cost in 8..=16 {
+            let hash = format!("a:$2b${cost:02}${}", "a".repeat(53));
+            let refused = refuses(&with("http.basic_passwords", &vec![hash].into()));
+            assert_eq!(refused, [!COSTS.contains(&cost); 2], "cost {cost}");
+        }
         assert_eq!(refuses(&toml::Table::new()), [true; 2], "brokers are required");
         assert_eq!(
             refuses(&with("join.latenes", &"2m".into())),

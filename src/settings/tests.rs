@@ -712,6 +712,76 @@ fn a_webhook_has_an_address_a_secret_and_an_authority() {
 }
 
 #[test]
+fn every_setting_has_one_row() {
+    fn add(section: &str, known: serde_json::Map<String, Value>, keys: &mut Vec<String>) {
+        for (name, value) in known {
+            let key = format!("{section}{name}");
+            match value {
+                Value::Object(inner) if !inner.is_empty() => add(&format!("{key}."), inner, keys),
+                _ => keys.push(key),
+            }
+        }
+    }
+    let mut known = Vec::new();
+    add("", known_settings(), &mut known);
+    add("experiments.", names::settings_of_an_experiment(), &mut known);
+    // Tables of tables, with names that the operator chose.
+    known.retain(|key| !["profile", "experiments"].contains(&&**key));
+    known.sort();
+    let mut rows: Vec<&str> = raw::settings().map(|row| row.key).collect();
+    rows.sort();
+    assert_eq!(rows, known);
+}
+
+/// Changes every setting. State that was counted otherwise must not be resumed, and any other change must not lose it.
+#[test]
+fn the_fingerprint_depends_on_exactly_the_settings_that_decide_what_is_counted() {
+    let values = "'20s' | '1s' | '1h' | '2MiB' | 7 | 0.25 | true | false | [1] | [7] | ['20m'] | ['1h'] | ['live'] | ['mrr'] | 'user' | \
+                  'earliest' | 'click' | 'empty' | 's' | 'UTC' | 'json' | 'ranx' | 'ubi' | 'x' | '/x' | ['x'] | { all = ['x', 'y'] } | \
+                  { x = '1' } | { x = 'Cargo.toml' } | ['served/0/1'] | '127.0.0.1:1' | 'https://x' | 'warn' | '0123456789abcdef' | \
+                  ['0000000000000000000000000000000000000000000000000000000000000000'] | \
+                  ['a:$2y$10$abcdefghijklmnopqrstuuu7NtNcXHnHdcVlnhAqfbVRe3oTRNvjq']";
+    for row in raw::settings().filter(|row| !row.key.starts_with("experiments.")) {
+        // Settings that this one needs.
+        let needed = match row.key {
+            "events.click.request_id" => "events.served.request_id = { all = ['a', 'b'] }",
+            "events.click.action" => "events.click.actions = ['a']",
+            "events.click.actions" => "events.click.action = 'a'",
+            "events.served.clicked" | "events.served.clicked_items" => "kafka.clicks_topic = 'served'",
+            "events.served.row_items" => "events.served.rows = true",
+            "events.served.experiment" => "events.served.arm = 'a'",
+            "events.served.pair_separator" => "events.served.arm_separator = ':'",
+            "events.served.experiment_name" => "events.served.arm_name = 'a'",
+            "events.served.arm_name" => "events.served.experiment_name = 'a'",
+            "http.tls_key" => "http.tls_certificate = 'a'",
+            "webhook.secret_file" | "webhook.ca_file" | "webhook.header" | "webhook.timeout" => {
+                "webhook.url = 'https://a'"
+            }
+            "global.enabled" | "state.interval" | "state.max_bytes_per_second" => "state.topic = 'a'",
+            _ => "",
+        };
+        let brokers = match row.key {
+            "kafka.brokers" => "",
+            _ => "kafka.brokers = 'b:1'",
+        };
+        let load = |line: &str| {
+            let text = format!("{brokers}\n{needed}\n{line}\n");
+            load_text("abgauge.toml", &text, std::iter::empty()).ok()
+        };
+        let before = load("").unwrap_or_else(|| config("", &[]));
+        let lines = values.split(" | ").map(|value| format!("{} = {value}", row.key));
+        let others = lines.filter_map(|line| load(&line));
+        let changes: Vec<bool> = others
+            .filter(|config| *config != before)
+            .map(|config| config.fingerprint() != before.fingerprint())
+            .collect();
+        let is_counted = row.rules.iter().any(|rule| matches!(rule, row::Rule::Counted));
+        assert!(!changes.is_empty(), "{}: no other value is valid", row.key);
+        assert_eq!(changes.contains(&true), is_counted, "{}", row.key);
+    }
+}
+
+#[test]
 fn every_known_setting_is_a_section_or_has_a_plain_default() {
     for (section, settings) in known_settings() {
         let Value::Object(settings) = settings else {

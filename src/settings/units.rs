@@ -103,10 +103,6 @@ impl TimeSpan {
         })
     }
 
-    pub fn is_one(text: &str) -> bool {
-        TimeSpan::parse(text).is_some()
-    }
-
     pub fn seconds(n: u32) -> TimeSpan {
         TimeSpan {
             text: format!("{n}s"),
@@ -166,10 +162,6 @@ pub(crate) fn display_ms(ms: i64) -> String {
         .find(|(_, unit)| ms != 0 && ms % *unit as i64 == 0)
         .unwrap_or(&TIME_UNITS[1]);
     format!("{}{name}", ms / *unit as i64)
-}
-
-pub(super) fn is_size(text: &str) -> bool {
-    scaled(text, &SIZE_UNITS).is_some()
 }
 
 /// Number of bytes, with its text.

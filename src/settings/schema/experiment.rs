@@ -1,124 +1,42 @@
 //! JSON Schema of `[experiments.NAME]`.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
-use abgauge_core::engine::OTHER;
-use abgauge_core::metrics::Metric;
 use abgauge_core::statistics::Settings;
-use abgauge_core::statistics::per_user;
 use serde_json::{Map, Value, json};
 
-use super::described;
+use super::{described, of_row};
 use crate::settings::Experiment;
-use crate::settings::names::settings_of_an_experiment;
-use crate::settings::rules;
+use crate::settings::derived;
+use crate::settings::raw::RawExperiment;
 use crate::settings::sample::SettingNote;
-use crate::settings::{MAX_EPOCHS, derived};
 
 pub(super) fn experiment(notes: &BTreeMap<String, SettingNote>) -> Value {
     let defaults = Experiment {
         settings: Some(Settings::new("")),
         ..Experiment::default()
     };
-    let known = settings_of_an_experiment();
-    let of = |setting: &String| {
-        let mut schema = setting_schema(setting);
-        if let Some(default) = derived::of_experiment(setting, &defaults) {
+    let mut properties = Map::new();
+    let mut needed = Map::new();
+    for row in RawExperiment::ROWS {
+        let mut schema = of_row(row);
+        if let Some(default) = derived::of_experiment(row.name(), &defaults) {
             schema["default"] = serde_json::to_value(default).unwrap_or_default();
         }
-        let note = notes.get(&format!("experiments.{setting}"));
-        (setting.clone(), described(schema, note))
-    };
-    let properties: Map<String, Value> = known.keys().map(of).collect();
-    let needs = |setting: &str| match setting {
-        "epochs" => json!(["control", "shares"]),
-        _ => json!(["control"]),
-    };
-    let others = known
-        .keys()
-        .filter(|setting| !["start", "control"].contains(&&***setting));
-    let needed: Map<String, Value> = others.map(|setting| (setting.clone(), needs(setting))).collect();
+        properties.insert(row.name().to_owned(), described(schema, notes.get(row.key)));
+        let others = match row.name() {
+            "start" | "control" => continue,
+            "epochs" => json!(["control", "shares"]),
+            _ => json!(["control"]),
+        };
+        needed.insert(row.name().to_owned(), others);
+    }
     json!({
         "type": "object",
         "additionalProperties": false,
         "properties": properties,
         "dependentRequired": needed,
     })
-}
-
-fn setting_schema(setting: &str) -> Value {
-    match setting {
-        "start" => time(),
-        "control" => label(),
-        "shares" => shares(),
-        "primary" => json!({"type": "array", "items": metric(), "minItems": 1, "uniqueItems": true}),
-        "lower_is_better" => json!({"type": "array", "items": metric(), "uniqueItems": true}),
-        "guardrails" => {
-            json!({"type": "object", "propertyNames": metric(), "additionalProperties": number(setting)})
-        }
-        "sticky" => json!({"type": "boolean"}),
-        "max_lists_per_user" => json!({
-            "type": "integer",
-            "minimum": rules::MAX_LISTS_PER_USER.start(),
-            "maximum": rules::MAX_LISTS_PER_USER.end(),
-        }),
-        "epochs" => json!({"type": "array", "maxItems": MAX_EPOCHS, "items": {
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {"start": time(), "shares": shares()},
-            "required": ["start", "shares"],
-        }}),
-        _ => match rules::words(&format!("experiments.{setting}")) {
-            Some(words) => json!({"type": "string", "enum": words}),
-            None => number(setting),
-        },
-    }
-}
-
-fn time() -> Value {
-    json!({"type": "string", "format": "date-time"})
-}
-
-/// Returns the schema of a name of an experiment or arm. The program limits bytes, which a schema cannot.
-fn label() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": 128, "not": {"const": OTHER}})
-}
-
-fn shares() -> Value {
-    json!({
-        "type": "object",
-        "propertyNames": label(),
-        "additionalProperties": number("shares"),
-        "minProperties": 2,
-    })
-}
-
-fn number(setting: &str) -> Value {
-    let (low, high) = rules::between(setting);
-    let mut schema = json!({"type": "number"});
-    let mut bound = |inside: &str, outside: &str, bound: Bound<f64>| match bound {
-        Bound::Included(most) => schema[inside] = most.into(),
-        Bound::Excluded(most) => schema[outside] = most.into(),
-        Bound::Unbounded => {}
-    };
-    bound("minimum", "exclusiveMinimum", low);
-    bound("maximum", "exclusiveMaximum", high);
-    schema
-}
-
-/// Returns the schema of a metric id with or without a cut-off. A schema cannot know which of them are measured.
-fn metric() -> Value {
-    let names = rules::words("metrics.metrics").unwrap_or_default();
-    // Distinct counts are not sums over users, so arms cannot be compared by them.
-    let is_additive = |name: &&str| Metric::named(name).is_some_and(|metric| metric.is_additive);
-    let names: Vec<&str> = names.into_iter().filter(is_additive).collect();
-    let pattern = format!(
-        "^(({})(@[1-9][0-9]*)?|{})$",
-        names.join("|"),
-        per_user::ids().join("|")
-    );
-    json!({"type": "string", "pattern": pattern})
 }
 
 #[cfg(test)]
@@ -176,9 +94,13 @@ mod tests {
         ];
         let judge = jsonschema::validator_for(&schema::schema()).expect("a schema");
         let [mut n_taken, mut n_refused] = [0, 0];
-        for setting in settings_of_an_experiment().keys().filter(|name| *name != "start") {
+        for setting in RawExperiment::ROWS
+            .iter()
+            .map(|row| row.name())
+            .filter(|name| *name != "start")
+        {
             for value in values {
-                let needed = match &**setting {
+                let needed = match setting {
                     "control" => "",
                     "epochs" => "control = 'base'\nshares = {base = 0.5, b = 0.5}\n",
                     // Earlier than the first decision is refused.

@@ -32,7 +32,7 @@ pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape>
         .as_ref()
         .and_then(|name| choice("events.preset", name, &Shape::PRESETS, report));
     let mut shape = preset.map_or_else(Shape::default, |preset| preset());
-    may_be_absent(TYPE, &raw.r#type, &mut shape.kind, report);
+    may_be_absent(TYPE, &raw.kind, &mut shape.kind, report);
     if let Some(word) = &raw.without_type {
         shape.without_kind = choice("events.without_type", word, &KINDS, report).flatten();
     }
@@ -90,7 +90,7 @@ pub(super) fn of_one_topic(
         }
     }
     let is_silent = shape.is_some_and(|shape| shape.kind.is_none() && shape.without_kind.is_none());
-    if let (true, true, Some(kind)) = (one_topic, is_silent, &raw.r#type) {
+    if let (true, true, Some(kind)) = (one_topic, is_silent, &raw.kind) {
         let message = "is empty, but one topic has both served lists and clicks: nothing distinguishes them";
         let remedy = "write the path of the field with the type of an event, or another kafka.clicks_topic";
         report.refuse(TYPE, kind, message, remedy);
@@ -404,7 +404,7 @@ fn outer(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
         }
     }
     for (key, written) in [
-        (TYPE, &raw.r#type),
+        (TYPE, &raw.kind),
         ("events.user_id", &raw.user_id),
         ("events.served.user_id", &served.user_id),
         ("events.served.ts", &served.ts),

@@ -15,8 +15,7 @@ use toml::Spanned;
 use self::comparable::Comparable;
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawExperiment;
-use crate::settings::rules;
-use crate::settings::validate::values::is_between;
+use crate::settings::validate::values::{is_between, range};
 use crate::settings::{Experiment, Schedule};
 
 /// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
@@ -33,8 +32,7 @@ pub(super) fn experiments(
         let experiment = experiment(&format!("experiments.{name}"), raw, &comparable, report);
         if !is_label(name) {
             // Tables have no place of their own, so the error points to the first setting.
-            let place = raw
-                .written()
+            let place = written(&format!("experiments.{name}"), report)
                 .next()
                 .map_or(Spanned::new(0..0, ()), |(_, place)| place);
             let remedy = "write a name of 1 to 128 bytes other than `__other__`, as in the events";
@@ -87,7 +85,7 @@ fn experiment(
         .as_ref()
         .and_then(|start| time_ms(&start_key, start, report));
     let Some(control) = &raw.control else {
-        without_control(key, raw, report);
+        without_control(key, report);
         return Experiment {
             start_ms,
             ..Experiment::default()
@@ -107,13 +105,14 @@ fn experiment(
 fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) -> Option<NonZeroU32> {
     let written = raw.max_lists_per_user.as_ref()?;
     let number = *written.get_ref();
-    if rules::MAX_LISTS_PER_USER.contains(&number) {
+    let range = range("experiments.max_lists_per_user");
+    if range.contains(&number) {
         return u32::try_from(number).ok().and_then(NonZeroU32::new);
     }
     let remedy = format!(
         "write a whole number from {} to {}, such as 200, or leave it out",
-        rules::MAX_LISTS_PER_USER.start(),
-        rules::MAX_LISTS_PER_USER.end()
+        range.start(),
+        range.end()
     );
     report.refuse(
         &format!("{key}.max_lists_per_user"),
@@ -125,8 +124,8 @@ fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
 }
 
 /// Refuses settings without a control: only a start is meaningful alone.
-fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
-    let others = raw.written().filter(|(setting, _)| *setting != "start");
+fn without_control(key: &str, report: &mut ErrorReport) {
+    let others = written(key, report).filter(|(setting, _)| *setting != "start");
     // One error is enough, at the first such setting of the file.
     if let Some((setting, place)) = others.min_by_key(|(_, place)| place.span().start) {
         report.refuse(
@@ -136,6 +135,14 @@ fn without_control(key: &str, raw: &RawExperiment, report: &mut ErrorReport) {
             format!("write control = \"ARM\" below [{key}], or leave it out"),
         );
     }
+}
+
+/// Returns the settings of an experiment that are written, with their places.
+fn written(key: &str, report: &ErrorReport) -> impl Iterator<Item = (&'static str, Spanned<()>)> {
+    RawExperiment::ROWS.iter().filter_map(move |row| {
+        let place = report.place(&format!("{key}.{}", row.name()))?;
+        Some((row.name(), place))
+    })
 }
 
 /// Returns whether an experiment or an arm can have this name.

@@ -1,14 +1,16 @@
 //! Checks of single values, whatever the setting.
 
 use std::num::NonZeroU32;
-use std::ops::{Bound, RangeBounds as _};
+use std::ops::{Bound, RangeBounds as _, RangeInclusive};
 use std::path::PathBuf;
 
 use toml::Spanned;
 
 use crate::settings::error::{ErrorReport, nearest};
-use crate::settings::redact::HASH_SEED;
-use crate::settings::rules::{self, SHARE};
+use crate::settings::names::EXPERIMENTS;
+use crate::settings::raw::setting;
+use crate::settings::row::Setting;
+use crate::settings::rules::SHARE;
 use crate::settings::units::TimeSpan;
 
 pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut ErrorReport) -> i64 {
@@ -27,20 +29,25 @@ pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, report: &mut ErrorReport
 where
     T: TryFrom<i64> + Default,
 {
-    let (number, range) = (*value.get_ref(), rules::range(key));
+    let (number, range) = (*value.get_ref(), range(key));
     match T::try_from(number) {
         Ok(fits) if range.contains(&number) => fits,
         _ => {
             let remedy = format!("write a number from {} to {}", range.start(), range.end());
-            let what = match key {
-                // The seed is a secret, so the message does not repeat it.
-                HASH_SEED => "it".to_owned(),
-                _ => number.to_string(),
+            let what = match setting(key).is_some_and(Setting::is_secret) {
+                true => "it".to_owned(),
+                false => number.to_string(),
             };
             report.refuse(key, value, format!("{what} is out of range"), remedy);
             T::default()
         }
     }
+}
+
+/// Returns the range of a whole number.
+pub(super) fn range(key: &str) -> RangeInclusive<i64> {
+    let range = setting(key).and_then(Setting::range);
+    range.expect("the row of a whole number has its range")
 }
 
 /// Returns the path of a file, if one is set.
@@ -143,10 +150,13 @@ pub(super) fn either<'a, T>(
     sound.then_some(given)
 }
 
-/// Refuses a number that `setting` cannot have.
-pub(super) fn is_between(key: &str, setting: &str, value: &Spanned<f64>, report: &mut ErrorReport) {
-    let range = rules::between(setting);
+/// Refuses a number that a setting of an experiment cannot have.
+pub(super) fn is_between(key: &str, name: &str, value: &Spanned<f64>, report: &mut ErrorReport) {
     let number = value.get_ref();
+    let row = setting(&format!("{EXPERIMENTS}.{name}"));
+    let range = row
+        .and_then(Setting::bounds)
+        .expect("the row of a number has its range");
     if !range.contains(number) {
         let remedy = match range {
             (Bound::Excluded(low), Bound::Excluded(high)) => {

@@ -10,7 +10,7 @@ use super::{arm, time_ms};
 use crate::settings::bare_or_quoted;
 use crate::settings::error::{ErrorReport, nearest};
 use crate::settings::raw::{RawEpoch, RawExperiment, RawNumbers};
-use crate::settings::rules;
+use crate::settings::rules::PART;
 use crate::settings::validate::values::is_between;
 use crate::settings::{EpochStart, MAX_EPOCHS};
 
@@ -49,10 +49,7 @@ pub(super) fn shares(
             format!("has no share of the control, `{control}`"),
             remedy,
         );
-    } else if shares
-        .values()
-        .all(|share| rules::between("shares").contains(share))
-    {
+    } else if shares.values().all(|share| PART.contains(share)) {
         // Only checked if each share is in its range, because a wrong share makes the sum wrong as well.
         add_up(key, raw, &shares, report);
     }

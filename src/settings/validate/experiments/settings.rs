@@ -9,7 +9,7 @@ use super::arm;
 use super::comparable::Comparable;
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::{RawExperiment, RawNumbers};
-use crate::settings::rules;
+use crate::settings::rules::{EPOCH_WEIGHTS, GOALS, UNITS, VALIDITIES};
 use crate::settings::validate::values::{choice, is_between};
 
 /// Returns the settings of an experiment with this control, valid only if nothing was reported.
@@ -46,9 +46,9 @@ pub(super) fn settings(
         alpha,
         min_days,
         planned_days,
-        validity: word(&at("validity"), &raw.validity, &rules::VALIDITIES, report),
-        goal: word(&at("goal"), &raw.goal, &rules::GOALS, report),
-        unit: word(&at("unit"), &raw.unit, &rules::UNITS, report),
+        validity: word(&at("validity"), &raw.validity, &VALIDITIES, report),
+        goal: word(&at("goal"), &raw.goal, &GOALS, report),
+        unit: word(&at("unit"), &raw.unit, &UNITS, report),
         sticky: raw
             .sticky
             .as_ref()
@@ -61,12 +61,7 @@ pub(super) fn settings(
                 ids.into_iter().collect()
             }),
         list_ratio_margin,
-        epoch_weights: word(
-            &at("epoch_weights"),
-            &raw.epoch_weights,
-            &rules::EPOCH_WEIGHTS,
-            report,
-        ),
+        epoch_weights: word(&at("epoch_weights"), &raw.epoch_weights, &EPOCH_WEIGHTS, report),
         ..defaults
     }
 }
