@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::nearest;
 use super::properties::{is_known_prefix, shown_name};
-use super::raw::{Raw, RawExperiment};
+use super::raw::{self, Raw, RawExperiment};
 
 pub(super) const PREFIX: &str = "ABGAUGE_";
 /// Section of tables with known settings under names chosen by the operator. There is only this one.
@@ -41,23 +41,11 @@ pub(super) fn is_a_setting(name: &str) -> bool {
 
 /// Returns the names of all settings and sections, without the sections around them.
 fn known() -> BTreeSet<String> {
-    fn add(table: Map<String, Value>, names: &mut BTreeSet<String>) {
-        for (name, value) in table {
-            names.insert(name);
-            if let Value::Object(inner) = value {
-                add(inner, names);
-            }
-        }
-    }
-    let mut names = BTreeSet::new();
-    for table in [
-        known_settings(),
-        settings_of_an_experiment(),
-        settings_of_a_profile(),
-    ] {
-        add(table, &mut names);
-    }
+    let of_rows = raw::settings().flat_map(|setting| setting.key.split('.'));
+    let names = of_rows.chain(["profile"]).map(str::to_owned);
     names
+        .chain(settings_of_a_profile().into_iter().map(|(name, _)| name))
+        .collect()
 }
 
 /// Returns every setting that a custom profile can have.

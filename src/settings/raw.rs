@@ -24,6 +24,10 @@ use super::schema::types::{self, SettingType};
 use super::units::{ByteSize, TimeSpan, display_ms};
 use super::{Config, LONGEST_LIST, LogFormat, MAX_CUT_OFFS, MAX_EPOCHS, Start, TopicKey};
 
+/// Value that may be absent.
+type Opt<T> = Option<Spanned<T>>;
+type List<T> = Spanned<Vec<Spanned<T>>>;
+
 /// Defines a section. A row is a setting, its type, its default (if it has one) and further facts about it.
 macro_rules! section {
     (
@@ -86,13 +90,13 @@ pub(super) struct Raw {
 section! {
     RawKafka in "kafka" {
         /// Required: the only setting without a default.
-        brokers: Option<Spanned<String>> => [Like(NOT_BLANK)],
+        brokers: Opt<String> => [Like(NOT_BLANK)],
         served_topic: Spanned<String> = unwritten("served") => [Like(TOPIC), AtMost(249)],
         clicks_topic: Spanned<String> = unwritten("clicks") => [Like(TOPIC), AtMost(249)],
         group_id: Spanned<String> = unwritten("abgauge") => [Like(NOT_BLANK)],
         key: Spanned<String> = unwritten("request") => [OneOf(|| names(&TopicKey::ALL)), Counted],
         start: Spanned<String> = unwritten("rebuild") => [OneOf(|| names(&Start::ALL))],
-        dead_letter_topic: Option<Spanned<String>> => [Like(TOPIC), AtMost(249)],
+        dead_letter_topic: Opt<String> => [Like(TOPIC), AtMost(249)],
         dead_letter_payload: Spanned<bool> = unwritten(true),
         properties: BTreeMap<String, Spanned<PropertyValue>>,
         property_files: BTreeMap<String, Spanned<String>> => [Schema(types::files)],
@@ -101,34 +105,34 @@ section! {
 
 section! {
     RawIngest in "ingest" {
-        workers: Option<Spanned<i64>> => [
+        workers: Opt<i64> => [
             Within(1..=256),
             Else(|config| i64::try_from(config.ingest.n_workers()).ok().map(Value::from)),
             Because("one for each core"),
         ],
         /// `None`: all records count.
-        skip_records: Option<Spanned<Vec<Spanned<String>>>> => [Like("^[a-zA-Z0-9._-]+/[0-9]+/[0-9]+(-[0-9]+)?$")],
+        skip_records: Option<List<String>> => [Like("^[a-zA-Z0-9._-]+/[0-9]+/[0-9]+(-[0-9]+)?$")],
     }
 }
 
 section! {
     /// Shape of events. A setting that is `None` comes from the preset, or else from abgauge's own shape.
     RawEvents in "events" {
-        preset: Option<Spanned<String>> => [OneOf(|| names(&Shape::PRESETS))],
-        kind as "type": Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.kind))],
-        without_type: Option<Spanned<String>> => [
+        preset: Opt<String> => [OneOf(|| names(&Shape::PRESETS))],
+        kind as "type": Opt<RawPaths> => [OfShape(|shape| path(&shape.kind))],
+        without_type: Opt<String> => [
             OneOf(|| names(&KINDS)),
             OfShape(|shape| shape.without_kind.map(|kind| word_of(&KINDS, &Some(kind)))),
         ],
-        nested: Option<Spanned<String>> => [OfShape(|shape| shape.nested.as_ref().map(nested))],
-        records: Option<Spanned<String>> => [OfShape(|shape| shape.records.as_ref().map(|path| path.to_string().into()))],
-        ts_unit: Option<Spanned<String>> => [
+        nested: Opt<String> => [OfShape(|shape| shape.nested.as_ref().map(nested))],
+        records: Opt<String> => [OfShape(|shape| shape.records.as_ref().map(|path| path.to_string().into()))],
+        ts_unit: Opt<String> => [
             OneOf(|| names(&TsUnit::ALL)),
             OfShape(|shape| shape.ts_unit.map(|unit| word_of(&TsUnit::ALL, &unit))),
         ],
-        ts_zone: Option<Spanned<String>> => [OfShape(|shape| shape.ts_zone.map(|zone| zone.to_string().into()))],
+        ts_zone: Opt<String> => [OfShape(|shape| shape.ts_zone.map(|zone| zone.to_string().into()))],
         /// Path for both lists and clicks.
-        user_id: Option<Spanned<RawPaths>>,
+        user_id: Opt<RawPaths>,
     }
     with {
         served: RawServed,
@@ -138,56 +142,56 @@ section! {
 
 section! {
     RawServed in "events.served" {
-        types: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.served.kinds))],
-        request_id: Option<Spanned<RawId>> => [
+        types: Option<List<String>> => [OfShape(|shape| texts(&shape.served.kinds))],
+        request_id: Opt<RawId> => [
             OfShape(|shape| Some(paths::written_id(&shape.served.request_id, &shape.served.further_ids))),
             Counted,
         ],
-        user_id: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.user_id))],
-        ts: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.served.ts)))],
-        items: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.served.items)))],
-        no_items: Option<Spanned<String>> => [
+        user_id: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.user_id))],
+        ts: Opt<RawPaths> => [OfShape(|shape| Some(paths::written(&shape.served.ts)))],
+        items: Opt<RawPaths> => [OfShape(|shape| Some(paths::written(&shape.served.items)))],
+        no_items: Opt<String> => [
             OneOf(|| names(&NO_ITEMS)),
             OfShape(|shape| Some(word_of(&NO_ITEMS, &shape.served.absent_is_empty))),
         ],
-        gather: Option<Spanned<TimeSpan>> => [
+        gather: Opt<TimeSpan> => [
             Schema(RawPaths::schema),
             OfShape(|shape| shape.served.gather_ms.map(|span_ms| display_ms(span_ms).into())),
             Counted,
         ],
-        clicked: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.clicked))],
-        clicked_items: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.clicked_items))],
-        clicked_ts: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.clicked_ts))],
-        item_id: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.item_id))],
-        position: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.position))],
-        skip_others: Option<Spanned<bool>> => [OfShape(|shape| Some(shape.served.skip_others.into()))],
-        rows: Option<Spanned<bool>> => [OfShape(|shape| Some(shape.served.rows.into()))],
-        row_items: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.row_items))],
-        experiments: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.arms.experiments))],
-        experiment: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.arms.experiment))],
-        arm: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.served.arms.arm))],
-        only: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.served.arms.only))],
-        not_in: Option<Spanned<Vec<Spanned<Value>>>> => [OfShape(|shape| texts(&shape.served.arms.not_in))],
-        prefix: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.prefix))],
-        arm_separator: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.arm_separator))],
-        pair_separator: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.pair_separator))],
-        experiment_name: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.experiment_name))],
-        arm_name: Option<Spanned<String>> => [OfShape(|shape| text(&shape.served.arms.arm_name))],
+        clicked: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.clicked))],
+        clicked_items: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.clicked_items))],
+        clicked_ts: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.clicked_ts))],
+        item_id: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.item_id))],
+        position: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.position))],
+        skip_others: Opt<bool> => [OfShape(|shape| Some(shape.served.skip_others.into()))],
+        rows: Opt<bool> => [OfShape(|shape| Some(shape.served.rows.into()))],
+        row_items: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.row_items))],
+        experiments: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.arms.experiments))],
+        experiment: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.arms.experiment))],
+        arm: Opt<RawPaths> => [OfShape(|shape| path(&shape.served.arms.arm))],
+        only: Option<List<String>> => [OfShape(|shape| texts(&shape.served.arms.only))],
+        not_in: Option<List<Value>> => [OfShape(|shape| texts(&shape.served.arms.not_in))],
+        prefix: Opt<String> => [OfShape(|shape| text(&shape.served.arms.prefix))],
+        arm_separator: Opt<String> => [OfShape(|shape| text(&shape.served.arms.arm_separator))],
+        pair_separator: Opt<String> => [OfShape(|shape| text(&shape.served.arms.pair_separator))],
+        experiment_name: Opt<String> => [OfShape(|shape| text(&shape.served.arms.experiment_name))],
+        arm_name: Opt<String> => [OfShape(|shape| text(&shape.served.arms.arm_name))],
     }
 }
 
 section! {
     RawClick in "events.click" {
-        types: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.click.kinds))],
-        action: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.click.action))],
-        actions: Option<Spanned<Vec<Spanned<String>>>> => [OfShape(|shape| texts(&shape.click.actions))],
-        request_id: Option<Spanned<RawId>> => [
+        types: Option<List<String>> => [OfShape(|shape| texts(&shape.click.kinds))],
+        action: Opt<RawPaths> => [OfShape(|shape| path(&shape.click.action))],
+        actions: Option<List<String>> => [OfShape(|shape| texts(&shape.click.actions))],
+        request_id: Opt<RawId> => [
             OfShape(|shape| Some(paths::written_id(&shape.click.request_id, &shape.click.further_ids))),
             Counted,
         ],
-        user_id: Option<Spanned<RawPaths>> => [OfShape(|shape| path(&shape.click.user_id))],
-        ts: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.click.ts)))],
-        item: Option<Spanned<RawPaths>> => [OfShape(|shape| Some(paths::written(&shape.click.item)))],
+        user_id: Opt<RawPaths> => [OfShape(|shape| path(&shape.click.user_id))],
+        ts: Opt<RawPaths> => [OfShape(|shape| Some(paths::written(&shape.click.ts)))],
+        item: Opt<RawPaths> => [OfShape(|shape| Some(paths::written(&shape.click.item)))],
     }
 }
 
@@ -195,7 +199,7 @@ section! {
     RawJoin in "join" {
         attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)) => [Counted],
         click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)) => [MayBeZero, Counted],
-        same_list: Option<Spanned<TimeSpan>> => [
+        same_list: Opt<TimeSpan> => [
             MayBeZero,
             Counted,
             Else(|config| Some(display_ms(config.join.same_list_ms).into())),
@@ -211,18 +215,17 @@ section! {
         max_off_list: Spanned<i64> = unwritten(1_000) => [Within(0..=1_000), Counted],
         hash_seed: Spanned<i64> = unwritten(0) => [Within(0..=i64::MAX), Secret, Counted],
         /// `None`: the key is made from the seed only.
-        user_key: Option<Spanned<String>> => [AtLeast(MIN_SECRET), Secret, Counted],
-        no_user: Spanned<Vec<Spanned<String>>> = list(NoUser::USUAL.map(str::to_owned)),
+        user_key: Opt<String> => [AtLeast(MIN_SECRET), Secret, Counted],
+        no_user: List<String> = list(NoUser::USUAL.map(str::to_owned)),
     }
 }
 
 section! {
     RawMetrics in "metrics" {
-        k: Spanned<Vec<Spanned<i64>>> = list([1, 5, 10]) => [Within(1..=LONGEST_LIST as i64), MaxEntries(MAX_CUT_OFFS)],
-        windows: Spanned<Vec<Spanned<TimeSpan>>> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)])
-            => [NotEmpty],
+        k: List<i64> = list([1, 5, 10]) => [Within(1..=LONGEST_LIST as i64), MaxEntries(MAX_CUT_OFFS)],
+        windows: List<TimeSpan> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]) => [NotEmpty],
         /// `None`: the usual ones, and those that `[export]` names.
-        metrics: Option<Spanned<Vec<Spanned<String>>>> => [
+        metrics: Option<List<String>> => [
             OneOf(|| names(&metric_names())),
             NotEmpty,
             Else(|config| Some(array(config.measures.metrics.iter().copied()))),
@@ -230,10 +233,7 @@ section! {
         /// Name, or list of names.
         profile: Spanned<Value> = unwritten(profile::DEFAULT) => [Schema(types::one_or_more_profiles)],
         alpha: Spanned<f64> = unwritten(0.5) => [Between(SHARE)],
-        catalog: Option<Spanned<String>> => [
-            AtLeast(1),
-            Reload(|running, new| another_file(&mut running.catalog, &new.catalog)),
-        ],
+        catalog: Opt<String> => [AtLeast(1), Reload(|running, new| another_file(&mut running.catalog, &new.catalog))],
     }
 }
 
@@ -243,27 +243,24 @@ pub(super) type RawProfile = BTreeMap<String, Spanned<Value>>;
 section! {
     /// Exported series. Metrics, cut-offs and windows that are `None` default to all of `[metrics]`.
     RawExport in "export" {
-        metrics: Option<Spanned<Vec<Spanned<String>>>> => [
+        metrics: Option<List<String>> => [
             OneOf(|| names(&metric_names())),
             Else(|config| Some(array(config.export.metrics.iter().map(String::as_str)))),
             Because("all that are measured"),
         ],
-        k: Option<Spanned<Vec<Spanned<i64>>>> => [
+        k: Option<List<i64>> => [
             Within(1..=LONGEST_LIST as i64),
             Else(|config| Some(array(config.exported_ks().iter().map(|k| i64::from(k.get()))))),
             Because("all of them"),
         ],
-        windows: Option<Spanned<Vec<Spanned<String>>>> => [
-            Else(|config| Some(array(config.exported_windows()))),
-            Because("all of them"),
-        ],
-        views: Option<Spanned<Vec<Spanned<String>>>> => [
+        windows: Option<List<String>> => [Else(|config| Some(array(config.exported_windows()))), Because("all of them")],
+        views: Option<List<String>> => [
             OneOf(|| View::BOTH.iter().map(|view| view.name()).collect()),
             NotEmpty,
             Because("live in the shortest window, settled in longer ones, both in total"),
         ],
         /// `None`: no metrics.
-        numerators: Option<Spanned<Vec<Spanned<String>>>> => [OneOf(|| names(&metric_names()))],
+        numerators: Option<List<String>> => [OneOf(|| names(&metric_names()))],
         secondary: Spanned<bool> = unwritten(false),
         max_series: Spanned<i64> = unwritten(300_000) => [Within(1..=100_000_000)],
         forget_after: Spanned<TimeSpan> = unwritten(TimeSpan::days(14)),
@@ -288,7 +285,7 @@ section! {
 section! {
     RawState in "state" {
         /// `None`: nothing is stored.
-        topic: Option<Spanned<String>> => [Like(TOPIC), AtMost(249)],
+        topic: Opt<String> => [Like(TOPIC), AtMost(249)],
         interval: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
         max_bytes_per_second: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(1)),
     }
@@ -297,7 +294,7 @@ section! {
 section! {
     RawGlobal in "global" {
         /// `None`: enabled if state is stored.
-        enabled: Option<Spanned<bool>>,
+        enabled: Opt<bool>,
     }
 }
 
@@ -306,13 +303,10 @@ section! {
         listen: Spanned<String> = unwritten("127.0.0.1:9464"),
         max_connections: Spanned<i64> = unwritten(256) => [Within(1..=65_536)],
         timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
-        hosts: Spanned<Vec<Spanned<String>>> = unwritten(Vec::new()) => [Like(HOST), AtMost(MAX_NAME), MaxEntries(MAX_ENTRIES)],
+        hosts: List<String> = unwritten(Vec::new()) => [Like(HOST), AtMost(MAX_NAME), MaxEntries(MAX_ENTRIES)],
         /// `None`: no TLS.
-        tls_certificate: Option<Spanned<String>> => [
-            AtLeast(1),
-            Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls)),
-        ],
-        tls_key: Option<Spanned<String>> => [
+        tls_certificate: Opt<String> => [AtLeast(1), Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls))],
+        tls_key: Opt<String> => [
             AtLeast(1),
             Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls)),
             Else(|config| Some(config.http.tls.as_ref()?.key.display().to_string().into())),
@@ -324,14 +318,14 @@ section! {
             Secret,
             Reload(other_credentials),
         ],
-        bearer_tokens_file: Option<Spanned<String>> => [AtLeast(1), Reload(other_credentials)],
+        bearer_tokens_file: Opt<String> => [AtLeast(1), Reload(other_credentials)],
         basic_passwords: Spanned<HashList> = unwritten(HashList::default()) => [
             Like(NAME_AND_HASH),
             MaxEntries(MAX_ENTRIES),
             Secret,
             Reload(other_credentials),
         ],
-        basic_passwords_file: Option<Spanned<String>> => [AtLeast(1), Reload(other_credentials)],
+        basic_passwords_file: Opt<String> => [AtLeast(1), Reload(other_credentials)],
         open_probes: Spanned<bool> = unwritten(true),
     }
 }
@@ -339,17 +333,17 @@ section! {
 section! {
     RawWebhook in "webhook" {
         /// `None`: no calls.
-        url: Option<Spanned<String>> => [
+        url: Opt<String> => [
             Like("^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?([/?#].*)?$"),
             // The path or the query often contains one.
             Secret,
         ],
         /// `None`: no header.
-        secret_file: Option<Spanned<String>> => [AtLeast(1)],
+        secret_file: Opt<String> => [AtLeast(1)],
         header: Spanned<String> = unwritten("Authorization") => [Like("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$")],
         timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
         /// `None`: the authorities of the system.
-        ca_file: Option<Spanned<String>> => [AtLeast(1)],
+        ca_file: Opt<String> => [AtLeast(1)],
     }
 }
 
@@ -371,48 +365,32 @@ section! {
     RawExperiment in "experiments" {
         /// String, or a TOML date and time.
         #[serde(serialize_with = "as_text")]
-        start: Option<Spanned<Value>> => [Schema(types::time)],
-        control: Option<Spanned<String>> => [Schema(types::label)],
+        start: Opt<Value> => [Schema(types::time)],
+        control: Opt<String> => [Schema(types::label)],
         /// Shares by arm.
         shares: Option<RawNumbers> => [Schema(types::shares), Between(PART)],
-        primary: Option<Spanned<Vec<Spanned<String>>>> => [
-            Schema(types::metrics),
-            NotEmpty,
-            OfExperiment(|settings| texts(&settings.primary)),
-        ],
+        primary: Option<List<String>> => [Schema(types::metrics), NotEmpty, OfExperiment(|settings| texts(&settings.primary))],
         /// Margins by metric.
         guardrails: Option<RawNumbers> => [Schema(types::by_metric), Between(PART)],
-        mde: Option<Spanned<f64>> => [Between(PART), OfExperiment(|settings| Some(settings.mde.into()))],
-        alpha: Option<Spanned<f64>> => [
-            Between((Excluded(0.0), Excluded(0.5))),
-            OfExperiment(|settings| Some(settings.alpha.into())),
-        ],
-        min_days: Option<Spanned<f64>> => [Between(DAYS), OfExperiment(|settings| Some(settings.min_days.into()))],
-        planned_days: Option<Spanned<f64>> => [Between(DAYS)],
-        validity: Option<Spanned<String>> => [
+        mde: Opt<f64> => [Between(PART), OfExperiment(|settings| Some(settings.mde.into()))],
+        alpha: Opt<f64> => [Between((Excluded(0.0), Excluded(0.5))), OfExperiment(|settings| Some(settings.alpha.into()))],
+        min_days: Opt<f64> => [Between(DAYS), OfExperiment(|settings| Some(settings.min_days.into()))],
+        planned_days: Opt<f64> => [Between(DAYS)],
+        validity: Opt<String> => [
             OneOf(|| names(&VALIDITIES)),
             OfExperiment(|settings| Some(word_of(&VALIDITIES, &settings.validity))),
         ],
-        goal: Option<Spanned<String>> => [
-            OneOf(|| names(&GOALS)),
-            OfExperiment(|settings| Some(word_of(&GOALS, &settings.goal))),
-        ],
-        unit: Option<Spanned<String>> => [
-            OneOf(|| names(&UNITS)),
-            OfExperiment(|settings| Some(word_of(&UNITS, &settings.unit))),
-        ],
-        sticky: Option<Spanned<bool>> => [OfExperiment(|settings| Some(settings.sticky.into()))],
-        lower_is_better: Option<Spanned<Vec<Spanned<String>>>> => [Schema(types::metrics)],
-        list_ratio_margin: Option<Spanned<f64>> => [
-            Between(PART),
-            OfExperiment(|settings| Some(settings.list_ratio_margin.into())),
-        ],
-        max_lists_per_user: Option<Spanned<i64>> => [Within(1..=1_000_000)],
-        epoch_weights: Option<Spanned<String>> => [
+        goal: Opt<String> => [OneOf(|| names(&GOALS)), OfExperiment(|settings| Some(word_of(&GOALS, &settings.goal)))],
+        unit: Opt<String> => [OneOf(|| names(&UNITS)), OfExperiment(|settings| Some(word_of(&UNITS, &settings.unit)))],
+        sticky: Opt<bool> => [OfExperiment(|settings| Some(settings.sticky.into()))],
+        lower_is_better: Option<List<String>> => [Schema(types::metrics)],
+        list_ratio_margin: Opt<f64> => [Between(PART), OfExperiment(|settings| Some(settings.list_ratio_margin.into()))],
+        max_lists_per_user: Opt<i64> => [Within(1..=1_000_000)],
+        epoch_weights: Opt<String> => [
             OneOf(|| names(&EPOCH_WEIGHTS)),
             OfExperiment(|settings| Some(word_of(&EPOCH_WEIGHTS, &settings.epoch_weights))),
         ],
-        epochs: Option<Spanned<Vec<Spanned<RawEpoch>>>> => [Schema(types::epochs), MaxEntries(MAX_EPOCHS)],
+        epochs: Option<List<RawEpoch>> => [Schema(types::epochs), MaxEntries(MAX_EPOCHS)],
     }
 }
 
@@ -485,6 +463,6 @@ fn unwritten<T>(value: impl Into<T>) -> Spanned<T> {
     Spanned::new(0..0, value.into())
 }
 
-fn list<T>(values: impl IntoIterator<Item = impl Into<T>>) -> Spanned<Vec<Spanned<T>>> {
+fn list<T>(values: impl IntoIterator<Item = impl Into<T>>) -> List<T> {
     unwritten(values.into_iter().map(unwritten).collect::<Vec<_>>())
 }

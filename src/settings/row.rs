@@ -64,6 +64,11 @@ impl Setting {
         self.key.rsplit('.').next().unwrap_or_default()
     }
 
+    /// Returns whether it is a table with names that the operator chooses.
+    pub fn has_free_names(&self) -> bool {
+        (self.schema)()["type"] == "object"
+    }
+
     pub fn is_secret(&self) -> bool {
         self.rules.iter().any(|rule| matches!(rule, Rule::Secret))
     }

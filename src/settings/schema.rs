@@ -59,11 +59,10 @@ fn section(path: &str, known: &Map<String, Value>, notes: &BTreeMap<String, Sett
 
 /// Returns the schema of a table with free names.
 fn free_names(key: &str, notes: &BTreeMap<String, SettingNote>) -> Value {
-    let values = |values: Value| json!({"type": "object", "additionalProperties": values});
     let table = match (raw::setting(key), key) {
         (Some(row), _) => of_row(row),
-        (None, "profile") => values(profile()),
-        (None, _) => values(experiment::experiment(notes)),
+        (None, "profile") => types::table_of(profile()),
+        (None, _) => types::table_of(experiment::experiment(notes)),
     };
     described(table, notes.get(key))
 }

@@ -1,9 +1,9 @@
 //! Variables with the prefix of settings that are not settings: `ABGAUGE_KAFKA_BROKERS` has one underscore too few.
 
-use serde_json::{Map, Value};
-
 use super::error::{ErrorReport, Location, nearest};
-use super::names::{PREFIX, known_settings};
+use super::names::{EXPERIMENTS, PREFIX};
+use super::raw;
+use super::row::Setting;
 
 /// Variables read elsewhere: by the command line, and by scripts for tests and benchmarks.
 const READ_ELSEWHERE: [&str; 2] = ["CONFIG", "CACHE"];
@@ -139,22 +139,12 @@ fn nearest_of(rest: &str, settings: &[String]) -> Option<String> {
 
 /// Returns every setting that a variable can set, such as `kafka__brokers`, with `kafka__properties__name` for free names.
 fn settings() -> Vec<String> {
-    fn add(section: &str, known: &Map<String, Value>, settings: &mut Vec<String>) {
-        for (name, default) in known {
-            let name = match section {
-                "" => name.clone(),
-                _ => format!("{section}__{name}"),
-            };
-            match default.as_object() {
-                Some(inner) if !inner.is_empty() => add(&name, inner, settings),
-                Some(_) if section == "kafka" => settings.push(format!("{name}__name")),
-                // Profiles and experiments cannot be set by variables.
-                Some(_) => {}
-                None => settings.push(name),
-            }
-        }
-    }
-    let mut settings = Vec::new();
-    add("", &known_settings(), &mut settings);
+    let rows = raw::settings().filter(|setting| !setting.key.starts_with(EXPERIMENTS));
+    let variable = |setting: &Setting| {
+        let free = if setting.has_free_names() { "__name" } else { "" };
+        setting.key.replace('.', "__") + free
+    };
+    let mut settings: Vec<String> = rows.map(variable).collect();
+    settings.sort();
     settings
 }

@@ -22,106 +22,51 @@ pub(in crate::settings) trait SettingType {
     fn schema() -> Value;
 }
 
-impl<T: SettingType> SettingType for Option<T> {
-    fn schema() -> Value {
-        T::schema()
-    }
+/// Implements [`SettingType`]: parameters, type, schema.
+macro_rules! types {
+    ($([$($parameters:tt)*] $of:ty => $schema:expr;)*) => {
+        $(impl<$($parameters)*> SettingType for $of {
+            fn schema() -> Value {
+                $schema
+            }
+        })*
+    };
 }
 
-impl<T: SettingType> SettingType for Spanned<T> {
-    fn schema() -> Value {
-        T::schema()
-    }
-}
-
-impl<T: SettingType> SettingType for Vec<T> {
-    fn schema() -> Value {
-        list_of(T::schema())
-    }
-}
-
-impl<K, V: SettingType> SettingType for BTreeMap<K, V> {
-    fn schema() -> Value {
-        json!({"type": "object", "additionalProperties": V::schema()})
-    }
-}
-
-impl SettingType for bool {
-    fn schema() -> Value {
-        json!({"type": "boolean"})
-    }
-}
-
-impl SettingType for i64 {
-    fn schema() -> Value {
-        json!({"type": "integer"})
-    }
-}
-
-impl SettingType for f64 {
-    fn schema() -> Value {
-        json!({"type": "number"})
-    }
-}
-
-impl SettingType for String {
-    fn schema() -> Value {
-        json!({"type": "string"})
-    }
-}
-
-/// Value that means "not in this experiment".
-impl SettingType for toml::Value {
-    fn schema() -> Value {
-        json!({"type": ["string", "boolean", "integer"]})
-    }
-}
-
-impl SettingType for PropertyValue {
-    fn schema() -> Value {
-        json!({"$ref": "#/$defs/property"})
-    }
-}
-
-impl SettingType for HashList {
-    fn schema() -> Value {
-        list_of(String::schema())
-    }
-}
-
-impl SettingType for TimeSpan {
-    fn schema() -> Value {
-        span("0*[1-9][0-9]*")
-    }
-}
-
-impl SettingType for ByteSize {
-    fn schema() -> Value {
-        number_with_unit("[0-9]+", &SIZE_UNITS)
-    }
-}
-
-impl SettingType for RawPaths {
-    fn schema() -> Value {
-        json!({"anyOf": [String::schema(), table_of_paths(ANY, 1..=Paths::MAX)]})
-    }
-}
-
-impl SettingType for RawId {
-    fn schema() -> Value {
-        let several = table_of_paths(ANY, 1..=Paths::MAX);
-        let parts = table_of_paths(ALL, 2..=Shape::MAX_ID_PARTS);
-        json!({"anyOf": [String::schema(), several, parts]})
-    }
+types! {
+    [T: SettingType] Option<T> => T::schema();
+    [T: SettingType] Spanned<T> => T::schema();
+    [T: SettingType] Vec<T> => list_of(T::schema());
+    [K, V: SettingType] BTreeMap<K, V> => table_of(V::schema());
+    [] bool => json!({"type": "boolean"});
+    [] i64 => json!({"type": "integer"});
+    [] f64 => json!({"type": "number"});
+    [] String => json!({"type": "string"});
+    // Value that means "not in this experiment".
+    [] toml::Value => json!({"type": ["string", "boolean", "integer"]});
+    [] PropertyValue => json!({"$ref": "#/$defs/property"});
+    [] HashList => Vec::<String>::schema();
+    [] TimeSpan => span("0*[1-9][0-9]*");
+    [] ByteSize => number_with_unit("[0-9]+", &SIZE_UNITS);
+    [] RawPaths => json!({"anyOf": [String::schema(), table_of_paths(ANY, 1..=Paths::MAX)]});
+    [] RawId => json!({"anyOf": [
+        String::schema(),
+        table_of_paths(ANY, 1..=Paths::MAX),
+        table_of_paths(ALL, 2..=Shape::MAX_ID_PARTS),
+    ]});
 }
 
 fn list_of(entry: Value) -> Value {
     json!({"type": "array", "items": entry, "uniqueItems": true})
 }
 
+pub(super) fn table_of(values: Value) -> Value {
+    json!({"type": "object", "additionalProperties": values})
+}
+
 /// Returns the schema of a table of files by the name of a property.
 pub(in crate::settings) fn files() -> Value {
-    json!({"type": "object", "additionalProperties": {"$ref": "#/$defs/file"}})
+    table_of(json!({"$ref": "#/$defs/file"}))
 }
 
 /// Returns the schema of a time span with these digits.
