@@ -155,7 +155,6 @@ section! {
             OfShape(|shape| Some(word_of(&NO_ITEMS, &shape.served.absent_is_empty))),
         ],
         gather: Opt<TimeSpan> => [
-            Schema(RawPaths::schema),
             OfShape(|shape| shape.served.gather_ms.map(|span_ms| display_ms(span_ms).into())),
             Counted,
         ],

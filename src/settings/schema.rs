@@ -270,6 +270,10 @@ mod tests {
             let refused = refuses(&with("http.basic_passwords", &vec![hash].into()));
             assert_eq!(refused, [!COSTS.contains(&cost); 2], "cost {cost}");
         }
+        for value in ["x", "0s"] {
+            let refused = refuses(&with("events.served.gather", &value.into()));
+            assert_eq!(refused, [true; 2], "gather = {value}");
+        }
         assert_eq!(refuses(&toml::Table::new()), [true; 2], "brokers are required");
         assert_eq!(
             refuses(&with("join.latenes", &"2m".into())),
