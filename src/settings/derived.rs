@@ -72,7 +72,7 @@ pub(crate) fn event_settings(shape: &Shape, wanted: impl Fn(&str) -> bool) -> Ve
         // A list of the preset is removed by an empty list, and everything else by an empty text.
         let text = match &value {
             Some(value) => written(value),
-            None if (row.schema)()["type"] == "array" => "[]".to_owned(),
+            None if row.is_list() => "[]".to_owned(),
             None => "\"\"".to_owned(),
         };
         settings.push((key.to_owned(), text));

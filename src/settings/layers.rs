@@ -10,8 +10,7 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 use super::error::{ErrorReport, Location, SettingOrigin, nearest};
 use super::names::{self, EXPERIMENTS, PREFIX, known_settings, settings_of_an_experiment};
 use super::paths::PATHS;
-use super::raw::Raw;
-use super::redact::HASH_SEED;
+use super::raw::{self, Raw};
 use super::units::{BYTE_SIZE, TIME_SPAN};
 use super::unknown_variables;
 
@@ -162,8 +161,8 @@ impl<'i> Layers<'i, '_> {
                     !span.is_empty() && value.span().start <= span.start && span.end <= value.span().end
                 };
                 let span = error.span().filter(inside).unwrap_or(value.span());
-                // serde quotes the value, and the seed is a secret.
-                if key == HASH_SEED {
+                // serde quotes a plain value. Lists of hashes never quote theirs.
+                if raw::setting(key).is_some_and(|row| row.is_secret() && !row.is_list()) {
                     "this value does not fit".clone_into(&mut message);
                 }
                 let remedy = match self.report.origin(key) {

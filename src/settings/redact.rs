@@ -31,9 +31,6 @@ const BROKERS: &str = "brokers";
 /// Address whose scheme and host may be shown.
 const WEBHOOK_URL: &str = "webhook.url";
 
-/// Seed of the hashes of ids. It is a plain number, so no type of its own protects it from being printed.
-pub(in crate::settings) const HASH_SEED: &str = "join.hash_seed";
-
 /// Replacement for a secret.
 const HIDDEN: &str = "***";
 /// Prefix of librdkafka's properties. Any of them may be a secret.

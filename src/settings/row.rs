@@ -64,6 +64,10 @@ impl Setting {
         self.key.rsplit('.').next().unwrap_or_default()
     }
 
+    pub fn is_list(&self) -> bool {
+        (self.schema)()["type"] == "array"
+    }
+
     /// Returns whether it is a table with names that the operator chooses.
     pub fn has_free_names(&self) -> bool {
         (self.schema)()["type"] == "object"
