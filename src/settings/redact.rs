@@ -11,7 +11,7 @@ use super::names::{self, EXPERIMENTS, known_settings, settings_of_an_experiment}
 use super::properties::is_known_prefix;
 use super::raw;
 
-/// Words that mark a setting or a line as a possible secret, besides the names of settings whose rows say so.
+/// Words that mark a setting or a line as a possible secret, in addition to the names of settings that are `Secret`.
 const SECRET_WORDS: [&str; 11] = [
     "authorization",
     "propert",

@@ -1,4 +1,4 @@
-//! Row of a setting: each fact about it besides its comment, which is in `config/abgauge.toml`.
+//! Row of a setting: each fact about it except its comment, which is in `config/abgauge.toml`.
 
 use std::ops::{Bound, RangeInclusive};
 
@@ -41,7 +41,7 @@ pub(super) enum Rule {
     NotEmpty,
     /// Maximum number of entries in a list.
     MaxEntries(usize),
-    /// Schema in place of that of the type.
+    /// Schema that replaces the type's.
     Schema(fn() -> Json),
     /// No value is shown.
     Secret,
