@@ -18,7 +18,7 @@
 //! - [`Owner`] is the machine that claims, seals and collects garbage for one pair: rules S1 to S8. Its driver reads, appends
 //!   and asks; it makes no decisions.
 //! - [`Log`] is a driver's interface to the partitions, and [`Cursor`] tracks how far one of them is read.
-//! - [`Follower`] reads all partitions and returns the current state of each.
+//! - [`Onlooker`] finds states as they become current, whoever owns the pair.
 //! - [`Inventory`] has all records of a partition, in all namespaces, for tools.
 //! - [`RecordKey`], [`Seal`] and [`Claim`] are the records, as text and bytes.
 //!
@@ -27,11 +27,11 @@
 mod content;
 #[cfg(test)]
 mod fixture;
-mod follower;
 mod identity;
 mod inventory;
 mod key;
 mod log;
+mod onlooker;
 mod owner;
 mod record;
 mod rules;
@@ -40,11 +40,11 @@ mod view;
 pub use self::content::{
     CountedColumn, Header, MAX_PART_BYTES, ReplayDigest, Role, RolePart, SharedBytes, State, TopicProgress,
 };
-pub use self::follower::{Follower, Sealed, Unavailable};
 pub use self::identity::{CountedTopic, LogDifference, LogIdentity};
 pub use self::inventory::{Breach, Inventory, NamespaceContents, Weight};
 pub use self::key::{BlobId, Namespace, NoNamespace, RecordKey, SealId, Session};
 pub use self::log::{BlockedOperation, Cursor, EndAnswer, Hindrance, Log, LogEvent, LogProgress};
+pub use self::onlooker::{Onlooker, Sealed};
 pub use self::owner::{
     Loss, Owner, OwnerCommand, OwnerInput, OwnerSettings, OwnerStatus, Refusal, ShownState, StateFault,
     Urgency, Visibility,

@@ -143,8 +143,15 @@ impl Owner {
     /// Creates an owner with weakened rules, for tests.
     #[doc(hidden)]
     pub fn with_rules(settings: OwnerSettings, seed: u64, rules: JournalRules) -> Owner {
+        let view = PartitionView::new(settings.namespace, rules);
+        Owner::over(view, settings, seed)
+    }
+
+    /// Creates an owner of a pair whose partition has been read already: the view has all records up to the read position.
+    pub fn over(view: PartitionView, settings: OwnerSettings, seed: u64) -> Owner {
+        let rules = view.rules();
         Owner {
-            view: PartitionView::new(settings.namespace, rules),
+            view,
             settings,
             rules,
             phase: OwnerPhase::Away(None),

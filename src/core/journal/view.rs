@@ -96,6 +96,10 @@ impl PartitionView {
         }
     }
 
+    pub(super) fn rules(&self) -> JournalRules {
+        self.rules
+    }
+
     /// Takes the next record of the partition, for readers that do not track where the log begins. Returns its key if it has a
     /// value and belongs to this namespace.
     pub fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Option<RecordKey> {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use abgauge_core::journal::Unavailable;
+use abgauge_core::nouns::number_of;
 
 use crate::clock::Clock;
 
@@ -67,14 +67,15 @@ impl GlobalHandle {
             let status = self.status();
             (status.n_unread, self.behind(&status))
         };
-        let unavailable = match (n_unread, behind_ms) {
-            (None, _) => return Err("the number of partitions is not known yet".to_owned()),
+        Err(match (n_unread, behind_ms) {
+            (None, _) => "the number of partitions is not known yet".to_owned(),
             // The age is computed now, so that the view is also withheld if its thread stalls.
-            (Some(0), Some(ms)) if ms > self.lease_ms => Unavailable::Behind { ms },
+            (Some(0), Some(ms)) if ms > self.lease_ms => {
+                format!("the state was last read to its end {ms} ms ago")
+            }
             (Some(0), Some(_)) => return Ok(()),
-            (Some(n_partitions), _) => Unavailable::Reading { n_partitions },
-        };
-        Err(unavailable.to_string())
+            (Some(n), _) => format!("the state of {} is still being read", number_of(n, "partition")),
+        })
     }
 
     /// Returns the number of partitions; 0 before it is known.

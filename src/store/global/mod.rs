@@ -1,7 +1,7 @@
 //! Global view: the current seals of all pairs, whichever instance owns them, on a board of its own.
 //!
 //! ```text
-//! state topic, all partitions ─▶ Follower ─ newly current ─▶ decode ─▶ Board: each pair replaced as a whole
+//! state topic, all partitions ─▶ Onlooker ─ newly current ─▶ decode ─▶ Board: each pair replaced as a whole
 //!                                   │                          └─────▶ Audience
 //!                                   └─ age of its ends ──────▶ Handle ─▶ scrapes: shown, or withheld and why
 //! ```

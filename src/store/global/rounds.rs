@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use abgauge_core::engine::View;
-use abgauge_core::journal::{BlockedOperation, EndQuestion, Follower, Log, LogEvent};
+use abgauge_core::journal::{
+    BlockedOperation, EndQuestion, JournalRules, Log, LogEvent, Namespace, Onlooker, PartitionView, Sealed,
+};
 use abgauge_core::ledger::PairId;
 use tracing::warn;
 
@@ -38,7 +40,6 @@ struct GlobalState {
     handle: GlobalHandle,
     audience: Option<Box<dyn Audience>>,
     clock: Clock,
-    follower: Follower,
     partitions: Vec<GlobalPartition>,
     /// Partitions with a state that is not shown yet, oldest first.
     waiting: VecDeque<usize>,
@@ -50,8 +51,11 @@ struct GlobalState {
     hindered: Option<String>,
 }
 
-#[derive(Default)]
 struct GlobalPartition {
+    view: PartitionView,
+    onlooker: Onlooker,
+    /// The state that was last found current.
+    sealed: Option<Sealed>,
     /// Time of the last question; `is_asked` while it waits for its answer.
     asked_ms: Option<i64>,
     is_asked: bool,
@@ -62,6 +66,22 @@ struct GlobalPartition {
     frontier_ms: Option<i64>,
     /// Reason why the last state is not shown.
     refused: Option<String>,
+}
+
+impl GlobalPartition {
+    fn new(namespace: Namespace) -> GlobalPartition {
+        GlobalPartition {
+            view: PartitionView::new(namespace, JournalRules::default()),
+            onlooker: Onlooker::default(),
+            sealed: None,
+            asked_ms: None,
+            is_asked: false,
+            is_read_on: false,
+            content: None,
+            frontier_ms: None,
+            refused: None,
+        }
+    }
 }
 
 impl<L: Log> GlobalWork<L> {
@@ -78,14 +98,15 @@ impl<L: Log> GlobalWork<L> {
         let n_partitions = settings.n_partitions;
         (0..n_partitions).for_each(|partition| log.follow(partition as i32));
         let desk = GlobalState {
-            follower: Follower::new(settings.namespace, n_partitions, settings.lease_ms),
+            partitions: (0..n_partitions)
+                .map(|_| GlobalPartition::new(settings.namespace))
+                .collect(),
             settings,
             terms,
             board,
             handle,
             audience,
             clock,
-            partitions: (0..n_partitions).map(|_| GlobalPartition::default()).collect(),
             waiting: VecDeque::new(),
             free_from_ms: i64::MIN,
             fault: None,
@@ -128,7 +149,7 @@ impl GlobalState {
                 ..
             } => {
                 if let Some(place) = self.place(partition) {
-                    self.follower.take(place, key, value);
+                    self.partitions[place].view.take(key, value);
                     self.partitions[place].is_read_on = true;
                 }
             }
@@ -142,8 +163,9 @@ impl GlobalState {
             LogEvent::Quiet { partition, .. } => self.answered(partition, |_, _| {}),
             LogEvent::StartOver { partition } => {
                 if let Some(place) = self.place(partition) {
-                    self.follower.start_over(place);
                     let of = &mut self.partitions[place];
+                    of.view.start_over();
+                    of.onlooker.start_over();
                     // The open question is void. Something was read, so the next one comes soon.
                     (of.is_asked, of.is_read_on) = (false, true);
                 }
@@ -173,10 +195,16 @@ impl GlobalState {
 
     /// Handles an end: everything below it has been read.
     fn end(&mut self, place: usize, question: EndQuestion) {
-        match self.follower.end(place, question) {
-            // A state that waits already is not queued again: `show` takes the latest one.
-            Ok(Some(_)) if !self.waiting.contains(&place) => self.waiting.push_back(place),
-            Ok(_) => {}
+        let of = &mut self.partitions[place];
+        match of.onlooker.end(&of.view, question) {
+            Ok(None) => {}
+            Ok(sealed) => {
+                of.sealed = sealed;
+                // A state that waits already is not queued again: `show` takes the latest one.
+                if !self.waiting.contains(&place) {
+                    self.waiting.push_back(place);
+                }
+            }
             Err(refusal) => self.refuse(place, refusal.to_string()),
         }
     }
@@ -220,7 +248,7 @@ impl GlobalState {
     }
 
     fn show(&mut self, place: usize) {
-        let Some(sealed) = self.follower.sealed(place) else {
+        let Some(sealed) = self.partitions[place].sealed.clone() else {
             return;
         };
         let (header, content) = (&sealed.seal.header, sealed.seal.content);
@@ -258,14 +286,15 @@ impl GlobalState {
         self.board.show_until([until_ms; 2]);
         // A state that was read but is not shown yet counts as unread, so that the view appears complete.
         let is_unread = |place: &usize| {
-            let is_shown = self.partitions[*place].content.is_some();
-            !self.follower.is_known(*place) || (self.follower.sealed(*place).is_some() && !is_shown)
+            let of = &self.partitions[*place];
+            !of.onlooker.is_known() || (of.sealed.is_some() && of.content.is_none())
         };
         let n_unread = (0..self.partitions.len()).filter(is_unread).count();
-        let now_ms = self.clock.lasting_ms();
+        // `None` is less than any time, so one partition without an end makes the age unknown.
+        let asked = self.partitions.iter().map(|of| of.onlooker.asked_ms());
         self.handle.put(ViewStatus {
             n_unread: Some(n_unread),
-            asked_ms: self.follower.behind_ms(now_ms).map(|ms| now_ms - ms),
+            asked_ms: asked.min().flatten(),
             frontiers_ms: self.partitions.iter().map(|of| of.frontier_ms).collect(),
             fault: self.fault_in_words(),
         });
@@ -285,8 +314,8 @@ impl GlobalState {
 
     /// The question for the end of a partition, if it is time for one.
     fn question(&mut self, place: usize, now_ms: i64) -> Option<EndQuestion> {
-        let is_known = self.follower.is_known(place);
         let of = &mut self.partitions[place];
+        let is_known = of.onlooker.is_known();
         let since_ms = of.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
         let pause_ms = match (of.is_asked, is_known, of.is_read_on) {
             (true, ..) => ANSWER_MS,
@@ -300,6 +329,6 @@ impl GlobalState {
             return None;
         }
         (of.asked_ms, of.is_asked, of.is_read_on) = (Some(now_ms), true, false);
-        Some(self.follower.question(place, now_ms))
+        Some(of.view.question(now_ms))
     }
 }

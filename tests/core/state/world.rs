@@ -6,7 +6,7 @@ mod hard_spots;
 mod peace;
 mod turns;
 
-use abgauge_core::journal::{EndQuestion, Follower, JournalRules};
+use abgauge_core::journal::{EndQuestion, JournalRules, Onlooker, PartitionView};
 
 use self::faults::Faults;
 use crate::state::dice::Dice;
@@ -28,9 +28,12 @@ struct Flight {
 
 /// A reader of the state that never owns it.
 struct Watcher {
-    follower: Follower,
+    view: PartitionView,
+    onlooker: Onlooker,
     read: usize,
     asked: Option<(EndQuestion, usize)>,
+    /// The state that it shows, and its position in the chain.
+    shown: Option<u128>,
     place: Option<usize>,
 }
 
@@ -80,7 +83,6 @@ impl World {
         let mut dice = Dice::new(seed);
         let faults = Faults::any(&mut dice);
         let n_instances = 2 + dice.below(2);
-        let follower = Follower::with_rules(namespace(), 1, LEASE_MS, rules);
         let mut world = World {
             dice,
             faults,
@@ -94,9 +96,11 @@ impl World {
             assigned: None,
             generation: 0,
             watcher: Watcher {
-                follower,
+                view: PartitionView::new(namespace(), rules),
+                onlooker: Onlooker::default(),
                 read: 0,
                 asked: None,
+                shown: None,
                 place: None,
             },
             judge: Judge::new(LEASE_MS),
@@ -220,27 +224,30 @@ impl World {
 
     fn watch(&mut self) -> Verdict {
         let Watcher {
-            follower,
+            view,
+            onlooker,
             read,
             asked,
+            shown,
             place,
         } = &mut self.watcher;
         if asked.is_none() {
-            *asked = Some((follower.question(0, self.now_ms), self.log.end()));
+            *asked = Some((view.question(self.now_ms), self.log.end()));
         }
         for _ in 0..self.dice.below(12) {
             let (record, next) = self.log.next(*read);
             *read = next;
             if let Some(record) = record {
-                follower.take(0, &record.text, record.value.as_deref());
+                view.take(&record.text, record.value.as_deref());
             }
         }
         // The end counts only once every record before it has been read.
         let Some((question, _)) = asked.take_if(|(_, end)| *end <= *read) else {
             return Ok(());
         };
-        let sealed = follower.end(0, question);
+        let sealed = onlooker.end(view, question);
         if let Some(sealed) = sealed.map_err(|refusal| format!("I10: an onlooker reads that {refusal}"))? {
+            *shown = Some(sealed.seal.content);
             let now = self.judge.place_of(sealed.seal.content)?;
             if Some(now) < place.replace(now) {
                 return Err("I8: an onlooker goes back".to_owned());

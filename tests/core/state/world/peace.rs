@@ -2,7 +2,7 @@
 
 use super::World;
 use super::faults::Faults;
-use crate::state::instance::Life;
+use crate::state::instance::{LEASE_MS, Life};
 use crate::state::judge::Verdict;
 use crate::state::pair::{Account, Pair, recount};
 
@@ -78,13 +78,9 @@ impl World {
         if self.instances[who].shown(self.now_ms).settled != Some(content) {
             return Err("the owner does not show it".to_owned());
         }
-        let mut states = self
-            .watcher
-            .follower
-            .shown(self.now_ms)
-            .map_err(|why| why.to_string())?;
-        let seen = states.next().flatten().map(|sealed| sealed.seal.content);
-        if seen != Some(content) {
+        let asked_ms = self.watcher.onlooker.asked_ms();
+        let is_young = asked_ms.is_some_and(|asked_ms| self.now_ms - asked_ms <= LEASE_MS);
+        if self.watcher.shown != Some(content) || !self.watcher.onlooker.is_known() || !is_young {
             return Err("an onlooker does not show it".to_owned());
         }
         Ok(())
