@@ -3,26 +3,24 @@
 use std::sync::Arc;
 
 use abgauge_core::engine::event::Side;
-use abgauge_core::journal::{Header, Namespace};
+use abgauge_core::journal::Header;
 use abgauge_core::looks::{self, Inbox};
 use abgauge_core::metrics::Ranking;
 use abgauge_core::metrics::catalogue::Catalogue;
-use anyhow::Context as _;
 use tracing::warn;
 
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::serve::GlobalScope;
 use crate::settings::Config;
-use crate::store::global::{Audience, Global, GlobalBoard, GlobalHandle, GlobalSettings, NewState, Sources};
+use crate::store::global::{Audience, Global, GlobalBoard, NewState, Sources};
+use crate::store::publications::Publications;
 use crate::store::stored::{PairDecoder, codec, sides};
-use crate::stream::kafka::state_log::StateLog;
 
 pub struct Overview {
-    board: Arc<Board>,
-    handle: GlobalHandle,
+    board: Arc<GlobalBoard>,
+    publications: Publications,
     clock: Clock,
-    lease_ms: i64,
     /// Inbox for looks, if experiments are configured.
     looks: Option<Arc<Inbox>>,
     thread: Option<Global>,
@@ -37,11 +35,19 @@ impl Overview {
         lease_ms: i64,
         clock: Clock,
     ) -> Overview {
+        let publications = Publications::new(lease_ms, clock.clone());
+        let join = &config.join;
+        let settled_ahead_ms = join.max_future_ms - join.lateness_ms - join.attribution_ms;
+        let board = GlobalBoard::new(
+            Board::new(config, ranking),
+            publications.clone(),
+            settled_ahead_ms,
+            clock.clone(),
+        );
         Overview {
-            board: Arc::new(Board::new(config, ranking)),
-            handle: GlobalHandle::new(lease_ms, clock.clone()),
+            board: Arc::new(board),
+            publications,
             clock,
-            lease_ms,
             looks,
             thread: None,
         }
@@ -49,35 +55,25 @@ impl Overview {
 
     pub fn scope(&self) -> GlobalScope {
         GlobalScope {
-            source: Arc::new(GlobalBoard::new(Arc::clone(&self.board), self.handle.clone())),
-            handle: self.handle.clone(),
+            source: Arc::clone(&self.board) as _,
+            publications: self.publications.clone(),
         }
     }
 
-    pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
-        self.board.set_catalogue(Arc::clone(catalogue));
+    /// Returns what the keeper publishes to.
+    pub fn publications(&self) -> Publications {
+        self.publications.clone()
     }
 
-    /// Starts reading the state topic `topic`.
+    pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
+        self.board.set_catalogue(catalogue);
+    }
+
+    /// Starts showing what the keeper publishes.
     ///
     /// # Errors
-    /// librdkafka refuses a property, or no thread can be started.
-    pub fn start(
-        &mut self,
-        config: &Config,
-        topic: &str,
-        namespace: Namespace,
-        n_partitions: u32,
-    ) -> anyhow::Result<()> {
-        let log = StateLog::reading(&config.kafka, topic, self.clock.clone())
-            .context("open the state topic for the global view")?;
-        let join = &config.join;
-        let settings = GlobalSettings {
-            namespace,
-            n_partitions: n_partitions as usize,
-            lease_ms: self.lease_ms,
-            settled_ahead_ms: join.max_future_ms - join.lateness_ms - join.attribution_ms,
-        };
+    /// No thread can be started.
+    pub fn start(&mut self, config: &Config, n_partitions: u32) -> anyhow::Result<()> {
         let listener = self.looks.clone().map(|looks| -> Box<dyn Audience> {
             Box::new(StateForwarder {
                 looks,
@@ -86,11 +82,9 @@ impl Overview {
             })
         });
         let global = Global::start(Sources {
-            log,
-            settings,
-            terms: PairDecoder::new(config),
+            publications: self.publications.clone(),
+            decoder: PairDecoder::new(config),
             board: Arc::clone(&self.board),
-            handle: self.handle.clone(),
             audience: listener,
             clock: self.clock.clone(),
         });

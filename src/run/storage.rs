@@ -1,4 +1,4 @@
-//! Keeper of the stored state and reader of the global view, started once the number of pairs is known and the topics are
+//! Keeper of the stored state and global view, started once the number of pairs is known and the topics are
 //! found fit for it.
 
 mod topics;
@@ -82,7 +82,7 @@ impl Keeping {
         };
         let namespace = Namespace::of(&identity.fingerprint, &self.config.kafka.group_id);
         if let Some(overview) = &mut self.overview {
-            overview.start(&self.config, topic, namespace, identity.n_partitions)?;
+            overview.start(&self.config, identity.n_partitions)?;
         }
         let log = StateLog::start(&self.config.kafka, topic, namespace, self.clock.clone())
             .context("open the state topic")?;
@@ -102,7 +102,8 @@ impl Keeping {
             leave_ms: LEAVE_MS,
             has_read,
         };
-        let keeper = Keeper::start(log, settings, self.clock.clone())?;
+        let publications = self.overview.as_ref().map(Overview::publications);
+        let keeper = Keeper::start(log, settings, publications, self.clock.clone())?;
         let handle = keeper.handle();
         self.keeper = Some(keeper);
         Ok(Some(Input::Keeper(handle, identity)))

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Exporter;
 use crate::board::snapshot::SnapshotSource;
-use crate::store::global::GlobalHandle;
+use crate::store::publications::Publications;
 use crate::telemetry::{StreamStatus, Warning};
 
 /// Distance behind the furthest frontier from which a partition counts as lagging, ms. Longer than the time between two
@@ -36,7 +36,7 @@ impl Scope {
 /// Source of the numbers of all partitions.
 pub struct GlobalScope {
     pub source: Arc<dyn SnapshotSource>,
-    pub handle: GlobalHandle,
+    pub publications: Publications,
 }
 
 /// Status of the global view.
@@ -59,7 +59,7 @@ struct Lagging {
 
 impl GlobalScope {
     pub(super) fn status(&self) -> GlobalStatus {
-        let frontiers = self.handle.frontiers_ms();
+        let frontiers = self.publications.frontiers_ms();
         let furthest_ms = frontiers.iter().map(|(_, ms)| *ms).max().unwrap_or_default();
         let lag = frontiers
             .iter()
@@ -68,8 +68,8 @@ impl GlobalScope {
         lagging.sort_unstable_by_key(|(ms, partition)| (-ms, *partition));
         let reported = lagging.iter().take(MAX_LAGGING);
         GlobalStatus {
-            withheld: self.handle.unavailable().err(),
-            behind_seconds: self.handle.behind_ms().map(|ms| ms as f64 / 1000.0),
+            withheld: self.publications.unavailable().err(),
+            behind_seconds: self.publications.behind_ms().map(|ms| ms as f64 / 1000.0),
             n_lagging: lagging.len(),
             lagging: reported
                 .map(|(ms, partition)| Lagging {
@@ -81,7 +81,7 @@ impl GlobalScope {
     }
 
     fn warning(&self) -> Option<Warning> {
-        let fault = self.handle.fault()?;
+        let fault = self.publications.fault_in_words()?;
         Some(Warning::new(format!(
             "the global view is out of date, or will soon be withheld: {fault}"
         )))
@@ -93,7 +93,7 @@ impl Exporter {
     pub(super) fn scopes(&self) -> Vec<Scope> {
         match &self.global {
             None => vec![Scope::Own],
-            Some(global) if self.telemetry.n_partitions_owned() < global.handle.n_partitions() => {
+            Some(global) if self.telemetry.n_partitions_owned() < global.publications.n_partitions() => {
                 vec![Scope::Global, Scope::Own]
             }
             Some(_) => vec![Scope::Own, Scope::Global],
@@ -118,15 +118,15 @@ impl Exporter {
 
     /// Updates the telemetry of the global view.
     pub(super) fn report_global(&self) {
-        if let Some(GlobalScope { handle, .. }) = &self.global {
-            let is_shown = handle.unavailable().is_ok();
+        if let Some(GlobalScope { publications, .. }) = &self.global {
+            let is_shown = publications.unavailable().is_ok();
             // A withheld view has no frontiers: their series disappear instead of showing old values.
             let frontiers_ms = if is_shown {
-                handle.frontiers_ms()
+                publications.frontiers_ms()
             } else {
                 Vec::new()
             };
-            let behind_seconds = handle.behind_ms().map(|ms| ms as f64 / 1000.0);
+            let behind_seconds = publications.behind_ms().map(|ms| ms as f64 / 1000.0);
             self.telemetry.set_global(behind_seconds, &frontiers_ms);
         }
     }

@@ -9,6 +9,11 @@ pub trait Log {
     /// Reads a partition from its first record on, from now on.
     fn follow(&mut self, partition: i32);
 
+    /// Notes that an owner depends on this partition, so that others must not delay the answers to its questions.
+    fn prefer(&mut self, partition: i32) {
+        let _ = partition;
+    }
+
     /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is
     /// one; a later question replaces an earlier one.
     fn ask(&mut self, partition: i32, question: EndQuestion);
@@ -48,7 +53,11 @@ pub enum LogEvent<'a> {
     /// The append of this key and value is acknowledged by all replicas in sync.
     Acknowledged { partition: i32, key: RecordKey },
     /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
-    Fault(String),
+    Fault {
+        message: String,
+        /// Set unless only partitions are affected that no owner depends on.
+        of_owners: bool,
+    },
     /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.
     Hindered(BlockedOperation, Option<Hindrance>),
 }

@@ -252,7 +252,7 @@ fn a_scope_can_be_requested_only_if_it_is_shown() {
     let exporter = Exporter {
         global: Some(crate::serve::GlobalScope {
             source: Arc::new(Board),
-            handle: crate::store::global::GlobalHandle::new(15_000, clock),
+            publications: crate::store::publications::Publications::new(15_000, clock),
         }),
         ..fixture::exporter(Arc::new(Board))
     };

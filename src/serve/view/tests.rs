@@ -11,7 +11,7 @@ use super::super::fixture::{self, HIT, MISS, NOW_MS, arm, looks, snapshot, sums}
 use super::*;
 use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 use crate::clock::Clock;
-use crate::store::global::GlobalHandle;
+use crate::store::publications::Publications;
 
 /// Source with a line of two cells for every arm but `b`.
 struct Lines;
@@ -65,7 +65,7 @@ fn beside_others(n_owned: usize) -> Exporter {
     let exporter = Exporter {
         global: Some(GlobalScope {
             source: Arc::new(Lines),
-            handle: GlobalHandle::read_now(&frontiers_ms, 15_000, clock),
+            publications: Publications::read_now(&frontiers_ms, 15_000, clock),
         }),
         ..exporter()
     };

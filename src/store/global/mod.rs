@@ -1,56 +1,41 @@
-//! Global view: the current seals of all pairs, whichever instance owns them, on a board of its own.
+//! Global view: the current states of all pairs, whichever instance owns them, on a board of its own.
 //!
 //! ```text
-//! state topic, all partitions ─▶ Onlooker ─ newly current ─▶ decode ─▶ Board: each pair replaced as a whole
-//!                                   │                          └─────▶ Audience
-//!                                   └─ age of its ends ──────▶ Handle ─▶ scrapes: shown, or withheld and why
+//! keeper ── current states ──▶ Publications ─▶ decode ─▶ GlobalBoard: each pair replaced as a whole
+//!        ── age of the ends ─▶      │             └────▶ Audience
+//!                                   └─▶ scrapes: shown, or withheld and why
 //! ```
-//! It reads and never writes. The shown state of a pair was current when the end of its partition was last asked for. Ends
-//! are asked for often enough that none is older than the lease. If the brokers do not answer, the whole view is withheld.
+//! The shown state of a pair was current when the end of its partition was last asked for. The keeper asks often enough that no end is
+//! older than the lease. If the brokers do not answer, the whole view is withheld.
 
 mod global_board;
-mod handle;
-mod rounds;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use abgauge_core::journal::{Header, Log, Namespace};
+use abgauge_core::journal::{Header, Sealed};
 use abgauge_core::ledger::PairId;
 use anyhow::Context as _;
 
 pub use self::global_board::GlobalBoard;
-pub use self::handle::GlobalHandle;
-pub use self::rounds::GlobalWork;
-use crate::board::Board;
+use super::publications::Publications;
 use crate::clock::Clock;
 use crate::store::keeper::Roles;
 use crate::store::stored::PairDecoder;
 
-/// Longest wait for news in a round, ms.
-const WAIT_MS: u64 = 20;
-
-/// Settings of the view.
-#[derive(Debug, Clone)]
-pub struct GlobalSettings {
-    pub namespace: Namespace,
-    pub n_partitions: usize,
-    /// Age of an end from which nothing is shown, ms.
-    pub lease_ms: i64,
-    /// Bound on how far ahead of the clock a settled window may end, ms; usually negative.
-    pub settled_ahead_ms: i64,
-}
+/// Pause while the next state must wait.
+const WAIT: Duration = Duration::from_millis(20);
+/// Rest after decoding a state, as a multiple of the time it took, so that decoding takes a tenth of a core at most.
+const REST: i64 = 9;
 
 /// Inputs and outputs of the view.
-pub struct Sources<L> {
-    /// Log that states are read from.
-    pub log: L,
-    pub settings: GlobalSettings,
-    pub terms: PairDecoder,
-    /// Board that shows the states, as far as `handle` permits.
-    pub board: Arc<Board>,
-    pub handle: GlobalHandle,
+pub struct Sources {
+    pub publications: Publications,
+    pub decoder: PairDecoder,
+    /// Board that shows the states.
+    pub board: Arc<GlobalBoard>,
     pub audience: Option<Box<dyn Audience>>,
     pub clock: Clock,
 }
@@ -68,39 +53,97 @@ pub trait Audience: Send {
     fn seen(&mut self, seen: NewState<'_>);
 }
 
+/// Everything the thread owns. Tests drive it directly.
+struct GlobalWork {
+    sources: Sources,
+    /// Content hashes of the states that are shown.
+    contents: BTreeMap<PairId, u128>,
+    /// Time before which only first states are decoded.
+    free_from_ms: i64,
+}
+
+impl GlobalWork {
+    fn new(sources: Sources) -> GlobalWork {
+        GlobalWork {
+            sources,
+            contents: BTreeMap::new(),
+            free_from_ms: i64::MIN,
+        }
+    }
+
+    /// Shows the next state that waits: the first ones of pairs, then one from time to time. Returns whether there was one.
+    fn show_next(&mut self) -> bool {
+        let started_ms = self.sources.clock.steady_ms();
+        let is_free = started_ms >= self.free_from_ms;
+        let Some((pair, state)) = self.sources.publications.next(is_free) else {
+            return false;
+        };
+        self.show(pair, &state);
+        let now_ms = self.sources.clock.steady_ms();
+        // The rest is proportional to the work, so that many states cannot occupy the core.
+        self.free_from_ms = now_ms + REST * (now_ms - started_ms);
+        true
+    }
+
+    fn show(&mut self, pair: PairId, state: &Sealed) {
+        let Sources {
+            publications,
+            decoder,
+            board,
+            audience,
+            ..
+        } = &mut self.sources;
+        let (header, content) = (&state.seal.header, state.seal.content);
+        let frontier_ms = header.frontier_ms.filter(|_| header.was_caught_up);
+        // A new owner seals the same content again, which needs no decoding.
+        if self.contents.get(&pair) == Some(&content) {
+            return publications.shown(pair, frontier_ms);
+        }
+        let decoded = match decoder.read(header, &state.roles) {
+            Ok(decoded) => decoded,
+            Err(unusable) => return publications.refuse(pair, unusable.to_string()),
+        };
+        board.replace(pair, &decoded, header.was_caught_up);
+        self.contents.insert(pair, content);
+        publications.shown(pair, frontier_ms);
+        if let Some(audience) = audience {
+            audience.seen(NewState {
+                pair,
+                header,
+                roles: &state.roles,
+            });
+        }
+    }
+}
+
 /// Thread of the global view. Dropping this ends it.
 pub struct Global {
-    is_over: Arc<AtomicBool>,
+    publications: Publications,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Global {
-    /// Starts the thread that reads the log and shows its states.
+    /// Starts the thread that shows published states.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(sources: Sources<impl Log + Send + 'static>) -> anyhow::Result<Global> {
-        let is_over = Arc::new(AtomicBool::new(false));
+    pub fn start(sources: Sources) -> anyhow::Result<Global> {
+        let publications = sources.publications.clone();
         let mut work = GlobalWork::new(sources);
-        let run = {
-            let is_over = Arc::clone(&is_over);
-            move || {
-                // The flag orders no other memory, so relaxed access is enough. A round waits only briefly, so the thread ends
-                // soon.
-                while !is_over.load(Ordering::Relaxed) {
-                    work.round(WAIT_MS);
+        let run = move || {
+            while work.sources.publications.wait() {
+                if !work.show_next() {
+                    std::thread::sleep(WAIT);
                 }
             }
         };
         let thread = std::thread::Builder::new().name("global".into()).spawn(run);
         Ok(Global {
-            is_over,
+            publications,
             thread: Some(thread.context("start the thread of the global view")?),
         })
     }
-}
 
-impl Global {
     /// Returns whether the thread has ended. This happens only if it panics.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -109,7 +152,7 @@ impl Global {
 
 impl Drop for Global {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.publications.end();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {

@@ -7,23 +7,36 @@ use std::time::Duration;
 use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::journal::{
-    BlobId, Claim, CountedTopic, EndQuestion, Entry, LogEvent, LogIdentity, LogProgress, RecordKey, Seal,
-    SealId, Session, SharedBytes,
+    BlobId, Claim, CountedTopic, EndQuestion, Entry, Log, LogEvent, LogIdentity, LogProgress, Namespace,
+    OwnerSettings, RecordKey, Seal, SealId, Session, SharedBytes,
 };
 use abgauge_core::metrics::{LISTS, Ranking};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::*;
+use crate::board::Board;
 use crate::board::snapshot::SnapshotSource as _;
 use crate::board::tests::{T0, config, read, tracker};
 use crate::clock::ClockControl;
 use crate::settings::{Config, StateTopic};
+use crate::store::keeper::{self, KeeperHandle, KeeperSettings, KeeperWork, OwnerStatus};
 use crate::store::stored::{codec, keep};
 
 const LEASE_MS: i64 = 15_000;
 
 fn namespace() -> Namespace {
     Namespace::of("fingerprint", "group")
+}
+
+fn identity(n_partitions: usize) -> LogIdentity {
+    LogIdentity {
+        fingerprint: "fingerprint".to_owned(),
+        topics: vec![CountedTopic {
+            name: "served".to_owned(),
+            id: 0,
+        }],
+        n_partitions: n_partitions as u32,
+    }
 }
 
 /// A partition: its records, the number of them that were read, and the pending question.
@@ -37,18 +50,23 @@ struct Partition {
 /// A log whose records are read at once, and whose answers can be switched off.
 struct Memory {
     partitions: Vec<Partition>,
+    followed: Vec<i32>,
     answers: bool,
 }
 
 impl Log for Memory {
-    fn follow(&mut self, _: i32) {}
+    fn follow(&mut self, partition: i32) {
+        self.followed.push(partition);
+    }
 
     fn ask(&mut self, partition: i32, question: EndQuestion) {
         self.partitions[partition as usize].asked = Some(question);
     }
 
-    fn append(&mut self, _: i32, key: RecordKey, _: Option<SharedBytes>) {
-        panic!("{key:?} is written by who only reads");
+    fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
+        let value = value.expect("there is nothing to delete");
+        let record = (key.text(namespace()), value.to_vec());
+        self.partitions[partition as usize].records.push(record);
     }
 
     fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -89,9 +107,11 @@ impl Audience for Ears {
 
 struct World {
     config: Config,
-    work: GlobalWork<Memory>,
-    handle: GlobalHandle,
-    whole: GlobalBoard,
+    keeper: KeeperWork<Memory>,
+    worker: KeeperHandle,
+    view: GlobalWork,
+    handle: Publications,
+    whole: Arc<GlobalBoard>,
     clock: Clock,
     hand: ClockControl,
     heard: Heard,
@@ -107,32 +127,44 @@ impl World {
             max_bytes_per_second: 1 << 20,
         });
         let (clock, hand) = Clock::simulated(T0 + 3_600_000);
-        let board = Arc::new(Board::new(&config, &Ranking::new(&config.measures)));
-        let handle = GlobalHandle::new(LEASE_MS, clock.clone());
+        let board = Board::new(&config, &Ranking::new(&config.measures));
+        let handle = Publications::new(LEASE_MS, clock.clone());
+        let whole = Arc::new(GlobalBoard::new(board, handle.clone(), 0, clock.clone()));
         let log = Memory {
             partitions: (0..n_partitions).map(|_| Partition::default()).collect(),
+            followed: Vec::new(),
             answers: true,
         };
-        let settings = GlobalSettings {
-            namespace: namespace(),
-            n_partitions,
-            lease_ms: LEASE_MS,
-            settled_ahead_ms: 0,
+        let settings = KeeperSettings {
+            owner: OwnerSettings {
+                namespace: namespace(),
+                identity: identity(n_partitions),
+                claim: Claim::default(),
+                answer_ms: 5_000,
+                lease_ms: LEASE_MS,
+                still_ms: 5_000,
+            },
+            interval_ms: 10_000,
+            max_bytes_per_second: 1 << 20,
+            seed: 1,
+            leave_ms: 3_000,
+            has_read: false,
         };
+        let (keeper, worker, _) = keeper::work(log, settings, Some(handle.clone()), clock.clone());
         let heard = Heard::default();
-        let work = GlobalWork::new(Sources {
-            log,
-            settings,
-            terms: PairDecoder::new(&config),
-            board: Arc::clone(&board),
-            handle: handle.clone(),
+        let view = GlobalWork::new(Sources {
+            publications: handle.clone(),
+            decoder: PairDecoder::new(&config),
+            board: Arc::clone(&whole),
             audience: Some(Box::new(Ears(Arc::clone(&heard)))),
             clock: clock.clone(),
         });
         World {
-            whole: GlobalBoard::new(board, handle.clone()),
+            whole,
             config,
-            work,
+            keeper,
+            worker,
+            view,
             handle,
             clock,
             hand,
@@ -143,12 +175,19 @@ impl World {
     /// Lets a second pass, and shows the states that are current by then.
     fn second(&mut self) {
         self.hand.advance_to(self.clock.now_ms() + 1_000);
-        (0..10).for_each(|_| self.work.round(0));
+        for _ in 0..10 {
+            self.round();
+        }
+    }
+
+    fn round(&mut self) {
+        assert!(self.keeper.round(0));
+        self.view.show_next();
     }
 
     fn put(&mut self, partition: usize, key: RecordKey, value: Vec<u8>) {
         let record = (key.text(namespace()), value);
-        self.work.log().partitions[partition].records.push(record);
+        self.keeper.log().partitions[partition].records.push(record);
     }
 
     fn claim(&mut self, partition: usize, epoch: u64) {
@@ -165,14 +204,7 @@ impl World {
         read(&mut tracker, 0, &lists, &[]);
         let checkpoint = tracker.checkpoint(&[(Side::Served, lists.len() as i64)]);
         let checkpoint = checkpoint.expect("it replays nothing");
-        let identity = LogIdentity {
-            fingerprint: "fingerprint".to_owned(),
-            topics: vec![CountedTopic {
-                name: "served".to_owned(),
-                id: 0,
-            }],
-            n_partitions: 2,
-        };
+        let identity = identity(2);
         let parts = tracker.encode_ledger();
         let (header, roles) = codec::stored(&checkpoint, parts, 7, None, &identity, was_caught_up);
         let mut table = BTreeMap::new();
@@ -214,7 +246,9 @@ impl World {
 #[test]
 fn shows_nothing_until_every_partition_has_a_current_state() {
     let mut world = World::new(2);
-    assert_eq!(world.handle.n_partitions(), 0);
+    let early = Publications::new(LEASE_MS, world.clock.clone());
+    let why = early.unavailable().expect_err("the keeper has not started");
+    assert_eq!(why, "the number of partitions is not known yet");
     world.sealed(0, 1, 3);
     // Somebody has just taken over the other.
     world.sealed(1, 1, 2);
@@ -253,7 +287,7 @@ fn withholds_everything_while_ends_are_older_than_the_lease() {
     let mut world = World::new(2);
     (0..2).for_each(|partition| world.sealed(partition, 1, 3));
     world.second();
-    world.work.log().answers = false;
+    world.keeper.log().answers = false;
     for _ in 0..14 {
         world.second();
     }
@@ -263,7 +297,7 @@ fn withholds_everything_while_ends_are_older_than_the_lease() {
     let why = world.handle.unavailable().expect_err("nobody answers");
     assert!(why.starts_with("the state was last read to its end"), "{why}");
     // The thread itself may stall: scrapes compare with the clock.
-    world.work.log().answers = true;
+    world.keeper.log().answers = true;
     (0..10).for_each(|_| world.second());
     assert_eq!(world.total(), Some(6));
     world.hand.advance_to(world.clock.now_ms() + LEASE_MS + 2_000);
@@ -278,14 +312,14 @@ fn reports_an_incomplete_state_and_keeps_the_last_one() {
     world.seal(0, 1, 4, true, true);
     world.second();
     assert_eq!(world.total(), Some(3));
-    let fault = world.handle.fault().expect("a blob is missing");
+    let fault = world.handle.fault_in_words().expect("a blob is missing");
     assert!(
         fault.starts_with("the stored state of partition 0 cannot be shown: "),
         "{fault}"
     );
     world.sealed(0, 1, 5);
     world.second();
-    assert_eq!((world.total(), world.handle.fault()), (Some(5), None));
+    assert_eq!((world.total(), world.handle.fault_in_words()), (Some(5), None));
 }
 
 #[test]
@@ -320,4 +354,27 @@ fn a_listener_gets_each_state_once() {
     let heard = std::mem::take(&mut *world.heard.lock().unwrap());
     let pairs: Vec<PairId> = heard.iter().map(|(pair, _)| *pair).collect();
     assert_eq!(pairs, [0, 1, 0]);
+}
+
+#[test]
+fn pairs_of_this_instance_are_read_before_those_of_others() {
+    let mut world = World::new(20);
+    world.keeper.log().answers = false;
+    world.second();
+    assert_eq!(world.keeper.log().followed, (0..8).collect::<Vec<i32>>());
+    world.worker.assigned(15);
+    world.round();
+    assert_eq!(world.keeper.log().followed[8..], [15]);
+    world.keeper.log().answers = true;
+    // The pair waits for the end that has its claim.
+    while world.worker.status(15).standing != OwnerStatus::Holding {
+        assert_eq!(world.keeper.log().followed[8..], [15]);
+        world.round();
+    }
+    world.second();
+    let mut followed = world.keeper.log().followed.clone();
+    followed.sort_unstable();
+    assert_eq!(followed, (0..20).collect::<Vec<i32>>());
+    world.second();
+    assert_eq!(world.handle.unavailable(), Ok(()), "no pair has a state");
 }

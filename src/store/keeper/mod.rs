@@ -1,16 +1,20 @@
-//! Keeper of the stored state: a thread that drives an [`Owner`](abgauge_core::journal::Owner) for each pair, between a [`Log`]
-//! and the worker.
+//! Keeper of the stored state: the thread that follows the state topic. It holds one view of each partition, with an
+//! [`Owner`](abgauge_core::journal::Owner) over it if the pair was assigned here.
 //!
 //! ```text
 //!             requests                        append, ask
 //! worker ────────────────▶  keeper            ───────────▶  log
-//!        ◀────────────────  an owner for      ◀───────────
-//!              orders       each pair          records, ends, acknowledgements
-//!                             │
-//! worker, scrapes ◀── board ──┘  what is wanted, what may be shown, the status
+//!        ◀────────────────  a view for each   ◀───────────
+//!              orders       partition, with    records, ends, acknowledgements
+//!                           owners │ and onlookers
+//! worker, scrapes ◀── board ───────┤  what is wanted, what may be shown, the status
+//! global view, looks ◀─────────────┘  publications: states that are newly current
 //! ```
 //! The keeper decides nothing that a rule of the state decides. It only schedules questions and seals. A seal is due every
 //! interval, and the interval is stretched to keep the written bytes within their bound. No call of a [`KeeperHandle`] blocks.
+//!
+//! If the global view subscribes, partitions of other instances are followed too, a few at a time, and only while no pair of this
+//! instance is still being read.
 //!
 //! # Duties of the worker
 //!
@@ -26,6 +30,7 @@
 
 mod conflicting_instances;
 mod faults;
+mod followed;
 mod handle;
 mod pace;
 mod pair;
@@ -44,6 +49,7 @@ pub use self::handle::{KeeperHandle, Offer, Roles};
 pub use self::rounds::{KeeperWork, work};
 pub use self::status_board::{PairStatus, Restored};
 use crate::clock::Clock;
+use crate::store::publications::Publications;
 
 /// Longest wait for news in a round, ms.
 const WAIT_MS: u64 = 20;
@@ -102,16 +108,17 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the thread.
+    /// Starts the thread. With `publications`, it follows all partitions and publishes their current states.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(
         log: impl Log + Send + 'static,
         settings: KeeperSettings,
+        publications: Option<Publications>,
         clock: Clock,
     ) -> anyhow::Result<Keeper> {
-        let (mut work, handle, orders) = work(log, settings, clock);
+        let (mut work, handle, orders) = work(log, settings, publications, clock);
         let run = move || while work.round(WAIT_MS) {};
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(run);
         Ok(Keeper {

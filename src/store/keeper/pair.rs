@@ -2,19 +2,13 @@
 
 use std::collections::VecDeque;
 
-use abgauge_core::journal::{EndQuestion, LogProgress, Owner, OwnerStatus, State, Urgency};
+use abgauge_core::journal::{LogProgress, Owner, OwnerStatus, State, Urgency};
 
 use super::KeeperSettings;
 use super::Memory;
 use super::handle::{Offer, Offered};
 use super::pace::WritePace;
 use super::status_board::{PairStatus, Restored};
-
-/// Pauses between questions for an end, ms: if nothing waits for one, and if something waits but nothing new was read.
-const ASK_EVERY_MS: i64 = 1_000;
-const ASK_AGAIN_MS: i64 = 100;
-/// Time to wait for an answer before the question is repeated, ms.
-const ANSWER_MS: i64 = 5_000;
 
 pub(super) struct KeptPair {
     pub owner: Owner,
@@ -25,15 +19,10 @@ pub(super) struct KeptPair {
     /// The content of the state that was last found in force.
     shown: Option<u128>,
     pub leaving: Option<LeavingPair>,
-    /// Time of the last question; `is_asked` while it waits for its answer.
-    asked_ms: Option<i64>,
-    is_asked: bool,
-    /// Something was read since the last question.
-    is_read_on: bool,
     /// Time at which the next state is due.
     due_ms: i64,
     n_commits: u64,
-    /// Bytes of keys and values read before the pair was assigned.
+    /// Bytes of keys and values read before its stored state was looked for.
     n_bytes_before: u64,
     /// Bytes of the state from which memory was restored since then.
     n_bytes_live: Option<u64>,
@@ -49,21 +38,26 @@ pub(super) struct LeavingPair {
 }
 
 impl KeptPair {
-    pub fn new(owner: Owner) -> KeptPair {
+    /// Creates a pair of which this many bytes were read before its stored state is looked for.
+    pub fn new(owner: Owner, n_bytes_before: u64) -> KeptPair {
+        let progress = LogProgress {
+            n_bytes: n_bytes_before,
+            ..LogProgress::default()
+        };
         KeptPair {
             owner,
             incarnation: None,
             offers: VecDeque::new(),
             shown: None,
             leaving: None,
-            asked_ms: None,
-            is_asked: false,
-            is_read_on: true,
             due_ms: i64::MIN,
             n_commits: 0,
             n_bytes_before: 0,
             n_bytes_live: None,
-            status: PairStatus::default(),
+            status: PairStatus {
+                progress,
+                ..PairStatus::default()
+            },
         }
     }
 
@@ -74,40 +68,17 @@ impl KeptPair {
         (self.n_bytes_before, self.n_bytes_live) = (self.status.progress.n_bytes, None);
     }
 
-    /// Notes that something new was read.
-    pub fn read(&mut self) {
-        self.is_read_on = true;
-    }
-
-    /// Notes that the question was answered.
-    pub fn answered(&mut self) {
-        self.is_asked = false;
-    }
-
-    /// Returns a question for the end, if one is due.
-    pub fn question(&mut self, settings: &KeeperSettings, now_ms: i64) -> Option<EndQuestion> {
-        let is_needed = matches!(
+    /// Returns whether the owner needs ends: while it waits for one, and to renew its lease.
+    pub fn needs_ends(&self) -> bool {
+        matches!(
             self.owner.standing(),
             OwnerStatus::Reading | OwnerStatus::Claiming | OwnerStatus::Holding
-        );
-        let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
-        // Each end renews the lease, so ask for one well before the lease is over.
-        let pause_ms = match (self.is_asked, self.owner.awaits_end()) {
-            (true, _) => ANSWER_MS.min(settings.owner.lease_ms / 3),
-            (false, true) if self.is_read_on => 0,
-            (false, true) => ASK_AGAIN_MS,
-            (false, false) => ASK_EVERY_MS.min(settings.owner.lease_ms / 3),
-        };
-        if !is_needed || since_ms < pause_ms {
-            return None;
-        }
-        (self.asked_ms, self.is_asked, self.is_read_on) = (Some(now_ms), true, false);
-        Some(self.owner.question(now_ms))
+        )
     }
 
-    /// Returns whether an answer is pending, so that the loop should poll soon.
+    /// Returns whether the owner waits for something, so that the loop should poll soon.
     pub fn is_busy(&self) -> bool {
-        self.is_asked || self.leaving.is_some() || self.owner.awaits_end()
+        self.leaving.is_some() || self.owner.awaits_end()
     }
 
     /// Returns the state, if it belongs to the present memory and can be sealed now.

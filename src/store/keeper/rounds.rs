@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use abgauge_core::journal::{
-    BlockedOperation, Hindrance, Log, LogEvent, Owner, OwnerCommand, OwnerInput, RecordKey, SharedBytes,
+    BlockedOperation, EndQuestion, Hindrance, Log, LogEvent, LogProgress, OwnerCommand, OwnerInput,
+    OwnerStatus, RecordKey, SharedBytes,
 };
 use abgauge_core::ledger::PairId;
 use tracing::warn;
@@ -15,13 +16,17 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::Memory;
 use super::conflicting_instances::{ConflictingInstances, ReadRecord};
 use super::faults::Operation;
+use super::followed::FollowedPartition;
 use super::handle::{KeeperHandle, KeeperRequest, Offer};
 use super::pace::WritePace;
 use super::pair::KeptPair;
 use super::status_board::KeeperBoard;
 use super::{KeeperOrder, KeeperSettings};
 use crate::clock::Clock;
+use crate::store::publications::Publications;
 
+/// Maximum number of partitions that are read for the first time without being assigned here.
+const MAX_NEW: usize = 8;
 /// Time that a round waits for input while something is pending, ms.
 const BUSY_WAIT_MS: u64 = 2;
 
@@ -35,7 +40,8 @@ pub struct KeeperWork<L> {
 struct KeeperState {
     settings: KeeperSettings,
     clock: Clock,
-    pairs: BTreeMap<PairId, KeptPair>,
+    partitions: BTreeMap<PairId, FollowedPartition>,
+    publications: Option<Publications>,
     pace: WritePace,
     conflicts: ConflictingInstances,
     requests: Receiver<(PairId, KeeperRequest)>,
@@ -46,15 +52,20 @@ struct KeeperState {
     appends: Vec<(PairId, RecordKey, Option<SharedBytes>)>,
 }
 
-/// Creates the work, the worker's handle, and the receiver of its orders.
+/// Creates the work, the worker's handle, and the receiver of its orders. With `publications`, all partitions are followed.
 pub fn work<L: Log>(
     log: L,
     settings: KeeperSettings,
+    publications: Option<Publications>,
     clock: Clock,
 ) -> (KeeperWork<L>, KeeperHandle, Receiver<(PairId, KeeperOrder)>) {
     let (send_request, requests) = channel();
     let (orders, ordered) = channel();
-    let board = Arc::new(KeeperBoard::new(settings.owner.identity.n_partitions));
+    let n_partitions = settings.owner.identity.n_partitions;
+    let board = Arc::new(KeeperBoard::new(n_partitions));
+    if let Some(publications) = &publications {
+        publications.open(n_partitions);
+    }
     let numbers = Arc::new(AtomicU64::new(1));
     let handle = KeeperHandle::new(
         send_request,
@@ -66,7 +77,8 @@ pub fn work<L: Log>(
         pace: WritePace::new(settings.max_bytes_per_second),
         settings,
         clock,
-        pairs: BTreeMap::new(),
+        partitions: BTreeMap::new(),
+        publications,
         conflicts: ConflictingInstances::default(),
         requests,
         orders,
@@ -90,7 +102,8 @@ impl<L: Log> KeeperWork<L> {
         }
         // Appends must not wait for the poll.
         self.write();
-        let is_busy = self.desk.pairs.values().any(KeptPair::is_busy);
+        self.follow_more();
+        let is_busy = self.desk.partitions.values().any(FollowedPartition::is_busy);
         let wait_ms = if is_busy {
             wait_ms.min(BUSY_WAIT_MS)
         } else {
@@ -115,20 +128,55 @@ impl<L: Log> KeeperWork<L> {
     }
 
     fn request(&mut self, id: PairId, request: KeeperRequest) {
-        // A pair is followed from its first assignment on. Its owner outlives revocations.
         if let KeeperRequest::Assigned = request
-            && !self.desk.pairs.contains_key(&id)
             && self.desk.board.has(id)
         {
-            self.desk.open(id);
-            self.log.follow(id);
+            self.follow(id);
+            self.log.prefer(id);
+            self.desk.open(id, self.log.progress(id));
         }
         self.desk.request(id, request);
     }
 
+    fn follow(&mut self, id: PairId) {
+        let namespace = self.desk.settings.owner.namespace;
+        self.desk.partitions.entry(id).or_insert_with(|| {
+            self.log.follow(id);
+            FollowedPartition::new(namespace)
+        });
+    }
+
+    /// Follows further partitions if their states are to be published: a few at a time, and none while a pair of this instance waits
+    /// for its stored state.
+    fn follow_more(&mut self) {
+        let KeeperState {
+            partitions,
+            settings,
+            publications,
+            ..
+        } = &self.desk;
+        let n_partitions = settings.owner.identity.n_partitions;
+        if publications.is_none() || partitions.len() >= n_partitions as usize {
+            return;
+        }
+        let is_restoring = |of: &FollowedPartition| {
+            let standing = of.pair().map(|pair| pair.owner.standing());
+            matches!(standing, Some(OwnerStatus::Reading | OwnerStatus::Claiming))
+        };
+        if partitions.values().any(is_restoring) {
+            return;
+        }
+        let n_new = partitions.values().filter(|of| of.is_new()).count();
+        let more = (0..n_partitions as PairId).filter(|id| !partitions.contains_key(id));
+        let more: Vec<PairId> = more.take(MAX_NEW.saturating_sub(n_new)).collect();
+        for id in more {
+            self.follow(id);
+        }
+    }
+
     fn look_at_all(&mut self) {
         let now_ms = self.desk.clock.lasting_ms();
-        let ids: Vec<PairId> = self.desk.pairs.keys().copied().collect();
+        let ids: Vec<PairId> = self.desk.partitions.keys().copied().collect();
         for id in ids {
             // Owners notice a stall by the time between inputs, so each gets at least a tick.
             self.desk.step(id, OwnerInput::Tick);
@@ -140,32 +188,38 @@ impl<L: Log> KeeperWork<L> {
     }
 
     fn ask(&mut self, id: PairId, now_ms: i64) {
-        let KeeperState { pairs, settings, .. } = &mut self.desk;
-        if let Some(question) = pairs
-            .get_mut(&id)
-            .and_then(|pair| pair.question(settings, now_ms))
-        {
+        let lease_ms = self.desk.settings.owner.lease_ms;
+        let is_published = self.desk.publications.is_some();
+        let of = self.desk.partitions.get_mut(&id);
+        if let Some(question) = of.and_then(|of| of.question(is_published, lease_ms, now_ms)) {
             self.log.ask(id, question);
         }
     }
 
     fn publish(&mut self, id: PairId, now_ms: i64) {
         let KeeperState {
-            pairs, pace, board, ..
+            partitions,
+            pace,
+            board,
+            ..
         } = &mut self.desk;
-        let Some(pair) = pairs.get_mut(&id) else { return };
-        pair.note(self.log.progress(id), now_ms);
+        let Some(of) = partitions.get_mut(&id) else { return };
+        let progress = self.log.progress(id);
+        of.note(progress);
+        let Some(pair) = of.pair_mut() else { return };
+        pair.note(progress, now_ms);
         let showing = (pair.owner.showing(), pair.incarnation);
         board.put(id, pair.wants(pace, now_ms), showing, &pair.status);
     }
 }
 
 impl KeeperState {
-    fn open(&mut self, id: PairId) {
+    fn open(&mut self, id: PairId, progress: LogProgress) {
         // Owners draw random numbers from this, which must differ between pairs and processes.
         let seed = xxh3_64_with_seed(&id.to_le_bytes(), self.settings.seed);
-        let owner = Owner::new(self.settings.owner.clone(), seed);
-        self.pairs.insert(id, KeptPair::new(owner));
+        if let Some(of) = self.partitions.get_mut(&id) {
+            of.own(&self.settings.owner, seed, progress);
+        }
     }
 
     fn number(&self) -> u64 {
@@ -179,8 +233,8 @@ impl KeeperState {
 
     fn step(&mut self, id: PairId, input: OwnerInput) {
         let now_ms = self.clock.lasting_ms();
-        if let Some(pair) = self.pairs.get_mut(&id) {
-            let commands = pair.owner.step(now_ms, input);
+        if let Some(of) = self.partitions.get_mut(&id) {
+            let commands = of.step(now_ms, input);
             for command in commands {
                 self.obey(id, command, now_ms);
             }
@@ -189,7 +243,7 @@ impl KeeperState {
 
     fn obey(&mut self, id: PairId, command: OwnerCommand, now_ms: i64) {
         let number = self.number();
-        let Some(pair) = self.pairs.get_mut(&id) else {
+        let Some(pair) = kept_pair(&mut self.partitions, id) else {
             return;
         };
         let order = match command {
@@ -237,7 +291,7 @@ impl KeeperState {
         let n_bytes =
             key.text(self.settings.owner.namespace).len() + value.as_ref().map_or(0, |value| value.len());
         self.pace.wrote(n_bytes as u64, now_ms);
-        if let Some(pair) = self.pairs.get_mut(&id) {
+        if let Some(pair) = kept_pair(&mut self.partitions, id) {
             pair.status.n_bytes_written += n_bytes as u64;
         }
         self.appends.push((id, key, value));
@@ -245,7 +299,7 @@ impl KeeperState {
 
     fn request(&mut self, id: PairId, request: KeeperRequest) {
         let now_ms = self.clock.lasting_ms();
-        let Some(pair) = self.pairs.get_mut(&id) else {
+        let Some(pair) = kept_pair(&mut self.partitions, id) else {
             // A pair that was never opened has nothing to seal.
             if let KeeperRequest::Leave(_) = request {
                 self.order(id, KeeperOrder::Left);
@@ -277,7 +331,7 @@ impl KeeperState {
     }
 
     fn revoke(&mut self, id: PairId) {
-        if let Some(pair) = self.pairs.get_mut(&id) {
+        if let Some(pair) = kept_pair(&mut self.partitions, id) {
             pair.leaving = None;
         }
         // The next write shows whether writing works.
@@ -287,7 +341,7 @@ impl KeeperState {
 
     /// Seals the last state of a pair that is given back, and gives it back.
     fn leave(&mut self, id: PairId, now_ms: i64) {
-        let Some(pair) = self.pairs.get_mut(&id) else {
+        let Some(pair) = kept_pair(&mut self.partitions, id) else {
             return;
         };
         let is_wanted = pair.owner.wants() != abgauge_core::journal::Urgency::No;
@@ -296,7 +350,7 @@ impl KeeperState {
         if let Some(state) = leaving.and_then(|leaving| leaving.last.take_if(|_| is_wanted)) {
             self.step(id, OwnerInput::State(state));
         }
-        if self.pairs.get(&id).is_some_and(|pair| pair.has_left(now_ms)) {
+        if kept_pair(&mut self.partitions, id).is_some_and(|pair| pair.has_left(now_ms)) {
             self.revoke(id);
             self.order(id, KeeperOrder::Left);
         }
@@ -319,47 +373,79 @@ impl KeeperState {
                     written_ms,
                     now_ms: self.clock.now_ms(),
                 });
-                self.pairs.entry(partition).and_modify(KeptPair::read);
+                self.followed(partition, FollowedPartition::read);
                 self.step(partition, OwnerInput::Record { offset, key, value });
             }
             LogEvent::Begins { partition, offset } => self.step(partition, OwnerInput::Begins(offset)),
             LogEvent::End { partition, question } => {
-                self.board.faults.clear(Operation::Asking);
-                self.pairs.entry(partition).and_modify(KeptPair::answered);
+                // Without an owner, an answer says nothing about partitions that have one.
+                if kept_pair(&mut self.partitions, partition).is_some() {
+                    self.board.faults.clear(Operation::Asking);
+                }
+                self.followed(partition, FollowedPartition::answered);
                 self.step(partition, OwnerInput::End(question));
+                self.publish_state(partition, question);
             }
+            // The missing record may be a claim. An owner can proceed because it appends a claim of its own, but an onlooker does
+            // not.
             LogEvent::Quiet { partition, question } => {
-                self.pairs.entry(partition).and_modify(KeptPair::answered);
+                self.followed(partition, FollowedPartition::answered);
                 self.step(partition, OwnerInput::Quiet(question));
             }
             LogEvent::StartOver { partition } => {
-                self.pairs.entry(partition).and_modify(|pair| {
-                    pair.answered();
-                    pair.read();
-                });
+                self.followed(partition, FollowedPartition::start_over);
                 self.step(partition, OwnerInput::StartOver);
             }
             LogEvent::Acknowledged { partition, key } => {
                 self.board.faults.clear(Operation::Writing);
                 self.step(partition, OwnerInput::Acknowledged(key));
             }
-            LogEvent::Fault(message) => self.fault(
-                Operation::Asking,
-                Hindrance {
-                    message,
-                    is_forbidden: false,
-                },
-            ),
-            LogEvent::Hindered(hindered, hindrance) => {
-                let what = match hindered {
-                    BlockedOperation::Reading => Operation::Reading,
-                    BlockedOperation::Writing => Operation::Writing,
-                };
-                match hindrance {
-                    Some(hindrance) => self.fault(what, hindrance),
-                    None => self.board.faults.clear(what),
+            LogEvent::Fault { message, of_owners } => {
+                if let Some(publications) = &self.publications {
+                    publications.fault(message.clone());
+                }
+                if of_owners {
+                    let hindrance = Hindrance {
+                        message,
+                        is_forbidden: false,
+                    };
+                    self.fault(Operation::Asking, hindrance);
                 }
             }
+            LogEvent::Hindered(BlockedOperation::Reading, hindrance) => {
+                if let Some(publications) = &self.publications {
+                    publications.hinder(hindrance.as_ref().map(|hindrance| hindrance.message.clone()));
+                }
+                self.hindered(Operation::Reading, hindrance);
+            }
+            LogEvent::Hindered(BlockedOperation::Writing, hindrance) => {
+                self.hindered(Operation::Writing, hindrance);
+            }
+        }
+    }
+
+    fn followed(&mut self, id: PairId, act: impl FnOnce(&mut FollowedPartition)) {
+        self.partitions.entry(id).and_modify(act);
+    }
+
+    /// Publishes the state that is newly current at an end, and the time of that end.
+    fn publish_state(&mut self, id: PairId, question: EndQuestion) {
+        let (Some(publications), Some(of)) = (&self.publications, self.partitions.get_mut(&id)) else {
+            return;
+        };
+        match of.look(question) {
+            Ok(state) => publications.put(id, &of.onlooker, state),
+            Err(refusal) => {
+                publications.put(id, &of.onlooker, None);
+                publications.refuse(id, refusal.to_string());
+            }
+        }
+    }
+
+    fn hindered(&self, what: Operation, hindrance: Option<Hindrance>) {
+        match hindrance {
+            Some(hindrance) => self.fault(what, hindrance),
+            None => self.board.faults.clear(what),
         }
     }
 
@@ -376,6 +462,11 @@ impl KeeperState {
             warn!("{reported}");
         }
     }
+}
+
+/// Returns a pair that was assigned here at any time.
+fn kept_pair(partitions: &mut BTreeMap<PairId, FollowedPartition>, id: PairId) -> Option<&mut KeptPair> {
+    partitions.get_mut(&id)?.pair_mut()
 }
 
 /// Warns if a pair has no stored state although there are signs that it had one.

@@ -232,8 +232,8 @@ fn happens(
         // A later start of the log does not matter: the topic is read only once, from its first record.
         LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
         // Another fault does not grant the permission.
-        LogEvent::Fault(_) if is_forbidden(fault) => {}
-        LogEvent::Fault(message) => {
+        LogEvent::Fault { .. } if is_forbidden(fault) => {}
+        LogEvent::Fault { message, .. } => {
             *fault = Some(Hindrance {
                 message,
                 is_forbidden: false,
@@ -326,6 +326,9 @@ mod tests {
     }
 
     fn unreachable() -> LogEvent<'static> {
-        LogEvent::Fault("broker:1 does not answer".to_owned())
+        LogEvent::Fault {
+            message: "broker:1 does not answer".to_owned(),
+            of_owners: true,
+        }
     }
 }

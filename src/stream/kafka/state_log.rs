@@ -45,6 +45,9 @@ pub struct StateLog {
     /// Partitions whose reading failed, and was not tried again since.
     failed: BTreeSet<i32>,
     ends: EndRequests,
+    /// Requests for the partitions that owners depend on: one missing leader fails a request as a whole.
+    ends_of_owners: Option<EndRequests>,
+    preferred: BTreeSet<i32>,
     /// `None` if it only reads.
     writer: Option<StateWriter>,
 }
@@ -61,6 +64,7 @@ impl StateLog {
         clock: Clock,
     ) -> anyhow::Result<StateLog> {
         Ok(StateLog {
+            ends_of_owners: Some(EndRequests::start(&reader_config(kafka), topic)?),
             writer: Some(StateWriter::start(kafka, topic, namespace)?),
             ..StateLog::reading(kafka, topic, clock)?
         })
@@ -85,6 +89,8 @@ impl StateLog {
             is_unread: false,
             failed: BTreeSet::new(),
             ends: EndRequests::start(&config, topic)?,
+            ends_of_owners: None,
+            preferred: BTreeSet::new(),
             writer: None,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
             clock,
@@ -135,7 +141,7 @@ impl StateLog {
 
     fn take_answers(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
-        while let Some(answer) = self.ends.answer() {
+        while let Some((answer, of_owners)) = self.next_answer() {
             let happening = match answer {
                 Ok(PartitionEnd {
                     partition,
@@ -153,10 +159,20 @@ impl StateLog {
                     });
                     answer.and_then(|answer| answer.happening(partition))
                 }
-                Err(error) => Some(fault(&error, "", self.topic())),
+                Err(error) => Some(match fault(&error, "", self.topic()) {
+                    LogEvent::Fault { message, .. } => LogEvent::Fault { message, of_owners },
+                    other => other,
+                }),
             };
             self.hand_over(happening, take);
         }
+    }
+
+    /// Returns the next answer, and whether owners depend on it.
+    fn next_answer(&self) -> Option<(Result<PartitionEnd, KafkaError>, bool)> {
+        let of_owners = self.ends_of_owners.as_ref().and_then(EndRequests::answer);
+        let of_owners = of_owners.map(|answer| (answer, true));
+        of_owners.or_else(|| Some((self.ends.answer()?, false)))
     }
 
     fn hand_over(&mut self, happening: Option<LogEvent<'static>>, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -283,11 +299,17 @@ impl Log for StateLog {
         }
     }
 
+    fn prefer(&mut self, partition: i32) {
+        self.preferred.insert(partition);
+    }
+
     fn ask(&mut self, partition: i32, question: EndQuestion) {
         if let Some(cursor) = self.followers.get_mut(&partition) {
             cursor.ask(question);
             let position = cursor.progress().position;
-            self.ends.ask(partition, question);
+            let is_preferred = |_: &&EndRequests| self.preferred.contains(&partition);
+            let of_owners = self.ends_of_owners.as_ref().filter(is_preferred);
+            of_owners.unwrap_or(&self.ends).ask(partition, question);
             self.try_again(partition, position);
         }
     }

@@ -38,7 +38,8 @@ impl Alone {
     fn new(settings: KeeperSettings) -> Alone {
         let topic = Topic::new(namespace(), 1, 1, Faults::NONE);
         let (clock, hand) = Clock::simulated(1_000_000);
-        let (work, handle, orders) = keeper::work(topic.connect(clock.clone()), settings, clock.clone());
+        let (work, handle, orders) =
+            keeper::work(topic.connect(clock.clone()), settings, None, clock.clone());
         handle.assigned(0);
         let mut alone = Alone {
             topic,

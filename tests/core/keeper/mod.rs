@@ -35,6 +35,17 @@ fn random_schedules_keep_the_numbers_and_settle() {
     );
 }
 
+/// Owners take over views that were read before, and onlookers share the views of owners.
+#[test]
+fn states_are_published_in_every_process_and_never_go_back() {
+    let n_schedules = N_SCHEDULES / 4;
+    let mut n_states = 0;
+    for seed in 0..n_schedules {
+        n_states += world::run_published(seed).unwrap_or_else(|violated| panic!("seed {seed}: {violated}"));
+    }
+    assert!(n_states as u64 >= 3 * n_schedules, "little happens in them");
+}
+
 #[test]
 fn the_script_has_the_expected_outcome() {
     let topic = Topic::new(script::namespace(), 2, 1, Faults::NONE);

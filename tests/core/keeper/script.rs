@@ -234,7 +234,8 @@ pub fn run<L: Log + Send + 'static>(
     keys: impl Fn(usize) -> Vec<RecordKey>,
 ) -> Vec<String> {
     let n_pairs = 2;
-    let keeper = |seed| Keeper::start(log(), settings(n_pairs, seed), Clock::system()).expect("it starts");
+    let keeper =
+        |seed| Keeper::start(log(), settings(n_pairs, seed), None, Clock::system()).expect("it starts");
     let mut story = Story {
         n_pairs,
         reported: Vec::new(),
@@ -318,7 +319,8 @@ pub fn run_while_the_topic_is_lost<L: Log + Send + 'static>(
     lose: impl FnOnce(),
 ) -> Vec<String> {
     let n_pairs = 2;
-    let keeper = |seed| Keeper::start(log(), settings(n_pairs, seed), Clock::system()).expect("it starts");
+    let keeper =
+        |seed| Keeper::start(log(), settings(n_pairs, seed), None, Clock::system()).expect("it starts");
     let mut story = Story {
         n_pairs,
         reported: Vec::new(),
@@ -349,7 +351,8 @@ pub const OUTCOME_OF_MUCH: [&str; 4] = [
 #[track_caller]
 pub fn run_with_much<L: Log + Send + 'static>(log: impl Fn() -> L) -> Vec<String> {
     let n_pairs = 2;
-    let keeper = |seed| Keeper::start(log(), settings(n_pairs, seed), Clock::system()).expect("it starts");
+    let keeper =
+        |seed| Keeper::start(log(), settings(n_pairs, seed), None, Clock::system()).expect("it starts");
     let mut story = Story {
         n_pairs,
         reported: Vec::new(),

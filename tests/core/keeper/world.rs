@@ -8,6 +8,7 @@ use abgauge::clock::{Clock, ClockControl};
 use abgauge::store::keeper::{
     self, KeeperHandle, KeeperOrder, KeeperSettings, KeeperWork, Memory, Offer, Urgency,
 };
+use abgauge::store::publications::Publications;
 use abgauge_core::journal::{self, Claim, Namespace};
 
 use crate::keeper::readers::{PATIENCE, Ticking, damage};
@@ -52,6 +53,10 @@ struct Process {
     offered: BTreeMap<Offer, usize>,
     /// Read position of the last state that was to be shown.
     shown: Option<usize>,
+    /// Current states for onlookers in this process, if there are any.
+    publications: Option<Publications>,
+    /// Position in the chain of the last state that was published.
+    published: Option<usize>,
 }
 
 pub struct World {
@@ -68,7 +73,15 @@ pub struct World {
 
 /// Runs a schedule, and prints its events if `is_reported`. Returns the number of states that were in force.
 pub fn run(seed: u64, is_reported: bool) -> Result<usize, String> {
-    let mut world = World::new(seed, is_reported);
+    run_world(World::new(seed, is_reported, false))
+}
+
+/// Runs a schedule in which each process follows the pair whether it has it or not, and publishes its states.
+pub fn run_published(seed: u64) -> Result<usize, String> {
+    run_world(World::new(seed, false, true))
+}
+
+fn run_world(mut world: World) -> Result<usize, String> {
     for _ in 0..N_STEPS {
         world.step()?;
     }
@@ -78,7 +91,7 @@ pub fn run(seed: u64, is_reported: bool) -> Result<usize, String> {
 
 /// Runs a schedule with occasional readers of the topic. Returns the number of reads.
 pub fn run_with_readers(seed: u64) -> Result<usize, String> {
-    let mut world = World::new(seed, false);
+    let mut world = World::new(seed, false, false);
     let mut n_read = 0;
     for _ in 0..N_STEPS {
         world.step()?;
@@ -105,14 +118,16 @@ impl World {
         }
     }
 
-    fn new(seed: u64, is_reported: bool) -> World {
+    fn new(seed: u64, is_reported: bool, is_published: bool) -> World {
         let mut dice = Dice::new(seed);
         let faults = Faults::any(&mut dice);
         let (clock, hand) = Clock::simulated(1_000_000);
         let topic = Topic::new(namespace(), 1, dice.next(), faults);
         let process = |number: u64| {
             let log = topic.connect(clock.clone());
-            let (work, handle, orders) = keeper::work(log, settings(seed << 8 | number), clock.clone());
+            let publications = is_published.then(|| Publications::new(LEASE_MS, clock.clone()));
+            let settings = settings(seed << 8 | number);
+            let (work, handle, orders) = keeper::work(log, settings, publications.clone(), clock.clone());
             Process {
                 work,
                 handle,
@@ -120,6 +135,8 @@ impl World {
                 incarnation: None,
                 offered: BTreeMap::new(),
                 shown: None,
+                publications,
+                published: None,
             }
         };
         let processes = (0..3).map(process).collect();
@@ -295,7 +312,13 @@ impl World {
 
     fn look(&mut self) -> Verdict {
         let now_ms = self.clock.lasting_ms();
-        for (who, process) in self.processes.iter().enumerate() {
+        for (who, process) in self.processes.iter_mut().enumerate() {
+            while let Some((_, state)) = process.publications.as_ref().and_then(|of| of.next(true)) {
+                let place = self.judge.place_of(state.seal.content)?;
+                if Some(place) < process.published.replace(place) {
+                    return Err("I8: an onlooker goes back".to_owned());
+                }
+            }
             if let Some(showing) = process.handle.showing(PAIR) {
                 let shown = process.handle.shown(PAIR, now_ms);
                 self.judge
@@ -333,9 +356,14 @@ impl World {
         if handle.shown(PAIR, self.clock.lasting_ms()).settled != Some(content) {
             return Err("its owner does not show it".to_owned());
         }
-        match self.processes[owner].shown == Some(self.inputs.len()) {
-            true => Ok(()),
-            false => Err("its worker was not told to show it".to_owned()),
+        if self.processes[owner].shown != Some(self.inputs.len()) {
+            return Err("its worker was not told to show it".to_owned());
+        }
+        let last = self.judge.place_of(content)?;
+        let is_behind = |process: &Process| process.publications.is_some() && process.published != Some(last);
+        match self.processes.iter().any(is_behind) {
+            true => Err("an onlooker does not show it".to_owned()),
+            false => Ok(()),
         }
     }
 }

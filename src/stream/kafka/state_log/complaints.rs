@@ -39,10 +39,13 @@ pub(super) fn unwritten(error: &KafkaError, topic: &str) -> LogEvent<'static> {
 
 /// Reports any other problem.
 pub(super) fn fault(error: &KafkaError, reason: &str, topic: &str) -> LogEvent<'static> {
-    LogEvent::Fault(match is_forbidden(error) {
-        true => grant("DESCRIBE", topic, error),
-        false => explain(error, reason, topic),
-    })
+    LogEvent::Fault {
+        message: match is_forbidden(error) {
+            true => grant("DESCRIBE", topic, error),
+            false => explain(error, reason, topic),
+        },
+        of_owners: true,
+    }
 }
 
 fn is_forbidden(error: &KafkaError) -> bool {

@@ -81,7 +81,7 @@ impl Keeper {
             asked: BTreeMap::new(),
         };
         let (clock, hand) = Clock::simulated(T0);
-        let (work, handle, orders) = keeper::work(log, settings(identity, seed), clock);
+        let (work, handle, orders) = keeper::work(log, settings(identity, seed), None, clock);
         let keeper = Keeper {
             work,
             orders,

@@ -1,0 +1,165 @@
+//! Partition of the state topic as this instance follows it: one view of its records, with an owner over it once the pair was
+//! assigned here, and an onlooker.
+
+use abgauge_core::journal::{
+    EndQuestion, JournalRules, LogProgress, Namespace, Onlooker, Owner, OwnerCommand, OwnerInput,
+    OwnerSettings, PartitionView, Refusal, Sealed,
+};
+
+use super::pair::KeptPair;
+
+/// Pauses between questions for an end, ms: if nothing waits for one; if something was read that may be a new state; and if something
+/// waits for an end but nothing new was read.
+const ASK_EVERY_MS: i64 = 1_000;
+const ASK_AGAIN_MS: i64 = 500;
+const ASK_SOON_MS: i64 = 100;
+/// Time to wait for an answer before the question is repeated, ms.
+const ANSWER_MS: i64 = 5_000;
+
+pub(super) struct FollowedPartition {
+    reader: Reader,
+    pub onlooker: Onlooker,
+    /// Time of the last question; `is_asked` while it waits for its answer.
+    asked_ms: Option<i64>,
+    is_asked: bool,
+    /// Something was read since the last question.
+    is_read_on: bool,
+    /// No end was reached, nor given up.
+    is_new: bool,
+    /// Bytes of keys and values up to the first end.
+    n_bytes_first: Option<u64>,
+}
+
+enum Reader {
+    /// The pair was never assigned here.
+    View(PartitionView),
+    Pair(Box<KeptPair>),
+}
+
+impl FollowedPartition {
+    pub fn new(namespace: Namespace) -> FollowedPartition {
+        let view = PartitionView::new(namespace, JournalRules::default());
+        FollowedPartition {
+            reader: Reader::View(view),
+            onlooker: Onlooker::default(),
+            asked_ms: None,
+            is_asked: false,
+            is_read_on: true,
+            is_new: true,
+            n_bytes_first: None,
+        }
+    }
+
+    pub fn pair(&self) -> Option<&KeptPair> {
+        match &self.reader {
+            Reader::View(_) => None,
+            Reader::Pair(pair) => Some(pair),
+        }
+    }
+
+    pub fn pair_mut(&mut self) -> Option<&mut KeptPair> {
+        match &mut self.reader {
+            Reader::View(_) => None,
+            Reader::Pair(pair) => Some(pair),
+        }
+    }
+
+    /// Puts an owner over the view, unless there is one. The owner outlives revocations.
+    pub fn own(&mut self, settings: &OwnerSettings, seed: u64, progress: LogProgress) {
+        if let Reader::View(view) = &mut self.reader {
+            let rules = JournalRules::default();
+            let view = std::mem::replace(view, PartitionView::new(settings.namespace, rules));
+            let owner = Owner::over(view, settings.clone(), seed);
+            // Finding the stored state took the first read, and what is read from now on.
+            let n_bytes_later = self.n_bytes_first.map_or(0, |first| progress.n_bytes - first);
+            self.reader = Reader::Pair(Box::new(KeptPair::new(owner, n_bytes_later)));
+        }
+    }
+
+    /// Passes an input on to the owner. Without one, the view takes what comes from the log.
+    pub fn step(&mut self, now_ms: i64, input: OwnerInput<'_>) -> Vec<OwnerCommand> {
+        let view = match &mut self.reader {
+            Reader::View(view) => view,
+            Reader::Pair(pair) => return pair.owner.step(now_ms, input),
+        };
+        match input {
+            OwnerInput::Record { offset, key, value } => _ = view.take_at(offset, key, value),
+            OwnerInput::Begins(offset) => view.starts_at(offset),
+            OwnerInput::StartOver => view.start_over(),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Returns the state that is newly current at an end.
+    pub fn look(&mut self, question: EndQuestion) -> Result<Option<Sealed>, Refusal> {
+        let view = match &self.reader {
+            Reader::View(view) => view,
+            Reader::Pair(pair) => pair.owner.view(),
+        };
+        self.onlooker.end(view, question)
+    }
+
+    /// Notes that something new was read.
+    pub fn read(&mut self) {
+        self.is_read_on = true;
+    }
+
+    /// Notes that the question was answered.
+    pub fn answered(&mut self) {
+        (self.is_asked, self.is_new) = (false, false);
+    }
+
+    /// Notes how far the partition is read.
+    pub fn note(&mut self, progress: LogProgress) {
+        if !self.is_new {
+            self.n_bytes_first.get_or_insert(progress.n_bytes);
+        }
+    }
+
+    /// Notes that all records come again. The open question is void.
+    pub fn start_over(&mut self) {
+        (self.is_asked, self.is_read_on) = (false, true);
+        self.onlooker.start_over();
+    }
+
+    /// Returns whether its first end is still to come.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Returns whether an owner waits for something, so that the loop should poll soon.
+    pub fn is_busy(&self) -> bool {
+        self.pair().is_some_and(|pair| self.is_asked || pair.is_busy())
+    }
+
+    /// Returns a question for the end, if one is due. If the states are `published`, ends are also asked for without an owner.
+    pub fn question(&mut self, is_published: bool, lease_ms: i64, now_ms: i64) -> Option<EndQuestion> {
+        let owner = self
+            .pair()
+            .filter(|pair| pair.needs_ends())
+            .map(|pair| &pair.owner);
+        let awaits_end = match owner {
+            Some(owner) => owner.awaits_end(),
+            None if is_published => !self.onlooker.is_known(),
+            None => return None,
+        };
+        let pause_ms = match (self.is_asked, awaits_end) {
+            (true, _) => ANSWER_MS,
+            (false, true) if self.is_read_on => 0,
+            (false, true) => ASK_SOON_MS,
+            (false, false) if owner.is_none() && self.is_read_on => ASK_AGAIN_MS,
+            (false, false) => ASK_EVERY_MS,
+        };
+        let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
+        // Each end renews the lease, so ask for one well before the lease is over.
+        if since_ms < pause_ms.min(lease_ms / 3) {
+            return None;
+        }
+        (self.asked_ms, self.is_asked, self.is_read_on) = (Some(now_ms), true, false);
+        Some(match &self.reader {
+            Reader::View(view) => view.question(now_ms),
+            Reader::Pair(pair) => pair.owner.question(now_ms),
+        })
+    }
+}
