@@ -148,21 +148,32 @@ impl Board {
     pub fn resume(&self, pair: PairId, ledger: &Ledger, reach: CountingProgress) {
         // Computed before the gate is taken, to keep scrapes waiting as briefly as possible.
         let base = base::of(ledger, &self.shape.cells_ms);
-        self.begin(&mut self.alone(), pair, ledger, reach, base);
+        // Both views start with the settled numbers. Lists that are read again add to the live view only as far as they had not
+        // settled.
+        self.begin(&mut self.alone(), pair, ledger, reach, base, &View::BOTH);
     }
 
-    /// Replaces the state of a pair, if it has one. No scrape sees an intermediate state, and the pair stays shown in the
-    /// same views.
+    /// Replaces the state of a pair by settled numbers, for a pair that is not shown in the live view. No scrape sees an intermediate
+    /// state, and the pair stays shown if it was.
     pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: CountingProgress) {
         let base = base::of(ledger, &self.shape.cells_ms);
         let mut shared = self.alone();
         // The new state may have settled less far than the old one, and ends must not move back.
         of(&mut shared.progress).note_settled_end();
         self.drop_sums(&mut shared, pair, ledger.arms());
-        self.begin(&mut shared, pair, ledger, reach, base);
+        self.begin(&mut shared, pair, ledger, reach, base, &[View::Settled]);
     }
 
-    fn begin(&self, shared: &mut Gated, pair: PairId, ledger: &Ledger, reach: CountingProgress, base: Bases) {
+    /// Adds a pair with the numbers of its ledger in these views.
+    fn begin(
+        &self,
+        shared: &mut Gated,
+        pair: PairId,
+        ledger: &Ledger,
+        reach: CountingProgress,
+        base: Bases,
+        views: &[View],
+    ) {
         self.admit(shared, pair, ledger.arms());
         let until_ms = shared.with_progress(|progress| {
             progress.set_reach(pair, reach);
@@ -175,15 +186,22 @@ impl Board {
         self.note(exact);
         for (arm, base) in &bases {
             shared.with_windows(ledger.arms(), *arm, |windows| {
-                self.note(windows.resume(pair, base, until_ms, &self.shape));
+                self.note(windows.resume(pair, base, views, until_ms, &self.shape));
             });
         }
         if let Some(covering) = &shared.covering {
-            self.resume_coverage(shared, covering, pair, ledger);
+            self.resume_coverage(shared, covering, pair, ledger, views);
         }
     }
 
-    fn resume_coverage(&self, shared: &Gated, covering: &Covering, pair: PairId, ledger: &Ledger) {
+    fn resume_coverage(
+        &self,
+        shared: &Gated,
+        covering: &Covering,
+        pair: PairId,
+        ledger: &Ledger,
+        views: &[View],
+    ) {
         let windows = base::windows(ledger, &self.shape.cells_ms);
         for (cell_ms, span) in windows.iter().map(|(_, cell_ms, span)| (*cell_ms, *span)) {
             for (number, cell) in ledger.cells(span) {
@@ -191,7 +209,7 @@ impl Board {
                     shared.with_windows(ledger.arms(), *arm, |windows| {
                         windows
                             .covered
-                            .resume(pair, number * cell_ms, items, covering.catalogue());
+                            .resume(pair, views, number * cell_ms, items, covering.catalogue());
                     });
                 }
             }
@@ -205,7 +223,7 @@ impl Board {
                 let start_ms = windows.total_from_ms.max(before_ms);
                 windows
                     .covered
-                    .resume(pair, start_ms, items, covering.catalogue());
+                    .resume(pair, views, start_ms, items, covering.catalogue());
             });
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct WindowEnds {
     pub until_ms: [i64; 2],
 }
 
-/// Settled numbers of an arm in a resumed pair, the same for both views.
+/// Settled numbers of an arm in a resumed pair.
 #[derive(Debug, Default)]
 pub(super) struct Base {
     pub last_list_ms: Option<i64>,
@@ -149,7 +149,7 @@ impl ArmWindows {
         slots.add(ahead, tally).and(released)
     }
 
-    /// Adds the numbers that an [admitted](Self::admit) pair had settled before it was resumed.
+    /// Adds the numbers that an [admitted](Self::admit) pair had settled before it was resumed, to these views.
     ///
     /// # Errors
     /// The same as [`Self::add`].
@@ -157,6 +157,7 @@ impl ArmWindows {
         &mut self,
         pair: PairId,
         base: &Base,
+        resumed: &[View],
         until_ms: [i64; 2],
         shape: &WindowShape,
     ) -> Result<(), Overflow> {
@@ -165,9 +166,8 @@ impl ArmWindows {
             return exact;
         };
         *last_list_ms = (*last_list_ms).max(base.last_list_ms.unwrap_or(i64::MIN));
-        for (slots, until_ms) in views.iter_mut().zip(until_ms) {
-            // Both views start with the settled numbers. Lists that are read again add to the live view only as far
-            // as they had not settled.
+        for view in resumed.iter().map(|view| *view as usize) {
+            let (slots, until_ms) = (&mut views[view], until_ms[view]);
             slots.total.clone_from(&base.total);
             for (window, start_ms, tally) in &base.cells {
                 let (start_ms, window) = (*start_ms, Some(*window));

@@ -53,10 +53,18 @@ impl Covered {
 }
 
 impl Covered {
-    /// Records items that a pair showed in a span starting at `start_ms` (Unix ms), in both views.
-    pub fn resume(&mut self, pair: PairId, start_ms: i64, items: &Classes, catalogue: &Catalogue) {
+    /// Records items that a pair showed in a span starting at `start_ms` (Unix ms), in these views.
+    pub fn resume(
+        &mut self,
+        pair: PairId,
+        resumed: &[View],
+        start_ms: i64,
+        items: &Classes,
+        catalogue: &Catalogue,
+    ) {
         if let Covered::Counted(views) = self {
-            for view in views.iter_mut() {
+            for view in resumed {
+                let view = &mut views[*view as usize];
                 let items = items
                     .shown()
                     .map(|(place, class)| (place, usize::from(class) - 1));

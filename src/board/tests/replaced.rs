@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn a_replaced_pair_stays_shown_and_drops_missing_sums() {
+fn a_replaced_pair_stays_shown_in_the_settled_view_and_drops_missing_sums() {
     let ranking = of_coverage();
     let board = Board::new(&config(&[]), &ranking);
     let state = |lists: &[(&str, i64)]| {
@@ -82,6 +82,8 @@ fn a_replaced_pair_stays_shown_and_drops_missing_sums() {
     assert_eq!(lists(&board, View::Settled, 2), []);
     board.show_in(View::Settled, 0);
     assert_eq!(lists(&board, View::Settled, 2), named(&[("a", 1), ("b", 1)]));
+    board.show_in(View::Live, 0);
+    assert_eq!(lists(&board, View::Live, 2), named(&[("a", 0), ("b", 0)]));
     let end_ms = board.snapshot(None).settled_end_ms;
     let (less, reach) = state(&[("a", 0), ("a", 0), ("a", 50_000)]);
     board.replace(0, &less, reach);
