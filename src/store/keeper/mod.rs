@@ -22,18 +22,20 @@
 //! - It asks [`KeeperHandle::wants`] in each round and offers states at batch boundaries: at once for [`Urgency::AtOnce`], or for
 //!   [`Urgency::WhenDue`] if a cell has completed. A state belongs to a memory, whose number came with [`KeeperOrder::Begin`] or
 //!   [`KeeperOrder::Restore`]. The offer gets a number, too.
-//! - It holds settled deltas back, with the number of the first offer that contains them. [`KeeperOrder::Show`] releases all up
-//!   to its offer.
+//! - It commits its deltas to a [`Door`], which holds the settled ones back until [`KeeperOrder::Show`] names an offer that contains
+//!   them.
 //! - It obeys an order for a pair that it no longer has, or answers with [`KeeperHandle::forgotten`]. Otherwise the keeper would
 //!   wait for states of a memory that does not exist.
 //! - It calls [`KeeperHandle::leave`] and waits for [`KeeperOrder::Left`] before it gives a pair back voluntarily.
 
 mod conflicting_instances;
+mod door;
 mod faults;
 mod followed;
 mod handle;
 mod pace;
 mod pair;
+mod pending;
 mod rounds;
 mod status_board;
 
@@ -45,6 +47,7 @@ pub use abgauge_core::journal::{LogProgress, OwnerStatus, ShownState, Urgency, V
 use abgauge_core::ledger::PairId;
 use anyhow::Context as _;
 
+pub use self::door::Door;
 pub use self::handle::{KeeperHandle, Offer, Roles};
 pub use self::rounds::{KeeperWork, work};
 pub use self::status_board::{PairStatus, Restored};

@@ -1,7 +1,6 @@
 //! Pairs with stored state: obeys the keeper, offers it states, and withholds settled deltas until a seal contains them.
 
 mod looks;
-mod pending;
 mod remedy;
 mod rot;
 mod status;
@@ -19,22 +18,21 @@ use abgauge_core::ledger::{PairDelta, PairId};
 use abgauge_core::looks::{PairLooks, UpTo};
 use tracing::{info, warn};
 
-use self::pending::PendingNumbers;
 use self::remedy::{remedy, restart};
 pub use self::rot::{lost, malformed};
 pub use self::status::{not_cleaned, unsealed};
 use super::Worker;
 use super::pair::{LostPosition, Pair};
 use super::phase::Phase;
-use crate::store::keeper::{self, KeeperHandle, Memory, Offer, Roles, Urgency};
+use crate::store::keeper::{self, Door, KeeperHandle, Memory, Offer, Roles, Urgency};
 use crate::store::stored::codec::{self, FormError};
 use crate::store::stored::reach;
 use crate::stream::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
 
-/// The pairs of this process, and the keeper of their state.
+/// The pairs of this process, and the door of the store.
 pub struct StoredPairs {
     topic: String,
-    keeper: KeeperHandle,
+    door: Door,
     identity: LogIdentity,
     pairs: BTreeMap<PairId, StoredPair>,
     /// Pairs whose last state is still to be sealed.
@@ -44,8 +42,6 @@ pub struct StoredPairs {
 }
 
 struct StoredPair {
-    incarnation: Memory,
-    pending: PendingNumbers,
     /// The pair has reached the ends of its logs once, here or in another instance. Until then it is in no view.
     was_caught_up: bool,
     /// No record of the pair had been shed as of its last state.
@@ -68,11 +64,9 @@ struct StoredPair {
 }
 
 impl StoredPair {
-    fn new(incarnation: Memory, incarnation_id: u64) -> StoredPair {
+    fn new(incarnation_id: u64) -> StoredPair {
         StoredPair {
-            incarnation,
             incarnation_id,
-            pending: PendingNumbers::default(),
             was_caught_up: false,
             is_exact: true,
             is_sealed: false,
@@ -105,40 +99,34 @@ impl StoredPair {
 impl StoredPairs {
     /// Returns the fault that keeps the state from being read or written, if there is one.
     pub fn fault(&self) -> Option<String> {
-        self.keeper
-            .fault()
-            .map(|fault| format!("the state topic: {fault}"))
+        let fault = self.door.keeper().fault();
+        fault.map(|fault| format!("the state topic: {fault}"))
     }
 
     pub fn assigned(&self, pair: PairId) {
-        self.keeper.assigned(pair);
+        self.door.keeper().assigned(pair);
     }
 
     pub fn revoked(&self, pair: PairId) {
-        self.keeper.revoked(pair);
+        self.door.keeper().revoked(pair);
     }
 
     /// The pair is no longer in memory.
     pub fn forget(&mut self, pair: PairId) {
-        if let Some(own) = self.pairs.remove(&pair) {
-            self.keeper.forgotten(pair, own.incarnation);
-        }
+        self.pairs.remove(&pair);
+        self.door.forget(pair);
     }
 
     /// Withholds settled numbers of a pair and returns those that may be merged now.
     pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
-        match self.pairs.get_mut(&pair) {
-            Some(own) => own.pending.take(delta),
-            None => delta,
-        }
+        self.door.commit(pair, delta)
     }
 
     /// Returns whether the pair must pause because its settled numbers that wait to be stored exceed `room_bytes`. It resumes
     /// once enough is stored. A replaying pair never pauses: nothing settles during the replay, and no state can be stored
     /// before it ends.
     pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
-        let own = self.pairs.get_mut(&partition);
-        own.is_some_and(|own| own.pending.measure(room_bytes) && !pair.tracker.is_replaying())
+        self.door.is_full(partition, room_bytes) && !pair.tracker.is_replaying()
     }
 
     /// Notes that a pair has reached the ends of its logs. Returns the views in which it is complete.
@@ -184,7 +172,7 @@ impl Worker {
         }));
         self.stored = Some(StoredPairs {
             topic: self.setup.state_topic.clone().unwrap_or_default(),
-            keeper,
+            door: Door::new(keeper),
             identity,
             pairs: BTreeMap::new(),
             leaving: BTreeSet::new(),
@@ -202,8 +190,7 @@ impl Worker {
                 // A pair that is still replaying has no checkpoint: its last seal stays the current state.
                 let checkpoint = pair.checkpoint();
                 let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
-                let state = state.map(|(header, roles)| (own.incarnation, header, roles));
-                stored.keeper.leave(partition, state);
+                stored.door.leave(partition, state);
                 stored.leaving.insert(partition);
             }
         }
@@ -254,11 +241,9 @@ impl Worker {
         }
         self.forget_memory(partition);
         if let Some(stored) = &mut self.stored {
-            let incarnation_id = stored.keeper.new_incarnation_id(incarnation);
-            stored.keeper.made(partition, incarnation);
-            stored
-                .pairs
-                .insert(partition, StoredPair::new(incarnation, incarnation_id));
+            let incarnation_id = stored.door.keeper().new_incarnation_id(incarnation);
+            stored.door.made(partition, incarnation, None);
+            stored.pairs.insert(partition, StoredPair::new(incarnation_id));
         }
         self.shards.change(partition, |phase| phase.restored(None));
         // Open answers are about other positions. The start of this pair is asked for at once.
@@ -304,17 +289,17 @@ impl Worker {
         }
         if let Some(stored) = &mut self.stored {
             let own = StoredPair {
-                pending: PendingNumbers::shown_to(checkpoint.until_ms.map(|until_ms| until_ms - 1)),
                 was_caught_up: header.was_caught_up,
                 is_exact: header.is_exact,
                 counted: status::counted(&checkpoint),
                 offered_until_ms: checkpoint.until_ms,
                 looks,
                 known: Some(header.identity.clone()),
-                ..StoredPair::new(incarnation, read.incarnation_id)
+                ..StoredPair::new(read.incarnation_id)
             };
             // From here on, scrapes may show the settled numbers of this memory.
-            stored.keeper.made(partition, incarnation);
+            let shown_end_ms = checkpoint.until_ms.map(|until_ms| until_ms - 1);
+            stored.door.made(partition, incarnation, shown_end_ms);
             stored.pairs.insert(partition, own);
         }
         info!(partition, ?offer, "resumed from stored state");
@@ -436,16 +421,13 @@ impl Worker {
 
     /// Shows the numbers in a state that has become current.
     fn show_offer(&mut self, partition: PairId, offer: Offer) {
-        let Some(own) = self
-            .stored
-            .as_mut()
-            .and_then(|stored| stored.pairs.get_mut(&partition))
-        else {
+        let Some(stored) = &mut self.stored else { return };
+        let Some(own) = stored.pairs.get_mut(&partition) else {
             return;
         };
         own.is_sealed = true;
         let is_complete = own.was_caught_up;
-        for delta in own.pending.show(offer) {
+        for delta in stored.door.release(partition, offer) {
             self.board.merge(partition, &delta);
         }
         // A pair that has never caught up is in no view, although its state is stored.
@@ -474,7 +456,7 @@ impl Worker {
         };
         for (partition, pair) in self.shards.pairs_mut() {
             if let Some(own) = stored.pairs.get_mut(&partition) {
-                let wants = stored.keeper.wants(partition);
+                let wants = stored.door.keeper().wants(partition);
                 if wants == Urgency::No || (wants == Urgency::WhenDue && !pair.changed_since_offer(own)) {
                     continue;
                 }
@@ -482,13 +464,12 @@ impl Worker {
                     continue;
                 };
                 // Taking the checkpoint may have settled more: merge it, so that the board matches the state.
-                let live = own.pending.take(pair.tracker.take_delta());
+                let live = stored.door.commit(partition, pair.tracker.take_delta());
                 self.board.merge(partition, &live);
                 self.report.counts(&live.counts);
                 let (header, roles) = own.state(&checkpoint, pair, &stored.identity);
                 (own.offered_until_ms, own.is_exact) = (checkpoint.until_ms, checkpoint.is_exact);
-                let offer = stored.keeper.offer(partition, own.incarnation, header, roles);
-                own.pending.offered(offer);
+                stored.door.offer(partition, header, roles);
             }
         }
         self.stored = Some(stored);
@@ -499,7 +480,7 @@ impl Worker {
         let mut phases = self.shards.phases();
         let is_ours = phases.any(|(number, phase)| number == partition && !matches!(phase, Phase::Parked(_)));
         if let Some(stored) = self.stored.as_ref().filter(|_| !is_ours) {
-            stored.keeper.forgotten(partition, incarnation);
+            stored.door.keeper().forgotten(partition, incarnation);
         }
         is_ours
     }
@@ -534,7 +515,7 @@ impl Worker {
     pub(super) fn is_known_to_group(&self, partition: PairId, number: u64, is_known: bool) {
         self.stored
             .iter()
-            .for_each(|stored| stored.keeper.committed(partition, number, is_known));
+            .for_each(|stored| stored.door.keeper().committed(partition, number, is_known));
     }
 
     fn refuse(&mut self, partition: PairId, why: &str) {

@@ -28,9 +28,9 @@ impl StoredPairs {
             .phases()
             .filter(|(_, phase)| !matches!(phase, Phase::Parked(_)));
         let states = ours.filter_map(|(pair, _)| {
-            let mut state = state(&self.keeper.status(pair), self.pairs.get(&pair), now_ms)?;
+            let mut state = state(&self.door.keeper().status(pair), self.pairs.get(&pair), now_ms)?;
             // Wrong settings of the topic or missing rights on it affect every pair.
-            state.whole &= self.unfit.is_none() && !self.keeper.is_forbidden();
+            state.whole &= self.unfit.is_none() && !self.door.keeper().is_forbidden();
             Some((pair, state))
         });
         states.collect()
@@ -38,7 +38,10 @@ impl StoredPairs {
 
     /// Describes the wait until the stored state of these pairs is known.
     pub fn restoring(&self, pairs: &[PairId]) -> Option<String> {
-        let statuses: Vec<PairStatus> = pairs.iter().map(|pair| self.keeper.status(*pair)).collect();
+        let statuses: Vec<PairStatus> = pairs
+            .iter()
+            .map(|pair| self.door.keeper().status(*pair))
+            .collect();
         restoring(pairs, &statuses)
     }
 
@@ -169,7 +172,7 @@ pub fn not_cleaned(stored: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
 /// Warns about pairs that are paused because their settled numbers wait to be stored.
 pub fn unsealed(stored: &StoredPairs, states: &BTreeMap<PairId, StoredState>) -> Option<Warning> {
     let waiting = states.iter().filter_map(|(pair, state)| {
-        let n_bytes = stored.pairs.get(pair)?.pending.too_many_bytes()?;
+        let n_bytes = stored.door.too_many_bytes(*pair)?;
         let is_long = state.age_seconds >= TELL_UNSEALED_AFTER_SECONDS;
         is_long.then_some((*pair, n_bytes, state.age_seconds))
     });

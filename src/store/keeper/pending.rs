@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use abgauge_core::ledger::{CountingProgress, PairDelta, SettledSlot};
 
-use crate::store::keeper::Offer;
+use super::Offer;
 
 /// Settled numbers of one pair that wait.
 #[derive(Debug, Default)]
