@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use abgauge_core::engine::event::Side;
-use abgauge_core::journal::Header;
-use abgauge_core::looks::{self, Inbox};
+use abgauge_core::looks::Inbox;
 use abgauge_core::metrics::Ranking;
 use abgauge_core::metrics::catalogue::Catalogue;
-use tracing::warn;
 
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::serve::GlobalScope;
 use crate::settings::Config;
-use crate::store::global::{Audience, Global, GlobalBoard, NewState, Sources};
+use crate::store::global::{Global, GlobalBoard, Sources};
 use crate::store::publications::Publications;
-use crate::store::stored::{PairDecoder, codec, sides};
+use crate::store::stored::PairDecoder;
 
 pub struct Overview {
     board: Arc<GlobalBoard>,
@@ -73,19 +70,12 @@ impl Overview {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(&mut self, config: &Config, n_partitions: u32) -> anyhow::Result<()> {
-        let listener = self.looks.clone().map(|looks| -> Box<dyn Audience> {
-            Box::new(StateForwarder {
-                looks,
-                n_pairs: n_partitions as usize,
-                sides: sides(config),
-            })
-        });
+    pub fn start(&mut self, config: &Config) -> anyhow::Result<()> {
         let global = Global::start(Sources {
             publications: self.publications.clone(),
             decoder: PairDecoder::new(config),
             board: Arc::clone(&self.board),
-            audience: listener,
+            looks: self.looks.clone(),
             clock: self.clock.clone(),
         });
         self.thread = Some(global?);
@@ -114,35 +104,5 @@ impl Overview {
 impl Drop for Overview {
     fn drop(&mut self) {
         self.looks.iter().for_each(|looks| looks.close());
-    }
-}
-
-/// Forwards current states to the looks.
-struct StateForwarder {
-    looks: Arc<Inbox>,
-    n_pairs: usize,
-    sides: &'static [Side],
-}
-
-impl Audience for StateForwarder {
-    fn seen(&mut self, seen: NewState<'_>) {
-        let NewState { pair, header, roles } = seen;
-        match codec::read(header, roles, self.sides) {
-            Ok(read) => self.looks.put(self.n_pairs, pair, state_of(header, read)),
-            Err(error) => warn!(pair, "looks at experiments cannot resume from its state: {error}"),
-        }
-    }
-}
-
-/// Converts a state to the form that looks take.
-fn state_of(header: &Header, read: codec::DecodedPair) -> looks::PairState {
-    let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
-    looks::PairState {
-        incarnation_id: read.incarnation_id,
-        // An empty partition that was read to its end never settles, so looks do not wait for it.
-        holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
-        until_ms: header.frontier_ms,
-        ledger: read.ledger,
-        looks: read.looks,
     }
 }

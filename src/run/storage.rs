@@ -82,7 +82,7 @@ impl Keeping {
         };
         let namespace = Namespace::of(&identity.fingerprint, &self.config.kafka.group_id);
         if let Some(overview) = &mut self.overview {
-            overview.start(&self.config, identity.n_partitions)?;
+            overview.start(&self.config)?;
         }
         let log = StateLog::start(&self.config.kafka, topic, namespace, self.clock.clone())
             .context("open the state topic")?;

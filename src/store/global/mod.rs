@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keeper ── current states ──▶ Publications ─▶ decode ─▶ GlobalBoard: each pair replaced as a whole
-//!        ── age of the ends ─▶      │             └────▶ Audience
+//!        ── age of the ends ─▶      │             └────▶ looks
 //!                                   └─▶ scrapes: shown, or withheld and why
 //! ```
 //! The shown state of a pair was current when the end of its partition was last asked for. The keeper asks often enough that no end is
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use abgauge_core::journal::{Header, Sealed};
+use abgauge_core::journal::Sealed;
 use abgauge_core::ledger::PairId;
+use abgauge_core::looks::Inbox;
 use anyhow::Context as _;
 
 pub use self::global_board::GlobalBoard;
 use super::publications::Publications;
 use crate::clock::Clock;
-use crate::store::keeper::Roles;
 use crate::store::stored::PairDecoder;
 
 /// Pause while the next state must wait.
@@ -36,21 +36,10 @@ pub struct Sources {
     pub decoder: PairDecoder,
     /// Board that shows the states.
     pub board: Arc<GlobalBoard>,
-    pub audience: Option<Box<dyn Audience>>,
+    /// Inbox for looks, if experiments are configured. States of one pair arrive in the order in which they were current, but some
+    /// are skipped.
+    pub looks: Option<Arc<Inbox>>,
     pub clock: Clock,
-}
-
-/// State that is newly current.
-pub struct NewState<'a> {
-    pub pair: PairId,
-    pub header: &'a Header,
-    pub roles: &'a Roles,
-}
-
-/// Receiver of newly current states. It runs on the thread of the view and must not block.
-pub trait Audience: Send {
-    /// Takes a state. States of one pair arrive in the order in which they were current, but some are skipped.
-    fn seen(&mut self, seen: NewState<'_>);
 }
 
 /// Everything the thread owns. Tests drive it directly.
@@ -90,9 +79,9 @@ impl GlobalWork {
             publications,
             decoder,
             board,
-            audience,
+            looks,
             ..
-        } = &mut self.sources;
+        } = &self.sources;
         let (header, content) = (&state.seal.header, state.seal.content);
         let frontier_ms = header.frontier_ms.filter(|_| header.was_caught_up);
         // A new owner seals the same content again, which needs no decoding.
@@ -106,12 +95,8 @@ impl GlobalWork {
         board.replace(pair, &decoded, header.was_caught_up);
         self.contents.insert(pair, content);
         publications.shown(pair, frontier_ms);
-        if let Some(audience) = audience {
-            audience.seen(NewState {
-                pair,
-                header,
-                roles: &state.roles,
-            });
+        if let Some(looks) = looks {
+            looks.put(publications.n_partitions(), pair, decoded.into_looks(header));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The global view of all pairs, on a log in memory and states of real pairs.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use abgauge_core::engine::View;
@@ -92,19 +91,6 @@ impl Log for Memory {
     }
 }
 
-/// Pairs with their frontiers, as reported to an audience.
-type Heard = Arc<Mutex<Vec<(PairId, Option<i64>)>>>;
-
-struct Ears(Heard);
-
-impl Audience for Ears {
-    fn seen(&mut self, seen: NewState<'_>) {
-        assert!(!seen.roles.is_empty());
-        let heard = (seen.pair, seen.header.frontier_ms);
-        self.0.lock().unwrap().push(heard);
-    }
-}
-
 struct World {
     config: Config,
     keeper: KeeperWork<Memory>,
@@ -114,7 +100,7 @@ struct World {
     whole: Arc<GlobalBoard>,
     clock: Clock,
     hand: ClockControl,
-    heard: Heard,
+    looks: Arc<Inbox>,
 }
 
 impl World {
@@ -151,12 +137,12 @@ impl World {
             has_read: false,
         };
         let (keeper, worker, _) = keeper::work(log, settings, Some(handle.clone()), clock.clone());
-        let heard = Heard::default();
+        let looks = Arc::new(Inbox::default());
         let view = GlobalWork::new(Sources {
             publications: handle.clone(),
             decoder: PairDecoder::new(&config),
             board: Arc::clone(&whole),
-            audience: Some(Box::new(Ears(Arc::clone(&heard)))),
+            looks: Some(Arc::clone(&looks)),
             clock: clock.clone(),
         });
         World {
@@ -168,7 +154,7 @@ impl World {
             handle,
             clock,
             hand,
-            heard,
+            looks,
         }
     }
 
@@ -342,18 +328,23 @@ fn a_pair_that_never_caught_up_is_in_no_view() {
 }
 
 #[test]
-fn a_listener_gets_each_state_once() {
+fn looks_get_each_state_once() {
     let mut world = World::new(2);
-    world.sealed(0, 1, 3);
-    world.second();
-    world.sealed(1, 1, 4);
-    world.second();
-    world.second();
-    world.sealed(0, 1, 5);
-    world.second();
-    let heard = std::mem::take(&mut *world.heard.lock().unwrap());
-    let pairs: Vec<PairId> = heard.iter().map(|(pair, _)| *pair).collect();
-    assert_eq!(pairs, [0, 1, 0]);
+    let mut taken = Vec::new();
+    for (partition, n_lists) in [(0, 3), (1, 4), (1, 4), (0, 5)] {
+        world.sealed(partition, 1, n_lists);
+        world.second();
+        let new = world.looks.take(Duration::ZERO).expect("it is open");
+        let ends = new
+            .states
+            .into_iter()
+            .map(|(pair, state)| (pair, state.until_ms.is_some(), new.n_pairs));
+        taken.push(ends.collect::<Vec<_>>());
+    }
+    assert_eq!(
+        taken,
+        [vec![(0, true, 2)], vec![(1, true, 2)], vec![], vec![(0, true, 2)]]
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::fmt;
 use abgauge_core::engine::Checkpoint;
 use abgauge_core::engine::event::Side;
 use abgauge_core::journal::Header;
-use abgauge_core::ledger::{CountingProgress, Keep, Ledger};
+use abgauge_core::ledger::{CountingProgress, EncodedLedger, Keep, Ledger};
+use abgauge_core::looks::{PairLooks, PairState};
 use abgauge_core::metrics::Ranking;
 
 use super::codec::{self, FormError};
@@ -26,6 +27,10 @@ pub struct PairDecoder {
 pub struct DecodedState {
     pub checkpoint: Checkpoint,
     pub ledger: Ledger,
+    /// Bytes of the ledger.
+    encoded: EncodedLedger,
+    incarnation_id: u64,
+    looks: Option<PairLooks>,
 }
 
 /// Reason why a seal cannot be used.
@@ -73,9 +78,12 @@ impl PairDecoder {
     /// [`Unusable`] if a daemon of this configuration would refuse it, or its totals do not end at its frontier.
     pub fn read(&self, header: &Header, roles: &Roles) -> Result<DecodedState, Unusable> {
         let codec::DecodedPair {
-            checkpoint, ledger, ..
+            checkpoint,
+            ledger: encoded,
+            incarnation_id,
+            looks,
         } = codec::read(header, roles, self.sides).map_err(Unusable::Form)?;
-        let ledger = Ledger::decode(&ledger, &self.ranking, &self.keep);
+        let ledger = Ledger::decode(&encoded, &self.ranking, &self.keep);
         let ledger = ledger.map_err(|error| Unusable::Form(FormError::Ledger(error)))?;
         // Both come from one checkpoint, so a difference means that roles of two states were mixed.
         if ledger.until_ms() != checkpoint.until_ms {
@@ -84,7 +92,13 @@ impl PairDecoder {
                 frontier_ms: checkpoint.until_ms,
             });
         }
-        Ok(DecodedState { checkpoint, ledger })
+        Ok(DecodedState {
+            checkpoint,
+            ledger,
+            encoded,
+            incarnation_id,
+            looks,
+        })
     }
 }
 
@@ -99,6 +113,19 @@ impl DecodedState {
 
     pub fn reach(&self) -> CountingProgress {
         reach(&self.checkpoint, &self.ledger)
+    }
+
+    /// Converts it to the form that looks take.
+    pub fn into_looks(self, header: &Header) -> PairState {
+        let has_records = header.reaches.iter().any(|reach| reach.digest.n_events > 0);
+        PairState {
+            incarnation_id: self.incarnation_id,
+            // An empty partition that was read to its end never settles, so looks do not wait for it.
+            holds: header.frontier_ms.is_some() || has_records || !header.was_caught_up,
+            until_ms: header.frontier_ms,
+            ledger: self.encoded,
+            looks: self.looks,
+        }
     }
 }
 
