@@ -15,7 +15,7 @@
 //!   a pair as one value, under one lock per arm, so a scrape sees only whole deltas. A `snapshot` copies it for exporters.
 //! - [`store`] keeps settled numbers beyond the life of a process. `keeper` follows the state topic: it holds one view of each
 //!   partition, and runs a state machine over it if the pair is assigned here. `publications` pass states on as they become
-//!   current. `global` shows those of all pairs, whichever instance owns them, and passes them to looks. `stored` encodes the
+//!   current. `global` shows all pairs, whichever instance owns them, and passes their states to looks. `stored` encodes the
 //!   state of a pair, and reads the whole topic for tools.
 //! - [`stream`] carries records from Kafka to pairs. `kafka` contains the client, and nothing else does: its callbacks become
 //!   `Input`s, `Order`s become its calls, and it makes no decisions. `worker` is a plain struct that takes inputs and returns

@@ -57,7 +57,7 @@ impl Overview {
         }
     }
 
-    /// Returns what the keeper publishes to.
+    /// Returns the handle through which the keeper publishes.
     pub fn publications(&self) -> Publications {
         self.publications.clone()
     }
@@ -66,7 +66,7 @@ impl Overview {
         self.board.set_catalogue(catalogue);
     }
 
-    /// Starts showing what the keeper publishes.
+    /// Starts showing published states.
     ///
     /// # Errors
     /// No thread can be started.

@@ -90,7 +90,7 @@ impl Publications {
     }
 }
 
-/// What the keeper reports.
+/// Reports of the keeper.
 impl Publications {
     /// Notes the number of partitions.
     pub(super) fn open(&self, n_partitions: u32) {
@@ -137,7 +137,7 @@ impl Publications {
     }
 }
 
-/// What the thread of the view takes and reports.
+/// Calls of the thread that shows the states.
 impl Publications {
     /// Returns the next state that waits. First states of pairs come first, because a pair without a state hides the whole view; the
     /// others come only if `also_later` is set.
@@ -174,7 +174,7 @@ impl Publications {
     }
 }
 
-/// What scrapes see of the global view.
+/// Status of the global view for scrapes.
 impl Publications {
     /// Returns whether the view may be shown now.
     ///

@@ -70,13 +70,13 @@ impl FollowedPartition {
             let rules = JournalRules::default();
             let view = std::mem::replace(view, PartitionView::new(settings.namespace, rules));
             let owner = Owner::over(view, settings.clone(), seed);
-            // Finding the stored state took the first read, and what is read from now on.
+            // Finding the stored state takes the first read, and all reads from now on.
             let n_bytes_later = self.n_bytes_first.map_or(0, |first| progress.n_bytes - first);
             self.reader = Reader::Pair(Box::new(KeptPair::new(owner, n_bytes_later)));
         }
     }
 
-    /// Passes an input on to the owner. Without one, the view takes what comes from the log.
+    /// Passes an input on to the owner. Without one, the view takes the inputs of the log.
     pub fn step(&mut self, now_ms: i64, input: OwnerInput<'_>) -> Vec<OwnerCommand> {
         let view = match &mut self.reader {
             Reader::View(view) => view,
