@@ -43,6 +43,13 @@ impl Door {
         self.keeper.made(pair, incarnation);
     }
 
+    /// Returns the id that all states of this memory share, if it [begins](super::KeeperOrder::Begin). No other pair that begins gets the
+    /// same id, on this instance or another.
+    pub fn incarnation_id(&self, pair: PairId) -> Option<u64> {
+        let of = self.pairs.get(&pair)?;
+        Some(self.keeper.new_incarnation_id(of.incarnation))
+    }
+
     /// Notes that the pair is no longer in memory.
     pub fn forget(&mut self, pair: PairId) {
         if let Some(PairInMemory { incarnation, .. }) = self.pairs.remove(&pair) {

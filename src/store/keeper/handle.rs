@@ -79,9 +79,8 @@ impl KeeperHandle {
         }
     }
 
-    /// Returns an id for the states of a pair that [begins](super::KeeperOrder::Begin) with this memory. No other pair that
-    /// begins gets the same id, on this instance or another.
-    pub fn new_incarnation_id(&self, incarnation: Memory) -> u64 {
+    /// Returns an id for the states of a pair that begins with this memory.
+    pub(super) fn new_incarnation_id(&self, incarnation: Memory) -> u64 {
         xxh3_64_with_seed(&incarnation.0.to_le_bytes(), self.seed)
     }
 

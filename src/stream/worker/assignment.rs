@@ -218,6 +218,7 @@ impl Worker {
 
     fn begin(&self, partition: i32, logs: &[(Side, LogStart)], now_ms: i64) -> Pair {
         let mut pair = self.setup.begin(partition, logs, now_ms);
+        pair.stored = self.stored.as_ref().and_then(|stored| stored.begun(partition));
         if let Some(catalogue) = &self.catalogue {
             pair.tracker.set_catalogue(Arc::clone(catalogue));
         }

@@ -25,6 +25,7 @@ mod shard;
 mod shards;
 mod start;
 mod stored;
+mod stored_pair;
 #[cfg(test)]
 mod tests;
 mod unlisted;
@@ -56,6 +57,7 @@ use self::setup::Setup;
 pub use self::shard::DeadLetterSink;
 use self::shards::Shards;
 use self::stored::StoredPairs;
+use self::stored_pair::StoredPair;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::logging::Losses;
@@ -400,8 +402,9 @@ impl Worker {
         for partition in partitions {
             self.shards.change(partition, Phase::caught_up);
             // With stored state, the settled view is complete only once a state of this memory is in force.
-            let stored = self.stored.as_mut();
-            let complete = stored.map_or(&View::BOTH[..], |stored| stored.caught_up(partition));
+            let pair = self.shards.get_mut(partition);
+            let stored = pair.and_then(|pair| pair.stored.as_mut());
+            let complete = stored.map_or(&View::BOTH[..], StoredPair::caught_up);
             complete
                 .iter()
                 .for_each(|view| self.board.show_in(*view, partition));

@@ -8,6 +8,7 @@ use abgauge_core::ledger::PairTracker;
 
 use super::events_ahead::EventsAhead;
 use super::held_pairs::Held;
+use super::stored_pair::StoredPair;
 use crate::settings::skips::Offsets;
 use crate::stream::{LogEnd, LogStart};
 
@@ -19,6 +20,8 @@ pub struct Pair {
     pub tracker: PairTracker,
     /// Logs, one for each topic; only the side of served lists if both kinds share a topic.
     pub logs: Vec<PartitionLog>,
+    /// Facts about its stored state, if pairs are stored.
+    pub stored: Option<StoredPair>,
     /// Set while an unreadable batch keeps it at its position.
     pub held: Option<Held>,
     /// Set from the report that its position is no longer in the log until it has caught up.
@@ -187,6 +190,7 @@ impl Pair {
         Pair {
             tracker,
             logs,
+            stored: None,
             held: None,
             position_lost: false,
             changed: true,

@@ -11,6 +11,9 @@
 //!      went elsewhere
 //! ```
 //!
+//! If pairs are stored, one that is not in memory is first `Restoring`. A pair made from its stored state is then `Restored`. That is like
+//! `Locating`, except that it is refused if its logs lack its positions: there is no other state to restore.
+//!
 //! A transition that does not fit a phase leaves it unchanged. A pair that is read may also be *held*: see `hold`.
 
 use abgauge_core::engine::event::Side;
@@ -25,6 +28,8 @@ pub enum Phase {
     /// Owned and hidden, until the bounds of its logs are known. An earlier pair is resumed if the logs still have its
     /// positions.
     Locating(Option<Pair>),
+    /// Owned and hidden, until the bounds of its logs are known. It was made from its stored state, and has read nothing since.
+    Restored(Pair),
     /// Read but hidden: it has not reached the ends that were noted when it was located.
     Replaying(Pair),
     /// Read and shown.
@@ -37,7 +42,11 @@ impl Phase {
     /// Enters the phase after an assignment. `before` is the earlier phase, if any. If pairs are stored, a pair that is not
     /// in memory waits for its stored state.
     pub fn assigned(before: Option<Phase>, are_stored: bool) -> Phase {
-        match before.and_then(Phase::into_pair) {
+        let pair = match before {
+            Some(Phase::Restored(pair)) => return Phase::Restored(pair),
+            before => before.and_then(Phase::into_pair),
+        };
+        match pair {
             None if are_stored => Phase::Restoring,
             pair => Phase::Locating(pair),
         }
@@ -48,7 +57,7 @@ impl Phase {
         match self {
             // Revoked while it was being restored: the next assignment decides.
             Phase::Parked(_) => self,
-            _ => Phase::Locating(pair),
+            _ => pair.map_or(Phase::Locating(None), Phase::Restored),
         }
     }
 
@@ -57,10 +66,10 @@ impl Phase {
     pub fn located(self, logs: &[(Side, LogStart)], begin: impl FnOnce() -> Pair) -> (Phase, Option<Pair>) {
         match self {
             Phase::Locating(None) => (Phase::Replaying(begin()), None),
-            Phase::Locating(Some(pair)) if pair.is_within(logs) => {
+            Phase::Locating(Some(pair)) | Phase::Restored(pair) if pair.is_within(logs) => {
                 (Phase::Replaying(pair.resumed(logs)), None)
             }
-            Phase::Locating(Some(pair)) => {
+            Phase::Locating(Some(pair)) | Phase::Restored(pair) => {
                 // The caller removes the sums of the earlier pair, so the new one starts from zero.
                 let anew = begin().with_position_lost(true);
                 (Phase::Replaying(anew), Some(pair))
@@ -102,21 +111,26 @@ impl Phase {
     }
 
     pub fn is_locating(&self) -> bool {
-        matches!(self, Phase::Locating(_))
+        matches!(self, Phase::Locating(_) | Phase::Restored(_))
+    }
+
+    /// Returns whether it is as it was stored.
+    pub fn is_restored(&self) -> bool {
+        matches!(self, Phase::Restored(_))
     }
 
     /// Returns the pair, if its records are being read.
     pub fn reading(&self) -> Option<&Pair> {
         match self {
             Phase::Replaying(pair) | Phase::Serving(pair) => Some(pair),
-            Phase::Restoring | Phase::Locating(_) | Phase::Parked(_) => None,
+            Phase::Restoring | Phase::Locating(_) | Phase::Restored(_) | Phase::Parked(_) => None,
         }
     }
 
     pub fn reading_mut(&mut self) -> Option<&mut Pair> {
         match self {
             Phase::Replaying(pair) | Phase::Serving(pair) => Some(pair),
-            Phase::Restoring | Phase::Locating(_) | Phase::Parked(_) => None,
+            Phase::Restoring | Phase::Locating(_) | Phase::Restored(_) | Phase::Parked(_) => None,
         }
     }
 
@@ -139,7 +153,9 @@ impl Phase {
         match self {
             Phase::Restoring => None,
             Phase::Locating(pair) => pair.as_ref(),
-            Phase::Replaying(pair) | Phase::Serving(pair) | Phase::Parked(pair) => Some(pair),
+            Phase::Restored(pair) | Phase::Replaying(pair) | Phase::Serving(pair) | Phase::Parked(pair) => {
+                Some(pair)
+            }
         }
     }
 
@@ -147,7 +163,9 @@ impl Phase {
         match self {
             Phase::Restoring => None,
             Phase::Locating(pair) => pair.as_mut(),
-            Phase::Replaying(pair) | Phase::Serving(pair) | Phase::Parked(pair) => Some(pair),
+            Phase::Restored(pair) | Phase::Replaying(pair) | Phase::Serving(pair) | Phase::Parked(pair) => {
+                Some(pair)
+            }
         }
     }
 
@@ -155,7 +173,9 @@ impl Phase {
         match self {
             Phase::Restoring => None,
             Phase::Locating(pair) => pair,
-            Phase::Replaying(pair) | Phase::Serving(pair) | Phase::Parked(pair) => Some(pair),
+            Phase::Restored(pair) | Phase::Replaying(pair) | Phase::Serving(pair) | Phase::Parked(pair) => {
+                Some(pair)
+            }
         }
     }
 }
@@ -196,11 +216,12 @@ mod tests {
         vec![(Side::Served, start)]
     }
 
-    fn states() -> [Phase; 6] {
+    fn states() -> [Phase; 7] {
         [
             Phase::Restoring,
             Phase::Locating(None),
             Phase::Locating(Some(pair())),
+            Phase::Restored(pair()),
             Phase::Replaying(pair()),
             Phase::Serving(pair()),
             Phase::Parked(pair()),
@@ -213,6 +234,7 @@ mod tests {
             Some(Phase::Restoring) => "restoring",
             Some(Phase::Locating(None)) => "locating nothing",
             Some(Phase::Locating(Some(_))) => "locating",
+            Some(Phase::Restored(_)) => "restored",
             Some(Phase::Replaying(_)) => "replaying",
             Some(Phase::Serving(_)) => "serving",
             Some(Phase::Parked(_)) => "parked",
@@ -221,7 +243,7 @@ mod tests {
 
     /// Checks the outcome of a transition for each of the [`states`].
     #[track_caller]
-    fn check(transition: impl Fn(Phase) -> Option<Phase>, expected: [&str; 6]) {
+    fn check(transition: impl Fn(Phase) -> Option<Phase>, expected: [&str; 7]) {
         assert_eq!(states().map(|phase| name(transition(phase).as_ref())), expected);
     }
 
@@ -231,6 +253,7 @@ mod tests {
             "restoring",
             "locating nothing",
             "locating",
+            "restored",
             "replaying",
             "serving",
             "parked",
@@ -240,6 +263,7 @@ mod tests {
             |phase| Some(phase.located(&logs(0, 9), pair).0),
             [
                 "restoring",
+                "replaying",
                 "replaying",
                 "replaying",
                 "replaying",
@@ -253,6 +277,7 @@ mod tests {
                 "restoring",
                 "locating nothing",
                 "locating",
+                "restored",
                 "serving",
                 "serving",
                 "parked",
@@ -264,6 +289,7 @@ mod tests {
                 "restoring",
                 "locating nothing",
                 "locating",
+                "restored",
                 "locating",
                 "locating",
                 "parked",
@@ -271,7 +297,9 @@ mod tests {
         );
         check(
             Phase::revoked,
-            ["nothing", "nothing", "parked", "parked", "parked", "parked"],
+            [
+                "nothing", "nothing", "parked", "parked", "parked", "parked", "parked",
+            ],
         );
         check(
             |phase| Some(Phase::assigned(Some(phase), false)),
@@ -279,6 +307,7 @@ mod tests {
                 "locating nothing",
                 "locating nothing",
                 "locating",
+                "restored",
                 "locating",
                 "locating",
                 "locating",
@@ -290,14 +319,22 @@ mod tests {
                 "restoring",
                 "restoring",
                 "locating",
+                "restored",
                 "locating",
                 "locating",
                 "locating",
             ],
         );
         check(
+            |phase| Some(phase.restored(Some(pair()))),
+            [
+                "restored", "restored", "restored", "restored", "restored", "restored", "parked",
+            ],
+        );
+        check(
             |phase| Some(phase.restored(None)),
             [
+                "locating nothing",
                 "locating nothing",
                 "locating nothing",
                 "locating nothing",

@@ -89,6 +89,13 @@ impl Shards {
         all.into_iter()
     }
 
+    /// Returns the phase of a pair, if it is known.
+    pub fn phase(&self, partition: i32) -> Option<&Phase> {
+        self.phases()
+            .find(|(number, _)| *number == partition)
+            .map(|(_, phase)| phase)
+    }
+
     /// Returns the pairs that are read.
     pub fn pairs(&self) -> impl Iterator<Item = (i32, &Pair)> + Clone {
         self.phases()
@@ -120,6 +127,12 @@ impl Shards {
     pub fn get_mut(&mut self, partition: i32) -> Option<&mut Pair> {
         let phase = self.shard_of(partition).phases_mut().get_mut(&partition);
         phase.and_then(Phase::reading_mut)
+    }
+
+    /// Returns a pair in any phase that has one.
+    pub fn known_mut(&mut self, partition: i32) -> Option<&mut Pair> {
+        let phase = self.shard_of(partition).phases_mut().get_mut(&partition);
+        phase.and_then(Phase::pair_mut)
     }
 
     pub fn insert(&mut self, partition: i32, phase: Phase) {

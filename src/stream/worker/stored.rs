@@ -5,9 +5,8 @@ mod remedy;
 mod rot;
 mod status;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use abgauge_core::engine::View;
@@ -24,6 +23,7 @@ pub use self::status::{not_cleaned, unsealed};
 use super::Worker;
 use super::pair::{LostPosition, Pair};
 use super::phase::Phase;
+use super::stored_pair::StoredPair;
 use crate::store::keeper::{self, Door, KeeperHandle, Memory, Offer, Roles, Urgency};
 use crate::store::stored::codec::{self, FormError};
 use crate::store::stored::reach;
@@ -34,66 +34,15 @@ pub struct StoredPairs {
     topic: String,
     door: Door,
     identity: LogIdentity,
-    pairs: BTreeMap<PairId, StoredPair>,
     /// Pairs whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
     /// Fault of the topic itself.
     unfit: Option<String>,
 }
 
-struct StoredPair {
-    /// The pair has reached the ends of its logs once, here or in another instance. Until then it is in no view.
-    was_caught_up: bool,
-    /// No record of the pair had been shed as of its last state.
-    is_exact: bool,
-    /// A state of this memory is current.
-    is_sealed: bool,
-    /// End of the settled range when a state was last offered, Unix ms.
-    offered_until_ms: Option<i64>,
-    /// Random id shared by all states in one chain; a pair that restarts from nothing gets a new one.
-    incarnation_id: u64,
-    /// Sums of the last known look; `None` before the first one. The stored ones are carried over until a later look arrives,
-    /// because this memory continues the chain of states it was restored from.
-    looks: Option<(PairLooks, UpTo)>,
-    /// The logs have had their positions since this memory was made.
-    is_located: bool,
-    /// Identity in the state it was restored from, which may contain ids that the brokers do not report now.
-    known: Option<LogIdentity>,
-    /// Offsets of its logs that were counted and are read again.
-    counted: Vec<(Side, Range<i64>)>,
-}
-
-impl StoredPair {
-    fn new(incarnation_id: u64) -> StoredPair {
-        StoredPair {
-            incarnation_id,
-            was_caught_up: false,
-            is_exact: true,
-            is_sealed: false,
-            offered_until_ms: None,
-            looks: None,
-            is_located: false,
-            known: None,
-            counted: Vec::new(),
-        }
-    }
-}
-
-impl StoredPair {
-    /// Encodes the pair at a checkpoint.
-    fn state(&self, checkpoint: &Checkpoint, pair: &mut Pair, now: &LogIdentity) -> (Header, Roles) {
-        let parts = pair.tracker.encode_ledger();
-        // Ids that the brokers do not report now are kept, so that a recreated topic is still noticed later.
-        let identity = self.known.as_ref().map(|known| now.knowing(known));
-        codec::stored(
-            checkpoint,
-            parts,
-            self.incarnation_id,
-            self.looks.as_ref().map(|(looks, _)| looks),
-            identity.as_ref().unwrap_or(now),
-            self.was_caught_up,
-        )
-    }
+/// Returns the facts about the stored state of a pair, if it is in memory.
+fn stored(phase: &Phase) -> Option<&StoredPair> {
+    phase.pair()?.stored.as_ref()
 }
 
 impl StoredPairs {
@@ -113,7 +62,6 @@ impl StoredPairs {
 
     /// The pair is no longer in memory.
     pub fn forget(&mut self, pair: PairId) {
-        self.pairs.remove(&pair);
         self.door.forget(pair);
     }
 
@@ -129,16 +77,9 @@ impl StoredPairs {
         self.door.is_full(partition, room_bytes) && !pair.tracker.is_replaying()
     }
 
-    /// Notes that a pair has reached the ends of its logs. Returns the views in which it is complete.
-    pub fn caught_up(&mut self, pair: PairId) -> &'static [View] {
-        let Some(own) = self.pairs.get_mut(&pair) else {
-            return &View::BOTH;
-        };
-        if !std::mem::replace(&mut own.was_caught_up, true) {
-            // Offer this even if nothing else settles: the next owner then shows the pair at once.
-            own.offered_until_ms = None;
-        }
-        if own.is_sealed { &View::BOTH } else { &[View::Live] }
+    /// Returns the facts about a pair that has just begun without stored state.
+    pub fn begun(&self, pair: PairId) -> Option<StoredPair> {
+        Some(StoredPair::new(self.door.incarnation_id(pair)?))
     }
 }
 
@@ -174,7 +115,6 @@ impl Worker {
             topic: self.setup.state_topic.clone().unwrap_or_default(),
             door: Door::new(keeper),
             identity,
-            pairs: BTreeMap::new(),
             leaving: BTreeSet::new(),
             unfit: None,
         });
@@ -182,19 +122,14 @@ impl Worker {
 
     /// Seals the current state of each pair before the pair is given back.
     pub(super) fn leave_stored(&mut self) {
-        let Some(mut stored) = self.stored.take() else {
-            return;
-        };
+        let Some(stored) = &mut self.stored else { return };
         for (partition, pair) in self.shards.pairs_mut() {
-            if let Some(own) = stored.pairs.get_mut(&partition) {
-                // A pair that is still replaying has no checkpoint: its last seal stays the current state.
-                let checkpoint = pair.checkpoint();
-                let state = checkpoint.map(|checkpoint| own.state(&checkpoint, pair, &stored.identity));
-                stored.door.leave(partition, state);
-                stored.leaving.insert(partition);
-            }
+            // A pair that is still replaying has no checkpoint: its last seal stays the current state.
+            let checkpoint = pair.checkpoint();
+            let state = checkpoint.and_then(|checkpoint| pair.state(&checkpoint, &stored.identity));
+            stored.door.leave(partition, state);
+            stored.leaving.insert(partition);
         }
-        self.stored = Some(stored);
     }
 
     /// Returns whether any last state is still to be sealed.
@@ -241,9 +176,7 @@ impl Worker {
         }
         self.forget_memory(partition);
         if let Some(stored) = &mut self.stored {
-            let incarnation_id = stored.door.keeper().new_incarnation_id(incarnation);
             stored.door.made(partition, incarnation, None);
-            stored.pairs.insert(partition, StoredPair::new(incarnation_id));
         }
         self.shards.change(partition, |phase| phase.restored(None));
         // Open answers are about other positions. The start of this pair is asked for at once.
@@ -287,20 +220,19 @@ impl Worker {
         if let Some(catalogue) = &self.catalogue {
             pair.tracker.set_catalogue(Arc::clone(catalogue));
         }
+        pair.stored = Some(StoredPair {
+            was_caught_up: header.was_caught_up,
+            is_exact: header.is_exact,
+            counted: status::counted(&checkpoint),
+            offered_until_ms: checkpoint.until_ms,
+            looks,
+            known: Some(header.identity.clone()),
+            ..StoredPair::new(read.incarnation_id)
+        });
         if let Some(stored) = &mut self.stored {
-            let own = StoredPair {
-                was_caught_up: header.was_caught_up,
-                is_exact: header.is_exact,
-                counted: status::counted(&checkpoint),
-                offered_until_ms: checkpoint.until_ms,
-                looks,
-                known: Some(header.identity.clone()),
-                ..StoredPair::new(read.incarnation_id)
-            };
             // From here on, scrapes may show the settled numbers of this memory.
             let shown_end_ms = checkpoint.until_ms.map(|until_ms| until_ms - 1);
             stored.door.made(partition, incarnation, shown_end_ms);
-            stored.pairs.insert(partition, own);
         }
         info!(partition, ?offer, "resumed from stored state");
         self.shards.change(partition, |phase| phase.restored(Some(pair)));
@@ -313,12 +245,8 @@ impl Worker {
     /// Gives up the copies of a pair that has just been restored if their lists have left the log. The pair may then resume
     /// without them.
     pub(super) fn give_up_copies(&mut self, partition: PairId, logs: &[(Side, LogStart)]) {
-        let own = self
-            .stored
-            .as_ref()
-            .and_then(|stored| stored.pairs.get(&partition));
         // Only right after a restore: later the pair has read on, and needs all of its positions.
-        if own.is_none_or(|own| own.is_located) {
+        if !self.shards.phase(partition).is_some_and(Phase::is_restored) {
             return;
         }
         let catalogue = self.catalogue.clone();
@@ -348,21 +276,15 @@ impl Worker {
     /// lose its stored state. If memory that was read further has lost its position, it is dropped and restored from the stored
     /// state. If that has no position either, the pair is refused.
     pub(super) fn is_where_it_was_stored(&mut self, partition: PairId, logs: &[(Side, LogStart)]) -> bool {
-        let Some(stored) = &mut self.stored else {
+        let phase = self.shards.phase(partition).filter(|_| self.stored.is_some());
+        let Some(phase) = phase else { return true };
+        let Some(strayed) = phase.pair().and_then(|pair| pair.strayed(logs)) else {
             return true;
         };
-        let Some(own) = stored.pairs.get_mut(&partition) else {
-            return true;
-        };
-        let phase = self.shards.phases().find(|(number, _)| *number == partition);
-        let pair = phase.and_then(|(_, phase)| phase.pair());
-        let Some(strayed) = pair.and_then(|pair| pair.strayed(logs)) else {
-            own.is_located = true;
-            return true;
-        };
-        match own.is_located {
-            true => self.forget_memory(partition),
-            false => self.refuse(partition, &self.why_lost(partition, strayed)),
+        if phase.is_restored() {
+            self.refuse(partition, &self.why_lost(partition, strayed));
+        } else {
+            self.forget_memory(partition);
         }
         false
     }
@@ -422,15 +344,14 @@ impl Worker {
     /// Shows the numbers in a state that has become current.
     fn show_offer(&mut self, partition: PairId, offer: Offer) {
         let Some(stored) = &mut self.stored else { return };
-        let Some(own) = stored.pairs.get_mut(&partition) else {
+        let pair = self.shards.known_mut(partition);
+        let Some(own) = pair.and_then(|pair| pair.stored.as_mut()) else {
             return;
         };
-        own.is_sealed = true;
-        let is_complete = own.was_caught_up;
+        let is_complete = own.sealed();
         for delta in stored.door.release(partition, offer) {
             self.board.merge(partition, &delta);
         }
-        // A pair that has never caught up is in no view, although its state is stored.
         if is_complete {
             self.board.show_in(View::Settled, partition);
             self.note_restored();
@@ -439,40 +360,34 @@ impl Worker {
 
     /// Notes whether the settled numbers of all pairs are shown.
     fn note_restored(&mut self) {
-        let Some(stored) = &self.stored else { return };
-        let is_shown = |pair| {
-            let own = stored.pairs.get(&pair);
-            own.is_some_and(|own| own.is_sealed && own.was_caught_up)
-        };
-        if self.shards.phases().all(|(pair, _)| is_shown(pair)) {
+        if self
+            .shards
+            .phases()
+            .all(|(_, phase)| stored(phase).is_some_and(StoredPair::is_complete))
+        {
             self.report.telemetry().note_restored();
         }
     }
 
     /// Offers the states that are wanted, after all changes were handed over.
     pub(super) fn offer_states(&mut self) {
-        let Some(mut stored) = self.stored.take() else {
-            return;
-        };
+        let Some(stored) = &mut self.stored else { return };
         for (partition, pair) in self.shards.pairs_mut() {
-            if let Some(own) = stored.pairs.get_mut(&partition) {
-                let wants = stored.door.keeper().wants(partition);
-                if wants == Urgency::No || (wants == Urgency::WhenDue && !pair.changed_since_offer(own)) {
-                    continue;
-                }
-                let Some(checkpoint) = pair.checkpoint() else {
-                    continue;
-                };
-                // Taking the checkpoint may have settled more: merge it, so that the board matches the state.
-                let live = stored.door.commit(partition, pair.tracker.take_delta());
-                self.board.merge(partition, &live);
-                self.report.counts(&live.counts);
-                let (header, roles) = own.state(&checkpoint, pair, &stored.identity);
-                (own.offered_until_ms, own.is_exact) = (checkpoint.until_ms, checkpoint.is_exact);
+            let wants = stored.door.keeper().wants(partition);
+            if wants == Urgency::No || (wants == Urgency::WhenDue && !pair.changed_since_offer()) {
+                continue;
+            }
+            let Some(checkpoint) = pair.checkpoint() else {
+                continue;
+            };
+            // Taking the checkpoint may have settled more: merge it, so that the board matches the state.
+            let live = stored.door.commit(partition, pair.tracker.take_delta());
+            self.board.merge(partition, &live);
+            self.report.counts(&live.counts);
+            if let Some((header, roles)) = pair.state(&checkpoint, &stored.identity) {
                 stored.door.offer(partition, header, roles);
             }
         }
-        self.stored = Some(stored);
     }
 
     /// Returns whether the pair is ours. If not, reports to the keeper that this memory does not exist.
@@ -534,7 +449,14 @@ impl Pair {
     }
 
     /// Returns whether more has settled since the last offer.
-    fn changed_since_offer(&self, own: &StoredPair) -> bool {
-        self.tracker.settled_until_ms() > own.offered_until_ms
+    fn changed_since_offer(&self) -> bool {
+        let own = self.stored.as_ref();
+        own.is_some_and(|own| self.tracker.settled_until_ms() > own.offered_until_ms)
+    }
+
+    /// Encodes the pair at a checkpoint, if it is stored.
+    fn state(&mut self, checkpoint: &Checkpoint, now: &LogIdentity) -> Option<(Header, Roles)> {
+        let parts = self.tracker.encode_ledger();
+        Some(self.stored.as_mut()?.state(checkpoint, parts, now))
     }
 }

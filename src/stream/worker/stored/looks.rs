@@ -7,18 +7,14 @@ use super::super::Worker;
 impl Worker {
     /// Stores the looks' data with the next state of each pair, and lets go of cells that only earlier looks needed.
     pub(in crate::stream::worker) fn looks_stored(&mut self, looks: &StoredLooks) {
-        let Some(stored) = &mut self.stored else { return };
         let every_ms = self.telling.every_ms();
         for (partition, phase) in self.shards.phases_mut() {
-            let (Some(of_pair), Some(own), Some(pair)) = (
-                looks.pairs.get(&partition),
-                stored.pairs.get_mut(&partition),
-                phase.pair_mut(),
-            ) else {
+            let (Some(of_pair), Some(pair)) = (looks.pairs.get(&partition), phase.pair_mut()) else {
                 continue;
             };
-            let before = own.looks.as_ref().map(|(_, up_to)| up_to);
             let until_ms = pair.tracker.ledger().until_ms();
+            let Some(own) = &mut pair.stored else { continue };
+            let before = own.looks.as_ref().map(|(_, up_to)| up_to);
             if of_pair.fits(own.incarnation_id, until_ms, every_ms, before) {
                 let new = PairLooks {
                     users: of_pair.users.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use abgauge_core::ledger::PairId;
 
-use super::StoredPairs;
+use super::{StoredPairs, stored};
 use crate::store::keeper::OwnerStatus;
 use crate::stream::worker::Worker;
 use crate::stream::worker::phase::Phase;
@@ -31,7 +31,7 @@ impl StoredPairs {
             // If a pair has a known fault, hidden numbers may be only its effect.
             if let Some(trouble) = &status.trouble {
                 found.push(format!("partition {pair}: {trouble}"));
-            } else if self.is_hidden(pair, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
+            } else if self.is_hidden(pair, phase, now_ms) && now_ms - status.since_ms > HIDDEN_MS {
                 let why = match status.standing {
                     OwnerStatus::Holding => {
                         "its seal is missing from the state topic, or that topic has not been read for long"
@@ -46,8 +46,8 @@ impl StoredPairs {
     }
 
     /// Returns whether a pair that was stored shows nothing settled.
-    fn is_hidden(&self, pair: PairId, now_ms: i64) -> bool {
-        let is_sealed = self.pairs.get(&pair).is_some_and(|own| own.is_sealed);
+    fn is_hidden(&self, pair: PairId, phase: &Phase, now_ms: i64) -> bool {
+        let is_sealed = stored(phase).is_some_and(|own| own.is_sealed);
         is_sealed && self.door.keeper().shown(pair, now_ms).settled.is_none()
     }
 

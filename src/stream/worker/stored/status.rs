@@ -7,11 +7,12 @@ use abgauge_core::engine::Checkpoint;
 use abgauge_core::engine::event::Side;
 use abgauge_core::ledger::PairId;
 
-use super::{StoredPair, StoredPairs};
+use super::{StoredPairs, stored};
 use crate::store::keeper::{LogProgress, OwnerStatus, PairStatus};
 use crate::stream::worker::pair::Pair;
 use crate::stream::worker::phase::Phase;
 use crate::stream::worker::shards::Shards;
+use crate::stream::worker::stored_pair::StoredPair;
 use crate::telemetry::{Restore, StoredState, Warning};
 
 /// Ratio of bytes read to live bytes above which the state topic is reported as not cleaned.
@@ -27,8 +28,8 @@ impl StoredPairs {
         let ours = shards
             .phases()
             .filter(|(_, phase)| !matches!(phase, Phase::Parked(_)));
-        let states = ours.filter_map(|(pair, _)| {
-            let mut state = state(&self.door.keeper().status(pair), self.pairs.get(&pair), now_ms)?;
+        let states = ours.filter_map(|(pair, phase)| {
+            let mut state = state(&self.door.keeper().status(pair), stored(phase), now_ms)?;
             // Wrong settings of the topic or missing rights on it affect every pair.
             state.whole &= self.unfit.is_none() && !self.door.keeper().is_forbidden();
             Some((pair, state))
@@ -47,7 +48,7 @@ impl StoredPairs {
 
     /// Describes the wait until the logs of a pair have been replayed up to the counted positions.
     pub fn reading_again(&self, partition: PairId, pair: &Pair) -> Option<String> {
-        let own = self.pairs.get(&partition)?;
+        let own = pair.stored.as_ref()?;
         if !pair.tracker.is_replaying() {
             return None;
         }
