@@ -7,7 +7,8 @@ use abgauge::clock::{Clock, ClockControl};
 use abgauge::store::keeper::{
     self, KeeperHandle, KeeperOrder, KeeperSettings, KeeperWork, Memory, OwnerStatus, Roles, Urgency,
 };
-use abgauge_core::journal::Header;
+use abgauge::store::publications::Publications;
+use abgauge_core::journal::{Header, Log as _};
 
 use crate::keeper::topic::{Connection, Faults, Topic};
 use crate::keeper::world::{namespace, settings};
@@ -158,4 +159,41 @@ fn a_revoked_pair_may_leave() {
     alone.handle.revoked(0);
     alone.handle.leave(0, None);
     assert_eq!(alone.order(1_000), Some(KeeperOrder::Left));
+}
+
+/// A restore that reads far more than the live bytes shows that the topic is not cleaned.
+#[test]
+fn the_first_read_of_a_partition_counts_as_read_to_restore_its_pair() {
+    let mut first = Alone::new(settings(1));
+    first.written(10, |number| (header(number), roles(number)));
+    // Another process follows the pair for its onlooker, before the group assigns the pair to it.
+    let clock = first.clock.clone();
+    let publications = Publications::new(15_000, clock.clone());
+    let log = first.topic.connect(clock.clone());
+    let (mut work, handle, _orders) =
+        keeper::work(log, settings(2), Some(publications.clone()), clock.clone());
+    while publications.next(true).is_none() {
+        first.pass(10);
+        assert!(work.round(0));
+    }
+    let n_bytes_first = work.log().progress(0).n_bytes;
+    first.written(10, |number| (header(1 << 30 | number), roles(number)));
+    while publications.next(true).is_none() {
+        first.pass(10);
+        assert!(work.round(0));
+    }
+    handle.assigned(0);
+    let restored = loop {
+        first.pass(10);
+        assert!(work.round(0));
+        if let Some(restored) = handle.status(0).restored {
+            break restored;
+        }
+    };
+    assert!(
+        restored.n_bytes_read >= n_bytes_first,
+        "{restored:?}, {n_bytes_first}"
+    );
+    let n_bytes = handle.status(0).progress.n_bytes;
+    assert!(restored.n_bytes_read < n_bytes, "{restored:?}, {n_bytes}");
 }
