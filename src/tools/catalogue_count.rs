@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use abgauge_core::decode::schema::RawRecord;
 use abgauge_core::decode::{Decoder, Explained, Hashes};
 use abgauge_core::engine::event::{Kind, Reason};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
@@ -104,7 +105,11 @@ impl ItemUsers {
     ///
     /// # Errors
     /// If it takes more memory than allowed. Everything counted so far is kept.
-    pub fn take(&mut self, record: &[u8], topic_kind: Option<Kind>) -> Result<(), OutOfRoom> {
+    pub fn take<'a>(
+        &mut self,
+        record: impl Into<RawRecord<'a>>,
+        topic_kind: Option<Kind>,
+    ) -> Result<(), OutOfRoom> {
         let hashes = self.decoder.hashes();
         // The first part of an id is enough to find the user, because lists that share it were shown to the same one.
         for explained in self.decoder.explain(record, topic_kind) {

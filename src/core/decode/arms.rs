@@ -10,7 +10,7 @@ use super::range;
 use crate::engine::event::{ArmName, Batch, Reason};
 
 /// Length from which objects are read each time, so that the memory for them is bounded.
-const MAX_REMEMBERED: usize = 256;
+pub(super) const MAX_REMEMBERED: usize = 256;
 
 pub(super) fn push(hash: &Hashes, experiment: &str, arm: &str, batch: &mut Batch) {
     let hash = hash.arm(experiment, arm);

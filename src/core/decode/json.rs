@@ -96,7 +96,7 @@ pub(super) fn id(raw: &str) -> Result<Cow<'_, str>, Reason> {
 }
 
 /// Returns the raw text of each element of an array, in order.
-pub(super) fn elements(array: &str) -> Result<impl Iterator<Item = &str>, Reason> {
+pub(super) fn elements(array: &str) -> Result<JsonParts<'_>, Reason> {
     match array.strip_prefix('[') {
         Some(inside) => Ok(JsonParts { inside, at: 0 }),
         None => Err(Reason::WrongType),
@@ -111,7 +111,7 @@ pub(super) fn entries(object: &str) -> Result<impl Iterator<Item = (&str, &str)>
 }
 
 /// Parts between the commas and colons of an array or object. It is known to be valid JSON, so nothing is checked.
-struct JsonParts<'a> {
+pub(super) struct JsonParts<'a> {
     inside: &'a str,
     at: usize,
 }

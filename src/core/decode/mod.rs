@@ -1,6 +1,7 @@
-//! Decoding: one JSON record in, one [`Event`] or more out, whatever the bytes are.
+//! Decoding: one record in, one [`Event`] or more out, whatever the bytes are.
 
 mod arms;
+mod avro;
 mod block;
 pub mod catalogue;
 mod digits;
@@ -9,9 +10,11 @@ mod json;
 mod keys;
 mod mapped;
 mod marks;
+mod name;
 mod no_user;
 mod plain;
 mod scan;
+pub mod schema;
 pub mod shape;
 mod short_hash;
 #[cfg(test)]
@@ -19,6 +22,7 @@ mod tests;
 mod time;
 mod user_key;
 mod usual;
+mod value;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,8 +31,9 @@ use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
 pub use self::mapped::{DecidingField, Explained};
-use self::mapped::{Mapped, Sink};
+use self::mapped::{Mapped, Reader, Record, Sink};
 pub use self::no_user::NoUser;
+use self::schema::RawRecord;
 use self::shape::Shape;
 pub use self::time::{is_time, is_time_array};
 pub use self::user_key::UserKey;
@@ -114,7 +119,10 @@ impl Decoder {
     /// invalid or ignored record leaves nothing in the arenas.
     pub fn decode(&self, payload: Option<&[u8]>, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
         if !self.is_own_shape {
-            return self.decode_by_paths(payload, topic_kind, at, batch);
+            return match payload {
+                Some(bytes) => self.decode_directly(bytes.into(), topic_kind, at, batch),
+                None => self.decode_by_paths(None, topic_kind, at, batch),
+            };
         }
         match payload.and_then(|payload| self.usual::<Compact>(payload, topic_kind, batch)) {
             Some(body) => batch.events.push(Event::new(at, body)),
@@ -155,18 +163,60 @@ impl Decoder {
         at: Position,
         batch: &mut Batch,
     ) {
+        self.decode_record(Record::of_payload(payload), 0, topic_kind, at, batch);
+    }
+
+    /// Decodes like [`Decoder::decode`], but a record in any encoding.
+    pub fn decode_raw(&self, record: RawRecord, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
+        match record.schema.is_none() && self.is_own_shape {
+            true => self.decode(Some(record.bytes), topic_kind, at, batch),
+            false => self.decode_directly(record, topic_kind, at, batch),
+        }
+    }
+
+    /// Decodes a record by the fast path of its shape, or else by its paths.
+    #[inline(never)]
+    fn decode_directly(&self, record: RawRecord, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
+        let before = ArenaEnds::of(batch);
+        let hash = record.schema_hash();
+        let mut reader = Reader {
+            shape: self.mapped.shape(),
+            no_user: self.mapped.no_user(),
+            hash: self.hash,
+            max_items: self.max_items,
+            schema: hash,
+            batch,
+        };
+        match self.mapped.read_directly(record, topic_kind, &mut reader) {
+            Some(body) => before.append(body, at, batch),
+            None => {
+                before.cut(batch);
+                self.decode_record(record.record(), hash, topic_kind, at, batch);
+            }
+        }
+    }
+
+    fn decode_record(
+        &self,
+        record: Result<Record, Reason>,
+        schema: u64,
+        topic_kind: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
         let start = batch.events.len();
         let mut sink = Sink {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            schema,
             composite_id: None,
             clicked: &mut Vec::new(),
             batch,
             texts: None,
             unreadable: None,
         };
-        self.mapped.each_event(payload, |fields| {
+        self.mapped.each_event(record, |fields| {
             let mut before = ArenaEnds::of(sink.batch);
             let event_values = fields.and_then(|fields| self.mapped.read(&fields, topic_kind, &mut sink));
             // The arms of an unreadable list stay, because its refusal is counted by arm.

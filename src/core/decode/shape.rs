@@ -149,6 +149,11 @@ impl Shape {
     /// Most parts of a composite id: a list is found by each choice of further parts that a click may leave out.
     pub const MAX_ID_PARTS: usize = 4;
 
+    /// Returns whether times that are numbers are milliseconds.
+    pub fn has_milliseconds(&self) -> bool {
+        matches!(self.ts_unit, None | Some(TsUnit::Milliseconds))
+    }
+
     /// Rules for gathering its lists, if a record is one shown item.
     pub fn gather_rules(&self, max_items: u32) -> Option<GatherRules> {
         let gather = |span_ms| GatherRules { span_ms, max_items };

@@ -5,6 +5,7 @@ use jiff::tz::Offset;
 
 use super::json;
 use super::shape::{TsUnit, Zone};
+use super::value::Value;
 use crate::engine::event::Reason;
 
 /// Parses a time of thirteen digits: 2001 to 2286. In other units, the same span has other numbers of digits. Text without
@@ -13,13 +14,17 @@ pub(super) fn epoch_ms_of(raw: &str, zone: Option<Zone>) -> Result<i64, Reason> 
     if raw.starts_with('"') {
         return text_ms_in(&json::text(raw)?, zone);
     }
-    integer_ms(raw)
+    digits_ms(raw)
 }
 
-fn integer_ms(integer: &str) -> Result<i64, Reason> {
+fn digits_ms(integer: &str) -> Result<i64, Reason> {
     // An integer that does not fit into 64 bits is negative or too large, whatever its unit.
     let number: u64 = json::integer(integer)?.parse().map_err(|_| Reason::TsRange)?;
     within_span(number)
+}
+
+pub(super) fn integer_ms(number: i64) -> Result<i64, Reason> {
+    within_span(number.try_into().map_err(|_| Reason::TsRange)?)
 }
 
 fn within_span(number: u64) -> Result<i64, Reason> {
@@ -39,17 +44,26 @@ pub(super) fn in_unit(raw: &str, unit: TsUnit, zone: Option<Zone>) -> Result<i64
     let Some(first) = raw.bytes().next() else {
         return Err(Reason::WrongType);
     };
-    let number = match first {
-        b'"' => {
-            let text = json::text(raw)?;
-            match decimal(&text) {
-                Some(number) => number?,
-                None => return text_ms_in(&text, zone),
-            }
-        }
-        b'-' | b'0'..=b'9' => decimal(raw).ok_or(Reason::Number)??,
-        _ => return Err(Reason::WrongType),
-    };
+    match first {
+        b'"' => text_in_unit(&json::text(raw)?, unit, zone),
+        b'-' | b'0'..=b'9' => number_ms(raw, unit),
+        _ => Err(Reason::WrongType),
+    }
+}
+
+pub(super) fn text_in_unit(text: &str, unit: TsUnit, zone: Option<Zone>) -> Result<i64, Reason> {
+    match decimal(text) {
+        Some(number) => ms_of(&number?, unit),
+        None => text_ms_in(text, zone),
+    }
+}
+
+/// Parses a number in the syntax of JSON.
+pub(super) fn number_ms(number: &str, unit: TsUnit) -> Result<i64, Reason> {
+    ms_of(&decimal(number).ok_or(Reason::Number)??, unit)
+}
+
+fn ms_of(number: &Decimal, unit: TsUnit) -> Result<i64, Reason> {
     let ms = number.scaled(match unit {
         TsUnit::Seconds => 3,
         TsUnit::Milliseconds => 0,
@@ -135,12 +149,12 @@ pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
 
 /// Returns whether a JSON array is accepted as a time, given a zone.
 pub fn is_time_array(array: &str) -> bool {
-    array_ms(array, Some(Zone::UTC)).is_ok()
+    array_ms(Value::Json(array), Some(Zone::UTC)).is_ok()
 }
 
-fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
+pub(super) fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return integer_ms(text);
+        return digits_ms(text);
     }
     iso_ms(text, zone)
         .or_else(|| http_ms(text))
@@ -148,7 +162,7 @@ fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
         .ok_or(Reason::TsRange)
 }
 
-fn within_ms(ms: i64) -> Option<i64> {
+pub(super) fn within_ms(ms: i64) -> Option<i64> {
     (1_000_000_000_000..10_000_000_000_000)
         .contains(&ms)
         .then_some(ms)
@@ -240,10 +254,11 @@ fn http_ms(text: &str) -> Option<i64> {
 
 /// Parses `[2025,11,20,0,0,5,123000000]` to Unix ms. Some serializers of Java write a time without a zone like this: year,
 /// month, day, hour and minute, and second and nanosecond if they are not 0.
-pub(super) fn array_ms(array: &str, zone: Option<Zone>) -> Result<i64, Reason> {
+pub(super) fn array_ms(array: Value, zone: Option<Zone>) -> Result<i64, Reason> {
     let zone = zone.ok_or(Reason::WrongType)?;
-    let numbers = json::elements(array)?
-        .map(|number| json::integer(number)?.parse::<u32>().map_err(|_| Reason::TsRange));
+    let numbers = array
+        .elements()?
+        .map(|number| number.integer_text()?.parse::<u32>().map_err(|_| Reason::TsRange));
     let numbers = numbers.collect::<Result<Vec<u32>, Reason>>()?;
     let (&[year, month, day, hour, minute], rest) = numbers.split_first_chunk().ok_or(Reason::WrongType)?;
     let (second, nanosecond) = match *rest {
@@ -470,9 +485,12 @@ mod tests {
             ("[2025,11,20,-1,0]", Err(Reason::TsRange)),
             ("[2025,11,20,1,0,5,9999999999]", Err(Reason::TsRange)),
         ] {
-            assert_eq!(array_ms(array, zone), expected, "{array}");
+            assert_eq!(array_ms(Value::Json(array), zone), expected, "{array}");
         }
-        assert_eq!(array_ms("[2025,11,20,1,0]", None), Err(Reason::WrongType));
+        assert_eq!(
+            array_ms(Value::Json("[2025,11,20,1,0]"), None),
+            Err(Reason::WrongType)
+        );
     }
 
     #[test]

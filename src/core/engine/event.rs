@@ -40,6 +40,8 @@ impl Side {
 pub enum Reason {
     /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.
     NotJson,
+    /// Bytes that do not fit their Avro schema.
+    Malformed,
     /// The record has no value, or the JSON value null.
     Tombstone,
     MissingField,
@@ -61,8 +63,9 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 13] = [
         Reason::NotJson,
+        Reason::Malformed,
         Reason::Tombstone,
         Reason::MissingField,
         Reason::WrongType,
@@ -80,6 +83,7 @@ impl Reason {
     pub fn name(self) -> &'static str {
         match self {
             Reason::NotJson => "not_json",
+            Reason::Malformed => "malformed",
             Reason::Tombstone => "tombstone",
             Reason::MissingField => "missing_field",
             Reason::WrongType => "wrong_type",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use abgauge_core::decode::schema::RawRecord;
 use abgauge_core::decode::{DecidingField, Decoder, Explained};
 use abgauge_core::engine::event::{Kind, Reason};
 use abgauge_core::engine::float_times::FloatTimes;
@@ -75,12 +76,14 @@ impl Records {
     }
 
     /// Adds the record on this line.
-    pub fn take(&mut self, line: u64, payload: &[u8]) {
+    pub fn take<'a>(&mut self, line: u64, record: impl Into<RawRecord<'a>>) {
+        let record = record.into();
         if self.first.len() < MAX_LINES {
-            self.first.push(payload[..payload.len().min(MAX_FIRST)].to_vec());
+            let json = record.to_json();
+            self.first.push(json[..json.len().min(MAX_FIRST)].to_vec());
         }
         self.n_records += 1;
-        for explained in self.decoder.explain(payload, self.topic_kind) {
+        for explained in self.decoder.explain(record, self.topic_kind) {
             self.take_event(line, &explained);
         }
     }
@@ -455,6 +458,7 @@ fn remedy(reason: Reason, place: Option<&DecidingField>) -> String {
         Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep, without a \
                             prefix of a schema registry"
             .into(),
+        Reason::Malformed => "write records whose bytes fit the schema of their file".into(),
         Reason::Tombstone => String::new(),
         Reason::MissingField if is("type") => "send it; or declare the type of the sample's topic, with --as served or --as click; or correct events.type or set events.without_type"
             .into(),

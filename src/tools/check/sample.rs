@@ -109,6 +109,7 @@ fn remedy(reason: Reason) -> &'static str {
         Reason::NotJson => {
             "not_json: send one JSON object in UTF-8, each field once, without a prefix of a schema registry"
         }
+        Reason::Malformed => "malformed: write records whose bytes fit the schema of their file",
         Reason::Tombstone => "tombstone: send no record without a value",
         Reason::MissingField => {
             "missing_field: a list needs request_id, ts and items, a click request_id, ts and item, or the fields that [events] names instead (`abgauge check --sample FILE` lists them); if one topic carries both, each also needs its type; are kafka.served_topic and kafka.clicks_topic swapped?"

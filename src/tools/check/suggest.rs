@@ -134,7 +134,7 @@ impl Unmapped {
                 ..options.clone()
             });
             for (line, record) in &self.lines {
-                evaluator.read_record("sample", *line, record);
+                evaluator.read_record("sample", *line, record.as_slice());
             }
             evaluator.finish()
         });

@@ -11,13 +11,14 @@
 //! "test":"ranker","variant":"neural"          experiment, arm: in the event itself
 //! ```
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
+use super::super::value::{Text, Value};
 use super::super::{arms, is_label, json, range};
-use super::{Field, Mapped, MappedFields, Sink, only_text};
+use super::direct::ArmsKey;
+use super::{Field, Mapped, MappedFields, Sink};
 use crate::engine::OTHER;
 use crate::engine::event::Reason;
 
@@ -35,7 +36,7 @@ impl Mapped {
         match (&of.experiments, &of.prefix) {
             (Some(_), _) => {
                 if let Some(all) = fields.unless_null(Field::Experiments)? {
-                    self.value(all, &mut arms)?;
+                    self.of_value(all, &mut arms)?;
                 }
             }
             (None, Some(_)) => self.object(fields.objects[0], &mut arms)?,
@@ -52,15 +53,21 @@ impl Mapped {
         if has_bad {
             arms::drop_bad(start, sink.batch);
         }
-        Ok(range(start, sink.batch.arms.len()))
+        let arms = range(start, sink.batch.arms.len());
+        // These arms stay in the batch, even if the rest of the list is invalid.
+        if let (false, Some(_), Some(key)) = (has_bad, &self.direct, ArmsKey::of_fields(sink.schema, fields))
+        {
+            arms::remember(key.bytes(), arms.clone(), sink.batch);
+        }
+        Ok(arms)
     }
 
-    fn value(&self, value: &str, arms: &mut MappedArms) -> Result<(), Reason> {
+    fn of_value(&self, value: Value, arms: &mut MappedArms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
-        match value.as_bytes().first() {
-            Some(b'[') => self.array(value, arms),
-            Some(b'"') => {
-                let text = json::text(value)?;
+        match value {
+            value if value.is_array() => self.array(value, arms),
+            value if value.is_text() => {
+                let text = value.text()?;
                 match &of.pair_separator {
                     Some(separator) => {
                         let pairs = text.split(separator.as_str()).map(str::trim);
@@ -80,8 +87,8 @@ impl Mapped {
         let is_json = text.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok();
         match (is_json, text.is_empty()) {
             (true, _) if json::is_too_deep(text) => Err(Reason::WrongType),
-            (true, _) if text.starts_with('[') => self.array(text, arms),
-            (true, _) => self.object(text, arms),
+            (true, _) if text.starts_with('[') => self.array(Value::Json(text), arms),
+            (true, _) => self.object(Value::Json(text), arms),
             (false, true) => Ok(()),
             (false, false) => self.pair(text, arms),
         }
@@ -97,30 +104,31 @@ impl Mapped {
             .as_ref()
             .ok_or(Reason::WrongType)?;
         match pair.split_once(separator.as_str()) {
-            Some((experiment, arm)) => arms.push(Ok(experiment.trim().into()), Ok(arm.trim().into())),
+            Some((experiment, arm)) => {
+                let [experiment, arm] = [experiment, arm].map(|name| Text::Borrowed(name.trim()));
+                arms.push(Ok(experiment), Ok(arm))
+            }
             // A flag without a value.
-            None => arms.push(Ok(pair.into()), Err(Reason::MissingField)),
+            None => arms.push(Ok(Text::Borrowed(pair)), Err(Reason::MissingField)),
         }
     }
 
     /// Experiment → arm.
-    fn object(&self, object: &str, arms: &mut MappedArms) -> Result<(), Reason> {
+    fn object(&self, object: Value, arms: &mut MappedArms) -> Result<(), Reason> {
         let of = &self.shape.served.arms;
-        for (experiment, raw) in json::entries(object)? {
-            let mut experiment = json::text(experiment);
+        object.each_entry(|mut experiment, value| {
             if let (Some(prefix), Ok(name)) = (&of.prefix, &mut experiment) {
                 match name.strip_prefix(prefix.as_str()) {
-                    Some(rest) => *name = Cow::Owned(rest.to_owned()),
-                    None => continue,
+                    Some(rest) => *name = Text::Owned(rest.to_owned()),
+                    None => return Ok(()),
                 }
             }
             let arm = match &self.in_arm {
-                Some(tree) if raw.starts_with('{') => tree.find(raw).and_then(|[arm]| arm.required()),
-                _ => Ok(raw),
+                Some(tree) if value.is_object() => tree.find(value).and_then(|[arm]| arm.required()),
+                _ => Ok(value),
             };
-            arms.push_raw(experiment, arm, self.is_own_object())?;
-        }
-        Ok(())
+            arms.push_value(experiment, arm, self.is_own_object())
+        })
     }
 
     /// Returns true for our own shape, in which an arm is text and nothing else.
@@ -129,17 +137,17 @@ impl Mapped {
         self.in_arm.is_none() && of.prefix.is_none() && of.not_in.is_empty()
     }
 
-    fn array(&self, array: &str, arms: &mut MappedArms) -> Result<(), Reason> {
+    fn array(&self, array: Value, arms: &mut MappedArms) -> Result<(), Reason> {
         let start = arms.sink.batch.arms.len();
         let separator = &self.shape.served.arms.arm_separator;
-        for element in json::elements(array)? {
+        for element in array.elements()? {
             match (&self.in_element, separator) {
                 (None, None) => return Err(Reason::WrongType),
-                (Some(tree), _) if element.starts_with('{') => {
+                (Some(tree), _) if element.is_object() => {
                     let [experiment, arm] = tree.find(element)?.map(|found| found.required());
-                    arms.push_raw(experiment.and_then(word), arm, false)?;
+                    arms.push_value(experiment.and_then(Value::word), arm, false)?;
                 }
-                (_, Some(_)) if element.starts_with('"') => self.pair(&json::text(element)?, arms)?,
+                (_, Some(_)) if element.is_text() => self.pair(&element.text()?, arms)?,
                 _ => arms.push(Err(Reason::WrongType), Err(Reason::WrongType))?,
             }
         }
@@ -156,11 +164,11 @@ impl Mapped {
             return Ok(());
         };
         let experiment = match (&of.experiment, &of.experiment_name) {
-            (Some(_), _) => fields.required(Field::Experiment).and_then(word),
-            (None, Some(name)) => Ok(Cow::Borrowed(name.as_str())),
+            (Some(_), _) => fields.required(Field::Experiment).and_then(Value::word),
+            (None, Some(name)) => Ok(Text::Borrowed(name)),
             (None, None) => return Ok(()),
         };
-        arms.push_raw(experiment, Ok(only_text(arm)), false)
+        arms.push_value(experiment, Ok(arm.only_text()), false)
     }
 }
 
@@ -177,16 +185,16 @@ struct MappedArms<'s, 'b> {
 
 impl MappedArms<'_, '_> {
     /// Adds an arm, unless it is `null`.
-    fn push_raw<'a>(
+    fn push_value<'a>(
         &mut self,
-        experiment: Result<Cow<'a, str>, Reason>,
-        arm: Result<&'a str, Reason>,
+        experiment: Result<Text<'a>, Reason>,
+        arm: Result<Value<'a>, Reason>,
         is_text: bool,
     ) -> Result<(), Reason> {
-        if arm == Ok("null") {
+        if arm.is_ok_and(Value::is_null) {
             return Ok(());
         }
-        let read = if is_text { json::text } else { word };
+        let read = if is_text { Value::text } else { Value::word };
         self.push(experiment, arm.and_then(read))
     }
 
@@ -197,8 +205,8 @@ impl MappedArms<'_, '_> {
     /// Too many experiments, whatever their names, or text that is not valid.
     fn push<'a>(
         &mut self,
-        experiment: Result<Cow<'a, str>, Reason>,
-        arm: Result<Cow<'a, str>, Reason>,
+        experiment: Result<Text<'a>, Reason>,
+        arm: Result<Text<'a>, Reason>,
     ) -> Result<(), Reason> {
         let is_among = |names: &[String], name: &str| names.iter().any(|known| known == name);
         if let Ok(name) = &experiment
@@ -212,8 +220,10 @@ impl MappedArms<'_, '_> {
         {
             return Ok(());
         }
-        if [experiment.as_ref().err(), arm.as_ref().err()].contains(&Some(&Reason::NotJson)) {
-            return Err(Reason::NotJson);
+        let faults = [experiment.as_ref().err(), arm.as_ref().err()];
+        let unreadable = |reason: &&Reason| matches!(reason, Reason::NotJson | Reason::Malformed);
+        if let Some(reason) = faults.into_iter().flatten().find(unreadable) {
+            return Err(*reason);
         }
         self.n += 1;
         if self.n > self.sink.max_experiments {
@@ -221,7 +231,7 @@ impl MappedArms<'_, '_> {
         }
         let Sink { hash, batch, .. } = &mut *self.sink;
         let arm = arm.ok().filter(|arm| is_label(arm));
-        let is_good = arm.is_some() && experiment.as_deref().is_ok_and(is_label);
+        let is_good = arm.is_some() && experiment.as_ref().is_ok_and(|name| is_label(name));
         self.has_bad |= !is_good;
         match (experiment, arm) {
             (Ok(experiment), Some(arm)) if is_good => arms::push(hash, &experiment, &arm, batch),
@@ -232,14 +242,5 @@ impl MappedArms<'_, '_> {
             (Err(_), _) => batch.count_bad_arm(OTHER),
         }
         Ok(())
-    }
-}
-
-/// A name: text, or what other systems call an arm by: an integer, `true` or `false`.
-pub(super) fn word(raw: &str) -> Result<Cow<'_, str>, Reason> {
-    match raw.as_bytes().first() {
-        Some(b'"') => json::text(raw),
-        Some(b't' | b'f') => Ok(Cow::Borrowed(raw)),
-        _ => json::integer(raw).map(Cow::Borrowed),
     }
 }

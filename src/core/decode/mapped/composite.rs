@@ -3,13 +3,11 @@
 //! All parts together are the id of a list. A click may leave out any part but the first: then it has a partial id, and each list
 //! names the partial ids that lead to it.
 
-use std::borrow::Cow;
-
 use super::super::hash::Hashes;
-use super::super::json;
 use super::super::shape::{Path, Paths, Shape};
+use super::super::value::{Text, Value};
 use super::tree::{PathResult, Tree};
-use super::{Field, Mapped, MappedFields, Problem, Sink, only_text};
+use super::{Field, Mapped, MappedFields, Problem, Sink};
 use crate::engine::event::{Kind, Reason};
 
 /// Most parts behind the first one.
@@ -60,7 +58,7 @@ impl FurtherIds {
     }
 
     /// The parts; `None` for those that a click lacks.
-    fn read<'a>(&self, fields: &MappedFields<'a>, kind: Kind) -> Result<Vec<Option<Cow<'a, str>>>, Reason> {
+    fn read<'a>(&self, fields: &MappedFields<'a>, kind: Kind) -> Result<Vec<Option<Text<'a>>>, Reason> {
         let parts = self.find(fields)?.into_iter();
         parts.map(|found| further_id(found, kind)).collect()
     }
@@ -88,7 +86,7 @@ impl Mapped {
             Kind::Served => (Field::ServedRequest, Field::ServedFurther),
             Kind::Click => (Field::ClickRequest, Field::ClickFurther),
         };
-        let id = fields.required(first).and_then(json::id);
+        let id = fields.required(first).and_then(Value::id);
         let id = id.map_err(Problem::of(first))?;
         let parts = match &self.further_ids[kind as usize] {
             None => Vec::new(),
@@ -132,13 +130,13 @@ impl Mapped {
 }
 
 /// Reads a further part. A list needs every part. In a click, an absent part or `null` is skipped.
-fn further_id(found: PathResult<'_>, kind: Kind) -> Result<Option<Cow<'_, str>>, Reason> {
-    match (found, kind) {
-        (PathResult::Nothing | PathResult::Value("null"), Kind::Click) => Ok(None),
+fn further_id(found: PathResult<'_>, kind: Kind) -> Result<Option<Text<'_>>, Reason> {
+    match found {
+        PathResult::Astray => Err(Reason::WrongType),
+        PathResult::Value(value) if !value.is_null() => value.only_text().id().map(Some),
         // `null` counts as absent.
-        (PathResult::Nothing | PathResult::Value("null"), Kind::Served) => Err(Reason::MissingField),
-        (PathResult::Value(raw), _) => json::id(only_text(raw)).map(Some),
-        (PathResult::Astray, _) => Err(Reason::WrongType),
+        _ if kind == Kind::Click => Ok(None),
+        _ => Err(Reason::MissingField),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Explains how a record was read, or why it cannot be, for people.
 
+use super::super::Decoder;
+use super::super::schema::RawRecord;
 use super::super::shape::{Nested, Path, Paths};
-use super::super::{Decoder, json};
+use super::super::value::Value;
 use super::items::{FaultyElement, ItemPart};
 use super::tree::{PathResult, Tree};
 use super::{ClickedItem, EventValues, Field, Mapped, MappedFields, Problem, Sink, Texts};
@@ -63,15 +65,16 @@ pub struct DecidingField {
 
 impl Decoder {
     /// Explains the result of [`Decoder::decode`] for each event of a record in words. It is slow.
-    pub fn explain(&self, payload: &[u8], topic_kind: Option<Kind>) -> Vec<Explained> {
+    pub fn explain<'a>(&self, record: impl Into<RawRecord<'a>>, topic_kind: Option<Kind>) -> Vec<Explained> {
         let mut explained = Vec::new();
-        self.mapped.each_event(Some(payload), |fields| match fields {
-            Ok(fields) => self.explain_event(&fields, topic_kind, &mut explained),
-            Err(Problem { reason, field }) => explained.push(Explained::Refused {
-                reason,
-                place: field.and_then(|field| self.mapped.place_of_events(field)),
-            }),
-        });
+        self.mapped
+            .each_event(record.into().record(), |fields| match fields {
+                Ok(fields) => self.explain_event(&fields, topic_kind, &mut explained),
+                Err(Problem { reason, field }) => explained.push(Explained::Refused {
+                    reason,
+                    place: field.and_then(|field| self.mapped.place_of_events(field)),
+                }),
+            });
         explained
     }
 
@@ -82,6 +85,7 @@ impl Decoder {
             hash: self.hash,
             max_items: self.max_items,
             max_experiments: self.max_experiments,
+            schema: 0,
             composite_id: None,
             clicked: &mut Vec::new(),
             batch: &mut batch,
@@ -143,14 +147,12 @@ impl Decoder {
                 };
                 match item {
                     ClickedItem::One(item) => to.push(click(&item)),
-                    ClickedItem::Each(array) => {
-                        to.extend(json::elements(array).into_iter().flatten().map(|item| {
-                            match json::id(item) {
-                                Ok(item) => click(&item),
-                                Err(reason) => refused(reason, Some(Field::Item)),
-                            }
-                        }))
-                    }
+                    ClickedItem::Each(array) => to.extend(array.elements().into_iter().flatten().map(
+                        |item| match item.id() {
+                            Ok(item) => click(&item),
+                            Err(reason) => refused(reason, Some(Field::Item)),
+                        },
+                    )),
                 }
             }
             Ok(EventValues::Ignored(field)) => to.push(Explained::Ignored(mapped.place(field, fields))),
@@ -190,12 +192,12 @@ impl Mapped {
                 setting: field.setting(),
                 paths: paths_to(value, Some(paths), fields.objects),
                 within: None,
-                value: value.map(str::to_owned),
+                value: value.map(Value::to_json),
             };
         }
         let place = self.place(field, fields);
         // If there is a value, only one path leads to it.
-        let found = place.value.as_deref().zip(place.paths.first());
+        let found = self.found(field, fields).zip(place.paths.first());
         let inner = found.and_then(|(value, path)| match field {
             Field::Items if self.in_row.is_none() => self.place_in_items(value, path, reason),
             _ => None,
@@ -213,7 +215,7 @@ impl Mapped {
     }
 
     /// The part of an element that makes the list of items invalid.
-    fn place_in_items(&self, array: &str, items: &str, reason: Reason) -> Option<DecidingField> {
+    fn place_in_items(&self, array: Value, items: &str, reason: Reason) -> Option<DecidingField> {
         let FaultyElement {
             places,
             element,
@@ -240,7 +242,7 @@ impl Mapped {
         let object = fields.objects[usize::from(path.is_outer())];
         let paths = Paths::from(path);
         let value = match Tree::new([Some(&paths)]).find(object) {
-            Ok([PathResult::Value(value)]) => Some(value.to_owned()),
+            Ok([PathResult::Value(value)]) => Some(value.to_json()),
             _ => None,
         };
         let setting = match kind {
@@ -255,16 +257,18 @@ impl Mapped {
         })
     }
 
+    fn found<'a>(&self, field: Field, fields: &MappedFields<'a>) -> Option<Value<'a>> {
+        self.shape.path(field)?;
+        fields.optional(field).ok().flatten()
+    }
+
     fn place(&self, field: Field, fields: &MappedFields) -> DecidingField {
-        let value = match self.shape.path(field) {
-            Some(_) => fields.optional(field).ok().flatten(),
-            None => None,
-        };
+        let value = self.found(field, fields);
         DecidingField {
             setting: field.setting(),
             paths: paths_to(value, self.shape.path(field), fields.objects),
             within: None,
-            value: value.map(str::to_owned),
+            value: value.map(Value::to_json),
         }
     }
 }
@@ -274,7 +278,7 @@ fn within_element(
     setting: &'static str,
     paths: Option<&Paths>,
     within: String,
-    element: &str,
+    element: Value,
 ) -> DecidingField {
     let value = match paths {
         None => Some(element),
@@ -287,20 +291,20 @@ fn within_element(
         setting,
         paths: paths_to(value, paths, [element; 2]),
         within: Some(within),
-        value: value.map(str::to_owned),
+        value: value.map(Value::to_json),
     }
 }
 
 /// The path that led to a value of the object or of the one around it; without a value, all of them.
-fn paths_to(value: Option<&str>, paths: Option<&Paths>, objects: [&str; 2]) -> Vec<String> {
+fn paths_to(value: Option<Value>, paths: Option<&Paths>, objects: [Value; 2]) -> Vec<String> {
     let Some(paths) = paths else {
         return Vec::new();
     };
     // Two values may be equal, so compare places in the text.
-    let leads_to = |path: &Path, value: &str| {
+    let leads_to = |path: &Path, value: Value| {
         let tree = Tree::new([Some(&Paths::from(path.clone()))]);
         let object = objects[usize::from(path.is_outer())];
-        matches!(tree.find(object), Ok([PathResult::Value(found)]) if std::ptr::eq(found, value))
+        matches!(tree.find(object), Ok([PathResult::Value(found)]) if found.is_same_place(value))
     };
     let read = value.and_then(|value| paths.iter().find(|path| leads_to(path, value)));
     match read {

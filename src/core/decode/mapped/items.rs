@@ -7,13 +7,13 @@
 //! [["i5","i9"],{"tiles":["i2"]}]             rows, row_items
 //! ```
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::{json, note, range, time};
+use super::super::value::{Text, Value};
+use super::super::{note, range};
 use super::tree::{PathResult, Tree};
 use super::{Mapped, Sink};
-use crate::decode::shape::{ServedShape, Zone};
+use crate::decode::shape::ServedShape;
 use crate::engine::event::Reason;
 
 /// Paths within an item or a row.
@@ -50,12 +50,12 @@ pub(super) enum ItemPart {
 pub(super) struct FaultyElement<'a> {
     /// Places, from 1; the row's place comes first.
     pub places: Vec<usize>,
-    pub element: &'a str,
+    pub element: Value<'a>,
     pub part: ItemPart,
 }
 
 struct Placed<'a> {
-    id: Cow<'a, str>,
+    id: Text<'a>,
     /// Position within the row.
     position: i64,
     is_clicked: bool,
@@ -63,7 +63,7 @@ struct Placed<'a> {
 
 /// Kind of an element of the array.
 enum Element<'a> {
-    Row(&'a str),
+    Row(Value<'a>),
     Item(Placed<'a>),
     /// An element to be skipped.
     Other,
@@ -83,7 +83,12 @@ impl InItems {
         }
     }
 
-    fn element<'a>(&self, element: &'a str, may_be_row: bool) -> Element<'a> {
+    /// Returns the paths within an item that is an object.
+    pub fn item(&self) -> Option<&Tree<3>> {
+        self.item.as_ref()
+    }
+
+    fn element<'a>(&self, element: Value<'a>, may_be_row: bool) -> Element<'a> {
         if may_be_row && self.has_rows {
             match self.row_items(element) {
                 Ok(Some(items)) => return Element::Row(items),
@@ -94,7 +99,7 @@ impl InItems {
                 }
             }
         }
-        match self.item(element) {
+        match self.read_item(element) {
             Ok(item) => Element::Item(item),
             Err(fault) if self.skips_others && fault.is_of_another_kind() => Element::Other,
             Err(fault) => Element::Faulty(fault),
@@ -102,24 +107,24 @@ impl InItems {
     }
 
     /// Returns the array of a row; `None` if the element is not a row.
-    fn row_items<'a>(&self, element: &'a str) -> Result<Option<&'a str>, Reason> {
-        if element.starts_with('[') {
+    fn row_items<'a>(&self, element: Value<'a>) -> Result<Option<Value<'a>>, Reason> {
+        if element.is_array() {
             return Ok(Some(element));
         }
-        let Some(tree) = self.row.as_ref().filter(|_| element.starts_with('{')) else {
+        let Some(tree) = self.row.as_ref().filter(|_| element.is_object()) else {
             return Ok(None);
         };
         match tree.find(element)? {
-            [PathResult::Value(items)] if items.starts_with('[') => Ok(Some(items)),
+            [PathResult::Value(items)] if items.is_array() => Ok(Some(items)),
             [PathResult::Value(_)] => Err(Reason::WrongType),
             _ => Ok(None),
         }
     }
 
-    fn item<'a>(&self, element: &'a str) -> Result<Placed<'a>, ItemFault> {
+    fn read_item<'a>(&self, element: Value<'a>) -> Result<Placed<'a>, ItemFault> {
         let fault = |part| move |reason| ItemFault { reason, part };
-        let Some(tree) = self.item.as_ref().filter(|_| element.starts_with('{')) else {
-            let id = json::id(element).map_err(fault(ItemPart::Element))?;
+        let Some(tree) = self.item.as_ref().filter(|_| element.is_object()) else {
+            let id = element.id().map_err(fault(ItemPart::Element))?;
             return match self.has_position {
                 true => Err(fault(ItemPart::Position)(Reason::MissingField)),
                 false => Ok(Placed {
@@ -130,12 +135,12 @@ impl InItems {
             };
         };
         let [id, position, clicked] = tree.find(element).map_err(fault(ItemPart::Element))?;
-        let id = id.required().and_then(json::id);
+        let id = id.required().and_then(Value::id);
         let id = id.map_err(fault(ItemPart::Id))?;
         let position = match self.has_position {
             true => position
                 .required()
-                .and_then(integer)
+                .and_then(Value::integer)
                 .map_err(fault(ItemPart::Position))?,
             false => 0,
         };
@@ -156,32 +161,18 @@ impl ItemFault {
     }
 }
 
-/// Reads a flag, quoted or not. Absent, `null`, empty, `false` and 0 are false; `true`, other integers and times are true.
+/// Reads a flag. An absent one is false.
 pub(super) fn is_true(found: PathResult) -> Result<bool, Reason> {
-    let raw = match found {
-        PathResult::Nothing => return Ok(false),
-        found => found.required()?,
-    };
-    match raw.trim_matches('"') {
-        "true" | "True" => Ok(true),
-        "" | "false" | "False" | "null" => Ok(false),
-        number => {
-            // The time of the click, in whatever zone.
-            let is_time = || time::epoch_ms_of(raw, Some(Zone::UTC)).is_ok();
-            let number = json::integer(number).map(|number| number != "0");
-            number.or_else(|reason| is_time().then_some(true).ok_or(reason))
-        }
+    match found {
+        PathResult::Nothing => Ok(false),
+        found => found.required()?.is_true(),
     }
-}
-
-pub(super) fn integer(raw: &str) -> Result<i64, Reason> {
-    json::integer(raw)?.parse().map_err(|_| Reason::Number)
 }
 
 impl Mapped {
     /// Reads the items of a list. Returns their range and the number of skipped elements. A list that is too long is refused as
     /// such, whatever its elements are.
-    pub(super) fn items(&self, array: &str, sink: &mut Sink) -> Result<(Range<u32>, u64), Reason> {
+    pub(super) fn items(&self, array: Value, sink: &mut Sink) -> Result<(Range<u32>, u64), Reason> {
         let start = sink.batch.items.len();
         let InItems {
             has_position,
@@ -203,7 +194,7 @@ impl Mapped {
             places: Vec::new(),
             problem: None,
         };
-        for element in json::elements(array)? {
+        for element in array.elements()? {
             list.take(element, true);
         }
         if list.n > list.sink.max_items {
@@ -217,9 +208,10 @@ impl Mapped {
     }
 
     /// The first element that makes its list invalid for this reason.
-    pub(super) fn faulty_element<'a>(&self, array: &'a str, reason: Reason) -> Option<FaultyElement<'a>> {
-        let within = |array: &'a str, may_be_row| {
-            json::elements(array)
+    pub(super) fn faulty_element<'a>(&self, array: Value<'a>, reason: Reason) -> Option<FaultyElement<'a>> {
+        let within = |array: Value<'a>, may_be_row| {
+            array
+                .elements()
                 .into_iter()
                 .flatten()
                 .zip(1..)
@@ -256,11 +248,11 @@ struct NewItems<'r, 's, 'b> {
 }
 
 impl NewItems<'_, '_, '_> {
-    fn take(&mut self, element: &str, may_be_row: bool) {
+    fn take(&mut self, element: Value, may_be_row: bool) {
         match self.rules.element(element, may_be_row) {
             Element::Row(items) => {
                 self.row += 1;
-                for element in json::elements(items).into_iter().flatten() {
+                for element in items.elements().into_iter().flatten() {
                     self.take(element, false);
                 }
                 // Items after this row must not be sorted into it.

@@ -3,27 +3,32 @@
 
 mod arms;
 mod composite;
+mod direct;
 mod explain;
 mod items;
 mod row;
 mod tree;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
+use self::direct::Direct;
+pub(super) use self::direct::Reader;
 pub use self::explain::{DecidingField, Explained};
 use self::items::InItems;
 use self::row::InRow;
 use self::tree::{MAX_PATHS, PathResult, Tree};
+use super::avro;
 use super::hash::Hashes;
 use super::no_user::NoUser;
 use super::scan::Scanner;
+use super::schema::{RawRecord, Schema};
 use super::shape::{Nested, Path, Paths, Shape};
-use super::{MAX_ID_BYTES, check_topic, json, time};
+use super::value::{Text, Value};
+use super::{MAX_ID_BYTES, check_topic, json};
 use crate::engine::event::{
     Batch, Body, Click, Kind, Reason, RefusedClick, Served, Unreadable, UnreadableList,
 };
@@ -74,6 +79,8 @@ pub(super) struct Mapped {
     /// Within the record around it, if any path leads from there.
     outer: Option<Tree<N_FIELDS>>,
     in_items: InItems,
+    /// Fast path, if the shape has one.
+    direct: Option<Direct>,
     /// Position and click flag within a record that is one shown item.
     in_row: Option<InRow>,
     /// Further parts of ids, for lists and clicks.
@@ -95,8 +102,8 @@ pub(super) struct Problem {
 #[derive(Debug)]
 pub(super) enum EventValues<'a> {
     Served {
-        id: Cow<'a, str>,
-        user: Option<Cow<'a, str>>,
+        id: Text<'a>,
+        user: Option<Text<'a>>,
         ts_ms: i64,
         /// Range in the sink's batch.
         items: Range<u32>,
@@ -107,8 +114,8 @@ pub(super) enum EventValues<'a> {
         clicked_ts_ms: i64,
     },
     Click {
-        id: Cow<'a, str>,
-        user: Option<Cow<'a, str>>,
+        id: Text<'a>,
+        user: Option<Text<'a>>,
         ts_ms: i64,
         item: ClickedItem<'a>,
     },
@@ -119,9 +126,9 @@ pub(super) enum EventValues<'a> {
 /// The item, or items, of a click.
 #[derive(Debug)]
 pub(super) enum ClickedItem<'a> {
-    One(Cow<'a, str>),
+    One(Text<'a>),
     /// An array of ids, each a click of its own.
-    Each(&'a str),
+    Each(Value<'a>),
 }
 
 /// Destination of the items and arms of a list.
@@ -129,6 +136,8 @@ pub(super) struct Sink<'b> {
     pub hash: Hashes,
     pub max_items: usize,
     pub max_experiments: usize,
+    /// Hash of the record's schema; 0 for JSON.
+    pub schema: u64,
     pub batch: &'b mut Batch,
     /// The id of the event, if ids have several parts: its hash is then not that of the first part alone.
     pub composite_id: Option<CompositeId>,
@@ -154,7 +163,7 @@ pub(super) struct Texts {
 pub(super) struct MappedFields<'a> {
     found: [PathResult<'a>; N_FIELDS],
     /// The event, and the record around it.
-    objects: [&'a str; 2],
+    objects: [Value<'a>; 2],
 }
 
 impl Mapped {
@@ -172,6 +181,7 @@ impl Mapped {
                 .skipping(Field::ClickUser as usize, &no_user)
         };
         let (inner, outer) = (paths(false), paths(true));
+        let (event, in_items) = (tree(&inner), InItems::new(served));
         let at = |path: &Path| Tree::new([Some(&Paths::from(path.clone()))]);
         Mapped {
             nested: match &shape.nested {
@@ -179,9 +189,10 @@ impl Mapped {
                 Some(Nested::Whole) | None => None,
             },
             records: shape.records.as_ref().map(at),
-            event: tree(&inner),
+            direct: Direct::new(shape, &event, in_items.item()),
+            event,
             outer: outer.iter().any(Option::is_some).then(|| tree(&outer)),
-            in_items: InItems::new(served),
+            in_items,
             in_row: InRow::new(served),
             further_ids: [&served.further_ids, &shape.click.further_ids].map(|paths| FurtherIds::new(paths)),
             in_element: experiment
@@ -202,15 +213,16 @@ impl Mapped {
     }
 
     /// Calls `take` with the fields of each event of a record, or with the problem of the record.
-    pub fn each_event(&self, payload: Option<&[u8]>, mut take: impl FnMut(Result<MappedFields, Problem>)) {
-        // Some converters write JSON's null for a record without a value.
-        let value = payload.filter(|payload| payload.trim_ascii() != b"null");
-        let record = value.ok_or(Reason::Tombstone).and_then(TextRecord::of);
+    pub fn each_event(
+        &self,
+        record: Result<Record, Reason>,
+        mut take: impl FnMut(Result<MappedFields, Problem>),
+    ) {
         match record {
             Err(reason) => take(Err(Problem::of_record(reason))),
             Ok(record) => match self.text_of(record) {
                 Ok(EventText::Itself) => self.each_event_of(record, None, &mut take),
-                Ok(EventText::Within(text)) => match TextRecord::of(text.as_bytes()) {
+                Ok(EventText::Within(text)) => match Record::of_json(text.as_bytes()) {
                     Ok(inner) => self.each_event_of(inner, Some(record), &mut take),
                     Err(reason) => take(Err(Problem::of(Field::Nested)(reason))),
                 },
@@ -219,8 +231,8 @@ impl Mapped {
         }
     }
 
-    /// The JSON text of a record, if the shape has one. A value there that is not text is taken as JSON itself.
-    fn text_of<'a>(&self, record: TextRecord<'a>) -> Result<EventText<'a>, Problem> {
+    /// The JSON text of a record, if the shape has one. JSON that is not text is taken as it is.
+    fn text_of<'a>(&self, record: Record<'a>) -> Result<EventText<'a>, Problem> {
         let Some(nested) = &self.shape.nested else {
             return Ok(EventText::Itself);
         };
@@ -232,30 +244,31 @@ impl Mapped {
             }
             None => record.checked().map_err(Problem::of_record)?,
         };
-        match (nested, value.starts_with('"')) {
-            (_, true) => json::text(value).map(EventText::Within).map_err(problem),
-            (Nested::Whole, false) => Ok(EventText::Itself),
-            (Nested::At(_), false) => Ok(EventText::Within(Cow::Borrowed(value))),
+        match (nested, value) {
+            (_, value) if value.is_text() => value.text().map(EventText::Within).map_err(problem),
+            (Nested::Whole, _) => Ok(EventText::Itself),
+            (Nested::At(_), Value::Json(raw)) => Ok(EventText::Within(Text::Borrowed(raw))),
+            (Nested::At(_), _) => Err(problem(Reason::WrongType)),
         }
     }
 
     fn each_event_of(
         &self,
-        record: TextRecord,
-        around: Option<TextRecord>,
+        record: Record,
+        around: Option<Record>,
         take: &mut impl FnMut(Result<MappedFields, Problem>),
     ) {
         let Some(tree) = &self.records else {
             let around = around.unwrap_or(record);
             let fields = record.find(&self.event).map_err(Problem::of_record);
-            let fields = fields.and_then(|found| self.with_outer(found, [record.text, around.text]));
+            let fields = fields.and_then(|found| self.with_outer(found, [record.value, around.value]));
             return take(fields);
         };
         let events = record.find(tree).map_err(Problem::of_record);
         let events = events.and_then(|[found]| {
             let array = found.required();
             array
-                .and_then(json::elements)
+                .and_then(Value::elements)
                 .map_err(Problem::of(Field::Records))
         });
         match events {
@@ -263,7 +276,7 @@ impl Mapped {
             Ok(events) => {
                 for event in events {
                     let fields = self.event.find(event).map_err(Problem::of_record);
-                    take(fields.and_then(|found| self.with_outer(found, [event, record.text])));
+                    take(fields.and_then(|found| self.with_outer(found, [event, record.value])));
                 }
             }
         }
@@ -273,7 +286,7 @@ impl Mapped {
     fn with_outer<'a>(
         &self,
         mut found: [PathResult<'a>; N_FIELDS],
-        objects: [&'a str; 2],
+        objects: [Value<'a>; 2],
     ) -> Result<MappedFields<'a>, Problem> {
         if let Some(tree) = &self.outer {
             let outer = tree.find(objects[1]).map_err(Problem::of_record)?;
@@ -356,8 +369,8 @@ impl Mapped {
                     ClickedItem::One(item) => push(sink.batch, click(&item)),
                     ClickedItem::Each(array) => {
                         // `clicked_item` has made sure that this is an array.
-                        for item in json::elements(array).into_iter().flatten() {
-                            let body = json::id(item).map(|item| click(&item));
+                        for item in array.elements().into_iter().flatten() {
+                            let body = item.id().map(|item| click(&item));
                             let body = body.unwrap_or_else(|reason| {
                                 let refused = RefusedClick {
                                     id,
@@ -378,6 +391,25 @@ impl Mapped {
                 let unreadable = sink.unreadable.take();
                 let unreadable = unreadable.map(|event| sink.batch.push_unreadable(event));
                 push(sink.batch, Body::Invalid(problem.reason, unreadable));
+            }
+        }
+    }
+
+    /// Reads a plain record of one event in a faster way; `None` if it must be read by [`Mapped::read`]. Then the batch may
+    /// have parts of it.
+    #[inline]
+    pub fn read_directly(
+        &self,
+        record: RawRecord,
+        topic_kind: Option<Kind>,
+        reader: &mut Reader,
+    ) -> Option<Body> {
+        let direct = self.direct.as_ref()?;
+        match record.schema {
+            None => direct.json(record.bytes, topic_kind, reader),
+            Some(Schema::Avro(schema)) => {
+                let record = avro::Object::of_payload(schema, record.bytes).ok()?;
+                direct.avro(record, topic_kind, reader)
             }
         }
     }
@@ -404,9 +436,9 @@ impl Mapped {
         let problem = Problem::of(Field::Kind);
         let kind = match fields.optional(Field::Kind).map_err(&problem)? {
             None => topic_kind.or(self.shape.without_kind),
-            Some(raw) => {
-                let word = json::text(only_text(raw)).map_err(&problem)?;
-                let is_among = |words: &[String]| words.iter().any(|known| *known == word);
+            Some(value) => {
+                let word = value.only_text().text().map_err(&problem)?;
+                let is_among = |words: &[String]| words.iter().any(|known| **known == *word);
                 match (
                     is_among(&self.shape.served.kinds),
                     is_among(&self.shape.click.kinds),
@@ -419,9 +451,9 @@ impl Mapped {
         };
         let kind = kind.ok_or(problem(Reason::MissingField))?;
         if kind == Kind::Click && self.shape.click.action.is_some() {
-            let action = fields.required(Field::Action).and_then(json::text);
+            let action = fields.required(Field::Action).and_then(Value::text);
             let action = action.map_err(Problem::of(Field::Action))?;
-            if !self.shape.click.actions.iter().any(|known| *known == action) {
+            if !self.shape.click.actions.iter().any(|known| **known == *action) {
                 return Ok(Err(Field::Action));
             }
         }
@@ -432,7 +464,7 @@ impl Mapped {
         let field = Field::ServedRequest;
         let id = fields
             .required(field)
-            .and_then(json::id)
+            .and_then(Value::id)
             .map_err(Problem::of(field));
         let composite = self.composite_id(fields, Kind::Served, sink);
         let ts_ms = self.time(fields, Field::ServedTs);
@@ -446,7 +478,7 @@ impl Mapped {
                     true => fields.unless_null(field),
                     false => fields.required_whole(field).map(Some),
                 };
-                let items = items.and_then(|items| self.items(items.unwrap_or("[]"), sink));
+                let items = items.and_then(|items| self.items(items.unwrap_or(Value::Json("[]")), sink));
                 items.map_err(Problem::of(field))
             }
         };
@@ -472,7 +504,7 @@ impl Mapped {
                 arms: arms.clone(),
             }));
         }
-        not_json_first(problems)?;
+        unreadable_first(problems)?;
         // Report the first faulty field, in the order of the checks.
         let id = id?;
         composite?;
@@ -497,15 +529,15 @@ impl Mapped {
             .map_err(Problem::of(Field::ClickedItems))?
         {
             let mut n_clicked = 0;
-            let mut take = |item| {
+            let mut take = |item: Value| {
                 n_clicked += 1;
                 match n_clicked > sink.max_items {
                     true => Err(Reason::TooManyItems),
-                    false => json::id(item).map(|item| sink.click(&item)),
+                    false => item.id().map(|item| sink.click(&item)),
                 }
             };
-            let taken = match items.starts_with('[') {
-                true => json::elements(items).and_then(|mut items| items.try_for_each(take)),
+            let taken = match items.is_array() {
+                true => items.elements().and_then(|mut items| items.try_for_each(take)),
                 false => take(items),
             };
             taken.map_err(Problem::of(Field::ClickedItems))?;
@@ -519,7 +551,7 @@ impl Mapped {
         let id_in = |field| {
             fields
                 .required(field)
-                .and_then(json::id)
+                .and_then(Value::id)
                 .map_err(Problem::of(field))
         };
         let id = id_in(Field::ClickRequest);
@@ -547,7 +579,7 @@ impl Mapped {
                 ts_ms: ts_ms.as_ref().ok().copied(),
             }));
         }
-        not_json_first(problems)?;
+        unreadable_first(problems)?;
         let id = id?;
         composite?;
         let (ts_ms, item, user) = (ts_ms?, item?, user?);
@@ -560,19 +592,17 @@ impl Mapped {
     }
 
     fn time(&self, fields: &MappedFields, field: Field) -> Result<i64, Problem> {
-        let read = |raw: &str| match self.shape.ts_unit {
-            // Arrays hold calendar fields, which have no unit.
-            _ if raw.starts_with('[') => time::array_ms(raw, self.shape.ts_zone),
-            None => time::epoch_ms_of(raw, self.shape.ts_zone),
-            Some(unit) => time::in_unit(raw, unit, self.shape.ts_zone),
-        };
+        let read = |value: Value| value.time(self.shape.ts_unit, self.shape.ts_zone);
         fields.required(field).and_then(read).map_err(Problem::of(field))
     }
 }
 
 impl Sink<'_> {
     /// Pushes items that are ids without escapes, up to the maximum. `None` if there is anything else.
-    fn plain_items(&mut self, array: &str) -> Option<()> {
+    fn plain_items(&mut self, array: Value) -> Option<()> {
+        let Value::Json(array) = array else {
+            return None;
+        };
         let (hash, items) = (self.hash, &mut self.batch.items);
         let most = items.len() + self.max_items;
         Scanner::new(array.as_bytes()).ids(|id| {
@@ -607,42 +637,62 @@ impl Sink<'_> {
 
 /// # Errors
 /// Fails if there is no item, or too many. An element that is not an id makes only its own click invalid.
-fn clicked_item(raw: &str, max_items: usize) -> Result<ClickedItem<'_>, Reason> {
-    if !raw.starts_with('[') {
-        return json::id(raw).map(ClickedItem::One);
+fn clicked_item(value: Value, max_items: usize) -> Result<ClickedItem, Reason> {
+    if !value.is_array() {
+        return value.id().map(ClickedItem::One);
     }
-    match json::elements(raw)?.count() {
+    match value.elements()?.count() {
         0 => Err(Reason::MissingField),
         n if n > max_items => Err(Reason::TooManyItems),
-        _ => Ok(ClickedItem::Each(raw)),
+        _ => Ok(ClickedItem::Each(value)),
     }
 }
 
-/// A record of UTF-8 text.
+/// A record: an object, or JSON text that is not checked yet.
 #[derive(Debug, Clone, Copy)]
-struct TextRecord<'a> {
-    text: &'a str,
+pub(super) struct Record<'a> {
+    value: Value<'a>,
 }
 
 /// The JSON text that holds a record's events.
 enum EventText<'a> {
     Itself,
-    Within(Cow<'a, str>),
+    Within(Text<'a>),
 }
 
-impl<'a> TextRecord<'a> {
-    fn of(payload: &'a [u8]) -> Result<TextRecord<'a>, Reason> {
+impl<'a> Record<'a> {
+    /// Takes the value of a record that is JSON.
+    pub fn of_payload(payload: Option<&'a [u8]>) -> Result<Record<'a>, Reason> {
+        // Some converters write JSON's null for a record without a value.
+        let payload = payload.filter(|payload| payload.trim_ascii() != b"null");
+        Record::of_json(payload.ok_or(Reason::Tombstone)?)
+    }
+
+    fn of_json(payload: &'a [u8]) -> Result<Record<'a>, Reason> {
         let text = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
-        Ok(TextRecord {
+        Ok(Record {
             // White space of JSON, and no other.
-            text: text.trim_matches([' ', '\t', '\n', '\r']),
+            value: Value::Json(text.trim_matches([' ', '\t', '\n', '\r'])),
         })
     }
 
-    fn checked(self) -> Result<&'a str, Reason> {
-        let is_json = serde_json::from_str::<IgnoredAny>(self.text).is_ok();
-        match is_json && !json::is_too_deep(self.text) {
-            true => Ok(self.text),
+    pub fn of_object(object: avro::Object<'a>) -> Record<'a> {
+        Record {
+            value: Value::Object(object),
+        }
+    }
+
+    pub fn to_json(self) -> String {
+        self.value.to_json()
+    }
+
+    fn checked(self) -> Result<Value<'a>, Reason> {
+        let Value::Json(text) = self.value else {
+            return Ok(self.value);
+        };
+        let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        match is_json && !json::is_too_deep(text) {
+            true => Ok(self.value),
             false => Err(Reason::NotJson),
         }
     }
@@ -650,7 +700,9 @@ impl<'a> TextRecord<'a> {
     /// The fields of the record, whose syntax is checked as a whole.
     fn find<const N: usize>(self, tree: &Tree<N>) -> Result<[PathResult<'a>; N], Reason> {
         // Text without escapes needs a single pass for its syntax and its fields.
-        if let Some(found) = tree.find_plain(self.text) {
+        if let Value::Json(text) = self.value
+            && let Some(found) = tree.find_plain(text)
+        {
             return found;
         }
         tree.find(self.checked()?)
@@ -731,16 +783,16 @@ impl<'a> MappedFields<'a> {
     }
 
     /// The value of a field that may be an array.
-    fn required_whole(&self, field: Field) -> Result<&'a str, Reason> {
+    fn required_whole(&self, field: Field) -> Result<Value<'a>, Reason> {
         self.of(field).required()
     }
 
-    fn required(&self, field: Field) -> Result<&'a str, Reason> {
-        self.required_whole(field).map(only_text)
+    fn required(&self, field: Field) -> Result<Value<'a>, Reason> {
+        self.required_whole(field).map(Value::only_text)
     }
 
     /// `null` is a value.
-    fn optional(&self, field: Field) -> Result<Option<&'a str>, Reason> {
+    fn optional(&self, field: Field) -> Result<Option<Value<'a>>, Reason> {
         match self.of(field) {
             PathResult::Nothing => Ok(None),
             found => found.required().map(Some),
@@ -748,16 +800,13 @@ impl<'a> MappedFields<'a> {
     }
 
     /// Returns the value, with `null` counted as absent.
-    fn unless_null(&self, field: Field) -> Result<Option<&'a str>, Reason> {
-        Ok(self.optional(field)?.filter(|raw| *raw != "null"))
+    fn unless_null(&self, field: Field) -> Result<Option<Value<'a>>, Reason> {
+        Ok(self.optional(field)?.filter(|value| !value.is_null()))
     }
 
-    fn user(&self, field: Field, no_user: &NoUser) -> Result<Option<Cow<'a, str>>, Problem> {
-        let read = |raw| {
-            let id = match only_text(raw) {
-                text if text.starts_with('"') => json::text(text)?,
-                number => json::integer(number).map(Cow::Borrowed)?,
-            };
+    fn user(&self, field: Field, no_user: &NoUser) -> Result<Option<Text<'a>>, Problem> {
+        let read = |value: Value<'a>| {
+            let id = value.only_text().text_or_integer()?;
             match id.len() {
                 // Before the length is checked, because the empty text may be a placeholder.
                 _ if no_user.contains(id.as_bytes()) => Ok(None),
@@ -771,23 +820,11 @@ impl<'a> MappedFields<'a> {
     }
 }
 
-/// Unwraps an array of one text; returns any other value as it is.
-fn only_text(raw: &str) -> &str {
-    let only = |raw| {
-        let mut elements = json::elements(raw).ok()?;
-        let only = elements.next().filter(|only| only.starts_with('"'))?;
-        elements.next().is_none().then_some(only)
-    };
-    match raw.starts_with('[') {
-        true => only(raw).unwrap_or(raw),
-        false => raw,
-    }
-}
-
 impl<'a> PathResult<'a> {
-    fn required(self) -> Result<&'a str, Reason> {
+    fn required(self) -> Result<Value<'a>, Reason> {
         match self {
-            PathResult::Value(raw) => Ok(raw),
+            PathResult::Value(Value::Malformed) => Err(Reason::Malformed),
+            PathResult::Value(value) => Ok(value),
             PathResult::Nothing => Err(Reason::MissingField),
             PathResult::Astray => Err(Reason::WrongType),
         }
@@ -807,10 +844,10 @@ impl Problem {
     }
 }
 
-/// Reports text that is not JSON before all other problems: text that UTF-8 cannot hold, an experiment that occurs twice.
-fn not_json_first<const N: usize>(problems: [Option<&Problem>; N]) -> Result<(), Problem> {
+/// Reports an unreadable record before all other problems: text that UTF-8 cannot hold, an experiment that occurs twice.
+fn unreadable_first<const N: usize>(problems: [Option<&Problem>; N]) -> Result<(), Problem> {
     let mut problems = problems.into_iter().flatten();
     problems
-        .find(|problem| problem.reason == Reason::NotJson)
+        .find(|problem| matches!(problem.reason, Reason::NotJson | Reason::Malformed))
         .map_or(Ok(()), |problem| Err(*problem))
 }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::super::shape::{Paths, ServedShape};
+use super::super::value::{Text, Value};
 use super::super::{json, range};
-use super::items::{integer, is_true};
+use super::items::is_true;
 use super::tree::{PathResult, Tree};
 use super::{Field, Mapped, MappedFields, Problem, Sink};
 use crate::engine::event::Reason;
@@ -64,12 +65,10 @@ impl Mapped {
             // A row without an item marks an empty list.
             return Ok(range(start, start));
         };
-        let item = json::id(super::only_text(item)).map_err(Problem::of(Field::Items))?;
+        let item = item.only_text().id().map_err(Problem::of(Field::Items))?;
         let [position, clicked] = row.find(fields).map_err(Problem::of_record)?;
         let position = match row.has_position {
-            true => position
-                .required()
-                .and_then(|raw| integer(super::only_text(raw).trim_matches('"'))),
+            true => position.required().and_then(position_of),
             false => Ok(0),
         };
         let position = position.map_err(Problem::of(Field::Position))?;
@@ -89,7 +88,7 @@ impl Mapped {
         &self,
         field: Field,
         fields: &MappedFields<'a>,
-    ) -> Option<(&Paths, Option<&'a str>)> {
+    ) -> Option<(&Paths, Option<Value<'a>>)> {
         let [position, clicked] = self.in_row.as_ref()?.find(fields).ok()?;
         let (paths, found) = match field {
             Field::Position => (self.shape.served.position.as_ref()?, position),
@@ -98,4 +97,13 @@ impl Mapped {
         };
         Some((paths, found.required().ok()))
     }
+}
+
+/// Reads a position, quoted or not.
+fn position_of(value: Value) -> Result<i64, Reason> {
+    let text = match value.only_text() {
+        Value::Json(raw) => json::integer(raw.trim_matches('"')).map(Text::Borrowed),
+        value => value.text_or_integer(),
+    };
+    text?.parse().map_err(|_| Reason::Number)
 }

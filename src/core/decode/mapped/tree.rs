@@ -11,9 +11,11 @@
 use std::ops::Range;
 
 use super::super::json;
+use super::super::name::name_hash;
 use super::super::no_user::NoUser;
 use super::super::scan::Scanner;
 use super::super::shape::{Path, Paths};
+use super::super::value::Value;
 use crate::engine::event::Reason;
 
 /// Paths to `N` fields.
@@ -36,24 +38,25 @@ struct PathChoice {
 }
 
 #[derive(Debug, Clone)]
-struct Node {
-    name: String,
+pub(super) struct Node {
+    pub name: String,
+    /// Hash of the name, for fields of a schema.
+    pub hash: u64,
     /// The bits of the slots whose paths end here.
-    here: u64,
+    pub here: u64,
     /// Fields whose paths end further below.
-    below: u64,
-    nodes: Vec<Node>,
+    pub below: u64,
+    pub nodes: Vec<Node>,
 }
 
 /// Most paths of one tree: each is a bit.
 pub(super) const MAX_PATHS: usize = u64::BITS as usize;
 
 /// Result of following a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum PathResult<'a> {
     Nothing,
-    /// The raw text of the value.
-    Value(&'a str),
+    Value(Value<'a>),
     /// The path passes through a value that is neither an object nor an array of one.
     Astray,
 }
@@ -99,23 +102,28 @@ impl<const N: usize> Tree<N> {
         self
     }
 
+    /// Returns the names in a record, if each field has one path.
+    pub fn nodes(&self) -> Option<&[Node]> {
+        self.choices.is_empty().then_some(&self.below_record)
+    }
+
     fn plant(&mut self, path: &Path, slot: usize) {
         assert!(slot < MAX_PATHS, "a shape has at most {MAX_PATHS} paths");
         plant(&mut self.below_record, path.names(), 1 << slot);
     }
 
-    /// The fields of an object, which is JSON and nested no deeper than a record may be.
+    /// The fields of an object. JSON must be valid, and nested no deeper than a record may be.
     ///
     /// # Errors
     /// [`Reason::NotJson`] if an object on a path repeats a key of that path, or has a key that is not valid UTF-8.
-    pub fn find<'a>(&self, object: &'a str) -> Result<[PathResult<'a>; N], Reason> {
+    pub fn find<'a>(&self, object: Value<'a>) -> Result<[PathResult<'a>; N], Reason> {
         if self.choices.is_empty() {
             return self.walk(object);
         }
         self.walk(object).map(|slots| self.choose(&slots))
     }
 
-    fn walk<'a, const SLOTS: usize>(&self, object: &'a str) -> Result<[PathResult<'a>; SLOTS], Reason> {
+    fn walk<'a, const SLOTS: usize>(&self, object: Value<'a>) -> Result<[PathResult<'a>; SLOTS], Reason> {
         let mut found = [PathResult::Nothing; SLOTS];
         walk(&self.below_record, object, &mut found)?;
         Ok(found)
@@ -138,7 +146,13 @@ impl<const N: usize> Tree<N> {
         Scanner::entries(text.as_bytes(), |key, place| {
             // Continue scanning after an error: if the text turns out not to be plain, the parser decides instead.
             if read.is_ok() {
-                read = take(&self.below_record, key, text.get(place)?, &mut seen, &mut found);
+                read = take_named(
+                    &self.below_record,
+                    key,
+                    Value::Json(text.get(place)?),
+                    &mut seen,
+                    &mut found,
+                );
             }
             Some(())
         })?;
@@ -166,8 +180,13 @@ impl PathResult<'_> {
         let PathResult::Value(value) = self else {
             return false;
         };
-        let id = value.trim_matches('"').as_bytes();
-        value != "null" && !no_user.is_some_and(|no_user| no_user.contains(id))
+        let is_no_user = |no_user: &NoUser| match value {
+            Value::Json(raw) => no_user.contains(raw.trim_matches('"').as_bytes()),
+            value => value
+                .text_or_integer()
+                .is_ok_and(|id| no_user.contains(id.as_bytes())),
+        };
+        !value.is_null() && !no_user.is_some_and(is_no_user)
     }
 }
 
@@ -181,6 +200,7 @@ fn plant(nodes: &mut Vec<Node>, names: &[String], slot: u64) {
         .unwrap_or_else(|| {
             nodes.push(Node {
                 name: name.clone(),
+                hash: name_hash(name),
                 here: 0,
                 below: 0,
                 nodes: Vec::new(),
@@ -196,19 +216,34 @@ fn plant(nodes: &mut Vec<Node>, names: &[String], slot: u64) {
     }
 }
 
-fn walk<'a>(nodes: &[Node], object: &'a str, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
-    let mut seen = 0;
-    for (key, value) in json::entries(object)? {
-        take(nodes, json::text(key)?.as_bytes(), value, &mut seen, found)?;
+fn walk<'a>(nodes: &[Node], object: Value<'a>, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
+    match object {
+        Value::Json(raw) => {
+            let mut seen = 0;
+            for (key, value) in json::entries(raw)? {
+                take_named(
+                    nodes,
+                    json::text(key)?.as_bytes(),
+                    Value::Json(value),
+                    &mut seen,
+                    found,
+                )?;
+            }
+            Ok(())
+        }
+        Value::Object(object) => object.each(
+            |name| nodes.iter().find(|node| name.is(node.hash, &node.name)),
+            |node, value| take(node, value, found),
+        ),
+        _ => Err(Reason::WrongType),
     }
-    Ok(())
 }
 
-/// Takes the value of a key; `seen` has the bits of the nodes with earlier keys.
-fn take<'a>(
+/// Takes the value of a key of JSON; `seen` has the bits of the nodes with earlier keys.
+fn take_named<'a>(
     nodes: &[Node],
     key: &[u8],
-    value: &'a str,
+    value: Value<'a>,
     seen: &mut u64,
     found: &mut [PathResult<'a>],
 ) -> Result<(), Reason> {
@@ -220,7 +255,10 @@ fn take<'a>(
         return Err(Reason::NotJson);
     }
     *seen |= 1 << place;
-    let node = &nodes[place];
+    take(&nodes[place], value, found)
+}
+
+fn take<'a>(node: &Node, value: Value<'a>, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
     set(node.here, PathResult::Value(value), found);
     match node.below {
         0 => Ok(()),
@@ -229,17 +267,18 @@ fn take<'a>(
 }
 
 /// Descends into a value that paths lead through: an object, or an array with nothing but one object.
-fn enter<'a>(node: &Node, mut value: &'a str, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
-    while let Ok(mut elements) = json::elements(value) {
+fn enter<'a>(node: &Node, mut value: Value<'a>, found: &mut [PathResult<'a>]) -> Result<(), Reason> {
+    while let Ok(mut elements) = value.elements() {
         match (elements.next(), elements.next()) {
             (None, _) => return Ok(()),
             (Some(only), None) => value = only,
             _ => break,
         }
     }
-    match value.as_bytes().first() {
-        Some(b'{') => return walk(&node.nodes, value, found),
-        Some(b'n') => {} // As if it were not there.
+    match value {
+        value if value.is_object() => return walk(&node.nodes, value, found),
+        value if value.is_null() => {} // As if it were not there.
+        Value::Malformed => return Err(Reason::Malformed),
         _ => set(node.below, PathResult::Astray, found),
     }
     Ok(())
@@ -260,10 +299,15 @@ mod tests {
     fn check<const N: usize>(paths: [&str; N], json: &str, expected: Result<[PathResult; N], Reason>) {
         let paths = paths.map(|path| Paths::parse(path).expect(path));
         let tree = Tree::new(paths.each_ref().map(Some));
-        assert_eq!(tree.find(json), expected, "{json}");
+        assert_eq!(tree.find(super::Value::Json(json)), expected, "{json}");
     }
 
-    use PathResult::{Astray, Nothing, Value};
+    use PathResult::{Astray, Nothing};
+
+    #[allow(non_snake_case)]
+    fn Value(raw: &str) -> PathResult<'_> {
+        PathResult::Value(super::Value::Json(raw))
+    }
 
     #[test]
     fn fields_are_found_at_any_position() {

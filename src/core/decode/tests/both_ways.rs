@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::decode::shape::Paths;
 
 /// Text of a record, as its tokens, which white space may part.
 type Tokens = Vec<String>;
@@ -122,7 +123,9 @@ fn tokens() -> impl Strategy<Value = Tokens> {
         "\"click\"",
         "\"purchase\"",
     ]);
-    let items = prop::collection::vec(scalar(), 0..6).prop_map(|items| joined(items, "[", "]"));
+    let object = ("\"[a-c]{1}\"", scalar()).prop_map(|field| joined(vec![entry(field)], "{", "}"));
+    let item = prop_oneof![6 => scalar(), 1 => object];
+    let items = prop::collection::vec(item, 0..6).prop_map(|items| joined(items, "[", "]"));
     let again = prop::sample::select(vec![
         "type",
         "request_id",
@@ -267,13 +270,21 @@ proptest! {
             let copy = damaged(records[of.index(records.len())].0.clone(), &damages);
             records.push((copy, kind));
         }
-        let decoder = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS);
-        let [mut decoded, mut parsed] = [(); 2].map(|()| Batch::default());
-        for (offset, (record, topic_kind)) in records.iter().enumerate() {
-            let at = Position { side: Side::Served, offset: offset as i64, record_ts_ms: 0 };
-            decoder.decode(Some(record), *topic_kind, at, &mut decoded);
-            decoder.decode_by_paths(Some(record), *topic_kind, at, &mut parsed);
+        let own = Decoder::new(SEED, MAX_ITEMS, MAX_EXPERIMENTS);
+        // The same fields by the fast path of any shape, and items that may be objects.
+        let mut shape = Shape::default();
+        let mapped = own.clone().reading(Some(&shape));
+        shape.served.item_id = Paths::parse("a").ok();
+        shape.click.user_id = None;
+        let with_objects = own.clone().reading(Some(&shape));
+        for decoder in [own, mapped, with_objects] {
+            let [mut decoded, mut parsed] = [(); 2].map(|()| Batch::default());
+            for (offset, (record, topic_kind)) in records.iter().enumerate() {
+                let at = Position { side: Side::Served, offset: offset as i64, record_ts_ms: 0 };
+                decoder.decode(Some(record), *topic_kind, at, &mut decoded);
+                decoder.decode_by_paths(Some(record), *topic_kind, at, &mut parsed);
+            }
+            assert_same(&decoded, &parsed);
         }
-        assert_same(&decoded, &parsed);
     }
 }

@@ -1,6 +1,7 @@
 //! Records and the events that they become.
 
 mod alternatives;
+mod avro;
 mod both_ways;
 mod cases;
 mod composite;

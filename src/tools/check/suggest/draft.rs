@@ -364,7 +364,7 @@ impl ReadableSample<'_> {
         let mut clicks = Vec::new();
         let mut heads = Heads::default();
         for (line, record) in self.lines {
-            for explained in decoder.explain(record, self.topic_kind) {
+            for explained in decoder.explain(record.as_slice(), self.topic_kind) {
                 match explained {
                     Explained::Served {
                         request_id,

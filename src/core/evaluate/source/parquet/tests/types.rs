@@ -190,7 +190,7 @@ fn timestamps_do_not_depend_on_the_unit_of_numbers() {
         })
         .unwrap();
         let decoder = Decoder::new(0, 10, 10).reading(Some(&shape));
-        match decoder.explain(&records[0], None).swap_remove(0) {
+        match decoder.explain(records[0].as_slice(), None).swap_remove(0) {
             Explained::Click { ts_ms, .. } => ts_ms,
             other => panic!("{column}: {other:?}"),
         }

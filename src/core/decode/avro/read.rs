@@ -1,0 +1,457 @@
+//! Reading and passing values. Whoever wrote the bytes may be wrong: every length and index is checked, and nesting is bounded.
+
+use super::super::name::Name;
+use super::super::value::Value;
+use super::schema::{AvroSchema, Clock, Field, Type, TypeId};
+use crate::engine::event::Reason;
+
+/// Bound on the depth of nested values, as for JSON.
+const MAX_DEPTH: u32 = 127;
+/// Bound on the elements of an array or map whose elements have no bytes.
+const MAX_EMPTY: u64 = 65_536;
+
+/// Record or map.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Object<'a> {
+    id: TypeId,
+    of: Fields<'a>,
+    bytes: Bytes<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fields<'a> {
+    Record(&'a [Field]),
+    /// Map to values of this type.
+    Map(TypeId),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Array<'a> {
+    id: TypeId,
+    of: TypeId,
+    bytes: Bytes<'a>,
+}
+
+/// Bytes that have not been passed, `depth` levels inside of the record.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Bytes<'a> {
+    schema: &'a AvroSchema,
+    rest: &'a [u8],
+    depth: u32,
+}
+
+/// Returns the number of bytes of the value that the bytes begin with; `None` if they do not fit the schema.
+pub(in super::super) fn n_bytes(schema: &AvroSchema, all: &[u8]) -> Option<usize> {
+    let mut bytes = Bytes {
+        schema,
+        rest: all,
+        depth: 0,
+    };
+    bytes.pass(schema.root())?;
+    Some(all.len() - bytes.rest.len())
+}
+
+impl<'a> Object<'a> {
+    /// Takes the record that a payload is. Its bytes are checked where it is read.
+    ///
+    /// # Errors
+    /// [`Reason::WrongType`] if the schema has no record here.
+    pub fn of_payload(schema: &'a AvroSchema, payload: &'a [u8]) -> Result<Object<'a>, Reason> {
+        let mut bytes = Bytes {
+            schema,
+            rest: payload,
+            depth: 0,
+        };
+        let mut id = schema.root();
+        if let Type::Union(branches) = schema.of(id) {
+            let branch = bytes.long().and_then(|branch| usize::try_from(branch).ok());
+            let branch = branch.and_then(|branch| branches.get(branch));
+            id = *branch.ok_or(Reason::Malformed)?;
+        }
+        match schema.of(id) {
+            Type::Record(fields) => Ok(Object {
+                id,
+                of: Fields::Record(fields),
+                bytes,
+            }),
+            _ => Err(Reason::WrongType),
+        }
+    }
+
+    /// Returns the fields of a record, and its bytes. `None` for a map.
+    pub fn fields(self) -> Option<(&'a [Field], Bytes<'a>)> {
+        match self.of {
+            Fields::Record(fields) => Some((fields, self.bytes)),
+            Fields::Map(_) => None,
+        }
+    }
+
+    /// Calls `take` with each value whose name `find` wants.
+    ///
+    /// # Errors
+    /// [`Reason::Malformed`] if the bytes do not fit the schema, or more of them follow; errors of `take`.
+    pub fn each<W>(
+        self,
+        find: impl FnMut(Name<'a>) -> Option<W>,
+        mut take: impl FnMut(W, Value<'a>) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        let mut fault = Reason::Malformed;
+        let all = self.each_wanted(find, |wanted, value| {
+            take(wanted, value).map_err(|reason| fault = reason).ok()
+        });
+        all.ok_or(fault)
+    }
+
+    /// Like [`Self::each`], with `None` for any fault.
+    #[inline(always)]
+    pub fn each_wanted<W>(
+        self,
+        mut find: impl FnMut(Name<'a>) -> Option<W>,
+        mut take: impl FnMut(W, Value<'a>) -> Option<()>,
+    ) -> Option<()> {
+        let Object { of, mut bytes, .. } = self;
+        match of {
+            Fields::Record(fields) => {
+                for field in fields {
+                    let name = Name {
+                        text: &field.name,
+                        hash: Some(field.hash),
+                    };
+                    match find(name) {
+                        None => bytes.pass(field.of)?,
+                        Some(wanted) => {
+                            let value = bytes.value(field.of)?;
+                            take(wanted, value)?;
+                        }
+                    }
+                }
+            }
+            Fields::Map(of) => {
+                let mut n_left = 0;
+                while bytes.has_next(&mut n_left)? {
+                    let name = Name {
+                        text: std::str::from_utf8(bytes.sized()?).ok()?,
+                        hash: None,
+                    };
+                    match find(name) {
+                        None => bytes.pass(of)?,
+                        Some(wanted) => {
+                            let value = bytes.value(of)?;
+                            take(wanted, value)?;
+                        }
+                    }
+                }
+            }
+        }
+        bytes.rest.is_empty().then_some(())
+    }
+
+    /// Returns the index of its type in the schema.
+    pub fn type_id(self) -> u32 {
+        self.id
+    }
+
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes.rest
+    }
+}
+
+impl<'a> Array<'a> {
+    #[inline]
+    pub fn elements(self) -> Elements<'a> {
+        Elements {
+            array: self,
+            n_left: 0,
+            is_at_end: false,
+        }
+    }
+
+    /// Returns the index of its type in the schema.
+    pub fn type_id(self) -> u32 {
+        self.id
+    }
+
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes.rest
+    }
+}
+
+/// Elements of an array. Bytes that do not fit the schema give one [`Value::Malformed`], and end it.
+pub(in super::super) struct Elements<'a> {
+    array: Array<'a>,
+    /// Left in this block.
+    n_left: u64,
+    is_at_end: bool,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Value<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Value<'a>> {
+        if self.is_at_end {
+            return None;
+        }
+        let Array { of, bytes, .. } = &mut self.array;
+        let value = match bytes.has_next(&mut self.n_left) {
+            Some(true) => bytes.value(*of),
+            Some(false) => {
+                self.is_at_end = true;
+                return None;
+            }
+            None => None,
+        };
+        self.is_at_end = value.is_none();
+        Some(value.unwrap_or(Value::Malformed))
+    }
+}
+
+impl<'a> Bytes<'a> {
+    #[inline(always)]
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(n)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    /// Zigzag integer of at most 64 bits.
+    #[inline(always)]
+    fn long(&mut self) -> Option<i64> {
+        let first = self.byte()?;
+        match first < 0x80 {
+            true => Some(zigzag(u64::from(first))),
+            false => self.long_from(first),
+        }
+    }
+
+    #[inline(never)]
+    fn long_from(&mut self, first: u8) -> Option<i64> {
+        let mut number = u64::from(first & 0x7f);
+        for n in 1..10 {
+            let byte = self.byte()?;
+            // The tenth byte has the last bit.
+            if n == 9 && byte > 1 {
+                return None;
+            }
+            number |= u64::from(byte & 0x7f) << (7 * n);
+            if byte < 0x80 {
+                return Some(zigzag(number));
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    pub fn sized(&mut self) -> Option<&'a [u8]> {
+        let n = self.long()?;
+        self.take(n.try_into().ok()?)
+    }
+
+    /// Returns whether another element follows in a sequence of blocks, with `n_left` in the current one.
+    #[inline(always)]
+    pub fn has_next(&mut self, n_left: &mut u64) -> Option<bool> {
+        if *n_left == 0 {
+            *n_left = self.block()?.0;
+            if *n_left == 0 {
+                return Some(false);
+            }
+        }
+        *n_left -= 1;
+        Some(true)
+    }
+
+    /// Enters a block of an array or map. Returns the number of its elements, and of their bytes if the writer counted them.
+    #[inline(always)]
+    fn block(&mut self) -> Option<(u64, Option<usize>)> {
+        let n = self.long()?;
+        let n_bytes = match n < 0 {
+            true => Some(usize::try_from(self.long()?).ok()?),
+            false => None,
+        };
+        let n = n.unsigned_abs();
+        // Every element has bytes, or there are few. So a wrong count cannot keep us busy.
+        (n <= MAX_EMPTY.max(self.rest.len() as u64)).then_some((n, n_bytes))
+    }
+
+    /// Reads a value.
+    #[inline]
+    pub fn value(&mut self, id: TypeId) -> Option<Value<'a>> {
+        Some(match self.type_of(id) {
+            Type::Text => Value::Text(self.sized()?),
+            Type::Integer(clock) => clock.value(self.long()?),
+            Type::Union(branches) => {
+                let branch = usize::try_from(self.long()?).ok()?;
+                self.enter()?;
+                let value = self.value(*branches.get(branch)?)?;
+                self.leave();
+                value
+            }
+            Type::Array(of) => {
+                let bytes = self.within(id)?;
+                Value::Array(Array { id, of: *of, bytes })
+            }
+            Type::Map(of) => Value::Object(Object {
+                id,
+                of: Fields::Map(*of),
+                bytes: self.within(id)?,
+            }),
+            Type::Record(fields) => Value::Object(Object {
+                id,
+                of: Fields::Record(fields),
+                bytes: self.within(id)?,
+            }),
+            Type::Null => Value::Null,
+            Type::Boolean => match self.byte()? {
+                0 => Value::Bool(false),
+                1 => Value::Bool(true),
+                _ => return None,
+            },
+            Type::Float => Value::Float(f32::from_le_bytes(*self.take(4)?.first_chunk()?).into()),
+            Type::Double => Value::Float(f64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            Type::Bytes(notation) => {
+                let bytes = self.sized()?;
+                match notation {
+                    Some(notation) => Value::Bytes(bytes, *notation),
+                    None => Value::Text(bytes),
+                }
+            }
+            Type::Fixed(size, notation) => Value::Bytes(self.take(*size)?, *notation),
+            Type::Enum(symbols) => {
+                let symbol = usize::try_from(self.long()?).ok()?;
+                Value::Text(symbols.get(symbol)?.as_bytes())
+            }
+        })
+    }
+
+    /// Passes a value that has others inside, and returns its bytes, from which they are read later.
+    #[inline]
+    fn within(&mut self, id: TypeId) -> Option<Bytes<'a>> {
+        let all = self.rest;
+        self.pass(id)?;
+        Some(Bytes {
+            schema: self.schema,
+            rest: &all[..all.len() - self.rest.len()],
+            depth: self.depth + 1,
+        })
+    }
+
+    /// Passes a value.
+    pub fn pass(&mut self, id: TypeId) -> Option<()> {
+        match self.type_of(id) {
+            Type::Text | Type::Bytes(_) => self.sized().map(drop),
+            Type::Integer(_) => self.long().map(drop),
+            Type::Union(branches) => {
+                let branch = usize::try_from(self.long()?).ok()?;
+                self.pass_inner(*branches.get(branch)?)
+            }
+            Type::Record(fields) => {
+                for field in fields {
+                    self.pass_inner(field.of)?;
+                }
+                Some(())
+            }
+            Type::Array(of) => self.pass_blocks(*of, false),
+            Type::Map(of) => self.pass_blocks(*of, true),
+            Type::Null => Some(()),
+            Type::Boolean => self.take(1).map(drop),
+            Type::Float => self.take(4).map(drop),
+            Type::Double => self.take(8).map(drop),
+            Type::Fixed(size, _) => self.take(*size).map(drop),
+            Type::Enum(_) => self.long().map(drop),
+        }
+    }
+
+    fn pass_inner(&mut self, id: TypeId) -> Option<()> {
+        self.enter()?;
+        self.pass(id)?;
+        self.leave();
+        Some(())
+    }
+
+    /// Goes one level deeper, if that is allowed.
+    #[inline(always)]
+    pub fn enter(&mut self) -> Option<()> {
+        self.depth += 1;
+        (self.depth <= MAX_DEPTH).then_some(())
+    }
+
+    #[inline(always)]
+    pub fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    #[inline(always)]
+    pub fn type_of(&self, id: TypeId) -> &'a Type {
+        self.schema.of(id)
+    }
+
+    #[inline(always)]
+    pub fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Enters unions up to a type that is none.
+    #[inline(always)]
+    pub fn within_unions(&mut self, mut id: TypeId) -> Option<TypeId> {
+        while let Type::Union(branches) = self.type_of(id) {
+            let branch = usize::try_from(self.long()?).ok()?;
+            id = *branches.get(branch)?;
+        }
+        Some(id)
+    }
+
+    fn pass_blocks(&mut self, of: TypeId, has_keys: bool) -> Option<()> {
+        loop {
+            match self.block()? {
+                (0, _) => return Some(()),
+                (_, Some(n_bytes)) => self.take(n_bytes).map(drop)?,
+                (n, None) => {
+                    for _ in 0..n {
+                        if has_keys {
+                            self.sized()?;
+                        }
+                        self.pass_inner(of)?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn zigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+impl Clock {
+    #[inline(always)]
+    fn value<'a>(self, number: i64) -> Value<'a> {
+        match self {
+            Clock::None => Value::Integer(number),
+            Clock::Since { per_ms, is_local } => match (number.div_euclid(per_ms), is_local) {
+                (ms, false) => Value::Time(ms),
+                (ms, true) => Value::LocalTime(ms),
+            },
+            Clock::Days => Value::LocalTime(number.saturating_mul(86_400_000)),
+        }
+    }
+}
+
+impl PartialEq for Object<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.bytes.rest, other.bytes.rest)
+    }
+}
+
+impl PartialEq for Array<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.bytes.rest, other.bytes.rest)
+    }
+}

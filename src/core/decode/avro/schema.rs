@@ -1,0 +1,317 @@
+//! Schemas of Avro 1.12, as far as reading needs them: names and defaults of readers, aliases and documentation are ignored.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::{Map, Value as Json};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::super::name::name_hash;
+use super::super::value::Notation;
+
+/// Schema of a record.
+#[derive(Debug)]
+pub struct AvroSchema {
+    /// Hash of its text and references.
+    hash: u64,
+    types: Vec<Type>,
+    root: TypeId,
+}
+
+/// Index of a type in its schema. Types may contain themselves.
+pub(in super::super) type TypeId = u32;
+
+#[derive(Debug)]
+pub(in super::super) enum Type {
+    Null,
+    Boolean,
+    /// `int` or `long`, which are written alike.
+    Integer(Clock),
+    Float,
+    Double,
+    Text,
+    Bytes(Option<Notation>),
+    Fixed(usize, Notation),
+    Enum(Vec<String>),
+    Record(Vec<Field>),
+    Array(TypeId),
+    /// Map from text.
+    Map(TypeId),
+    Union(Vec<TypeId>),
+}
+
+/// Meaning of an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Clock {
+    /// A number.
+    None,
+    /// Time since 1970 in UTC, or by the clock of some zone, in units of which there are `per_ms` in a millisecond.
+    Since { per_ms: i64, is_local: bool },
+    /// Days since 1970.
+    Days,
+}
+
+#[derive(Debug)]
+pub(in super::super) struct Field {
+    pub name: String,
+    pub hash: u64,
+    pub of: TypeId,
+}
+
+/// Reason why a schema cannot be used, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaFault(pub String);
+
+/// Bound on the types of a schema.
+const MAX_TYPES: usize = 100_000;
+
+impl AvroSchema {
+    /// Parses a schema. `references` define names that it uses, each after those that it uses itself.
+    ///
+    /// # Errors
+    /// If the text is not an Avro schema.
+    pub fn parse(schema: &str, references: &[&str]) -> Result<AvroSchema, SchemaFault> {
+        let mut parser = Parser::default();
+        let mut hash = Xxh3Default::new();
+        for text in references.iter().chain([&schema]) {
+            hash.update(&text.len().to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+        for reference in references {
+            parser.text(reference)?;
+        }
+        let root = parser.text(schema)?;
+        let types = parser.types.into_iter();
+        // Every named type has been defined by now.
+        let types = types.map(|defined| defined.unwrap_or(Type::Null)).collect();
+        Ok(AvroSchema {
+            hash: hash.digest(),
+            types,
+            root,
+        })
+    }
+
+    pub(in super::super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub(super) fn root(&self) -> TypeId {
+        self.root
+    }
+
+    #[inline]
+    pub(super) fn of(&self, id: TypeId) -> &Type {
+        &self.types[id as usize]
+    }
+
+    /// Returns the names of the record's fields, with dots between nested ones; of all records if it is a union.
+    pub fn fields(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.add_fields(self.root, "", &mut Vec::new(), &mut names);
+        names
+    }
+
+    fn add_fields(&self, id: TypeId, prefix: &str, around: &mut Vec<TypeId>, names: &mut Vec<String>) {
+        match self.of(id) {
+            Type::Union(branches) => {
+                for branch in branches {
+                    self.add_fields(*branch, prefix, around, names);
+                }
+            }
+            Type::Record(fields) if !around.contains(&id) => {
+                around.push(id);
+                for field in fields {
+                    let name = format!("{prefix}{}", field.name);
+                    self.add_fields(field.of, &format!("{name}."), around, names);
+                    names.push(name);
+                }
+                around.pop();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Default)]
+struct Parser {
+    /// `None` for a named type whose definition is under way.
+    types: Vec<Option<Type>>,
+    /// Named types by full name.
+    named: HashMap<String, TypeId>,
+}
+
+impl Parser {
+    fn text(&mut self, text: &str) -> Result<TypeId, SchemaFault> {
+        let schema =
+            serde_json::from_str(text).map_err(|error| SchemaFault(format!("is not JSON: {error}")))?;
+        self.schema(&schema, "")
+    }
+
+    fn add(&mut self, of: Option<Type>) -> Result<TypeId, SchemaFault> {
+        if self.types.len() == MAX_TYPES {
+            return Err(SchemaFault(format!("has more than {MAX_TYPES} types")));
+        }
+        self.types.push(of);
+        Ok((self.types.len() - 1) as TypeId)
+    }
+
+    /// Adds a schema whose names are in `namespace`, unless they say otherwise.
+    fn schema(&mut self, schema: &Json, namespace: &str) -> Result<TypeId, SchemaFault> {
+        match schema {
+            Json::String(name) => self.by_name(name, namespace),
+            Json::Array(branches) => {
+                let branches = branches.iter().map(|branch| self.schema(branch, namespace));
+                let branches = branches.collect::<Result<_, _>>()?;
+                self.add(Some(Type::Union(branches)))
+            }
+            Json::Object(schema) => match schema.get("type") {
+                Some(Json::String(word)) => self.object(word, schema, namespace),
+                Some(inner) => self.schema(inner, namespace),
+                None => Err(SchemaFault("has a type without `type`".to_owned())),
+            },
+            other => Err(SchemaFault(format!("has {other} in place of a type"))),
+        }
+    }
+
+    fn by_name(&mut self, name: &str, namespace: &str) -> Result<TypeId, SchemaFault> {
+        if let Some(primitive) = primitive(name, &Map::new()) {
+            return self.add(Some(primitive));
+        }
+        let known = self.named.get(&full_name(name, namespace));
+        // Java also finds names without a namespace from within one.
+        let known = known.or_else(|| self.named.get(name)).copied();
+        known.ok_or_else(|| SchemaFault(format!("uses the type `{name}`, which it does not define")))
+    }
+
+    fn object(
+        &mut self,
+        word: &str,
+        schema: &Map<String, Json>,
+        namespace: &str,
+    ) -> Result<TypeId, SchemaFault> {
+        match word {
+            "record" | "error" => {
+                let (id, namespace) = self.define(schema, namespace)?;
+                let fields = schema.get("fields").and_then(Json::as_array);
+                let fields = fields.ok_or_else(|| SchemaFault("has a record without `fields`".to_owned()))?;
+                let fields = fields.iter().map(|field| {
+                    let name = text_of(field.as_object(), "name")?;
+                    let of = field.get("type");
+                    let of = of.ok_or_else(|| SchemaFault(format!("has a field `{name}` without `type`")))?;
+                    Ok(Field {
+                        name: name.to_owned(),
+                        hash: name_hash(name),
+                        of: self.schema(of, &namespace)?,
+                    })
+                });
+                let fields = fields.collect::<Result<_, SchemaFault>>()?;
+                self.types[id as usize] = Some(Type::Record(fields));
+                Ok(id)
+            }
+            "enum" => {
+                let (id, _) = self.define(schema, namespace)?;
+                let symbols = schema.get("symbols").and_then(Json::as_array);
+                let symbols = symbols.into_iter().flatten();
+                let symbols = symbols
+                    .filter_map(|symbol| symbol.as_str().map(str::to_owned))
+                    .collect();
+                self.types[id as usize] = Some(Type::Enum(symbols));
+                Ok(id)
+            }
+            "fixed" => {
+                let (id, _) = self.define(schema, namespace)?;
+                let size = schema.get("size").and_then(Json::as_u64);
+                let size = size.and_then(|size| usize::try_from(size).ok());
+                let size = size.ok_or_else(|| SchemaFault("has a fixed type without `size`".to_owned()))?;
+                let notation = match logical_type(schema) {
+                    Some("uuid") if size == 16 => Notation::Uuid,
+                    Some("decimal") => Notation::Decimal { scale: scale(schema) },
+                    _ => Notation::Hex,
+                };
+                self.types[id as usize] = Some(Type::Fixed(size, notation));
+                Ok(id)
+            }
+            "array" | "map" => {
+                let key = if word == "array" { "items" } else { "values" };
+                let inner = schema.get(key);
+                let inner = inner.ok_or_else(|| SchemaFault(format!("has an {word} without `{key}`")))?;
+                let inner = self.schema(inner, namespace)?;
+                self.add(Some(match word {
+                    "array" => Type::Array(inner),
+                    _ => Type::Map(inner),
+                }))
+            }
+            word => match primitive(word, schema) {
+                Some(primitive) => self.add(Some(primitive)),
+                None => self.by_name(word, namespace),
+            },
+        }
+    }
+
+    /// Adds a named type that is defined later, and returns its namespace too.
+    fn define(&mut self, schema: &Map<String, Json>, around: &str) -> Result<(TypeId, String), SchemaFault> {
+        let name = text_of(Some(schema), "name")?;
+        let namespace = schema.get("namespace").and_then(Json::as_str).unwrap_or(around);
+        let full = full_name(name, namespace);
+        let id = self.add(None)?;
+        if self.named.insert(full.clone(), id).is_some() {
+            return Err(SchemaFault(format!("defines `{full}` twice")));
+        }
+        let namespace = full.rsplit_once('.').map_or("", |(namespace, _)| namespace);
+        Ok((id, namespace.to_owned()))
+    }
+}
+
+/// Returns a type by its word; `None` if the word is the name of another type. A logical type that does not fit is ignored, as
+/// Avro demands.
+fn primitive(word: &str, schema: &Map<String, Json>) -> Option<Type> {
+    let logical = logical_type(schema);
+    let since = |per_ms, is_local| Type::Integer(Clock::Since { per_ms, is_local });
+    Some(match (word, logical) {
+        ("null", _) => Type::Null,
+        ("boolean", _) => Type::Boolean,
+        ("int", Some("date")) => Type::Integer(Clock::Days),
+        ("long", Some("timestamp-millis")) => since(1, false),
+        ("long", Some("timestamp-micros")) => since(1_000, false),
+        ("long", Some("timestamp-nanos")) => since(1_000_000, false),
+        ("long", Some("local-timestamp-millis")) => since(1, true),
+        ("long", Some("local-timestamp-micros")) => since(1_000, true),
+        ("long", Some("local-timestamp-nanos")) => since(1_000_000, true),
+        ("int" | "long", _) => Type::Integer(Clock::None),
+        ("float", _) => Type::Float,
+        ("double", _) => Type::Double,
+        ("string", _) => Type::Text,
+        ("bytes", Some("decimal")) => Type::Bytes(Some(Notation::Decimal { scale: scale(schema) })),
+        ("bytes", _) => Type::Bytes(None),
+        _ => return None,
+    })
+}
+
+fn logical_type(schema: &Map<String, Json>) -> Option<&str> {
+    schema.get("logicalType").and_then(Json::as_str)
+}
+
+fn scale(schema: &Map<String, Json>) -> u32 {
+    let scale = schema.get("scale").and_then(Json::as_u64).unwrap_or(0);
+    scale.try_into().unwrap_or(u32::MAX)
+}
+
+fn text_of<'a>(schema: Option<&'a Map<String, Json>>, key: &str) -> Result<&'a str, SchemaFault> {
+    let text = schema.and_then(|schema| schema.get(key)).and_then(Json::as_str);
+    text.ok_or_else(|| SchemaFault(format!("has a type or field without `{key}`")))
+}
+
+fn full_name(name: &str, namespace: &str) -> String {
+    match (name.contains('.'), namespace) {
+        (true, _) | (false, "") => name.to_owned(),
+        (false, namespace) => format!("{namespace}.{name}"),
+    }
+}
+
+impl fmt::Display for SchemaFault {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "the schema {}", self.0)
+    }
+}
+
+impl std::error::Error for SchemaFault {}

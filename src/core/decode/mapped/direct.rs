@@ -1,0 +1,555 @@
+//! Fast path for records of any shape: reads each field where it is found, in one pass, straight into the batch.
+//!
+//! It gives up at anything unusual, with `None`, and the record is then read by [`Mapped::read`](super::Mapped::read), which is
+//! authoritative. Most shapes have this path: not those in which one place has two meanings, or a record several events.
+
+use std::ops::Range;
+
+use super::super::arms::MAX_REMEMBERED;
+use super::super::hash::Hashes;
+use super::super::no_user::NoUser;
+use super::super::scan::Scanner;
+use super::super::shape::Shape;
+use super::super::value::Value;
+use super::super::{MAX_ID_BYTES, avro, check_topic, range};
+use super::tree::{Node, Tree};
+use super::{Field, MappedFields, N_FIELDS};
+use crate::engine::event::{Batch, Body, Click, Kind, Served};
+
+/// Paths of a shape that has a fast path.
+#[derive(Debug, Clone)]
+pub(super) struct Direct {
+    record: Vec<Place>,
+    /// Within an item that is an object; empty if items are ids.
+    item: Vec<Place>,
+}
+
+/// Name in an object, and where it leads.
+#[derive(Debug, Clone)]
+struct Place {
+    name: String,
+    hash: u64,
+    leads: Leads,
+}
+
+#[derive(Debug, Clone)]
+enum Leads {
+    /// To an object on the path to others.
+    Below(Vec<Place>),
+    /// To a part of lists, of clicks, or of both.
+    To(Part, [bool; 2]),
+}
+
+/// Part of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Kind,
+    Action,
+    Id,
+    User,
+    Time,
+    Items,
+    Item,
+    Experiments,
+    Experiment,
+    Arm,
+}
+
+/// Parts found so far, those of a list first where lists and clicks differ.
+#[derive(Default)]
+struct Found<'a> {
+    kind: Option<Kind>,
+    has_action: bool,
+    ids: [Option<&'a [u8]>; 2],
+    users: [Option<&'a [u8]>; 2],
+    times: [Option<i64>; 2],
+    items: Option<Range<u32>>,
+    item: Option<u64>,
+    experiments: Option<Value<'a>>,
+    experiment: Option<Value<'a>>,
+    arm: Option<Value<'a>>,
+}
+
+/// Everything that reading needs besides the record.
+pub(in super::super) struct Reader<'r, 'b> {
+    pub shape: &'r Shape,
+    pub no_user: &'r NoUser,
+    pub hash: Hashes,
+    pub max_items: usize,
+    /// Hash of the schema; 0 for JSON.
+    pub schema: u64,
+    pub batch: &'b mut Batch,
+}
+
+impl Direct {
+    /// `None` if the shape has no fast path.
+    pub fn new(shape: &Shape, event: &Tree<N_FIELDS>, item: Option<&Tree<3>>) -> Option<Direct> {
+        let served = &shape.served;
+        let is_simple = shape.nested.is_none()
+            && shape.records.is_none()
+            && served.gather_ms.is_none()
+            && served.further_ids.is_empty()
+            && served.position.is_none()
+            && served.clicked.is_none()
+            && served.clicked_items.is_none()
+            && served.arms.prefix.is_none();
+        let has_one_path_each = |field| {
+            let paths = shape.path(field);
+            paths.is_none_or(|paths| !paths.has_alternatives() && !paths.first().is_outer())
+        };
+        if !is_simple || !Field::ALL.into_iter().all(has_one_path_each) {
+            return None;
+        }
+        let item = match item {
+            Some(tree) => places(tree.nodes()?, |here| {
+                (here == 1).then_some((Part::Item, [true, false]))
+            })?,
+            None => Vec::new(),
+        };
+        Some(Direct {
+            record: places(event.nodes()?, part_of)?,
+            item,
+        })
+    }
+
+    /// Reads a record of JSON.
+    pub fn json(&self, payload: &[u8], topic_kind: Option<Kind>, reader: &mut Reader) -> Option<Body> {
+        let mut found = Found::default();
+        let mut json = Scanner::new(payload);
+        self.json_object(&self.record, &mut json, &mut found, reader)?;
+        match json.is_at_end() {
+            true => found.body(topic_kind, reader),
+            false => None,
+        }
+    }
+
+    /// Reads a record of Avro.
+    pub fn avro(&self, record: avro::Object, topic_kind: Option<Kind>, reader: &mut Reader) -> Option<Body> {
+        let mut found = Found::default();
+        let (fields, mut bytes) = record.fields()?;
+        self.avro_record(&self.record, fields, &mut bytes, &mut found, reader)?;
+        match bytes.is_at_end() {
+            true => found.body(topic_kind, reader),
+            false => None,
+        }
+    }
+
+    fn json_object<'a>(
+        &self,
+        places: &[Place],
+        json: &mut Scanner<'a>,
+        found: &mut Found<'a>,
+        reader: &mut Reader,
+    ) -> Option<()> {
+        let mut seen = 0_u64;
+        let mut more = json.enter(b'{', b'}')?;
+        while more {
+            let key = json.string()?;
+            json.expect(b':')?;
+            match places.iter().position(|place| place.name.as_bytes() == key) {
+                None => json.skip_value()?,
+                Some(n) => {
+                    // Which of two equal keys is meant is unknown.
+                    if seen & 1 << n != 0 {
+                        return None;
+                    }
+                    seen |= 1 << n;
+                    match &places[n].leads {
+                        Leads::Below(_) if json.null() => {}
+                        Leads::Below(places) => self.json_object(places, json, found, reader)?,
+                        Leads::To(part, of) => self.json_part(*part, *of, json, found, reader)?,
+                    }
+                }
+            }
+            more = json.more(b'}')?;
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn json_part<'a>(
+        &self,
+        part: Part,
+        of: [bool; 2],
+        json: &mut Scanner<'a>,
+        found: &mut Found<'a>,
+        reader: &mut Reader,
+    ) -> Option<()> {
+        match part {
+            Part::Id => set(&mut found.ids, of, json.id()?),
+            Part::User if json.null() => {}
+            Part::User => set(&mut found.users, of, json.id()?),
+            Part::Time => {
+                let digits = match reader.shape.has_milliseconds() {
+                    true => json.epoch_ms(),
+                    false => None,
+                };
+                let ms = match digits {
+                    Some(ms) if !json.is_in_number() => ms,
+                    Some(_) => return None,
+                    None => found_time(Value::Json(json.value()?), reader)?,
+                };
+                set(&mut found.times, of, ms);
+            }
+            Part::Items => {
+                let start = reader.batch.items.len();
+                self.json_items(json, reader)?;
+                found.items = Some(range(start, reader.batch.items.len()));
+            }
+            Part::Item => found.item = Some(reader.hash.item(json.id()?)),
+            Part::Kind => found.kind = Some(kind_of(json.string()?, reader.shape)?),
+            Part::Action => found.has_action = is_action(json.string()?, reader.shape),
+            Part::Experiments => found.experiments = Some(Value::Json(json.value()?)),
+            Part::Experiment => found.experiment = Some(Value::Json(json.value()?)),
+            Part::Arm => found.arm = Some(Value::Json(json.value()?)),
+        }
+        Some(())
+    }
+
+    /// Not inlined, so that the loop can use all registers.
+    #[inline(never)]
+    fn json_items<'a>(&self, json: &mut Scanner<'a>, reader: &mut Reader) -> Option<()> {
+        let hash = reader.hash;
+        let items = &mut reader.batch.items;
+        let most = items.len() + reader.max_items;
+        let mut push = |id: &'a [u8]| {
+            items.push(hash.checked_item(id)?);
+            (items.len() <= most).then_some(())
+        };
+        let mut own = *json;
+        let mut more = own.enter(b'[', b']')?;
+        while more {
+            match own.peek()? {
+                b'"' => {
+                    own.pass(1);
+                    own.ids_in_quotes(&mut push)?;
+                }
+                b'{' if !self.item.is_empty() => push(json_item(&self.item, &mut own)?)?,
+                _ => push(own.id()?)?,
+            }
+            more = own.more(b']')?;
+        }
+        *json = own;
+        Some(())
+    }
+
+    fn avro_record<'a>(
+        &self,
+        places: &[Place],
+        fields: &'a [avro::Field],
+        bytes: &mut avro::Bytes<'a>,
+        found: &mut Found<'a>,
+        reader: &mut Reader,
+    ) -> Option<()> {
+        for field in fields {
+            let Some(place) = places
+                .iter()
+                .find(|place| place.hash == field.hash && place.name == field.name)
+            else {
+                bytes.pass(field.of)?;
+                continue;
+            };
+            let id = bytes.within_unions(field.of)?;
+            match (&place.leads, bytes.type_of(id)) {
+                (Leads::Below(_), avro::Type::Null) => {}
+                (Leads::Below(places), avro::Type::Record(fields)) => {
+                    bytes.enter()?;
+                    self.avro_record(places, fields, bytes, found, reader)?;
+                    bytes.leave();
+                }
+                (Leads::Below(_), _) => return None,
+                (Leads::To(Part::Items, _), avro::Type::Array(of)) => {
+                    let start = reader.batch.items.len();
+                    self.avro_items(*of, bytes, reader)?;
+                    found.items = Some(range(start, reader.batch.items.len()));
+                }
+                (Leads::To(part, of), _) => part_of_value(*part, *of, bytes.value(id)?, found, reader)?,
+            }
+        }
+        Some(())
+    }
+
+    #[inline(never)]
+    fn avro_items(&self, of: avro::TypeId, bytes: &mut avro::Bytes, reader: &mut Reader) -> Option<()> {
+        let hash = reader.hash;
+        let items = &mut reader.batch.items;
+        let most = items.len() + reader.max_items;
+        let mut own = *bytes;
+        let mut n_left = 0;
+        if let avro::Type::Text = own.type_of(of) {
+            while own.has_next(&mut n_left)? {
+                let id = own.sized()?;
+                if !id.is_ascii() {
+                    std::str::from_utf8(id).ok()?;
+                }
+                items.push(hash.checked_item(id)?);
+                if items.len() > most {
+                    return None;
+                }
+            }
+        } else {
+            own.enter()?;
+            while own.has_next(&mut n_left)? {
+                let id = own.within_unions(of)?;
+                let item = match own.type_of(id) {
+                    avro::Type::Record(fields) => avro_item(&self.item, fields, &mut own, &hash)?,
+                    _ => item_of(own.value(id)?, &hash)?,
+                };
+                items.push(item);
+                if items.len() > most {
+                    return None;
+                }
+            }
+            own.leave();
+        }
+        *bytes = own;
+        Some(())
+    }
+}
+
+/// Returns the hash of an item that is a record.
+fn avro_item(
+    places: &[Place],
+    fields: &[avro::Field],
+    bytes: &mut avro::Bytes,
+    hash: &Hashes,
+) -> Option<u64> {
+    let mut item = None;
+    for field in fields {
+        match places
+            .iter()
+            .find(|place| place.hash == field.hash && place.name == field.name)
+        {
+            None => bytes.pass(field.of)?,
+            Some(Place {
+                leads: Leads::To(..), ..
+            }) => item = Some(item_of(bytes.value(field.of)?, hash)?),
+            Some(_) => return None,
+        }
+    }
+    item
+}
+
+/// Takes a part from a value that is not JSON.
+#[inline]
+fn part_of_value<'a>(
+    part: Part,
+    of: [bool; 2],
+    value: Value<'a>,
+    found: &mut Found<'a>,
+    reader: &mut Reader,
+) -> Option<()> {
+    match part {
+        Part::Id => set(&mut found.ids, of, id_of(value)?),
+        Part::User if value == Value::Null => {}
+        Part::User => set(&mut found.users, of, id_of(value)?),
+        Part::Time => set(&mut found.times, of, found_time(value, reader)?),
+        // No array.
+        Part::Items => return None,
+        Part::Item => found.item = Some(item_of(value, &reader.hash)?),
+        Part::Kind => found.kind = Some(kind_of(id_of(value)?, reader.shape)?),
+        Part::Action => found.has_action = is_action(id_of(value)?, reader.shape),
+        Part::Experiments => found.experiments = Some(value),
+        Part::Experiment => found.experiment = Some(value),
+        Part::Arm => found.arm = Some(value),
+    }
+    Some(())
+}
+
+/// Returns the id of an item that is an object.
+fn json_item<'a>(places: &[Place], json: &mut Scanner<'a>) -> Option<&'a [u8]> {
+    let mut id = None;
+    let mut more = json.enter(b'{', b'}')?;
+    while more {
+        let key = json.string()?;
+        json.expect(b':')?;
+        match places.iter().find(|place| place.name.as_bytes() == key) {
+            None => json.skip_value()?,
+            Some(Place {
+                leads: Leads::To(..), ..
+            }) if id.is_none() => id = Some(json.id()?),
+            Some(_) => return None,
+        }
+        more = json.more(b'}')?;
+    }
+    id
+}
+
+#[inline(always)]
+fn set<T: Copy>(both: &mut [Option<T>; 2], of: [bool; 2], value: T) {
+    for (part, is_it) in both.iter_mut().zip(of) {
+        if is_it {
+            *part = Some(value);
+        }
+    }
+}
+
+/// Returns the bytes of an id that is text.
+#[inline(always)]
+fn id_of(value: Value<'_>) -> Option<&[u8]> {
+    match value {
+        Value::Text(text) => {
+            let is_id = (1..=MAX_ID_BYTES).contains(&text.len());
+            (is_id && (text.is_ascii() || std::str::from_utf8(text).is_ok())).then_some(text)
+        }
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn item_of(value: Value, hash: &Hashes) -> Option<u64> {
+    match value {
+        Value::Text(_) => Some(hash.item(id_of(value)?)),
+        value => Some(hash.item(value.id().ok()?.as_bytes())),
+    }
+}
+
+fn found_time(value: Value, reader: &Reader) -> Option<i64> {
+    value.time(reader.shape.ts_unit, reader.shape.ts_zone).ok()
+}
+
+fn kind_of(word: &[u8], shape: &Shape) -> Option<Kind> {
+    let is_among = |words: &[String]| words.iter().any(|known| known.as_bytes() == word);
+    match (is_among(&shape.served.kinds), is_among(&shape.click.kinds)) {
+        (true, _) => Some(Kind::Served),
+        (false, true) => Some(Kind::Click),
+        (false, false) => None,
+    }
+}
+
+fn is_action(word: &[u8], shape: &Shape) -> bool {
+    shape.click.actions.iter().any(|known| known.as_bytes() == word)
+}
+
+impl Found<'_> {
+    #[inline(always)]
+    fn body(self, topic_kind: Option<Kind>, reader: &mut Reader) -> Option<Body> {
+        let shape = reader.shape;
+        let kind = self.kind.or(topic_kind).or(shape.without_kind)?;
+        check_topic(kind, topic_kind).ok()?;
+        let [id, user, ts_ms] = [kind as usize; 3];
+        let (id, user, ts_ms) = (self.ids[id]?, self.users[user], self.times[ts_ms]?);
+        let user = user.filter(|user| !reader.no_user.contains(user));
+        match kind {
+            Kind::Served => {
+                let items = self.items?;
+                let arms = ArmsKey::of(reader.schema, self.experiments, self.experiment, self.arm)?;
+                let arms = reader.batch.arms_by_json.get(arms.bytes())?.clone();
+                Some(Body::Served(Served {
+                    id: reader.hash.request(id),
+                    ts_ms,
+                    items,
+                    arms,
+                    user: user.map(|user| reader.hash.user(user)),
+                }))
+            }
+            Kind::Click => {
+                if shape.click.action.is_some() && !self.has_action {
+                    return None;
+                }
+                Some(Body::Click(Click {
+                    id: reader.hash.request(id),
+                    user: user.map(|user| reader.hash.user(user)),
+                    ts_ms,
+                    item: self.item?,
+                }))
+            }
+        }
+    }
+}
+
+/// Key under which the arms of a list are remembered: all values that decide them.
+pub(super) struct ArmsKey {
+    bytes: [u8; MAX_REMEMBERED],
+    len: usize,
+}
+
+impl ArmsKey {
+    /// Returns the key of a list's fields.
+    pub fn of_fields(schema: u64, fields: &MappedFields) -> Option<ArmsKey> {
+        let [experiments, experiment, arm] =
+            [Field::Experiments, Field::Experiment, Field::Arm].map(|field| fields.optional(field));
+        ArmsKey::of(schema, experiments.ok()?, experiment.ok()?, arm.ok()?)
+    }
+
+    /// `None` if the values are too long, or of a kind that is not remembered.
+    #[inline]
+    fn of(
+        schema: u64,
+        experiments: Option<Value>,
+        experiment: Option<Value>,
+        arm: Option<Value>,
+    ) -> Option<ArmsKey> {
+        let mut key = ArmsKey {
+            bytes: [0; MAX_REMEMBERED],
+            len: 0,
+        };
+        key.push(&schema.to_le_bytes())?;
+        for (place, value) in (0..).zip([experiments, experiment, arm]) {
+            let Some(value) = value else { continue };
+            let (kind, type_id, bytes) = value.identity()?;
+            let len = u16::try_from(bytes.len()).ok()?;
+            let [low, high] = len.to_le_bytes();
+            key.push(&[place, kind, low, high])?;
+            key.push(&type_id.to_le_bytes())?;
+            key.push(bytes)?;
+        }
+        Some(key)
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.len + bytes.len();
+        self.bytes.get_mut(self.len..end)?.copy_from_slice(bytes);
+        self.len = end;
+        Some(())
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Returns the places of a tree; `None` if one has two meanings.
+fn places(nodes: &[Node], part: impl Fn(u64) -> Option<(Part, [bool; 2])> + Copy) -> Option<Vec<Place>> {
+    let place = |node: &Node| {
+        let leads = match node.below {
+            0 => {
+                let (part, of) = part(node.here)?;
+                Leads::To(part, of)
+            }
+            _ if node.here == 0 => Leads::Below(places(&node.nodes, part)?),
+            _ => return None,
+        };
+        Some(Place {
+            name: node.name.clone(),
+            hash: node.hash,
+            leads,
+        })
+    };
+    nodes.iter().map(place).collect()
+}
+
+/// Returns the part that these fields are, if they are one.
+fn part_of(fields: u64) -> Option<(Part, [bool; 2])> {
+    let is = |field: Field| fields & 1 << field as u64 != 0;
+    let both = [
+        (Part::Id, Field::ServedRequest, Field::ClickRequest),
+        (Part::User, Field::ServedUser, Field::ClickUser),
+        (Part::Time, Field::ServedTs, Field::ClickTs),
+    ];
+    let one = [
+        (Part::Kind, Field::Kind),
+        (Part::Action, Field::Action),
+        (Part::Items, Field::Items),
+        (Part::Item, Field::Item),
+        (Part::Experiments, Field::Experiments),
+        (Part::Experiment, Field::Experiment),
+        (Part::Arm, Field::Arm),
+    ];
+    let both = both.map(|(part, served, click)| (part, [is(served), is(click)]));
+    let one = one.map(|(part, field)| (part, [is(field); 2]));
+    let mut parts = both.into_iter().chain(one).filter(|(_, of)| of.contains(&true));
+    let part = parts.next()?;
+    parts.next().is_none().then_some(part)
+}

@@ -1,0 +1,73 @@
+//! Schemas of records that are not JSON.
+
+use std::borrow::Cow;
+
+use super::avro;
+pub use super::avro::{AvroSchema, SchemaFault};
+use super::mapped::Record;
+use crate::engine::event::Reason;
+
+/// Bytes of a record, and the schema that wrote them.
+#[derive(Debug, Clone, Copy)]
+pub struct RawRecord<'a> {
+    pub bytes: &'a [u8],
+    /// `None` for JSON.
+    pub schema: Option<&'a Schema>,
+}
+
+/// Schema that wrote a record.
+#[derive(Debug)]
+pub enum Schema {
+    Avro(AvroSchema),
+}
+
+impl Schema {
+    pub(super) fn record<'a>(&'a self, payload: &'a [u8]) -> Result<Record<'a>, Reason> {
+        match self {
+            Schema::Avro(schema) => avro::Object::of_payload(schema, payload).map(Record::of_object),
+        }
+    }
+
+    /// Returns the number of bytes that the first record has; `None` if they do not fit the schema.
+    pub fn passed(&self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Schema::Avro(schema) => avro::n_bytes(schema, bytes),
+        }
+    }
+}
+
+impl<'a> RawRecord<'a> {
+    pub(super) fn record(self) -> Result<Record<'a>, Reason> {
+        match self.schema {
+            None => Record::of_payload(Some(self.bytes)),
+            Some(schema) => schema.record(self.bytes),
+        }
+    }
+
+    /// Returns the hash of its schema; 0 for JSON.
+    pub(super) fn schema_hash(self) -> u64 {
+        match self.schema {
+            None => 0,
+            Some(Schema::Avro(schema)) => schema.hash(),
+        }
+    }
+
+    /// Returns the record as JSON, for people and for drafts.
+    pub fn to_json(self) -> Cow<'a, [u8]> {
+        match self.schema {
+            None => Cow::Borrowed(self.bytes),
+            Some(schema) => {
+                let json = schema
+                    .record(self.bytes)
+                    .map(|record| record.to_json().into_bytes());
+                Cow::Owned(json.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for RawRecord<'a> {
+    fn from(bytes: &'a [u8]) -> RawRecord<'a> {
+        RawRecord { bytes, schema: None }
+    }
+}

@@ -1,0 +1,462 @@
+//! Value of a field in any encoding: the border between locating fields and the rules for their values.
+//!
+//! JSON, Avro and Protobuf each locate fields in their own way. Behind this border the rules are the same, so one event gives
+//! the same result in each encoding.
+
+use std::fmt::Write as _;
+use std::ops::Deref;
+
+use super::avro;
+use super::shape::{TsUnit, Zone};
+use super::{MAX_ID_BYTES, json, time};
+use crate::engine::event::Reason;
+
+/// Value of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Value<'a> {
+    /// Raw JSON text.
+    Json(&'a str),
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    /// UTF-8, which is checked only where it is read.
+    Text(&'a [u8]),
+    /// Bytes that are not text.
+    Bytes(&'a [u8], Notation),
+    /// Unix ms.
+    Time(i64),
+    /// Milliseconds since 1970 by the clock of some zone.
+    LocalTime(i64),
+    Array(avro::Array<'a>),
+    Object(avro::Object<'a>),
+    /// Bytes that do not fit their schema.
+    Malformed,
+}
+
+/// Usual text of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// Lowercase hexadecimal digits.
+    Hex,
+    /// `123e4567-e89b-12d3-a456-426614174000`, of 16 bytes.
+    Uuid,
+    /// Decimal number: a big-endian integer in two's complement, divided by this power of ten.
+    Decimal { scale: u32 },
+}
+
+/// Text of a value.
+#[derive(Debug, Clone)]
+pub(super) enum Text<'a> {
+    Borrowed(&'a str),
+    Owned(String),
+    Short(ShortText),
+}
+
+/// Text of up to 40 bytes, which needs no allocation: any integer of 128 bits, or a UUID.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShortText {
+    bytes: [u8; 40],
+    len: u8,
+}
+
+impl<'a> Value<'a> {
+    pub fn is_null(self) -> bool {
+        matches!(self, Value::Null | Value::Json("null"))
+    }
+
+    pub fn is_text(self) -> bool {
+        match self {
+            Value::Json(raw) => raw.starts_with('"'),
+            value => matches!(value, Value::Text(_)),
+        }
+    }
+
+    pub fn is_array(self) -> bool {
+        match self {
+            Value::Json(raw) => raw.starts_with('['),
+            value => matches!(value, Value::Array(_)),
+        }
+    }
+
+    pub fn is_object(self) -> bool {
+        match self {
+            Value::Json(raw) => raw.starts_with('{'),
+            value => matches!(value, Value::Object(_)),
+        }
+    }
+
+    /// Returns the text of a string.
+    pub fn text(self) -> Result<Text<'a>, Reason> {
+        match self {
+            Value::Json(raw) => json::text(raw).map(Text::from),
+            Value::Text(text) => utf8(text).map(Text::Borrowed),
+            Value::Bytes(bytes, notation) => notation.text(bytes),
+            Value::Malformed => Err(Reason::Malformed),
+            _ => Err(Reason::WrongType),
+        }
+    }
+
+    /// Returns the decimal text of an integer; `0` for `-0`.
+    pub fn integer_text(self) -> Result<Text<'a>, Reason> {
+        match self {
+            Value::Json(raw) => json::integer(raw).map(Text::Borrowed),
+            Value::Integer(number) => Ok(Text::Short(ShortText::of(format_args!("{number}")))),
+            Value::Float(_) => Err(Reason::Number),
+            Value::Malformed => Err(Reason::Malformed),
+            _ => Err(Reason::WrongType),
+        }
+    }
+
+    pub fn integer(self) -> Result<i64, Reason> {
+        match self {
+            Value::Integer(number) => Ok(number),
+            value => value.integer_text()?.parse().map_err(|_| Reason::Number),
+        }
+    }
+
+    /// Returns the text of a string or an integer, of any length.
+    pub fn text_or_integer(self) -> Result<Text<'a>, Reason> {
+        match self {
+            Value::Integer(_) | Value::Float(_) => self.integer_text(),
+            Value::Json(raw) if !raw.starts_with('"') => self.integer_text(),
+            value => value.text(),
+        }
+    }
+
+    /// Returns the text of an id or item, which is a string or an integer.
+    #[inline]
+    pub fn id(self) -> Result<Text<'a>, Reason> {
+        match self {
+            Value::Json(raw) => json::id(raw).map(Text::from),
+            value => {
+                let id = value.text_or_integer()?;
+                match (1..=MAX_ID_BYTES).contains(&id.len()) {
+                    true => Ok(id),
+                    false => Err(Reason::IdLength),
+                }
+            }
+        }
+    }
+
+    /// Returns a name: text, or what other systems call an arm by: an integer, `true` or `false`.
+    pub fn word(self) -> Result<Text<'a>, Reason> {
+        match self {
+            Value::Json(raw @ ("true" | "false")) => Ok(Text::Borrowed(raw)),
+            Value::Bool(flag) => Ok(Text::Borrowed(if flag { "true" } else { "false" })),
+            value => value.text_or_integer(),
+        }
+    }
+
+    /// Returns the Unix ms of a time. Numbers are in `unit`, or else milliseconds. Text without a zone is in `zone`.
+    pub fn time(self, unit: Option<TsUnit>, zone: Option<Zone>) -> Result<i64, Reason> {
+        match self {
+            // Arrays hold calendar fields, which have no unit.
+            value if value.is_array() => time::array_ms(value, zone),
+            Value::Json(raw) => match unit {
+                None => time::epoch_ms_of(raw, zone),
+                Some(unit) => time::in_unit(raw, unit, zone),
+            },
+            Value::Integer(number) => match unit {
+                None | Some(TsUnit::Milliseconds) => time::integer_ms(number),
+                Some(unit) => time::number_ms(&ShortText::of(format_args!("{number}")), unit),
+            },
+            Value::Float(number) => match unit {
+                None => Err(Reason::Number),
+                Some(unit) => time::number_ms(&format!("{number}"), unit),
+            },
+            Value::Bytes(bytes, notation @ Notation::Decimal { .. }) => {
+                let unit = unit.unwrap_or(TsUnit::Milliseconds);
+                time::number_ms(&notation.text(bytes)?, unit)
+            }
+            Value::Text(text) => match unit {
+                None => time::text_ms_in(utf8(text)?, zone),
+                Some(unit) => time::text_in_unit(utf8(text)?, unit, zone),
+            },
+            Value::Time(ms) => time::within_ms(ms).ok_or(Reason::TsRange),
+            Value::LocalTime(ms) => {
+                let zone = zone.ok_or(Reason::TsRange)?;
+                time::within_ms(ms.saturating_sub(zone.ahead_ms())).ok_or(Reason::TsRange)
+            }
+            Value::Malformed => Err(Reason::Malformed),
+            Value::Null | Value::Bool(_) | Value::Bytes(..) | Value::Array(_) | Value::Object(_) => {
+                Err(Reason::WrongType)
+            }
+        }
+    }
+
+    /// Reads a flag, quoted or not. `null`, empty, `false` and 0 are false; `true`, other integers and times are true.
+    pub fn is_true(self) -> Result<bool, Reason> {
+        let word = match self {
+            Value::Json(raw) => raw.trim_matches('"'),
+            Value::Text(text) => utf8(text)?,
+            Value::Null => return Ok(false),
+            Value::Bool(flag) => return Ok(flag),
+            Value::Integer(number) => return Ok(number != 0),
+            Value::Time(_) | Value::LocalTime(_) => return Ok(true),
+            Value::Float(_) => return Err(Reason::Number),
+            Value::Malformed => return Err(Reason::Malformed),
+            Value::Bytes(..) | Value::Array(_) | Value::Object(_) => return Err(Reason::WrongType),
+        };
+        match word {
+            "true" | "True" => Ok(true),
+            "" | "false" | "False" | "null" => Ok(false),
+            number => {
+                // The time of the click, in whatever zone.
+                let is_time = || self.time(None, Some(Zone::UTC)).is_ok();
+                let number = json::integer(number).map(|number| number != "0");
+                number.or_else(|reason| is_time().then_some(true).ok_or(reason))
+            }
+        }
+    }
+
+    /// Returns the elements of an array.
+    pub fn elements(self) -> Result<Elements<'a>, Reason> {
+        match self {
+            Value::Json(raw) => json::elements(raw).map(Elements::Json),
+            Value::Array(array) => Ok(Elements::Avro(array.elements())),
+            Value::Malformed => Err(Reason::Malformed),
+            _ => Err(Reason::WrongType),
+        }
+    }
+
+    /// Calls back with the name and the value of each field of an object.
+    pub fn each_entry(
+        self,
+        mut each: impl FnMut(Result<Text<'a>, Reason>, Value<'a>) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        match self {
+            Value::Json(raw) => {
+                for (name, value) in json::entries(raw)? {
+                    each(json::text(name).map(Text::from), Value::Json(value))?;
+                }
+                Ok(())
+            }
+            Value::Object(object) => object.each(
+                |name| Some(name.text),
+                |name, value| each(Ok(Text::Borrowed(name)), value),
+            ),
+            Value::Malformed => Err(Reason::Malformed),
+            _ => Err(Reason::WrongType),
+        }
+    }
+
+    /// Unwraps an array of one text; returns any other value as it is.
+    pub fn only_text(self) -> Value<'a> {
+        if !self.is_array() {
+            return self;
+        }
+        let only = || {
+            let mut elements = self.elements().ok()?;
+            let only = elements.next().filter(|only| only.is_text())?;
+            elements.next().is_none().then_some(only)
+        };
+        only().unwrap_or(self)
+    }
+
+    /// Returns whether both are the same place in a record.
+    pub fn is_same_place(self, other: Value) -> bool {
+        match (self, other) {
+            (Value::Json(one), Value::Json(other)) => std::ptr::eq(one, other),
+            (Value::Text(one), Value::Text(other)) => std::ptr::eq(one, other),
+            // Other values have no place of their own, and equal ones make no difference.
+            (one, other) => one == other,
+        }
+    }
+
+    /// Returns bytes that, with the other two numbers, no other value of a schema has. `None` for values that are rarely repeated.
+    #[inline]
+    pub fn identity(self) -> Option<(u8, u32, &'a [u8])> {
+        Some(match self {
+            Value::Json(raw) => (0, 0, raw.as_bytes()),
+            Value::Null => (1, 0, &[]),
+            Value::Bool(flag) => (2 + u8::from(flag), 0, &[]),
+            Value::Text(text) => (4, 0, text),
+            Value::Array(array) => (5, array.type_id(), array.bytes()),
+            Value::Object(object) => (6, object.type_id(), object.bytes()),
+            _ => return None,
+        })
+    }
+
+    /// Returns the value as JSON, for explanations.
+    pub fn to_json(self) -> String {
+        let mut json = String::new();
+        self.write_json(&mut json);
+        json
+    }
+
+    fn write_json(self, to: &mut String) {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        match self {
+            Value::Json(raw) => to.push_str(raw),
+            Value::Null => to.push_str("null"),
+            Value::Bool(flag) => to.push_str(if flag { "true" } else { "false" }),
+            Value::Text(_) | Value::Bytes(..) => {
+                to.push_str(&self.text().map_or("…".to_owned(), |text| quoted(&text)))
+            }
+            Value::Malformed => to.push('…'),
+            Value::Array(array) => {
+                to.push('[');
+                for (n, element) in array.elements().enumerate() {
+                    to.push_str(if n > 0 { "," } else { "" });
+                    element.write_json(to);
+                }
+                to.push(']');
+            }
+            Value::Object(object) => {
+                let mut n = 0;
+                to.push('{');
+                let fields = object.each(
+                    |name| Some(name.text),
+                    |name, value| {
+                        to.push_str(if n > 0 { "," } else { "" });
+                        to.push_str(&quoted(name));
+                        to.push(':');
+                        value.write_json(to);
+                        n += 1;
+                        Ok(())
+                    },
+                );
+                to.push_str(if fields.is_ok() { "}" } else { "…" });
+            }
+            Value::Integer(number) | Value::Time(number) | Value::LocalTime(number) => {
+                let _ = write!(to, "{number}");
+            }
+            Value::Float(number) => {
+                let _ = write!(to, "{number}");
+            }
+        }
+    }
+}
+
+fn utf8(text: &[u8]) -> Result<&str, Reason> {
+    std::str::from_utf8(text).map_err(|_| Reason::Malformed)
+}
+
+/// Elements of an array.
+pub(super) enum Elements<'a> {
+    Json(json::JsonParts<'a>),
+    Avro(avro::Elements<'a>),
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Value<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Value<'a>> {
+        match self {
+            Elements::Json(parts) => parts.next().map(Value::Json),
+            Elements::Avro(elements) => elements.next(),
+        }
+    }
+}
+
+impl Notation {
+    fn text<'a>(self, bytes: &[u8]) -> Result<Text<'a>, Reason> {
+        match self {
+            Notation::Hex => Ok(Text::Owned(hex(bytes))),
+            Notation::Uuid => {
+                let digits = hex(bytes);
+                let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part));
+                match parts {
+                    [Some(a), Some(b), Some(c), Some(d), Some(e)] => {
+                        Ok(Text::Short(ShortText::of(format_args!("{a}-{b}-{c}-{d}-{e}"))))
+                    }
+                    _ => Err(Reason::WrongType),
+                }
+            }
+            Notation::Decimal { scale } => decimal_text(bytes, scale).map(Text::Owned).ok_or(Reason::Number),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+/// Returns the text of a decimal; `None` if it has more than 128 bits or an absurd scale.
+fn decimal_text(bytes: &[u8], scale: u32) -> Option<String> {
+    if bytes.len() > 16 || scale > 38 {
+        return None;
+    }
+    let is_negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
+    let mut all = [if is_negative { 0xff } else { 0 }; 16];
+    all[16 - bytes.len()..].copy_from_slice(bytes);
+    let number = i128::from_be_bytes(all);
+    let digits = number.unsigned_abs().to_string();
+    let scale = scale as usize;
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let sign = if is_negative { "-" } else { "" };
+    Some(match fraction {
+        "" => format!("{sign}{whole}"),
+        _ => format!("{sign}{whole}.{fraction}"),
+    })
+}
+
+impl ShortText {
+    fn of(text: std::fmt::Arguments) -> ShortText {
+        let mut short = ShortText {
+            bytes: [0; 40],
+            len: 0,
+        };
+        short
+            .write_fmt(text)
+            .expect("a number or UUID has at most 40 bytes");
+        short
+    }
+}
+
+impl std::fmt::Write for ShortText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let start = usize::from(self.len);
+        let end = start + text.len();
+        let place = self.bytes.get_mut(start..end).ok_or(std::fmt::Error)?;
+        place.copy_from_slice(text.as_bytes());
+        self.len = end as u8;
+        Ok(())
+    }
+}
+
+impl Deref for ShortText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("only text is written to it")
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        match self {
+            Text::Borrowed(text) => text,
+            Text::Owned(text) => text,
+            Text::Short(text) => text,
+        }
+    }
+}
+
+impl Text<'_> {
+    pub fn into_owned(self) -> String {
+        match self {
+            Text::Owned(text) => text,
+            text => (*text).to_owned(),
+        }
+    }
+}
+
+impl<'a> From<std::borrow::Cow<'a, str>> for Text<'a> {
+    fn from(text: std::borrow::Cow<'a, str>) -> Text<'a> {
+        match text {
+            std::borrow::Cow::Borrowed(text) => Text::Borrowed(text),
+            std::borrow::Cow::Owned(text) => Text::Owned(text),
+        }
+    }
+}
