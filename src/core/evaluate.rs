@@ -52,6 +52,7 @@ use std::sync::Arc;
 
 use self::source::LongLines;
 use crate::decode::catalogue::{self, CatalogueError};
+use crate::decode::schema::RawRecord;
 use crate::decode::shape::Shape;
 use crate::decode::{Decoder, Explained, NoUser, UserKey};
 use crate::engine::event::{Batch, Body, Position, Reason, Side};
@@ -283,8 +284,9 @@ impl Evaluator {
     }
 
     /// Reads one JSON line; messages name its place as `name` and `line`.
-    pub fn read_record(&mut self, name: &str, line: u64, record: &[u8]) {
+    pub fn read_record<'a>(&mut self, name: &str, line: u64, record: impl Into<RawRecord<'a>>) {
         let decoder = self.line_decoder.clone();
+        let record = record.into();
         self.line(record, &decoder, name, line);
     }
 
@@ -294,7 +296,7 @@ impl Evaluator {
         }
     }
 
-    fn line(&mut self, record: &[u8], decoder: &Decoder, name: &str, number: u64) {
+    fn line(&mut self, record: RawRecord, decoder: &Decoder, name: &str, number: u64) {
         let at = Position {
             side: Side::Served,
             offset: self.n_lines,
@@ -302,7 +304,7 @@ impl Evaluator {
         };
         self.n_lines += 1;
         let start = self.batch.events.len();
-        decoder.decode(Some(record), None, at, &mut self.batch);
+        decoder.decode_raw(record, None, at, &mut self.batch);
         for event in &self.batch.events[start..] {
             match &event.body {
                 Body::Invalid(reason, _) => {
@@ -443,7 +445,7 @@ impl Evaluator {
 
 /// Returns true if a record that cannot be read is a click. It is slow.
 #[cold]
-fn is_click(record: &[u8], decoder: &Decoder) -> bool {
+fn is_click(record: RawRecord, decoder: &Decoder) -> bool {
     let of_click = |event: &Explained| match event {
         Explained::Refused {
             place: Some(place), ..

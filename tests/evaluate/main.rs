@@ -3,6 +3,7 @@
 
 mod answering;
 mod asked;
+mod avro;
 mod capped;
 mod catalogued;
 mod compare;

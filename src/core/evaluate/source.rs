@@ -1,8 +1,9 @@
-//! Reads files and standard input for `evaluate`, whatever their compression, as JSON records.
+//! Reads files and standard input for `evaluate`, whatever their compression, as records.
 //!
 //! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of Parquet are converted
-//! to JSON records, so that one decoder handles all of them.
+//! to JSON records; records of Avro are decoded as they are.
 
+mod avro;
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -21,6 +22,7 @@ use flate2::bufread::MultiGzDecoder;
 
 pub use self::lines::LongLines;
 use self::lines::ReadBounds;
+use crate::decode::schema::RawRecord;
 use crate::decode::shape::Shape;
 
 /// Bytes of packed data that are read at a time.
@@ -64,11 +66,11 @@ impl fmt::Display for ReadContext {
     }
 }
 
-/// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its row in
-/// Parquet, from 1.
+/// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its
+/// record in Avro or row in Parquet, from 1.
 ///
-/// Reads JSON lines, also in gzip (any number of members) and zstd (any number of frames), and Parquet with the feature
-/// `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
+/// Reads JSON lines, also in gzip (any number of members) and zstd (any number of frames), Avro container files, and Parquet
+/// with the feature `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
 /// memory: it comes as an empty record, which is not JSON, and is reported at the end. `watch` gets the number of bytes of the
 /// file read since its last call, before decompression. Records are to be read as `shape`, the result of [`shape_of`].
 ///
@@ -79,7 +81,7 @@ pub fn read(
     path: &Path,
     shape: Option<&Shape>,
     watch: &dyn Fn(u64),
-    mut record: impl FnMut(u64, &[u8]),
+    mut record: impl FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     if is_standard_input(path) {
         let input = ProgressReader::new(io::stdin().lock(), watch);
@@ -93,7 +95,7 @@ pub fn read(
 ///
 /// # Errors
 /// Fails if the stream cannot be read to its end, or has a format that cannot be read.
-pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
+pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, RawRecord)) -> anyhow::Result<LongLines> {
     stream(input, &mut record)
 }
 
@@ -156,7 +158,7 @@ fn read_file(
     mut file: File,
     shape: Option<&Shape>,
     watch: &dyn Fn(u64),
-    record: &mut dyn FnMut(u64, &[u8]),
+    record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let metadata = file.metadata()?;
     // A pipe cannot be rewound, so the bytes that were read to detect the format are put in front again.
@@ -172,7 +174,7 @@ fn read_file(
 }
 
 /// Reads input that can be read only once, from start to end.
-fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<LongLines> {
+fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> anyhow::Result<LongLines> {
     let (format, head) = sniff(&mut input)?;
     if format == FileFormat::Parquet {
         bail!("{PARQUET_IN_A_STREAM}");
@@ -185,13 +187,20 @@ fn rows(
     file: File,
     shape: Option<&Shape>,
     watch: &dyn Fn(u64),
-    record: &mut dyn FnMut(u64, &[u8]),
+    record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<()> {
-    parquet::read(file, shape, watch, record)
+    parquet::read(file, shape, watch, &mut |number, json| {
+        record(number, json.into())
+    })
 }
 
 #[cfg(not(feature = "parquet"))]
-fn rows(_: File, _: Option<&Shape>, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8])) -> anyhow::Result<()> {
+fn rows(
+    _: File,
+    _: Option<&Shape>,
+    _: &dyn Fn(u64),
+    _: &mut dyn FnMut(u64, RawRecord),
+) -> anyhow::Result<()> {
     bail!(
         "it is Parquet, which this build cannot read: build with the feature `parquet`, or write JSON lines"
     );
@@ -200,11 +209,15 @@ fn rows(_: File, _: Option<&Shape>, _: &dyn Fn(u64), _: &mut dyn FnMut(u64, &[u8
 fn unpack(
     format: FileFormat,
     input: impl Read,
-    record: &mut dyn FnMut(u64, &[u8]),
+    record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
     match format {
-        FileFormat::Lines => Ok(lines::each(input, &ReadBounds::default(), record)?),
+        FileFormat::Lines => {
+            let mut line = |number, line: &[u8]| record(number, line.into());
+            Ok(lines::each(input, &ReadBounds::default(), &mut line)?)
+        }
+        FileFormat::Avro => avro::read(input, record).map(|()| LongLines::default()),
         FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
         FileFormat::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(input))?;
@@ -213,7 +226,7 @@ fn unpack(
         }
         FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
-                "its format is not supported ({format}): write JSON lines, plain or in gzip or zstd, or Parquet"
+                "its format is not supported ({format}): write JSON lines, plain or in gzip or zstd, Avro, or Parquet"
             )
         }
     }
@@ -223,7 +236,7 @@ fn unpack(
 fn inner_lines(
     packing: FileFormat,
     mut input: impl Read,
-    record: &mut dyn FnMut(u64, &[u8]),
+    record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let explain = |error: io::Error| match error.kind() {
         ErrorKind::UnexpectedEof => anyhow::anyhow!("it ends early: its {packing} is truncated"),
@@ -234,7 +247,8 @@ fn inner_lines(
     if format != FileFormat::Lines {
         bail!("it is {format} within {packing}: decompress the {packing} first");
     }
-    lines::each(head.chain(input), &ReadBounds::default(), record).map_err(explain)
+    let mut line = |number, line: &[u8]| record(number, line.into());
+    lines::each(head.chain(input), &ReadBounds::default(), &mut line).map_err(explain)
 }
 
 /// File format, as detected from the first bytes.
@@ -243,6 +257,7 @@ enum FileFormat {
     Lines,
     Gzip,
     Zstd,
+    Avro,
     Parquet,
     /// Format that is detected only for its error message: read as lines, each one would be reported as not JSON.
     Foreign(&'static str),
@@ -254,6 +269,7 @@ impl fmt::Display for FileFormat {
             FileFormat::Lines => "lines",
             FileFormat::Gzip => "gzip",
             FileFormat::Zstd => "zstd",
+            FileFormat::Avro => "Avro",
             FileFormat::Parquet => "Parquet",
             FileFormat::Foreign(name) => name,
         })
@@ -269,7 +285,7 @@ impl FileFormat {
             [b'P', b'A', b'R', b'1', ..] => FileFormat::Parquet,
             [b'P', b'A', b'R', b'E', ..] => FileFormat::Foreign("encrypted Parquet"),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => FileFormat::Foreign("Arrow (Feather)"),
-            [b'O', b'b', b'j', 1, ..] => FileFormat::Foreign("Avro"),
+            [b'O', b'b', b'j', 1, ..] => FileFormat::Avro,
             [b'O', b'R', b'C', ..] => FileFormat::Foreign("ORC"),
             [b'B', b'Z', b'h', ..] => FileFormat::Foreign("bzip2"),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => FileFormat::Foreign("xz"),

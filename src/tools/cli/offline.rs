@@ -16,7 +16,8 @@ use crate::settings::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 pub struct CountArgs {
     /// Files of events, each with its "type"; `-` for standard input
     ///
-    /// JSON, one object per line, plain or compressed with gzip or zstd; or Parquet, with one event per row and one field per column.
+    /// JSON, one object per line, plain or compressed with gzip or zstd; Avro files; or Parquet, with one event per row and one field
+    /// per column.
     /// The file type is detected from the first bytes. The order of lines does not matter: clicks may come before their lists.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,

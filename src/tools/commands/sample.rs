@@ -34,7 +34,7 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         let mut evaluator = Evaluator::new(&options);
         let name = source::name(path);
         let long = source::read(path, options.shape.as_ref(), &|_| {}, |line, record| {
-            match record {
+            match record.bytes {
                 // A line that is too long comes as an empty record.
                 [] => records.take_long_line(),
                 _ => records.take(line, record),
@@ -76,8 +76,8 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         // Read without a shape, because the lines themselves are analyzed.
         let long = source::read(path, None, &|_| {}, |line, record| {
             // A line that is too long comes as an empty record.
-            if !record.is_empty() {
-                sample.take(line, record);
+            if !record.bytes.is_empty() {
+                sample.take(line, &record.to_json());
             }
         })?;
         if !long.is_empty() {

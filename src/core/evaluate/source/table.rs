@@ -121,7 +121,7 @@ fn text(
             csv(decoder, columns, others, row)
         }
         FileFormat::Parquet => bail!("{PARQUET_IN_A_STREAM}"),
-        FileFormat::Foreign(_) => {
+        FileFormat::Avro | FileFormat::Foreign(_) => {
             bail!("its format is not supported ({format}): write CSV, plain or in gzip or zstd, or Parquet")
         }
     }

@@ -20,7 +20,7 @@ fn file(content: &[u8]) -> (TempDir, PathBuf) {
 fn records(path: &Path) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
     read(path, None, &|_| {}, |number, record| {
-        records.push((number, String::from_utf8_lossy(record).into_owned()));
+        records.push((number, String::from_utf8_lossy(record.bytes).into_owned()));
     })?;
     Ok(records)
 }
