@@ -9,10 +9,12 @@ use abgauge::board::Board;
 use abgauge::settings::{self, Config};
 use abgauge::stream::worker;
 use abgauge_core::decode::Decoder;
+use abgauge_core::decode::schema::{RawRecord, Schema};
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::{Batch, Kind, Position, Side};
 use abgauge_core::ledger::{Keep, PairTracker};
 use abgauge_core::metrics::Ranking;
+use common::encodings;
 use common::stream::{self, ARMS, EXPERIMENT, Numbered};
 
 /// Number of records decoded and joined at a time.
@@ -33,6 +35,10 @@ struct Variant {
     windows: &'static str,
     /// Shape of the records, if they are those of another system.
     shape: Option<fn() -> Shape>,
+    /// Writes a record of our own shape in another way.
+    write: fn(String) -> Vec<u8>,
+    /// Schemas of lists and clicks that are not JSON.
+    schemas: Option<fn() -> [Schema; 2]>,
 }
 
 const BASE: Variant = Variant {
@@ -41,8 +47,10 @@ const BASE: Variant = Variant {
     n_open: 10_000,
     windows: "5m,1h,24h",
     shape: None,
+    write: String::into_bytes,
+    schemas: None,
 };
-const VARIANTS: [Variant; 7] = [
+const VARIANTS: [Variant; 10] = [
     BASE,
     Variant {
         name: "1-arm",
@@ -74,6 +82,25 @@ const VARIANTS: [Variant; 7] = [
         shape: Some(Shape::default),
         ..BASE
     },
+    Variant {
+        name: "flat",
+        shape: Some(encodings::flat_shape),
+        write: encodings::flat,
+        ..BASE
+    },
+    Variant {
+        name: "nested",
+        shape: Some(encodings::nested_shape),
+        write: encodings::nested,
+        ..BASE
+    },
+    Variant {
+        name: "avro",
+        shape: Some(Shape::default),
+        write: encodings::avro,
+        schemas: Some(encodings::avro_schemas),
+        ..BASE
+    },
 ];
 
 fn main() {
@@ -86,7 +113,7 @@ fn main() {
         println!("{}", names.join(" "));
         return;
     };
-    let lists = payloads(LISTS, |n, payload| {
+    let lists = payloads(LISTS, variant.write, |n, payload| {
         let list = Numbered::new(n, variant.n_arms);
         stream::list(
             payload,
@@ -97,7 +124,7 @@ fn main() {
             list.items,
         );
     });
-    let clicks = payloads(CLICKS, |n, payload| {
+    let clicks = payloads(CLICKS, variant.write, |n, payload| {
         let list = Numbered::new(n * (LISTS / CLICKS), variant.n_arms);
         stream::click(payload, &list.id, ts_ms(LISTS) + 1, list.items.at(list.user % 10));
     });
@@ -127,12 +154,12 @@ fn main() {
 }
 
 #[inline(never)]
-fn stage_decode_list(pipeline: &mut Pipeline, payloads: &[String]) {
+fn stage_decode_list(pipeline: &mut Pipeline, payloads: &[Vec<u8>]) {
     pipeline.decode(Side::Served, Kind::Served, payloads);
 }
 
 #[inline(never)]
-fn stage_decode_click(pipeline: &mut Pipeline, payloads: &[String]) {
+fn stage_decode_click(pipeline: &mut Pipeline, payloads: &[Vec<u8>]) {
     pipeline.decode(Side::Clicks, Kind::Click, payloads);
 }
 
@@ -160,6 +187,8 @@ fn stage_settle(pipeline: &mut Pipeline) {
 /// Stages from the bytes of a record to the board.
 struct Pipeline {
     decoder: Decoder,
+    schemas: Option<[Schema; 2]>,
+    write: fn(String) -> Vec<u8>,
     batch: Batch,
     tracker: PairTracker,
     board: Board,
@@ -176,6 +205,8 @@ impl Pipeline {
         board.show(0);
         Pipeline {
             decoder: config.join.decoder().reading(shape.as_ref()),
+            schemas: variant.schemas.map(|schemas| schemas()),
+            write: variant.write,
             batch: Batch::default(),
             tracker: PairTracker::new(worker::rules(&config), ranking, None, &Keep::default()),
             board,
@@ -193,6 +224,7 @@ impl Pipeline {
             let payload = format!(
                 r#"{{"request_id":"r{n:032x}","user_id":"u","ts":{ts_ms},"experiments":{{"{EXPERIMENT}":"{arm}"}},"items":["i"]}}"#
             );
+            let payload = (self.write)(payload);
             self.decode(Side::Served, Kind::Served, &[payload]);
             if self.batch.events.len() == BATCH || n + 1 == n_open {
                 self.join(Side::Served);
@@ -201,15 +233,19 @@ impl Pipeline {
         self.hand_over();
     }
 
-    fn decode(&mut self, side: Side, kind: Kind, payloads: &[String]) {
+    fn decode(&mut self, side: Side, kind: Kind, payloads: &[Vec<u8>]) {
         for payload in payloads {
             let at = Position {
                 side,
                 offset: self.offset,
                 record_ts_ms: i64::MAX,
             };
-            self.decoder
-                .decode(Some(payload.as_bytes()), Some(kind), at, &mut self.batch);
+            let batch = &mut self.batch;
+            let record = RawRecord {
+                bytes: payload,
+                schema: self.schemas.as_ref().map(|schemas| &schemas[side as usize]),
+            };
+            self.decoder.decode_raw(record, Some(kind), at, batch);
             self.offset += 1;
         }
     }
@@ -237,11 +273,11 @@ fn config(variant: &Variant) -> Config {
     settings::load(None, env.into_iter()).expect("the settings are valid")
 }
 
-fn payloads(n: u64, write: impl Fn(u64, &mut String)) -> Vec<String> {
+fn payloads(n: u64, encode: fn(String) -> Vec<u8>, write: impl Fn(u64, &mut String)) -> Vec<Vec<u8>> {
     let payload = |n| {
         let mut payload = String::new();
         write(n, &mut payload);
-        payload
+        encode(payload)
     };
     (0..n).map(payload).collect()
 }

@@ -3,5 +3,6 @@
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 pub mod clock;
+pub mod encodings;
 pub mod stream;
 pub mod summary;
