@@ -10,6 +10,7 @@ pub mod evaluate;
 mod fetch;
 pub mod hash;
 pub mod health;
+mod inputs;
 pub mod man;
 pub mod plan;
 pub mod profiles;

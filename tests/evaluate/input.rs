@@ -94,15 +94,41 @@ fn half_a_file_gives_no_numbers() {
 }
 
 #[test]
-fn a_directory_is_refused() {
+fn a_directory_or_a_pattern_means_its_files_and_no_argument_the_pipe() {
     let dir = temporary_dir();
+    let (first, second) = EVENTS.split_at(EVENTS.find('\n').expect("a line") + 1);
+    for (day, events) in [("day=1", first), ("day=2", second)] {
+        std::fs::create_dir(dir.path().join(day)).expect("a directory");
+        std::fs::write(dir.path().join(day).join("events.jsonl"), events).expect("a file");
+    }
+    std::fs::write(dir.path().join("_SUCCESS"), "").expect("a file");
+    let expected = evaluated("-", EVENTS.as_bytes());
     let path = dir.path().to_str().expect("UTF-8");
-    refused(
-        path,
-        b"",
-        1,
-        &format!("open {path}: it is a directory: name the files in it"),
-    );
+    assert_eq!(evaluated(path, b""), expected);
+    assert_eq!(evaluated(&format!("{path}/day=*"), b""), expected);
+    let empty = dir.path().join("empty");
+    std::fs::create_dir(&empty).expect("a directory");
+    let empty = empty.to_str().expect("UTF-8");
+    refused(empty, b"", 1, &format!("open {empty}: there is no file to read"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_abgauge"));
+    command.args(["evaluate", "--format", "json"]);
+    let pipe = assert_cmd::Command::from_std(command)
+        .write_stdin(EVENTS)
+        .output()
+        .expect("abgauge starts");
+    assert_eq!(String::from_utf8_lossy(&pipe.stdout), expected.0);
+}
+
+#[test]
+fn a_json_array_has_the_records_of_its_elements() {
+    let lines: Vec<&str> = EVENTS.lines().collect();
+    let array = format!("[\n  {}\n]\n", lines.join(",\n  "));
+    let expected = evaluated("-", EVENTS.as_bytes());
+    for content in [array.clone().into_bytes(), gzip(&array)] {
+        assert_eq!(evaluated("-", &content), expected);
+    }
+    let half = &array.as_bytes()[..array.len() / 2];
+    refused("-", half, 65, "read standard input: read its JSON array");
 }
 
 #[test]

@@ -134,7 +134,6 @@ fn every_command_has_a_manual_page() {
 fn wrong_usage_is_reported_on_standard_error() {
     for (arguments, reported) in [
         (&["evaluat"][..], "'evaluate'"),
-        (&["evaluate"], "<FILE>"),
         (&["evaluate", "x", "--k", "0"], "--k"),
         (&["evaluate", "x", "--attribution", "5"], "such as 30s, 5m"),
         (&["demo", "--rate", "0"], "from 0.1 to 20000"),

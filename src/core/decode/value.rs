@@ -6,6 +6,9 @@
 use std::fmt::Write as _;
 use std::ops::Deref;
 
+use jiff::Timestamp;
+use jiff::tz::Offset;
+
 use super::avro;
 use super::shape::{TsUnit, Zone};
 use super::{MAX_ID_BYTES, json, time};
@@ -319,9 +322,14 @@ impl<'a> Value<'a> {
                 );
                 to.push_str(if fields.is_ok() { "}" } else { "…" });
             }
-            Value::Integer(number) | Value::Time(number) | Value::LocalTime(number) => {
+            Value::Integer(number) | Value::Time(number) => {
                 let _ = write!(to, "{number}");
             }
+            // As text without a zone, because a number would have one.
+            Value::LocalTime(ms) => match Timestamp::from_millisecond(ms) {
+                Ok(time) => to.push_str(&quoted(&Offset::UTC.to_datetime(time).to_string())),
+                Err(_) => to.push('…'),
+            },
             Value::Float(number) => {
                 let _ = write!(to, "{number}");
             }

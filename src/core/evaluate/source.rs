@@ -3,6 +3,7 @@
 //! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of Parquet are converted
 //! to JSON records; records of Avro are decoded as they are.
 
+mod array;
 mod avro;
 mod lines;
 #[cfg(feature = "parquet")]
@@ -69,8 +70,8 @@ impl fmt::Display for ReadContext {
 /// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its
 /// record in Avro or row in Parquet, from 1.
 ///
-/// Reads JSON lines, also in gzip (any number of members) and zstd (any number of frames), Avro container files, and Parquet
-/// with the feature `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
+/// Reads JSON lines or an array of records, also in gzip (any number of members) and zstd (any number of frames), Avro container
+/// files, and Parquet with the feature `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
 /// memory: it comes as an empty record, which is not JSON, and is reported at the end. `watch` gets the number of bytes of the
 /// file read since its last call, before decompression. Records are to be read as `shape`, the result of [`shape_of`].
 ///
@@ -217,6 +218,7 @@ fn unpack(
             let mut line = |number, line: &[u8]| record(number, line.into());
             Ok(lines::each(input, &ReadBounds::default(), &mut line)?)
         }
+        FileFormat::Array => array::each(input, record).map(|()| LongLines::default()),
         FileFormat::Avro => avro::read(input, record).map(|()| LongLines::default()),
         FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
         FileFormat::Zstd => {
@@ -244,6 +246,9 @@ fn inner_lines(
     };
     let (format, head) = sniff(&mut input).map_err(explain)?;
     // Read as lines, a file within a file would only give unreadable records.
+    if format == FileFormat::Array {
+        return array::each(head.chain(input), record).map(|()| LongLines::default());
+    }
     if format != FileFormat::Lines {
         bail!("it is {format} within {packing}: decompress the {packing} first");
     }
@@ -255,6 +260,8 @@ fn inner_lines(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileFormat {
     Lines,
+    /// JSON array.
+    Array,
     Gzip,
     Zstd,
     Avro,
@@ -267,6 +274,7 @@ impl fmt::Display for FileFormat {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(match self {
             FileFormat::Lines => "lines",
+            FileFormat::Array => "a JSON array",
             FileFormat::Gzip => "gzip",
             FileFormat::Zstd => "zstd",
             FileFormat::Avro => "Avro",
@@ -293,6 +301,7 @@ impl FileFormat {
             [b'P', b'K', 3, 4, ..] => FileFormat::Foreign("zip"),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
             _ if is_binary(head) => FileFormat::Foreign("binary data"),
+            _ if head.trim_ascii_start().starts_with(b"[") => FileFormat::Array,
             _ => FileFormat::Lines,
         }
     }

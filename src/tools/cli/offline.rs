@@ -14,12 +14,12 @@ use crate::settings::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 /// Arguments that select the input, and the metrics to compute.
 #[derive(Debug, Args)]
 pub struct CountArgs {
-    /// Files of events, each with its "type"; `-` for standard input
+    /// Files or directories of events, each with its "type"; `-`, or none in a pipe, for standard input
     ///
-    /// JSON, one object per line, plain or compressed with gzip or zstd; Avro files; or Parquet, with one event per row and one field
-    /// per column.
+    /// JSON, one object per line or in an array, plain or compressed with gzip or zstd; Avro files; or Parquet, with one event per row
+    /// and one field per column. A directory means all files below it, and a quoted pattern such as 'logs/day=2025-11-*' all that match.
     /// The file type is detected from the first bytes. The order of lines does not matter: clicks may come before their lists.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Daemon configuration with the settings that affect its numbers; flags override it
     ///

@@ -10,7 +10,7 @@ use abgauge_core::evaluate::source;
 use anyhow::anyhow;
 
 use super::reading::progress;
-use super::{BAD_DATA, error, note, refuse, warn, with_counting, written};
+use super::{BAD_DATA, error, inputs, note, refuse, warn, with_counting, written};
 use crate::settings::{self, Config};
 use crate::stream::kafka::inspect::{Failure, Survey, Trouble};
 use crate::tools::catalogue_count::{CountedItems, ItemUsers, OutOfRoom};
@@ -34,8 +34,9 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         let events = counting.events.as_ref();
         let decoder = of_shape(&counting.join.decoder(), events);
         let mut counter = ItemUsers::new(decoder.clone(), args.touched.into(), args.max_state);
-        let bar = progress(source::total_bytes(&args.files));
-        for path in &args.files {
+        let files = inputs::files(&args.files)?;
+        let bar = progress(source::total_bytes(&files));
+        for path in &files {
             let shape = source::shape_of(path, events);
             counter.read_by(of_shape(&decoder, shape.as_ref()));
             let mut outcome = Ok(());

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::counting::EvaluationOptions;
-use super::{BAD_CONFIGURATION, error, note, warn};
+use super::{BAD_CONFIGURATION, error, inputs, note, warn};
 
 /// Evaluates the files. Returns the exit code if the catalogue cannot be used.
 pub(super) fn evaluation(
@@ -34,7 +34,7 @@ pub(super) fn evaluation(
             }
         }
     }
-    read(files, &options).map(Ok)
+    read(&inputs::files(files)?, &options).map(Ok)
 }
 
 /// Notes what the catalogue lacks. Without aspects α-NDCG would be 0 everywhere, which is misleading, so it is removed.

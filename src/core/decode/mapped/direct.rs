@@ -530,26 +530,25 @@ fn places(nodes: &[Node], part: impl Fn(u64) -> Option<(Part, [bool; 2])> + Copy
     nodes.iter().map(place).collect()
 }
 
-/// Returns the part that these fields are, if they are one.
+/// Returns the part that these fields are, of lists and of clicks; `None` if they are several parts, or have no fast path.
 fn part_of(fields: u64) -> Option<(Part, [bool; 2])> {
-    let is = |field: Field| fields & 1 << field as u64 != 0;
-    let both = [
-        (Part::Id, Field::ServedRequest, Field::ClickRequest),
-        (Part::User, Field::ServedUser, Field::ClickUser),
-        (Part::Time, Field::ServedTs, Field::ClickTs),
+    let bit = |field: Field| 1_u64 << field as u64;
+    let both = |served, click| [bit(served), bit(click)];
+    let one = |field| [bit(field); 2];
+    let parts = [
+        (Part::Id, both(Field::ServedRequest, Field::ClickRequest)),
+        (Part::User, both(Field::ServedUser, Field::ClickUser)),
+        (Part::Time, both(Field::ServedTs, Field::ClickTs)),
+        (Part::Kind, one(Field::Kind)),
+        (Part::Action, one(Field::Action)),
+        (Part::Items, one(Field::Items)),
+        (Part::Item, one(Field::Item)),
+        (Part::Experiments, one(Field::Experiments)),
+        (Part::Experiment, one(Field::Experiment)),
+        (Part::Arm, one(Field::Arm)),
     ];
-    let one = [
-        (Part::Kind, Field::Kind),
-        (Part::Action, Field::Action),
-        (Part::Items, Field::Items),
-        (Part::Item, Field::Item),
-        (Part::Experiments, Field::Experiments),
-        (Part::Experiment, Field::Experiment),
-        (Part::Arm, Field::Arm),
-    ];
-    let both = both.map(|(part, served, click)| (part, [is(served), is(click)]));
-    let one = one.map(|(part, field)| (part, [is(field); 2]));
-    let mut parts = both.into_iter().chain(one).filter(|(_, of)| of.contains(&true));
-    let part = parts.next()?;
-    parts.next().is_none().then_some(part)
+    let all = |bits: [u64; 2]| bits[0] | bits[1];
+    let (part, bits) = parts.into_iter().find(|(_, bits)| fields & all(*bits) != 0)?;
+    let is_only = fields & !all(bits) == 0;
+    is_only.then(|| (part, bits.map(|bit| fields & bit != 0)))
 }

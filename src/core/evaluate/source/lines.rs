@@ -23,7 +23,7 @@ impl Default for ReadBounds {
     }
 }
 
-const MAX_LINE: usize = 64 << 20;
+pub(super) const MAX_LINE: usize = 64 << 20;
 
 /// Lines that were too long to be looked at.
 #[derive(Debug, Default, PartialEq, Eq)]

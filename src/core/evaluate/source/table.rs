@@ -113,7 +113,7 @@ fn text(
     let (format, head) = sniff(&mut input)?;
     let packed = BufReader::with_capacity(PACKED_BUFFER, head.chain(input));
     match format {
-        FileFormat::Lines => csv(packed, columns, others, row),
+        FileFormat::Lines | FileFormat::Array => csv(packed, columns, others, row),
         FileFormat::Gzip => csv(MultiGzDecoder::new(packed), columns, others, row),
         FileFormat::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;

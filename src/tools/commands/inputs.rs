@@ -1,0 +1,162 @@
+//! Files that arguments mean: files, directories, patterns, standard input.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// Bound on the files of one run.
+const MAX_FILES: usize = 100_000;
+
+/// Returns the files that arguments mean, each argument's in the order of their names. A directory means all files below it, without
+/// those that begin with `.` or `_`, as Spark and Hive write them beside data. No argument means standard input, unless it is a
+/// terminal.
+///
+/// # Errors
+/// If an argument means nothing, or too much.
+pub(super) fn files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    if arguments.is_empty() {
+        if io::stdin().is_terminal() {
+            bail!("no input: name files or directories of events, or pipe them to standard input");
+        }
+        return Ok(vec![PathBuf::from("-")]);
+    }
+    let mut files = Vec::new();
+    for argument in arguments {
+        add(argument, &mut files)?;
+    }
+    Ok(files)
+}
+
+fn add(argument: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let text = argument.to_string_lossy();
+    let n_before = files.len();
+    // A file whose name is also a pattern is that file.
+    if text == "-" || argument.exists() {
+        add_path(argument, files)?;
+    } else if let Some((scheme, _)) = text.split_once("://") {
+        bail!("{}", remedy(scheme, &text));
+    } else if text.contains(['*', '?', '[']) {
+        let paths = glob::glob(&text).with_context(|| format!("{text} is not a pattern of files"))?;
+        for path in paths {
+            add_path(&path?, files)?;
+        }
+    } else {
+        // Opening it reports why it cannot be read.
+        files.push(argument.to_owned());
+    }
+    if files.len() == n_before {
+        bail!("open {text}: there is no file to read");
+    }
+    Ok(())
+}
+
+fn add_path(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if !path.is_dir() {
+        if files.len() == MAX_FILES {
+            bail!("more than {MAX_FILES} files: name fewer, or join them");
+        }
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let in_context = || format!("open {}", path.display());
+    let entries = path.read_dir().with_context(in_context)?;
+    let mut inner = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<PathBuf>>>()
+        .with_context(in_context)?;
+    inner.sort();
+    let is_data = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        !name.is_some_and(|name| name.starts_with(['.', '_']))
+    };
+    inner
+        .iter()
+        .filter(|path| is_data(path))
+        .try_for_each(|path| add_path(path, files))
+}
+
+/// Returns an error for an address, with the command that reads it.
+fn remedy(scheme: &str, address: &str) -> String {
+    let command = match scheme {
+        "http" | "https" => format!("curl --fail --silent '{address}'"),
+        "s3" => format!("aws s3 cp '{address}' -"),
+        "gs" => format!("gcloud storage cat '{address}'"),
+        "hdfs" => format!("hdfs dfs -cat '{address}'"),
+        _ => return format!("{address} is an address, and only files are read: copy it to a file first"),
+    };
+    format!(
+        "{address} is an address, and only files are read: copy it to a file first, or pipe it: {command} | abgauge evaluate -"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(arguments: &[&str], folder: &Path) -> Result<Vec<String>, String> {
+        let arguments: Vec<PathBuf> = arguments.iter().map(|argument| folder.join(argument)).collect();
+        let files = files(&arguments).map_err(|error| format!("{error:#}"))?;
+        let relative = files
+            .iter()
+            .map(|file| file.strip_prefix(folder).unwrap_or(file).display().to_string());
+        Ok(relative.collect())
+    }
+
+    #[test]
+    fn directories_and_patterns_mean_their_files_in_order() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for file in [
+            "day=2/b.jsonl",
+            "day=1/a.jsonl",
+            "day=1/_SUCCESS",
+            "day=1/.a.crc",
+            "odd[1].jsonl",
+            "z.jsonl",
+        ] {
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            std::fs::write(path, "").expect("a file");
+        }
+        std::fs::create_dir(dir.path().join("empty")).expect("a directory");
+        let check = |arguments: &[&str], expected: &[&str]| {
+            assert_eq!(
+                names(arguments, dir.path()),
+                Ok(expected.iter().map(ToString::to_string).collect())
+            );
+        };
+        check(
+            &["."],
+            &[
+                "./day=1/a.jsonl",
+                "./day=2/b.jsonl",
+                "./odd[1].jsonl",
+                "./z.jsonl",
+            ],
+        );
+        check(&["day=*"], &["day=1/a.jsonl", "day=2/b.jsonl"]);
+        check(&["**/b.jsonl", "z.jsonl"], &["day=2/b.jsonl", "z.jsonl"]);
+        check(&["odd[1].jsonl"], &["odd[1].jsonl"]);
+        // Its error comes from opening it.
+        check(&["absent.jsonl"], &["absent.jsonl"]);
+        for nothing in ["empty", "day=3*"] {
+            let error = names(&[nothing], dir.path()).expect_err(nothing);
+            assert!(error.ends_with("there is no file to read"), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_refused_with_the_command_that_reads_them() {
+        let error = files(&[PathBuf::from("s3://logs/day=1/a.jsonl")]).expect_err("an address");
+        assert_eq!(
+            error.to_string(),
+            "s3://logs/day=1/a.jsonl is an address, and only files are read: copy it to a file first, or pipe it: aws s3 cp \
+             's3://logs/day=1/a.jsonl' - | abgauge evaluate -"
+        );
+        let error = files(&[PathBuf::from("ftp://a/b")]).expect_err("an address");
+        assert_eq!(
+            error.to_string(),
+            "ftp://a/b is an address, and only files are read: copy it to a file first"
+        );
+    }
+}
