@@ -14,21 +14,20 @@
 //! - [`board`] is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
 //!   a pair as one value, under one lock per arm, so a scrape sees only whole deltas. A `snapshot` copies it for exporters.
 //! - [`store`] keeps settled numbers beyond the life of a process. `keeper` follows the state topic: it holds one view of each
-//!   partition, and runs a state machine over it if the pair is assigned here. `publications` pass states on as they become
+//!   partition, and runs a state machine over it if the pair is assigned here. `publications` passes states on as they become
 //!   current. `global` shows all pairs, whichever instance owns them, and passes their states to looks. `stored` encodes the
 //!   state of a pair, and reads the whole topic for tools.
-//! - [`stream`] carries records from Kafka to pairs. `kafka` contains the client, and nothing else does: its callbacks become
-//!   `Input`s, `Order`s become its calls, and it makes no decisions. `worker` is a plain struct that takes inputs and returns
-//!   orders. Its pairs are in shards, which threads read in parallel if many records wait. Between two reads, one thread owns
-//!   everything.
+//! - [`stream`] carries records from Kafka to pairs. Only `kafka` contains the client: callbacks become `Input`s, `Order`s
+//!   become calls, and it makes no decisions. `worker` is a plain struct that takes inputs and returns orders. Its pairs are in
+//!   shards, which threads read in parallel if many records are waiting. Between two reads, one thread owns everything.
 //! - [`serve`] shows snapshots of the board: gauges, JSON, the page. `webhook` reports changes in the state of an arm.
-//! - [`tools`] are the command line and the other commands: `check`, `evaluate`, `plan`, `simulate`, `state` and so on.
+//! - [`tools`] has the command line and the other commands: `check`, `evaluate`, `plan`, `simulate`, `state` and so on.
 //! - [`run`] puts all parts together. Its `demo` runs the whole system on simulated traffic, with an embedded broker and one
 //!   simulated clock.
 //!
 //! A list counts in the *live* view as soon as it is read. It counts in the *settled* view once its attribution window has
-//! closed, and is final from then on. The border between the two is the frontier F of its pair. Final data can be stored, and is
-//! then shown only once it is stored. Without stored state, a start rebuilds its windows from the log.
+//! closed, and is final from then on. The border between the two is the frontier F of its pair. With stored state, final data
+//! is shown only once it is stored. Without it, abgauge rebuilds its windows from the log when it starts.
 //!
 //! Deliberately absent: a wall clock in decisions about events, floating point in stored sums, strings in the state of the
 //! join, and locks or allocations per event.

@@ -1,7 +1,7 @@
 //! The numbers of abgauge, without Kafka and HTTP: decoding, the join, metrics, settled numbers, statistics.
 //!
-//! Time is an argument here. No code of this crate reads a clock, starts a runtime or logs, and its list of dependencies holds
-//! nothing that could. [`evaluate`] is the only module that reads files.
+//! Time is an argument here. No code in this crate reads a clock, starts a runtime or logs, and its dependencies include
+//! nothing for that. [`evaluate`] is the only module that reads files.
 //!
 //! ```text
 //! evaluate ─▶ looks ─▶ verdict ─▶ statistics
@@ -9,8 +9,8 @@
 //!    └─▶ decode ───────────────────▲          journal
 //! ```
 //!
-//! - [`decode`] turns bytes into events. It hashes ids while reading (ids of users with a key). abgauge's own shape of events has
-//!   a fast decoder; a [`Shape`](decode::shape::Shape) describes other shapes.
+//! - [`decode`] turns bytes into events. It hashes ids while reading (user ids with a key). A [`Shape`](decode::shape::Shape)
+//!   describes events that are not in abgauge's own shape. Our own shape and most others have a fast decoder.
 //! - [`engine`] is the join: pure and synchronous, one engine for each *pair* of partitions (served p, clicks p). All sums are
 //!   integers, so no result depends on the order of arrival. Once a list is final, the engine reports it exactly once.
 //! - [`metrics`] has one file for each ranking metric, with its formula, its source and a case worked by hand.
