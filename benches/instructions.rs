@@ -35,9 +35,9 @@ struct Variant {
     windows: &'static str,
     /// Shape of the records, if they are those of another system.
     shape: Option<fn() -> Shape>,
-    /// Writes a record of our own shape in another way.
+    /// Writes one of our own records in the shape and encoding of the variant.
     write: fn(String) -> Vec<u8>,
-    /// Schemas of lists and clicks that are not JSON.
+    /// Schemas of lists and clicks, if they are not JSON.
     schemas: Option<fn() -> [Schema; 2]>,
 }
 

@@ -1,4 +1,5 @@
-//! Avro files of fastavro, in every codec, give the numbers of the same events in JSON. `tests/data/avro/make.py` wrote them.
+//! Avro files from fastavro, in every codec, give the same numbers as the same events in JSON. `tests/data/avro/make.py` writes
+//! them.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Avro: locates the fields of a record by the schema that wrote it.
 //!
-//! Our own walk over the bytes, because it must cost no more than JSON: it reads the values that paths lead to, passes the
-//! others, and copies nothing.
+//! This is our own walk over the bytes, because Avro must cost no more than JSON. It reads the values that paths lead to, skips
+//! the others, and copies nothing.
 
 mod read;
 mod schema;

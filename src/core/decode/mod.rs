@@ -179,7 +179,7 @@ impl Decoder {
         self.decode_record(Record::of_payload(payload), 0, topic_kind, at, batch);
     }
 
-    /// Decodes like [`Decoder::decode`], but a record in any encoding.
+    /// Decodes a record in any encoding, like [`Decoder::decode`].
     pub fn decode_raw(&self, record: RawRecord, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
         match record.schema.is_none() && self.is_own_shape {
             true => self.decode(Some(record.bytes), topic_kind, at, batch),

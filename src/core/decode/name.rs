@@ -11,7 +11,7 @@ pub(super) struct Name<'a> {
 }
 
 impl Name<'_> {
-    /// Returns whether it is the name with this hash.
+    /// Returns whether the name is `text`, which has this hash.
     #[inline(always)]
     pub fn is(self, hash: u64, text: &str) -> bool {
         self.hash.is_none_or(|own| own == hash) && self.text == text

@@ -305,24 +305,24 @@ impl<'a> Scanner<'a> {
         self.peek() == Some(b'n') && self.comes(b"null")
     }
 
-    /// Passes a value.
+    /// Skips a value.
     #[inline(always)]
     pub fn skip_value(&mut self) -> Option<()> {
         *self = self.behind_value(MAX_LEVELS)?;
         Some(())
     }
 
-    /// Passes a value and returns its text.
+    /// Skips a value and returns its text.
     #[inline(always)]
     pub fn value(&mut self) -> Option<&'a str> {
-        // Pass white space, so that the text starts with the value.
+        // Skip white space, so that the text starts with the value.
         self.peek()?;
         let start = self.n_passed();
         self.skip_value()?;
         std::str::from_utf8(&self.json[start..self.n_passed()]).ok()
     }
 
-    /// Returns whether the number that was just passed continues.
+    /// Returns whether the number that was just skipped continues.
     #[inline(always)]
     pub fn is_in_number(&self) -> bool {
         matches!(self.rest.first(), Some(b'0'..=b'9' | b'.' | b'e' | b'E'))

@@ -7,7 +7,7 @@ pub use super::avro::{AvroSchema, SchemaFault};
 use super::mapped::Record;
 use crate::engine::event::Reason;
 
-/// Bytes of a record, and the schema that wrote them.
+/// Bytes of a record, and the schema with which they were written.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'a> {
     pub bytes: &'a [u8],
@@ -15,7 +15,7 @@ pub struct RawRecord<'a> {
     pub schema: Option<&'a Schema>,
 }
 
-/// Schema that wrote a record.
+/// Schema with which a record was written.
 #[derive(Debug)]
 pub enum Schema {
     Avro(AvroSchema),
@@ -28,7 +28,7 @@ impl Schema {
         }
     }
 
-    /// Returns the number of bytes that the first record has; `None` if they do not fit the schema.
+    /// Returns the length in bytes of the first record; `None` if it does not fit the schema.
     pub fn passed(&self, bytes: &[u8]) -> Option<usize> {
         match self {
             Schema::Avro(schema) => avro::n_bytes(schema, bytes),
@@ -52,7 +52,7 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    /// Returns the record as JSON, for people and for drafts.
+    /// Returns the record as JSON, for explanations and drafts.
     pub fn to_json(self) -> Cow<'a, [u8]> {
         match self.schema {
             None => Cow::Borrowed(self.bytes),

@@ -149,7 +149,7 @@ impl Shape {
     /// Most parts of a composite id: a list is found by each choice of further parts that a click may leave out.
     pub const MAX_ID_PARTS: usize = 4;
 
-    /// Returns whether times that are numbers are milliseconds.
+    /// Returns whether numeric times are milliseconds.
     pub fn has_milliseconds(&self) -> bool {
         matches!(self.ts_unit, None | Some(TsUnit::Milliseconds))
     }

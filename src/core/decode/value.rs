@@ -1,7 +1,7 @@
 //! Value of a field in any encoding: the border between locating fields and the rules for their values.
 //!
-//! JSON, Avro and Protobuf each locate fields in their own way. Behind this border the rules are the same, so one event gives
-//! the same result in each encoding.
+//! Each encoding locates fields in its own way. Behind this border the rules are the same, so an event gives the same result in
+//! every encoding.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -23,13 +23,13 @@ pub(super) enum Value<'a> {
     Bool(bool),
     Integer(i64),
     Float(f64),
-    /// UTF-8, which is checked only where it is read.
+    /// UTF-8, which is checked only when it is read.
     Text(&'a [u8]),
     /// Bytes that are not text.
     Bytes(&'a [u8], Notation),
     /// Unix ms.
     Time(i64),
-    /// Milliseconds since 1970 by the clock of some zone.
+    /// Milliseconds since 1970 in an unspecified zone.
     LocalTime(i64),
     Array(avro::Array<'a>),
     Object(avro::Object<'a>),
@@ -37,12 +37,12 @@ pub(super) enum Value<'a> {
     Malformed,
 }
 
-/// Usual text of bytes.
+/// Text form of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notation {
     /// Lowercase hexadecimal digits.
     Hex,
-    /// `123e4567-e89b-12d3-a456-426614174000`, of 16 bytes.
+    /// `123e4567-e89b-12d3-a456-426614174000`, from 16 bytes.
     Uuid,
     /// Decimal number: a big-endian integer in two's complement, divided by this power of ten.
     Decimal { scale: u32 },
@@ -142,7 +142,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns a name: text, or what other systems call an arm by: an integer, `true` or `false`.
+    /// Returns a name: text, or an integer, `true` or `false`, as some systems name arms.
     pub fn word(self) -> Result<Text<'a>, Reason> {
         match self {
             Value::Json(raw @ ("true" | "false")) => Ok(Text::Borrowed(raw)),
@@ -205,7 +205,7 @@ impl<'a> Value<'a> {
             "true" | "True" => Ok(true),
             "" | "false" | "False" | "null" => Ok(false),
             number => {
-                // The time of the click, in whatever zone.
+                // The flag may be the time of the click, in any zone.
                 let is_time = || self.time(None, Some(Zone::UTC)).is_ok();
                 let number = json::integer(number).map(|number| number != "0");
                 number.or_else(|reason| is_time().then_some(true).ok_or(reason))
@@ -257,17 +257,18 @@ impl<'a> Value<'a> {
         only().unwrap_or(self)
     }
 
-    /// Returns whether both are the same place in a record.
+    /// Returns whether both come from the same place in a record.
     pub fn is_same_place(self, other: Value) -> bool {
         match (self, other) {
             (Value::Json(one), Value::Json(other)) => std::ptr::eq(one, other),
             (Value::Text(one), Value::Text(other)) => std::ptr::eq(one, other),
-            // Other values have no place of their own, and equal ones make no difference.
+            // Other values have no place of their own, and equal ones are interchangeable.
             (one, other) => one == other,
         }
     }
 
-    /// Returns bytes that, with the other two numbers, no other value of a schema has. `None` for values that are rarely repeated.
+    /// Returns a kind, a type and bytes that together identify the value within its schema. `None` for values that are rarely
+    /// repeated.
     #[inline]
     pub fn identity(self) -> Option<(u8, u32, &'a [u8])> {
         Some(match self {

@@ -1,4 +1,4 @@
-//! Reading and passing values. Whoever wrote the bytes may be wrong: every length and index is checked, and nesting is bounded.
+//! Reads and skips values. The bytes may be damaged, so every length and index is checked, and nesting is bounded.
 
 use super::super::name::Name;
 use super::super::value::Value;
@@ -32,7 +32,7 @@ pub(in super::super) struct Array<'a> {
     bytes: Bytes<'a>,
 }
 
-/// Bytes that have not been passed, `depth` levels inside of the record.
+/// Bytes still to be read, `depth` levels inside the record.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Bytes<'a> {
     schema: &'a AvroSchema,
@@ -40,7 +40,7 @@ pub(in super::super) struct Bytes<'a> {
     depth: u32,
 }
 
-/// Returns the number of bytes of the value that the bytes begin with; `None` if they do not fit the schema.
+/// Returns the length in bytes of the value at the start of `all`; `None` if it does not fit the schema.
 pub(in super::super) fn n_bytes(schema: &AvroSchema, all: &[u8]) -> Option<usize> {
     let mut bytes = Bytes {
         schema,
@@ -52,10 +52,10 @@ pub(in super::super) fn n_bytes(schema: &AvroSchema, all: &[u8]) -> Option<usize
 }
 
 impl<'a> Object<'a> {
-    /// Takes the record that a payload is. Its bytes are checked where it is read.
+    /// Takes a payload as a record. Its bytes are checked when they are read.
     ///
     /// # Errors
-    /// [`Reason::WrongType`] if the schema has no record here.
+    /// [`Reason::WrongType`] if the schema has another type here, [`Reason::Malformed`] if a union has no such branch.
     pub fn of_payload(schema: &'a AvroSchema, payload: &'a [u8]) -> Result<Object<'a>, Reason> {
         let mut bytes = Bytes {
             schema,
@@ -86,10 +86,10 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Calls `take` with each value whose name `find` wants.
+    /// Calls `take` with each value that `find` accepts by its name.
     ///
     /// # Errors
-    /// [`Reason::Malformed`] if the bytes do not fit the schema, or more of them follow; errors of `take`.
+    /// [`Reason::Malformed`] if the bytes do not fit the schema or some are left over. Errors of `take` are passed on.
     pub fn each<W>(
         self,
         find: impl FnMut(Name<'a>) -> Option<W>,
@@ -102,7 +102,7 @@ impl<'a> Object<'a> {
         all.ok_or(fault)
     }
 
-    /// Like [`Self::each`], with `None` for any fault.
+    /// Like [`Self::each`], but returns `None` for any error.
     #[inline(always)]
     pub fn each_wanted<W>(
         self,
@@ -176,10 +176,10 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Elements of an array. Bytes that do not fit the schema give one [`Value::Malformed`], and end it.
+/// Elements of an array. Bytes that do not fit the schema yield one [`Value::Malformed`], and end the iteration.
 pub(in super::super) struct Elements<'a> {
     array: Array<'a>,
-    /// Left in this block.
+    /// Elements left in this block.
     n_left: u64,
     is_at_end: bool,
 }
@@ -276,7 +276,7 @@ impl<'a> Bytes<'a> {
             false => None,
         };
         let n = n.unsigned_abs();
-        // Every element has bytes, or there are few. So a wrong count cannot keep us busy.
+        // Either every element has bytes, or there are few elements. So a false count cannot cause a long loop.
         (n <= MAX_EMPTY.max(self.rest.len() as u64)).then_some((n, n_bytes))
     }
 
@@ -330,7 +330,7 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// Passes a value that has others inside, and returns its bytes, from which they are read later.
+    /// Skips a value that contains others, and returns its bytes, so that they can be read later.
     #[inline]
     fn within(&mut self, id: TypeId) -> Option<Bytes<'a>> {
         let all = self.rest;
@@ -342,7 +342,7 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// Passes a value.
+    /// Skips a value.
     pub fn pass(&mut self, id: TypeId) -> Option<()> {
         match self.type_of(id) {
             Type::Text | Type::Bytes(_) => self.sized().map(drop),
@@ -375,7 +375,7 @@ impl<'a> Bytes<'a> {
         Some(())
     }
 
-    /// Goes one level deeper, if that is allowed.
+    /// Goes one level deeper; `None` beyond the bound.
     #[inline(always)]
     pub fn enter(&mut self) -> Option<()> {
         self.depth += 1;
@@ -397,7 +397,7 @@ impl<'a> Bytes<'a> {
         self.rest.is_empty()
     }
 
-    /// Enters unions up to a type that is none.
+    /// Follows unions to a type that is not a union.
     #[inline(always)]
     pub fn within_unions(&mut self, mut id: TypeId) -> Option<TypeId> {
         while let Type::Union(branches) = self.type_of(id) {

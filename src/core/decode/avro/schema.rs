@@ -1,4 +1,5 @@
-//! Schemas of Avro 1.12, as far as reading needs them: names and defaults of readers, aliases and documentation are ignored.
+//! Schemas of Avro 1.12, as far as reading needs them: names and defaults of a reader's schema, aliases and documentation are
+//! ignored.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,7 +26,7 @@ pub(in super::super) type TypeId = u32;
 pub(in super::super) enum Type {
     Null,
     Boolean,
-    /// `int` or `long`, which are written alike.
+    /// `int` or `long`, which have the same encoding.
     Integer(Clock),
     Float,
     Double,
@@ -45,7 +46,7 @@ pub(in super::super) enum Type {
 pub(in super::super) enum Clock {
     /// A number.
     None,
-    /// Time since 1970 in UTC, or by the clock of some zone, in units of which there are `per_ms` in a millisecond.
+    /// Time since 1970, in UTC or, if `is_local`, in an unspecified zone. A millisecond has `per_ms` units.
     Since { per_ms: i64, is_local: bool },
     /// Days since 1970.
     Days,
@@ -66,10 +67,10 @@ pub struct SchemaFault(pub String);
 const MAX_TYPES: usize = 100_000;
 
 impl AvroSchema {
-    /// Parses a schema. `references` define names that it uses, each after those that it uses itself.
+    /// Parses a schema. `references` define the names that it uses, each after the ones it depends on.
     ///
     /// # Errors
-    /// If the text is not an Avro schema.
+    /// Fails if a text is not an Avro schema.
     pub fn parse(schema: &str, references: &[&str]) -> Result<AvroSchema, SchemaFault> {
         let mut parser = Parser::default();
         let mut hash = Xxh3Default::new();
@@ -104,7 +105,8 @@ impl AvroSchema {
         &self.types[id as usize]
     }
 
-    /// Returns the names of the record's fields, with dots between nested ones; of all records if it is a union.
+    /// Returns the names of the record's fields, nested ones with dots in between. For a union, returns those of all its
+    /// records.
     pub fn fields(&self) -> Vec<String> {
         let mut names = Vec::new();
         self.add_fields(self.root, "", &mut Vec::new(), &mut names);
@@ -134,7 +136,7 @@ impl AvroSchema {
 
 #[derive(Default)]
 struct Parser {
-    /// `None` for a named type whose definition is under way.
+    /// `None` for a named type that is still being defined.
     types: Vec<Option<Type>>,
     /// Named types by full name.
     named: HashMap<String, TypeId>,
@@ -155,7 +157,7 @@ impl Parser {
         Ok((self.types.len() - 1) as TypeId)
     }
 
-    /// Adds a schema whose names are in `namespace`, unless they say otherwise.
+    /// Adds a schema. Names without a namespace of their own are in `namespace`.
     fn schema(&mut self, schema: &Json, namespace: &str) -> Result<TypeId, SchemaFault> {
         match schema {
             Json::String(name) => self.by_name(name, namespace),
@@ -169,7 +171,7 @@ impl Parser {
                 Some(inner) => self.schema(inner, namespace),
                 None => Err(SchemaFault("has a type without `type`".to_owned())),
             },
-            other => Err(SchemaFault(format!("has {other} in place of a type"))),
+            other => Err(SchemaFault(format!("has {other} instead of a type"))),
         }
     }
 
@@ -178,7 +180,7 @@ impl Parser {
             return self.add(Some(primitive));
         }
         let known = self.named.get(&full_name(name, namespace));
-        // Java also finds names without a namespace from within one.
+        // As in Java, a name inside a namespace may also be one that has none.
         let known = known.or_else(|| self.named.get(name)).copied();
         known.ok_or_else(|| SchemaFault(format!("uses the type `{name}`, which it does not define")))
     }
@@ -234,7 +236,8 @@ impl Parser {
             "array" | "map" => {
                 let key = if word == "array" { "items" } else { "values" };
                 let inner = schema.get(key);
-                let inner = inner.ok_or_else(|| SchemaFault(format!("has an {word} without `{key}`")))?;
+                let inner =
+                    inner.ok_or_else(|| SchemaFault(format!("has a type `{word}` without `{key}`")))?;
                 let inner = self.schema(inner, namespace)?;
                 self.add(Some(match word {
                     "array" => Type::Array(inner),
@@ -248,7 +251,7 @@ impl Parser {
         }
     }
 
-    /// Adds a named type that is defined later, and returns its namespace too.
+    /// Reserves the place of a named type, and returns it with the type's namespace.
     fn define(&mut self, schema: &Map<String, Json>, around: &str) -> Result<(TypeId, String), SchemaFault> {
         let name = text_of(Some(schema), "name")?;
         let namespace = schema.get("namespace").and_then(Json::as_str).unwrap_or(around);
@@ -262,8 +265,8 @@ impl Parser {
     }
 }
 
-/// Returns a type by its word; `None` if the word is the name of another type. A logical type that does not fit is ignored, as
-/// Avro demands.
+/// Returns a primitive type by its name; `None` for any other name. A logical type that does not fit is ignored, as Avro
+/// requires.
 fn primitive(word: &str, schema: &Map<String, Json>) -> Option<Type> {
     let logical = logical_type(schema);
     let since = |per_ms, is_local| Type::Integer(Clock::Since { per_ms, is_local });

@@ -1,7 +1,7 @@
 //! Fast path for records of any shape: reads each field where it is found, in one pass, straight into the batch.
 //!
-//! It gives up at anything unusual, with `None`, and the record is then read by [`Mapped::read`](super::Mapped::read), which is
-//! authoritative. Most shapes have this path: not those in which one place has two meanings, or a record several events.
+//! It returns `None` for anything unusual, and the record is then read by [`Mapped::read`](super::Mapped::read), which is
+//! authoritative. Most shapes have this path; `Direct::new` lists the exceptions.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ struct Place {
 
 #[derive(Debug, Clone)]
 enum Leads {
-    /// To an object on the path to others.
+    /// To an object that longer paths lead through.
     Below(Vec<Place>),
     /// To a part of lists, of clicks, or of both.
     To(Part, [bool; 2]),
@@ -55,7 +55,7 @@ enum Part {
     Arm,
 }
 
-/// Parts found so far, those of a list first where lists and clicks differ.
+/// Parts found so far. In an array, the list's part comes first, then the click's.
 #[derive(Default)]
 struct Found<'a> {
     kind: Option<Kind>,
@@ -70,7 +70,7 @@ struct Found<'a> {
     arm: Option<Value<'a>>,
 }
 
-/// Everything that reading needs besides the record.
+/// Everything needed to read a record, except the record.
 pub(in super::super) struct Reader<'r, 'b> {
     pub shape: &'r Shape,
     pub no_user: &'r NoUser,
@@ -82,7 +82,7 @@ pub(in super::super) struct Reader<'r, 'b> {
 }
 
 impl Direct {
-    /// `None` if the shape has no fast path.
+    /// Returns `None` if the shape has no fast path.
     pub fn new(shape: &Shape, event: &Tree<N_FIELDS>, item: Option<&Tree<3>>) -> Option<Direct> {
         let served = &shape.served;
         let is_simple = shape.nested.is_none()
@@ -149,7 +149,7 @@ impl Direct {
             match places.iter().position(|place| place.name.as_bytes() == key) {
                 None => json.skip_value()?,
                 Some(n) => {
-                    // Which of two equal keys is meant is unknown.
+                    // It is unknown which of two equal keys is meant.
                     if seen & 1 << n != 0 {
                         return None;
                     }
@@ -344,7 +344,7 @@ fn part_of_value<'a>(
         Part::User if value == Value::Null => {}
         Part::User => set(&mut found.users, of, id_of(value)?),
         Part::Time => set(&mut found.times, of, found_time(value, reader)?),
-        // No array.
+        // Not an array.
         Part::Items => return None,
         Part::Item => found.item = Some(item_of(value, &reader.hash)?),
         Part::Kind => found.kind = Some(kind_of(id_of(value)?, reader.shape)?),
@@ -458,7 +458,7 @@ impl Found<'_> {
     }
 }
 
-/// Key under which the arms of a list are remembered: all values that decide them.
+/// Key under which the arms of a list are remembered: all values that determine them.
 pub(super) struct ArmsKey {
     bytes: [u8; MAX_REMEMBERED],
     len: usize,

@@ -395,8 +395,8 @@ impl Mapped {
         }
     }
 
-    /// Reads a plain record of one event in a faster way; `None` if it must be read by [`Mapped::read`]. Then the batch may
-    /// have parts of it.
+    /// Reads a plain record with one event by the fast path. `None` if it must be read by [`Mapped::read`]; the batch may then
+    /// contain parts of it.
     #[inline]
     pub fn read_directly(
         &self,

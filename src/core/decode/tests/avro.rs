@@ -30,7 +30,7 @@ fn write(schema: &Json, value: &Json, to: &mut Vec<u8>) {
         (_, Some("string" | "bytes")) => text(value.as_str().expect("text"), to),
         (_, Some("array")) => {
             let elements = value.as_array().expect("an array");
-            // In blocks of two, the second of which has its size in front.
+            // In blocks of two elements. Every second block starts with its size.
             for (n, block) in elements.chunks(2).enumerate() {
                 let mut bytes = Vec::new();
                 block
@@ -411,7 +411,7 @@ fn names_have_namespaces_and_references() {
 fn faulty_schemas_are_refused_with_a_reason() {
     for (schema, fault) in [
         ("{", "is not JSON"),
-        ("7", "has 7 in place of a type"),
+        ("7", "has 7 instead of a type"),
         ("{}", "without `type`"),
         (r#"{"type": "record", "name": "A"}"#, "without `fields`"),
         (r#"{"type": "record", "fields": []}"#, "without `name`"),
@@ -436,7 +436,7 @@ fn id() -> impl Strategy<Value = Json> {
     prop_oneof![6 => texts().prop_map(Json::from), 2 => any::<i64>().prop_map(Json::from), 1 => Just(Json::Null)]
 }
 
-/// A record of the schema of [`own_schema`], most often a sound one.
+/// Record of [`own_schema`], valid in most cases.
 fn event() -> impl Strategy<Value = Json> {
     let kinds = prop::sample::select(vec!["served", "served", "click", "view"]);
     let times = prop_oneof![4 => 1_000_000_000_000..10_000_000_000_000_i64, 1 => any::<i64>()];
@@ -458,7 +458,7 @@ proptest! {
 
     #[test]
     fn random_records_are_those_of_json(event in event()) {
-        // Our own shape, and the same fields as those of any shape.
+        // Once by our own shape, and once by the same shape, given as any other.
         check_same(None, &own_schema(), &event);
         check_same(Some(&Shape::default()), &own_schema(), &event);
     }

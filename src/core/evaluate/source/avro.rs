@@ -1,4 +1,4 @@
-//! Avro object container files: the schema once, then records in blocks, which may be packed.
+//! Avro object container files: one schema, then blocks of records, which may be compressed.
 
 use std::io::{ErrorKind, Read};
 
@@ -8,20 +8,20 @@ use flate2::read::DeflateDecoder;
 use crate::decode::schema::{AvroSchema, RawRecord, Schema};
 
 pub(super) const MAGIC: &[u8] = b"Obj\x01";
-/// Bytes that separate blocks.
+/// Length in bytes of the marker after each block.
 const SYNC: usize = 16;
-/// Bound on the bytes of a block, packed and unpacked. Writers make blocks of some megabytes at most.
+/// Bound on the bytes of a block, packed and unpacked. Writers make blocks of a few megabytes at most.
 const MAX_BLOCK: u64 = 256 << 20;
-/// Bound on the bytes of the header.
+/// Bound on the bytes of a name or value in the header.
 const MAX_HEADER: u64 = 16 << 20;
 
-/// Reads the records of a file from its first byte on. Calls back with the number of each record, counted from 1.
+/// Reads the records of a file from its first byte. Calls back with each record and its number, counted from 1.
 pub(super) fn read(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> anyhow::Result<()> {
     let Header { schema, codec, sync } = Header::read(&mut input)?;
     let (mut packed, mut unpacked) = (Vec::new(), Vec::new());
     let mut number = 0;
     while let Some(n_records) = long(&mut input, true)? {
-        let n_bytes = bounded(long(&mut input, false)?.unwrap_or_default(), MAX_BLOCK, "a block")?;
+        let n_bytes = bounded(long(&mut input, false)?.unwrap_or_default(), MAX_BLOCK, "block")?;
         bytes(&mut input, n_bytes, &mut packed)?;
         let block = codec.unpack(&packed, &mut unpacked)?;
         let mut of_block = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn read(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord))
         }
         ensure!(
             rest.is_empty(),
-            "it is damaged: a block has bytes behind its records"
+            "it is damaged: a block has bytes after its records"
         );
     }
     Ok(())
@@ -73,7 +73,11 @@ impl Header {
             }
             for _ in 0..n_entries.unsigned_abs() {
                 let mut entry = || {
-                    let n_bytes = bounded(long(input, false)?.unwrap_or_default(), MAX_HEADER, "the header")?;
+                    let n_bytes = bounded(
+                        long(input, false)?.unwrap_or_default(),
+                        MAX_HEADER,
+                        "header field",
+                    )?;
                     let mut value = Vec::new();
                     bytes(input, n_bytes, &mut value)?;
                     anyhow::Ok(value)
@@ -95,7 +99,7 @@ impl Header {
     }
 }
 
-/// Packing of blocks.
+/// Compression of blocks.
 #[derive(Debug, Clone, Copy)]
 enum Codec {
     Null,
@@ -141,16 +145,16 @@ impl Codec {
                     .split_last_chunk::<4>()
                     .context("it is damaged: a block has no checksum")?;
                 let n_bytes = snap::raw::decompress_len(block).context("unpack snappy")?;
-                bounded(n_bytes.try_into()?, MAX_BLOCK, "a block")?;
+                bounded(n_bytes.try_into()?, MAX_BLOCK, "block")?;
                 unpacked.resize(n_bytes, 0);
                 snap::raw::Decoder::new()
                     .decompress(block, unpacked)
                     .context("unpack snappy")?;
                 let is_sound = crc32fast::hash(unpacked) == u32::from_be_bytes(*sum);
-                ensure!(is_sound, "it is damaged: a block does not fit its checksum");
+                ensure!(is_sound, "it is damaged: a block does not match its checksum");
             }
         }
-        bounded(unpacked.len().try_into()?, MAX_BLOCK, "a block")?;
+        bounded(unpacked.len().try_into()?, MAX_BLOCK, "block")?;
         Ok(unpacked)
     }
 }
@@ -161,12 +165,12 @@ fn bounded(n_bytes: i64, most: u64, part: &str) -> anyhow::Result<u64> {
         .context("it is damaged: a length is negative")?;
     ensure!(
         n_bytes <= most,
-        "{part} has {n_bytes} bytes, and at most {most} are read: write smaller blocks"
+        "a {part} has {n_bytes} bytes, and at most {most} are read: write smaller {part}s"
     );
     Ok(n_bytes)
 }
 
-/// Reads so many bytes into `to`, which grows with them, whatever their number claims.
+/// Reads `n_bytes` bytes into `to`. It grows as they arrive, so a false length reserves no memory.
 fn bytes(input: &mut impl Read, n_bytes: u64, to: &mut Vec<u8>) -> anyhow::Result<()> {
     to.clear();
     input.take(n_bytes).read_to_end(to)?;
@@ -177,7 +181,7 @@ fn bytes(input: &mut impl Read, n_bytes: u64, to: &mut Vec<u8>) -> anyhow::Resul
     Ok(())
 }
 
-/// Reads a zigzag integer. `None` at the end of the file, where that `may_end`.
+/// Reads a zigzag integer. `None` if the file ends before it, which is an error unless it `may_end` here.
 fn long(input: &mut impl Read, may_end: bool) -> anyhow::Result<Option<i64>> {
     let mut number = 0_u64;
     for n in 0..10 {
