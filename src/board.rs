@@ -153,8 +153,8 @@ impl Board {
         self.begin(&mut self.alone(), pair, ledger, reach, base, &View::BOTH);
     }
 
-    /// Replaces the state of a pair by settled numbers, for a pair that is not shown in the live view. No scrape sees an intermediate
-    /// state, and the pair stays shown if it was.
+    /// Replaces the state of a pair with settled numbers. The pair must not be in the live view. No scrape sees an intermediate
+    /// state, and a pair that was shown stays shown.
     pub fn replace(&self, pair: PairId, ledger: &Ledger, reach: CountingProgress) {
         let base = base::of(ledger, &self.shape.cells_ms);
         let mut shared = self.alone();

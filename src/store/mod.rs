@@ -1,5 +1,5 @@
-//! Settled numbers that outlive a process: their keeper, which follows the state topic; their stored form; and the numbers of all
-//! instances.
+//! Settled numbers that outlive a process: the keeper, which follows the state topic; the encoding of states; and the numbers
+//! of all instances.
 
 pub mod global;
 pub mod keeper;

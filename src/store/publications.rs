@@ -1,5 +1,5 @@
-//! Current states of all pairs, on their way from the keeper to the global view, and how far the state topic is read. No call
-//! waits for a thread.
+//! Current states of all pairs, on their way from the keeper to the global view, and how far the state topic has been read.
+//! Only `wait` blocks until another thread acts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,9 @@ struct Published {
     partitions: Vec<PublishedPair>,
     /// Pairs with a state that is not taken yet, oldest first.
     waiting: VecDeque<PairId>,
-    /// Problem that keeps the log from being asked, until it answers.
+    /// Problem with asking the log for ends, until it answers.
     fault: Option<String>,
-    /// Problem that keeps the log from being read, until it is over.
+    /// Problem with reading the log, as long as it lasts.
     hindered: Option<String>,
     is_over: bool,
 }
@@ -48,7 +48,7 @@ struct PublishedPair {
 }
 
 impl PublishedPair {
-    /// Returns whether something is missing before it can be shown. A state that was read but is not shown yet counts, so that the
+    /// Returns whether the view must still wait for the pair: for its first end, or for its first state to be shown. So the
     /// view appears complete.
     fn is_unread(&self) -> bool {
         !self.is_known || (self.has_state && !self.is_shown)
@@ -56,7 +56,7 @@ impl PublishedPair {
 }
 
 impl Publications {
-    /// Creates publications from which nothing older than `lease_ms` is shown.
+    /// Creates publications. The view is withheld if any last end is older than `lease_ms`.
     pub fn new(lease_ms: i64, clock: Clock) -> Publications {
         Publications {
             lease_ms,
@@ -116,7 +116,7 @@ impl Publications {
         }
     }
 
-    /// Notes that the current state of a pair cannot be shown, and logs the reason once. The last one stays.
+    /// Notes that the current state of a pair cannot be shown, and logs the reason once. The last state that was shown stays.
     pub(super) fn refuse(&self, pair: PairId, why: String) {
         let is_new = self.of(pair, |of| of.refused.as_ref() != Some(&why));
         if is_new == Some(true) {
@@ -139,8 +139,8 @@ impl Publications {
 
 /// Calls of the thread that shows the states.
 impl Publications {
-    /// Returns the next state that waits. First states of pairs come first, because a pair without a state hides the whole view; the
-    /// others come only if `also_later` is set.
+    /// Returns the next waiting state. A pair's first state comes before others, because a pair that is not shown hides the
+    /// whole view. Later states are returned only if `also_later` is set.
     pub fn next(&self, also_later: bool) -> Option<(PairId, Sealed)> {
         let published = &mut *self.lock();
         let Published {
@@ -181,7 +181,7 @@ impl Publications {
     /// # Errors
     /// Reason why it may not.
     pub fn unavailable(&self) -> Result<(), String> {
-        // One lock for both, so that they belong together.
+        // One lock for both values, so that they are consistent.
         let published = self.lock();
         let n_unread = published.partitions.iter().filter(|of| of.is_unread()).count();
         // The age is computed now, so that the view is also withheld if the keeper stalls.
@@ -201,7 +201,8 @@ impl Publications {
         self.lock().partitions.len()
     }
 
-    /// Returns the age of the oldest of the last ends, ms. `None` before all were reached once.
+    /// Returns the age of the last end of the partition that is furthest behind, ms. `None` until each partition has reached
+    /// one.
     pub fn behind_ms(&self) -> Option<i64> {
         self.behind(&self.lock())
     }
@@ -212,7 +213,7 @@ impl Publications {
         Some(self.clock.lasting_ms() - oldest?)
     }
 
-    /// Returns the frontier of each pair that was ever caught up, Unix ms.
+    /// Returns the frontier of each pair that has ever caught up, Unix ms.
     pub fn frontiers_ms(&self) -> Vec<(i32, i64)> {
         let published = self.lock();
         let known = (0..).zip(&published.partitions);

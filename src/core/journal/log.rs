@@ -9,7 +9,7 @@ pub trait Log {
     /// Reads a partition from its first record on, from now on.
     fn follow(&mut self, partition: i32);
 
-    /// Notes that an owner depends on this partition, so that others must not delay the answers to its questions.
+    /// Notes that an owner depends on this partition, so that other partitions must not delay the answers to its questions.
     fn prefer(&mut self, partition: i32) {
         let _ = partition;
     }
@@ -52,10 +52,10 @@ pub enum LogEvent<'a> {
     StartOver { partition: i32 },
     /// The append of this key and value is acknowledged by all replicas in sync.
     Acknowledged { partition: i32, key: RecordKey },
-    /// Problem that keeps the log from being asked, as text for the operator. It keeps trying.
+    /// Problem with asking the log for an end, as text for the operator. The log keeps trying.
     Fault {
         message: String,
-        /// Set unless only partitions are affected that no owner depends on.
+        /// False if no owner depends on the affected partitions.
         of_owners: bool,
     },
     /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.

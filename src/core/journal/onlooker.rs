@@ -22,7 +22,7 @@ pub struct Sealed {
 pub struct Onlooker {
     /// Time of the question for the last end.
     asked_ms: Option<i64>,
-    /// True once an end was read with a current seal, or without any.
+    /// True once an end was reached with a current seal, or without any seal.
     is_known: bool,
     /// The latest seal that was found current.
     newest: Option<SealId>,
@@ -41,7 +41,7 @@ impl Onlooker {
         // The age counts from the question, because records appended after it may be missing.
         self.asked_ms = Some(end.asked_ms);
         if end.seal.is_none() {
-            // There is no state to wait for, nor one that the next state could be older than.
+            // There is no state to wait for, and none that the next one must be newer than.
             (self.is_known, self.newest) = (true, None);
         }
         // While a claim waits for its seal, the last state stays.
@@ -49,8 +49,8 @@ impl Onlooker {
             return Ok(None);
         };
         let id = *id;
-        // A key never gets another content (I3), so the same seal need not be decoded again. An earlier one is current only if the log
-        // has lost later ones, which their owner writes again.
+        // The content of a key never changes (I3), so the same seal need not be decoded again. An earlier one is current only
+        // if the log has lost later ones, which their owner writes again.
         if Some(id) <= self.newest {
             return Ok(None);
         }
@@ -61,12 +61,12 @@ impl Onlooker {
         Ok(Some(Sealed { id, seal, roles }))
     }
 
-    /// Notes that the partition is read from its first record again. Its states may be those of another log.
+    /// Notes that the partition is read from its first record again. Its states may come from another log.
     pub fn start_over(&mut self) {
         self.newest = None;
     }
 
-    /// Returns whether the partition was read to an end with a current seal, or without any.
+    /// Returns whether the partition was read to an end with a current seal, or without any seal.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(watched.found(), Some(60));
     }
 
-    /// Epochs start from 1 again if nothing is left, or if the topic was re-created.
+    /// Epochs start from 1 again if no state is left, or if the topic was re-created.
     #[test]
     fn the_states_of_another_log_are_found() {
         let mut watched = Watched::new();

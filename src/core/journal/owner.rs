@@ -147,7 +147,7 @@ impl Owner {
         Owner::over(view, settings, seed)
     }
 
-    /// Creates an owner of a pair whose partition has been read already: the view has all records up to the read position.
+    /// Creates an owner from a view that has been read already and has all records up to the read position.
     pub fn over(view: PartitionView, settings: OwnerSettings, seed: u64) -> Owner {
         let rules = view.rules();
         Owner {

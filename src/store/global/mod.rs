@@ -60,7 +60,8 @@ impl GlobalWork {
         }
     }
 
-    /// Shows the next state that waits: the first ones of pairs, then one from time to time. Returns whether there was one.
+    /// Shows the next waiting state: first states of pairs at once, later ones from time to time. Returns whether there was
+    /// one.
     fn show_next(&mut self) -> bool {
         let started_ms = self.sources.clock.steady_ms();
         let is_free = started_ms >= self.free_from_ms;

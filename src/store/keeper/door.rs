@@ -30,21 +30,21 @@ impl Door {
         }
     }
 
-    /// Returns the handle for everything that is not about a memory.
+    /// Returns the keeper's handle, for calls that do not concern a memory.
     pub fn keeper(&self) -> &KeeperHandle {
         &self.keeper
     }
 
-    /// Notes that the worker obeyed an order: it dropped the pair's previous memory and made this one, whose settled numbers are shown
-    /// up to `shown_end_ms` (Unix ms). Scrapes see this memory from now on.
+    /// Notes that the worker carried out an order: it dropped the pair's previous memory and made this one, whose settled
+    /// numbers are shown up to `shown_end_ms` (Unix ms). Scrapes see this memory from now on.
     pub fn made(&mut self, pair: PairId, incarnation: Memory, shown_end_ms: Option<i64>) {
         let pending = PendingNumbers::shown_to(shown_end_ms);
         self.pairs.insert(pair, PairInMemory { incarnation, pending });
         self.keeper.made(pair, incarnation);
     }
 
-    /// Returns the id that all states of this memory share, if it [begins](super::KeeperOrder::Begin). No other pair that begins gets the
-    /// same id, on this instance or another.
+    /// Returns the id for all states of a memory that [starts without stored state](super::KeeperOrder::Begin). No other such
+    /// memory gets the same id, on this instance or another.
     pub fn incarnation_id(&self, pair: PairId) -> Option<u64> {
         let of = self.pairs.get(&pair)?;
         Some(self.keeper.new_incarnation_id(of.incarnation))
@@ -87,13 +87,14 @@ impl Door {
         of.map_or_else(Vec::new, |of| of.pending.show(current))
     }
 
-    /// Checks whether the numbers of a pair that wait exceed `room_bytes`. Once they did, they must fall to half of that.
+    /// Checks whether the waiting numbers of a pair exceed `room_bytes`. If they did before, they must first fall to half of
+    /// that.
     pub fn is_full(&mut self, pair: PairId, room_bytes: u64) -> bool {
         let of = self.pairs.get_mut(&pair);
         of.is_some_and(|of| of.pending.measure(room_bytes))
     }
 
-    /// Returns the size of the numbers that wait, if it was over the limit when last checked.
+    /// Returns the size of the waiting numbers, if it was over the limit when last checked.
     pub fn too_many_bytes(&self, pair: PairId) -> Option<u64> {
         self.pairs.get(&pair)?.pending.too_many_bytes()
     }

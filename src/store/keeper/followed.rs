@@ -1,5 +1,5 @@
-//! Partition of the state topic as this instance follows it: one view of its records, with an owner over it once the pair was
-//! assigned here, and an onlooker.
+//! Partition of the state topic as this instance follows it: one view of its records, an onlooker, and an owner once the pair
+//! has been assigned here.
 
 use abgauge_core::journal::{
     EndQuestion, JournalRules, LogProgress, Namespace, Onlooker, Owner, OwnerCommand, OwnerInput,
@@ -8,10 +8,11 @@ use abgauge_core::journal::{
 
 use super::pair::KeptPair;
 
-/// Pauses between questions for an end, ms: if nothing waits for one; if something was read that may be a new state; and if something
-/// waits for an end but nothing new was read.
+/// Pause before the next question for an end if nothing waits for one, ms.
 const ASK_EVERY_MS: i64 = 1_000;
+/// Pause if something was read that may be a new state, ms.
 const ASK_AGAIN_MS: i64 = 500;
+/// Pause if something waits for an end but nothing new was read, ms.
 const ASK_SOON_MS: i64 = 100;
 /// Time to wait for an answer before the question is repeated, ms.
 const ANSWER_MS: i64 = 5_000;
@@ -24,7 +25,7 @@ pub(super) struct FollowedPartition {
     is_asked: bool,
     /// Something was read since the last question.
     is_read_on: bool,
-    /// No end was reached, nor given up.
+    /// The first end has been neither reached nor given up.
     is_new: bool,
     /// Bytes of keys and values up to the first end.
     n_bytes_first: Option<u64>,
@@ -70,7 +71,7 @@ impl FollowedPartition {
             let rules = JournalRules::default();
             let view = std::mem::replace(view, PartitionView::new(settings.namespace, rules));
             let owner = Owner::over(view, settings.clone(), seed);
-            // Finding the stored state takes the first read, and all reads from now on.
+            // Restoring needs the bytes of the first read, and of all reads from now on.
             let n_bytes_later = self.n_bytes_first.map_or(0, |first| progress.n_bytes - first);
             self.reader = Reader::Pair(Box::new(KeptPair::new(owner, n_bytes_later)));
         }
@@ -117,7 +118,7 @@ impl FollowedPartition {
         }
     }
 
-    /// Notes that all records come again. The open question is void.
+    /// Notes that all records will be read again, so the open question is void.
     pub fn start_over(&mut self) {
         (self.is_asked, self.is_read_on) = (false, true);
         self.onlooker.start_over();

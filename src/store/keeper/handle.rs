@@ -79,7 +79,7 @@ impl KeeperHandle {
         }
     }
 
-    /// Returns an id for the states of a pair that begins with this memory.
+    /// Returns an id for the states of a pair that starts with this memory.
     pub(super) fn new_incarnation_id(&self, incarnation: Memory) -> u64 {
         xxh3_64_with_seed(&incarnation.0.to_le_bytes(), self.seed)
     }

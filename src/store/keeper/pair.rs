@@ -38,7 +38,7 @@ pub(super) struct LeavingPair {
 }
 
 impl KeptPair {
-    /// Creates a pair of which this many bytes were read before its stored state is looked for.
+    /// Creates a pair. The first `n_bytes_before` bytes do not count as read to restore it.
     pub fn new(owner: Owner, n_bytes_before: u64) -> KeptPair {
         let progress = LogProgress {
             n_bytes: n_bytes_before,

@@ -25,7 +25,7 @@ use super::{KeeperOrder, KeeperSettings};
 use crate::clock::Clock;
 use crate::store::publications::Publications;
 
-/// Maximum number of partitions that are read for the first time without being assigned here.
+/// Maximum number of partitions that are not assigned here and are read for the first time at once.
 const MAX_NEW: usize = 8;
 /// Time that a round waits for input while something is pending, ms.
 const BUSY_WAIT_MS: u64 = 2;
@@ -378,7 +378,7 @@ impl KeeperState {
             }
             LogEvent::Begins { partition, offset } => self.step(partition, OwnerInput::Begins(offset)),
             LogEvent::End { partition, question } => {
-                // Without an owner, an answer says nothing about partitions that have one.
+                // An answer for a partition without an owner proves nothing about the others.
                 if kept_pair(&mut self.partitions, partition).is_some() {
                     self.board.faults.clear(Operation::Asking);
                 }
@@ -386,8 +386,8 @@ impl KeeperState {
                 self.step(partition, OwnerInput::End(question));
                 self.publish_state(partition, question);
             }
-            // The missing record may be a claim. An owner can proceed because it appends a claim of its own, but an onlooker does
-            // not.
+            // The missing record may be a claim. An owner can proceed because it appends a claim of its own; an onlooker must
+            // wait.
             LogEvent::Quiet { partition, question } => {
                 self.followed(partition, FollowedPartition::answered);
                 self.step(partition, OwnerInput::Quiet(question));
@@ -464,7 +464,7 @@ impl KeeperState {
     }
 }
 
-/// Returns a pair that was assigned here at any time.
+/// Returns a pair that was ever assigned here.
 fn kept_pair(partitions: &mut BTreeMap<PairId, FollowedPartition>, id: PairId) -> Option<&mut KeptPair> {
     partitions.get_mut(&id)?.pair_mut()
 }

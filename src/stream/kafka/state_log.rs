@@ -45,7 +45,7 @@ pub struct StateLog {
     /// Partitions whose reading failed, and was not tried again since.
     failed: BTreeSet<i32>,
     ends: EndRequests,
-    /// Requests for the partitions that owners depend on: one missing leader fails a request as a whole.
+    /// Separate requests for the partitions that owners depend on, because one missing leader fails a whole request.
     ends_of_owners: Option<EndRequests>,
     preferred: BTreeSet<i32>,
     /// `None` if it only reads.

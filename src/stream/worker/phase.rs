@@ -11,8 +11,9 @@
 //!      went elsewhere
 //! ```
 //!
-//! If pairs are stored, one that is not in memory is first `Restoring`. A pair made from its stored state is then `Restored`. That is like
-//! `Locating`, except that it is refused if its logs lack its positions: there is no other state to restore.
+//! If pairs are stored, a pair that is not in memory starts as `Restoring`, and is `Restored` once it is made from its stored
+//! state. `Restored` is like `Locating`, except that the pair is refused if its logs no longer have its positions: there is no
+//! other state to restore.
 //!
 //! A transition that does not fit a phase leaves it unchanged. A pair that is read may also be *held*: see `hold`.
 
@@ -114,7 +115,7 @@ impl Phase {
         matches!(self, Phase::Locating(_) | Phase::Restored(_))
     }
 
-    /// Returns whether it is as it was stored.
+    /// Returns whether the pair has read nothing since it was restored.
     pub fn is_restored(&self) -> bool {
         matches!(self, Phase::Restored(_))
     }

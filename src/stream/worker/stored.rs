@@ -77,7 +77,7 @@ impl StoredPairs {
         self.door.is_full(partition, room_bytes) && !pair.tracker.is_replaying()
     }
 
-    /// Returns the facts about a pair that has just begun without stored state.
+    /// Returns the facts about a pair that has just started without stored state.
     pub fn begun(&self, pair: PairId) -> Option<StoredPair> {
         Some(StoredPair::new(self.door.incarnation_id(pair)?))
     }

@@ -22,7 +22,7 @@ pub struct StoredPair {
     pub is_sealed: bool,
     /// End of the settled range when a state was last offered, Unix ms.
     pub offered_until_ms: Option<i64>,
-    /// Random id shared by all states in one chain; a pair that restarts from nothing gets a new one.
+    /// Random id shared by all states in one chain; a pair that restarts from scratch gets a new one.
     pub incarnation_id: u64,
     /// Sums of the last known look; `None` before the first one. The stored ones are carried over until a later look arrives,
     /// because this memory continues the chain of states it was restored from.
@@ -50,7 +50,7 @@ impl StoredPair {
     /// Notes that the pair has reached the ends of its logs. Returns the views in which it is complete.
     pub fn caught_up(&mut self) -> &'static [View] {
         if !std::mem::replace(&mut self.was_caught_up, true) {
-            // Offer this even if nothing else settles: the next owner then shows the pair at once.
+            // Offer this even if no more lists settle, so that the next owner shows the pair at once.
             self.offered_until_ms = None;
         }
         if self.is_sealed {
@@ -66,7 +66,8 @@ impl StoredPair {
         self.is_complete()
     }
 
-    /// Returns whether the settled view may have it: a pair that has never caught up is in no view, although its state is stored.
+    /// Returns whether the settled view may show the pair. One that has never caught up is in no view, although its state is
+    /// stored.
     pub fn is_complete(&self) -> bool {
         self.is_sealed && self.was_caught_up
     }

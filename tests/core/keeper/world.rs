@@ -76,7 +76,7 @@ pub fn run(seed: u64, is_reported: bool) -> Result<usize, String> {
     run_world(World::new(seed, is_reported, false))
 }
 
-/// Runs a schedule in which each process follows the pair whether it has it or not, and publishes its states.
+/// Runs a schedule in which each process follows the pair and publishes its states, whether or not the pair is assigned to it.
 pub fn run_published(seed: u64) -> Result<usize, String> {
     run_world(World::new(seed, false, true))
 }
