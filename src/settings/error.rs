@@ -181,7 +181,7 @@ pub(super) struct ErrorReport {
     faulty: BTreeSet<String>,
     /// Environment variable that gave a setting its value, by setting.
     variables: BTreeMap<String, String>,
-    /// Bytes of the file with a setting's value, by setting.
+    /// Byte range of each setting's value in the file.
     written: BTreeMap<String, Range<usize>>,
     /// Variables that look like settings, but are neither a setting nor close to one.
     strange_variables: Vec<String>,

@@ -43,7 +43,7 @@ pub(super) enum Rule {
     MaxEntries(usize),
     /// Schema that replaces the type's.
     Schema(fn() -> Json),
-    /// No value is shown.
+    /// The value is never shown.
     Secret,
     /// Decides which events count where, so it is part of the fingerprint.
     Counted,
@@ -108,7 +108,7 @@ impl Setting {
     }
 }
 
-/// Takes over a file, such as a certificate. Adding or removing one altogether changes more than the content read from it.
+/// Takes over a file, such as a certificate. Returns false if a file was added or removed, which needs a restart.
 pub(super) fn another_file<T: Clone>(running: &mut Option<T>, new: &Option<T>) -> bool {
     let are_both_set = running.is_some() && new.is_some();
     if are_both_set {

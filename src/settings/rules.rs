@@ -58,13 +58,13 @@ pub(super) const MIN_SECRET: usize = 16;
 /// Range of a share.
 pub(super) const SHARE: Bounds = (Included(0.0), Included(1.0));
 
-/// Range of a part that is neither nothing nor everything.
+/// Range of a share that is neither 0 nor 1.
 pub(super) const PART: Bounds = (Excluded(0.0), Excluded(1.0));
 
 /// Range of days: at most ten years, as for time spans.
 pub(super) const DAYS: Bounds = (Excluded(0.0), Included(3_653.0));
 
-/// Regular expression of a text that is more than white space.
+/// Regular expression of a text that is not blank.
 pub(super) const NOT_BLANK: &str = "\\S";
 
 /// Regular expression of a topic. A schema cannot exclude `.` and `..`.

@@ -1,6 +1,6 @@
 //! JSON Schema of the configuration file, for editors that complete and check.
 //!
-//! Types, defaults and allowed values are those of the rows, and descriptions are the comments in `config/abgauge.toml`.
+//! Types, defaults and allowed values come from the rows, and descriptions from the comments in `config/abgauge.toml`.
 //! Dependencies on other settings or on the machine cannot be expressed in a schema; `abgauge check` finds those.
 
 mod experiment;

@@ -741,7 +741,7 @@ fn every_setting_has_one_row() {
     assert_eq!(rows, known);
 }
 
-/// Changes every setting. State that was counted otherwise must not be resumed, and any other change must not lose it.
+/// Changes every setting. State that was counted by other rules must not be resumed, and no other change may lose it.
 #[test]
 fn the_fingerprint_depends_on_exactly_the_settings_that_decide_what_is_counted() {
     let values = "'20s' | '1s' | '1h' | '2MiB' | 7 | 0.25 | true | false | [1] | [7] | ['20m'] | ['1h'] | ['live'] | ['mrr'] | \
