@@ -415,7 +415,7 @@ fn faulty_schemas_are_refused_with_a_reason() {
         ("{}", "without `type`"),
         (r#"{"type": "record", "name": "A"}"#, "without `fields`"),
         (r#"{"type": "record", "fields": []}"#, "without `name`"),
-        (r#"{"type": "array"}"#, "without `items`"),
+        (r#"{"type": "array"}"#, "has a type `array` without `items`"),
         (r#"{"type": "fixed", "name": "A"}"#, "without `size`"),
         (
             r#"[{"type": "enum", "name": "A"}, {"type": "enum", "name": "A"}]"#,
