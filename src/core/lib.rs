@@ -1,7 +1,7 @@
 //! The numbers of abgauge, without Kafka and HTTP: decoding, the join, metrics, settled numbers, statistics.
 //!
-//! Time is an argument here. No code in this crate reads a clock, starts a runtime or logs, and its dependencies include
-//! nothing for that. [`evaluate`] is the only module that reads files.
+//! Time is an argument here. No code in this crate reads a clock, starts a runtime or logs, and it has no dependency for any of
+//! these. [`evaluate`] is the only module that reads files.
 //!
 //! ```text
 //! evaluate ─▶ looks ─▶ verdict ─▶ statistics
