@@ -93,7 +93,7 @@ pub fn avro_schemas() -> [Schema; 2] {
         {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "item", "type": "string"},
     ]});
-    [list, click].map(|schema| Schema::Avro(AvroSchema::parse(&schema.to_string(), &[]).expect("a schema")))
+    [list, click].map(|schema| Schema::Avro(AvroSchema::parse(&schema.to_string()).expect("a schema")))
 }
 
 pub fn avro(own: String) -> Vec<u8> {

@@ -45,7 +45,9 @@ pub(super) fn drop_bad(start: usize, batch: &mut Batch) {
 }
 
 /// Drops and counts the experiments that an array names more than once: the intended arm is unknown.
-pub(super) fn drop_doubles(start: usize, batch: &mut Batch) {
+///
+/// Returns whether there were any.
+pub(super) fn drop_doubles(start: usize, batch: &mut Batch) -> bool {
     let text_of = |batch: &Batch, name: &Range<u32>| batch.text_of(name).to_owned();
     let names = batch.arms[start..].iter();
     let mut names: Vec<String> = names.map(|arm| text_of(batch, &arm.experiment)).collect();
@@ -57,12 +59,13 @@ pub(super) fn drop_doubles(start: usize, batch: &mut Batch) {
         .collect();
     doubles.dedup();
     if doubles.is_empty() {
-        return;
+        return false;
     }
     let mut arms = batch.arms.split_off(start);
     arms.retain(|arm| !doubles.contains(&text_of(batch, &arm.experiment)));
     batch.arms.append(&mut arms);
     doubles.iter().for_each(|name| batch.count_bad_arm(name));
+    true
 }
 
 /// Sorts the arms of one list by experiment.

@@ -294,9 +294,13 @@ impl<'a> Scanner<'a> {
     #[inline(always)]
     pub fn epoch_ms(&mut self) -> Option<i64> {
         let digits: &[u8; 13] = self.rest.first_chunk()?;
+        // Checked first, because nothing may be passed in vain.
+        if digits[0] == b'0' {
+            return None;
+        }
         let number = thirteen_digits(digits)? as i64;
         self.pass(digits.len());
-        (digits[0] != b'0').then_some(number)
+        Some(number)
     }
 
     /// Passes `null`, if it comes next.

@@ -71,7 +71,10 @@ impl<'a> Value<'a> {
     pub fn is_text(self) -> bool {
         match self {
             Value::Json(raw) => raw.starts_with('"'),
-            value => matches!(value, Value::Text(_)),
+            value => matches!(
+                value,
+                Value::Text(_) | Value::Bytes(_, Notation::Hex | Notation::Uuid)
+            ),
         }
     }
 
@@ -105,6 +108,15 @@ impl<'a> Value<'a> {
         match self {
             Value::Json(raw) => json::integer(raw).map(Text::Borrowed),
             Value::Integer(number) => Ok(Text::Short(ShortText::of(format_args!("{number}")))),
+            Value::Bytes(bytes, Notation::Decimal { scale }) => {
+                // `5.00` is 5, whatever the scale of the schema.
+                let number = decimal_text(bytes, scale).ok_or(Reason::Number)?;
+                let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+                match fraction.bytes().all(|digit| digit == b'0') {
+                    true => json::integer(whole).map(|whole| Text::Owned(whole.to_owned())),
+                    false => Err(Reason::Number),
+                }
+            }
             Value::Float(_) => Err(Reason::Number),
             Value::Malformed => Err(Reason::Malformed),
             _ => Err(Reason::WrongType),
@@ -121,7 +133,9 @@ impl<'a> Value<'a> {
     /// Returns the text of a string or an integer, of any length.
     pub fn text_or_integer(self) -> Result<Text<'a>, Reason> {
         match self {
-            Value::Integer(_) | Value::Float(_) => self.integer_text(),
+            Value::Integer(_) | Value::Float(_) | Value::Bytes(_, Notation::Decimal { .. }) => {
+                self.integer_text()
+            }
             Value::Json(raw) if !raw.starts_with('"') => self.integer_text(),
             value => value.text(),
         }
@@ -168,10 +182,10 @@ impl<'a> Value<'a> {
                 None => Err(Reason::Number),
                 Some(unit) => time::number_ms(&format!("{number}"), unit),
             },
-            Value::Bytes(bytes, notation @ Notation::Decimal { .. }) => {
-                let unit = unit.unwrap_or(TsUnit::Milliseconds);
-                time::number_ms(&notation.text(bytes)?, unit)
-            }
+            Value::Bytes(bytes, Notation::Decimal { scale }) => match unit {
+                None => time::integer_ms(self.integer()?),
+                Some(unit) => time::number_ms(&decimal_text(bytes, scale).ok_or(Reason::Number)?, unit),
+            },
             Value::Text(text) => match unit {
                 None => time::text_ms_in(utf8(text)?, zone),
                 Some(unit) => time::text_in_unit(utf8(text)?, unit, zone),
@@ -196,10 +210,12 @@ impl<'a> Value<'a> {
             Value::Null => return Ok(false),
             Value::Bool(flag) => return Ok(flag),
             Value::Integer(number) => return Ok(number != 0),
-            Value::Time(_) | Value::LocalTime(_) => return Ok(true),
+            Value::Time(ms) | Value::LocalTime(ms) => return Ok(ms != 0),
+            Value::Bytes(_, Notation::Decimal { .. }) => return Ok(&*self.integer_text()? != "0"),
+            Value::Array(_) => return self.time(None, Some(Zone::UTC)).map(|_| true),
             Value::Float(_) => return Err(Reason::Number),
             Value::Malformed => return Err(Reason::Malformed),
-            Value::Bytes(..) | Value::Array(_) | Value::Object(_) => return Err(Reason::WrongType),
+            Value::Bytes(..) | Value::Object(_) => return Err(Reason::WrongType),
         };
         match word {
             "true" | "True" => Ok(true),
@@ -295,10 +311,13 @@ impl<'a> Value<'a> {
             Value::Json(raw) => to.push_str(raw),
             Value::Null => to.push_str("null"),
             Value::Bool(flag) => to.push_str(if flag { "true" } else { "false" }),
-            Value::Text(_) | Value::Bytes(..) => {
-                to.push_str(&self.text().map_or("…".to_owned(), |text| quoted(&text)))
+            Value::Bytes(bytes, Notation::Decimal { scale }) => {
+                to.push_str(&decimal_text(bytes, scale).unwrap_or_else(|| quoted(HIDDEN)));
             }
-            Value::Malformed => to.push('…'),
+            Value::Text(_) | Value::Bytes(..) => {
+                to.push_str(&self.text().map_or_else(|_| quoted(HIDDEN), |text| quoted(&text)));
+            }
+            Value::Malformed => to.push_str(&quoted(HIDDEN)),
             Value::Array(array) => {
                 to.push('[');
                 for (n, element) in array.elements().enumerate() {
@@ -310,7 +329,7 @@ impl<'a> Value<'a> {
             Value::Object(object) => {
                 let mut n = 0;
                 to.push('{');
-                let fields = object.each(
+                let _ = object.each(
                     |name| Some(name.text),
                     |name, value| {
                         to.push_str(if n > 0 { "," } else { "" });
@@ -321,7 +340,8 @@ impl<'a> Value<'a> {
                         Ok(())
                     },
                 );
-                to.push_str(if fields.is_ok() { "}" } else { "…" });
+                // The fields behind a damaged one are left out.
+                to.push('}');
             }
             Value::Integer(number) | Value::Time(number) => {
                 let _ = write!(to, "{number}");
@@ -329,11 +349,13 @@ impl<'a> Value<'a> {
             // As text without a zone, because a number would have one.
             Value::LocalTime(ms) => match Timestamp::from_millisecond(ms) {
                 Ok(time) => to.push_str(&quoted(&Offset::UTC.to_datetime(time).to_string())),
-                Err(_) => to.push('…'),
+                Err(_) => to.push_str(&quoted(HIDDEN)),
             },
-            Value::Float(number) => {
+            Value::Float(number) if number.is_finite() => {
                 let _ = write!(to, "{number}");
             }
+            // JSON has no number for it.
+            Value::Float(number) => to.push_str(&quoted(&number.to_string())),
         }
     }
 }
@@ -374,10 +396,14 @@ impl Notation {
                     _ => Err(Reason::WrongType),
                 }
             }
-            Notation::Decimal { scale } => decimal_text(bytes, scale).map(Text::Owned).ok_or(Reason::Number),
+            // A number.
+            Notation::Decimal { .. } => Err(Reason::WrongType),
         }
     }
 }
+
+/// Replacement for a value that JSON cannot hold.
+const HIDDEN: &str = "…";
 
 fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
@@ -389,11 +415,20 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Returns the text of a decimal; `None` if it has more than 128 bits or an absurd scale.
 fn decimal_text(bytes: &[u8], scale: u32) -> Option<String> {
-    if bytes.len() > 16 || scale > 38 {
+    let is_negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
+    let sign = if is_negative { 0xff } else { 0 };
+    // A fixed type of any size may hold a small number.
+    let n_padding = bytes.len().saturating_sub(16);
+    let (padding, bytes) = bytes.split_at(n_padding);
+    let fits = padding.iter().all(|byte| *byte == sign)
+        && (n_padding == 0
+            || bytes
+                .first()
+                .is_some_and(|byte| (byte & 0x80 != 0) == is_negative));
+    if !fits || scale > 38 {
         return None;
     }
-    let is_negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
-    let mut all = [if is_negative { 0xff } else { 0 }; 16];
+    let mut all = [sign; 16];
     all[16 - bytes.len()..].copy_from_slice(bytes);
     let number = i128::from_be_bytes(all);
     let digits = number.unsigned_abs().to_string();

@@ -7,9 +7,6 @@ use crate::engine::event::Reason;
 
 /// Bound on the depth of nested values, as for JSON.
 const MAX_DEPTH: u32 = 127;
-/// Bound on the elements of an array or map whose elements have no bytes.
-const MAX_EMPTY: u64 = 65_536;
-
 /// Record or map.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Object<'a> {
@@ -128,7 +125,7 @@ impl<'a> Object<'a> {
             }
             Fields::Map(of) => {
                 let mut n_left = 0;
-                while bytes.has_next(&mut n_left)? {
+                while bytes.has_next(None, &mut n_left)? {
                     let name = Name {
                         text: std::str::from_utf8(bytes.sized()?).ok()?,
                         hash: None,
@@ -193,12 +190,13 @@ impl<'a> Iterator for Elements<'a> {
             return None;
         }
         let Array { of, bytes, .. } = &mut self.array;
-        let value = match bytes.has_next(&mut self.n_left) {
+        let value = match bytes.has_next(Some(*of), &mut self.n_left) {
             Some(true) => bytes.value(*of),
-            Some(false) => {
+            Some(false) if bytes.rest.is_empty() => {
                 self.is_at_end = true;
                 return None;
             }
+            Some(false) => None,
             None => None,
         };
         self.is_at_end = value.is_none();
@@ -254,45 +252,45 @@ impl<'a> Bytes<'a> {
         self.take(n.try_into().ok()?)
     }
 
-    /// Returns whether another element follows in a sequence of blocks, with `n_left` in the current one.
+    /// Returns whether another element of this type follows in a sequence of blocks, with `n_left` in the current one. For a map,
+    /// pass no type.
     #[inline(always)]
-    pub fn has_next(&mut self, n_left: &mut u64) -> Option<bool> {
+    pub fn has_next(&mut self, of: Option<TypeId>, n_left: &mut u64) -> Option<bool> {
         if *n_left == 0 {
-            *n_left = self.block()?.0;
+            *n_left = self.block()?;
             if *n_left == 0 {
                 return Some(false);
+            }
+            // Any number of elements without bytes would fit, and keep us busy.
+            if of.is_some_and(|of| self.schema.is_empty(of)) {
+                return None;
             }
         }
         *n_left -= 1;
         Some(true)
     }
 
-    /// Enters a block of an array or map. Returns the number of its elements, and of their bytes if the writer counted them.
+    /// Enters a block of an array or map, and returns the number of its elements. Each of them has at least a byte.
     #[inline(always)]
-    fn block(&mut self) -> Option<(u64, Option<usize>)> {
+    fn block(&mut self) -> Option<u64> {
         let n = self.long()?;
-        let n_bytes = match n < 0 {
-            true => Some(usize::try_from(self.long()?).ok()?),
-            false => None,
-        };
+        if n < 0 {
+            // The number of the block's bytes, which the elements show anyway.
+            self.long()?;
+        }
         let n = n.unsigned_abs();
-        // Either every element has bytes, or there are few elements. So a false count cannot cause a long loop.
-        (n <= MAX_EMPTY.max(self.rest.len() as u64)).then_some((n, n_bytes))
+        (n <= self.rest.len() as u64).then_some(n)
     }
 
     /// Reads a value.
     #[inline]
     pub fn value(&mut self, id: TypeId) -> Option<Value<'a>> {
+        let id = self.within_unions(id)?;
         Some(match self.type_of(id) {
+            // Unions have been entered.
+            Type::Union(_) => return None,
             Type::Text => Value::Text(self.sized()?),
             Type::Integer(clock) => clock.value(self.long()?),
-            Type::Union(branches) => {
-                let branch = usize::try_from(self.long()?).ok()?;
-                self.enter()?;
-                let value = self.value(*branches.get(branch)?)?;
-                self.leave();
-                value
-            }
             Type::Array(of) => {
                 let bytes = self.within(id)?;
                 Value::Array(Array { id, of: *of, bytes })
@@ -349,8 +347,10 @@ impl<'a> Bytes<'a> {
             Type::Integer(_) => self.long().map(drop),
             Type::Union(branches) => {
                 let branch = usize::try_from(self.long()?).ok()?;
-                self.pass_inner(*branches.get(branch)?)
+                self.pass(*branches.get(branch)?)
             }
+            // A few nested names may mean very many fields without bytes.
+            Type::Record(_) if self.schema.is_empty(id) => Some(()),
             Type::Record(fields) => {
                 for field in fields {
                     self.pass_inner(field.of)?;
@@ -407,21 +407,15 @@ impl<'a> Bytes<'a> {
         Some(id)
     }
 
-    fn pass_blocks(&mut self, of: TypeId, has_keys: bool) -> Option<()> {
-        loop {
-            match self.block()? {
-                (0, _) => return Some(()),
-                (_, Some(n_bytes)) => self.take(n_bytes).map(drop)?,
-                (n, None) => {
-                    for _ in 0..n {
-                        if has_keys {
-                            self.sized()?;
-                        }
-                        self.pass_inner(of)?;
-                    }
-                }
+    fn pass_blocks(&mut self, of: TypeId, is_map: bool) -> Option<()> {
+        let mut n_left = 0;
+        while self.has_next((!is_map).then_some(of), &mut n_left)? {
+            if is_map {
+                self.sized()?;
             }
+            self.pass_inner(of)?;
         }
+        Some(())
     }
 }
 

@@ -1,11 +1,11 @@
 //! Schemas of Avro 1.12, as far as reading needs them: names and defaults of a reader's schema, aliases and documentation are
 //! ignored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::{Map, Value as Json};
-use xxhash_rust::xxh3::Xxh3Default;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::name::name_hash;
 use super::super::value::Notation;
@@ -13,9 +13,11 @@ use super::super::value::Notation;
 /// Schema of a record.
 #[derive(Debug)]
 pub struct AvroSchema {
-    /// Hash of its text and references.
+    /// Hash of its text.
     hash: u64,
     types: Vec<Type>,
+    /// Types whose values have no bytes.
+    are_empty: Vec<bool>,
     root: TypeId,
 }
 
@@ -67,29 +69,34 @@ pub struct SchemaFault(pub String);
 const MAX_TYPES: usize = 100_000;
 
 impl AvroSchema {
-    /// Parses a schema. `references` define the names that it uses, each after the ones it depends on.
+    /// Parses a schema.
     ///
     /// # Errors
-    /// Fails if a text is not an Avro schema.
-    pub fn parse(schema: &str, references: &[&str]) -> Result<AvroSchema, SchemaFault> {
+    /// Fails if the text is not an Avro schema.
+    pub fn parse(text: &str) -> Result<AvroSchema, SchemaFault> {
+        let schema =
+            serde_json::from_str(text).map_err(|error| SchemaFault(format!("is not JSON: {error}")))?;
         let mut parser = Parser::default();
-        let mut hash = Xxh3Default::new();
-        for text in references.iter().chain([&schema]) {
-            hash.update(&text.len().to_le_bytes());
-            hash.update(text.as_bytes());
-        }
-        for reference in references {
-            parser.text(reference)?;
-        }
-        let root = parser.text(schema)?;
+        let root = parser.schema(&schema, "")?;
         let types = parser.types.into_iter();
-        // Every named type has been defined by now.
-        let types = types.map(|defined| defined.unwrap_or(Type::Null)).collect();
+        let types = types.map(|defined| defined.expect("a named type is defined before the schema ends"));
         Ok(AvroSchema {
-            hash: hash.digest(),
-            types,
+            hash: xxh3_64(text.as_bytes()),
+            types: types.collect(),
+            are_empty: parser.are_empty,
             root,
         })
+    }
+
+    /// Returns whether its records have no bytes.
+    pub fn has_no_bytes(&self) -> bool {
+        self.is_empty(self.root)
+    }
+
+    /// Returns whether the values of a type have no bytes.
+    #[inline]
+    pub(super) fn is_empty(&self, id: TypeId) -> bool {
+        self.are_empty[id as usize]
     }
 
     pub(in super::super) fn hash(&self) -> u64 {
@@ -104,55 +111,23 @@ impl AvroSchema {
     pub(super) fn of(&self, id: TypeId) -> &Type {
         &self.types[id as usize]
     }
-
-    /// Returns the names of the record's fields, nested ones with dots in between. For a union, returns those of all its
-    /// records.
-    pub fn fields(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        self.add_fields(self.root, "", &mut Vec::new(), &mut names);
-        names
-    }
-
-    fn add_fields(&self, id: TypeId, prefix: &str, around: &mut Vec<TypeId>, names: &mut Vec<String>) {
-        match self.of(id) {
-            Type::Union(branches) => {
-                for branch in branches {
-                    self.add_fields(*branch, prefix, around, names);
-                }
-            }
-            Type::Record(fields) if !around.contains(&id) => {
-                around.push(id);
-                for field in fields {
-                    let name = format!("{prefix}{}", field.name);
-                    self.add_fields(field.of, &format!("{name}."), around, names);
-                    names.push(name);
-                }
-                around.pop();
-            }
-            _ => {}
-        }
-    }
 }
 
 #[derive(Default)]
 struct Parser {
     /// `None` for a named type that is still being defined.
     types: Vec<Option<Type>>,
+    are_empty: Vec<bool>,
     /// Named types by full name.
     named: HashMap<String, TypeId>,
 }
 
 impl Parser {
-    fn text(&mut self, text: &str) -> Result<TypeId, SchemaFault> {
-        let schema =
-            serde_json::from_str(text).map_err(|error| SchemaFault(format!("is not JSON: {error}")))?;
-        self.schema(&schema, "")
-    }
-
     fn add(&mut self, of: Option<Type>) -> Result<TypeId, SchemaFault> {
         if self.types.len() == MAX_TYPES {
             return Err(SchemaFault(format!("has more than {MAX_TYPES} types")));
         }
+        self.are_empty.push(matches!(of, Some(Type::Null)));
         self.types.push(of);
         Ok((self.types.len() - 1) as TypeId)
     }
@@ -206,17 +181,26 @@ impl Parser {
                         of: self.schema(of, &namespace)?,
                     })
                 });
-                let fields = fields.collect::<Result<_, SchemaFault>>()?;
+                let fields = fields.collect::<Result<Vec<Field>, SchemaFault>>()?;
+                let mut names = HashSet::new();
+                if let Some(twice) = fields.iter().find(|field| !names.insert(&field.name)) {
+                    return Err(SchemaFault(format!(
+                        "has two fields `{}` in one record",
+                        twice.name
+                    )));
+                }
+                self.are_empty[id as usize] = fields.iter().all(|field| self.are_empty[field.of as usize]);
                 self.types[id as usize] = Some(Type::Record(fields));
                 Ok(id)
             }
             "enum" => {
                 let (id, _) = self.define(schema, namespace)?;
                 let symbols = schema.get("symbols").and_then(Json::as_array);
-                let symbols = symbols.into_iter().flatten();
-                let symbols = symbols
-                    .filter_map(|symbol| symbol.as_str().map(str::to_owned))
-                    .collect();
+                let symbols = symbols.into_iter().flatten().map(|symbol| {
+                    let symbol = symbol.as_str().map(str::to_owned);
+                    symbol.ok_or_else(|| SchemaFault("has an enum with a symbol that is not text".to_owned()))
+                });
+                let symbols = symbols.collect::<Result<_, SchemaFault>>()?;
                 self.types[id as usize] = Some(Type::Enum(symbols));
                 Ok(id)
             }
@@ -230,6 +214,7 @@ impl Parser {
                     Some("decimal") => Notation::Decimal { scale: scale(schema) },
                     _ => Notation::Hex,
                 };
+                self.are_empty[id as usize] = size == 0;
                 self.types[id as usize] = Some(Type::Fixed(size, notation));
                 Ok(id)
             }

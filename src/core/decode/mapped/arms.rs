@@ -31,6 +31,7 @@ impl Mapped {
             not_in: &of.not_in,
             n: 0,
             has_bad: false,
+            has_doubles: false,
             sink,
         };
         match (&of.experiments, &of.prefix) {
@@ -42,7 +43,7 @@ impl Mapped {
             (None, Some(_)) => self.object(fields.objects[0], &mut arms)?,
             (None, None) => self.event(fields, &mut arms)?,
         }
-        let has_bad = arms.has_bad;
+        let (has_bad, has_doubles) = (arms.has_bad, arms.has_doubles);
         // With a bad arm the list is in an experiment, so the default arm would be wrong.
         let names_none = !has_bad && sink.batch.arms.len() == start;
         if let (true, Some(experiment), Some(arm)) = (names_none, &of.experiment_name, &of.arm_name) {
@@ -55,8 +56,12 @@ impl Mapped {
         }
         let arms = range(start, sink.batch.arms.len());
         // These arms stay in the batch, even if the rest of the list is invalid.
-        if let (false, Some(_), Some(key)) = (has_bad, &self.direct, ArmsKey::of_fields(sink.schema, fields))
-        {
+        // Bad arms are counted for each list, so lists with any are read each time.
+        if let (false, Some(_), Some(key)) = (
+            has_bad || has_doubles,
+            &self.direct,
+            ArmsKey::of_fields(sink.schema, fields),
+        ) {
             arms::remember(key.bytes(), arms.clone(), sink.batch);
         }
         Ok(arms)
@@ -152,7 +157,7 @@ impl Mapped {
             }
         }
         // Unlike a repeated key, a repeated element is valid JSON, so only its experiment is dropped.
-        arms::drop_doubles(start, arms.sink.batch);
+        arms.has_doubles |= arms::drop_doubles(start, arms.sink.batch);
         Ok(())
     }
 
@@ -180,6 +185,8 @@ struct MappedArms<'s, 'b> {
     n: usize,
     /// True if a bad arm is to be dropped at the end.
     has_bad: bool,
+    /// True if an experiment that occurs twice was dropped and counted.
+    has_doubles: bool,
     sink: &'s mut Sink<'b>,
 }
 

@@ -89,6 +89,7 @@ impl Direct {
             && shape.records.is_none()
             && served.gather_ms.is_none()
             && served.further_ids.is_empty()
+            && !served.rows
             && served.position.is_none()
             && served.clicked.is_none()
             && served.clicked_items.is_none()
@@ -176,8 +177,9 @@ impl Direct {
         reader: &mut Reader,
     ) -> Option<()> {
         match part {
+            // Records of both kinds have the fields of the other kind as null. If it is needed, it counts as absent in the end.
+            Part::Id | Part::User | Part::Time | Part::Items | Part::Item if json.null() => {}
             Part::Id => set(&mut found.ids, of, json.id()?),
-            Part::User if json.null() => {}
             Part::User => set(&mut found.users, of, json.id()?),
             Part::Time => {
                 let digits = match reader.shape.has_milliseconds() {
@@ -258,6 +260,10 @@ impl Direct {
                     bytes.leave();
                 }
                 (Leads::Below(_), _) => return None,
+                (
+                    Leads::To(Part::Id | Part::User | Part::Time | Part::Items | Part::Item, _),
+                    avro::Type::Null,
+                ) => {}
                 (Leads::To(Part::Items, _), avro::Type::Array(of)) => {
                     let start = reader.batch.items.len();
                     self.avro_items(*of, bytes, reader)?;
@@ -277,7 +283,7 @@ impl Direct {
         let mut own = *bytes;
         let mut n_left = 0;
         if let avro::Type::Text = own.type_of(of) {
-            while own.has_next(&mut n_left)? {
+            while own.has_next(Some(of), &mut n_left)? {
                 let id = own.sized()?;
                 if !id.is_ascii() {
                     std::str::from_utf8(id).ok()?;
@@ -289,7 +295,7 @@ impl Direct {
             }
         } else {
             own.enter()?;
-            while own.has_next(&mut n_left)? {
+            while own.has_next(Some(of), &mut n_left)? {
                 let id = own.within_unions(of)?;
                 let item = match own.type_of(id) {
                     avro::Type::Record(fields) => avro_item(&self.item, fields, &mut own, &hash)?,
@@ -341,7 +347,6 @@ fn part_of_value<'a>(
 ) -> Option<()> {
     match part {
         Part::Id => set(&mut found.ids, of, id_of(value)?),
-        Part::User if value == Value::Null => {}
         Part::User => set(&mut found.users, of, id_of(value)?),
         Part::Time => set(&mut found.times, of, found_time(value, reader)?),
         // Not an array.

@@ -222,6 +222,7 @@ impl Mapped {
             Err(reason) => take(Err(Problem::of_record(reason))),
             Ok(record) => match self.text_of(record) {
                 Ok(EventText::Itself) => self.each_event_of(record, None, &mut take),
+                Ok(EventText::Inner(value)) => self.each_event_of(Record { value }, Some(record), &mut take),
                 Ok(EventText::Within(text)) => match Record::of_json(text.as_bytes()) {
                     Ok(inner) => self.each_event_of(inner, Some(record), &mut take),
                     Err(reason) => take(Err(Problem::of(Field::Nested)(reason))),
@@ -247,8 +248,7 @@ impl Mapped {
         match (nested, value) {
             (_, value) if value.is_text() => value.text().map(EventText::Within).map_err(problem),
             (Nested::Whole, _) => Ok(EventText::Itself),
-            (Nested::At(_), Value::Json(raw)) => Ok(EventText::Within(Text::Borrowed(raw))),
-            (Nested::At(_), _) => Err(problem(Reason::WrongType)),
+            (Nested::At(_), value) => Ok(EventText::Inner(value)),
         }
     }
 
@@ -657,6 +657,8 @@ pub(super) struct Record<'a> {
 /// The JSON text that holds a record's events.
 enum EventText<'a> {
     Itself,
+    /// No text, but the value itself.
+    Inner(Value<'a>),
     Within(Text<'a>),
 }
 

@@ -90,7 +90,7 @@ fn long(number: i64, to: &mut Vec<u8>) {
 }
 
 fn parsed(schema: &Json) -> Schema {
-    Schema::Avro(AvroSchema::parse(&schema.to_string(), &[]).expect("a schema"))
+    Schema::Avro(AvroSchema::parse(&schema.to_string()).expect("a schema"))
 }
 
 fn record(fields: &Json) -> Json {
@@ -355,9 +355,10 @@ fn ids_are_their_usual_text() {
         ),
         (fixed(3, ""), vec![0, 0xab, 9], Ok("00ab09")),
         (fixed(2, "decimal"), vec![0xff, 0x85], Ok("-123")),
-        (decimal(2), bytes_of(&[0x30, 0x39]), Ok("123.45")),
-        (decimal(4), bytes_of(&[0xff]), Ok("-0.0001")),
-        (decimal(0), bytes_of(&[0; 17]), Err(Reason::Number)),
+        (decimal(2), bytes_of(&[0x30, 0x39]), Err(Reason::Number)),
+        (decimal(2), bytes_of(&[0x01, 0xf4]), Ok("5")),
+        (decimal(0), bytes_of(&[0; 17]), Ok("0")),
+        (decimal(0), bytes_of(&[1; 17]), Err(Reason::Number)),
         (json!("bytes"), bytes_of("ü".as_bytes()), Ok("ü")),
         (json!("bytes"), bytes_of(&[0xff]), Err(Reason::Malformed)),
         (json!("string"), bytes_of(&[0xff]), Err(Reason::Malformed)),
@@ -390,17 +391,15 @@ fn bytes_of_block(texts: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn names_have_namespaces_and_references() {
+fn names_have_namespaces() {
     let item = json!({"type": "record", "name": "Item", "namespace": "shop.items", "fields": [
         {"name": "sku", "type": "string"}, {"name": "next", "type": ["null", "Item"]},
     ]});
     let list = json!({"type": "record", "name": "shop.List", "fields": [
         {"name": "items", "type": {"type": "array", "items": "shop.items.Item"}}, {"name": "parent", "type": ["null", "List"]},
     ]});
-    let [item, list] = [item, list].map(|schema| schema.to_string());
-    let schema = AvroSchema::parse(&list, &[&item]).expect("a schema");
-    assert_eq!(schema.fields(), ["items", "parent"]);
-    let missing = AvroSchema::parse(&list, &[]).expect_err("no Item");
+    assert!(AvroSchema::parse(&json!([item, list]).to_string()).is_ok());
+    let missing = AvroSchema::parse(&list.to_string()).expect_err("no Item");
     assert_eq!(
         missing.to_string(),
         "the schema uses the type `shop.items.Item`, which it does not define"
@@ -422,8 +421,16 @@ fn faulty_schemas_are_refused_with_a_reason() {
             "defines `A` twice",
         ),
         ("\"A\"", "uses the type `A`"),
+        (
+            r#"{"type": "enum", "name": "A", "symbols": [1]}"#,
+            "a symbol that is not text",
+        ),
+        (
+            r#"{"type": "record", "name": "A", "fields": [{"name": "a", "type": "int"}, {"name": "a", "type": "int"}]}"#,
+            "has two fields `a` in one record",
+        ),
     ] {
-        let error = AvroSchema::parse(schema, &[]).expect_err(schema).to_string();
+        let error = AvroSchema::parse(schema).expect_err(schema).to_string();
         assert!(error.contains(fault), "{schema}: {error}");
     }
 }
@@ -509,4 +516,76 @@ fn bytes_behind_a_record_are_refused() {
         read_by(&decoder(), &schema, &bytes, Some(Kind::Click)),
         Read::Invalid(Reason::Malformed)
     );
+}
+
+#[test]
+fn nested_names_without_bytes_are_passed_at_once() {
+    let mut types = vec![json!({"type": "record", "name": "R0", "fields": []})];
+    for n in 1..60 {
+        let inner = format!("R{}", n - 1);
+        types.push(json!({"type": "record", "name": format!("R{n}"), "fields": [
+            {"name": "a", "type": inner}, {"name": "b", "type": inner},
+        ]}));
+    }
+    let fields = json!([{"name": "deep", "type": types}, {"name": "request_id", "type": "string"}]);
+    let schema = parsed(&record(&fields));
+    let mut bytes = Vec::new();
+    long(59, &mut bytes);
+    text("r", &mut bytes);
+    assert_eq!(
+        read_by(&decoder(), &schema, &bytes, Some(Kind::Click)),
+        Read::Invalid(Reason::MissingField)
+    );
+}
+
+#[test]
+fn flags_are_true_as_in_json() {
+    let mut shape = Shape::default();
+    shape.served.item_id = Paths::parse("id").ok();
+    shape.served.clicked = Paths::parse("clicked").ok();
+    let longs = |number| {
+        let mut bytes = Vec::new();
+        long(number, &mut bytes);
+        bytes
+    };
+    let time = || json!({"type": "long", "logicalType": "timestamp-millis"});
+    let decimal = || json!({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": 3, "scale": 1});
+    for (of, bytes, n_clicks) in [
+        (time(), longs(0), 0),
+        (time(), longs(1_763_596_800_123), 1),
+        (decimal(), vec![0, 0], 0),
+        (decimal(), vec![0, 10], 1),
+        (json!("boolean"), vec![1], 1),
+        (json!("boolean"), vec![0], 0),
+    ] {
+        let item = json!({"type": "record", "name": "Item", "fields": [
+            {"name": "id", "type": "string"}, {"name": "clicked", "type": of},
+        ]});
+        let fields = json!([
+            {"name": "request_id", "type": "string"}, {"name": "ts", "type": "long"},
+            {"name": "items", "type": {"type": "array", "items": item}},
+        ]);
+        let mut all = Vec::new();
+        text("r", &mut all);
+        long(1_763_596_800_123, &mut all);
+        long(1, &mut all);
+        text("i1", &mut all);
+        all.extend(bytes);
+        long(0, &mut all);
+        let schema = parsed(&record(&fields));
+        let written = RawRecord {
+            bytes: &all,
+            schema: Some(&schema),
+        };
+        let at = Position {
+            side: Side::Served,
+            offset: 0,
+            record_ts_ms: 0,
+        };
+        let mut batch = Batch::default();
+        decoder()
+            .reading(Some(&shape))
+            .decode_raw(written, Some(Kind::Served), at, &mut batch);
+        assert_eq!(batch.events.len(), 1 + n_clicks, "{fields}");
+    }
 }

@@ -579,3 +579,50 @@ fn refusals_name_the_faulty_part_of_a_list() {
         ("served.experiments", "tests", None, Some("[\"ranker\"]")),
     );
 }
+
+/// The second list is read with its arms remembered.
+#[test]
+fn lists_with_the_same_arms_are_read_alike() {
+    let decoder_of = |shape: &Shape| decoder().reading(Some(shape));
+    let check = |shape: &Shape, list: &str| {
+        let at = Position {
+            side: Side::Served,
+            offset: 0,
+            record_ts_ms: 0,
+        };
+        let mut batch = Batch::default();
+        for _ in 0..3 {
+            decoder_of(shape).decode(Some(list.as_bytes()), Some(Kind::Served), at, &mut batch);
+        }
+        let all: Vec<Read> = batch.events.iter().map(|event| read(&batch, event)).collect();
+        assert_eq!(all[0], all[1]);
+        assert_eq!(all[0], all[2]);
+        batch
+    };
+    // A row has an id, too.
+    let mut rows = Shape::default();
+    rows.served.item_id = maybe("id");
+    rows.served.rows = true;
+    rows.served.row_items = maybe("tiles");
+    let list =
+        r#"{"request_id":"r","ts":1763596800123,"items":[{"id":"shelf","tiles":[{"id":"i5"},{"id":"i9"}]}]}"#;
+    check(&rows, list);
+    // An experiment that is there twice is counted for each list.
+    let doubles = with_arms("x", "n", "a");
+    let list = r#"{"request_id":"r","ts":1763596800123,"items":[],"x":[{"n":"e","a":"a"},{"n":"e","a":"b"},{"n":"f","a":"z"}]}"#;
+    let batch = check(&doubles, list);
+    assert_eq!(batch.bad_arms.get("e"), Some(&3));
+}
+
+#[test]
+fn digits_with_a_leading_zero_are_no_time() {
+    for time in [
+        "00000000000001763596800123",
+        "0000000000000\"2025-11-20T00:00:00Z\"",
+        "0123456789012 1763596800123",
+    ] {
+        let list = format!(r#"{{"request_id":"r","ts":{time},"items":[]}}"#);
+        let read = read_as(&Shape::default(), &list, Some(Kind::Served));
+        assert_eq!(read, Read::Invalid(Reason::NotJson), "{list}");
+    }
+}

@@ -20,8 +20,12 @@ pub(super) fn read(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord))
     let Header { schema, codec, sync } = Header::read(&mut input)?;
     let (mut packed, mut unpacked) = (Vec::new(), Vec::new());
     let mut number = 0;
-    while let Some(n_records) = long(&mut input, true)? {
-        let n_bytes = bounded(long(&mut input, false)?.unwrap_or_default(), MAX_BLOCK, "block")?;
+    while let Some(n_records) = long_if_any(&mut input)? {
+        ensure!(
+            n_records >= 0,
+            "it is damaged, or several Avro files were joined to one: name each of them"
+        );
+        let n_bytes = bounded(long(&mut input)?, MAX_BLOCK, "block")?;
         bytes(&mut input, n_bytes, &mut packed)?;
         let block = codec.unpack(&packed, &mut unpacked)?;
         let mut of_block = Vec::new();
@@ -35,7 +39,9 @@ pub(super) fn read(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord))
             number += 1;
             let of_record = schema.passed(rest);
             let of_record = of_record
-                .with_context(|| format!("it is damaged: record {number} does not fit its schema"))?;
+                .with_context(|| {
+                format!("it is damaged: record {number} does not fit its schema, or nests more than 127 levels deep")
+            })?;
             let (of_record, behind) = rest.split_at(of_record);
             rest = behind;
             let written = RawRecord {
@@ -64,20 +70,16 @@ impl Header {
         let mut magic = Vec::new();
         bytes(input, MAGIC.len() as u64, &mut magic)?;
         loop {
-            let n_entries = long(input, false)?.unwrap_or_default();
+            let n_entries = long(input)?;
             if n_entries == 0 {
                 break;
             }
             if n_entries < 0 {
-                long(input, false)?;
+                long(input)?;
             }
             for _ in 0..n_entries.unsigned_abs() {
                 let mut entry = || {
-                    let n_bytes = bounded(
-                        long(input, false)?.unwrap_or_default(),
-                        MAX_HEADER,
-                        "header field",
-                    )?;
+                    let n_bytes = bounded(long(input)?, MAX_HEADER, "header field")?;
                     let mut value = Vec::new();
                     bytes(input, n_bytes, &mut value)?;
                     anyhow::Ok(value)
@@ -94,7 +96,9 @@ impl Header {
         bytes(input, SYNC as u64, &mut sync)?;
         let schema = schema.context("it is damaged: its header has no schema")?;
         let text = std::str::from_utf8(&schema).context("it is damaged: its schema is not UTF-8")?;
-        let schema = Schema::Avro(AvroSchema::parse(text, &[])?);
+        let schema = AvroSchema::parse(text)?;
+        ensure!(!schema.has_no_bytes(), "its schema has no fields");
+        let schema = Schema::Avro(schema);
         Ok(Header { schema, codec, sync })
     }
 }
@@ -181,21 +185,31 @@ fn bytes(input: &mut impl Read, n_bytes: u64, to: &mut Vec<u8>) -> anyhow::Resul
     Ok(())
 }
 
-/// Reads a zigzag integer. `None` if the file ends before it, which is an error unless it `may_end` here.
-fn long(input: &mut impl Read, may_end: bool) -> anyhow::Result<Option<i64>> {
+/// Reads a zigzag integer. `None` at the end of the file.
+fn long_if_any(input: &mut impl Read) -> anyhow::Result<Option<i64>> {
+    let mut first = [0];
+    match input.read_exact(&mut first) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        read => {
+            read?;
+            long(&mut first.chain(input)).map(Some)
+        }
+    }
+}
+
+fn long(input: &mut impl Read) -> anyhow::Result<i64> {
     let mut number = 0_u64;
     for n in 0..10 {
-        let mut byte = [0];
-        match input.read_exact(&mut byte) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => match may_end && n == 0 {
-                true => return Ok(None),
-                false => bail!("it ends early: its Avro is truncated, or still being written"),
-            },
-            read => read?,
+        let mut byte = Vec::new();
+        bytes(input, 1, &mut byte)?;
+        let byte = byte.first().copied().unwrap_or_default();
+        // The tenth byte has the last bit.
+        if n == 9 && byte > 1 {
+            break;
         }
-        number |= u64::from(byte[0] & 0x7f) << (7 * n);
-        if byte[0] < 0x80 {
-            return Ok(Some((number >> 1) as i64 ^ -((number & 1) as i64)));
+        number |= u64::from(byte & 0x7f) << (7 * n);
+        if byte < 0x80 {
+            return Ok((number >> 1) as i64 ^ -((number & 1) as i64));
         }
     }
     bail!("it is damaged: a number has more than 64 bits")
