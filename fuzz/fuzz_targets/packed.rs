@@ -23,10 +23,12 @@ fn records(input: &[u8]) -> Result<Records, String> {
     let (mut n, mut last) = (0, 0);
     let read = read_stream(input, |number, record| {
         assert!(number > last, "line {number} comes after {last}");
-        assert_eq!(record, record.trim_ascii(), "without white space around it");
+        if record.schema.is_none() {
+            assert_eq!(record.bytes, record.bytes.trim_ascii(), "without white space around it");
+        }
         (n, last) = (n + 1, number);
         hasher.write_u64(number);
-        hasher.write(record);
+        hasher.write(record.bytes);
     });
     read.map_err(|error| format!("{error:#}"))?;
     Ok(Records {
