@@ -356,7 +356,7 @@ fn a_sample_in_another_format_is_reported_once() {
             "JSON over several lines",
             "jq --compact-output . FILE",
         ),
-        ("[]", "one JSON array", "jq --compact-output '.[]' FILE"),
+        ("[]", "the sample has no record", "write one JSON object per line"),
         ("user,item\n1,2\n3,4", "a table (CSV)", "`abgauge convert`"),
     ] {
         let printed = check(sample, &[], 65);

@@ -336,7 +336,9 @@ fn files_that_cannot_be_read_are_bad_input() {
         }
     }
     // A failure of the system is not bad input.
-    for path in ["no/such", dir.path().to_str().expect("UTF-8")] {
+    let empty = dir.path().join("empty");
+    std::fs::create_dir(&empty).expect("a directory");
+    for path in ["no/such", empty.to_str().expect("UTF-8")] {
         for arguments in [
             &["evaluate", path][..],
             &["check", "--sample", path],

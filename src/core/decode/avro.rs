@@ -6,6 +6,6 @@
 mod read;
 mod schema;
 
-pub(super) use self::read::{Array, Bytes, Elements, Object, n_bytes};
+pub(super) use self::read::{AvroArray, AvroBytes, AvroElements, AvroObject, n_bytes};
+pub(super) use self::schema::{AvroField, AvroType, TypeId};
 pub use self::schema::{AvroSchema, SchemaFault};
-pub(super) use self::schema::{Field, Type, TypeId};

@@ -31,13 +31,14 @@ use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
 pub use self::mapped::{DecidingField, Explained};
-use self::mapped::{Mapped, Reader, Record, Sink};
+use self::mapped::{DirectReader, LocatedRecord, Mapped, Sink};
 pub use self::no_user::NoUser;
 use self::schema::RawRecord;
 use self::shape::Shape;
-pub use self::time::{is_time, is_time_array};
+pub use self::time::is_time;
 pub use self::user_key::UserKey;
 use self::usual::{Compact, Spaced};
+pub use self::value::is_time_array;
 use crate::engine::OTHER;
 use crate::engine::event::{Batch, Body, Event, Kind, Position, Reason};
 
@@ -176,7 +177,7 @@ impl Decoder {
         at: Position,
         batch: &mut Batch,
     ) {
-        self.decode_record(Record::of_payload(payload), 0, topic_kind, at, batch);
+        self.decode_record(LocatedRecord::of_payload(payload), 0, topic_kind, at, batch);
     }
 
     /// Decodes a record in any encoding, like [`Decoder::decode`].
@@ -192,7 +193,7 @@ impl Decoder {
     fn decode_directly(&self, record: RawRecord, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
         let before = ArenaEnds::of(batch);
         let hash = record.schema_hash();
-        let mut reader = Reader {
+        let mut reader = DirectReader {
             shape: self.mapped.shape(),
             no_user: self.mapped.no_user(),
             hash: self.hash,
@@ -204,14 +205,14 @@ impl Decoder {
             Some(body) => before.append(body, at, batch),
             None => {
                 before.cut(batch);
-                self.decode_record(record.record(), hash, topic_kind, at, batch);
+                self.decode_record(LocatedRecord::of(record), hash, topic_kind, at, batch);
             }
         }
     }
 
     fn decode_record(
         &self,
-        record: Result<Record, Reason>,
+        record: Result<LocatedRecord, Reason>,
         schema: u64,
         topic_kind: Option<Kind>,
         at: Position,

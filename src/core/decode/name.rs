@@ -4,13 +4,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Name of a field, with its hash if it comes from a schema.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Name<'a> {
+pub(super) struct FieldName<'a> {
     pub text: &'a str,
     /// `None` for a key of a map, which comes from the record.
     pub hash: Option<u64>,
 }
 
-impl Name<'_> {
+impl FieldName<'_> {
     /// Returns whether the name is `text`, which has this hash.
     #[inline(always)]
     pub fn is(self, hash: u64, text: &str) -> bool {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::avro;
 pub use super::avro::{AvroSchema, SchemaFault};
-use super::mapped::Record;
+use super::value::Value;
 use crate::engine::event::Reason;
 
 /// Bytes of a record, and the schema with which they were written.
@@ -22,9 +22,9 @@ pub enum Schema {
 }
 
 impl Schema {
-    pub(super) fn record<'a>(&'a self, payload: &'a [u8]) -> Result<Record<'a>, Reason> {
+    pub(super) fn value<'a>(&'a self, payload: &'a [u8]) -> Result<Value<'a>, Reason> {
         match self {
-            Schema::Avro(schema) => avro::Object::of_payload(schema, payload).map(Record::of_object),
+            Schema::Avro(schema) => avro::AvroObject::of_payload(schema, payload).map(Value::Object),
         }
     }
 
@@ -37,13 +37,6 @@ impl Schema {
 }
 
 impl<'a> RawRecord<'a> {
-    pub(super) fn record(self) -> Result<Record<'a>, Reason> {
-        match self.schema {
-            None => Record::of_payload(Some(self.bytes)),
-            Some(schema) => schema.record(self.bytes),
-        }
-    }
-
     /// Returns the hash of its schema; 0 for JSON.
     pub(super) fn schema_hash(self) -> u64 {
         match self.schema {
@@ -58,7 +51,7 @@ impl<'a> RawRecord<'a> {
             None => Cow::Borrowed(self.bytes),
             Some(schema) => {
                 let json = schema
-                    .record(self.bytes)
+                    .value(self.bytes)
                     .map(|record| record.to_json().into_bytes());
                 Cow::Owned(json.unwrap_or_default())
             }

@@ -5,7 +5,6 @@ use jiff::tz::Offset;
 
 use super::json;
 use super::shape::{TsUnit, Zone};
-use super::value::Value;
 use crate::engine::event::Reason;
 
 /// Parses a time of thirteen digits: 2001 to 2286. In other units, the same span has other numbers of digits. Text without
@@ -147,11 +146,6 @@ pub fn is_time(text: &str, zone: Option<Zone>) -> bool {
     text_ms_in(text, zone).is_ok()
 }
 
-/// Returns whether a JSON array is accepted as a time, given a zone.
-pub fn is_time_array(array: &str) -> bool {
-    array_ms(Value::Json(array), Some(Zone::UTC)).is_ok()
-}
-
 pub(super) fn text_ms_in(text: &str, zone: Option<Zone>) -> Result<i64, Reason> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits_ms(text);
@@ -254,12 +248,7 @@ fn http_ms(text: &str) -> Option<i64> {
 
 /// Parses `[2025,11,20,0,0,5,123000000]` to Unix ms. Some serializers of Java write a time without a zone like this: year,
 /// month, day, hour and minute, and second and nanosecond if they are not 0.
-pub(super) fn array_ms(array: Value, zone: Option<Zone>) -> Result<i64, Reason> {
-    let zone = zone.ok_or(Reason::WrongType)?;
-    let numbers = array
-        .elements()?
-        .map(|number| number.integer_text()?.parse::<u32>().map_err(|_| Reason::TsRange));
-    let numbers = numbers.collect::<Result<Vec<u32>, Reason>>()?;
+pub(super) fn calendar_ms(numbers: &[u32], zone: Zone) -> Result<i64, Reason> {
     let (&[year, month, day, hour, minute], rest) = numbers.split_first_chunk().ok_or(Reason::WrongType)?;
     let (second, nanosecond) = match *rest {
         [] => (0, 0),
@@ -280,6 +269,7 @@ fn leading_thousandths(digits: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::value::Value;
     use super::*;
 
     fn check(json: &str, expected: Result<i64, Reason>) {
@@ -485,10 +475,10 @@ mod tests {
             ("[2025,11,20,-1,0]", Err(Reason::TsRange)),
             ("[2025,11,20,1,0,5,9999999999]", Err(Reason::TsRange)),
         ] {
-            assert_eq!(array_ms(Value::Json(array), zone), expected, "{array}");
+            assert_eq!(Value::Json(array).time(None, zone), expected, "{array}");
         }
         assert_eq!(
-            array_ms(Value::Json("[2025,11,20,1,0]"), None),
+            Value::Json("[2025,11,20,1,0]").time(None, None),
             Err(Reason::WrongType)
         );
     }

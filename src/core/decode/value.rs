@@ -31,8 +31,8 @@ pub(super) enum Value<'a> {
     Time(i64),
     /// Milliseconds since 1970 in an unspecified zone.
     LocalTime(i64),
-    Array(avro::Array<'a>),
-    Object(avro::Object<'a>),
+    Array(avro::AvroArray<'a>),
+    Object(avro::AvroObject<'a>),
     /// Bytes that do not fit their schema.
     Malformed,
 }
@@ -53,12 +53,12 @@ pub(super) enum Notation {
 pub(super) enum Text<'a> {
     Borrowed(&'a str),
     Owned(String),
-    Short(ShortText),
+    Short(InlineText),
 }
 
 /// Text of up to 40 bytes, which needs no allocation: any integer of 128 bits, or a UUID.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ShortText {
+pub(super) struct InlineText {
     bytes: [u8; 40],
     len: u8,
 }
@@ -107,7 +107,7 @@ impl<'a> Value<'a> {
     pub fn integer_text(self) -> Result<Text<'a>, Reason> {
         match self {
             Value::Json(raw) => json::integer(raw).map(Text::Borrowed),
-            Value::Integer(number) => Ok(Text::Short(ShortText::of(format_args!("{number}")))),
+            Value::Integer(number) => Ok(Text::Short(InlineText::of(format_args!("{number}")))),
             Value::Bytes(bytes, Notation::Decimal { scale }) => {
                 // `5.00` is 5, whatever the scale of the schema.
                 let number = decimal_text(bytes, scale).ok_or(Reason::Number)?;
@@ -169,14 +169,14 @@ impl<'a> Value<'a> {
     pub fn time(self, unit: Option<TsUnit>, zone: Option<Zone>) -> Result<i64, Reason> {
         match self {
             // Arrays hold calendar fields, which have no unit.
-            value if value.is_array() => time::array_ms(value, zone),
+            value if value.is_array() => value.calendar(zone),
             Value::Json(raw) => match unit {
                 None => time::epoch_ms_of(raw, zone),
                 Some(unit) => time::in_unit(raw, unit, zone),
             },
             Value::Integer(number) => match unit {
                 None | Some(TsUnit::Milliseconds) => time::integer_ms(number),
-                Some(unit) => time::number_ms(&ShortText::of(format_args!("{number}")), unit),
+                Some(unit) => time::number_ms(&InlineText::of(format_args!("{number}")), unit),
             },
             Value::Float(number) => match unit {
                 None => Err(Reason::Number),
@@ -200,6 +200,17 @@ impl<'a> Value<'a> {
                 Err(Reason::WrongType)
             }
         }
+    }
+
+    /// Returns the Unix ms of calendar fields, `[2025,11,20,0,0]`.
+    fn calendar(self, zone: Option<Zone>) -> Result<i64, Reason> {
+        let zone = zone.ok_or(Reason::WrongType)?;
+        let number = |number: Value| number.integer_text()?.parse().map_err(|_| Reason::TsRange);
+        let numbers = self
+            .elements()?
+            .map(number)
+            .collect::<Result<Vec<u32>, Reason>>()?;
+        time::calendar_ms(&numbers, zone)
     }
 
     /// Reads a flag, quoted or not. `null`, empty, `false` and 0 are false; `true`, other integers and times are true.
@@ -360,6 +371,12 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Returns whether a JSON array is accepted as a time, given a zone.
+pub fn is_time_array(array: &str) -> bool {
+    let array = Value::Json(array);
+    array.is_array() && array.time(None, Some(Zone::UTC)).is_ok()
+}
+
 fn utf8(text: &[u8]) -> Result<&str, Reason> {
     std::str::from_utf8(text).map_err(|_| Reason::Malformed)
 }
@@ -367,7 +384,7 @@ fn utf8(text: &[u8]) -> Result<&str, Reason> {
 /// Elements of an array.
 pub(super) enum Elements<'a> {
     Json(json::JsonParts<'a>),
-    Avro(avro::Elements<'a>),
+    Avro(avro::AvroElements<'a>),
 }
 
 impl<'a> Iterator for Elements<'a> {
@@ -391,7 +408,7 @@ impl Notation {
                 let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part));
                 match parts {
                     [Some(a), Some(b), Some(c), Some(d), Some(e)] => {
-                        Ok(Text::Short(ShortText::of(format_args!("{a}-{b}-{c}-{d}-{e}"))))
+                        Ok(Text::Short(InlineText::of(format_args!("{a}-{b}-{c}-{d}-{e}"))))
                     }
                     _ => Err(Reason::WrongType),
                 }
@@ -442,9 +459,9 @@ fn decimal_text(bytes: &[u8], scale: u32) -> Option<String> {
     })
 }
 
-impl ShortText {
-    fn of(text: std::fmt::Arguments) -> ShortText {
-        let mut short = ShortText {
+impl InlineText {
+    fn of(text: std::fmt::Arguments) -> InlineText {
+        let mut short = InlineText {
             bytes: [0; 40],
             len: 0,
         };
@@ -455,7 +472,7 @@ impl ShortText {
     }
 }
 
-impl std::fmt::Write for ShortText {
+impl std::fmt::Write for InlineText {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let start = usize::from(self.len);
         let end = start + text.len();
@@ -466,7 +483,7 @@ impl std::fmt::Write for ShortText {
     }
 }
 
-impl Deref for ShortText {
+impl Deref for InlineText {
     type Target = str;
 
     fn deref(&self) -> &str {

@@ -8,8 +8,6 @@ pub(super) const MAX_LINES: usize = 5;
 pub(super) enum Form {
     Empty,
     Table,
-    /// One array with all records.
-    Array,
     /// Records that span several lines.
     Spread,
     /// Lines of a log.
@@ -26,8 +24,7 @@ impl Form {
         let separated = |line: &[u8]| line.iter().filter(|byte| b",;\t".contains(byte)).count();
         match line {
             b"{" => Some(Form::Spread),
-            [b'[', ..] => Some(Form::Array),
-            [b'{', ..] => None,
+            [b'{' | b'[', ..] => None,
             line if separated(line) > 0 && lines.all(|other| separated(other) == separated(line)) => {
                 Some(Form::Table)
             }
@@ -40,7 +37,6 @@ impl Form {
         match self {
             Form::Empty => "the sample has no record",
             Form::Table => "the sample looks like a table (CSV), but records are JSON objects",
-            Form::Array => "the sample looks like one JSON array, but records are objects, one per line",
             Form::Text => "the sample looks like lines of text, such as a log, but records are JSON objects",
             Form::Spread => "the sample looks like JSON over several lines, but a record is one line",
         }
@@ -50,7 +46,6 @@ impl Form {
         match self {
             Form::Empty => "write one JSON object per line",
             Form::Table => "convert a table of lists and a table of clicks to events with `abgauge convert`",
-            Form::Array => "write one per line: jq --compact-output '.[]' FILE > events.jsonl",
             Form::Text => "extract events from it: docs/cookbook.md#access-logs has a recipe",
             Form::Spread => "write one per line: jq --compact-output . FILE > events.jsonl",
         }
@@ -75,8 +70,7 @@ mod tests {
             ("{\"cut", None),
             ("{", Some(Form::Spread)),
             ("  {  ", Some(Form::Spread)),
-            ("[", Some(Form::Array)),
-            ("[{\"a\":1},{\"b\":2}]", Some(Form::Array)),
+            ("[1,2]", None),
             ("user;item;rank", Some(Form::Table)),
             ("1,2,3", Some(Form::Table)),
             ("null", None),

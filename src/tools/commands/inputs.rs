@@ -127,12 +127,7 @@ mod tests {
         };
         check(
             &["."],
-            &[
-                "./day=1/a.jsonl",
-                "./day=2/b.jsonl",
-                "./odd[1].jsonl",
-                "./z.jsonl",
-            ],
+            &["day=1/a.jsonl", "day=2/b.jsonl", "odd[1].jsonl", "z.jsonl"],
         );
         check(&["day=*"], &["day=1/a.jsonl", "day=2/b.jsonl"]);
         check(&["**/b.jsonl", "z.jsonl"], &["day=2/b.jsonl", "z.jsonl"]);

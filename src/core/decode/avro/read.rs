@@ -1,37 +1,37 @@
 //! Reads and skips values. The bytes may be damaged, so every length and index is checked, and nesting is bounded.
 
-use super::super::name::Name;
+use super::super::name::FieldName;
 use super::super::value::Value;
-use super::schema::{AvroSchema, Clock, Field, Type, TypeId};
+use super::schema::{AvroField, AvroSchema, AvroType, NumberMeaning, TypeId};
 use crate::engine::event::Reason;
 
 /// Bound on the depth of nested values, as for JSON.
 const MAX_DEPTH: u32 = 127;
 /// Record or map.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Object<'a> {
+pub(in super::super) struct AvroObject<'a> {
     id: TypeId,
     of: Fields<'a>,
-    bytes: Bytes<'a>,
+    bytes: AvroBytes<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Fields<'a> {
-    Record(&'a [Field]),
+    Record(&'a [AvroField]),
     /// Map to values of this type.
     Map(TypeId),
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Array<'a> {
+pub(in super::super) struct AvroArray<'a> {
     id: TypeId,
     of: TypeId,
-    bytes: Bytes<'a>,
+    bytes: AvroBytes<'a>,
 }
 
 /// Bytes still to be read, `depth` levels inside the record.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Bytes<'a> {
+pub(in super::super) struct AvroBytes<'a> {
     schema: &'a AvroSchema,
     rest: &'a [u8],
     depth: u32,
@@ -39,7 +39,7 @@ pub(in super::super) struct Bytes<'a> {
 
 /// Returns the length in bytes of the value at the start of `all`; `None` if it does not fit the schema.
 pub(in super::super) fn n_bytes(schema: &AvroSchema, all: &[u8]) -> Option<usize> {
-    let mut bytes = Bytes {
+    let mut bytes = AvroBytes {
         schema,
         rest: all,
         depth: 0,
@@ -48,25 +48,25 @@ pub(in super::super) fn n_bytes(schema: &AvroSchema, all: &[u8]) -> Option<usize
     Some(all.len() - bytes.rest.len())
 }
 
-impl<'a> Object<'a> {
+impl<'a> AvroObject<'a> {
     /// Takes a payload as a record. Its bytes are checked when they are read.
     ///
     /// # Errors
     /// [`Reason::WrongType`] if the schema has another type here, [`Reason::Malformed`] if a union has no such branch.
-    pub fn of_payload(schema: &'a AvroSchema, payload: &'a [u8]) -> Result<Object<'a>, Reason> {
-        let mut bytes = Bytes {
+    pub fn of_payload(schema: &'a AvroSchema, payload: &'a [u8]) -> Result<AvroObject<'a>, Reason> {
+        let mut bytes = AvroBytes {
             schema,
             rest: payload,
             depth: 0,
         };
         let mut id = schema.root();
-        if let Type::Union(branches) = schema.of(id) {
+        if let AvroType::Union(branches) = schema.of(id) {
             let branch = bytes.long().and_then(|branch| usize::try_from(branch).ok());
             let branch = branch.and_then(|branch| branches.get(branch));
             id = *branch.ok_or(Reason::Malformed)?;
         }
         match schema.of(id) {
-            Type::Record(fields) => Ok(Object {
+            AvroType::Record(fields) => Ok(AvroObject {
                 id,
                 of: Fields::Record(fields),
                 bytes,
@@ -76,7 +76,7 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the fields of a record, and its bytes. `None` for a map.
-    pub fn fields(self) -> Option<(&'a [Field], Bytes<'a>)> {
+    pub fn fields(self) -> Option<(&'a [AvroField], AvroBytes<'a>)> {
         match self.of {
             Fields::Record(fields) => Some((fields, self.bytes)),
             Fields::Map(_) => None,
@@ -89,7 +89,7 @@ impl<'a> Object<'a> {
     /// [`Reason::Malformed`] if the bytes do not fit the schema or some are left over. Errors of `take` are passed on.
     pub fn each<W>(
         self,
-        find: impl FnMut(Name<'a>) -> Option<W>,
+        find: impl FnMut(FieldName<'a>) -> Option<W>,
         mut take: impl FnMut(W, Value<'a>) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
         let mut fault = Reason::Malformed;
@@ -103,14 +103,14 @@ impl<'a> Object<'a> {
     #[inline(always)]
     pub fn each_wanted<W>(
         self,
-        mut find: impl FnMut(Name<'a>) -> Option<W>,
+        mut find: impl FnMut(FieldName<'a>) -> Option<W>,
         mut take: impl FnMut(W, Value<'a>) -> Option<()>,
     ) -> Option<()> {
-        let Object { of, mut bytes, .. } = self;
+        let AvroObject { of, mut bytes, .. } = self;
         match of {
             Fields::Record(fields) => {
                 for field in fields {
-                    let name = Name {
+                    let name = FieldName {
                         text: &field.name,
                         hash: Some(field.hash),
                     };
@@ -126,7 +126,7 @@ impl<'a> Object<'a> {
             Fields::Map(of) => {
                 let mut n_left = 0;
                 while bytes.has_next(None, &mut n_left)? {
-                    let name = Name {
+                    let name = FieldName {
                         text: std::str::from_utf8(bytes.sized()?).ok()?,
                         hash: None,
                     };
@@ -153,10 +153,10 @@ impl<'a> Object<'a> {
     }
 }
 
-impl<'a> Array<'a> {
+impl<'a> AvroArray<'a> {
     #[inline]
-    pub fn elements(self) -> Elements<'a> {
-        Elements {
+    pub fn elements(self) -> AvroElements<'a> {
+        AvroElements {
             array: self,
             n_left: 0,
             is_at_end: false,
@@ -174,14 +174,14 @@ impl<'a> Array<'a> {
 }
 
 /// Elements of an array. Bytes that do not fit the schema yield one [`Value::Malformed`], and end the iteration.
-pub(in super::super) struct Elements<'a> {
-    array: Array<'a>,
+pub(in super::super) struct AvroElements<'a> {
+    array: AvroArray<'a>,
     /// Elements left in this block.
     n_left: u64,
     is_at_end: bool,
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for AvroElements<'a> {
     type Item = Value<'a>;
 
     #[inline]
@@ -189,7 +189,7 @@ impl<'a> Iterator for Elements<'a> {
         if self.is_at_end {
             return None;
         }
-        let Array { of, bytes, .. } = &mut self.array;
+        let AvroArray { of, bytes, .. } = &mut self.array;
         let value = match bytes.has_next(Some(*of), &mut self.n_left) {
             Some(true) => bytes.value(*of),
             Some(false) if bytes.rest.is_empty() => {
@@ -204,7 +204,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> AvroBytes<'a> {
     #[inline(always)]
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
@@ -288,40 +288,40 @@ impl<'a> Bytes<'a> {
         let id = self.within_unions(id)?;
         Some(match self.type_of(id) {
             // Unions have been entered.
-            Type::Union(_) => return None,
-            Type::Text => Value::Text(self.sized()?),
-            Type::Integer(clock) => clock.value(self.long()?),
-            Type::Array(of) => {
+            AvroType::Union(_) => return None,
+            AvroType::Text => Value::Text(self.sized()?),
+            AvroType::Integer(clock) => clock.value(self.long()?),
+            AvroType::Array(of) => {
                 let bytes = self.within(id)?;
-                Value::Array(Array { id, of: *of, bytes })
+                Value::Array(AvroArray { id, of: *of, bytes })
             }
-            Type::Map(of) => Value::Object(Object {
+            AvroType::Map(of) => Value::Object(AvroObject {
                 id,
                 of: Fields::Map(*of),
                 bytes: self.within(id)?,
             }),
-            Type::Record(fields) => Value::Object(Object {
+            AvroType::Record(fields) => Value::Object(AvroObject {
                 id,
                 of: Fields::Record(fields),
                 bytes: self.within(id)?,
             }),
-            Type::Null => Value::Null,
-            Type::Boolean => match self.byte()? {
+            AvroType::Null => Value::Null,
+            AvroType::Boolean => match self.byte()? {
                 0 => Value::Bool(false),
                 1 => Value::Bool(true),
                 _ => return None,
             },
-            Type::Float => Value::Float(f32::from_le_bytes(*self.take(4)?.first_chunk()?).into()),
-            Type::Double => Value::Float(f64::from_le_bytes(*self.take(8)?.first_chunk()?)),
-            Type::Bytes(notation) => {
+            AvroType::Float => Value::Float(f32::from_le_bytes(*self.take(4)?.first_chunk()?).into()),
+            AvroType::Double => Value::Float(f64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            AvroType::Bytes(notation) => {
                 let bytes = self.sized()?;
                 match notation {
                     Some(notation) => Value::Bytes(bytes, *notation),
                     None => Value::Text(bytes),
                 }
             }
-            Type::Fixed(size, notation) => Value::Bytes(self.take(*size)?, *notation),
-            Type::Enum(symbols) => {
+            AvroType::Fixed(size, notation) => Value::Bytes(self.take(*size)?, *notation),
+            AvroType::Enum(symbols) => {
                 let symbol = usize::try_from(self.long()?).ok()?;
                 Value::Text(symbols.get(symbol)?.as_bytes())
             }
@@ -330,10 +330,10 @@ impl<'a> Bytes<'a> {
 
     /// Skips a value that contains others, and returns its bytes, so that they can be read later.
     #[inline]
-    fn within(&mut self, id: TypeId) -> Option<Bytes<'a>> {
+    fn within(&mut self, id: TypeId) -> Option<AvroBytes<'a>> {
         let all = self.rest;
         self.pass(id)?;
-        Some(Bytes {
+        Some(AvroBytes {
             schema: self.schema,
             rest: &all[..all.len() - self.rest.len()],
             depth: self.depth + 1,
@@ -343,28 +343,28 @@ impl<'a> Bytes<'a> {
     /// Skips a value.
     pub fn pass(&mut self, id: TypeId) -> Option<()> {
         match self.type_of(id) {
-            Type::Text | Type::Bytes(_) => self.sized().map(drop),
-            Type::Integer(_) => self.long().map(drop),
-            Type::Union(branches) => {
+            AvroType::Text | AvroType::Bytes(_) => self.sized().map(drop),
+            AvroType::Integer(_) => self.long().map(drop),
+            AvroType::Union(branches) => {
                 let branch = usize::try_from(self.long()?).ok()?;
                 self.pass(*branches.get(branch)?)
             }
             // A few nested names may mean very many fields without bytes.
-            Type::Record(_) if self.schema.is_empty(id) => Some(()),
-            Type::Record(fields) => {
+            AvroType::Record(_) if self.schema.is_empty(id) => Some(()),
+            AvroType::Record(fields) => {
                 for field in fields {
                     self.pass_inner(field.of)?;
                 }
                 Some(())
             }
-            Type::Array(of) => self.pass_blocks(*of, false),
-            Type::Map(of) => self.pass_blocks(*of, true),
-            Type::Null => Some(()),
-            Type::Boolean => self.take(1).map(drop),
-            Type::Float => self.take(4).map(drop),
-            Type::Double => self.take(8).map(drop),
-            Type::Fixed(size, _) => self.take(*size).map(drop),
-            Type::Enum(_) => self.long().map(drop),
+            AvroType::Array(of) => self.pass_blocks(*of, false),
+            AvroType::Map(of) => self.pass_blocks(*of, true),
+            AvroType::Null => Some(()),
+            AvroType::Boolean => self.take(1).map(drop),
+            AvroType::Float => self.take(4).map(drop),
+            AvroType::Double => self.take(8).map(drop),
+            AvroType::Fixed(size, _) => self.take(*size).map(drop),
+            AvroType::Enum(_) => self.long().map(drop),
         }
     }
 
@@ -388,7 +388,7 @@ impl<'a> Bytes<'a> {
     }
 
     #[inline(always)]
-    pub fn type_of(&self, id: TypeId) -> &'a Type {
+    pub fn type_of(&self, id: TypeId) -> &'a AvroType {
         self.schema.of(id)
     }
 
@@ -400,7 +400,7 @@ impl<'a> Bytes<'a> {
     /// Follows unions to a type that is not a union.
     #[inline(always)]
     pub fn within_unions(&mut self, mut id: TypeId) -> Option<TypeId> {
-        while let Type::Union(branches) = self.type_of(id) {
+        while let AvroType::Union(branches) = self.type_of(id) {
             let branch = usize::try_from(self.long()?).ok()?;
             id = *branches.get(branch)?;
         }
@@ -424,27 +424,27 @@ fn zigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-impl Clock {
+impl NumberMeaning {
     #[inline(always)]
     fn value<'a>(self, number: i64) -> Value<'a> {
         match self {
-            Clock::None => Value::Integer(number),
-            Clock::Since { per_ms, is_local } => match (number.div_euclid(per_ms), is_local) {
+            NumberMeaning::None => Value::Integer(number),
+            NumberMeaning::Since { per_ms, is_local } => match (number.div_euclid(per_ms), is_local) {
                 (ms, false) => Value::Time(ms),
                 (ms, true) => Value::LocalTime(ms),
             },
-            Clock::Days => Value::LocalTime(number.saturating_mul(86_400_000)),
+            NumberMeaning::Days => Value::LocalTime(number.saturating_mul(86_400_000)),
         }
     }
 }
 
-impl PartialEq for Object<'_> {
+impl PartialEq for AvroObject<'_> {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.bytes.rest, other.bytes.rest)
     }
 }
 
-impl PartialEq for Array<'_> {
+impl PartialEq for AvroArray<'_> {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.bytes.rest, other.bytes.rest)
     }

@@ -15,7 +15,7 @@ use super::super::value::Notation;
 pub struct AvroSchema {
     /// Hash of its text.
     hash: u64,
-    types: Vec<Type>,
+    types: Vec<AvroType>,
     /// Types whose values have no bytes.
     are_empty: Vec<bool>,
     root: TypeId,
@@ -25,18 +25,18 @@ pub struct AvroSchema {
 pub(in super::super) type TypeId = u32;
 
 #[derive(Debug)]
-pub(in super::super) enum Type {
+pub(in super::super) enum AvroType {
     Null,
     Boolean,
     /// `int` or `long`, which have the same encoding.
-    Integer(Clock),
+    Integer(NumberMeaning),
     Float,
     Double,
     Text,
     Bytes(Option<Notation>),
     Fixed(usize, Notation),
     Enum(Vec<String>),
-    Record(Vec<Field>),
+    Record(Vec<AvroField>),
     Array(TypeId),
     /// Map from text.
     Map(TypeId),
@@ -45,7 +45,7 @@ pub(in super::super) enum Type {
 
 /// Meaning of an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Clock {
+pub(in super::super) enum NumberMeaning {
     /// A number.
     None,
     /// Time since 1970, in UTC or, if `is_local`, in an unspecified zone. A millisecond has `per_ms` units.
@@ -55,7 +55,7 @@ pub(in super::super) enum Clock {
 }
 
 #[derive(Debug)]
-pub(in super::super) struct Field {
+pub(in super::super) struct AvroField {
     pub name: String,
     pub hash: u64,
     pub of: TypeId,
@@ -108,7 +108,7 @@ impl AvroSchema {
     }
 
     #[inline]
-    pub(super) fn of(&self, id: TypeId) -> &Type {
+    pub(super) fn of(&self, id: TypeId) -> &AvroType {
         &self.types[id as usize]
     }
 }
@@ -116,18 +116,18 @@ impl AvroSchema {
 #[derive(Default)]
 struct Parser {
     /// `None` for a named type that is still being defined.
-    types: Vec<Option<Type>>,
+    types: Vec<Option<AvroType>>,
     are_empty: Vec<bool>,
     /// Named types by full name.
     named: HashMap<String, TypeId>,
 }
 
 impl Parser {
-    fn add(&mut self, of: Option<Type>) -> Result<TypeId, SchemaFault> {
+    fn add(&mut self, of: Option<AvroType>) -> Result<TypeId, SchemaFault> {
         if self.types.len() == MAX_TYPES {
             return Err(SchemaFault(format!("has more than {MAX_TYPES} types")));
         }
-        self.are_empty.push(matches!(of, Some(Type::Null)));
+        self.are_empty.push(matches!(of, Some(AvroType::Null)));
         self.types.push(of);
         Ok((self.types.len() - 1) as TypeId)
     }
@@ -139,7 +139,7 @@ impl Parser {
             Json::Array(branches) => {
                 let branches = branches.iter().map(|branch| self.schema(branch, namespace));
                 let branches = branches.collect::<Result<_, _>>()?;
-                self.add(Some(Type::Union(branches)))
+                self.add(Some(AvroType::Union(branches)))
             }
             Json::Object(schema) => match schema.get("type") {
                 Some(Json::String(word)) => self.object(word, schema, namespace),
@@ -175,13 +175,13 @@ impl Parser {
                     let name = text_of(field.as_object(), "name")?;
                     let of = field.get("type");
                     let of = of.ok_or_else(|| SchemaFault(format!("has a field `{name}` without `type`")))?;
-                    Ok(Field {
+                    Ok(AvroField {
                         name: name.to_owned(),
                         hash: name_hash(name),
                         of: self.schema(of, &namespace)?,
                     })
                 });
-                let fields = fields.collect::<Result<Vec<Field>, SchemaFault>>()?;
+                let fields = fields.collect::<Result<Vec<AvroField>, SchemaFault>>()?;
                 let mut names = HashSet::new();
                 if let Some(twice) = fields.iter().find(|field| !names.insert(&field.name)) {
                     return Err(SchemaFault(format!(
@@ -190,7 +190,7 @@ impl Parser {
                     )));
                 }
                 self.are_empty[id as usize] = fields.iter().all(|field| self.are_empty[field.of as usize]);
-                self.types[id as usize] = Some(Type::Record(fields));
+                self.types[id as usize] = Some(AvroType::Record(fields));
                 Ok(id)
             }
             "enum" => {
@@ -201,7 +201,7 @@ impl Parser {
                     symbol.ok_or_else(|| SchemaFault("has an enum with a symbol that is not text".to_owned()))
                 });
                 let symbols = symbols.collect::<Result<_, SchemaFault>>()?;
-                self.types[id as usize] = Some(Type::Enum(symbols));
+                self.types[id as usize] = Some(AvroType::Enum(symbols));
                 Ok(id)
             }
             "fixed" => {
@@ -215,7 +215,7 @@ impl Parser {
                     _ => Notation::Hex,
                 };
                 self.are_empty[id as usize] = size == 0;
-                self.types[id as usize] = Some(Type::Fixed(size, notation));
+                self.types[id as usize] = Some(AvroType::Fixed(size, notation));
                 Ok(id)
             }
             "array" | "map" => {
@@ -225,8 +225,8 @@ impl Parser {
                     inner.ok_or_else(|| SchemaFault(format!("has a type `{word}` without `{key}`")))?;
                 let inner = self.schema(inner, namespace)?;
                 self.add(Some(match word {
-                    "array" => Type::Array(inner),
-                    _ => Type::Map(inner),
+                    "array" => AvroType::Array(inner),
+                    _ => AvroType::Map(inner),
                 }))
             }
             word => match primitive(word, schema) {
@@ -252,25 +252,25 @@ impl Parser {
 
 /// Returns a primitive type by its name; `None` for any other name. A logical type that does not fit is ignored, as Avro
 /// requires.
-fn primitive(word: &str, schema: &Map<String, Json>) -> Option<Type> {
+fn primitive(word: &str, schema: &Map<String, Json>) -> Option<AvroType> {
     let logical = logical_type(schema);
-    let since = |per_ms, is_local| Type::Integer(Clock::Since { per_ms, is_local });
+    let since = |per_ms, is_local| AvroType::Integer(NumberMeaning::Since { per_ms, is_local });
     Some(match (word, logical) {
-        ("null", _) => Type::Null,
-        ("boolean", _) => Type::Boolean,
-        ("int", Some("date")) => Type::Integer(Clock::Days),
+        ("null", _) => AvroType::Null,
+        ("boolean", _) => AvroType::Boolean,
+        ("int", Some("date")) => AvroType::Integer(NumberMeaning::Days),
         ("long", Some("timestamp-millis")) => since(1, false),
         ("long", Some("timestamp-micros")) => since(1_000, false),
         ("long", Some("timestamp-nanos")) => since(1_000_000, false),
         ("long", Some("local-timestamp-millis")) => since(1, true),
         ("long", Some("local-timestamp-micros")) => since(1_000, true),
         ("long", Some("local-timestamp-nanos")) => since(1_000_000, true),
-        ("int" | "long", _) => Type::Integer(Clock::None),
-        ("float", _) => Type::Float,
-        ("double", _) => Type::Double,
-        ("string", _) => Type::Text,
-        ("bytes", Some("decimal")) => Type::Bytes(Some(Notation::Decimal { scale: scale(schema) })),
-        ("bytes", _) => Type::Bytes(None),
+        ("int" | "long", _) => AvroType::Integer(NumberMeaning::None),
+        ("float", _) => AvroType::Float,
+        ("double", _) => AvroType::Double,
+        ("string", _) => AvroType::Text,
+        ("bytes", Some("decimal")) => AvroType::Bytes(Some(Notation::Decimal { scale: scale(schema) })),
+        ("bytes", _) => AvroType::Bytes(None),
         _ => return None,
     })
 }

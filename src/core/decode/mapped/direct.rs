@@ -37,12 +37,12 @@ enum Leads {
     /// To an object that longer paths lead through.
     Below(Vec<Place>),
     /// To a part of lists, of clicks, or of both.
-    To(Part, [bool; 2]),
+    To(EventPart, [bool; 2]),
 }
 
-/// Part of an event.
+/// EventPart of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum EventPart {
     Kind,
     Action,
     Id,
@@ -71,7 +71,7 @@ struct Found<'a> {
 }
 
 /// Everything needed to read a record, except the record.
-pub(in super::super) struct Reader<'r, 'b> {
+pub(in super::super) struct DirectReader<'r, 'b> {
     pub shape: &'r Shape,
     pub no_user: &'r NoUser,
     pub hash: Hashes,
@@ -103,7 +103,7 @@ impl Direct {
         }
         let item = match item {
             Some(tree) => places(tree.nodes()?, |here| {
-                (here == 1).then_some((Part::Item, [true, false]))
+                (here == 1).then_some((EventPart::Item, [true, false]))
             })?,
             None => Vec::new(),
         };
@@ -114,7 +114,7 @@ impl Direct {
     }
 
     /// Reads a record of JSON.
-    pub fn json(&self, payload: &[u8], topic_kind: Option<Kind>, reader: &mut Reader) -> Option<Body> {
+    pub fn json(&self, payload: &[u8], topic_kind: Option<Kind>, reader: &mut DirectReader) -> Option<Body> {
         let mut found = Found::default();
         let mut json = Scanner::new(payload);
         self.json_object(&self.record, &mut json, &mut found, reader)?;
@@ -125,7 +125,12 @@ impl Direct {
     }
 
     /// Reads a record of Avro.
-    pub fn avro(&self, record: avro::Object, topic_kind: Option<Kind>, reader: &mut Reader) -> Option<Body> {
+    pub fn avro(
+        &self,
+        record: avro::AvroObject,
+        topic_kind: Option<Kind>,
+        reader: &mut DirectReader,
+    ) -> Option<Body> {
         let mut found = Found::default();
         let (fields, mut bytes) = record.fields()?;
         self.avro_record(&self.record, fields, &mut bytes, &mut found, reader)?;
@@ -140,7 +145,7 @@ impl Direct {
         places: &[Place],
         json: &mut Scanner<'a>,
         found: &mut Found<'a>,
-        reader: &mut Reader,
+        reader: &mut DirectReader,
     ) -> Option<()> {
         let mut seen = 0_u64;
         let mut more = json.enter(b'{', b'}')?;
@@ -170,18 +175,19 @@ impl Direct {
     #[inline]
     fn json_part<'a>(
         &self,
-        part: Part,
+        part: EventPart,
         of: [bool; 2],
         json: &mut Scanner<'a>,
         found: &mut Found<'a>,
-        reader: &mut Reader,
+        reader: &mut DirectReader,
     ) -> Option<()> {
         match part {
             // Records of both kinds have the fields of the other kind as null. If it is needed, it counts as absent in the end.
-            Part::Id | Part::User | Part::Time | Part::Items | Part::Item if json.null() => {}
-            Part::Id => set(&mut found.ids, of, json.id()?),
-            Part::User => set(&mut found.users, of, json.id()?),
-            Part::Time => {
+            EventPart::Id | EventPart::User | EventPart::Time | EventPart::Items | EventPart::Item
+                if json.null() => {}
+            EventPart::Id => set(&mut found.ids, of, json.id()?),
+            EventPart::User => set(&mut found.users, of, json.id()?),
+            EventPart::Time => {
                 let digits = match reader.shape.has_milliseconds() {
                     true => json.epoch_ms(),
                     false => None,
@@ -193,24 +199,24 @@ impl Direct {
                 };
                 set(&mut found.times, of, ms);
             }
-            Part::Items => {
+            EventPart::Items => {
                 let start = reader.batch.items.len();
                 self.json_items(json, reader)?;
                 found.items = Some(range(start, reader.batch.items.len()));
             }
-            Part::Item => found.item = Some(reader.hash.item(json.id()?)),
-            Part::Kind => found.kind = Some(kind_of(json.string()?, reader.shape)?),
-            Part::Action => found.has_action = is_action(json.string()?, reader.shape),
-            Part::Experiments => found.experiments = Some(Value::Json(json.value()?)),
-            Part::Experiment => found.experiment = Some(Value::Json(json.value()?)),
-            Part::Arm => found.arm = Some(Value::Json(json.value()?)),
+            EventPart::Item => found.item = Some(reader.hash.item(json.id()?)),
+            EventPart::Kind => found.kind = Some(kind_of(json.string()?, reader.shape)?),
+            EventPart::Action => found.has_action = is_action(json.string()?, reader.shape),
+            EventPart::Experiments => found.experiments = Some(Value::Json(json.value()?)),
+            EventPart::Experiment => found.experiment = Some(Value::Json(json.value()?)),
+            EventPart::Arm => found.arm = Some(Value::Json(json.value()?)),
         }
         Some(())
     }
 
     /// Not inlined, so that the loop can use all registers.
     #[inline(never)]
-    fn json_items<'a>(&self, json: &mut Scanner<'a>, reader: &mut Reader) -> Option<()> {
+    fn json_items<'a>(&self, json: &mut Scanner<'a>, reader: &mut DirectReader) -> Option<()> {
         let hash = reader.hash;
         let items = &mut reader.batch.items;
         let most = items.len() + reader.max_items;
@@ -238,10 +244,10 @@ impl Direct {
     fn avro_record<'a>(
         &self,
         places: &[Place],
-        fields: &'a [avro::Field],
-        bytes: &mut avro::Bytes<'a>,
+        fields: &'a [avro::AvroField],
+        bytes: &mut avro::AvroBytes<'a>,
         found: &mut Found<'a>,
-        reader: &mut Reader,
+        reader: &mut DirectReader,
     ) -> Option<()> {
         for field in fields {
             let Some(place) = places
@@ -253,18 +259,25 @@ impl Direct {
             };
             let id = bytes.within_unions(field.of)?;
             match (&place.leads, bytes.type_of(id)) {
-                (Leads::Below(_), avro::Type::Null) => {}
-                (Leads::Below(places), avro::Type::Record(fields)) => {
+                (Leads::Below(_), avro::AvroType::Null) => {}
+                (Leads::Below(places), avro::AvroType::Record(fields)) => {
                     bytes.enter()?;
                     self.avro_record(places, fields, bytes, found, reader)?;
                     bytes.leave();
                 }
                 (Leads::Below(_), _) => return None,
                 (
-                    Leads::To(Part::Id | Part::User | Part::Time | Part::Items | Part::Item, _),
-                    avro::Type::Null,
+                    Leads::To(
+                        EventPart::Id
+                        | EventPart::User
+                        | EventPart::Time
+                        | EventPart::Items
+                        | EventPart::Item,
+                        _,
+                    ),
+                    avro::AvroType::Null,
                 ) => {}
-                (Leads::To(Part::Items, _), avro::Type::Array(of)) => {
+                (Leads::To(EventPart::Items, _), avro::AvroType::Array(of)) => {
                     let start = reader.batch.items.len();
                     self.avro_items(*of, bytes, reader)?;
                     found.items = Some(range(start, reader.batch.items.len()));
@@ -276,13 +289,18 @@ impl Direct {
     }
 
     #[inline(never)]
-    fn avro_items(&self, of: avro::TypeId, bytes: &mut avro::Bytes, reader: &mut Reader) -> Option<()> {
+    fn avro_items(
+        &self,
+        of: avro::TypeId,
+        bytes: &mut avro::AvroBytes,
+        reader: &mut DirectReader,
+    ) -> Option<()> {
         let hash = reader.hash;
         let items = &mut reader.batch.items;
         let most = items.len() + reader.max_items;
         let mut own = *bytes;
         let mut n_left = 0;
-        if let avro::Type::Text = own.type_of(of) {
+        if let avro::AvroType::Text = own.type_of(of) {
             while own.has_next(Some(of), &mut n_left)? {
                 let id = own.sized()?;
                 if !id.is_ascii() {
@@ -298,7 +316,7 @@ impl Direct {
             while own.has_next(Some(of), &mut n_left)? {
                 let id = own.within_unions(of)?;
                 let item = match own.type_of(id) {
-                    avro::Type::Record(fields) => avro_item(&self.item, fields, &mut own, &hash)?,
+                    avro::AvroType::Record(fields) => avro_item(&self.item, fields, &mut own, &hash)?,
                     _ => item_of(own.value(id)?, &hash)?,
                 };
                 items.push(item);
@@ -316,8 +334,8 @@ impl Direct {
 /// Returns the hash of an item that is a record.
 fn avro_item(
     places: &[Place],
-    fields: &[avro::Field],
-    bytes: &mut avro::Bytes,
+    fields: &[avro::AvroField],
+    bytes: &mut avro::AvroBytes,
     hash: &Hashes,
 ) -> Option<u64> {
     let mut item = None;
@@ -339,24 +357,24 @@ fn avro_item(
 /// Takes a part from a value that is not JSON.
 #[inline]
 fn part_of_value<'a>(
-    part: Part,
+    part: EventPart,
     of: [bool; 2],
     value: Value<'a>,
     found: &mut Found<'a>,
-    reader: &mut Reader,
+    reader: &mut DirectReader,
 ) -> Option<()> {
     match part {
-        Part::Id => set(&mut found.ids, of, id_of(value)?),
-        Part::User => set(&mut found.users, of, id_of(value)?),
-        Part::Time => set(&mut found.times, of, found_time(value, reader)?),
+        EventPart::Id => set(&mut found.ids, of, id_of(value)?),
+        EventPart::User => set(&mut found.users, of, id_of(value)?),
+        EventPart::Time => set(&mut found.times, of, found_time(value, reader)?),
         // Not an array.
-        Part::Items => return None,
-        Part::Item => found.item = Some(item_of(value, &reader.hash)?),
-        Part::Kind => found.kind = Some(kind_of(id_of(value)?, reader.shape)?),
-        Part::Action => found.has_action = is_action(id_of(value)?, reader.shape),
-        Part::Experiments => found.experiments = Some(value),
-        Part::Experiment => found.experiment = Some(value),
-        Part::Arm => found.arm = Some(value),
+        EventPart::Items => return None,
+        EventPart::Item => found.item = Some(item_of(value, &reader.hash)?),
+        EventPart::Kind => found.kind = Some(kind_of(id_of(value)?, reader.shape)?),
+        EventPart::Action => found.has_action = is_action(id_of(value)?, reader.shape),
+        EventPart::Experiments => found.experiments = Some(value),
+        EventPart::Experiment => found.experiment = Some(value),
+        EventPart::Arm => found.arm = Some(value),
     }
     Some(())
 }
@@ -409,7 +427,7 @@ fn item_of(value: Value, hash: &Hashes) -> Option<u64> {
     }
 }
 
-fn found_time(value: Value, reader: &Reader) -> Option<i64> {
+fn found_time(value: Value, reader: &DirectReader) -> Option<i64> {
     value.time(reader.shape.ts_unit, reader.shape.ts_zone).ok()
 }
 
@@ -428,7 +446,7 @@ fn is_action(word: &[u8], shape: &Shape) -> bool {
 
 impl Found<'_> {
     #[inline(always)]
-    fn body(self, topic_kind: Option<Kind>, reader: &mut Reader) -> Option<Body> {
+    fn body(self, topic_kind: Option<Kind>, reader: &mut DirectReader) -> Option<Body> {
         let shape = reader.shape;
         let kind = self.kind.or(topic_kind).or(shape.without_kind)?;
         check_topic(kind, topic_kind).ok()?;
@@ -516,7 +534,7 @@ impl ArmsKey {
 }
 
 /// Returns the places of a tree; `None` if one has two meanings.
-fn places(nodes: &[Node], part: impl Fn(u64) -> Option<(Part, [bool; 2])> + Copy) -> Option<Vec<Place>> {
+fn places(nodes: &[Node], part: impl Fn(u64) -> Option<(EventPart, [bool; 2])> + Copy) -> Option<Vec<Place>> {
     let place = |node: &Node| {
         let leads = match node.below {
             0 => {
@@ -536,21 +554,21 @@ fn places(nodes: &[Node], part: impl Fn(u64) -> Option<(Part, [bool; 2])> + Copy
 }
 
 /// Returns the part that these fields are, of lists and of clicks; `None` if they are several parts, or have no fast path.
-fn part_of(fields: u64) -> Option<(Part, [bool; 2])> {
+fn part_of(fields: u64) -> Option<(EventPart, [bool; 2])> {
     let bit = |field: Field| 1_u64 << field as u64;
     let both = |served, click| [bit(served), bit(click)];
     let one = |field| [bit(field); 2];
     let parts = [
-        (Part::Id, both(Field::ServedRequest, Field::ClickRequest)),
-        (Part::User, both(Field::ServedUser, Field::ClickUser)),
-        (Part::Time, both(Field::ServedTs, Field::ClickTs)),
-        (Part::Kind, one(Field::Kind)),
-        (Part::Action, one(Field::Action)),
-        (Part::Items, one(Field::Items)),
-        (Part::Item, one(Field::Item)),
-        (Part::Experiments, one(Field::Experiments)),
-        (Part::Experiment, one(Field::Experiment)),
-        (Part::Arm, one(Field::Arm)),
+        (EventPart::Id, both(Field::ServedRequest, Field::ClickRequest)),
+        (EventPart::User, both(Field::ServedUser, Field::ClickUser)),
+        (EventPart::Time, both(Field::ServedTs, Field::ClickTs)),
+        (EventPart::Kind, one(Field::Kind)),
+        (EventPart::Action, one(Field::Action)),
+        (EventPart::Items, one(Field::Items)),
+        (EventPart::Item, one(Field::Item)),
+        (EventPart::Experiments, one(Field::Experiments)),
+        (EventPart::Experiment, one(Field::Experiment)),
+        (EventPart::Arm, one(Field::Arm)),
     ];
     let all = |bits: [u64; 2]| bits[0] | bits[1];
     let (part, bits) = parts.into_iter().find(|(_, bits)| fields & all(*bits) != 0)?;

@@ -6,7 +6,7 @@ use super::super::shape::{Nested, Path, Paths};
 use super::super::value::Value;
 use super::items::{FaultyElement, ItemPart};
 use super::tree::{PathResult, Tree};
-use super::{ClickedItem, EventValues, Field, Mapped, MappedFields, Problem, Sink, Texts};
+use super::{ClickedItem, EventValues, Field, LocatedRecord, Mapped, MappedFields, Problem, Sink, Texts};
 use crate::engine::event::{Batch, Kind, Reason, Served};
 
 /// Explanation of a record.
@@ -68,7 +68,7 @@ impl Decoder {
     pub fn explain<'a>(&self, record: impl Into<RawRecord<'a>>, topic_kind: Option<Kind>) -> Vec<Explained> {
         let mut explained = Vec::new();
         self.mapped
-            .each_event(record.into().record(), |fields| match fields {
+            .each_event(LocatedRecord::of(record.into()), |fields| match fields {
                 Ok(fields) => self.explain_event(&fields, topic_kind, &mut explained),
                 Err(Problem { reason, field }) => explained.push(Explained::Refused {
                     reason,

@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
 use self::direct::Direct;
-pub(super) use self::direct::Reader;
+pub(super) use self::direct::DirectReader;
 pub use self::explain::{DecidingField, Explained};
 use self::items::InItems;
 use self::row::InRow;
@@ -215,15 +215,17 @@ impl Mapped {
     /// Calls `take` with the fields of each event of a record, or with the problem of the record.
     pub fn each_event(
         &self,
-        record: Result<Record, Reason>,
+        record: Result<LocatedRecord, Reason>,
         mut take: impl FnMut(Result<MappedFields, Problem>),
     ) {
         match record {
             Err(reason) => take(Err(Problem::of_record(reason))),
             Ok(record) => match self.text_of(record) {
                 Ok(EventText::Itself) => self.each_event_of(record, None, &mut take),
-                Ok(EventText::Inner(value)) => self.each_event_of(Record { value }, Some(record), &mut take),
-                Ok(EventText::Within(text)) => match Record::of_json(text.as_bytes()) {
+                Ok(EventText::Inner(value)) => {
+                    self.each_event_of(LocatedRecord { value }, Some(record), &mut take)
+                }
+                Ok(EventText::Within(text)) => match LocatedRecord::of_json(text.as_bytes()) {
                     Ok(inner) => self.each_event_of(inner, Some(record), &mut take),
                     Err(reason) => take(Err(Problem::of(Field::Nested)(reason))),
                 },
@@ -233,7 +235,7 @@ impl Mapped {
     }
 
     /// The JSON text of a record, if the shape has one. JSON that is not text is taken as it is.
-    fn text_of<'a>(&self, record: Record<'a>) -> Result<EventText<'a>, Problem> {
+    fn text_of<'a>(&self, record: LocatedRecord<'a>) -> Result<EventText<'a>, Problem> {
         let Some(nested) = &self.shape.nested else {
             return Ok(EventText::Itself);
         };
@@ -254,8 +256,8 @@ impl Mapped {
 
     fn each_event_of(
         &self,
-        record: Record,
-        around: Option<Record>,
+        record: LocatedRecord,
+        around: Option<LocatedRecord>,
         take: &mut impl FnMut(Result<MappedFields, Problem>),
     ) {
         let Some(tree) = &self.records else {
@@ -402,13 +404,13 @@ impl Mapped {
         &self,
         record: RawRecord,
         topic_kind: Option<Kind>,
-        reader: &mut Reader,
+        reader: &mut DirectReader,
     ) -> Option<Body> {
         let direct = self.direct.as_ref()?;
         match record.schema {
             None => direct.json(record.bytes, topic_kind, reader),
             Some(Schema::Avro(schema)) => {
-                let record = avro::Object::of_payload(schema, record.bytes).ok()?;
+                let record = avro::AvroObject::of_payload(schema, record.bytes).ok()?;
                 direct.avro(record, topic_kind, reader)
             }
         }
@@ -650,7 +652,7 @@ fn clicked_item(value: Value, max_items: usize) -> Result<ClickedItem, Reason> {
 
 /// A record: an object, or JSON text that is not checked yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
+pub(super) struct LocatedRecord<'a> {
     value: Value<'a>,
 }
 
@@ -662,30 +664,27 @@ enum EventText<'a> {
     Within(Text<'a>),
 }
 
-impl<'a> Record<'a> {
+impl<'a> LocatedRecord<'a> {
     /// Takes the value of a record that is JSON.
-    pub fn of_payload(payload: Option<&'a [u8]>) -> Result<Record<'a>, Reason> {
+    pub fn of_payload(payload: Option<&'a [u8]>) -> Result<LocatedRecord<'a>, Reason> {
         // Some converters write JSON's null for a record without a value.
         let payload = payload.filter(|payload| payload.trim_ascii() != b"null");
-        Record::of_json(payload.ok_or(Reason::Tombstone)?)
+        LocatedRecord::of_json(payload.ok_or(Reason::Tombstone)?)
     }
 
-    fn of_json(payload: &'a [u8]) -> Result<Record<'a>, Reason> {
+    fn of_json(payload: &'a [u8]) -> Result<LocatedRecord<'a>, Reason> {
         let text = std::str::from_utf8(payload).map_err(|_| Reason::NotJson)?;
-        Ok(Record {
+        Ok(LocatedRecord {
             // White space of JSON, and no other.
             value: Value::Json(text.trim_matches([' ', '\t', '\n', '\r'])),
         })
     }
 
-    pub fn of_object(object: avro::Object<'a>) -> Record<'a> {
-        Record {
-            value: Value::Object(object),
+    pub fn of(record: RawRecord<'a>) -> Result<LocatedRecord<'a>, Reason> {
+        match record.schema {
+            None => LocatedRecord::of_payload(Some(record.bytes)),
+            Some(schema) => schema.value(record.bytes).map(|value| LocatedRecord { value }),
         }
-    }
-
-    pub fn to_json(self) -> String {
-        self.value.to_json()
     }
 
     fn checked(self) -> Result<Value<'a>, Reason> {

@@ -113,7 +113,7 @@ fn read_by(decoder: &Decoder, schema: &Schema, bytes: &[u8], topic_kind: Option<
     decoder.decode_raw(written, topic_kind, at, &mut batch);
     let mut by_paths = Batch::default();
     decoder.decode_record(
-        written.record(),
+        LocatedRecord::of(written),
         written.schema_hash(),
         topic_kind,
         at,

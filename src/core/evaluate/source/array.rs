@@ -20,7 +20,7 @@ pub(super) fn each(input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> 
         n_bytes: &n_bytes,
     };
     let mut json = serde_json::Deserializer::from_reader(BufReader::new(input));
-    let elements = Elements {
+    let elements = ArrayVisitor {
         n_bytes: &n_bytes,
         record,
     };
@@ -28,13 +28,13 @@ pub(super) fn each(input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> 
     read.context("read its JSON array")
 }
 
-struct Elements<'a> {
+struct ArrayVisitor<'a> {
     /// Bytes since the last element.
     n_bytes: &'a Cell<usize>,
     record: &'a mut dyn FnMut(u64, RawRecord),
 }
 
-impl<'de> Visitor<'de> for Elements<'_> {
+impl<'de> Visitor<'de> for ArrayVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {

@@ -17,7 +17,7 @@ const MAX_HEADER: u64 = 16 << 20;
 
 /// Reads the records of a file from its first byte. Calls back with each record and its number, counted from 1.
 pub(super) fn read(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> anyhow::Result<()> {
-    let Header { schema, codec, sync } = Header::read(&mut input)?;
+    let AvroHeader { schema, codec, sync } = AvroHeader::read(&mut input)?;
     let (mut packed, mut unpacked) = (Vec::new(), Vec::new());
     let mut number = 0;
     while let Some(n_records) = long_if_any(&mut input)? {
@@ -58,14 +58,14 @@ pub(super) fn read(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord))
     Ok(())
 }
 
-struct Header {
+struct AvroHeader {
     schema: Schema,
     codec: Codec,
     sync: Vec<u8>,
 }
 
-impl Header {
-    fn read(input: &mut impl Read) -> anyhow::Result<Header> {
+impl AvroHeader {
+    fn read(input: &mut impl Read) -> anyhow::Result<AvroHeader> {
         let (mut schema, mut codec) = (None, Codec::Null);
         let mut magic = Vec::new();
         bytes(input, MAGIC.len() as u64, &mut magic)?;
@@ -99,7 +99,7 @@ impl Header {
         let schema = AvroSchema::parse(text)?;
         ensure!(!schema.has_no_bytes(), "its schema has no fields");
         let schema = Schema::Avro(schema);
-        Ok(Header { schema, codec, sync })
+        Ok(AvroHeader { schema, codec, sync })
     }
 }
 
