@@ -541,10 +541,6 @@ fn a_constant_field_is_not_the_arm() {
 fn a_file_without_one_record_per_line_is_refused_with_a_fix() {
     for (file, reported) in [
         ("user,item,rank\nu1,i1,1", "`abgauge convert`"),
-        (
-            "[{\"type\":\"click\"},{\"type\":\"click\"}]",
-            "jq --compact-output '.[]'",
-        ),
         ("{\n\"type\": \"click\"\n}", "jq --compact-output . FILE"),
         ("", "has no record"),
     ] {
